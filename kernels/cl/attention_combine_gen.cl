@@ -5,17 +5,11 @@
  * A work-group of ITEMS makes one row (b, t, h), a work-item every ITEMS-th element; all of them
  * find the weights of the few partitions for themselves.
  */
-#include "types.h"
+#include "attention_cache.h"
+#include "group_rotation.h"
 
 #ifndef SRC
 #define SRC f32 /* of the result */
-#endif
-#ifndef DV
-#define DV      64
-#define HEADS_Q 4
-#endif
-#ifndef ITEMS
-#define ITEMS 64 /* the launch's local size */
 #endif
 
 __kernel void
@@ -23,6 +17,7 @@ attention_combine_gen(__global const float *partial, __global const float *sinks
                       __global STORAGE(SRC) *out, ulong rows, int partitions,
                       __global int *prepared)
 {
+    __local float sum[DV];
     const ulong row = get_group_id(0);
     __global const float *from = partial + row * partitions * (DV + 2);
     float m = sinks ? sinks[row % HEADS_Q] : -INFINITY;
@@ -40,6 +35,9 @@ attention_combine_gen(__global const float *partial, __global const float *sinks
             if (m_p != -INFINITY)
                 o += exp(m_p - m) * from[p * (DV + 2) + i];
         }
-        STORE(SRC, out, row * DV + i, o * norm);
+        sum[i] = o;
     }
+    rotate_local(sum, DV, VALUE_ROTATION, VALUE_ROTATION);
+    for (int i = get_local_id(0); i < DV; i += ITEMS)
+        STORE(SRC, out, row * DV + i, sum[i] * norm);
 }

@@ -5,16 +5,14 @@
  *     m = max_p m_p (and the sink)    w_p = e^(m_p - m)
  *     out = sum_p w_p o_p / (sum_p w_p l_p + e^(sink - m))
  *
+ * Values that are cached in few bits are rotated, and so is their sum: out is rotated back.
  * A work-item makes one row (b, t, h). A row that saw nothing gives zeros.
  */
-#include "types.h"
+#include "attention_cache.h"
+#include "rotation.h"
 
 #ifndef SRC
 #define SRC f32 /* of the result */
-#endif
-#ifndef DV
-#define DV 64
-#define HEADS_Q 4
 #endif
 
 __kernel void
@@ -40,6 +38,7 @@ attention_combine_ref(__global const float *partial, __global const float *sinks
             o[i] += w * from[i];
     }
     const float norm = l > 0.0f ? 1.0f / l : 0.0f;
+    rotate_elements(o, DV, VALUE_ROTATION);
     for (int i = 0; i < DV; i++)
         STORE(SRC, out, row * DV + i, o[i] * norm);
 }

@@ -3,15 +3,14 @@
  * Joins the partitions of attention_decode; formula as in attention_combine_ref. A sub-group
  * makes one row: partitions across the lanes for the sums, then DV.
  */
-#include "sub_group.h"
+#include "attention_cache.h"
+#include "sub_group_rotation.h"
 
 #ifndef SRC
 #define SRC f32 /* of the result */
 #endif
-#ifndef DV
-#define DV      64
-#define HEADS_Q 4
-#endif
+/* Elements of a row that a lane makes at once: those that are rotated together. */
+#define CHUNKS ((VALUE_ROTATION + SG - 1) / SG)
 
 SUB_GROUP_SIZE __kernel void
 attention_combine_sg(__global const float *partial, __global const float *sinks,
@@ -35,12 +34,23 @@ attention_combine_sg(__global const float *partial, __global const float *sinks,
     l = sub_group_reduce_add(l) + (sinks ? exp(sink - m) : 0.0f);
     const float norm = l > 0.0f ? 1.0f / l : 0.0f;
 #pragma unroll 1
-    for (int d = lane; d < DV; d += SG) {
-        float o = 0.0f;
-        for (int p = 0; p < partitions; p++) {
-            const float m_p = from[p * (DV + 2) + DV];
-            o += m_p == -INFINITY ? 0.0f : exp(m_p - m) * from[p * (DV + 2) + d];
+    for (int first = 0; first < DV; first += CHUNKS * SG) {
+        float o[CHUNKS];
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) {
+            const int d = min(first + c * SG + lane, DV - 1);
+            o[c] = 0.0f;
+            for (int p = 0; p < partitions; p++) {
+                const float m_p = from[p * (DV + 2) + DV];
+                o[c] += m_p == -INFINITY ? 0.0f : exp(m_p - m) * from[p * (DV + 2) + d];
+            }
         }
-        STORE(SRC, out, row * DV + d, o * norm);
+        rotate_lanes(o, CHUNKS, VALUE_ROTATION);
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) {
+            const int d = first + c * SG + lane;
+            if (d < DV)
+                STORE(SRC, out, row * DV + d, o[c] * norm);
+        }
     }
 }

@@ -4,17 +4,14 @@
  * makes a span of rows; the sum of a row stays in a private array, one contiguous pass over
  * each partition.
  */
+#include "attention_cache.h"
 #include "prepared.h"
+#include "rotation.h"
 #include "span.h"
 
 #ifndef SRC
 #define SRC f32 /* of the result */
 #endif
-#ifndef DV
-#define DV 64
-#define HEADS_Q 4
-#endif
-
 #ifndef HEADS_EACH
 #define HEADS_EACH 1 /* rows of a unit: a divisor of HEADS_Q */
 #endif
@@ -49,6 +46,7 @@ combine_row(__global const float *partial, __global const float *sinks, ulong ro
         add_partition(o, from, w);
     }
     const float norm = l > 0.0f ? 1.0f / l : 0.0f;
+    rotate_vectors(o, DV, VALUE_ROTATION);
     for (int i = 0; i < FULL; i += 16)
         STORE16(SRC, out, row * DV + i, vload16(0, o + i) * norm);
     for (int i = FULL; i < DV; i++)

@@ -29,17 +29,11 @@ attention_decode_gen(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
     const uint unit = get_group_id(0), p = unit % (uint)partitions;
     const struct rows r = rows_of(&a, unit / (uint)partitions);
     float o[ROWS][ITEM_DIMS];
-    if (r.n == 0)
-        return;
     const int first = first_seen(&a, &r.s, 0) + (int)p * partition_keys;
     attend_rows(&a, &r, &t, o, first, min(first + partition_keys, r.s.keys));
-    for (int i = 0; i < ROWS; i++) {
-        if (i >= r.n)
-            continue;
-        if (partitions == 1)
-            finish_row(&a, &r, &t, i, o[i], out);
-        else
-            write_partial(&t, i, o[i],
-                          partial + (row_index(&r, i) * (uint)partitions + p) * (DV + 2));
-    }
+    for (int i = 0; i < r.n && partitions > 1; i++)
+        write_partial(&t, i, o[i],
+                      partial + (row_index(&r, i) * (uint)partitions + p) * (DV + 2));
+    for (int i = 0; i < ROWS; i++)
+        finish_row(&a, &r, &t, i, o[i], i < r.n && partitions == 1, out);
 }

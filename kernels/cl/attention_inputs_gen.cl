@@ -1,35 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * q, k and v on their way into attention (attention_inputs.h). A work-group of ITEMS makes one
- * row, a work-item every ITEMS-th element, or block where the cache has blocks.
+ * row, a work-item every ITEMS-th element, or two blocks where the cache has scales.
  */
 #include "attention_inputs.h"
-#include "group.h"
+#include "group_rotation.h"
+
+#define MOST_ROTATED (KEY_ROTATION > VALUE_ROTATION ? KEY_ROTATION : VALUE_ROTATION)
+
+/* 32 elements from i on. */
+static void
+store_rotated(const struct input_row *r, int i, __local const float *y)
+{
+    float part[32];
+    for (int k = 0; k < 32; k++)
+        part[k] = i + k < r->n ? y[i + k] : 0.0f;
+    store_32(r, i, part);
+}
 
 __kernel void
 attention_inputs_gen(INPUT_PARAMETERS)
 {
     __local float parts[ITEMS];
+    __local float y[MOST_ELEMENTS];
     const int me = get_local_id(0);
     const struct inputs in = INPUT_ARGUMENTS;
     const struct input_row r = find_row(&in, get_group_id(0));
-    float squares = 0.0f, most = 0.0f;
+    float squares = 0.0f;
     for (int i = me; i < r.n; i += ITEMS) {
         const float x = LOAD(SRC, r.x, i);
         squares += x * x;
     }
     const float factor = norm_factor(&r, group_sum(parts, squares), epsilon);
-#if ANY_IS(IS_i8)
     for (int i = me; i < r.n; i += ITEMS)
-        most = fmax(most, fabs(finished(&r, i, factor)));
-    most = group_max(parts, most);
-    if (me == 0)
-        store_row_scale(&r, most);
-#endif
+        y[i] = finished(&r, i, factor);
+    rotate_local(y, r.n, r.block, MOST_ROTATED);
     /* behind all barriers: PoCL 6 does not keep to a return before one */
-    if (is_in_blocks(&r))
-        store_blocks(&r, factor, me, ITEMS);
+    if (has_scales(&r))
+        for (int i = me * 32; r.to.values && i < r.n; i += ITEMS * 32)
+            store_rotated(&r, i, y);
     else
         for (int i = me; i < r.n; i += ITEMS)
-            store_finished(&r, i, finished(&r, i, factor), inverse_scale(most));
+            store_finished(&r, i, y[i]);
 }

@@ -4,54 +4,172 @@
  * elements across the lanes.
  */
 #include "attention_inputs.h"
-#include "sub_group.h"
+#include "sub_group_rotation.h"
 
-#if ANY_IS(IS_u4)
-#define BLOCK_PARTS (CACHE_BLOCK / SG) /* elements of a block in a lane */
+/* Rows are made in parts: what is rotated together, but whole pairs of blocks with scales. */
+#define PART(rotation) ((rotation) > 32 ? (rotation) : 32)
+#define MOST_CHUNKS    (128 / SG) /* elements of a part in a lane, SG apart */
+#define BLOCK_CHUNKS   ((CACHE_BLOCK + SG - 1) / SG) /* of a block */
 
-/* The first of a block's elements that have the largest magnitude; y: those of this lane, SG
- * apart. */
+#if ANY_SCALES
+/* The largest of a block's, and the sum, in all of its lanes. */
 static inline float
-first_largest(const float *y)
+block_max(float x)
 {
-    const int lane = (int)get_sub_group_local_id();
-    float mine = 0.0f;
-    int at = 0;
 #pragma unroll
-    for (int i = 0; i < BLOCK_PARTS; i++) {
-        const bool larger = fabs(y[i]) > fabs(mine);
-        mine = larger ? y[i] : mine;
-        at = larger ? i * SG + lane : at;
-    }
-    const float most = sub_group_reduce_max(fabs(mine));
-    at = sub_group_reduce_min(fabs(mine) == most ? at : CACHE_BLOCK);
-    return intel_sub_group_shuffle(mine, (uint)at % SG);
+    for (int step = 1; step < SG && step < CACHE_BLOCK; step *= 2)
+        x = fmax(x, ACROSS(x, step));
+    return x;
 }
 
-/* Block b of the finished row. */
+static inline int
+block_sum(int x)
+{
+#pragma unroll
+    for (int step = 1; step < SG && step < CACHE_BLOCK; step *= 2)
+        x += ACROSS(x, step);
+    return x;
+}
+
+/* A block in 4 bits, from its elements in a lane to theirs; gives its scale. */
+static inline int
+block_in_4(const float *y, int *q)
+{
+    float most = 0.0f, least = INFINITY;
+    int best_scale = 0;
+#pragma unroll
+    for (int c = 0; c < BLOCK_CHUNKS; c++)
+        most = fmax(most, fabs(y[c]));
+    const int first = scale_of_4_bits(block_max(most));
+#pragma unroll
+    for (int i = 0; i < TRIED; i++) {
+        const int tried = tried_scale(first, i);
+        const float inverse = inverse_of(tried, LEAST_SCALE_u4);
+        int at[BLOCK_CHUNKS], squares = 0;
+#pragma unroll
+        for (int c = 0; c < BLOCK_CHUNKS; c++) {
+            at[c] = in_4_bits(y[c] * inverse);
+            const int off = off_by(y[c] * inverse, at[c]);
+            squares += off * off;
+        }
+        const float w = worth(block_sum(squares), tried);
+#pragma unroll
+        for (int c = 0; c < BLOCK_CHUNKS; c++)
+            q[c] = w < least ? at[c] : q[c];
+        best_scale = w < least ? tried : best_scale;
+        least = fmin(w, least);
+    }
+    return best_scale;
+}
+
+/* What becomes of 32 elements, 32 / SG in a lane: those of 4 bits; the scales in 8 bits. */
+struct pair {
+    int q[32 / SG], scale[32 / SG];
+};
+
 static inline void
-write_block(const struct input_row *r, int b, float factor)
+pack_pair(const struct input_row *r, const float *y, struct pair *to)
+{
+#pragma unroll
+    for (int c = 0; c < 32 / SG; c += BLOCK_CHUNKS) {
+#if ANY_IS(IS_u4)
+        const int of_4 = block_in_4(y + c, to->q + c);
+        to->scale[c] = of_4;
+#endif
+#if ANY_IS(IS_i8)
+        float most = fabs(y[c]);
+#pragma unroll
+        for (int k = c + 1; k < c + BLOCK_CHUNKS; k++)
+            most = fmax(most, fabs(y[k]));
+        const int of_8 = scale_of_8_bits(block_max(most));
+        to->scale[c] = r->type == IS_i8 ? of_8 : to->scale[c];
+#endif
+    }
+}
+
+/* The elements from `first` on of a row with scales: a block's first lane has its scale. */
+static inline void
+store_pair(const struct input_row *r, int first, const float *y, const struct pair *p,
+           const int high[16 / SG + 1])
 {
     const int lane = (int)get_sub_group_local_id();
-    float y[BLOCK_PARTS], inverse = 0.0f;
 #pragma unroll
-    for (int i = 0; i < BLOCK_PARTS; i++)
-        y[i] = finished(r, b * CACHE_BLOCK + i * SG + lane, factor);
-    const float most = first_largest(y);
-#if SG == 32
-    const float y16 = intel_sub_group_shuffle(y[0], (uint)(lane + 16) % SG);
+    for (int c = 0; c < 32 / SG; c++) {
+        const int i = first + c * SG + lane;
+        if (c % BLOCK_CHUNKS == 0 && lane % CACHE_BLOCK == 0 && i < r->n)
+            r->to.scales[i / CACHE_BLOCK] = (uchar)p->scale[c];
+#if ANY_IS(IS_i8)
+        if (r->type == IS_i8 && i < r->n)
+            ((__global char *)r->to.values)[i] = convert_char_sat_rte(
+                y[c] * inverse_of(p->scale[c / BLOCK_CHUNKS * BLOCK_CHUNKS],
+                                  LEAST_SCALE_i8));
 #endif
-    if (!r->to.values)
-        return;
-    inverse = begin_block(r, b, most);
-#if SG == 32
-    if (lane < 16)
-        store_pair(r, b, lane, y[0], y16, inverse);
+#if ANY_IS(IS_u4)
+        if (r->type == IS_u4 && c * SG + lane < 16)
+            r->to.values[first / 2 + c * SG + lane] =
+                (uchar)(p->q[c] | high[c % (16 / SG + 1)] << 4);
+#endif
+    }
+}
+
+/* 32 elements from `first` on, rotated. All exchanges stand before what asks where they go. */
+static inline void
+store_32_lanes(const struct input_row *r, int first, const float *y)
+{
+    const int lane = (int)get_sub_group_local_id();
+    struct pair p;
+    int high[16 / SG + 1];
+    pack_pair(r, y, &p);
+#if !ANY_IS(IS_u4)
+    high[0] = 0;
+#elif SG == 32
+    high[0] = ACROSS(p.q[0], 16);
 #else
 #pragma unroll
-    for (int i = 0; i < 16 / SG; i++)
-        store_pair(r, b, i * SG + lane, y[i], y[i + 16 / SG], inverse);
+    for (int c = 0; c < 16 / SG; c++)
+        high[c] = p.q[c + 16 / SG];
 #endif
+    if (has_scales(r)) {
+        if (r->to.values)
+            store_pair(r, first, y, &p, high);
+        return;
+    }
+#pragma unroll
+    for (int c = 0; c < 32 / SG; c++)
+        if (first + c * SG + lane < r->n)
+            store_finished(r, first + c * SG + lane, y[c]);
+}
+
+/* Moves n elements of a lane down by one, and x in as the last. */
+static inline void
+shift_in(float *y, int n, float x)
+{
+#pragma unroll
+    for (int c = 1; c < n; c++)
+        y[c - 1] = y[c];
+    y[n - 1] = x;
+}
+
+/* The first n elements of the row, rotated in blocks of b, a constant. Elements come in one
+ * by one in a loop whose step compilers do not know. Unrolled, as Intel's does with constants, it
+ * holds the addresses and exchanges of all elements at once: more than there are registers. */
+static inline void
+write_rotated(const struct input_row *r, float factor, int b, int n)
+{
+    const int lane = (int)get_sub_group_local_id(), step = (int)get_sub_group_size();
+#pragma unroll 1
+    for (int first = 0; first < n; first += PART(b)) {
+        float y[MOST_CHUNKS] = {0.0f};
+#pragma unroll 1
+        for (int i = first; i < first + PART(b); i += step) {
+            const float x = i + lane < n ? finished(r, i + lane, factor) : 0.0f;
+            shift_in(y, PART(b) / SG, rotate_across(x, (uint)b));
+        }
+        rotate_chunks(y, PART(b) / SG, (uint)b);
+#pragma unroll
+        for (int c = 0; c < PART(b) / SG; c += 32 / SG)
+            store_32_lanes(r, first + c * SG, y + c);
+    }
 }
 #endif
 
@@ -64,26 +182,20 @@ attention_inputs_sg(INPUT_PARAMETERS)
     if (id >= rows)
         return;
     const struct input_row r = find_row(&in, id);
-    float squares = 0.0f, most = 0.0f;
+    float squares = 0.0f;
     for (int i = lane; i < r.n; i += SG) {
         const float x = LOAD(SRC, r.x, i);
         squares += x * x;
     }
     const float factor = norm_factor(&r, sub_group_reduce_add(squares), epsilon);
-#if ANY_IS(IS_i8)
-    for (int i = lane; i < r.n; i += SG)
-        most = fmax(most, fabs(finished(&r, i, factor)));
-    most = sub_group_reduce_max(most);
-    if (lane == 0)
-        store_row_scale(&r, most);
+#if ANY_SCALES
+    /* loops that are passed by, not branches (sub_group.h) */
+    write_rotated(&r, factor, KEY_ROTATION, r.block == KEY_ROTATION ? r.n : 0);
+#if KEY_ROTATION != VALUE_ROTATION
+    write_rotated(&r, factor, VALUE_ROTATION, r.block == VALUE_ROTATION ? r.n : 0);
 #endif
-#if ANY_IS(IS_u4)
-    const int blocks = is_in_blocks(&r) ? r.n / CACHE_BLOCK : 0;
-    for (int b = 0; b < blocks; b++)
-        write_block(&r, b, factor);
-    if (blocks)
-        return;
-#endif
+#else
     for (int i = lane; i < r.n; i += SG)
-        store_finished(&r, i, finished(&r, i, factor), inverse_scale(most));
+        store_finished(&r, i, finished(&r, i, factor));
+#endif
 }

@@ -7,7 +7,7 @@
 #include "span.h"
 #include "vector.h"
 
-#define MOST ((D > DV ? D : DV) + 16)
+#define MOST (MOST_ELEMENTS + 32)
 
 /* Loads a row; gives its sum of squares. */
 static float
@@ -39,7 +39,7 @@ norm_row(const struct input_row *r, float *y, float factor)
 }
 
 static void
-rotate_row(const struct input_row *r, float *y)
+embed_position(const struct input_row *r, float *y)
 {
     const int half_r = r->rotated / 2;
     float *z = y + half_r;
@@ -73,19 +73,7 @@ store_vectors(const struct input_row *r, const float *y)
             STORE16_f32((__global float *)r->to.values, i, x);
     }
     for (; i < r->n; i++)
-        store_finished(r, i, y[i], 0.0f);
-}
-
-/* A row in 8 bits. */
-static void
-store_scaled(const struct input_row *r, const float *y)
-{
-    float most = 0.0f;
-    for (int i = 0; i < r->n; i++)
-        most = fmax(most, fabs(y[i]));
-    store_row_scale(r, most);
-    for (int i = 0; i < r->n; i++)
-        store_finished(r, i, y[i], inverse_scale(most));
+        store_finished(r, i, y[i]);
 }
 
 static void
@@ -93,11 +81,9 @@ store_row(const struct input_row *r, const float *y)
 {
     if (!r->q_out && !r->to.values)
         return;
-    if (is_in_blocks(r))
-        for (int b = 0; b < r->n / CACHE_BLOCK; b++)
-            store_block(r, b, y + b * CACHE_BLOCK);
-    else if (!r->q_out && r->type == IS_i8)
-        store_scaled(r, y);
+    if (has_scales(r))
+        for (int i = 0; i < r->n; i += 32)
+            store_32(r, i, y + i);
     else
         store_vectors(r, y);
 }
@@ -112,7 +98,8 @@ attention_inputs_vec(INPUT_PARAMETERS)
         const float squares = load_row(&r, y);
         if (r.gamma)
             norm_row(&r, y, norm_factor(&r, squares, epsilon));
-        rotate_row(&r, y);
+        embed_position(&r, y);
+        rotate_vectors(y, r.n, r.block);
         store_row(&r, y);
     }
 }

@@ -19,11 +19,15 @@
  */
 #include "attention.h"
 #include "matrix_mad.h"
+#include "rotation.h"
 
 #define KEYS         16
 #define BLOCKS       ((DV + 15) / 16) /* of 16 values */
 #define VALUE_PARTS  ((DV + 127) / 128)
-#define VALUE_BLOCKS ((BLOCKS + VALUE_PARTS - 1) / VALUE_PARTS)
+/* of a part: what is rotated together stays together */
+#define VALUE_BLOCKS                                                                     \
+    (((BLOCKS + VALUE_PARTS - 1) / VALUE_PARTS + ROTATED - 1) / ROTATED * ROTATED)
+#define ROTATED ((VALUE_ROTATION + 15) / 16) /* blocks that are rotated together */
 #define STEPS        ((D + 63) / 64 * 4)
 #define READ         4           /* steps of a row of K that are read at once */
 #define LANE_KEYS    (KEYS / SG) /* keys whose values are in a lane: neighbours */
@@ -76,13 +80,12 @@ find_rows(const struct attention *a, uint unit, struct query *r)
 
 /* Slot i of a row of K that is not cached as halves. */
 static inline slots
-make_slot(struct cached k, float scale, uint i)
+make_slot(struct cached k, uint i)
 {
 #if SG == 8
-    return two_halves(CACHED(K_CACHE, k, 2 * i) * scale,
-                      CACHED(K_CACHE, k, 2 * i + 1) * scale);
+    return two_halves(CACHED(K_CACHE, k, 2 * i), CACHED(K_CACHE, k, 2 * i + 1));
 #else
-    return (slots)two_halves(CACHED(K_CACHE, k, i) * scale, 0.0f);
+    return (slots)two_halves(CACHED(K_CACHE, k, i), 0.0f);
 #endif
 }
 
@@ -98,8 +101,7 @@ load_key(struct cached k, uint n, uint step, slots to[READ])
 #if !IS_HALF(K_CACHE)
 #pragma unroll
     for (uint i = 0; i < READ; i++)
-        to[i] = make_slot(k, ROW_SCALE(K_CACHE, k),
-                          (step + i) * SG + get_sub_group_local_id());
+        to[i] = make_slot(k, (step + i) * SG + get_sub_group_local_id());
 #elif MATRIX_ENGINE && SG == 8
     vstore4(intel_sub_group_block_read4((__global const uint *)at), 0, to);
 #elif MATRIX_ENGINE
@@ -193,7 +195,7 @@ load_values(struct cached v, uint n, uint first)
     v = value_behind(v, n);
     float x[16];
     uint words[8];
-    vstore16(CACHED16(V_CACHE, v, first) * ROW_SCALE(V_CACHE, v), 0, x);
+    vstore16(CACHED16(V_CACHE, v, first), 0, x);
 #pragma unroll
     for (int i = 0; i < 8; i++)
         words[i] = two_halves(x[2 * i], x[2 * i + 1]);
@@ -298,6 +300,36 @@ attend(const struct attention *a, const struct query *r, struct sums *sums)
     }
 }
 
+/* rotation.h of the lanes' rows, which have their even and odd values apart: the stride 1 is
+ * between those two, 2, 4 and 8 are in a vector, the others from block to block. */
+static inline void
+rotate_rows(struct sums *sums)
+{
+#if VALUE_ROTATION > 1
+#pragma unroll
+    for (uint i = 0; i < VALUE_BLOCKS; i++) {
+        const float8 even = sums->o[i][0], odd = sums->o[i][1];
+        sums->o[i][0] = rotate_8(even + odd);
+        sums->o[i][1] = rotate_8(even - odd);
+    }
+#pragma unroll
+    for (uint step = 1; step < ROTATED; step *= 2)
+#pragma unroll
+        for (uint i = 0; i < VALUE_BLOCKS * 2; i++)
+            if (!(i / 2 & step)) {
+                const float8 low = sums->o[i / 2][i % 2],
+                             high = sums->o[i / 2 + step][i % 2];
+                sums->o[i / 2][i % 2] = low + high;
+                sums->o[i / 2 + step][i % 2] = low - high;
+            }
+#pragma unroll
+    for (uint i = 0; i < VALUE_BLOCKS; i++) {
+        sums->o[i][0] *= ROOT_OF(VALUE_ROTATION);
+        sums->o[i][1] *= ROOT_OF(VALUE_ROTATION);
+    }
+#endif
+}
+
 SUB_GROUP_SIZE __kernel void
 attention_prompt_dpas(ATTENTION_PARAMETERS, __global STORAGE(SRC) * out)
 {
@@ -313,6 +345,7 @@ attention_prompt_dpas(ATTENTION_PARAMETERS, __global STORAGE(SRC) * out)
         sums.o[i][0] = sums.o[i][1] = 0.0f;
     attend(&a, &r, &sums);
     const float norm = row_norm(&a, r.head, sums.m, sums.l);
+    rotate_rows(&sums);
 #pragma unroll
     for (uint i = 0; i < VALUE_BLOCKS; i++) {
         const uint d = r.first_value + i * 16;

@@ -14,10 +14,7 @@ attention_prompt_gen(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out)
     const struct attention a = ATTENTION_ARGUMENTS;
     const struct rows r = rows_of(&a, get_group_id(0));
     float o[ROWS][ITEM_DIMS];
-    if (r.n == 0)
-        return;
     attend_rows(&a, &r, &t, o, 0, r.s.keys);
     for (int i = 0; i < ROWS; i++)
-        if (i < r.n)
-            finish_row(&a, &r, &t, i, o[i], out);
+        finish_row(&a, &r, &t, i, o[i], i < r.n, out);
 }

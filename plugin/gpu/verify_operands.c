@@ -9,8 +9,10 @@
 #include "plugin/gpu/verify_operands.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "primitives/attention/attention.h"
+#include "runtime/reference/reference.h"
 
 /* ---- where operands are ------------------------------------------------------------ */
 
@@ -136,16 +138,18 @@ most_around(const struct xm_tensor *t, uint64_t i, uint64_t n)
     return most;
 }
 
-/* Half a unit of element i of rows of n: of f16 and f32 in the last place, of i8 a row's largest
- * element by 254, of u4 that of a block by 16. */
+/* Half a unit of element i of rows of n: of f16 and f32 in the last place; of i8 the largest of a
+ * block by 254, and an eighth more for its scale; of u4 that by 16, about the mean of its levels.
+ */
 static float
 half_unit(const struct xm_tensor *t, enum xm_element stored, uint64_t i, uint64_t n)
 {
+    const uint64_t block = n % XM_KV_BLOCK ? n : XM_KV_BLOCK;
     switch (stored) {
     case XM_I8:
-        return most_around(t, i, n) / 254.0f;
+        return most_around(t, i, block) * (1.125f / 254.0f);
     case XM_U4:
-        return most_around(t, i, n % XM_KV_BLOCK ? n : XM_KV_BLOCK) / 16.0f;
+        return most_around(t, i, block) / 16.0f;
     case XM_F16:
         return t->f[i] * 0x1p-11f;
     default:
@@ -153,19 +157,30 @@ half_unit(const struct xm_tensor *t, enum xm_element stored, uint64_t i, uint64_
     }
 }
 
-/* Each element up or down by half a unit, at random. NULL: out of memory. */
+/* Each element up or down by half a unit, at random, of rows as they are stored: rotated where the
+ * cache rotates them. NULL: out of memory. */
 static struct xm_tensor *
 off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed)
 {
     const uint64_t n = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
-    struct xm_tensor *r = NULL;
-    if (xm_tensor_create(&r, t->element, t->rank, t->dim, NULL) != XM_OK)
+    const bool rotates = xm_attention_rotates(stored) && n > 0;
+    struct xm_tensor *r = NULL, *rows = NULL;
+    if (xm_tensor_create(&r, t->element, t->rank, t->dim, NULL) != XM_OK ||
+        xm_tensor_create(&rows, t->element, t->rank, t->dim, NULL) != XM_OK) {
+        xm_tensor_destroy(r);
         return NULL;
+    }
+    memcpy(rows->f, t->f, t->n * sizeof(*t->f));
+    if (rotates)
+        xm_ref_rotate(rows->f, t->n / n, n);
     for (uint64_t i = 0; i < t->n; i++) {
         seed = seed * 1664525u + 1013904223u;
-        const float by = half_unit(t, stored, i, n);
-        r->f[i] = t->f[i] + (seed >> 31 ? by : -by);
+        const float by = half_unit(rows, stored, i, n);
+        r->f[i] = rows->f[i] + (seed >> 31 ? by : -by);
     }
+    if (rotates)
+        xm_ref_rotate(r->f, t->n / n, n);
+    xm_tensor_destroy(rows);
     return r;
 }
 

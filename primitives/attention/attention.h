@@ -11,10 +11,11 @@
  *
  * Cache: a layer has pages of `page_tokens` positions in up to XM_KV_SLABS slabs, so that it grows
  * without a copy. A page is all that a layer has of its positions (struct xm_kv_page). K and V are
- * f16, f32, i8 with one f32 scale per (head, position), or u4: blocks of 32 elements of a head
- * with an f16 scale each, ggml's Q4_0. A page word says slab and page in it.
- * Formulas: xm_ref_attention,
- * xm_ref_rms_norm, xm_ref_rope.
+ * f16, f32, i8, or u4. The last two have a scale of a byte for each block of 16 elements of a head
+ * (kernels/cl/include/attention_cache.h has the formulas), and are of rotated rows: blocks of a
+ * head are multiplied with a Walsh-Hadamard matrix (xm_ref_rotate) as they are stored, queries as
+ * well, and sums of values when they are complete. A page word says slab and page in it.
+ * Formulas: xm_ref_attention, xm_ref_rms_norm, xm_ref_rope.
  */
 #ifndef XM_PRIMITIVES_ATTENTION_ATTENTION_H
 #define XM_PRIMITIVES_ATTENTION_ATTENTION_H
@@ -41,14 +42,16 @@ struct xm_attention_desc {
     float epsilon;                /* of those norms */
     struct xm_rows_form prepared; /* plain: none */
 };
-enum { XM_KV_SLABS = 8, XM_KV_SLAB_SHIFT = 28, XM_KV_BLOCK = 32 /* of u4 */ };
+enum { XM_KV_SLABS = 8, XM_KV_SLAB_SHIFT = 28, XM_KV_BLOCK = 16 /* elements a scale */ };
 /* A page: K [Hkv][page_tokens][D] at 0, V [Hkv][page_tokens][Dv], the scales of K's rows and of
- * V's [Hkv][page_tokens][1 or D / 32]; each of them begins at a multiple of 64 bytes. */
+ * V's [Hkv][page_tokens][D / 16, rounded up]; each of them begins at a multiple of 64 bytes. */
 struct xm_kv_page {
     uint64_t v, k_scale, v_scale, bytes;
 };
 /* Looks at heads_kv, d, dv, page_tokens and the caches; false: above what 64 bits can say. */
 bool xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out);
+/* Whether a cache of this type is of rotated rows, with scales. */
+bool xm_attention_rotates(enum xm_element cache);
 /* Bytes of a row of n elements in a cache of this type, its scales included. */
 uint64_t xm_attention_row_bytes(enum xm_element cache, uint32_t n);
 /* What is not an operand, or is read by the host as well: the contents of PAST_LENS [S] and

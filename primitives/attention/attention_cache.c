@@ -24,45 +24,36 @@ add_part(uint64_t rows, uint64_t width, enum xm_element e, uint64_t *begin, uint
     return xm_add_size(*begin, bytes / PART_ALIGN * PART_ALIGN, end);
 }
 
-/* The scales of a row of n elements. */
-struct scales {
-    uint64_t n;
-    enum xm_element element;
-};
-
-static struct scales
+/* The scales of a row of n elements, a byte each. */
+static uint64_t
 scales_of(enum xm_element cache, uint32_t n)
 {
-    switch (cache) {
-    case XM_I8:
-        return (struct scales){1, XM_F32};
-    case XM_U4:
-        return (struct scales){n / XM_KV_BLOCK, XM_F16};
-    default:
-        return (struct scales){0, XM_F32};
-    }
+    return xm_attention_rotates(cache) ? ((uint64_t)n + XM_KV_BLOCK - 1) / XM_KV_BLOCK
+                                       : 0;
+}
+
+bool
+xm_attention_rotates(enum xm_element cache)
+{
+    return cache == XM_I8 || cache == XM_U4;
 }
 
 uint64_t
 xm_attention_row_bytes(enum xm_element cache, uint32_t n)
 {
-    const struct scales s = scales_of(cache, n);
-    return (uint64_t)n * xm_element_bits(cache) / 8 +
-           s.n * xm_element_bits(s.element) / 8;
+    return (uint64_t)n * xm_element_bits(cache) / 8 + scales_of(cache, n);
 }
 
 bool
 xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out)
 {
     const uint64_t rows = (uint64_t)d->heads_kv * d->page_tokens;
-    const struct scales k_scales = scales_of(d->k_cache, d->d),
-                        v_scales = scales_of(d->v_cache, d->dv);
     uint64_t k = 0, end = 0;
     *out = (struct xm_kv_page){0};
     bool fits = add_part(rows, d->d, d->k_cache, &k, &end) &&
                 add_part(rows, d->dv, d->v_cache, &out->v, &end) &&
-                add_part(rows, k_scales.n, k_scales.element, &out->k_scale, &end) &&
-                add_part(rows, v_scales.n, v_scales.element, &out->v_scale, &end);
+                add_part(rows, scales_of(d->k_cache, d->d), XM_U8, &out->k_scale, &end) &&
+                add_part(rows, scales_of(d->v_cache, d->dv), XM_U8, &out->v_scale, &end);
     out->bytes = end;
     return fits;
 }

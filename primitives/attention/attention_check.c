@@ -9,15 +9,15 @@
 #include "primitives/attention/attention_cache.h"
 #include "primitives/stage.h"
 
-/* Kernels count in 31 bits: positions, and those behind the last tile of them; rows of all heads,
- * and for each sequence those of a tile beside. */
+/* Kernels count in 31 bits: positions, and those behind the last tile of them; rows of all heads of
+ * q, k and v, and for each sequence those of a tile beside. */
 enum { MOST_POSITIONS = INT32_MAX - 4096, MOST_TILE_ROWS = 64 };
 
 static const char *
 why_not_cached(enum xm_element cache, uint32_t n)
 {
-    if (cache == XM_U4 && n % XM_KV_BLOCK != 0)
-        return "a cache of 4 bits takes heads of whole blocks of 32 elements";
+    if (cache == XM_U4 && n % (2 * XM_KV_BLOCK) != 0)
+        return "a cache of 4 bits takes heads of whole pairs of blocks, 32 elements";
     if (cache != XM_F16 && cache != XM_F32 && cache != XM_I8 && cache != XM_U4)
         return "the cache is not f16, f32, i8 or u4";
     return NULL;
@@ -91,7 +91,7 @@ xm_attention_shape(const struct xm_attention_desc *d, const struct xm_operand *o
         return xm_fail(err, XM_INVALID, "q is not [B, T, %u, %u]", d->heads_q, d->d);
     if (q->dim[0] > INT32_MAX || q->dim[1] > INT32_MAX ||
         q->dim[0] * q->dim[1] > INT32_MAX ||
-        (uint64_t)(q->dim[0] * q->dim[1]) * d->heads_q +
+        (uint64_t)(q->dim[0] * q->dim[1]) * (d->heads_q + 2 * (uint64_t)d->heads_kv) +
                 (uint64_t)a->n_sequences * MOST_TILE_ROWS >
             INT32_MAX)
         return xm_fail(err, XM_INVALID, "a dimension of attention is above 2^31 - 1");

@@ -22,7 +22,8 @@ bool
 xm_attention_changes_q(const struct xm_attention_desc *d,
                        const struct xm_operand *operands)
 {
-    return d->q_gamma || operands[XM_ATTENTION_COS].rank > 0;
+    return d->q_gamma || operands[XM_ATTENTION_COS].rank > 0 ||
+           xm_attention_rotates(d->k_cache);
 }
 
 uint64_t

@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* Whether q is normed or rotated, so that attention reads a copy of it; looks at shapes only. */
+/* Whether q is normed or rotated, by its position or as keys of few bits are, so that attention
+ * reads a copy of it; looks at shapes only. */
 bool xm_attention_changes_q(const struct xm_attention_desc *d,
                             const struct xm_operand *operands);
 /* Bytes of that copy. */

@@ -90,6 +90,15 @@ struct xm_ref_attention {
 };
 enum xm_status xm_ref_attention(const struct xm_ref_attention *a);
 
+/* ---- rotation of heads (rotate.c) -------------------------------------------------- */
+
+/* Elements of a row of n, above 0, that are rotated together: the largest power of two that
+ * divides n, at most 128; 1, no rotation, where that is below 16. */
+uint64_t xm_ref_rotation(uint64_t n);
+/* Each such block of x[rows, n] in place: y[i] = sum_j x[j] (-1)^bits(i & j) / sqrt(block). Twice
+ * is none. Strides are added in the order 1, 2, 4 …, as kernels do it. */
+void xm_ref_rotate(float *x, uint64_t rows, uint64_t n);
+
 /* ---- mixture of experts (moe.c) ---------------------------------------------------- */
 
 /* logits[T,E] -> weights[T,K], ids[T,K]; bias[E] and expert_scale[E] may be NULL. The weights of

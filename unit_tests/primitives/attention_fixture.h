@@ -120,39 +120,117 @@ struct sequences {
     sequences(const sequences &) = delete;
 };
 
-/* Blocks of 32 as ggml's quantize_row_q4_0_ref makes them. */
-struct block_q4_0 {
-    uint16_t d;
-    uint8_t qs[16];
+/* ---- rows of few bits --------------------------------------------------------------- */
+
+/* A scale of a byte: the float whose highest bits are `b` behind those of 2^least. */
+inline float
+scale_of_byte(int b, int least)
+{
+    return b ? std::ldexp(1.0f + (float)(b % 8) / 8.0f, b / 8 + least) : 0.0f;
+}
+
+/* The least that is not below x; none for what is far below all. */
+inline int
+byte_not_below(float x, int least)
+{
+    int b = 0;
+    if (x <= scale_of_byte(8, least - 5))
+        return 0;
+    while (b < 255 && scale_of_byte(++b, least) < x)
+        ;
+    return b;
+}
+
+/* 16 elements of a cache of few bits. */
+struct block_16 {
+    uint8_t scale;
+    int q[16];
+    float value[16];
 };
 
-inline block_q4_0
-quantise_q4_0(const float *x)
+inline float
+largest_of(const float *x, size_t n)
 {
-    block_q4_0 b = {};
     float most = 0.0f;
-    for (int i = 0; i < 32; i++)
-        most = std::fabs(x[i]) > std::fabs(most) ? x[i] : most;
-    const float d = most / -8.0f, inverse = d != 0.0f ? 1.0f / d : 0.0f;
-    b.d = xm_float_to_half(d);
-    for (int i = 0; i < 16; i++) {
-        const float low = x[i] * inverse, high = x[i + 16] * inverse;
-        b.qs[i] = (uint8_t)(std::min(15, (int)(low + 8.5f)) |
-                            std::min(15, (int)(high + 8.5f)) << 4);
+    for (size_t i = 0; i < n; i++)
+        most = std::max(most, std::fabs(x[i]));
+    return most;
+}
+
+inline block_16
+quantise_i8(const float *x, size_t n)
+{
+    block_16 b = {};
+    b.scale = (uint8_t)byte_not_below(largest_of(x, n) * (1.0f / 127.0f), -23);
+    const float s = scale_of_byte(b.scale, -23), inverse = b.scale ? 1.0f / s : 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        b.q[i] = (int)std::nearbyint(x[i] * inverse);
+        b.value[i] = (float)b.q[i] * s;
     }
     return b;
 }
 
-/* Rows as a cache of this type gives them back; of i8 and f32 as they are. */
-inline std::vector<float>
-cached(std::vector<float> x, xm_element cache)
+inline float
+level_of(int q)
 {
-    for (size_t i = 0; cache == XM_U4 && i < x.size(); i += 32) {
-        const block_q4_0 b = quantise_q4_0(&x[i]);
-        const float d = xm_half_to_float(b.d);
-        for (size_t j = 0; j < 32; j++)
-            x[i + j] = (float)((b.qs[j % 16] >> j / 16 * 4 & 15) - 8) * d;
+    const int n = 2 * q - 15;
+    return (float)(n * (n * n + 512));
+}
+
+/* The nearest of the 16 levels, by looking at all of them; the one below where two are. */
+inline int
+nearest_level(float x)
+{
+    int best = 8;
+    for (int q = 0; q < 16; q++)
+        if (std::fabs(x - level_of(q)) < std::fabs(x - level_of(best)))
+            best = q;
+    return best;
+}
+
+inline block_16
+quantise_u4(const float *x)
+{
+    const int first = byte_not_below(largest_of(x, 16) * (1.0f / 11055.0f), -29);
+    block_16 best = {};
+    float least = INFINITY;
+    for (int tried : {first, first + 1, first - 1}) {
+        block_16 b = {};
+        b.scale = (uint8_t)(first ? std::clamp(tried, 1, 255) : 0);
+        const float s = scale_of_byte(b.scale, -29), inverse = b.scale ? 1.0f / s : 0.0f;
+        int squares = 0;
+        for (int i = 0; i < 16; i++) {
+            b.q[i] = nearest_level(x[i] * inverse);
+            b.value[i] = level_of(b.q[i]) * s;
+            const float off = x[i] * inverse - level_of(b.q[i]);
+            const int whole = (int)std::nearbyint(std::clamp(off, -8191.0f, 8191.0f));
+            squares += whole * whole;
+        }
+        const float worth = (float)squares * (s * s);
+        if (worth < least) {
+            best = b;
+            least = worth;
+        }
     }
+    return best;
+}
+
+/* Rows of n elements as a cache of this type gives them back, rotated there and back; of f16 and
+ * f32 as they are. */
+inline std::vector<float>
+cached(std::vector<float> x, xm_element cache, size_t n)
+{
+    if (cache != XM_U4 && cache != XM_I8)
+        return x;
+    xm_ref_rotate(x.data(), x.size() / n, n);
+    for (size_t row = 0; row < x.size(); row += n)
+        for (size_t i = 0; i < n; i += 16) {
+            float *at = &x[row + i];
+            const size_t here = std::min<size_t>(16, n - i);
+            const block_16 b = cache == XM_U4 ? quantise_u4(at) : quantise_i8(at, here);
+            std::copy(b.value, b.value + here, at);
+        }
+    xm_ref_rotate(x.data(), x.size() / n, n);
     return x;
 }
 
@@ -476,8 +554,8 @@ class Attention : public PrimitiveTest
         const problem &p = s.p;
         const std::vector<length> all = p.lengths();
         const size_t row = p.heads_q * p.dv, stride = keys.size() / all.size();
-        const std::vector<float> k = cached(s.k, p.cache),
-                                 v = cached(s.v, p.value_cache());
+        const std::vector<float> k = cached(s.k, p.cache, p.d),
+                                 v = cached(s.v, p.value_cache(), p.dv);
         std::vector<float> out((size_t)rows_of(all) * row);
         size_t begin = 0;
         for (size_t b = 0; b < all.size(); begin += (size_t)all[b++].tokens) {
@@ -556,12 +634,6 @@ class Attention : public PrimitiveTest
             chunk(s, before, random_floats((size_t)(rows * s.p.heads_q * s.p.d), 6));
     }
 
-    /* The type whose tolerance holds: rows of i8 are compared with what was stored. */
-    static xm_element within(const problem &p)
-    {
-        return p.cache == XM_I8 || p.value_cache() == XM_I8 ? XM_I8 : p.element;
-    }
-
     /* Fills the cache, runs the sequences, compares each row. */
     void check(const problem &p)
     {
@@ -575,7 +647,7 @@ class Attention : public PrimitiveTest
         std::vector<float> got =
             chunk(s, p.lengths(), ask.q, ask.key_tensor.get(), ask.mask_tensor.get());
         EXPECT_TRUE(
-            rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv, within(p)));
+            rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv, p.element));
     }
 
     /* The same with all keys of the last sequence hidden: its rows are zeros. */
@@ -676,8 +748,8 @@ class Attention : public PrimitiveTest
                       {}, {});
         /* normed values are larger than one: so is their rounding; the one that the device
          * has normed may be on the other side of a half */
-        EXPECT_TRUE(
-            rows_close(out.read(), want, p.dv, p.cache == XM_U4 ? XM_I8 : within(p)));
+        const bool few_bits = p.cache == XM_U4 || p.cache == XM_I8;
+        EXPECT_TRUE(rows_close(out.read(), want, p.dv, few_bits ? XM_I8 : p.element));
     }
 };
 

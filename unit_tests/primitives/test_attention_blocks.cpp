@@ -70,77 +70,119 @@ find(const state &s, size_t sequence, int64_t position, uint32_t head)
             head * s.p.page + (uint64_t)position % s.p.page};
 }
 
-/* Takes the blocks of x, the rows of a part of the cache, out of what is stored: they are what
- * ggml makes of them, bit by bit, and become what memory held before. */
+/* Where a part of the cache is in a page. */
+struct part_of_page {
+    xm_element cache;
+    uint32_t n;
+    uint64_t values, scales;
+};
+
+/* Takes 16 elements, number i of a row that lies at `slab`, out of what is stored. */
 void
-take_blocks(stored &bytes, const state &s, const std::vector<float> &x, uint32_t n,
-            uint64_t values_at, uint64_t scales_at)
+take_block(uint8_t *slab, const part_of_page &p, const spot &at, size_t i, const float *x)
 {
-    const uint64_t blocks = n / 32;
+    const size_t n = std::min<size_t>(16, p.n - i);
+    uint8_t *scale = slab + p.scales + at.row * ((p.n + 15) / 16) + i / 16;
+    if (p.cache == XM_I8) {
+        uint8_t *values = slab + p.values + at.row * p.n + i;
+        const block_16 want = quantise_i8(x, n);
+        ASSERT_EQ(want.scale, *scale);
+        for (size_t k = 0; k < n; k++)
+            ASSERT_EQ(want.q[k], (int8_t)values[k]) << "element " << i + k;
+        memset(values, 0xff, n);
+    } else {
+        uint8_t *values = slab + p.values + (at.row * p.n + i / 32 * 32) / 2;
+        const block_16 want = quantise_u4(x);
+        ASSERT_EQ(want.scale, *scale);
+        for (size_t k = 0; k < 16; k++) {
+            const int shift = i % 32 / 16 * 4;
+            ASSERT_EQ(want.q[k], values[k] >> shift & 15) << "element " << i + k;
+            values[k] = (uint8_t)(values[k] | 15 << shift);
+        }
+    }
+    *scale = 0xff;
+}
+
+/* Takes the rows x out of what is stored: they are rotated, and of the bits that the host makes of
+ * them; and become what memory held before. */
+void
+take_rows(stored &bytes, const state &s, std::vector<float> x, const part_of_page &p)
+{
+    xm_ref_rotate(x.data(), x.size() / p.n, p.n);
     const float *row = x.data();
     for (size_t i = 0; i < s.first.size(); i++) {
         const length l = s.p.lengths()[i];
         for (int64_t j = 0; j < l.past + l.tokens; j++) {
-            for (uint32_t head = 0; head < s.p.heads_kv; head++, row += n) {
+            for (uint32_t head = 0; head < s.p.heads_kv; head++, row += p.n) {
+                SCOPED_TRACE("position " + std::to_string(j));
                 const spot at = find(s, i, j, head);
                 uint8_t *slab = bytes.slab[at.slab].data() + at.page;
-                for (uint64_t b = 0; b < blocks; b++) {
-                    uint8_t *qs = slab + values_at + (at.row * blocks + b) * 16,
-                            *d = slab + scales_at + (at.row * blocks + b) * 2;
-                    const block_q4_0 want = quantise_q4_0(row + b * 32);
-                    ASSERT_EQ(0, memcmp(&want.d, d, 2)) << "position " << j;
-                    ASSERT_EQ(0, memcmp(want.qs, qs, 16)) << "position " << j;
-                    memset(qs, 0xff, 16);
-                    memset(d, 0xff, 2);
+                for (size_t k = 0; k < p.n; k += 16) {
+                    take_block(slab, p, at, k, row + k);
+                    if (testing::Test::HasFatalFailure())
+                        return;
                 }
             }
         }
     }
 }
 
-/* Blocks with two largest elements, of either sign; of zeros; with one element; so small that the
- * scale is no normal half, and that it is zero. */
+/* Rows of two largest elements, of either sign; of zeros; with one element; so small that scales
+ * are at their least, and zero; so large that they end. */
 void
-add_odd_blocks(std::vector<float> &x)
+add_odd_rows(std::vector<float> &x, size_t n)
 {
     for (size_t i = 0; i < x.size(); i++) {
-        const size_t block = i / 32 % 12, at = i % 32;
-        if (block == 1 && (at == 7 || at == 24))
+        const size_t row = i / n % 14, at = i % n;
+        if (row == 1 && (at == 7 || at == 24))
             x[i] = at == 7 ? 2.0f : -2.0f;
-        if (block == 3 && (at == 3 || at == 19))
+        if (row == 3 && (at == 3 || at == 19))
             x[i] = at == 3 ? -2.0f : 2.0f;
-        if (block == 5)
+        if (row == 5)
             x[i] = at % 2 ? 0.0f : -0.0f;
-        if (block == 7 && at != 17)
+        if (row == 7 && at != 17)
             x[i] = 0.0f;
-        if (block == 9)
+        if (row == 9)
             x[i] *= 1e-5f;
-        if (block == 11)
-            x[i] *= 1e-9f;
+        if (row == 11)
+            x[i] *= 1e-7f;
+        if (row == 13)
+            x[i] *= 6e3f;
     }
 }
 
-TEST_F(Attention, EveryCacheWriterStoresTheBlocksOfGgml)
+/* Of heads of several blocks that are rotated, of one that is not rotated, and of one that ends
+ * within a block. */
+TEST_F(Attention, EveryCacheWriterStoresRotatedBlocks)
 {
-    const xm_element elements[] = {XM_F32, XM_F16};
-    for_rows(xm_attention_inputs_table, std::size(elements), 2,
+    const struct {
+        xm_element element, k, v;
+        uint32_t d, dv;
+    } cases[] = {
+        {XM_F32, XM_U4, XM_U4, 96, 128},
+        {XM_F16, XM_U4, XM_I8, 64, 80},
+        {XM_F32, XM_I8, XM_I8, 100, 48},
+        {XM_F16, XM_I8, XM_U4, 144, 256},
+    };
+    for_rows(xm_attention_inputs_table, std::size(cases), 2,
              [&](const xm_variant &, size_t i) {
                  problem p = make_ragged("blocks", {{17, 5}, {0, 3}, {40, 1}});
-                 p.element = elements[i];
-                 p.cache = XM_U4;
-                 p.d = 96;
-                 p.dv = 128;
+                 p.element = cases[i].element;
+                 p.cache = cases[i].k;
+                 p.v_cache = cases[i].v;
+                 p.d = cases[i].d;
+                 p.dv = cases[i].dv;
                  create(p);
                  state s(p);
-                 add_odd_blocks(s.k);
-                 add_odd_blocks(s.v);
+                 add_odd_rows(s.k, p.d);
+                 add_odd_rows(s.v, p.dv);
                  s.round(s.k, p.cache);
-                 s.round(s.v, p.cache);
+                 s.round(s.v, p.v_cache);
                  fill(s);
                  chunk(s, p.lengths(), question(p).q);
                  stored bytes(s);
-                 take_blocks(bytes, s, s.k, p.d, 0, s.page.k_scale);
-                 take_blocks(bytes, s, s.v, p.dv, s.page.v, s.page.v_scale);
+                 take_rows(bytes, s, s.k, {p.cache, p.d, 0, s.page.k_scale});
+                 take_rows(bytes, s, s.v, {p.v_cache, p.dv, s.page.v, s.page.v_scale});
                  for (const auto &slab : bytes.slab)
                      EXPECT_EQ(slab, std::vector<uint8_t>(slab.size(), 0xff))
                          << "what is nobody's was written";
@@ -281,8 +323,8 @@ TEST_F(Attention, WhatNobodySeesMayBeAnything)
             uint64_t at, bytes;
         } parts[] = {{0, p.d * xm_element_bits(p.cache) / 8},
                      {s.page.v, p.dv * xm_element_bits(p.cache) / 8},
-                     {s.page.k_scale, p.cache == XM_I8 ? 4u : p.d / 16},
-                     {s.page.v_scale, p.cache == XM_I8 ? 4u : p.dv / 16}};
+                     {s.page.k_scale, p.d / 16},
+                     {s.page.v_scale, p.dv / 16}};
         for (size_t b = 0; b < 2; b++)
             for (int64_t j = 0; j < p.past; j++)
                 for (uint32_t h = 0; h < p.heads_kv && !ask.keys[b * stride + (size_t)j];
@@ -297,7 +339,7 @@ TEST_F(Attention, WhatNobodySeesMayBeAnything)
                             << err.text;
                 }
         EXPECT_TRUE(rows_of_norm(chunk(s, p.lengths(), ask.q, ask.key_tensor.get()),
-                                 reference(s, ask.q, ask.keys, {}), p.dv, within(p)));
+                                 reference(s, ask.q, ask.keys, {}), p.dv, p.element));
         return true;
     };
     for_rows(xm_attention_prompt_table, std::size(caches), 1, check_hidden_rows);
@@ -313,8 +355,8 @@ TEST(AttentionCache, TakesHeadsOfWholeBlocks)
     } cases[] = {
         {64, 96, XM_U4, XM_U4, nullptr},
         {80, 96, XM_F16, XM_U4, nullptr},
-        {80, 64, XM_U4, XM_U4, "whole blocks of 32"},
-        {64, 80, XM_F16, XM_U4, "whole blocks of 32"},
+        {80, 64, XM_U4, XM_U4, "32 elements"},
+        {64, 80, XM_F16, XM_U4, "32 elements"},
         {80, 80, XM_I8, XM_I8, nullptr},
         {64, 64, XM_I4, XM_F16, "not f16, f32, i8 or u4"},
         {64, 64, XM_F16, XM_BF16, "not f16, f32, i8 or u4"},

@@ -17,9 +17,12 @@
  *
  *   K_CACHE, V_CACHE  of what the elements of K and of V are:
  *                       f16, f32  without scales
- *                       i8        an f32 scale a row
- *                       u4        blocks of 32 elements, an f16 scale each: ggml's Q4_0, but for
- *                                 the scales, which stand apart
+ *                       i8        q s
+ *                       u4        n (n n + 512) s, n = 2 q - 15: levels as dense as values that are
+ *                                 normally distributed want them
+ *                     A block of 16 elements has one s, of 8 bits: 0, or (8 + b % 8) 2^(b / 8)
+ *                     times a constant. 32 elements of u4 are 16 bytes, the second block of them
+ *                     in the high halves. Rows with scales are rotated (rotation.h).
  *   D, DV             head dimensions of K and V
  *   HEADS_KV, PAGE_TOKENS
  */
@@ -48,11 +51,11 @@
 #define ROW_BYTES(T, n)    PASTE(ROW_BYTES_, T)(n)
 #define SCALE_BYTES_f16(n) 0
 #define SCALE_BYTES_f32(n) 0
-#define SCALE_BYTES_i8(n)  4
-#define SCALE_BYTES_u4(n)  ((n) / CACHE_BLOCK * 2)
+#define SCALE_BYTES_i8(n)  (((n) + CACHE_BLOCK - 1) / CACHE_BLOCK)
+#define SCALE_BYTES_u4(n)  ((n) / CACHE_BLOCK)
 #define SCALE_BYTES(T, n)  PASTE(SCALE_BYTES_, T)(n)
 
-#define CACHE_BLOCK     32 /* elements of u4 that share a scale */
+#define CACHE_BLOCK     16 /* elements that share a scale */
 #define ALIGNED_64(n)   (((ulong)(n) + 63) / 64 * 64)
 #define PAGE_ROWS       ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
 #define VALUES_AT       ALIGNED_64(PAGE_ROWS * ROW_BYTES(K_CACHE, D))
@@ -187,61 +190,94 @@ value_behind(struct cached v, uint n)
 
 /* ---- elements ----------------------------------------------------------------------- */
 
-/* The scale of the block of u4 that element i is in. */
+#define HAS_SCALES_f16 0
+#define HAS_SCALES_f32 0
+#define HAS_SCALES_i8  1
+#define HAS_SCALES_u4  1
+#define HAS_SCALES(T)  PASTE(HAS_SCALES_, T)
+#define IS_4_BITS_f16  0
+#define IS_4_BITS_f32  0
+#define IS_4_BITS_i8   0
+#define IS_4_BITS_u4   1
+#define IS_4_BITS(T)   PASTE(IS_4_BITS_, T)
+
+/* A scale is a float without its sign and its last 20 bits, counted from this one on: 2^-23 for i8,
+ * 2^-29 for u4, whose levels end at 11055. */
+#define LEAST_SCALE_i8 (104 * 8)
+#define LEAST_SCALE_u4 (98 * 8)
+
 static inline float
-block_scale(struct cached r, uint i)
+scale_of(uchar b, uint least)
 {
-    return vload_half(i / CACHE_BLOCK, (__global const half *)r.scales);
+    return b ? as_float((b + least) << 20) : 0.0f;
 }
 
-/* The byte of element i; elements 16 … 31 of a block are the high halves of its bytes. */
-static inline __global uchar *
-block_byte(struct cached r, uint i)
+/* The scale that a level of u4 is multiplied with in the end is the block's. */
+static inline float
+level(float q)
 {
-    return r.values + i / CACHE_BLOCK * 16 + i % 16;
+    const float n = 2.0f * q - 15.0f;
+    return n * (n * n + 512.0f);
+}
+
+static inline float4
+levels4(float4 q)
+{
+    const float4 n = 2.0f * q - 15.0f;
+    return n * (n * n + 512.0f);
+}
+
+static inline float16
+levels16(float16 q)
+{
+    const float16 n = 2.0f * q - 15.0f;
+    return n * (n * n + 512.0f);
+}
+
+/* The byte of element i of u4. */
+static inline __global uchar *
+packed_byte(struct cached r, uint i)
+{
+    return r.values + i / 32 * 16 + i % 16;
 }
 
 static inline uchar
-block_shift(uint i)
+packed_shift(uint i)
 {
     return i / 16 % 2 * 4;
 }
 
-static inline float
-block_element(struct cached r, uint i)
-{
-    return (float)((int)(*block_byte(r, i) >> block_shift(i) & 15) - 8) *
-           block_scale(r, i);
-}
+/* Element i of a row but for its scale, and 16 from i on, a multiple of 16. */
+#define UNSCALED_f16(r, i)   LOAD_f16((__global const half *)(r).values, i)
+#define UNSCALED_f32(r, i)   LOAD_f32((__global const float *)(r).values, i)
+#define UNSCALED_i8(r, i)    LOAD_i8((__global const char *)(r).values, i)
+#define UNSCALED_u4(r, i)    level((float)(*packed_byte(r, i) >> packed_shift(i) & 15))
+#define UNSCALED(T, r, i)    PASTE(UNSCALED_, T)(r, i)
+#define UNSCALED16_f16(r, i) LOAD16_f16((__global const half *)(r).values, i)
+#define UNSCALED16_f32(r, i) LOAD16_f32((__global const float *)(r).values, i)
+#define UNSCALED16_i8(r, i)  LOAD16_i8((__global const char *)(r).values, i)
+#define UNSCALED16_u4(r, i)                                                              \
+    levels16(convert_float16(vload16(0, packed_byte(r, i)) >> packed_shift(i) & (uchar)15))
+#define UNSCALED16(T, r, i)  PASTE(UNSCALED16_, T)(r, i)
 
-/* Elements i … i + 15, i a multiple of 16. */
-static inline float16
-block_elements16(struct cached r, uint i)
-{
-    const uchar16 q = vload16(0, block_byte(r, i)) >> block_shift(i) & (uchar)15;
-    return (convert_float16(q) - 8.0f) * block_scale(r, i);
-}
+/* The scale of the block that element i is in; 1 where there is none. */
+#define BLOCK_SCALE_f16(r, i) 1.0f
+#define BLOCK_SCALE_f32(r, i) 1.0f
+#define BLOCK_SCALE_i8(r, i)  scale_of((r).scales[(i) / CACHE_BLOCK], LEAST_SCALE_i8)
+#define BLOCK_SCALE_u4(r, i)  scale_of((r).scales[(i) / CACHE_BLOCK], LEAST_SCALE_u4)
+#define BLOCK_SCALE(T, r, i)  PASTE(BLOCK_SCALE_, T)(r, i)
 
-/* Element i of a row, and 16 from i on, a multiple of 16; times ROW_SCALE where a row has one. */
-#define CACHED_f16(r, i)   LOAD_f16((__global const half *)(r).values, i)
-#define CACHED_f32(r, i)   LOAD_f32((__global const float *)(r).values, i)
-#define CACHED_i8(r, i)    LOAD_i8((__global const char *)(r).values, i)
-#define CACHED_u4(r, i)    block_element(r, i)
-#define CACHED(T, r, i)    PASTE(CACHED_, T)(r, i)
-#define CACHED16_f16(r, i) LOAD16_f16((__global const half *)(r).values, i)
-#define CACHED16_f32(r, i) LOAD16_f32((__global const float *)(r).values, i)
-#define CACHED16_i8(r, i)  LOAD16_i8((__global const char *)(r).values, i)
-#define CACHED16_u4(r, i)  block_elements16(r, i)
-#define CACHED16(T, r, i)  PASTE(CACHED16_, T)(r, i)
+#define CACHED(T, r, i)       (UNSCALED(T, r, i) * BLOCK_SCALE(T, r, i))
+#define CACHED16(T, r, i)     (UNSCALED16(T, r, i) * BLOCK_SCALE(T, r, i))
 
-#define HAS_ROW_SCALE_f16 0
-#define HAS_ROW_SCALE_f32 0
-#define HAS_ROW_SCALE_i8  1
-#define HAS_ROW_SCALE_u4  0
-#define HAS_ROW_SCALE(T)  PASTE(HAS_ROW_SCALE_, T)
-#define ROW_SCALE(T, r)   (HAS_ROW_SCALE(T) ? *(__global const float *)(r).scales : 1.0f)
-#define IS_BLOCKS_f16     0
-#define IS_BLOCKS_f32     0
-#define IS_BLOCKS_i8      0
-#define IS_BLOCKS_u4      1
-#define IS_BLOCKS(T)      PASTE(IS_BLOCKS_, T)
+/* ---- rotation ----------------------------------------------------------------------- */
+
+/* Elements of a row of n that are rotated together: the largest power of two that divides n, at
+ * most 128; 1, which is not rotated, below 16. */
+#define POWER_OF_TWO(n)   ((n) & -(n))
+#define ROTATION(T, n)                                                                   \
+    (!HAS_SCALES(T) || POWER_OF_TWO(n) < 16 ? 1                                          \
+     : POWER_OF_TWO(n) > 128                ? 128                                        \
+                                            : POWER_OF_TWO(n))
+#define KEY_ROTATION   ROTATION(K_CACHE, D)
+#define VALUE_ROTATION ROTATION(V_CACHE, DV)

@@ -12,10 +12,8 @@
  * The online softmax of attention_row.h, a key tile a step.
  */
 #include "attention.h"
+#include "group_rotation.h"
 
-#ifndef ITEMS
-#define ITEMS 64 /* the launch's local size */
-#endif
 #ifndef ROWS
 #define ROWS 16
 #endif
@@ -28,10 +26,10 @@
 /* In local memory. */
 struct tile {
     float q[ROWS][TILE_DIMS], k[TILE_KEYS][TILE_DIMS + 1];
+    float sum[VALUE_ROTATION > 1 ? DV : 1]; /* of a row's values */
     float p[ROWS][TILE_KEYS]; /* scores, then e^(score - m)                    */
     float m[ROWS], l[ROWS], keep[ROWS]; /* maximum, denominator, e^(old m - m)          */
     struct cached key[TILE_KEYS], value[TILE_KEYS]; /* without: nobody sees the key */
-    float key_scale[TILE_KEYS], value_scale[TILE_KEYS]; /* of rows that have one    */
 };
 
 /* The rows of a work-group. */
@@ -111,8 +109,6 @@ finish_score(const struct attention *a, const struct rows *r, __local struct til
         at >= end_seen(&r->s, token))
         return -INFINITY;
     float s = dot * a->scale;
-    if (HAS_ROW_SCALE(K_CACHE))
-        s *= t->key_scale[j];
     if (a->soft_cap != 0.0f)
         s = a->soft_cap * tanh(s / a->soft_cap);
     return s + mask_at(a, &r->s, row_head(r, i), token, at);
@@ -130,10 +126,6 @@ find_key(const struct attention *a, const struct rows *r, __local struct tile *t
                         value = page ? value_row(page, row) : none;
     t->key[j] = key;
     t->value[j] = value;
-    if (HAS_ROW_SCALE(K_CACHE) && page)
-        t->key_scale[j] = ROW_SCALE(K_CACHE, key);
-    if (HAS_ROW_SCALE(V_CACHE) && page)
-        t->value_scale[j] = ROW_SCALE(V_CACHE, value);
 }
 
 /* Scores of the keys [first, end) into t->p. */
@@ -202,25 +194,34 @@ add_values(__local const struct tile *t, float o[ROWS][ITEM_DIMS])
             continue;
         for (int d = 0; d < ITEM_DIMS; d++) {
             const int at = (int)get_local_id(0) + d * ITEMS;
-            float v = at < DV ? CACHED(V_CACHE, value, (uint)at) : 0.0f;
-            if (HAS_ROW_SCALE(V_CACHE))
-                v *= t->value_scale[j];
+            const float v = at < DV ? CACHED(V_CACHE, value, (uint)at) : 0.0f;
             for (int i = 0; i < ROWS; i++)
                 o[i][d] += t->p[i][j] * v;
         }
     }
 }
 
-/* The softmax of row i, complete. */
+/* The softmax of row i, complete, and rotated back. All work-items call it for all ROWS, as it has
+ * barriers; what is not `wanted` is not stored. */
 static void
-finish_row(const struct attention *a, const struct rows *r, __local const struct tile *t,
-           int i, const float o[ITEM_DIMS], __global STORAGE(SRC) *out)
+finish_row(const struct attention *a, const struct rows *r, __local struct tile *t, int i,
+           const float o[ITEM_DIMS], bool wanted, __global STORAGE(SRC) *out)
 {
     const float norm = row_norm(a, row_head(r, i), t->m[i], t->l[i]);
-    for (int d = 0; d < ITEM_DIMS; d++) {
+#if VALUE_ROTATION > 1
+    for (int d = 0; d < ITEM_DIMS; d++)
+        if ((int)get_local_id(0) + d * ITEMS < DV)
+            t->sum[get_local_id(0) + d * ITEMS] = o[d];
+    rotate_local(t->sum, DV, VALUE_ROTATION, VALUE_ROTATION);
+#endif
+    for (int d = 0; wanted && d < ITEM_DIMS; d++) {
         const int at = (int)get_local_id(0) + d * ITEMS;
         if (at < DV)
+#if VALUE_ROTATION > 1
+            STORE(SRC, out, row_index(r, i) * DV + at, t->sum[at] * norm);
+#else
             STORE(SRC, out, row_index(r, i) * DV + at, o[d] * norm);
+#endif
     }
 }
 
@@ -231,7 +232,8 @@ attend_rows(const struct attention *a, const struct rows *r, __local struct tile
             float o[ROWS][ITEM_DIMS], int first, int end)
 {
     first = max(first, first_seen(a, &r->s, row_token(r, 0)));
-    end = min(end, end_seen(&r->s, row_token(r, r->n - 1)));
+    /* a tile without rows sees no key: returning before barriers is none that PoCL 6 keeps to */
+    end = r->n ? min(end, end_seen(&r->s, row_token(r, r->n - 1))) : first;
     begin_rows(t, o);
     int j = first;
     do { /* no keys change nothing; at least once (group.h) */

@@ -7,21 +7,26 @@
  *     y[i + R/2] = u[i + R/2] cos[i + R/2] + u[i] sin[i + R/2]
  *     y[i]       = u[i]                                               i >= R, and all of v
  *
- * q goes to q_out; k and v go to their pages. A position without a page is not kept. Caches of
- * fewer bits have
+ * q goes to q_out; k and v go to their pages. A position without a page is not kept. What goes to
+ * a cache of few bits is rotated first (rotation.h), and so is q for such keys. A block of 16 is
  *
- *     i8    y / s              rounded to nearest, s = max|y| / 127 of the row
- *     u4    y / d + 8.5        truncated, 15 at most, of a block; d = m / -8, where m is the first
- *                              of its elements that have the largest magnitude
+ *     i8    q = y / s, rounded to nearest
+ *     u4    the q whose level, times s, is nearest
+ *
+ * Of i8 s is the least scale that reaches the largest magnitude with 127; of u4, the least that
+ * does with the last level, the one above or the one below it: whichever leaves the least squares.
+ * Those are summed as integers, so that their order changes nothing.
  *
  * Rows count through (row of tokens, head): q_heads of q (0: q is read as it is), then kv_heads of
  * k and as many of v (0: another layer has written them). R is `rotated`, 0 without tables;
- * table_tokens is B T, or T for tables that all sequences share.
+ * table_tokens is B T, or T for tables that all sequences share. Rows are below 2^31: divisions of
+ * 64 bits are long loops on some GPUs.
  *
  *   SRC                                             of q, k, v
  *   K_CACHE, V_CACHE, D, DV, HEADS_KV, PAGE_TOKENS  as in attention_cache.h
  */
 #include "attention_cache.h"
+#include "rotation.h"
 
 #ifndef SRC
 #define SRC f32
@@ -61,6 +66,7 @@ struct input_row {
     __global STORAGE(SRC) * q_out; /* a row of q goes here, NULL for the others, */
     struct cached to;              /* which go here; NULL: nowhere                */
     int type;                      /* of the cache: IS_f16 …                      */
+    int block;                     /* elements that are rotated together          */
 };
 
 /* Types of caches as numbers; those of K and V are one where a program has one. */
@@ -70,20 +76,30 @@ struct input_row {
 #define IS_u4        3
 #define IS(T)        PASTE(IS_, T)
 #define ANY_IS(type) (IS(K_CACHE) == type || IS(V_CACHE) == type)
+#define ANY_SCALES   (HAS_SCALES(K_CACHE) || HAS_SCALES(V_CACHE))
+#define MOST_ELEMENTS (D > DV ? D : DV) /* of a row */
+
+/* Where the angles of a token begin. */
+static inline ulong
+first_angle(const struct inputs *in, uint token)
+{
+    return (ulong)(token % (uint)in->table_tokens) * in->rotated;
+}
 
 static inline struct input_row
-query_row(const struct inputs *in, ulong token, int head)
+query_row(const struct inputs *in, uint token, int head)
 {
-    const ulong at = (token * in->q_heads + head) * D;
-    const ulong angles = token % in->table_tokens * in->rotated;
+    const ulong at = ((ulong)token * in->q_heads + head) * D;
+    const ulong angles = first_angle(in, token);
     const struct input_row r = {in->q + at,         in->q_gamma, in->cosines + angles,
                                 in->sines + angles, D,           in->rotated,
-                                in->q_out + at,     {0, 0},      IS(K_CACHE)};
+                                in->q_out + at,     {0, 0},      IS(K_CACHE),
+                                KEY_ROTATION};
     return r;
 }
 
 static inline struct input_row
-cached_row(const struct inputs *in, ulong token, int head, bool is_v)
+cached_row(const struct inputs *in, uint token, int head, bool is_v)
 {
     const int n = is_v ? DV : D;
     const struct sequence s =
@@ -92,9 +108,9 @@ cached_row(const struct inputs *in, ulong token, int head, bool is_v)
     __global uchar *page = page_of(&in->cache, &s, position);
     const uint row = page_row(head, position);
     const struct cached nowhere = {0, 0};
-    const ulong angles = token % in->table_tokens * in->rotated;
+    const ulong angles = first_angle(in, token);
     const struct input_row r = {
-        (is_v ? in->v : in->k) + (token * in->kv_heads + head) * n,
+        (is_v ? in->v : in->k) + ((ulong)token * in->kv_heads + head) * n,
         is_v ? in->v_gamma : in->k_gamma,
         in->cosines + angles,
         in->sines + angles,
@@ -104,15 +120,16 @@ cached_row(const struct inputs *in, ulong token, int head, bool is_v)
         !page  ? nowhere
         : is_v ? value_row(page, row)
                : key_row(page, row),
-        is_v ? IS(V_CACHE) : IS(K_CACHE)};
+        is_v ? IS(V_CACHE) : IS(K_CACHE),
+        is_v ? VALUE_ROTATION : KEY_ROTATION};
     return r;
 }
 
 static inline struct input_row
-find_row(const struct inputs *in, ulong id)
+find_row(const struct inputs *in, uint id)
 {
-    const int heads = in->q_heads + 2 * in->kv_heads, head = (int)(id % heads);
-    const ulong token = id / heads;
+    const uint heads = (uint)(in->q_heads + 2 * in->kv_heads), token = id / heads;
+    const int head = (int)(id % heads);
     if (head < in->q_heads)
         return query_row(in, token, head);
     const int cached = head - in->q_heads;
@@ -148,24 +165,9 @@ finished(const struct input_row *r, int i, float factor)
 
 /* ---- where a row goes --------------------------------------------------------------- */
 
-/* For i8: what the row is multiplied with, from its largest magnitude. */
-static inline float
-inverse_scale(float most)
-{
-    return most > 0.0f ? 127.0f / most : 0.0f;
-}
-
-/* For i8: the row's scale, from its largest magnitude. */
+/* Element i of a row that goes where there are no scales. */
 static inline void
-store_row_scale(const struct input_row *r, float most)
-{
-    if (r->type == IS_i8 && r->to.values)
-        ((__global float *)r->to.scales)[0] = most / 127.0f;
-}
-
-/* Element i of a row that does not go to a cache in blocks. */
-static inline void
-store_finished(const struct input_row *r, int i, float y, float inverse)
+store_finished(const struct input_row *r, int i, float y)
 {
     __global uchar *to = r->to.values;
     if (r->q_out)
@@ -174,62 +176,139 @@ store_finished(const struct input_row *r, int i, float y, float inverse)
         STORE_f16((__global half *)to, i, y);
     else if (to && r->type == IS_f32)
         STORE_f32((__global float *)to, i, y);
-    else if (to && r->type == IS_i8)
-        ((__global char *)to)[i] = convert_char_sat_rte(y * inverse);
 }
 
-/* Whether the row goes to a cache in blocks. */
+/* Whether the row goes to a cache with scales. */
 static inline bool
-is_in_blocks(const struct input_row *r)
+has_scales(const struct input_row *r)
 {
-    return r->type == IS_u4 && !r->q_out;
+    return (r->type == IS_i8 || r->type == IS_u4) && !r->q_out;
 }
 
-/* What the elements of a block are multiplied with; stores its scale. */
+/* The least scale that is not below x; 0 where x is far below all. */
+static inline int
+scale_not_below(float x, int least)
+{
+    const int b = (int)((as_uint(x) + 0xfffff) >> 20) - least;
+    return b < -31 ? 0 : clamp(b, 1, 255);
+}
+
 static inline float
-begin_block(const struct input_row *r, int block, float most)
+inverse_of(int scale, int least)
 {
-    const float d = most / -8.0f;
-    vstore_half(d, block, (__global half *)r->to.scales);
-    return d != 0.0f ? 1.0f / d : 0.0f;
+    return scale ? 1.0f / scale_of((uchar)scale, (uint)least) : 0.0f;
 }
 
-/* Element y in 4 bits. As ggml has it: a product and a sum, each rounded. */
-static inline uint
-in_4_bits(float y, float inverse)
+static inline int
+scale_of_8_bits(float most)
 {
-#pragma OPENCL FP_CONTRACT OFF
-    return (uint)min(15, (int)(y * inverse + 8.5f)) & 15;
+    return scale_not_below(most * (1.0f / 127.0f), LEAST_SCALE_i8);
 }
 
-/* Elements i and i + 16 of a block, i < 16. */
+/* q in 4 bits of x, which is in units of the scale: the halves between two levels part them. */
+#define IN_4_BITS(name, FLOAT, INT)                                                      \
+    static inline INT name(FLOAT x)                                                      \
+    {                                                                                    \
+        const FLOAT size = fabs(x);                                                      \
+        INT k = 0;                                                                       \
+        _Pragma("unroll") for (int n = 2; n < 16; n += 2) k +=                           \
+            size > (FLOAT)(n * (n * n + 515)) ? (INT)1 : (INT)0;                         \
+        return x < 0.0f ? 7 - k : 8 + k;                                                 \
+    }
+IN_4_BITS(in_4_bits, float, int)
+IN_4_BITS(all_in_4_bits, float16, int16)
+
+/* How far q is off x, in units of the scale. */
+static inline int
+off_by(float x, int q)
+{
+    return convert_int_rte(clamp(x - level((float)q), -8191.0f, 8191.0f));
+}
+
+/* What the sum of squares of off_by is worth with this scale. */
+static inline float
+worth(int squares, int scale)
+{
+    const float s = scale_of((uchar)scale, LEAST_SCALE_u4);
+    return (float)squares * (s * s);
+}
+
+/* The scale of a block in 4 bits around which the best one is looked for. */
+static inline int
+scale_of_4_bits(float most)
+{
+    return scale_not_below(most * (1.0f / 11055.0f), LEAST_SCALE_u4);
+}
+
+#define TRIED 3 /* scales: that one, and its neighbours */
+
+static inline int
+tried_scale(int first, int i)
+{
+    return first ? clamp(first + (i == 2 ? -1 : i), 1, 255) : 0;
+}
+
+static inline int
+sum_of_squares(int16 x)
+{
+    const int16 squares = x * x;
+    const int8 a = squares.lo + squares.hi;
+    const int4 b = a.lo + a.hi;
+    return b.x + b.y + b.z + b.w;
+}
+
+static inline float
+largest(float16 y)
+{
+    const float16 size = fabs(y);
+    const float8 a = fmax(size.lo, size.hi);
+    const float4 b = fmax(a.lo, a.hi);
+    return fmax(fmax(b.x, b.y), fmax(b.z, b.w));
+}
+
+/* A block in 4 bits, and its scale. */
+static inline uchar16
+block_in_4_bits(float16 y, __global uchar *scale)
+{
+    const int first = scale_of_4_bits(largest(y));
+    int16 best = 8;
+    int best_scale = 0;
+    float least = INFINITY;
+    for (int i = 0; i < TRIED; i++) {
+        const int tried = tried_scale(first, i);
+        const float16 x = y * inverse_of(tried, LEAST_SCALE_u4);
+        const int16 q = all_in_4_bits(x);
+        const float16 off =
+            clamp(x - levels16(convert_float16(q)), (float16)-8191.0f, (float16)8191.0f);
+        const float w = worth(sum_of_squares(convert_int16_rte(off)), tried);
+        best = w < least ? q : best;
+        best_scale = w < least ? tried : best_scale;
+        least = fmin(w, least);
+    }
+    *scale = (uchar)best_scale;
+    return convert_uchar16(best);
+}
+
+/* 32 elements from `first` on of a finished row that goes to a cache with scales. */
 static inline void
-store_pair(const struct input_row *r, int block, int i, float y, float y16, float inverse)
+store_32(const struct input_row *r, int first, const float *y)
 {
-    r->to.values[block * 16 + i] =
-        (uchar)(in_4_bits(y, inverse) | in_4_bits(y16, inverse) << 4);
-}
-
-/* A block from its elements. */
-static inline void
-store_block(const struct input_row *r, int block, const float *y)
-{
-    float most = 0.0f;
-    for (int i = 0; i < CACHE_BLOCK; i++)
-        most = fabs(y[i]) > fabs(most) ? y[i] : most;
-    const float inverse = begin_block(r, block, most);
-    for (int i = 0; i < 16; i++)
-        store_pair(r, block, i, y[i], y[i + 16], inverse);
-}
-
-/* The blocks first, first + step … of the finished row, one after the other. */
-static inline void
-store_blocks(const struct input_row *r, float factor, int first, int step)
-{
-    for (int b = first; r->to.values && b < r->n / CACHE_BLOCK; b += step) {
-        float y[CACHE_BLOCK];
-        for (int i = 0; i < CACHE_BLOCK; i++)
-            y[i] = finished(r, b * CACHE_BLOCK + i, factor);
-        store_block(r, b, y);
+    const int block = first / CACHE_BLOCK, n = min(32, r->n - first);
+    if (r->type == IS_u4) {
+        const uchar16 low = block_in_4_bits(vload16(0, y), r->to.scales + block),
+                      high = block_in_4_bits(vload16(1, y), r->to.scales + block + 1);
+        vstore16(low | high << (uchar)4, 0, r->to.values + first / 2);
+        return;
+    }
+    for (int b = 0; b < n; b += CACHE_BLOCK) {
+        float most = 0.0f;
+        for (int i = b; i < min(b + CACHE_BLOCK, n); i++)
+            most = fmax(most, fabs(y[i]));
+        const int scale = scale_of_8_bits(most);
+        const float inverse = inverse_of(scale, LEAST_SCALE_i8);
+        r->to.scales[block + b / CACHE_BLOCK] = (uchar)scale;
+        for (int i = b; i < min(b + CACHE_BLOCK, n); i++)
+            ((__global char *)r->to.values)[first + i] =
+                convert_char_sat_rte(y[i] * inverse);
     }
 }

@@ -5,6 +5,7 @@
  *     m' = max(m, s)    l' = l e^(m - m') + e^(s - m')    o' = o e^(m - m') + e^(s - m') v
  */
 #include "attention.h"
+#include "rotation.h"
 
 /* Running maximum, denominator and weighted sum. */
 struct row_state {
@@ -28,7 +29,7 @@ score(const struct attention *a, ulong q_row, __global uchar *page, uint row)
     float s = 0.0f;
     for (int i = 0; i < D; i++)
         s += LOAD(SRC, a->q, q_row * D + i) * CACHED(K_CACHE, k, i);
-    s *= ROW_SCALE(K_CACHE, k) * a->scale;
+    s *= a->scale;
     return a->soft_cap != 0.0f ? a->soft_cap * tanh(s / a->soft_cap) : s;
 }
 
@@ -38,19 +39,19 @@ add_key(struct row_state *state, float s, __global uchar *page, uint row)
     const struct cached v = value_row(page, row);
     const float m = fmax(state->m, s);
     const float keep = exp(state->m - m), p = exp(s - m);
-    const float weight = p * ROW_SCALE(V_CACHE, v);
     state->m = m;
     state->l = state->l * keep + p;
     for (int i = 0; i < DV; i++)
-        state->o[i] = state->o[i] * keep + weight * CACHED(V_CACHE, v, i);
+        state->o[i] = state->o[i] * keep + p * CACHED(V_CACHE, v, i);
 }
 
-/* The softmax of a row (row, head), complete. */
+/* The softmax of a row (row, head), complete, and rotated back. */
 static void
-finish_row(const struct attention *a, const struct row_state *s, ulong row,
+finish_row(const struct attention *a, struct row_state *s, ulong row,
            __global STORAGE(SRC) *out)
 {
     const float norm = row_norm(a, row % HEADS_Q, s->m, s->l);
+    rotate_elements(s->o, DV, VALUE_ROTATION);
     for (int i = 0; i < DV; i++)
         STORE(SRC, out, row * DV + i, s->o[i] * norm);
 }

@@ -11,6 +11,7 @@
  * Heads are padded to whole vectors with zeros.
  */
 #include "attention.h"
+#include "rotation.h"
 #include "vector.h"
 
 #ifndef TILE_TOKENS
@@ -79,33 +80,29 @@ begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_tok
     }
 }
 
-/* Block b of a row of u4. */
+/* 32 elements of a row of u4, from i on. */
 static inline void
-load_block(struct cached from, int b, float *to)
+load_packed(struct cached from, int i, float *to)
 {
-    const int16 q = convert_int16(vload16(b, from.values));
-    const float scale = block_scale(from, b * CACHE_BLOCK);
-    vstore16(convert_float16((q & 15) - 8) * scale, 0, to);
-    vstore16(convert_float16((q >> 4) - 8) * scale, 1, to);
+    const int16 q = convert_int16(vload16(i / 32, from.values));
+    vstore16(levels16(convert_float16(q & 15)) * BLOCK_SCALE_u4(from, i), 0, to);
+    vstore16(levels16(convert_float16(q >> 4)) * BLOCK_SCALE_u4(from, i + 16), 1, to);
 }
 
 /* A function that loads the n elements of a row of a cache of type T, zeros up to whole vectors. */
 #define LOADER(name, T)                                                                  \
     static void name(struct cached from, int n, float *to)                               \
     {                                                                                    \
-        const float scale = ROW_SCALE(T, from);                                          \
         int i = 0;                                                                       \
-        for (; IS_BLOCKS(T) && i < n; i += CACHE_BLOCK)                                  \
-            load_block(from, i / CACHE_BLOCK, to + i);                                   \
-        for (; i + 16 <= n; i += 16) {                                                   \
-            const float16 x = CACHED16(T, from, i);                                      \
-            vstore16(HAS_ROW_SCALE(T) ? x * scale : x, 0, to + i);                       \
-        }                                                                                \
+        for (; IS_4_BITS(T) && i < n; i += 32)                                           \
+            load_packed(from, i, to + i);                                                \
+        for (; i + 16 <= n; i += 16)                                                     \
+            vstore16(CACHED16(T, from, i), 0, to + i);                                   \
         if (i == n)                                                                      \
             return;                                                                      \
         vstore16((float16)0.0f, 0, to + i);                                              \
         for (; i < n; i++)                                                               \
-            to[i] = CACHED(T, from, i) * scale;                                          \
+            to[i] = CACHED(T, from, i);                                                  \
     }
 LOADER(load_key, K_CACHE)
 LOADER(load_value, V_CACHE)
@@ -269,13 +266,14 @@ attend_rows(const struct attention *a, struct rows *r, int first, int end)
     }
 }
 
-/* The softmax of row i, complete. */
+/* The softmax of row i, complete, and rotated back. */
 static void
-finish_row(const struct attention *a, const struct rows *r, int i, __global STORAGE(SRC) *out)
+finish_row(const struct attention *a, struct rows *r, int i, __global STORAGE(SRC) *out)
 {
     const ulong to = row_index(r, i) * DV;
     const float norm = row_norm(a, row_head(r, i), r->m[i], r->l[i]);
     int d = 0;
+    rotate_vectors(r->o + i * DV_PAD, DV, VALUE_ROTATION);
     for (; d + 16 <= DV; d += 16)
         STORE16(SRC, out, to + d, vload16(0, r->o + i * DV_PAD + d) * norm);
     for (; d < DV; d++)

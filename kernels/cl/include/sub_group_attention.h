@@ -10,7 +10,7 @@
  * Rows past the last repeat it and are not written.
  */
 #include "attention.h"
-#include "sub_group.h"
+#include "sub_group_rotation.h"
 
 #ifndef QUERY_ROWS
 #define QUERY_ROWS 4
@@ -74,10 +74,8 @@ begin_rows(const struct attention *a, struct query_rows *r, uint id)
 #define CACHED4_i8(r, i)                                                                 \
     convert_float4(vload4(0, (__global const char *)(r).values + (i)))
 #define CACHED4_u4(r, i)                                                                 \
-    (convert_float4(as_uchar4(*(__global const uint *)block_byte(r, i) >>                \
-                                  block_shift(i) &                                       \
-                              0x0f0f0f0f)) -                                             \
-     8.0f)
+    levels4(convert_float4(as_uchar4(                                                    \
+        *(__global const uint *)packed_byte(r, i) >> packed_shift(i) & 0x0f0f0f0f)))
 #define CACHED4(T, r, i)  PASTE(CACHED4_, T)(r, i)
 #define AT_ONCE           4
 #else
@@ -97,7 +95,7 @@ add_dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += dot(LOAD4(SRC, a->q, q_row[i] * D + d), key);
 #else
-        const float key = CACHED(K_CACHE, k, d);
+        const float key = UNSCALED(K_CACHE, k, d);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += LOAD(SRC, a->q, q_row[i] * D + d) * key;
@@ -105,7 +103,7 @@ add_dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached
     }
 }
 
-/* q of each row times the key of this lane, but for the scale of a row. */
+/* q of each row times the key of this lane. */
 static inline void
 dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
      float s[QUERY_ROWS])
@@ -113,15 +111,15 @@ dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
         s[i] = 0.0f;
-#if IS_BLOCKS(K_CACHE)
+#if HAS_SCALES(K_CACHE)
 #pragma unroll 1
     for (uint first = 0; first < D; first += CACHE_BLOCK) {
-        const float scale = block_scale(k, first);
+        const float scale = BLOCK_SCALE(K_CACHE, k, first);
         float part[QUERY_ROWS];
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             part[i] = 0.0f;
-        add_dots(a, q_row, k, first, first + CACHE_BLOCK, part);
+        add_dots(a, q_row, k, first, min(first + CACHE_BLOCK, (uint)D), part);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += part[i] * scale;
@@ -141,11 +139,11 @@ soft_capped(float s, float cap)
 /* The scores s of the key at position j, in its lane. */
 static inline void
 finish_scores(const struct attention *a, const struct query_rows *r, float s[QUERY_ROWS],
-              int j, bool is_key, float scale)
+              int j, bool is_key)
 {
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
-        s[i] *= scale;
+        s[i] *= a->scale;
     if (a->soft_cap != 0.0f) {
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
@@ -177,28 +175,32 @@ weigh(struct query_rows *r, int i, float s)
     return p;
 }
 
-/* Element c * SG + lane of a value. The byte's place and the scale follow from c alone, so that
- * neighbours share an address. */
+/* Element c * SG + lane of a value. The byte's place and, but for 32 lanes, the scale follow from c
+ * alone, so that neighbours share an address. */
 static inline float
 value_element(struct cached v, uint c)
 {
     const uint lane = get_sub_group_local_id();
-#if !IS_BLOCKS(V_CACHE)
-    return CACHED(V_CACHE, v, min(c * SG + lane, DV - 1u));
-#elif SG == 32
-    const uchar q = v.values[c * 16 + lane % 16] >> lane / 16 * 4 & 15;
-    return (float)((int)q - 8) * block_scale(v, c * SG);
+#if !HAS_SCALES(V_CACHE)
+    return UNSCALED(V_CACHE, v, min(c * SG + lane, DV - 1u));
 #else
-    const uchar q = v.values[c * SG / CACHE_BLOCK * 16 + c * SG % 16 + lane];
-    return (float)((int)(q >> block_shift(c * SG) & 15) - 8) * block_scale(v, c * SG);
+    const float scale =
+        BLOCK_SCALE(V_CACHE, v, c * SG + (SG == 32 ? lane / CACHE_BLOCK * CACHE_BLOCK : 0));
+#if !IS_4_BITS(V_CACHE)
+    return UNSCALED(V_CACHE, v, min(c * SG + lane, DV - 1u)) * scale;
+#elif SG == 32
+    return level((float)(v.values[c * 16 + lane % 16] >> lane / 16 * 4 & 15)) * scale;
+#else
+    const uchar q = v.values[c * SG / 32 * 16 + c * SG % 16 + lane];
+    return level((float)(q >> packed_shift(c * SG) & 15)) * scale;
+#endif
 #endif
 }
 
 /* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value that
  * nothing weighs is not read: it may never have been written. */
 static inline void
-add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
-           struct cached first)
+add_values(struct query_rows *r, const float p[QUERY_ROWS], int n, struct cached first)
 {
 #pragma unroll 1
     for (int j = 0; j < n; j++) {
@@ -206,7 +208,7 @@ add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
         float weight[QUERY_ROWS], all = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++) {
-            weight[i] = intel_sub_group_shuffle(p[i] * scale, j);
+            weight[i] = intel_sub_group_shuffle(p[i], j);
             all += weight[i];
         }
 #pragma unroll
@@ -221,11 +223,13 @@ add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
     }
 }
 
-/* The softmax of the rows, complete. */
+/* The softmax of the rows, complete, and rotated back. */
 static inline void
-finish_rows(const struct attention *a, const struct query_rows *r,
-            __global STORAGE(SRC) * out)
+finish_rows(const struct attention *a, struct query_rows *r, __global STORAGE(SRC) * out)
 {
+#pragma unroll
+    for (int i = 0; i < QUERY_ROWS; i++)
+        rotate_lanes(r->o[i], CHUNKS, VALUE_ROTATION);
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++) {
         const ulong to = row_index(r, i) * DV;
@@ -250,18 +254,13 @@ attend_page(const struct attention *a, struct query_rows *r,
 {
     const int lane = (int)get_sub_group_local_id(), mine = min(lane, n - 1);
     const bool is_key = is_there && lane < n && !is_padding(a, &r->s, j + mine);
-    const struct cached k = key_row(page, row + mine), v = value_row(page, row + mine);
-    float s[QUERY_ROWS], k_scale = a->scale, v_scale = 1.0f;
-    if (HAS_ROW_SCALE(K_CACHE))
-        k_scale *= ROW_SCALE(K_CACHE, k);
-    if (HAS_ROW_SCALE(V_CACHE))
-        v_scale = is_key ? ROW_SCALE(V_CACHE, v) : 0.0f;
-    dots(a, q_row, k, s);
-    finish_scores(a, r, s, j + lane, is_key, k_scale);
+    float s[QUERY_ROWS];
+    dots(a, q_row, key_row(page, row + mine), s);
+    finish_scores(a, r, s, j + lane, is_key);
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
         s[i] = weigh(r, i, s[i]);
-    add_values(r, s, v_scale, n, value_row(page, row));
+    add_values(r, s, n, value_row(page, row));
 }
 
 /* The rows against the keys [first, end). */

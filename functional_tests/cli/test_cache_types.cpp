@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a KV cache of few bits costs: the KL divergence from the same model with a cache of f32, of
+ * the scored rows of a text.
+ */
+#include <cstring>
+#include <regex>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/program.h"
+
+static const std::string models = XM_MODELS_DIR;
+
+class CacheTypes : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+
+    Folder folder{"cache_types"};
+    const std::string base = folder / "base";
+
+    static Outcome in_f32(const std::string &model, const Words &more)
+    {
+        Words words = {"perplexity", "-m", model, "--precision", "f32", "--json"};
+        words.insert(words.end(), more.begin(), more.end());
+        return run(words);
+    }
+    static Json json_of(const Outcome &o)
+    {
+        EXPECT_EQ(o.code, 0) << o.err;
+        return Json(o.out);
+    }
+    /* Keeps what the model says with a cache of f32 of `chunks` chunks of this text; gives its
+     * perplexity. */
+    double keep(const std::string &model, const std::string &text, const char *context,
+                const char *chunks) const
+    {
+        return json_of(
+                   in_f32(model,
+                          {"--kv", "f32", "--ids",
+                           "@" + models + "/" + text + "/golden/ppl_tokens.npy", "-c",
+                           context, "--chunks", chunks, "--kl-divergence-base", base}))
+            .number("/ppl/value");
+    }
+    Json compare(const std::string &model, const char *cache) const
+    {
+        return json_of(in_f32(
+            model, {"--kv", cache, "--kl-divergence", "--kl-divergence-base", base}));
+    }
+};
+
+/* Heads of 64 and of 128 elements, and no experts, which rounding could exchange. A scale that is
+ * twice the least makes four times as much of it with i8. */
+TEST_F(CacheTypes, OfFewBitsCostLittle)
+{
+    const std::string model = models + "/gemma4-e-tiny/gguf/gemma4-e-tiny-Q4_0.gguf";
+    keep(model, "gemma4-e-tiny", "256", "3");
+    const struct {
+        const char *cache;
+        double least, most;
+    } cases[] = {{"u4", 1e-4, 1.5e-3}, {"i8", 1e-6, 6e-6}};
+    for (const auto &c : cases) {
+        const double kld = compare(model, c.cache).number("/kld/value");
+        EXPECT_GE(kld, c.least) << c.cache << ": nothing was rounded";
+        EXPECT_LE(kld, c.most) << c.cache;
+    }
+}
+
+/* Multiplies element i of a head, and the one that its position turns it with, in the norm of keys,
+ * and divides both in the norm of queries: scores are what they were. */
+static void
+write_model_of_large_keys(const std::string &from, const Folder &folder, size_t i,
+                          float times)
+{
+    const std::string xml = read_file(from + "/openvino_model.xml");
+    std::string bin = read_file(from + "/openvino_model.bin");
+    const bool is_key[] = {false, true, true, false}; /* norms in the file's order */
+    const std::regex norm(
+        "element_type=\"f32\" shape=\"1, 1, 1, 64\" offset=\"([0-9]+)\" size=\"256\"");
+    size_t n = 0;
+    for (std::sregex_iterator at(xml.begin(), xml.end(), norm), end; at != end;
+         ++at, n++) {
+        ASSERT_LT(n, std::size(is_key));
+        for (size_t element : {i, i + 32}) {
+            char *p = &bin[std::stoul((*at)[1]) + element * sizeof(float)];
+            float gamma;
+            memcpy(&gamma, p, sizeof(gamma));
+            gamma *= is_key[n] ? times : 1.0f / times;
+            memcpy(p, &gamma, sizeof(gamma));
+        }
+    }
+    ASSERT_EQ(n, std::size(is_key));
+    folder.write("openvino_model.xml", xml);
+    folder.write("openvino_model.bin", bin);
+}
+
+/* Keys of large models have such elements. Without the rotation they take the bits of their block's
+ * others: u4 is then at 0.08, and half of the rows at more than 3e-5 with i8. The median is what is
+ * bounded of i8, since a token that the router sends to another expert makes most of the mean. */
+TEST_F(CacheTypes, OfFewBitsKeepTheNeighboursOfLargeElements)
+{
+    const std::string from = models + "/qwen3moe-tiny/ov/int4_asym_g64";
+    ASSERT_NO_FATAL_FAILURE(write_model_of_large_keys(from, folder, 5, 16.0f));
+    const double as_it_was = keep(from, "qwen3moe-tiny", "128", "4");
+    ASSERT_NEAR(keep(folder.path, "qwen3moe-tiny", "128", "4"), as_it_was,
+                1e-4 * as_it_was);
+    EXPECT_LE(compare(folder.path, "u4").number("/kld/value"), 0.022);
+    EXPECT_LE(compare(folder.path, "i8").number("/kld_quantiles/median"), 1e-5);
+}
