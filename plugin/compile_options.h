@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+/* Drivers that compile at launches (XM_CAP_DRIVER_FILES) make code for text generation when it
+ * runs: a prompt of so many tokens and a token behind it bring nearly all of it about. */
+enum { XM_WARM_UP_TOKENS = 32 };
+
 struct xm_compile_options {
     /* A model of the C API, or of a pipeline: it may be kept where CACHE_DIR says, and one without
      * states compiled for each shape. */

@@ -180,6 +180,9 @@ struct xm_infer_ops {
      * begins before `resume`, with XM_CANCELLED. */
     void (*cancel)(struct xm_infer *r);
     void (*resume)(struct xm_infer *r);
+    /* From now on `fn` is told while prompts run, in the thread of the run; fn NULL: nobody is.
+     * NULL: this device does not tell. */
+    void (*watch)(struct xm_infer *r, xm_tokens_fn fn, void *ctx);
     void (*stats)(const struct xm_infer *r, struct xm_request_stats *out); /* or NULL */
     /* From now on every step is compared with the host reference, slowly; the model has been
      * compiled with keep_graph. NULL: the device is the reference. */

@@ -21,6 +21,9 @@ struct xm_expert_cache_stats {
     uint64_t hits, misses, fetched_bytes; /* of all runs so far           */
 };
 
+/* Is told that `done` of the `all` tokens of a run are done. */
+typedef void (*xm_tokens_fn)(void *ctx, uint64_t done, uint64_t all);
+
 /* What a request holds, and what the last run cost. */
 struct xm_request_stats {
     uint64_t activation_bytes, scratch_bytes, io_bytes;

@@ -507,6 +507,12 @@ find_kernel(struct xm_kernel *k, const char *name, const char *defines)
     return k;
 }
 
+const struct xm_kernel *
+xm_engine_find_kernel(const struct xm_engine *e, const char *name, const char *defines)
+{
+    return find_kernel(e->kernels[bucket_of(name, defines)], name, defines);
+}
+
 /* The first lines of a build log; the rest mostly follows from them. */
 static int
 beginning_of(const char *log)
@@ -588,6 +594,7 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     }
     k->name = own_name;
     k->defines = own_defines;
+    k->is_new = report.compiled;
     atomic_fetch_add(report.compiled ? &e->kernels_built : &e->kernels_loaded, 1);
     *out = k;
     return XM_OK;
@@ -870,6 +877,15 @@ xm_queue_flush(struct xm_queue *q, struct xm_error *err)
 {
     XM_TRY(check_alive(q->engine, err));
     return settle(q->engine, q->engine->ops->flush(q, err), err);
+}
+
+enum xm_status
+xm_queue_keep_pace(struct xm_queue *q, struct xm_error *err)
+{
+    XM_TRY(check_alive(q->engine, err));
+    return q->engine->ops->keep_pace
+               ? settle(q->engine, q->engine->ops->keep_pace(q, err), err)
+               : XM_OK;
 }
 
 enum xm_status

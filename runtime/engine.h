@@ -287,8 +287,12 @@ void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats
 typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
 bool xm_build_is_watched(void);
-/* A program is being made that takes n kernels: so many are built, but those from the cache. */
-void xm_engine_expect_kernels(struct xm_engine *engine, uint64_t n);
+/* A program is about to be made as it was made on `counted`, an engine that only counts: its
+ * kernels are expected to be built, but those from the cache, and code for the launches that
+ * `counted` has seen, where the driver makes code for launches. */
+void xm_engine_expect_builds(struct xm_engine *engine, const struct xm_engine *counted);
+/* It has been made: of the kernels that were built, not loaded, the launches are expected. */
+void xm_engine_expect_launches(struct xm_engine *engine, struct xm_engine *counted);
 
 /* ---- queues --------------------------------------------------------------------- */
 
@@ -324,6 +328,10 @@ enum xm_status xm_queue_copy(struct xm_queue *q, const struct xm_buffer *src,
 enum xm_status xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                              uint8_t value, uint64_t bytes, struct xm_error *err);
 enum xm_status xm_queue_flush(struct xm_queue *q, struct xm_error *err);
+/* For those who enqueue long runs and look between commands whether to go on: waits until the
+ * device has done what had been enqueued when this was called last. Commands since then stay
+ * enqueued, so that the device always has some. It is no wait of xm_queue_counts. */
+enum xm_status xm_queue_keep_pace(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
 /* Host waits (finish, read, a write that had to wait) and kernels enqueued so far, for tests
  * and statistics. */

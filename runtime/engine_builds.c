@@ -76,11 +76,45 @@ xm_build_is_watched(void)
     return is_watched;
 }
 
-void
-xm_engine_expect_kernels(struct xm_engine *e, uint64_t n)
+static void
+expect(struct xm_engine *e, uint64_t n)
 {
     atomic_store(&e->expected,
                  atomic_load(&n_building) + atomic_load(&e->kernels_loaded) + n);
+}
+
+static bool
+builds_at_launch(const struct xm_engine *e)
+{
+    return xm_device_has(&e->info, XM_CAP_DRIVER_FILES);
+}
+
+void
+xm_engine_expect_builds(struct xm_engine *e, const struct xm_engine *counted)
+{
+    expect(e, atomic_load(&counted->kernels_built) +
+                  (builds_at_launch(e) ? atomic_load(&counted->launches_built) : 0));
+}
+
+/* Launches of kernel `c` on a counting engine for which the engine has yet to make code. */
+static uint64_t
+missing_launches(const struct xm_engine *e, const struct xm_kernel *c)
+{
+    const struct xm_kernel *k = xm_engine_find_kernel(e, c->name, c->defines);
+    return k && k->is_new ? c->launched.n : 0;
+}
+
+void
+xm_engine_expect_launches(struct xm_engine *e, struct xm_engine *counted)
+{
+    uint64_t n = 0;
+    pthread_mutex_lock(&e->kernel_lock);
+    for (size_t i = 0; i < XM_KERNEL_BUCKETS && builds_at_launch(e); i++) {
+        for (const struct xm_kernel *c = counted->kernels[i]; c; c = c->next)
+            n += missing_launches(e, c);
+    }
+    pthread_mutex_unlock(&e->kernel_lock);
+    expect(e, n);
 }
 
 void

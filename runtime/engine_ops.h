@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "runtime/engine.h"
+#include "runtime/launch_kind.h"
 
 /* What there is to tell of a build besides its result. */
 struct xm_build_report {
@@ -84,6 +85,8 @@ struct xm_engine_ops {
                            uint8_t value, uint64_t bytes, struct xm_error *err);
     enum xm_status (*flush)(struct xm_queue *q, struct xm_error *err);
     enum xm_status (*finish)(struct xm_queue *q, struct xm_error *err);
+    /* As xm_queue_keep_pace; NULL: commands take effect at once. */
+    enum xm_status (*keep_pace)(struct xm_queue *q, struct xm_error *err);
     /* The native queue for interop; NULL: none. */
     void *(*queue_native)(struct xm_queue *q);
     const struct xm_measuring_ops *measuring; /* NULL: the engine measures nothing */
@@ -140,6 +143,10 @@ struct xm_buffer {
 struct xm_kernel {
     struct xm_kernel *next; /* in its bucket                                       */
     char *name, *defines;   /* owned by engine.c                                   */
+    bool is_new;            /* built by the compiler, not loaded from a cache      */
+    struct xm_launch_kinds
+        launched; /* of drivers that compile at launches, and on engines that
+                                      * only count                                 */
 };
 
 /* A kernel that the compiler has refused: it is not asked again. */
@@ -169,6 +176,9 @@ enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *o
 /* What somebody offers for a key, or NULL; the kernel lock is held. */
 const void *xm_engine_offered(const struct xm_engine *e, const struct xm_kernel_key *key,
                               size_t *n);
+/* A kernel that the engine has, or NULL; the kernel lock is held. */
+const struct xm_kernel *xm_engine_find_kernel(const struct xm_engine *e, const char *name,
+                                              const char *defines);
 /* Says to xm_build_watch's function that a kernel is being built; counts. */
 void xm_engine_say_building(struct xm_engine *e, const char *kernel);
 /* The reverse; called by ops->destroy. */

@@ -129,9 +129,11 @@ write_answer(struct chat *c, const struct xm_token_list *prompt,
         .ctx = &o};
     xm_text_out_begin(&o, true, !c->args->generation.target.json);
     o.show_thoughts = c->args->show_thinking;
-    xm_cli_catch_interrupt(xm_session_request(c->session));
-    xm_progress_show("reading %zu tokens",
-                     prompt->n - xm_session_reusable(c->session, prompt->ids, prompt->n));
+    struct xm_infer *request = xm_session_request(c->session);
+    xm_cli_catch_interrupt(request);
+    xm_cli_show_reading(request, "reading",
+                        prompt->n -
+                            xm_session_reusable(c->session, prompt->ids, prompt->n));
     xm_cli_show_builds();
     enum xm_status s = xm_session_run(c->session, &run, result, err);
     xm_cli_hide_builds();
@@ -353,6 +355,7 @@ xm_cli_chat(int argc, char **argv)
     if (done)
         return code;
     code = xm_cli_sampling(&a.generation, &sampling);
+    a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
     a.generation.target.needs_tokenizer = "chat needs it, put the file there";
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.generation.target, &compile);

@@ -46,6 +46,15 @@ struct xm_cli_target {
     bool measures; /* not an option: steps are measured (PERF_COUNT) */
     bool
         refers; /* nor this: what is exported refers to the weights' files (CACHE_MODE) */
+    /* Nor this: what of text generation is built before the model is open, where the driver
+     * compiles at launches: for a person who waits, and only where kernels were built anew; or in
+     * any case. */
+    enum {
+        XM_CLI_NO_WARM_UP,
+        XM_CLI_WARM_UP_TOKEN,  /* a decoded token                          */
+        XM_CLI_WARM_UP_PROMPT, /* that behind a prompt                     */
+        XM_CLI_WARM_UP_ALWAYS
+    } warm_up;
     const char *numerics; /* not an option: XM_NUMERICS; NULL: the environment's */
     /* Not an option: the command's words on what to do where there is no tokenizer, which is then
      * said before anything is compiled; NULL: it does without. */

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "plugin/cli/cli.h"
-#include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/new_file.h"
 
@@ -22,19 +21,6 @@ static const struct xm_cli_option options[] = {
 };
 #undef AT
 /* clang-format on */
-
-/* A short prompt and a token: drivers compile more at first launches, which then is in the file as
- * well. What comes out of them counts for nothing. */
-static void
-warm_up(struct xm_compiled *c)
-{
-    static const int32_t ids[32];
-    struct xm_token_runner *r = NULL;
-    if (xm_token_runner_create(c, &r, NULL) == XM_OK &&
-        xm_token_runner_feed(r, ids, XM_ARRAY_LEN(ids), 1, NULL) == XM_OK)
-        xm_token_runner_feed(r, ids, 1, 1, NULL);
-    xm_token_runner_destroy(r);
-}
 
 /* What is there is replaced only where it is another compiled model: a slip of the keyboard would
  * else cost the model itself. */
@@ -60,7 +46,6 @@ export_model(const struct xm_cli_model *m, const struct args *a)
     struct xm_error err = {0};
     struct stat st;
     xm_progress_show("writing %s", a->file);
-    warm_up(m->compiled);
     enum xm_status s = xm_compiled_export_file(m->compiled, a->file, &err);
     xm_progress_clear();
     if (s != XM_OK)
@@ -79,9 +64,11 @@ xm_cli_compile(int argc, char **argv)
         .about =
             "Writes a compiled model to a file, which 'xemoe generate -m FILE' and "
             "'xemoe chat\n"
-            "-m FILE' begin with sooner. It refers to the model's weights, which must "
-            "stay as\n"
-            "they are, and is for this device, its driver and this xemoe only.\n",
+            "-m FILE' begin with sooner where its kernels are not in --cache-dir yet. It "
+            "refers to\n"
+            "the model's weights, which must stay as they are, and is for this device, "
+            "its driver\n"
+            "and this xemoe only.\n",
         .common = xm_cli_target_options,
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
@@ -102,6 +89,7 @@ xm_cli_compile(int argc, char **argv)
     /* That has read the old one, which may be replaced. */
     xm_new_file_spare_inputs(false);
     a.target.refers = true;
+    a.target.warm_up = XM_CLI_WARM_UP_ALWAYS; /* what launches need is in the file, too */
     const struct xm_compile_options compile = {.sampled_logits = true};
     code = xm_cli_model_open(&m, &a.target, &compile);
     if (code != XM_EXIT_OK)

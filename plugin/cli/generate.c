@@ -206,7 +206,7 @@ run_session(struct xm_cli_model *m, const struct xm_generate_args *a,
     XM_TRY(xm_generate_begin_profile(a, request, profile, err));
     xm_session_set_sampling(session, &a->sampling);
     xm_cli_catch_interrupt(request);
-    xm_progress_show("reading a prompt of %zu tokens", run->prompt.n);
+    xm_cli_show_reading(request, "reading a prompt of", run->prompt.n);
     xm_cli_show_builds();
     enum xm_status s = xm_session_run(session, run, result, err);
     xm_cli_hide_builds();
@@ -349,6 +349,7 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
     const struct xm_compile_options compile = {.sampled_logits = true};
     struct xm_cli_model m;
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
+    a->generation.target.warm_up = XM_CLI_WARM_UP_TOKEN;
     int code = xm_cli_model_open(&m, &a->generation.target, &compile);
     if (code != XM_EXIT_OK)
         return code;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/kernels.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "plugin/cli/text_out.h"
+#include "plugin/plugin.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/driver_files.h"
 #include "runtime/engine.h"
@@ -45,6 +47,31 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
     return XM_OK;
 }
 
+/* The prompt that is being read. */
+static struct {
+    struct xm_infer *request; /* NULL: none */
+    const char *what;
+} reading;
+
+static void
+show_percent(void *ctx, uint64_t done, uint64_t all)
+{
+    (void)ctx;
+    xm_progress_show("%s %" PRIu64 " tokens: %" PRIu64 " %%", reading.what, all,
+                     100 * done / all);
+}
+
+void
+xm_cli_show_reading(struct xm_infer *r, const char *what, uint64_t n)
+{
+    xm_progress_show("%s %" PRIu64 " tokens", what, n);
+    if (!xm_progress_is_shown() || !r->ops->watch)
+        return;
+    reading.request = r;
+    reading.what = what;
+    r->ops->watch(r, show_percent, NULL);
+}
+
 void
 xm_cli_show_builds(void)
 {
@@ -56,6 +83,9 @@ void
 xm_cli_hide_builds(void)
 {
     xm_build_watch(NULL, NULL);
+    if (reading.request)
+        reading.request->ops->watch(reading.request, NULL, NULL);
+    reading.request = NULL;
 }
 
 bool

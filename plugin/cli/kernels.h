@@ -7,6 +7,7 @@
 #define XM_PLUGIN_CLI_KERNELS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
@@ -16,6 +17,10 @@
  * "none", for "", and where the user's folder cannot be written. */
 enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
                                  struct xm_error *err);
+
+/* "<what> n tokens", and percent as the request tells how many are done; up to hide_builds. */
+struct xm_infer;
+void xm_cli_show_reading(struct xm_infer *r, const char *what, uint64_t n);
 
 /* From now on, until the other is called, builds are shown. Not while text is written to the
  * terminal: the line would be wiped away. */

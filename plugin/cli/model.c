@@ -11,6 +11,7 @@
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 
@@ -149,6 +150,31 @@ try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
     return s;
 }
 
+/* Whether the driver has code to make at launches that it had not made before. */
+static bool
+has_launches_to_build(const struct xm_cli_model *m, const struct xm_cli_target *t)
+{
+    struct xm_plugin *plugin = NULL;
+    uint32_t index = 0;
+    struct xm_compiled_stats stats = {0};
+    if (xm_core_find(m->core, t->device, &plugin, &index, NULL) != XM_OK ||
+        !plugin->ops->info || !m->compiled->ops->stats ||
+        !xm_device_has(plugin->ops->info(plugin, index), XM_CAP_DRIVER_FILES))
+        return false;
+    m->compiled->ops->stats(m->compiled, &stats);
+    return stats.builds.built > 0 || t->warm_up == XM_CLI_WARM_UP_ALWAYS;
+}
+
+static void
+warm_up(const struct xm_cli_model *m, const struct xm_cli_target *t)
+{
+    const bool is_wanted = t->warm_up == XM_CLI_WARM_UP_ALWAYS ||
+                           (t->warm_up != XM_CLI_NO_WARM_UP && xm_progress_is_shown());
+    if (is_wanted && !xm_dry_run() && has_launches_to_build(m, t))
+        xm_token_runner_warm_up(
+            m->compiled, t->warm_up == XM_CLI_WARM_UP_TOKEN ? 0 : XM_WARM_UP_TOKENS);
+}
+
 static enum xm_status
 compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache_dir,
         const struct xm_compile_options *options, struct xm_error *err)
@@ -178,6 +204,8 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     xm_progress_show("compiling %s", t->model);
     xm_cli_show_builds();
     s = xm_core_compile(m->core, g, t->device, properties, n, options, &m->compiled, err);
+    if (s == XM_OK)
+        warm_up(m, t);
     xm_cli_hide_builds();
     return s;
 }

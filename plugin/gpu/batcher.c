@@ -459,11 +459,23 @@ first_sample(const struct xm_batcher *b)
     return n && rows[n - 1] - rows[0] == (int64_t)n - 1 ? (uint64_t)rows[0] : UINT64_MAX;
 }
 
+/* Of the run, before this step; for who watches. */
+static void
+count_tokens(struct xm_batcher *b, const struct xm_batcher_entry *list)
+{
+    b->request->watch.done = b->request->watch.all = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        b->request->watch.done += b->progress[i].done;
+        b->request->watch.all += list[i].n;
+    }
+}
+
 static enum xm_status
 run_step(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_error *err)
 {
     const struct step *s = &b->step;
     XM_TRY(fill_inputs(b, list, err));
+    count_tokens(b, list);
     const struct xm_request_rows rows = {s->sequences, s->tokens, s->n, first_sample(b)};
     XM_TRY(xm_request_run_rows(b->request, b->request->chunk, &rows, err));
     XM_TRY(read_step(b, list, err));

@@ -200,6 +200,21 @@ drop_graph(struct xm_program *p, struct xm_graph *g)
     xm_graph_destroy(g);
 }
 
+/* Who watches builds is told how many there will be. */
+static enum xm_status
+lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_program *counted =
+        xm_build_is_watched() ? xm_planner_count_builds(p, g) : NULL;
+    if (counted)
+        xm_engine_expect_builds(p->engine, counted->engine);
+    const enum xm_status s = xm_lower(p, g, err);
+    if (counted)
+        xm_engine_expect_launches(p->engine, counted->engine);
+    xm_program_unref(counted);
+    return s;
+}
+
 /* Takes the rewritten graph over; p is destroyed on failure. */
 static enum xm_status
 finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status s,
@@ -213,10 +228,8 @@ finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status
         s = keep_mappings(p, g, err);
     if (s == XM_OK)
         s = xm_planner_fit(p, g, err);
-    if (s == XM_OK && xm_build_is_watched())
-        xm_engine_expect_kernels(p->engine, xm_planner_kernels(p, g));
     if (s == XM_OK)
-        s = xm_lower(p, g, err);
+        s = lower(p, g, err);
     if (s == XM_OK && p->config.profiling) {
         p->step_times = xm_label_times_create(p->n_steps);
         if (!p->step_times)

@@ -100,6 +100,12 @@ infer_resume(struct xm_infer *r)
 }
 
 static void
+infer_watch(struct xm_infer *r, xm_tokens_fn fn, void *ctx)
+{
+    xm_request_watch(request_of(r), fn, ctx);
+}
+
+static void
 infer_stats(const struct xm_infer *r, struct xm_request_stats *out)
 {
     xm_request_stats(request_of(r), out);
@@ -172,6 +178,7 @@ static const struct xm_infer_ops infer_ops = {
     .past = infer_past,
     .cancel = infer_cancel,
     .resume = infer_resume,
+    .watch = infer_watch,
     .stats = infer_stats,
     .check = infer_check,
     .destroy = infer_destroy,
@@ -347,6 +354,7 @@ static const struct xm_batch_ops batch_ops = {
 static const struct xm_infer_ops control_ops = {
     .cancel = infer_cancel,
     .resume = infer_resume,
+    .watch = infer_watch,
     .stats = infer_stats,
     .check = infer_check,
     .profile = &profile_ops,

@@ -468,15 +468,28 @@ excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
     return s;
 }
 
-uint64_t
-xm_planner_kernels(const struct xm_program *p, struct xm_graph *g)
+/* Whoever is not a language model is left without launches. */
+static void
+count_launches(struct xm_program *c)
+{
+    struct context context = {0};
+    if (!c->kv_pool || open_context(c, &context, NULL) != XM_OK)
+        return;
+    xm_request_enqueue_counted(context.request);
+    if (feed(&context, XM_WARM_UP_TOKENS, NULL) == XM_OK)
+        feed(&context, 1, NULL);
+    close_context(&context);
+}
+
+struct xm_program *
+xm_planner_count_builds(const struct xm_program *p, struct xm_graph *g)
 {
     struct xm_program *c = NULL;
     if (xm_planner_lower(p, g, &c, NULL) != XM_OK)
-        return 0;
-    const uint64_t n = xm_engine_kernels_built(c->engine);
-    xm_program_unref(c);
-    return n;
+        return NULL;
+    if (xm_device_has(xm_engine_info(p->engine), XM_CAP_DRIVER_FILES))
+        count_launches(c);
+    return c;
 }
 
 /* The percentage of the experts that has to go for `excess` bytes to be free. */

@@ -36,8 +36,10 @@ enum xm_status xm_planner_feed(struct xm_request *r, int64_t tokens,
 /* A program of `p`'s rewritten graph, which stays p's, on an engine that only counts. */
 enum xm_status xm_planner_lower(const struct xm_program *p, struct xm_graph *g,
                                 struct xm_program **out, struct xm_error *err);
-/* How many kernels the program that is made of `p` and its rewritten graph takes; 0: not known. */
-uint64_t xm_planner_kernels(const struct xm_program *p, struct xm_graph *g);
+/* Such a program whose engine has seen all kernels, and of a program for text the launches of a
+ * prompt of XM_WARM_UP_TOKENS tokens and of a token behind it. NULL: it cannot be made. */
+struct xm_program *xm_planner_count_builds(const struct xm_program *p,
+                                           struct xm_graph *g);
 
 /* MiB of what a program without an expert cache leaves that one may take (XM_EXPERT_CACHE); 0 where
  * the host's memory is the device's, which would gain nothing. */

@@ -412,6 +412,8 @@ infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
     int64_t past = (int64_t)xm_request_past(r), most = tokens_at_once(r), n;
     for (int64_t at = 0; at < tokens; at += n) {
         n = tokens - at < most ? tokens - at : most;
+        r->watch.done = (uint64_t)at;
+        r->watch.all = (uint64_t)tokens;
         XM_TRY(cut_inputs(r, at, n, past, err));
         XM_TRY(bind(r, r->chunk, err));
         XM_TRY(xm_request_run_chunk(r, r->chunk, err));
@@ -498,6 +500,8 @@ run_all(struct xm_request *r, struct xm_error *err)
         expect(r, (uint64_t)tokens);
     if (in_parts)
         return infer_chunks(r, tokens, err);
+    r->watch.done = 0;
+    r->watch.all = known ? (uint64_t)tokens : 0;
     XM_TRY(xm_request_run_chunk(r, r->inputs, err));
     return collect(r, err);
 }
@@ -585,6 +589,19 @@ uint64_t
 xm_request_past(const struct xm_request *r)
 {
     return xm_kv_rows_past(&r->rows);
+}
+
+void
+xm_request_enqueue_counted(struct xm_request *r)
+{
+    r->enqueues_counted = true;
+}
+
+void
+xm_request_watch(struct xm_request *r, xm_tokens_fn fn, void *ctx)
+{
+    r->watch.fn = fn;
+    r->watch.ctx = ctx;
 }
 
 void

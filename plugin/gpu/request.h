@@ -65,6 +65,12 @@ uint64_t xm_request_past(const struct xm_request *r);
  * comes just before a run begins is not lost. */
 void xm_request_cancel(struct xm_request *r);
 void xm_request_resume(struct xm_request *r);
+/* For engines that only count: from now on runs enqueue their steps, but for those on the host, and
+ * nobody computes. Which launches there are is known then. */
+void xm_request_enqueue_counted(struct xm_request *r);
+/* From now on `fn` is told while a prompt runs, in its thread, how many of its tokens the device
+ * has done; NULL: nobody is. */
+void xm_request_watch(struct xm_request *r, xm_tokens_fn fn, void *ctx);
 void xm_request_set_hook(struct xm_request *r, xm_step_hook hook, void *ctx);
 /* Reads a device operand into packed bytes of its element type (waits). */
 enum xm_status xm_request_read(struct xm_request *r, const struct xm_operand *o,

@@ -313,17 +313,39 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
     return status;
 }
 
+/* A prompt's steps take long, and a cancel cannot call back what is enqueued: of them at most
+ * 2 PACE are ahead of the device. A decoded token is enqueued whole. */
+enum { PACE = 8, FEW_TOKENS = 4 };
+
+static enum xm_status
+keep_pace(struct xm_request *r, uint32_t step, struct xm_error *err)
+{
+    const uint32_t n = r->program->n_steps, done = step > PACE ? step - PACE : 0;
+    int64_t tokens = 0;
+    if (step % PACE != 0 || !xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens) ||
+        tokens <= FEW_TOKENS)
+        return XM_OK;
+    XM_TRY(xm_queue_keep_pace(r->queue, err));
+    if (r->watch.fn && r->watch.all)
+        r->watch.fn(r->watch.ctx, r->watch.done + (uint64_t)tokens * done / n,
+                    r->watch.all);
+    return XM_OK;
+}
+
 static enum xm_status
 run_steps(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    if (xm_engine_only_counts(p->engine))
+    const bool only_counts = xm_engine_only_counts(p->engine);
+    if (only_counts && !r->enqueues_counted)
         return XM_OK; /* all memory is taken; nothing to compute */
     for (uint32_t i = 0; i < p->n_steps; i++) {
+        XM_TRY(keep_pace(r, i, err));
         if (xm_flag_get(&r->cancelled))
             return xm_fail(err, XM_CANCELLED, "cancelled before step %u of %u", i,
                            p->n_steps);
-        if (is_empty(r, &p->steps[i]))
+        if (is_empty(r, &p->steps[i]) ||
+            (only_counts && p->steps[i].kind == XM_STEP_HOST))
             continue;
         xm_debug(XM_DEBUG_STEPS, "%u %s '%s'", i, p->steps[i].op, p->steps[i].name);
         xm_queue_label(r->queue, i);

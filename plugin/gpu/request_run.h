@@ -66,6 +66,12 @@ struct xm_request {
     bool mask_is_full;     /* every position that is held is seen in this run       */
     uint64_t first_chosen; /* as xm_request_rows says, in this run             */
     bool cancelled;        /* atomic                                               */
+    struct {
+        xm_tokens_fn fn; /* NULL: nobody is told */
+        void *ctx;
+        uint64_t done, all; /* tokens of the run, before its current chunk */
+    } watch;
+    bool enqueues_counted; /* steps on an engine that only counts                  */
     bool has_caches;       /* of the program's experts, for this run               */
     uint64_t n_runs;
     xm_step_hook hook;

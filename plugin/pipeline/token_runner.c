@@ -154,6 +154,20 @@ xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids, uint64_t n,
 }
 
 void
+xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n)
+{
+    static const int32_t ids[XM_WARM_UP_TOKENS];
+    struct xm_token_runner *r = NULL;
+    enum xm_status s = xm_token_runner_create(c, &r, NULL);
+    if (s == XM_OK && n)
+        s = xm_token_runner_feed(r, ids, n < XM_WARM_UP_TOKENS ? n : XM_WARM_UP_TOKENS, 1,
+                                 NULL);
+    if (s == XM_OK)
+        xm_token_runner_feed(r, ids, 1, 1, NULL);
+    xm_token_runner_destroy(r);
+}
+
+void
 xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions)
 {
     if (r->compiled->ops->expect)

@@ -43,6 +43,10 @@ void xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past);
 enum xm_status xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids,
                                      uint64_t n, struct xm_error *err);
 
+/* Runs a prompt of n tokens, at most XM_WARM_UP_TOKENS (0: none), and a token behind it, of which
+ * nothing stays: drivers compile more at first launches. A failure is left to the next run. */
+void xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n);
+
 /* So many positions will come: the cache takes memory for them, and no more. */
 void xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions);
 

@@ -25,8 +25,8 @@ extern "C" {
 
 void xm_progress_show(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_progress_clear(void);
-/* The line of the k-th kernel that is built, of n; n 0: not known, where a launch needs code of its
- * own. As a function that builds are watched with. */
+/* The line of the k-th kernel that is built, of n; n 0: one that nobody has announced, where a
+ * launch needs code of its own. As a function that builds are watched with. */
 void xm_progress_build(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 /* Whether lines are shown at all. */
 bool xm_progress_is_shown(void);

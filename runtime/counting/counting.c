@@ -81,7 +81,9 @@ static enum xm_status
 run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_t n_args,
     const struct xm_launch *launch, struct xm_error *err)
 {
-    (void)q, (void)k, (void)args, (void)n_args, (void)launch, (void)err;
+    (void)args, (void)n_args, (void)err;
+    if (xm_launch_kinds_add(&k->launched, launch))
+        atomic_fetch_add(&q->engine->launches_built, 1);
     return XM_OK;
 }
 

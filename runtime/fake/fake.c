@@ -38,9 +38,9 @@ fake(const struct xm_engine *e)
 static enum xm_status
 enter(struct xm_engine *base, enum xm_fake_call call, struct xm_error *err)
 {
-    static const char *const names[] = {"alloc", "view",     "kernel", "queue",
-                                        "run",   "run_host", "write",  "read",
-                                        "copy",  "fill",     "flush",  "finish"};
+    static const char *const names[] = {"alloc",    "view",   "kernel", "queue", "run",
+                                        "run_host", "write",  "read",   "copy",  "fill",
+                                        "flush",    "finish", "pace"};
     struct fake_engine *e = fake(base);
     e->calls[call]++;
     e->calls[XM_FAKE_ANY]++;
@@ -184,6 +184,7 @@ run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_t
     l->n_args = n_args;
     l->launch = *launch;
     l->label = q->label;
+    l->paces = e->calls[XM_FAKE_PACE];
     if (n_args)
         memcpy(l->args, args, n_args * sizeof(*args));
     e->n_launches++;
@@ -259,6 +260,12 @@ finish(struct xm_queue *q, struct xm_error *err)
     return enter(q->engine, XM_FAKE_FINISH, err);
 }
 
+static enum xm_status
+keep_pace(struct xm_queue *q, struct xm_error *err)
+{
+    return enter(q->engine, XM_FAKE_PACE, err);
+}
+
 static const struct xm_engine_ops fake_ops = {
     .destroy = destroy_engine,
     .buffer_create = create_buffer,
@@ -277,6 +284,7 @@ static const struct xm_engine_ops fake_ops = {
     .fill = fill_bytes,
     .flush = flush,
     .finish = finish,
+    .keep_pace = keep_pace,
 };
 
 /* ---- for tests ------------------------------------------------------------------ */

@@ -27,6 +27,7 @@ enum xm_fake_call {
     XM_FAKE_FILL,
     XM_FAKE_FLUSH,
     XM_FAKE_FINISH,
+    XM_FAKE_PACE,
     XM_FAKE_ANY /* each of them */
 };
 
@@ -37,6 +38,7 @@ struct xm_fake_launch {
     struct xm_arg args[XM_KERNEL_ARGS];
     struct xm_launch launch; /* with its zeros filled in */
     uint32_t label;          /* the queue's             */
+    uint64_t paces;          /* calls of xm_queue_keep_pace before it */
 };
 
 typedef void (*xm_fake_fn)(const struct xm_fake_launch *launch, void *ctx);

@@ -59,14 +59,6 @@ struct ocl_arg {
     uint32_t bytes; /* of a scalar of a built-in type; 0: any size          */
 };
 
-/* A launch for which the driver has made code of its own (XM_CAP_DRIVER_FILES). */
-struct ocl_launch {
-    uint64_t local[3];
-    uint64_t global[3]; /* 0 unless the driver chooses the local size */
-    bool wide;          /* more than 65534 work-items in some dimension */
-};
-enum { OCL_MAX_LAUNCHES = 64 };
-
 /* What was built or loaded. */
 struct ocl_program {
     cl_program program;
@@ -84,8 +76,6 @@ struct ocl_program {
 struct ocl_kernel {
     struct xm_kernel base;
     struct ocl_program program;
-    struct ocl_launch launches[OCL_MAX_LAUNCHES]; /* so far, of different kinds */
-    size_t n_launches;
     cl_kernel kernel;
     cl_uint n_args;
     struct ocl_arg *args; /* n_args */
@@ -271,6 +261,7 @@ enum xm_status xm_ocl_queue_fill(struct xm_queue *q, struct xm_buffer *dst,
                                  uint64_t offset, uint8_t value, uint64_t bytes,
                                  struct xm_error *err);
 enum xm_status xm_ocl_queue_flush(struct xm_queue *q, struct xm_error *err);
+enum xm_status xm_ocl_queue_keep_pace(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_ocl_queue_finish(struct xm_queue *q, struct xm_error *err);
 void *xm_ocl_queue_native(struct xm_queue *q);
 extern const struct xm_measuring_ops xm_ocl_measuring;

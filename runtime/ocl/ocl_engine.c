@@ -66,6 +66,7 @@ static const struct xm_engine_ops ocl_ops = {
     .copy = xm_ocl_queue_copy,
     .fill = xm_ocl_queue_fill,
     .flush = xm_ocl_queue_flush,
+    .keep_pace = xm_ocl_queue_keep_pace,
     .finish = xm_ocl_queue_finish,
     .queue_native = xm_ocl_queue_native,
     .measuring = &xm_ocl_measuring,

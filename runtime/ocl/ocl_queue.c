@@ -26,7 +26,8 @@ struct ocl_queue {
     cl_command_queue queue;
     cl_command_queue first; /* for launches of a new kind; NULL: none yet */
     bool out_of_order, is_shared;
-    bool busy; /* something was enqueued since the last wait */
+    bool busy;     /* something was enqueued since the last wait */
+    cl_event pace; /* a marker of the last xm_queue_keep_pace; NULL: none */
     cl_event
         native; /* a marker before what others enqueue; NULL: they do not, or are not measured */
     struct ocl_times times;
@@ -112,6 +113,8 @@ xm_ocl_queue_destroy(struct xm_queue *base)
     if (q->busy || !q->is_shared) /* what others wait for there may be long in coming */
         clFinish(q->queue);
     xm_ocl_times_end(&q->times);
+    if (q->pace)
+        clReleaseEvent(q->pace);
     clReleaseCommandQueue(q->queue);
     if (q->first)
         clReleaseCommandQueue(q->first);
@@ -248,44 +251,6 @@ enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch 
 
 /* ---- launches of a new kind ---------------------------------------------------------- */
 
-/* The kind of a launch: what code is compiled for, as far as one can tell from outside. */
-static struct ocl_launch
-kind_of(const struct xm_launch *l)
-{
-    enum { WIDE = 65535 };
-    struct ocl_launch kind = {0};
-    for (int d = 0; d < 3; d++) {
-        kind.local[d] = l->local[d];
-        kind.global[d] = l->local[0] ? 0 : l->global[d];
-        kind.wide |= l->global[d] >= WIDE;
-    }
-    return kind;
-}
-
-/* Not memcmp: the bytes between and behind members say nothing. */
-static bool
-is_same_kind(const struct ocl_launch *a, const struct ocl_launch *b)
-{
-    for (int d = 0; d < 3; d++)
-        if (a->local[d] != b->local[d] || a->global[d] != b->global[d])
-            return false;
-    return a->wide == b->wide;
-}
-
-/* Whether nothing like it has been launched before; remembers it. With the kernel's lock. */
-static bool
-is_new_kind(struct ocl_kernel *k, const struct xm_launch *l)
-{
-    const struct ocl_launch kind = kind_of(l);
-    for (size_t i = 0; i < k->n_launches; i++)
-        if (is_same_kind(&k->launches[i], &kind))
-            return false;
-    if (k->n_launches == OCL_MAX_LAUNCHES)
-        return false;
-    k->launches[k->n_launches++] = kind;
-    return true;
-}
-
 /* From the call to the first work-item: what the compiler took; 0: not known. */
 static uint64_t
 waited_ns(cl_event event)
@@ -357,7 +322,8 @@ xm_ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel,
     struct ocl_kernel *k = (struct ocl_kernel *)kernel;
     pthread_mutex_lock(&k->lock);
     enum xm_status status = bind_args(base, k, args, n_args, err);
-    if (status == XM_OK && builds_at_launch(base) && is_new_kind(k, launch))
+    if (status == XM_OK && builds_at_launch(base) &&
+        xm_launch_kinds_add(&k->base.launched, launch))
         status = run_first(ocl_queue(base), k, launch, err);
     else if (status == XM_OK)
         status = enqueue(ocl_queue(base), k, launch, err);
@@ -561,6 +527,24 @@ xm_ocl_queue_flush(struct xm_queue *base, struct xm_error *err)
     return code == CL_SUCCESS
                ? XM_OK
                : xm_ocl_fail(err, code, "clFlush", "%s", base->engine->info.name);
+}
+
+enum xm_status
+xm_ocl_queue_keep_pace(struct xm_queue *base, struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    cl_event before = q->pace;
+    q->pace = NULL;
+    cl_int code = clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &q->pace);
+    if (code == CL_SUCCESS)
+        code = clFlush(q->queue);
+    if (before && code == CL_SUCCESS)
+        code = clWaitForEvents(1, &before);
+    if (before)
+        clReleaseEvent(before);
+    return code == CL_SUCCESS ? XM_OK
+                              : xm_ocl_fail_wait(err, code, "clWaitForEvents", "%s",
+                                                 base->engine->info.name);
 }
 
 enum xm_status

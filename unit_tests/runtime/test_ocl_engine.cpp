@@ -6,6 +6,7 @@
 #include <CL/cl.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -375,6 +376,44 @@ TEST_F(OclEngine, RunsHostFunctionsInQueueOrder)
     EXPECT_EQ(read(b), std::vector<uint8_t>(256, 20));
     xm_buffer_unref(a);
     xm_buffer_unref(b);
+}
+
+struct gate {
+    std::atomic<bool> *open, *passed;
+};
+
+xm_status
+wait_at_gate(void *ctx, xm_error *)
+{
+    auto *g = static_cast<gate *>(ctx);
+    while (!*g->open)
+        std::this_thread::yield();
+    *g->passed = true;
+    return XM_OK;
+}
+
+/* The first call waits for nothing, or it would hang here; the second for what was enqueued before
+ * the first, and not for the second gate. */
+TEST_F(OclEngine, KeepsPaceWithTheDevice)
+{
+    if (!xm_device_really_has(xm_engine_info(engine), XM_CAP_NATIVE_KERNEL))
+        GTEST_SKIP() << "the device has no native kernels";
+    std::atomic<bool> open[2] = {}, passed[2] = {};
+    gate first = {&open[0], &passed[0]}, second = {&open[1], &passed[1]};
+    ASSERT_EQ(xm_queue_run_host(queue, "gate", wait_at_gate, &first, sizeof(first), &err),
+              XM_OK);
+    ASSERT_EQ(xm_queue_keep_pace(queue, &err), XM_OK) << err.text;
+    EXPECT_FALSE(passed[0]);
+    ASSERT_EQ(
+        xm_queue_run_host(queue, "gate", wait_at_gate, &second, sizeof(second), &err),
+        XM_OK);
+    open[0] = true;
+    ASSERT_EQ(xm_queue_keep_pace(queue, &err), XM_OK) << err.text;
+    EXPECT_TRUE(passed[0]);
+    EXPECT_FALSE(passed[1]);
+    open[1] = true;
+    ASSERT_EQ(xm_queue_finish(queue, &err), XM_OK) << err.text;
+    EXPECT_TRUE(passed[1]);
 }
 
 /* The next wait has the first failure; those after it have none. */
