@@ -129,7 +129,7 @@ TEST_F(Compile, SaysWhatItCannotWriteOrRead)
     ASSERT_EQ(compile(tiny).code, 0);
     EXPECT_EQ(folder.names(), std::set<std::string>{"model.xmblob"});
     expect_refused(generate(blob, {"--precision", "f32"}),
-                   "compiled with INFERENCE_PRECISION_HINT=f16");
+                   "compiled with --precision f16");
     expect_refused(generate(blob, {"--device", "REFERENCE"}),
                    "device REFERENCE does not import compiled models");
     expect_refused(run({"info", blob}), "a compiled model of xemoe's; expected");

@@ -70,14 +70,15 @@ option_of(const char *word, size_t n)
     return NULL;
 }
 
-/* Sentences of the library name properties: a person has given options. */
+/* Sentences of the library name properties: a person has given options. A name in quotes is meant
+ * as it stands. */
 static void
 print_sentence(const char *text, FILE *to)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    while (*text) {
+    for (char before = ' '; *text; before = text[-1]) {
         const size_t n = strspn(text, letters), gap = strcspn(text, letters);
-        const char *option = n ? option_of(text, n) : NULL;
+        const char *option = n && before != '\'' ? option_of(text, n) : NULL;
         if (option)
             fprintf(to, "--%s%s", option, text[n] == '=' ? " " : "");
         else
