@@ -173,9 +173,19 @@ class Program
                                          O_WRONLY | O_CREAT | O_TRUNC, 0600);
         posix_spawn_file_actions_addopen(&files, 2, err_path.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (posix_spawn(&pid, XM_PROGRAM, &files, nullptr, pointers(words).data(),
+        /* A shell's background jobs ignore SIGINT and SIGQUIT; so does what they start. */
+        sigset_t usual;
+        sigemptyset(&usual);
+        sigaddset(&usual, SIGINT);
+        sigaddset(&usual, SIGQUIT);
+        posix_spawnattr_t attributes;
+        posix_spawnattr_init(&attributes);
+        posix_spawnattr_setsigdefault(&attributes, &usual);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+        if (posix_spawn(&pid, XM_PROGRAM, &files, &attributes, pointers(words).data(),
                         pointers(variables).data()) != 0)
             pid = -1;
+        posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&files);
     }
 };

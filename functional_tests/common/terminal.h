@@ -257,6 +257,8 @@ class Terminal
         for (const std::string &word : arguments)
             words.push_back(const_cast<char *>(word.c_str()));
         words.push_back(nullptr);
+        ::signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore these two */
+        ::signal(SIGQUIT, SIG_DFL);
         setenv("TERM", "xterm", 1);
         unsetenv("NO_COLOR");
         for (const std::string &setting : settings)

@@ -318,7 +318,7 @@ TEST_F(Plugins, ThatAreSlowAreWaitedForAlone)
         register_plugin(core, "EXAMPLE", XM_EXAMPLE);
         return name_of(core, "EXAMPLE") + ", " + name_of(core, "REFERENCE");
     });
-    EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_EQ(other.wait_for(std::chrono::seconds(300)), std::future_status::ready);
     EXPECT_NE(first.wait_for(std::chrono::seconds(0)), std::future_status::ready);
     EXPECT_NE(second.wait_for(std::chrono::milliseconds(50)), std::future_status::ready);
     slow.may_end(1);

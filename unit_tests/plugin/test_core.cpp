@@ -737,7 +737,7 @@ TEST(ApiWithFake, ACallbackMayFreeItsRequest)
                                   &freed};
         ASSERT_EQ(ov_infer_request_set_callback(freed.request, &callback), OK);
         ASSERT_EQ(ov_infer_request_start_async(freed.request), OK);
-        for (int i = 0; i < 5000 && !freed.done; i++)
+        for (int i = 0; i < 300000 && !freed.done; i++)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         ASSERT_TRUE(freed.done);
     }
