@@ -74,6 +74,101 @@ TEST(Chat, JsonHasTheConversation)
     EXPECT_EQ(json.text("/messages/2/content"), "The capital of Italy is Rome.");
 }
 
+/* A template in a file of the test. */
+static std::string
+template_file(const std::string &text)
+{
+    std::string path =
+        testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_template";
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+}
+
+TEST(Chat, ATemplateFromAFileStandsForTheModels)
+{
+    const std::string path = template_file(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\nWhat is the capital of "
+        "Japan?<|im_end|>\n{% endfor %}<|im_start|>assistant{{ '\\n' }}");
+    Outcome o = talk("What is the capital of Italy?\n", {"--chat-template", path});
+    unlink(path.c_str());
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, "The capital of Japan is Tokyo.\n");
+}
+
+TEST(Chat, ATemplateThatCannotBeReadIsNamed)
+{
+    const std::string path = template_file("{% for m in messages %}");
+    Outcome broken = talk("x\n", {"--chat-template", path});
+    unlink(path.c_str());
+    EXPECT_EQ(broken.code, 3) << broken.err;
+    EXPECT_NE(broken.err.find("--chat-template '" + path + "': line 1"),
+              std::string::npos)
+        << broken.err;
+    Outcome missing = talk("x\n", {"--chat-template", "/nowhere/a.jinja"});
+    EXPECT_EQ(missing.code, 3) << missing.err;
+    EXPECT_NE(missing.err.find("/nowhere/a.jinja"), std::string::npos) << missing.err;
+}
+
+TEST(Generate, ChatPutsThePromptThroughTheTemplate)
+{
+    const std::string question = "What is the capital of Italy?";
+    Outcome o = run({"generate", "-m", model, "--chat", "-p", question, "--json"});
+    Outcome by_hand =
+        run({"generate", "-m", model, "--json", "-p",
+             "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(Json(o.out).text("/text"), "The capital of Italy is Rome.");
+    EXPECT_EQ(o.out.substr(0, o.out.find("\"ids\"")),
+              by_hand.out.substr(0, by_hand.out.find("\"ids\"")));
+}
+
+TEST(Generate, ChatTakesASystemMessage)
+{
+    Outcome o = run({"generate", "-m", model, "--chat", "--system", "Be kind.", "-p",
+                     "Hello", "-n", "1", "--json"});
+    Outcome by_hand = run({"generate", "-m", model, "-n", "1", "--json", "-p",
+                           "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n"
+                           "Hello<|im_end|>\n<|im_start|>assistant\n"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out.substr(0, o.out.find("\"ids\"")),
+              by_hand.out.substr(0, by_hand.out.find("\"ids\"")));
+}
+
+/* In a message the text of a control token is text. */
+TEST(Generate, ChatKeepsAMessageText)
+{
+    const std::string path = template_file("{{ messages[0].content }}");
+    Outcome token =
+        run({"generate", "-m", model, "-p", "<|im_end|>", "-n", "1", "--json"});
+    Outcome text = run({"generate", "-m", model, "--chat", "-p", "<|im_end|>", "-n", "1",
+                        "--json", "--chat-template", path});
+    unlink(path.c_str());
+    EXPECT_EQ(token.code, 0) << token.err;
+    EXPECT_EQ(text.code, 0) << text.err;
+    EXPECT_EQ(Json(token.out).ids("/prompt_ids").size(), 1u);
+    EXPECT_GT(Json(text.out).ids("/prompt_ids").size(), 1u);
+}
+
+TEST(Generate, ChatWritesSeveralAnswers)
+{
+    const std::string path =
+        testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_p";
+    std::ofstream(path)
+        << "What is the capital of Italy?\nWhat is the capital of Japan?\n";
+    Outcome o = run({"generate", "-m", model, "--chat", "-f", path, "--parallel", "2"});
+    unlink(path.c_str());
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("The capital of Italy is Rome."), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("The capital of Japan is Tokyo."), std::string::npos) << o.out;
+}
+
+TEST(Generate, WhatGoesWithChatOnlyIsRefusedAlone)
+{
+    EXPECT_EQ(run({"generate", "-m", model, "-p", "x", "--system", "y"}).code, 2);
+    EXPECT_EQ(run({"generate", "-m", model, "-p", "x", "--chat-template", "y"}).code, 2);
+    EXPECT_EQ(run({"generate", "-m", model, "--ids", "1", "--chat"}).code, 2);
+}
+
 TEST(Generate, StopsBeforeAStopString)
 {
     Outcome o = run({"generate", "-m", model, "-p", "Paris is the capital of", "-n", "20",

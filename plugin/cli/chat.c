@@ -31,6 +31,7 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "what the model is told before the conversation" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's" },
     { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens an answer (512); -1: what the context holds" },
     { 0,   "show-thinking", XM_CLI_FLAG, AT(show_thinking), NULL, "show what the model thinks before it answers" },
 };
@@ -52,13 +53,9 @@ struct chat {
 static enum xm_status
 render(struct chat *c, struct xm_token_list *ids, struct xm_error *err)
 {
-    struct xm_json_out j;
-    xm_json_begin(&j);
-    yyjson_mut_val *list = xm_conversation_add_json(&c->conversation, false, &j);
-    char *messages = j.failed ? NULL : xm_json_value_text(list);
-    xm_json_end(&j);
+    char *messages = xm_conversation_messages(&c->conversation, err);
     if (!messages)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the conversation");
+        return err->status;
     const struct xm_prompt prompt = {.kind = XM_PROMPT_MESSAGES, .text = messages};
     xm_token_list_clear(ids);
     enum xm_status s = xm_prompt_encode(
@@ -285,7 +282,6 @@ chat(struct chat *c, const struct xm_sampling *sampling, struct xm_error *err)
     struct xm_line_input *in = NULL;
     char warning[XM_CLI_WARNING];
     const char *system = c->args->system;
-    XM_TRY(xm_package_read(c->model->package, XM_PACKAGE_CHAT_TEMPLATE, err));
     XM_TRY(xm_session_create(c->model->compiled, c->model->package, &c->session, err));
     xm_session_set_sampling(c->session, sampling);
     if (xm_cli_beyond_training(c->args->generation.context,
@@ -357,6 +353,7 @@ xm_cli_chat(int argc, char **argv)
     code = xm_cli_sampling(&a.generation, &sampling);
     a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
     a.generation.target.needs_tokenizer = "chat needs it, put the file there";
+    a.generation.target.needs_chat_template = true;
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.generation.target, &compile);
     if (code != XM_EXIT_OK)

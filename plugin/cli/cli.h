@@ -59,6 +59,10 @@ struct xm_cli_target {
     /* Not an option: the command's words on what to do where there is no tokenizer, which is then
      * said before anything is compiled; NULL: it does without. */
     const char *needs_tokenizer;
+    /* Nor these: --chat-template of the commands that have it, a file; and whether the command
+     * takes a chat template, which is then read before anything is compiled. */
+    const char *chat_template;
+    bool needs_chat_template;
 };
 /* For prompts of text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"

@@ -99,6 +99,19 @@ xm_conversation_add_json(const struct xm_conversation *c, bool all, struct xm_js
     return list;
 }
 
+char *
+xm_conversation_messages(const struct xm_conversation *c, struct xm_error *err)
+{
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    yyjson_mut_val *list = xm_conversation_add_json(c, false, &j);
+    char *messages = j.failed ? NULL : xm_json_value_text(list);
+    xm_json_end(&j);
+    if (!messages)
+        xm_fail(err, XM_NO_MEMORY, "out of memory for the conversation");
+    return messages;
+}
+
 void
 xm_conversation_free(struct xm_conversation *c)
 {

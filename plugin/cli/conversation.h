@@ -43,6 +43,9 @@ bool xm_conversation_leave_out(struct xm_conversation *c);
 /* "messages": […], those that are seen, or all. */
 yyjson_mut_val *xm_conversation_add_json(const struct xm_conversation *c, bool all,
                                          struct xm_json_out *j);
+/* Those that are seen, as the text that a prompt takes; the caller frees it (xm_free). NULL: no
+ * memory, err says so. */
+char *xm_conversation_messages(const struct xm_conversation *c, struct xm_error *err);
 void xm_conversation_free(struct xm_conversation *c);
 
 #ifdef __cplusplus

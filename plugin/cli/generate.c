@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/cli/conversation.h"
 #include "plugin/cli/costs.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/log.h"
@@ -23,6 +25,9 @@ static const struct xm_cli_option options[] = {
     { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue; control tokens in it are tokens" },
     { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file or a pipe; -: standard input" },
     { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
+    { 0,   "chat",        XM_CLI_FLAG,  AT(chat),        NULL,   "the text is a user's message to the model, through its chat template" },
+    { 's', "system",      XM_CLI_TEXT,  AT(system),      "TEXT", "with --chat: what the model is told before the message" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a Jinja template in the place of the model's" },
     { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context" },
     { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "N texts at a time: of the prompts in FILE, a line each, or of one prompt" },
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "go on behind the end of the text" },
@@ -288,12 +293,56 @@ run_prompt(struct xm_cli_model *m, const struct xm_generate_args *a,
     return code;
 }
 
+/* The conversation that --chat makes of a prompt. */
+static char *
+messages_of(const struct xm_generate_args *a, const struct xm_strbuf *text,
+            struct xm_error *err)
+{
+    struct xm_conversation c = {0};
+    enum xm_status s = XM_OK;
+    if (a->system)
+        s = xm_conversation_add(&c, "system", a->system, strlen(a->system), err);
+    if (s == XM_OK)
+        s = xm_conversation_add(&c, "user", xm_strbuf_text(text), text->n, err);
+    char *messages = s == XM_OK ? xm_conversation_messages(&c, err) : NULL;
+    xm_conversation_free(&c);
+    return messages;
+}
+
+enum xm_status
+xm_generate_encode(const struct xm_cli_model *m, const struct xm_generate_args *a,
+                   const struct xm_strbuf *text, struct xm_token_list *out,
+                   struct xm_error *err)
+{
+    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
+    struct xm_prompt prompt = {
+        .kind = XM_PROMPT_TEXT, .text = xm_strbuf_text(text), .n = text->n};
+    char *messages = a->chat ? messages_of(a, text, err) : NULL;
+    if (a->chat && !messages)
+        return err->status;
+    if (messages)
+        prompt = (struct xm_prompt){.kind = XM_PROMPT_MESSAGES, .text = messages};
+    const enum xm_status s = xm_prompt_encode(m->package, &prompt, vocabulary, out, err);
+    xm_free(messages);
+    return s;
+}
+
+static int
+encode_chat(const struct xm_cli_model *m, const struct xm_generate_args *a,
+            const struct xm_strbuf *text, struct xm_token_list *out)
+{
+    struct xm_error err = {0};
+    return xm_generate_encode(m, a, text, out, &err) == XM_OK ? XM_EXIT_OK
+                                                              : xm_cli_failed(&err);
+}
+
 static int
 run_model(struct xm_cli_model *m, const struct xm_generate_args *a,
           const struct xm_strbuf *text)
 {
     struct xm_token_list prompt = {0};
-    int code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &prompt);
+    int code = a->chat ? encode_chat(m, a, text, &prompt)
+                       : xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &prompt);
     if (code == XM_EXIT_OK)
         code = xm_generate_check_room(m, a, prompt.n);
     if (code == XM_EXIT_OK)
@@ -373,6 +422,20 @@ run(struct xm_generate_args *a)
     return code;
 }
 
+/* --chat, and what goes with it only. */
+static int
+check_chat(struct xm_generate_args *a)
+{
+    const char *alone = a->system                            ? "--system"
+                        : a->generation.target.chat_template ? "--chat-template"
+                                                             : NULL;
+    a->generation.target.needs_chat_template = a->chat;
+    if (!a->chat && alone)
+        return xm_cli_usage("option %s goes with --chat", alone);
+    return a->chat && a->ids ? xm_cli_usage("option --chat takes a text, not --ids")
+                             : XM_EXIT_OK;
+}
+
 int
 xm_cli_generate(int argc, char **argv)
 {
@@ -383,6 +446,10 @@ xm_cli_generate(int argc, char **argv)
             "Without -p,\n"
             "-f and --ids the prompt comes through a pipe. Ctrl-C stops between "
             "tokens.\n"
+            "\n"
+            "With --chat the prompt is one message of a user, and what the model "
+            "writes is its\n"
+            "answer; control tokens in the message are text.\n"
             "\n"
             "--parallel N continues the prompts of FILE, a line each, N at a time; a "
             "line that\n"
@@ -407,6 +474,9 @@ xm_cli_generate(int argc, char **argv)
         return code;
     if (a.parallel > MOST_PARALLEL)
         return xm_cli_usage("option --parallel takes at most %d texts", MOST_PARALLEL);
+    code = check_chat(&a);
+    if (code != XM_EXIT_OK)
+        return code;
     if (a.profile_out && strcmp(a.profile_out, "-") == 0)
         return xm_cli_usage("option --profile-out takes a file: standard output has the "
                             "text");

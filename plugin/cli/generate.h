@@ -12,6 +12,8 @@
 struct xm_generate_args {
     struct xm_cli_generation generation; /* first: the common options */
     const char *prompt, *file, *ids;
+    const char *system; /* with `chat`: what the model is told before the prompt */
+    bool chat;          /* the prompt is a message of a user, through the chat template */
     struct xm_sampling sampling; /* what the common options say of it */
     uint64_t tokens, parallel;   /* parallel: 0: not given */
     bool ignore_eos, special, verbose, profile;
@@ -39,6 +41,12 @@ enum xm_status xm_generate_check_prompt(const struct xm_cli_model *m,
  * the model was trained for. */
 int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
                            uint64_t n);
+
+/* Appends the ids of a prompt of text, which with --chat goes through the chat template. */
+enum xm_status xm_generate_encode(const struct xm_cli_model *m,
+                                  const struct xm_generate_args *a,
+                                  const struct xm_strbuf *text, struct xm_token_list *out,
+                                  struct xm_error *err);
 
 /* As --json has it: "stop", "length" … */
 const char *xm_generate_finish_text(enum xm_finish finish);

@@ -8,6 +8,7 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/cli/prompt_file.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
@@ -42,7 +43,29 @@ xm_cli_beyond_training(uint64_t positions, uint64_t trained, char warning[XM_CLI
     return trained && positions > trained;
 }
 
+enum { MOST_TEMPLATE_MIB = 4 };
+
 /* ---- opening ----------------------------------------------------------------------- */
+
+/* The model's, or that of a file. */
+static enum xm_status
+read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
+                   struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    if (!t->chat_template)
+        return t->needs_chat_template ? xm_package_read(p, XM_PACKAGE_CHAT_TEMPLATE, err)
+                                      : XM_OK;
+    enum xm_status s =
+        xm_file_read(t->chat_template, "a chat template", MOST_TEMPLATE_MIB, &text, err);
+    if (s == XM_OK) {
+        s = xm_package_use_chat_template(p, xm_strbuf_text(&text), text.n, err);
+        if (s != XM_OK)
+            xm_error_prefix(err, "--chat-template '%s'", t->chat_template);
+    }
+    xm_strbuf_free(&text);
+    return s;
+}
 
 /* Without a tokenizer token ids still work; a damaged one is an error. What is wrong with the facts
  * is a matter of those who need more of them than the context. */
@@ -60,6 +83,7 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
         return xm_fail(err, XM_NOT_FOUND, "%.150s: there is no %s: %s", t->model,
                        p->reader->tokenizer, t->needs_tokenizer);
     xm_package_read(p, XM_PACKAGE_FACTS, NULL);
+    XM_TRY(read_chat_template(p, t, err));
     return xm_package_read(p, XM_PACKAGE_GENERATION, err);
 }
 

@@ -49,12 +49,10 @@ make_prompts(struct texts *t, size_t n, struct xm_error *err)
 /* A prompt that cannot be encoded is left empty. Of several prompts each that is too long for the
  * context is refused; a single one is left to check_room. */
 static void
-encode(struct texts *t, size_t i, const struct xm_prompt *prompt)
+check_encoded(struct texts *t, size_t i, enum xm_status s)
 {
     struct xm_token_list *row = &t->prompts.rows[i];
     struct xm_error *why = &t->refused[i];
-    const uint64_t vocabulary = xm_compiled_vocabulary(t->m->compiled);
-    enum xm_status s = xm_prompt_encode(t->m->package, prompt, vocabulary, row, why);
     if (s == XM_OK && row->n == 0)
         s = xm_fail(why, XM_INVALID, "prompt %zu is empty", i + 1);
     else if (s == XM_OK && t->prompts.n > 1)
@@ -70,10 +68,9 @@ encode_lines(struct texts *t, const struct xm_prompt_lines *lines)
     if (make_prompts(t, lines->n, &err) != XM_OK)
         return xm_cli_failed(&err);
     for (size_t i = 0; i < lines->n; i++)
-        encode(t, i,
-               &(struct xm_prompt){.kind = XM_PROMPT_TEXT,
-                                   .text = xm_strbuf_text(&lines->list[i]),
-                                   .n = lines->list[i].n});
+        check_encoded(t, i,
+                      xm_generate_encode(t->m, t->a, &lines->list[i], &t->prompts.rows[i],
+                                         &t->refused[i]));
     return XM_EXIT_OK;
 }
 
@@ -85,10 +82,14 @@ encode_ids(struct texts *t)
     int code = xm_cli_ids_read(t->a->ids, UINT64_MAX, &ids);
     if (code == XM_EXIT_OK && make_prompts(t, ids.n, &err) != XM_OK)
         code = xm_cli_failed(&err);
-    for (size_t i = 0; code == XM_EXIT_OK && i < ids.n; i++)
-        encode(t, i,
-               &(struct xm_prompt){
-                   .kind = XM_PROMPT_IDS, .ids = ids.rows[i].ids, .n = ids.rows[i].n});
+    for (size_t i = 0; code == XM_EXIT_OK && i < ids.n; i++) {
+        const struct xm_prompt prompt = {
+            .kind = XM_PROMPT_IDS, .ids = ids.rows[i].ids, .n = ids.rows[i].n};
+        check_encoded(t, i,
+                      xm_prompt_encode(t->m->package, &prompt,
+                                       xm_compiled_vocabulary(t->m->compiled),
+                                       &t->prompts.rows[i], &t->refused[i]));
+    }
     xm_cli_ids_free(&ids);
     return code;
 }

@@ -42,17 +42,26 @@ drop_newline(struct xm_strbuf *text)
 }
 
 enum xm_status
-xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *err)
+xm_file_read(const char *path, const char *what, uint32_t most_mib, struct xm_strbuf *out,
+             struct xm_error *err)
 {
-    bool is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return xm_fail(err, errno == ENOENT ? XM_NOT_FOUND : XM_IO, "%s: %s", path,
                        strerror(errno));
-    enum xm_status s = xm_file_read_all(fd, is_stdin ? "standard input" : path,
-                                        "a prompt", XM_PROMPT_MOST_MIB, out, err);
-    if (!is_stdin)
-        close(fd);
+    const enum xm_status s = xm_file_read_all(fd, path, what, most_mib, out, err);
+    close(fd);
+    return s;
+}
+
+enum xm_status
+xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *err)
+{
+    const bool is_stdin = strcmp(path, "-") == 0;
+    const enum xm_status s =
+        is_stdin ? xm_file_read_all(STDIN_FILENO, "standard input", "a prompt",
+                                    XM_PROMPT_MOST_MIB, out, err)
+                 : xm_file_read(path, "a prompt", XM_PROMPT_MOST_MIB, out, err);
     if (s == XM_OK)
         drop_newline(out);
     return s;

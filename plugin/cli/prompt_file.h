@@ -23,6 +23,10 @@ enum xm_status xm_file_read_all(int fd, const char *name, const char *what,
                                 uint32_t most_mib, struct xm_strbuf *out,
                                 struct xm_error *err);
 
+/* Appends all that `path` holds, which may be a pipe. */
+enum xm_status xm_file_read(const char *path, const char *what, uint32_t most_mib,
+                            struct xm_strbuf *out, struct xm_error *err);
+
 /* Appends all that `path` holds, without one newline at its end, which editors and echo put
  * there. "-" is standard input. */
 enum xm_status xm_prompt_file_read(const char *path, struct xm_strbuf *out,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/pipeline/package.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "plugin/text/end_tokens.h"
@@ -57,6 +58,7 @@ xm_package_close(struct xm_package *p)
     xm_generation_config_free(&p->generation);
     xm_tokenizer_free(p->tokenizer);
     xm_chat_template_free(p->chat_template);
+    xm_strbuf_free(&p->other_template);
     xm_free(p->path);
     xm_free(p);
 }
@@ -91,6 +93,19 @@ xm_package_read(struct xm_package *p, enum xm_package_part part, struct xm_error
     }
     return o->why.status == XM_OK ? XM_OK
                                   : xm_fail(err, o->why.status, "%s", o->why.text);
+}
+
+enum xm_status
+xm_package_use_chat_template(struct xm_package *p, const char *text, size_t n,
+                             struct xm_error *err)
+{
+    assert(!p->outcome[XM_PACKAGE_CHAT_TEMPLATE].tried);
+    if (n == 0)
+        return xm_fail(err, XM_INVALID, "the chat template is empty");
+    xm_strbuf_add_n(&p->other_template, text, n);
+    if (!xm_strbuf_ok(&p->other_template))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a chat template");
+    return xm_package_read(p, XM_PACKAGE_CHAT_TEMPLATE, err);
 }
 
 uint64_t

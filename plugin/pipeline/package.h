@@ -42,6 +42,7 @@ struct xm_package {
     char *path;                             /* owned; as it was given */
     struct xm_tokenizer *tokenizer;         /* owned; NULL: none, or not read */
     struct xm_chat_template *chat_template; /* the same */
+    struct xm_strbuf other_template;        /* that stands for the model's; empty: none */
     struct xm_generation_config generation;
     struct xm_hyper_parameters facts; /* zeros: not said, or not read */
     /* How reading a part went, and why not. */
@@ -80,6 +81,10 @@ enum xm_status xm_package_read_graph(const struct xm_package *p, const char *wei
  * XM_NOT_FOUND: the package has none; anything else: it is damaged. */
 enum xm_status xm_package_read(struct xm_package *p, enum xm_package_part part,
                                struct xm_error *err);
+/* Gives the package another chat template, which gets the package's special tokens, and reads it.
+ * Before that part has been read. XM_INVALID: it cannot be parsed. */
+enum xm_status xm_package_use_chat_template(struct xm_package *p, const char *text,
+                                            size_t n, struct xm_error *err);
 uint64_t xm_package_file_bytes(const struct xm_package *p);
 /* Where the files beside the graph's are: the path itself, or what is before its last slash. */
 enum xm_status xm_package_folder(const char *path, struct xm_strbuf *out,

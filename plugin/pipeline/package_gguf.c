@@ -177,7 +177,10 @@ load_tokenizer(const struct xm_gguf *g, struct xm_package *p, struct xm_error *e
 static enum xm_status
 load_chat_template(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
 {
-    return xm_gguf_chat_template(g, &p->chat_template, err);
+    const struct xm_strbuf *other = &p->other_template;
+    return other->n ? xm_gguf_chat_template_with(g, xm_strbuf_text(other), other->n,
+                                                 &p->chat_template, err)
+                    : xm_gguf_chat_template(g, &p->chat_template, err);
 }
 
 static enum xm_status

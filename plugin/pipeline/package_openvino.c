@@ -113,8 +113,12 @@ read_chat_template(struct xm_package *p, struct xm_error *err)
 {
     struct xm_strbuf folder = {0};
     XM_TRY(xm_package_folder(p->path, &folder, err));
+    const struct xm_strbuf *other = &p->other_template;
     enum xm_status s =
-        xm_chat_template_load(xm_strbuf_text(&folder), &p->chat_template, err);
+        other->n
+            ? xm_chat_template_load_with(xm_strbuf_text(&folder), xm_strbuf_text(other),
+                                         other->n, &p->chat_template, err)
+            : xm_chat_template_load(xm_strbuf_text(&folder), &p->chat_template, err);
     xm_strbuf_free(&folder);
     return s;
 }

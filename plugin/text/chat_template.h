@@ -31,6 +31,11 @@ struct xm_chat_template;
 enum xm_status xm_chat_template_load(const char *model_folder,
                                      struct xm_chat_template **out, struct xm_error *err);
 
+/* Another template in the place of the folder's, with the folder's special tokens. */
+enum xm_status xm_chat_template_load_with(const char *model_folder, const char *text,
+                                          size_t n, struct xm_chat_template **out,
+                                          struct xm_error *err);
+
 /* From the template's text alone: there are no special tokens. */
 enum xm_status xm_chat_template_parse(const char *text, size_t n,
                                       struct xm_chat_template **out,

@@ -140,17 +140,35 @@ read_tokens(const char *folder, yyjson_doc **out, struct xm_error *err)
     return s == XM_OK || s == XM_NOT_FOUND ? XM_OK : xm_fail(err, s, "%s", why.text);
 }
 
+/* The template that was found or given, with the folder's tokens. */
+static enum xm_status
+add_tokens(const char *folder, enum xm_status found, struct xm_chat_template **tmpl,
+           struct xm_error *err)
+{
+    yyjson_doc *tokens = NULL;
+    if (found != XM_OK)
+        return found;
+    const enum xm_status s = read_tokens(folder, &tokens, err);
+    if (s == XM_OK) {
+        xm_chat_template_set_tokens(*tmpl, tokens);
+        return XM_OK;
+    }
+    xm_chat_template_free(*tmpl);
+    *tmpl = NULL;
+    return s;
+}
+
 enum xm_status
 xm_chat_template_load(const char *model_folder, struct xm_chat_template **out,
                       struct xm_error *err)
 {
-    yyjson_doc *tokens = NULL;
     *out = NULL;
-    XM_TRY(read_tokens(model_folder, &tokens, err));
-    const enum xm_status s = find(model_folder, out, err);
-    if (s == XM_OK)
-        xm_chat_template_set_tokens(*out, tokens);
-    else
-        yyjson_doc_free(tokens);
-    return s;
+    return add_tokens(model_folder, find(model_folder, out, err), out, err);
+}
+
+enum xm_status
+xm_chat_template_load_with(const char *model_folder, const char *text, size_t n,
+                           struct xm_chat_template **out, struct xm_error *err)
+{
+    return add_tokens(model_folder, xm_chat_template_parse(text, n, out, err), out, err);
 }

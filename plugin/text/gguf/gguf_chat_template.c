@@ -69,6 +69,20 @@ load(const struct xm_gguf *g, const char *key, struct xm_chat_template **out,
     return s;
 }
 
+static enum xm_status
+add_file_tokens(const struct xm_gguf *g, enum xm_status found,
+                struct xm_chat_template **tmpl, struct xm_error *err)
+{
+    if (found != XM_OK)
+        return found;
+    const enum xm_status s = set_tokens(g, *tmpl, err);
+    if (s != XM_OK) {
+        xm_chat_template_free(*tmpl);
+        *tmpl = NULL;
+    }
+    return s;
+}
+
 enum xm_status
 xm_gguf_chat_template(const struct xm_gguf *g, struct xm_chat_template **out,
                       struct xm_error *err)
@@ -80,11 +94,12 @@ xm_gguf_chat_template(const struct xm_gguf *g, struct xm_chat_template **out,
     if (i == XM_ARRAY_LEN(template_keys))
         return xm_fail(err, XM_NOT_FOUND, "no chat template: key '%s' is not there",
                        template_keys[0]);
-    XM_TRY(load(g, template_keys[i], out, err));
-    const enum xm_status s = set_tokens(g, *out, err);
-    if (s != XM_OK) {
-        xm_chat_template_free(*out);
-        *out = NULL;
-    }
-    return s;
+    return add_file_tokens(g, load(g, template_keys[i], out, err), out, err);
+}
+
+enum xm_status
+xm_gguf_chat_template_with(const struct xm_gguf *g, const char *text, size_t n,
+                           struct xm_chat_template **out, struct xm_error *err)
+{
+    return add_file_tokens(g, xm_chat_template_parse(text, n, out, err), out, err);
 }

@@ -35,6 +35,10 @@ enum xm_status xm_gguf_tokenizer(const struct xm_gguf *g, struct xm_tokenizer **
 /* The one without a name, else the one named "default". */
 enum xm_status xm_gguf_chat_template(const struct xm_gguf *g,
                                      struct xm_chat_template **out, struct xm_error *err);
+/* Another template in the place of the file's, with the file's special tokens. */
+enum xm_status xm_gguf_chat_template_with(const struct xm_gguf *g, const char *text,
+                                          size_t n, struct xm_chat_template **out,
+                                          struct xm_error *err);
 
 /* Ids that end a text, ids that are never chosen, and what is recommended for sampling: with none
  * of that said, the likeliest token is taken. On failure `out` still has to be freed. */
