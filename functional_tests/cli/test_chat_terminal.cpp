@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <regex>
 
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/terminal.h"
+#include "functional_tests/common/text.h"
 
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const ctrl_c = "\x03", *const ctrl_d = "\x04", *const ctrl_a = "\x01",
@@ -85,6 +87,22 @@ class Chat
 static const char *const hint = "Type a message; /help lists commands, Ctrl-D ends.";
 static const char *const italy = "What is the capital of Italy?";
 static const char *const rome = "The capital of Italy is Rome.";
+/* Below an answer. */
+static const std::regex
+    speed("\\([0-9]+ tokens, [0-9.]+ tokens/s, the first after [0-9.]+ s\\)");
+
+/* The rows of one question, its answer and the end. */
+static void
+expect_conversation(const Chat &c, const std::string &last)
+{
+    const Words rows = c.rows();
+    ASSERT_EQ(rows.size(), 5u) << c.t.text();
+    EXPECT_EQ(rows[0], hint);
+    EXPECT_EQ(rows[1], std::string("> ") + italy);
+    EXPECT_EQ(rows[2], rome);
+    EXPECT_TRUE(std::regex_match(rows[3], speed)) << rows[3];
+    EXPECT_EQ(rows[4], last);
+}
 
 TEST(ChatTerminal, LooksLikeAConversation)
 {
@@ -92,8 +110,8 @@ TEST(ChatTerminal, LooksLikeAConversation)
     c.say(italy);
     c.t.wait_for(rome);
     EXPECT_EQ(c.end(), 0);
-    EXPECT_EQ(c.rows(), (Words{hint, std::string("> ") + italy, rome,
-                               XM_HAS_EDITOR ? "> ^D" : ">"}));
+    expect_conversation(c, XM_HAS_EDITOR ? "> ^D" : ">");
+    EXPECT_TRUE(std::regex_match(c.t.screen.dim_text(), speed)) << c.t.screen.dim_text();
     EXPECT_TRUE(c.t.screen.modes.empty()) << "bracketed paste is left on";
 }
 
@@ -103,8 +121,38 @@ TEST(ChatTerminal, WithoutAnEditorItLooksTheSame)
     c.say(italy);
     c.t.wait_for(rome);
     EXPECT_EQ(c.end(), 0);
-    EXPECT_EQ(c.rows(), (Words{hint, std::string("> ") + italy, rome, ">"}));
+    expect_conversation(c, ">");
     EXPECT_FALSE(c.t.screen.escaped) << c.t.raw();
+}
+
+static const char *const green = "\033[32m", *const usual = "\033[39m";
+
+TEST(ChatTerminal, WhatIsTypedIsGreen)
+{
+    Chat c;
+    c.say(italy);
+    c.t.wait_for(rome);
+    EXPECT_EQ(c.end(), 0);
+    const std::string raw = c.t.raw();
+    const size_t on = raw.find(green), off = raw.find(usual, on), answer = raw.find(rome);
+    ASSERT_NE(on, std::string::npos);
+    EXPECT_LT(on, raw.find("> "));
+    EXPECT_LT(off, answer) << "not so the answer";
+    EXPECT_LT(raw.rfind(green), raw.rfind(usual)) << "nor what the shell writes next";
+}
+
+TEST(ChatTerminal, NothingIsColouredWhereThatIsNotWanted)
+{
+    for (const char *setting : {"NO_COLOR=1", "TERM=dumb"}) {
+        Chat c({}, {setting});
+        c.say(italy);
+        c.t.wait_for(rome);
+        EXPECT_EQ(c.end(), 0);
+        expect_conversation(c, c.edits ? "> ^D" : ">");
+        EXPECT_EQ(c.t.raw().find(green), std::string::npos);
+        EXPECT_EQ(c.t.raw().find(usual), std::string::npos);
+        EXPECT_EQ(c.t.screen.dim_text(), "");
+    }
 }
 
 /* Keys as they come from a keyboard; what the model is told is in the JSON at the end. */
@@ -208,6 +256,41 @@ TEST(ChatTerminal, EarlierLinesComeBackInTheNextConversation)
     }
 }
 
+TEST(ChatTerminal, TwoChatsAtOnceLoseNothing)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    const std::string file = Chat::own_folder() + "/xemoe/chat_history";
+    Chat one({"-n", "1"}), two({"-n", "1"});
+    one.say("eins");
+    two.say("zwei");
+    one.say("drei");
+    two.say("vier");
+    EXPECT_EQ(two.end(), 0);
+    EXPECT_EQ(one.end(), 0);
+    const std::string kept = read_file(file);
+    EXPECT_EQ(std::count(kept.begin(), kept.end(), '\n'), 4) << kept;
+    for (const char *line : {"eins\n", "zwei\n", "drei\n", "vier\n"})
+        EXPECT_NE(kept.find(line), std::string::npos) << kept;
+}
+
+TEST(ChatTerminal, WithoutAHistoryNothingIsReadOrKept)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    const std::string folder = Chat::own_folder() + "/xemoe";
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/chat_history") << "früher\n";
+    Words screen;
+    {
+        Chat c({"--no-history", "-n", "1"});
+        c.say(up + std::string("neu"));
+        EXPECT_EQ(c.end(), 0);
+        EXPECT_EQ(c.rows()[1], "> neu");
+        EXPECT_EQ(read_file(folder + "/chat_history"), "früher\n");
+    }
+}
+
 TEST(ChatTerminal, TheHistoryIsAtHomeWhereNoStateFolderIsNamed)
 {
     if (!XM_HAS_EDITOR)
@@ -270,7 +353,9 @@ TEST(ChatTerminal, CtrlCStopsTheAnswerOnly)
     c.t.type(ctrl_c);
     c.say("/undo");
     EXPECT_EQ(c.end(), 0);
-    EXPECT_NE(c.t.text().find("^C\n> /undo\nthe"), std::string::npos) << c.t.text();
+    EXPECT_TRUE(std::regex_search(
+        c.t.text(), std::regex("\\^C\n\\([^)]*\\)\n> /undo\nthe last message is taken")))
+        << c.t.text();
 }
 
 /* From when the line is sent until well into the answer. */
@@ -303,13 +388,66 @@ TEST(ChatTerminal, CtrlCMayComeAtTheEndOfAnAnswer)
     }
 }
 
-TEST(ChatTerminal, SigtermGivesTheTerminalBack)
+static const int endings[] = {SIGTERM, SIGQUIT, SIGHUP};
+
+TEST(ChatTerminal, ASignalThatEndsGivesTheTerminalBack)
+{
+    for (const int number : endings) {
+        Chat c;
+        c.wait_for_prompt();
+        EXPECT_EQ(c.t.is_cooked(), !c.edits);
+        c.t.signal(number);
+        EXPECT_EQ(c.t.finish(), 128 + number);
+        EXPECT_TRUE(c.t.screen.modes.empty()) << number;
+        EXPECT_TRUE(c.t.is_cooked()) << number;
+    }
+}
+
+TEST(ChatTerminal, CtrlBackslashEnds)
 {
     Chat c;
     c.wait_for_prompt();
-    c.t.signal(SIGTERM);
-    EXPECT_EQ(c.t.finish(), 128 + SIGTERM);
-    EXPECT_TRUE(c.t.screen.modes.empty());
+    c.t.type("\x1c");
+    EXPECT_EQ(c.t.finish(), 128 + SIGQUIT);
+    EXPECT_TRUE(c.t.is_cooked());
+    EXPECT_NE(c.t.text().find("xemoe: stopped by Ctrl-\\\n"), std::string::npos)
+        << c.t.text();
+}
+
+/* A driver's compiler that has run takes signals of its own. */
+TEST(ChatTerminal, ASignalIsNotTheCompilers)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    for (const int number : endings) {
+        Chat c({"-d", "GPU", "--cache-dir", "none", "-n", "2"});
+        c.say(italy);
+        c.wait_for_prompt();
+        c.t.signal(number);
+        EXPECT_EQ(c.t.finish(), 128 + number);
+        EXPECT_TRUE(c.t.screen.modes.empty()) << number;
+        EXPECT_TRUE(c.t.is_cooked()) << number;
+    }
+}
+
+/* Somebody else stops the program; a shell takes the terminal and gives it back. */
+TEST(ChatTerminal, AnEditedLineGoesOnAfterAStopFromOutside)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    Chat c;
+    c.wait_for_prompt();
+    c.t.type("What is the capital");
+    c.t.wait_for("capital");
+    c.t.signal(SIGSTOP);
+    ASSERT_TRUE(c.t.has_stopped());
+    c.t.cook();
+    c.t.signal(SIGCONT);
+    c.t.wait_for("> What is the capital");
+    EXPECT_FALSE(c.t.is_cooked());
+    c.t.type(" of Italy?\r");
+    c.t.wait_for(rome);
+    EXPECT_EQ(c.end(), 0);
 }
 
 /* The shell gets a terminal as it was; afterwards the line goes on. */
@@ -335,9 +473,9 @@ TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
 {
     Chat c;
     c.say("/help");
-    c.t.wait_for("/undo   take back");
+    c.t.wait_for("/undo               take back");
     c.say("/hlep");
-    c.t.wait_for("there is no command /hlep; /help lists them");
+    c.t.wait_for("there is no command /hlep: did you mean /help? /help lists them");
     c.say(italy);
     c.t.wait_for(rome);
     c.say("/retry");
@@ -352,14 +490,37 @@ TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
     EXPECT_EQ(c.t.finish(), 0);
 }
 
-TEST(ChatTerminal, ANarrowTerminalAndOneThatChanges)
+/* A line that is edited while its terminal changes stands there once, and can be edited further. */
+TEST(ChatTerminal, AResizedTerminalShowsTheLineOnce)
 {
-    Chat c;
-    c.wait_for_prompt();
-    c.t.type("abcdefghij");
-    c.t.wait_for("hij");
-    c.t.resize(20);
-    c.t.watch(50);
-    c.t.type("k\r");
-    EXPECT_EQ(c.end(), 0);
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    const std::string wide = "What is 日本 und die Hauptstadt?";
+    const struct {
+        unsigned short columns;
+        Words rows;
+    } cases[] = {
+        {60, {"> " + wide + "!"}},
+        {20, {"> What is 日本 und d", "ie Hauptstadt?!"}},
+        {12, {"> What is 日", "本 und die H", "auptstadt?!"}},
+    };
+    for (const auto &test : cases) {
+        Chat c({"--json"});
+        c.wait_for_prompt();
+        c.t.type(wide);
+        c.t.wait_for("Hauptstadt?");
+        c.t.resize(test.columns);
+        c.t.wait_for("\033[J");
+        c.t.wait_for("?"); /* the line, again */
+        c.t.type("!");
+        c.t.wait_for("!");
+        const Words rows = c.rows();
+        ASSERT_GE(rows.size(), test.rows.size());
+        EXPECT_EQ(Words(rows.end() - static_cast<long>(test.rows.size()), rows.end()),
+                  test.rows)
+            << c.t.text();
+        EXPECT_EQ(count(c.t.text(), "> What"), 1u) << c.t.text();
+        c.t.type("\r");
+        EXPECT_EQ(c.end(), 0);
+    }
 }

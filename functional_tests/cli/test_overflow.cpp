@@ -9,6 +9,7 @@
 
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
 
 namespace fs = std::filesystem;
 
@@ -117,6 +118,12 @@ TEST_F(Overflow, OfAProductIsAnErrorThatNamesF32)
                     "--precision", "f16"});
     expect_refusal({"generate", "-m", model.folder, "-p", "Paris is", "-n", "4",
                     "--precision", "f16"});
+    const std::string lines = model.folder + "/lines";
+    std::ofstream(lines) << "Paris is\nWhat?\n";
+    Outcome chat =
+        run({"chat", "-m", model.folder, "-n", "4", "--precision", "f16"}, {}, lines);
+    EXPECT_EQ(chat.code, 1) << chat.err;
+    EXPECT_EQ(count(chat.err, "xemoe: the message is taken back\n"), 2u) << chat.err;
     Outcome verify = run({"verify", "-m", model.folder, "--ids", "5,6,7", "--decode", "0",
                           "--precision", "f16"});
     EXPECT_EQ(verify.code, 5);

@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,6 +91,31 @@ class Screen
         for (size_t i = 0; y < cells.size() && i < x; i++)
             line += i < cells[y].size() ? cells[y][i].text : " ";
         return line;
+    }
+
+    /* A narrower terminal breaks its rows anew, and the cursor stays behind its character. */
+    void narrow(size_t to)
+    {
+        std::vector<Row> broken;
+        size_t new_x = x, new_y = y;
+        for (size_t i = 0; i < cells.size(); i++) {
+            if (i == y) {
+                new_y = broken.size() + x / to;
+                new_x = x % to;
+            }
+            size_t at = 0;
+            do {
+                const size_t n = std::min(cells[i].size() - at, to);
+                broken.emplace_back(cells[i].begin() + static_cast<long>(at),
+                                    cells[i].begin() + static_cast<long>(at + n));
+                at += n;
+            } while (at < cells[i].size());
+        }
+        cells = broken;
+        columns = to;
+        x = new_x;
+        y = new_y;
+        row();
     }
 
     std::set<int> modes;  /* private modes that are on */
@@ -303,8 +329,28 @@ class Terminal
         return false;
     }
 
+    /* Whether it echoes and gives whole lines, as a shell expects it. */
+    bool is_cooked() const
+    {
+        struct termios modes;
+        return tcgetattr(fd, &modes) == 0 && (modes.c_lflag & ICANON) &&
+               (modes.c_lflag & ECHO) && (modes.c_iflag & ICRNL);
+    }
+
+    /* As a shell does when it takes the terminal. */
+    void cook() const
+    {
+        struct termios modes;
+        ASSERT_EQ(tcgetattr(fd, &modes), 0);
+        modes.c_lflag |= ICANON | ECHO;
+        modes.c_iflag |= ICRNL;
+        ASSERT_EQ(tcsetattr(fd, TCSANOW, &modes), 0);
+    }
+
+    /* To fewer columns. */
     void resize(unsigned short columns)
     {
+        screen.narrow(columns);
         struct winsize size = {24, columns, 0, 0};
         ioctl(fd, TIOCSWINSZ, &size);
     }

@@ -2,93 +2,238 @@
  *
  * The commands of a chat: lines that begin with a slash.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "plugin/cli/chat.h"
-#include "runtime/util/compiler.h"
-
-static enum xm_chat_next run_help(struct xm_conversation *c);
+#include "plugin/cli/conversation_file.h"
+#include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/suggest.h"
 
 static enum xm_chat_next
-run_reset(struct xm_conversation *c)
+run_set(struct xm_chat *c, const char *words)
 {
-    xm_conversation_clear(c);
+    xm_chat_set(c, words);
+    return XM_CHAT_READ;
+}
+
+static void
+save(struct xm_chat *c, const char *path, bool replace)
+{
+    struct xm_error err = {0};
+    const enum xm_status s = xm_conversation_save(&c->conversation, path, replace, &err);
+    if (s != XM_OK)
+        fprintf(stderr, "xemoe: %s%s\n", err.text,
+                s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
+    else
+        fprintf(stderr, "%zu messages are saved\n", c->conversation.n);
+}
+
+static enum xm_chat_next
+run_save(struct xm_chat *c, const char *path)
+{
+    save(c, path, false);
+    return XM_CHAT_READ;
+}
+
+static enum xm_chat_next
+run_save_over(struct xm_chat *c, const char *path)
+{
+    save(c, path, true);
+    return XM_CHAT_READ;
+}
+
+static enum xm_chat_next
+run_load(struct xm_chat *c, const char *path)
+{
+    struct xm_error err = {0};
+    if (xm_conversation_load(&c->conversation, path, &err) != XM_OK)
+        fprintf(stderr, "xemoe: %s\n", err.text);
+    else
+        fprintf(stderr, "the conversation is now that of the file, %zu messages\n",
+                c->conversation.n);
+    return XM_CHAT_READ;
+}
+
+static void
+print_rate(const char *what, const struct xm_generation_times *t)
+{
+    const double s = t->decode_s;
+    fprintf(stderr, "  %-13s%" PRIu64 " tokens read in %.2f s, %" PRIu64 " decoded", what,
+            t->prompt_tokens, t->prompt_s, t->decode_tokens);
+    if (s > 0.0)
+        fprintf(stderr, " at %.1f tokens/s", (double)t->decode_tokens / s);
+}
+
+static enum xm_chat_next
+run_stats(struct xm_chat *c, const char *nothing)
+{
+    struct xm_costs costs = {0};
+    (void)nothing;
+    xm_chat_find_costs(c, &costs);
+    fprintf(stderr, "  conversation %zu messages", c->conversation.n);
+    if (xm_chat_context(c))
+        fprintf(stderr, ", a context of %" PRIu64 " tokens", xm_chat_context(c));
+    fprintf(stderr, "\n  KV cache     %" PRIu64 " tokens, %.1f MiB\n",
+            (uint64_t)xm_session_held(c->session), (double)costs.kv / 1048576.0);
+    if (!c->n_answers)
+        return XM_CHAT_READ;
+    print_rate("last answer", &c->last);
+    fprintf(stderr, ", the first after %.2f s\n", c->first_s);
+    print_rate("all answers", &c->all);
+    fprintf(stderr, ", %" PRIu64 " answers\n", c->n_answers);
+    return XM_CHAT_READ;
+}
+
+static enum xm_chat_next
+run_reset(struct xm_chat *c, const char *nothing)
+{
+    (void)nothing;
+    xm_conversation_clear(&c->conversation);
     fputs("the conversation begins anew\n", stderr);
     return XM_CHAT_READ;
 }
 
 static enum xm_chat_next
-run_undo(struct xm_conversation *c)
+run_undo(struct xm_chat *c, const char *nothing)
 {
-    fputs(xm_conversation_undo(c) ? "the last message is taken back\n"
-                                  : "there is nothing to take back\n",
+    (void)nothing;
+    fputs(xm_conversation_undo(&c->conversation) ? "the last message is taken back\n"
+                                                 : "there is nothing to take back\n",
           stderr);
     return XM_CHAT_READ;
 }
 
 static enum xm_chat_next
-run_retry(struct xm_conversation *c)
+run_retry(struct xm_chat *c, const char *nothing)
 {
-    if (xm_conversation_undo_answer(c))
+    (void)nothing;
+    if (xm_conversation_undo_answer(&c->conversation))
         return XM_CHAT_ANSWER;
     fputs("there is nothing to answer again\n", stderr);
     return XM_CHAT_READ;
 }
 
 static enum xm_chat_next
-run_exit(struct xm_conversation *c)
+run_exit(struct xm_chat *c, const char *nothing)
 {
     (void)c;
+    (void)nothing;
     return XM_CHAT_END;
 }
 
+static enum xm_chat_next run_help(struct xm_chat *c, const char *nothing);
+
+enum words { NONE, MAY_HAVE, ONE };
+
 /* clang-format off */
-static const struct {
+static const struct command {
     const char *name, *other; /* other: what people type as well; NULL: nothing */
-    enum xm_chat_next (*run)(struct xm_conversation *c);
+    enum words words;         /* behind the name                                */
+    const char *shown;        /* of them                                        */
+    enum xm_chat_next (*run)(struct xm_chat *c, const char *words);
     const char *help;
 } commands[] = {
-    { "/help",  "/?",     run_help,  "this list" },
-    { "/reset", "/clear", run_reset, "begin anew; what --system says stays" },
-    { "/undo",  NULL,     run_undo,  "take back the last message and its answer" },
-    { "/retry", "/regen", run_retry, "answer the last message again" },
-    { "/exit",  "/quit",  run_exit,  "end, as Ctrl-D does" },
+    { "/help",  "/?",     NONE,     "",             run_help,  "this list" },
+    { "/set",   NULL,     MAY_HAVE, "[NAME VALUE]", run_set,   "list the settings, or change one: /set temp 0.7" },
+    { "/stats", NULL,     NONE,     "",             run_stats, "tokens, memory of the KV cache, speeds" },
+    { "/reset", "/clear", NONE,     "",             run_reset, "begin anew; what --system says stays" },
+    { "/undo",  NULL,     NONE,     "",             run_undo,  "take back the last message and its answer" },
+    { "/retry", "/regen", NONE,     "",             run_retry, "answer the last message again" },
+    { "/save",  NULL,     ONE,      "FILE",         run_save,  "write the conversation to a new file, as JSON" },
+    { "/save!", NULL,     ONE,      "FILE",         run_save_over, "the same, also over a file that is there" },
+    { "/load",  NULL,     ONE,      "FILE",         run_load,  "go on with the conversation of such a file" },
+    { "/exit",  "/quit",  NONE,     "",             run_exit,  "end, as Ctrl-D does" },
 };
 /* clang-format on */
 
 static enum xm_chat_next
-run_help(struct xm_conversation *c)
+run_help(struct xm_chat *c, const char *nothing)
 {
     (void)c;
+    (void)nothing;
     for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++)
-        fprintf(stderr, "  %-8s%s\n", commands[i].name, commands[i].help);
+        fprintf(stderr, "  %-7s%-13s%s\n", commands[i].name, commands[i].shown,
+                commands[i].help);
     fputs("A backslash at the end of a line goes on in the next one. Ctrl-C stops an "
           "answer,\nor clears the line.\n",
           stderr);
     return XM_CHAT_READ;
 }
 
-/* "/usr/bin holds what?" is a message. */
 static bool
-looks_like_a_command(const char *line)
+is_word(const char *name, const char *line, size_t n)
 {
-    return line[0] == '/' && line[1 + strcspn(line + 1, "/ \t\n")] == '\0';
+    return name && strlen(name) == n && memcmp(name, line, n) == 0;
+}
+
+static enum xm_chat_next
+run_command(struct xm_chat *c, const struct command *command, const char *words)
+{
+    if (command->words == NONE && *words) {
+        fprintf(stderr, "%s takes no words behind it\n", command->name);
+        return XM_CHAT_READ;
+    }
+    if (command->words == ONE && !*words) {
+        fprintf(stderr, "%s needs a file: %s %s\n", command->name, command->name,
+                command->shown);
+        return XM_CHAT_READ;
+    }
+    return command->run(c, words);
+}
+
+/* Meant as a command: one word behind a slash, or several of which the first is nearly one.
+ * "/usr/bin holds what?" is a message. */
+static bool
+was_meant(const char *line, size_t n, const char *words)
+{
+    struct xm_suggestion near = xm_suggest_for(line, n);
+    if (line[0] != '/' || memchr(line + 1, '/', n - 1))
+        return false;
+    for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++) {
+        xm_suggest(&near, commands[i].name);
+        xm_suggest(&near, commands[i].other);
+    }
+    if (*words && !near.best)
+        return false;
+    if (near.best)
+        fprintf(stderr, "there is no command %.*s: did you mean %s? /help lists them\n",
+                (int)n, line, near.best);
+    else
+        fprintf(stderr, "there is no command %.*s; /help lists them\n", (int)n, line);
+    return true;
+}
+
+/* The line without what is blank at its end. */
+static bool
+carry_out(struct xm_chat *c, const char *line, enum xm_chat_next *next)
+{
+    static const char blanks[] = " \t\n";
+    const size_t n = strcspn(line, blanks);
+    const char *words = line + n + strspn(line + n, blanks);
+    for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++) {
+        if (!is_word(commands[i].name, line, n) && !is_word(commands[i].other, line, n))
+            continue;
+        *next = run_command(c, &commands[i], words);
+        return true;
+    }
+    *next = XM_CHAT_READ;
+    return was_meant(line, n, words);
 }
 
 bool
-xm_chat_command(struct xm_conversation *c, const char *line, enum xm_chat_next *next)
+xm_chat_command(struct xm_chat *c, const char *line, enum xm_chat_next *next)
 {
-    for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++) {
-        const char *other = commands[i].other;
-        if (strcmp(line, commands[i].name) != 0 && !(other && strcmp(line, other) == 0))
-            continue;
-        *next = commands[i].run(c);
-        return true;
-    }
-    if (!looks_like_a_command(line))
+    struct xm_strbuf trimmed = {0};
+    size_t n = strlen(line);
+    if (line[0] != '/')
         return false;
-    fprintf(stderr, "there is no command %s; /help lists them\n", line);
-    *next = XM_CHAT_READ;
-    return true;
+    while (n && strchr(" \t\n", line[n - 1]))
+        n--;
+    xm_strbuf_add_n(&trimmed, line, n);
+    const bool is_one =
+        xm_strbuf_ok(&trimmed) && carry_out(c, xm_strbuf_text(&trimmed), next);
+    xm_strbuf_free(&trimmed);
+    return is_one;
 }

@@ -38,7 +38,7 @@ const size_t xm_cli_n_commands = XM_ARRAY_LEN(xm_cli_commands);
 
 const struct xm_cli_fact xm_cli_exit_codes[] = {
     { "0",   "success" },
-    { "1",   "a failure while running; also: 'chat' without a terminal met a message that did not fit, and 'verify --against' found the logits too far apart" },
+    { "1",   "a failure while running; also: a turn of 'chat' failed, and 'verify --against' found the logits too far apart" },
     { "2",   "the command line is wrong" },
     { "3",   "a file is missing, damaged, not supported or not writable; also: a model's file was shortened, or its disk failed, while weights were read" },
     { "4",   "the device, or its memory; 'plan': the model does not fit" },
@@ -60,7 +60,8 @@ const struct xm_cli_fact xm_cli_environment[] = {
     { "XM_KERNEL_DIR",   "a folder whose kernels are taken before the built-in ones" },
     { "XM_LEVEL_ZERO",   "the Level Zero loader to open instead of libze_loader.so.1; off: none" },
     { "XDG_CACHE_HOME",  "the folder below which compiled kernels are kept (~/.cache)" },
-    { "NO_COLOR",        "set: no dim letters; TERM=dumb: no escape codes" },
+    { "XDG_STATE_HOME",  "the folder below which chats keep what was typed (~/.local/state)" },
+    { "NO_COLOR",        "set: neither dim nor coloured letters; TERM=dumb: no escape codes" },
 };
 const size_t xm_cli_n_environment = XM_ARRAY_LEN(xm_cli_environment);
 /* clang-format on */

@@ -5,6 +5,14 @@
 
 #include "runtime/util/memory.h"
 
+static void
+free_failed(struct xm_failed_turn *turn)
+{
+    xm_strbuf_free(&turn->text);
+    xm_strbuf_free(&turn->answer);
+    xm_strbuf_free(&turn->error);
+}
+
 static bool
 is_by(const struct xm_conversation *c, size_t i, const char *role)
 {
@@ -45,6 +53,27 @@ xm_conversation_pop(struct xm_conversation *c)
     xm_strbuf_free(&c->messages[--c->n].text);
     if (c->first >= c->n) /* none of those that were seen is left: there is room again */
         c->first = turns_begin(c);
+}
+
+void
+xm_conversation_fail(struct xm_conversation *c, const struct xm_strbuf *answer,
+                     const char *error)
+{
+    struct xm_failed_turn turn = {.behind = c->n - 1};
+    const struct xm_strbuf *text = &c->messages[c->n - 1].text;
+    struct xm_failed_turn *grown =
+        xm_realloc(c->failed, (c->n_failed + 1) * sizeof(*c->failed));
+    if (grown)
+        c->failed = grown;
+    xm_strbuf_add_n(&turn.text, xm_strbuf_text(text), text->n);
+    xm_strbuf_add_n(&turn.answer, xm_strbuf_text(answer), answer->n);
+    xm_strbuf_add(&turn.error, error);
+    if (grown && xm_strbuf_ok(&turn.text) && xm_strbuf_ok(&turn.answer) &&
+        xm_strbuf_ok(&turn.error))
+        c->failed[c->n_failed++] = turn;
+    else
+        free_failed(&turn);
+    xm_conversation_pop(c);
 }
 
 bool
@@ -113,8 +142,25 @@ xm_conversation_messages(const struct xm_conversation *c, struct xm_error *err)
 }
 
 void
+xm_conversation_add_failed_json(const struct xm_conversation *c, struct xm_json_out *j)
+{
+    yyjson_mut_val *list = c->n_failed ? xm_json_add_array(j, NULL, "failed") : NULL;
+    for (size_t i = 0; i < c->n_failed; i++) {
+        const struct xm_failed_turn *turn = &c->failed[i];
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        xm_json_add_text(j, o, "content", xm_strbuf_text(&turn->text), turn->text.n);
+        xm_json_add_text(j, o, "answer", xm_strbuf_text(&turn->answer), turn->answer.n);
+        xm_json_add_text(j, o, "error", xm_strbuf_text(&turn->error), turn->error.n);
+        xm_json_add_whole(j, o, "behind", turn->behind);
+    }
+}
+
+void
 xm_conversation_free(struct xm_conversation *c)
 {
+    for (size_t i = 0; i < c->n_failed; i++)
+        free_failed(&c->failed[i]);
+    xm_free(c->failed);
     for (size_t i = 0; i < c->n; i++)
         xm_strbuf_free(&c->messages[i].text);
     xm_free(c->messages);

@@ -9,15 +9,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
 
+#include "plugin/cli/chat_history.h"
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"
-#include "runtime/util/folder.h"
-#include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/utf8.h"
 
@@ -26,11 +24,10 @@ struct xm_line_editor {
     HistoryW *history;
     struct xm_strbuf history_path; /* empty: not kept */
     const wchar_t *prompt;
-    bool interrupted;              /* the line that is read     */
-    bool was_resized, was_stopped; /* raised by signals' handlers */
+    bool interrupted;                       /* the line that is read     */
+    bool was_resized, was_stopped, went_on; /* raised by signals' handlers */
+    bool styles;                            /* the terminal has colours    */
 };
-
-enum { MOST_REMEMBERED = 1000 };
 
 /* Bracketed paste: the terminal puts a pasted text between ESC [ 200 ~ and ESC [ 201 ~. */
 #define PASTE_ON  "\033[?2004h"
@@ -45,15 +42,82 @@ send(const char *codes)
 
 /* ---- keys -------------------------------------------------------------------------- */
 
+/* What is typed is green, pasted texts are marked, and keys come one by one: before the prompt,
+ * since who sees it may type. */
+static void
+begin_line(struct xm_line_editor *e)
+{
+    xm_cli_farewell(STDERR_FILENO, e->styles ? XM_STYLE_USUAL PASTE_OFF : PASTE_OFF);
+    send(e->styles ? XM_STYLE_GREEN PASTE_ON : PASTE_ON);
+    el_wset(e->el, EL_PREP_TERM, 1);
+}
+
+static void
+end_line(const struct xm_line_editor *e)
+{
+    send(e->styles ? XM_STYLE_USUAL PASTE_OFF : PASTE_OFF);
+    xm_cli_farewell(STDERR_FILENO, NULL);
+}
+
 static void
 stop_here(struct xm_line_editor *e)
 {
     xm_flag_set(&e->was_stopped, false);
     el_wset(e->el, EL_PREP_TERM, 0);
-    send(PASTE_OFF "\n");
+    end_line(e);
+    send("\n");
     raise(SIGSTOP); /* goes on here when the shell says so */
-    send(PASTE_ON);
-    el_wset(e->el, EL_PREP_TERM, 1);
+    xm_flag_set(&e->went_on, false);
+    begin_line(e);
+    el_wset(e->el, EL_REFRESH);
+}
+
+/* Another program has had the terminal: somebody else has stopped this one. */
+static void
+go_on(struct xm_line_editor *e)
+{
+    xm_flag_set(&e->went_on, false);
+    el_wset(e->el, EL_PREP_TERM, 0);
+    begin_line(e);
+    send("\n");
+    el_wset(e->el, EL_REFRESH);
+}
+
+/* Rows that a text takes on the terminal before its end, which is where the cursor is. */
+static size_t
+rows_before(const wchar_t *text, size_t n, size_t columns, size_t *column)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool is_control = text[i] < 0x20 || text[i] == 0x7f; /* "^X" */
+        const size_t cells = is_control ? 2 : xm_terminal_width((int32_t)text[i]);
+        if (text[i] == L'\n' || *column + cells > columns) {
+            rows++;
+            *column = 0;
+        }
+        *column += text[i] == L'\n' ? 0 : cells;
+    }
+    rows += *column == columns; /* libedit goes on in the next row */
+    *column %= columns;
+    return rows;
+}
+
+/* libedit writes the line again from where the cursor stands: that has to be where the line begins.
+ * Terminals wrap rows anew at their new width, as libedit's rows are. */
+static void
+write_anew(struct xm_line_editor *e)
+{
+    const LineInfoW *info = el_wline(e->el);
+    const size_t columns = xm_terminal_columns(STDERR_FILENO);
+    size_t column = 0;
+    size_t rows = rows_before(e->prompt, wcslen(e->prompt), columns, &column);
+    rows += rows_before(info->buffer, (size_t)(info->cursor - info->buffer), columns,
+                        &column);
+    xm_flag_set(&e->was_resized, false);
+    if (rows)
+        fprintf(stderr, "\033[%zuA", rows);
+    send("\r\033[J");
+    el_resize(e->el);
     el_wset(e->el, EL_REFRESH);
 }
 
@@ -64,11 +128,10 @@ act_on_signals(struct xm_line_editor *e)
     e->interrupted = xm_cli_interrupted();
     if (xm_flag_get(&e->was_stopped))
         stop_here(e);
-    if (xm_flag_get(&e->was_resized)) {
-        xm_flag_set(&e->was_resized, false);
-        el_resize(e->el);
-        el_wset(e->el, EL_REFRESH);
-    }
+    if (xm_flag_get(&e->went_on))
+        go_on(e);
+    if (xm_flag_get(&e->was_resized))
+        write_anew(e);
 }
 
 /* 1: a byte; 0: the input has ended; -1: Ctrl-C, or a failure. */
@@ -169,37 +232,6 @@ prompt_of(EditLine *el)
 
 /* ---- history ----------------------------------------------------------------------- */
 
-static void
-find_history_path(struct xm_strbuf *path)
-{
-    const char *state = xm_env("XDG_STATE_HOME"), *home = xm_env("HOME");
-    struct stat st;
-    bool good = true;
-    if (state && state[0] == '/') {
-        xm_strbuf_printf(path, "%s/xemoe", state);
-    } else {
-        good = home && stat(home, &st) == 0; /* a home is not ours to make */
-        xm_strbuf_printf(path, "%s/.local/state/xemoe", home ? home : "");
-    }
-    good = good && xm_strbuf_ok(path) && xm_folder_make(xm_strbuf_text(path)) == 0;
-    xm_strbuf_add(path, "/chat_history");
-    if (good && stat(xm_strbuf_text(path), &st) == 0)
-        good = S_ISREG(st.st_mode); /* not what would be waited for */
-    if (!good || !xm_strbuf_ok(path))
-        xm_strbuf_clear(path);
-}
-
-static void
-load_history(struct xm_line_editor *e)
-{
-    HistEventW event;
-    find_history_path(&e->history_path);
-    history_w(e->history, &event, H_SETSIZE, MOST_REMEMBERED);
-    history_w(e->history, &event, H_SETUNIQUE, 1);
-    if (e->history_path.n)
-        history_w(e->history, &event, H_LOAD, xm_strbuf_text(&e->history_path));
-}
-
 /* UTF-8 to what libedit takes; the caller frees it. NULL: out of memory. */
 static wchar_t *
 widen(const char *text)
@@ -214,16 +246,35 @@ widen(const char *text)
     return wide;
 }
 
-void
-xm_line_editor_remember(struct xm_line_editor *e, const char *text)
+static void
+enter(const char *text, void *ctx)
 {
+    struct xm_line_editor *e = ctx;
     HistEventW event;
     wchar_t *wide = widen(text);
     if (wide)
         history_w(e->history, &event, H_ENTER, wide);
-    if (wide && e->history_path.n) /* now: who knows how this ends; mode 0600 */
-        history_w(e->history, &event, H_SAVE, xm_strbuf_text(&e->history_path));
     xm_free(wide);
+}
+
+static void
+load_history(struct xm_line_editor *e, bool remembers)
+{
+    HistEventW event;
+    history_w(e->history, &event, H_SETSIZE, XM_HISTORY_MOST_MESSAGES);
+    history_w(e->history, &event, H_SETUNIQUE, 1);
+    if (remembers)
+        xm_history_path(&e->history_path);
+    if (e->history_path.n)
+        xm_history_read(xm_strbuf_text(&e->history_path), enter, e);
+}
+
+void
+xm_line_editor_remember(struct xm_line_editor *e, const char *text)
+{
+    enter(text, e);
+    if (e->history_path.n) /* now: who knows how this ends */
+        xm_history_add(xm_strbuf_text(&e->history_path), text);
 }
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -252,7 +303,7 @@ set_up(struct xm_line_editor *e)
 }
 
 struct xm_line_editor *
-xm_line_editor_create(void)
+xm_line_editor_create(bool remembers)
 {
     if (!xm_terminal_has_escapes(STDERR_FILENO) || !set_characters())
         return NULL;
@@ -265,7 +316,8 @@ xm_line_editor_create(void)
         xm_line_editor_free(e);
         return NULL;
     }
-    load_history(e);
+    e->styles = xm_terminal_has_styles(STDERR_FILENO);
+    load_history(e, remembers);
     set_up(e);
     return e;
 }
@@ -314,15 +366,15 @@ xm_line_editor_read(struct xm_line_editor *e, const char *prompt, struct xm_strb
     }
     e->prompt = wide;
     e->interrupted = false;
-    xm_cli_farewell(STDERR_FILENO, PASTE_OFF);
-    send(PASTE_ON);
+    xm_flag_set(&e->was_resized, false);
     xm_cli_wake_on(SIGTSTP, &e->was_stopped);
+    xm_cli_wake_on(SIGCONT, &e->went_on);
     el_resize(e->el);
-    el_wset(e->el, EL_PREP_TERM, 1); /* before the prompt: who sees it may type */
+    begin_line(e);
     const wchar_t *text = el_wgets(e->el, &n);
+    xm_cli_wake_off(SIGCONT);
     xm_cli_wake_off(SIGTSTP);
-    send(PASTE_OFF);
-    xm_cli_farewell(STDERR_FILENO, NULL);
+    end_line(e);
     e->prompt = L"";
     xm_free(wide);
     if (e->interrupted) {

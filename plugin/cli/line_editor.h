@@ -5,8 +5,8 @@
  *
  * Keys are UTF-8 in every locale: of the process's locale only LC_CTYPE is set, to one of
  * UTF-8. A block of lines that is pasted stays one text (the terminal brackets it). The
- * history is kept between conversations in $XDG_STATE_HOME/xemoe/chat_history, readable by
- * its owner only, and silently not kept where that cannot be written.
+ * history is kept between conversations (chat_history.h), and silently not kept where that cannot
+ * be written.
  */
 #ifndef XM_PLUGIN_CLI_LINE_EDITOR_H
 #define XM_PLUGIN_CLI_LINE_EDITOR_H
@@ -23,8 +23,8 @@ enum xm_line {
 
 struct xm_line_editor;
 
-/* NULL: this terminal, or this build, cannot edit. */
-struct xm_line_editor *xm_line_editor_create(void);
+/* remembers: the history is read and kept. NULL: this terminal, or this build, cannot edit. */
+struct xm_line_editor *xm_line_editor_create(bool remembers);
 void xm_line_editor_free(struct xm_line_editor *e); /* NULL is allowed */
 /* One line, or one pasted block, appended to `line` without its newline. */
 enum xm_line xm_line_editor_read(struct xm_line_editor *e, const char *prompt,

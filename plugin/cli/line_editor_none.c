@@ -5,8 +5,9 @@
 #include "plugin/cli/line_editor.h"
 
 struct xm_line_editor *
-xm_line_editor_create(void)
+xm_line_editor_create(bool remembers)
 {
+    (void)remembers;
     return NULL;
 }
 

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "plugin/program_util/interrupt.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/memory.h"
 
 static const char first_prompt[] = "> ", next_prompt[] = ". ";
+static const char usual[] = XM_STYLE_USUAL;
 
 struct xm_line_input {
     bool interactive;
@@ -20,14 +22,15 @@ struct xm_line_input {
 };
 
 enum xm_status
-xm_line_input_create(bool interactive, struct xm_line_input **out, struct xm_error *err)
+xm_line_input_create(bool interactive, bool remembers, struct xm_line_input **out,
+                     struct xm_error *err)
 {
     struct xm_line_input *in = xm_calloc(1, sizeof(*in));
     if (!in)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the input");
     in->interactive = interactive;
     if (interactive)
-        in->editor = xm_line_editor_create();
+        in->editor = xm_line_editor_create(remembers);
     *out = in;
     return XM_OK;
 }
@@ -67,13 +70,8 @@ fill(struct xm_line_input *in, struct xm_error *err)
 }
 
 static enum xm_line
-read_plain(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
-           struct xm_error *err)
+read_plain(struct xm_line_input *in, struct xm_strbuf *line, struct xm_error *err)
 {
-    if (in->interactive) {
-        fputs(prompt, stderr);
-        fflush(stderr);
-    }
     for (;;) {
         if (in->at == in->n) {
             enum xm_line got = fill(in, err);
@@ -102,6 +100,27 @@ read_plain(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
     return XM_LINE_TEXT;
 }
 
+/* What is typed is green, where the terminal has colours. */
+static void
+colour(const struct xm_line_input *in, const char *code, const char *prompt)
+{
+    const bool styles = in->interactive && xm_terminal_has_styles(STDERR_FILENO);
+    if (styles)
+        xm_cli_farewell(STDERR_FILENO, code == usual ? NULL : usual);
+    if (in->interactive)
+        fprintf(stderr, "%s%s", styles ? code : "", prompt);
+    fflush(stderr);
+}
+
+static enum xm_line
+read_coloured(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
+              struct xm_error *err)
+{
+    colour(in, XM_STYLE_GREEN, prompt);
+    const enum xm_line got = read_plain(in, line, err);
+    colour(in, usual, "");
+    return got;
+}
 /* ---- messages ---------------------------------------------------------------------- */
 
 static enum xm_line
@@ -110,7 +129,7 @@ read_line(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
 {
     xm_strbuf_clear(line);
     enum xm_line got = in->editor ? xm_line_editor_read(in->editor, prompt, line, err)
-                                  : read_plain(in, prompt, line, err);
+                                  : read_coloured(in, prompt, line, err);
     if (got == XM_LINE_TEXT && !xm_strbuf_ok(line)) {
         xm_fail(err, XM_NO_MEMORY, "out of memory for a line");
         return XM_LINE_FAILED;

@@ -18,9 +18,10 @@ enum { XM_LINE_MOST_MIB = 64 };
 
 struct xm_line_input;
 
-/* interactive: standard input and standard error are a person's terminal. */
-enum xm_status xm_line_input_create(bool interactive, struct xm_line_input **out,
-                                    struct xm_error *err);
+/* interactive: standard input and standard error are a person's terminal. remembers: lines of
+ * earlier conversations come back, and those of this one are kept. */
+enum xm_status xm_line_input_create(bool interactive, bool remembers,
+                                    struct xm_line_input **out, struct xm_error *err);
 void xm_line_input_free(struct xm_line_input *in); /* NULL is allowed */
 /* One message, into `out`, which is cleared before. */
 enum xm_line xm_line_input_read(struct xm_line_input *in, struct xm_strbuf *out,

@@ -12,16 +12,12 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/utf8.h"
 
-/* Select graphic rendition: faint, and neither bold nor faint (ECMA-48). */
-#define DIM    "\033[2m"
-#define NORMAL "\033[22m"
-
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_generation, member)
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
     XM_CLI_HEADING("Which tokens"),
-    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token" },
+    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 takes the likeliest token, as does no option; chat takes what the model's files recommend" },
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
     { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
@@ -155,7 +151,7 @@ end_thought(struct xm_text_out *o, bool before_text)
         return;
     o->in_thought = false;
     if (o->styles) {
-        fputs(NORMAL, stdout);
+        fputs(XM_STYLE_NOT_DIM, stdout);
         fflush(stdout); /* what comes next may be standard error's */
     }
     xm_cli_farewell(STDOUT_FILENO, NULL);
@@ -174,8 +170,8 @@ show_thought(struct xm_text_out *o, const char *text, size_t n)
         return;
     }
     if (!o->in_thought && o->styles) {
-        fputs(DIM, stdout);
-        xm_cli_farewell(STDOUT_FILENO, NORMAL);
+        fputs(XM_STYLE_DIM, stdout);
+        xm_cli_farewell(STDOUT_FILENO, XM_STYLE_NOT_DIM);
     }
     o->in_thought = true;
     write_text(o, text, n);

@@ -56,6 +56,7 @@ struct xm_package {
 struct xm_package_reader {
     const char *name;
     const char *tokenizer; /* what there is none of: "tokenizer.json beside the model" */
+    const char *sampling;  /* who recommends it: "generation_config.json" */
     /* Looks at names and first bytes only. */
     bool (*recognises)(const char *path);
     /* `weights`: their file, where the format has one and it is not where it usually is; else

@@ -261,6 +261,7 @@ file_bytes(const char *path)
 const struct xm_package_reader xm_package_gguf = {
     .name = "GGUF",
     .tokenizer = "tokenizer in the GGUF file",
+    .sampling = "general.sampling of the GGUF file",
     .recognises = recognises,
     .read_graph = read_graph,
     .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,

@@ -191,6 +191,7 @@ file_bytes(const char *path)
 const struct xm_package_reader xm_package_openvino = {
     .name = "OpenVINO IR",
     .tokenizer = "tokenizer.json beside the model",
+    .sampling = "generation_config.json",
     .recognises = recognises,
     .read_graph = read_graph,
     .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,

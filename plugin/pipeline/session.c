@@ -155,6 +155,12 @@ xm_session_reusable(const struct xm_session *s, const int32_t *ids, size_t n)
     return same;
 }
 
+size_t
+xm_session_held(const struct xm_session *s)
+{
+    return s->held.n;
+}
+
 static void
 rewind_to(struct xm_session *s, size_t past)
 {

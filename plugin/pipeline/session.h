@@ -136,6 +136,9 @@ enum xm_status xm_generation_echo(const struct xm_package *p,
                                   const struct xm_token_list *prompt,
                                   struct xm_strbuf *out, struct xm_error *err);
 
+/* How many tokens the states hold. */
+size_t xm_session_held(const struct xm_session *s);
+
 /* How many tokens a context (0: without bound) has room for behind a prompt of so many. A prompt
  * that leaves none is an error of the run. */
 uint64_t xm_generation_room(uint64_t context, uint64_t prompt);

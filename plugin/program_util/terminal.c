@@ -37,16 +37,22 @@ xm_terminal_columns(int fd)
 }
 
 size_t
+xm_terminal_width(int32_t code)
+{
+    return code < 0 ? 1 : (size_t)utf8proc_charwidth(code);
+}
+
+size_t
 xm_terminal_fit(const char *text, size_t n, size_t columns)
 {
     size_t at = 0, used = 0;
     while (at < n) {
         int32_t code;
         size_t bytes = xm_utf8_next(xm_slice_of(text + at, n - at), &code);
-        int width = code < 0 ? 1 : utf8proc_charwidth(code);
-        if (used + (size_t)width > columns)
+        size_t width = xm_terminal_width(code);
+        if (used + width > columns)
             break;
-        used += (size_t)width;
+        used += width;
         at += bytes;
     }
     return at;

@@ -7,10 +7,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Select graphic rendition (ECMA-48): faint, and neither bold nor faint; green, and the usual
+ * colour. */
+#define XM_STYLE_DIM     "\033[2m"
+#define XM_STYLE_NOT_DIM "\033[22m"
+#define XM_STYLE_GREEN   "\033[32m"
+#define XM_STYLE_USUAL   "\033[39m"
 
 bool xm_terminal_is(int fd);
 /* A terminal that understands escape codes: TERM is set, and not to "dumb". */
@@ -19,6 +27,8 @@ bool xm_terminal_has_escapes(int fd);
 bool xm_terminal_has_styles(int fd);
 /* Columns of the terminal; 80 where it does not say. */
 size_t xm_terminal_columns(int fd);
+/* Columns that a character takes: 0, 1 or 2. */
+size_t xm_terminal_width(int32_t code);
 /* How many bytes of `text` fit into this many columns, whole characters only. */
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
 

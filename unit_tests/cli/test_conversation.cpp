@@ -109,4 +109,20 @@ TEST(Conversation, SaysWhenMemoryIsOut)
     }
 }
 
+TEST(Conversation, AFailedTurnIsTakenBackAndNotedApart)
+{
+    Conversation c("suau");
+    const std::string begun = "half";
+    struct xm_strbuf answer = {};
+    xm_strbuf_add_n(&answer, begun.data(), begun.size());
+    xm_conversation_fail(&c.c, &answer, "no room");
+    xm_strbuf_free(&answer);
+    EXPECT_EQ(c.seen(true), "s0u1a2");
+    ASSERT_EQ(c.c.n_failed, 1u);
+    EXPECT_STREQ(xm_strbuf_text(&c.c.failed[0].text), "3");
+    EXPECT_STREQ(xm_strbuf_text(&c.c.failed[0].answer), "half");
+    EXPECT_STREQ(xm_strbuf_text(&c.c.failed[0].error), "no room");
+    EXPECT_EQ(c.c.failed[0].behind, 3u);
+}
+
 } // namespace

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The settings of a chat: their names, ranges and texts are those of the program's options.
+ *
+ *     /set or an option  >  what the model's files recommend  >  the default
+ *
+ * A row has the member that its option fills, the sampler's member where it is one of sampling, and
+ * the value that says "not given".
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/chat.h"
+#include "plugin/program_util/suggest.h"
+#include "runtime/util/number.h"
+
+enum kind { REAL, WHOLE, SEED };
+
+/* clang-format off */
+#define AT(member)       offsetof(struct xm_chat_args, generation.member)
+#define SAMPLING(member) offsetof(struct xm_sampling, member)
+enum { NO_SAMPLING = -1 };
+static const struct setting {
+    const char *name, *others; /* others: what people know it as, apart by spaces */
+    enum kind kind;
+    size_t at;          /* float, uint64_t or const char * */
+    long sampling;      /* float or int                    */
+    uint64_t open;      /* WHOLE: not given                */
+    double unsaid;      /* nobody recommends anything      */
+    const char *zero;   /* what 0 means; NULL: 0           */
+} rows[XM_CHAT_N_SETTINGS] = {
+    { "temp",              "temperature",        REAL,  AT(temperature),        SAMPLING(temperature),        0,          0.0, "0: the likeliest token" },
+    { "top-k",             "",                   WHOLE, AT(top_k),              SAMPLING(top_k),              UINT64_MAX, 0.0, "0: among all" },
+    { "top-p",             "",                   REAL,  AT(top_p),              SAMPLING(top_p),              0,          1.0, NULL },
+    { "min-p",             "",                   REAL,  AT(min_p),              SAMPLING(min_p),              0,          0.0, NULL },
+    { "seed",              "",                   SEED,  AT(seed),               NO_SAMPLING,                  0,          0.0, NULL },
+    { "repeat-penalty",    "repetition-penalty", REAL,  AT(repetition_penalty), SAMPLING(repetition_penalty), 0,          0.0, "off" },
+    { "presence-penalty",  "",                   REAL,  AT(presence_penalty),   SAMPLING(presence_penalty),   0,          0.0, NULL },
+    { "frequency-penalty", "",                   REAL,  AT(frequency_penalty),  SAMPLING(frequency_penalty),  0,          0.0, NULL },
+    { "repeat-last-n",     "",                   WHOLE, AT(last_n),             SAMPLING(last_n),             0,          0.0, "all" },
+    { "context",           "ctx-size",           WHOLE, AT(context),            NO_SAMPLING,                  0,          0.0, NULL },
+    { "tokens",            "max-tokens n n-predict max-new-tokens",
+                                                 WHOLE, offsetof(struct xm_chat_args, tokens), NO_SAMPLING,  0,        512.0, NULL },
+};
+#undef AT
+/* clang-format on */
+
+static float *
+real_of(struct xm_chat_args *a, const struct setting *row)
+{
+    return (float *)(void *)((char *)a + row->at);
+}
+
+static uint64_t *
+whole_of(struct xm_chat_args *a, const struct setting *row)
+{
+    return (uint64_t *)(void *)((char *)a + row->at);
+}
+
+static bool
+is_seed_random(const struct xm_chat_args *a)
+{
+    const char *seed = a->generation.seed;
+    return !seed || strcmp(seed, "-1") == 0;
+}
+
+/* ---- from options and package -------------------------------------------------------- */
+
+void
+xm_chat_settings_open(struct xm_chat_args *a)
+{
+    for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
+        if (rows[i].kind == REAL)
+            *real_of(a, &rows[i]) = NAN; /* which no option takes */
+        else if (rows[i].kind == WHOLE)
+            *whole_of(a, &rows[i]) = rows[i].open;
+    }
+}
+
+static bool
+is_open(const struct xm_chat_args *args, const struct setting *row)
+{
+    struct xm_chat_args a = *args;
+    switch (row->kind) {
+    case REAL:
+        return isnan(*real_of(&a, row));
+    case WHOLE:
+        return *whole_of(&a, row) == row->open;
+    case SEED:
+        break;
+    }
+    return a.generation.seed == NULL;
+}
+
+int
+xm_chat_settings_check(const struct xm_chat_args *a, struct xm_chat_settings *s)
+{
+    return xm_cli_sampling(&a->generation, &s->sampling);
+}
+
+static double
+recommended(const struct setting *row, const struct xm_sampling *of)
+{
+    if (row->sampling < 0)
+        return row->unsaid;
+    const char *member = (const char *)of + row->sampling;
+    return row->kind == REAL ? (double)*(const float *)(const void *)member
+                             : (double)*(const int *)(const void *)member;
+}
+
+int
+xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package,
+                        struct xm_chat_settings *s)
+{
+    const uint64_t seed = s->sampling.seed;
+    for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
+        const struct setting *row = &rows[i];
+        const double value = recommended(row, &package->generation.sampling);
+        const bool open = is_open(a, row), said = value != row->unsaid;
+        s->source[i] = !open ? XM_CHAT_OPTION : said ? XM_CHAT_MODEL : XM_CHAT_DEFAULT;
+        if (open && row->kind == REAL)
+            *real_of(a, row) = (float)value;
+        else if (open && row->kind == WHOLE)
+            *whole_of(a, row) = value > 0.0 ? (uint64_t)value : 0;
+    }
+    const int code = xm_cli_sampling(&a->generation, &s->sampling);
+    s->sampling.seed = seed;
+    return code;
+}
+
+/* ---- showing ------------------------------------------------------------------------- */
+
+static void
+add_value(const struct xm_chat *c, const struct setting *row, struct xm_strbuf *out)
+{
+    struct xm_chat_args a = *c->args;
+    const uint64_t n = row->kind == WHOLE ? *whole_of(&a, row) : 0;
+    if (row->kind == SEED)
+        xm_strbuf_printf(out, "%" PRIu64, c->settings.sampling.seed);
+    else if (row->kind == REAL && (*real_of(&a, row) != 0.0f || !row->zero))
+        xm_strbuf_printf(out, "%g", (double)*real_of(&a, row));
+    else if (row->kind == WHOLE && row->at == offsetof(struct xm_chat_args, tokens))
+        xm_strbuf_printf(out, n == UINT64_MAX ? "-1" : "%" PRIu64, n);
+    else if (row->kind == WHOLE &&
+             row->at == offsetof(struct xm_chat_args, generation.context))
+        xm_strbuf_printf(out, "%" PRIu64, xm_chat_context(c));
+    else if (n || !row->zero)
+        xm_strbuf_printf(out, "%" PRIu64, n);
+    else
+        xm_strbuf_add(out, row->zero);
+}
+
+static const char *
+source_text(const struct xm_chat *c, size_t i)
+{
+    switch (c->settings.source[i]) {
+    case XM_CHAT_DEFAULT:
+        return rows[i].kind == SEED ? "chosen at random" : "default";
+    case XM_CHAT_OPTION:
+        return "given as an option";
+    case XM_CHAT_MODEL:
+        return c->model->package->reader->sampling;
+    case XM_CHAT_SET:
+        break;
+    }
+    return "set in this chat";
+}
+
+static void
+show(const struct xm_chat *c, size_t i)
+{
+    struct xm_strbuf value = {0};
+    add_value(c, &rows[i], &value);
+    fprintf(stderr, "  %-18s%-24s%s\n", rows[i].name, xm_strbuf_text(&value),
+            source_text(c, i));
+    xm_strbuf_free(&value);
+}
+
+/* 0.7 and not 0.699999988: as it was given. */
+static double
+as_given(float x)
+{
+    struct xm_strbuf text = {0};
+    double near = (double)x;
+    xm_strbuf_printf(&text, "%g", near);
+    if (xm_strbuf_ok(&text))
+        near = xm_parse_double(xm_strbuf_text(&text), NULL);
+    xm_strbuf_free(&text);
+    return near;
+}
+
+void
+xm_chat_settings_add_json(const struct xm_chat_args *args,
+                          const struct xm_chat_settings *s, struct xm_json_out *j)
+{
+    struct xm_chat_args a = *args;
+    yyjson_mut_val *o = xm_json_add_object(j, NULL, "sampling");
+    for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
+        if (rows[i].sampling < 0)
+            continue;
+        if (rows[i].kind == REAL)
+            xm_json_add_real(j, o, rows[i].name, as_given(*real_of(&a, &rows[i])));
+        else
+            xm_json_add_whole(j, o, rows[i].name, *whole_of(&a, &rows[i]));
+    }
+    if (s->sampling.temperature > 0.0f)
+        xm_json_add_whole(j, NULL, "seed", s->sampling.seed);
+}
+
+/* ---- /set ---------------------------------------------------------------------------- */
+
+/* The row; XM_CHAT_N_SETTINGS: none, which is said. Underscores are dashes. */
+static size_t
+find(const char *name, size_t n)
+{
+    char word[64] = "";
+    for (size_t i = 0; i < n && i + 1 < sizeof(word); i++)
+        word[i] = name[i] == '_' ? '-' : name[i];
+    struct xm_suggestion near = xm_suggest_for(word, strlen(word));
+    for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
+        if (strcmp(word, rows[i].name) == 0 ||
+            xm_list_has(rows[i].others, ' ', word, strlen(word)))
+            return i;
+        xm_suggest(&near, rows[i].name);
+    }
+    if (near.best)
+        fprintf(stderr, "there is no setting %s: did you mean %s?\n", word, near.best);
+    else
+        fprintf(stderr, "there is no setting %s; /set lists them\n", word);
+    return XM_CHAT_N_SETTINGS;
+}
+
+/* As the option of that name would take it. */
+static bool
+parse(const struct xm_chat *c, const struct setting *row, const char *value,
+      struct xm_chat_args *out)
+{
+    static const struct xm_cli_option tokens[] = {
+        {'n', "tokens", XM_CLI_LIMIT, offsetof(struct xm_chat_args, tokens), "N", NULL}};
+    const struct xm_cli_spec spec = {.usage = "",
+                                     .about = "",
+                                     .common = xm_cli_generation_options,
+                                     .n_common = XM_CLI_N_GENERATION_OPTIONS,
+                                     .own = tokens,
+                                     .n_own = XM_ARRAY_LEN(tokens)};
+    struct xm_strbuf word = {0};
+    struct xm_error err = {0};
+    bool help;
+    xm_strbuf_printf(&word, "--%s", row->name);
+    char *argv[] = {NULL, word.text, (char *)(uintptr_t)value};
+    *out = *c->args;
+    enum xm_status s =
+        xm_strbuf_ok(&word)
+            ? xm_cli_parse(&spec, XM_ARRAY_LEN(argv), argv, out, &help, &err)
+            : xm_fail(&err, XM_NO_MEMORY, "out of memory for a setting");
+    xm_strbuf_free(&word);
+    if (s != XM_OK)
+        fprintf(stderr, "xemoe: %s\n", err.text);
+    return s == XM_OK;
+}
+
+static void
+change(struct xm_chat *c, size_t i, const char *value)
+{
+    struct xm_chat_settings *now = &c->settings;
+    struct xm_chat_args a;
+    struct xm_sampling sampling;
+    char warning[XM_CLI_WARNING];
+    if (!parse(c, &rows[i], value, &a) ||
+        xm_cli_sampling(&a.generation, &sampling) != XM_EXIT_OK)
+        return;
+    if (rows[i].kind != SEED) {
+        sampling.seed = now->sampling.seed;
+    } else { /* the line that the text stands in goes */
+        snprintf(now->seed, sizeof(now->seed), "%s", value);
+        a.generation.seed = now->seed;
+    }
+    *c->args = a;
+    now->sampling = sampling;
+    now->source[i] =
+        rows[i].kind == SEED && is_seed_random(&a) ? XM_CHAT_DEFAULT : XM_CHAT_SET;
+    if (rows[i].sampling >= 0 || rows[i].kind == SEED)
+        xm_session_set_sampling(c->session, &sampling);
+    show(c, i);
+    if (xm_cli_beyond_training(a.generation.context, c->model->package->facts.context,
+                               warning))
+        fprintf(stderr, "xemoe: %s\n", warning);
+}
+
+void
+xm_chat_set(struct xm_chat *c, const char *words)
+{
+    static const char blanks[] = " \t\n=";
+    const size_t n = strcspn(words, blanks);
+    const char *value = words + n + strspn(words + n, blanks);
+    if (n == 0) {
+        for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++)
+            show(c, i);
+        return;
+    }
+    const size_t i = find(words, n);
+    if (i < XM_CHAT_N_SETTINGS && *value)
+        change(c, i, value);
+    else if (i < XM_CHAT_N_SETTINGS)
+        show(c, i);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A turn of a chat: the prompt, the answer, and what is said about it.
+ *
+ *     messages ──► the last of them that have room ──► prompt ──► answer ──► a message more
+ *
+ * Room is the context, or the memory of the KV cache, which is known once it was full. A turn that
+ * fails leaves the conversation as it was before its message.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/cli/chat.h"
+#include "plugin/cli/kernels.h"
+#include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
+#include "runtime/util/clock.h"
+
+/* ---- the prompt of a turn ---- */
+
+static enum xm_status
+render(struct xm_chat *c, struct xm_token_list *ids, struct xm_error *err)
+{
+    char *messages = xm_conversation_messages(&c->conversation, err);
+    if (!messages)
+        return err->status;
+    const struct xm_prompt prompt = {.kind = XM_PROMPT_MESSAGES, .text = messages};
+    xm_token_list_clear(ids);
+    enum xm_status s = xm_prompt_encode(
+        c->model->package, &prompt, xm_compiled_vocabulary(c->model->compiled), ids, err);
+    xm_free(messages);
+    return s;
+}
+
+uint64_t
+xm_chat_context(const struct xm_chat *c)
+{
+    const uint64_t given = c->args->generation.context;
+    return given ? given : c->model->package->facts.context;
+}
+
+/* The least that bounds prompt and answer together, and its name. 0: nothing does. */
+static uint64_t
+bound(const struct xm_chat *c, const char **name)
+{
+    const uint64_t context = xm_chat_context(c), memory = c->memory_tokens;
+    const bool by_memory = memory && (!context || memory < context);
+    *name = by_memory ? "KV cache" : "context";
+    return by_memory ? memory : context;
+}
+
+/* Renders as many of the last turns as leave room for an answer: a quarter of the bound, or what an
+ * answer may take at most. XM_INVALID: the last turn alone has no room. */
+static enum xm_status
+fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
+{
+    const char *name;
+    const uint64_t room = bound(c, &name), quarter = room / 4;
+    const uint64_t reserve = c->args->tokens < quarter ? c->args->tokens : quarter;
+    const size_t first = c->conversation.first;
+    XM_TRY(render(c, prompt, err));
+    while (room && prompt->n + reserve > room &&
+           xm_conversation_leave_out(&c->conversation))
+        XM_TRY(render(c, prompt, err));
+    if (xm_generation_room(room, prompt->n) == 0) {
+        c->conversation.first = first; /* the message is refused, the others stay */
+        return xm_fail(err, XM_INVALID,
+                       "the message makes a prompt of %zu tokens, which leaves no room "
+                       "in a %s of %" PRIu64 ": it is not sent",
+                       prompt->n, name, room);
+    }
+    if (c->conversation.first != first)
+        fprintf(stderr,
+                "xemoe: the conversation has outgrown the %s of %" PRIu64
+                " tokens: its oldest %zu messages are left out from here on\n",
+                name, room, c->conversation.first - first);
+    return XM_OK;
+}
+
+/* ---- the answer ---- */
+
+/* Where pieces go. */
+struct output {
+    struct xm_text_out text; /* first: xm_cli_piece_out writes it */
+    double first;            /* when the first token came; 0: not yet */
+};
+
+static bool
+on_piece(const struct xm_piece *piece, void *ctx)
+{
+    struct output *o = ctx;
+    if (o->first == 0.0)
+        o->first = xm_now();
+    return xm_cli_piece_out(piece, &o->text);
+}
+
+static void
+note_times(struct xm_chat *c, const struct xm_generation_result *result, double first_s)
+{
+    const struct xm_generation_times *t = &result->times;
+    c->last = *t;
+    c->first_s = first_s;
+    c->n_answers++;
+    c->all.prompt_s += t->prompt_s;
+    c->all.decode_s += t->decode_s;
+    c->all.build_s += t->build_s;
+    c->all.prompt_tokens += t->prompt_tokens;
+    c->all.decode_tokens += t->decode_tokens;
+    c->all.prompt_multiply_adds += t->prompt_multiply_adds;
+    c->all.decode_weight_bytes += t->decode_weight_bytes;
+}
+
+static enum xm_status
+write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
+             struct xm_generation_result *result, struct xm_error *err)
+{
+    const struct xm_cli_stops stops = xm_cli_stops(&c->args->generation);
+    struct output o = {.first = 0.0};
+    const double start = xm_now();
+    const struct xm_generation run = {
+        .prompt = {.kind = XM_PROMPT_IDS, .ids = prompt->ids, .n = prompt->n},
+        .max_tokens = c->args->tokens,
+        .context = xm_chat_context(c),
+        .stops = stops.list,
+        .n_stops = stops.n,
+        .is_answer = true,
+        .on_piece = on_piece,
+        .ctx = &o};
+    xm_text_out_begin(&o.text, true, !c->args->generation.target.json);
+    o.text.show_thoughts = c->args->show_thinking;
+    struct xm_infer *request = xm_session_request(c->session);
+    xm_cli_catch_interrupt(request);
+    xm_cli_show_reading(request, "reading",
+                        prompt->n -
+                            xm_session_reusable(c->session, prompt->ids, prompt->n));
+    xm_cli_show_builds();
+    enum xm_status s = xm_session_run(c->session, &run, result, err);
+    xm_cli_hide_builds();
+    /* Always: the line is ended, and styles with it, before a sentence says what failed. */
+    xm_text_out_finish(&o.text, s == XM_OK);
+    if (o.first > 0.0)
+        note_times(c, result, o.first - start);
+    return s;
+}
+
+/* ---- what is said about it ---- */
+
+/* Why an answer ends that the model has not ended. */
+static void
+tell_limit(const struct xm_chat *c, enum xm_finish finish)
+{
+    if (finish == XM_FINISH_CONTEXT)
+        fprintf(stderr, "xemoe: the context of %" PRIu64 " tokens is full\n",
+                xm_chat_context(c));
+    else if (finish == XM_FINISH_LENGTH)
+        fprintf(stderr, "xemoe: the answer was cut after %" PRIu64 " tokens (-n)\n",
+                c->args->tokens);
+}
+
+/* Of the tokens behind the first one, which comes of the prompt. */
+static void
+tell_speed(const struct xm_chat *c, const struct xm_generation_result *result)
+{
+    const struct xm_generation_times *t = &c->last;
+    const bool dim = xm_terminal_has_styles(STDERR_FILENO);
+    if (!c->interactive || !result->ids.n)
+        return;
+    fprintf(stderr, "%s(%zu token%s", dim ? XM_STYLE_DIM : "", result->ids.n,
+            result->ids.n == 1 ? "" : "s");
+    if (t->decode_s > 0.0)
+        fprintf(stderr, ", %.1f tokens/s", (double)t->decode_tokens / t->decode_s);
+    fprintf(stderr, ", the first after %.2f s)%s\n", c->first_s,
+            dim ? XM_STYLE_NOT_DIM : "");
+}
+
+/* Templates want turn by turn: a message without an answer would not be one. */
+static enum xm_status
+note_answer(struct xm_chat *c, const struct xm_generation_result *r, struct xm_error *err)
+{
+    if (xm_cli_interrupted() && !r->text.n) {
+        xm_conversation_pop(&c->conversation);
+        if (c->interactive)
+            fputs("(stopped before the answer began: the message is taken back)\n",
+                  stderr);
+        return XM_OK;
+    }
+    return xm_conversation_add(&c->conversation, "assistant", xm_strbuf_text(&r->text),
+                               r->text.n, err);
+}
+
+/* ---- a turn ---- */
+
+/* What has no memory for so many tokens may have it for fewer: older turns are left out. Whether
+ * there is an older one. */
+static bool
+makes_room(struct xm_chat *c, size_t prompt, const struct xm_error *why)
+{
+    const size_t first = c->conversation.first;
+    if (why->status != XM_NO_MEMORY || prompt < 2 ||
+        !xm_conversation_leave_out(&c->conversation))
+        return false;
+    c->conversation.first = first; /* fit says how many */
+    c->memory_tokens = prompt - 1;
+    return true;
+}
+
+/* An answer that has begun ends where memory does, as it does where the context is full. */
+static bool
+ends_here(struct xm_chat *c, const struct xm_generation_result *r,
+          const struct xm_error *why)
+{
+    if (why->status != XM_NO_MEMORY || !r->text.n)
+        return false;
+    c->memory_tokens = r->prompt.n + r->ids.n;
+    fprintf(stderr, "xemoe: %s: the answer ends here\n", why->text);
+    return true;
+}
+
+static enum xm_status
+answer(struct xm_chat *c, struct xm_generation_result *result, struct xm_error *err)
+{
+    struct xm_token_list prompt = {0};
+    struct xm_error why = {0};
+    enum xm_status s = fit(c, &prompt, &why);
+    if (s == XM_OK)
+        s = write_answer(c, &prompt, result, &why);
+    while (s == XM_NO_MEMORY && !result->text.n && makes_room(c, prompt.n, &why)) {
+        why = (struct xm_error){0};
+        s = fit(c, &prompt, &why);
+        if (s == XM_OK)
+            s = write_answer(c, &prompt, result, &why);
+    }
+    xm_token_list_free(&prompt);
+    const bool cut = s != XM_OK && ends_here(c, result, &why);
+    if (s != XM_OK && !cut)
+        return xm_fail(err, s, "%s", why.text);
+    if (!cut)
+        tell_limit(c, result->finish);
+    tell_speed(c, result);
+    return note_answer(c, result, err);
+}
+
+/* Ctrl-C stops the answer, and where nobody is there to go on, the conversation. */
+void
+xm_chat_take_turn(struct xm_chat *c)
+{
+    struct xm_generation_result result = {0};
+    struct xm_error err = {0};
+    enum xm_status s = answer(c, &result, &err);
+    if (c->interactive)
+        xm_cli_note_interrupt();
+    else
+        xm_cli_release_interrupt();
+    if (s != XM_OK) {
+        xm_cli_failed(&err);
+        fputs("xemoe: the message is taken back\n", stderr);
+        xm_conversation_fail(&c->conversation, &result.text,
+                             err.text[0] ? err.text : xm_status_text(s));
+        c->failed = true;
+        c->lost = s == XM_LOST;
+    }
+    c->stopped = xm_cli_interrupted() && !c->interactive;
+    if (c->interactive)
+        xm_cli_forget_interrupt();
+    xm_generation_result_free(&result);
+}
+
+void
+xm_chat_find_costs(const struct xm_chat *c, struct xm_costs *costs)
+{
+    costs->times = c->all;
+    xm_costs_find(c->model, xm_session_request(c->session), costs);
+}
