@@ -69,8 +69,7 @@ xm_next_token_choose(const struct xm_next_token *t, const float *row, uint64_t v
     for (size_t i = 0; i < XM_BARRED_LISTS; i++)
         if (barred[i].n > 0)
             XM_TRY(xm_sampler_bar(t->sampler, barred[i].ids, barred[i].n, err));
-    XM_TRY(xm_sampler_next(t->sampler, row, id, err));
-    xm_clock_add_token(t->asked->clock);
+    XM_TRY(xm_sampler_next(t->sampler, t->scratch, row, id, err));
     if (t->asked->wants_log_probs && !xm_next_token_ends(t, *id))
         XM_TRY(keep_log_prob(&t->out->log_probs, xm_logits_log_prob(row, vocabulary, *id),
                              err));

@@ -16,10 +16,12 @@ struct xm_next_token {
     const struct xm_package *package; /* may be NULL */
     const struct xm_generation *asked;
     struct xm_sampler *sampler;
-    struct xm_generation_result *out; /* what there is of the text */
+    struct xm_sampler_scratch *scratch; /* of the thread that chooses */
+    struct xm_generation_result *out;   /* what there is of the text */
 };
 
-/* In a dry run, which has nothing to choose from, always 0, and no end. */
+/* In a dry run, which has nothing to choose from, always 0, and no end. Tokens of texts with
+ * samplers and scratch of their own are chosen in any threads; the clock is the caller's. */
 enum xm_status xm_next_token_choose(const struct xm_next_token *t, const float *row,
                                     uint64_t vocabulary, int32_t *id,
                                     struct xm_error *err);

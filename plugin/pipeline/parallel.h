@@ -63,7 +63,8 @@ struct xm_parallel_run {
  * afterwards, also after a failure, before which those that are complete have been told. Texts of a
  * cancelled run end where they were, those that had not begun are empty; the call returns XM_OK.
  * A run with failed texts still returns XM_OK.
- * *times: of runs that have tokens of prompts in them, and of the others. */
+ * *times: of steps that have tokens of prompts in them, and of the others; a step ends when its
+ * tokens have been chosen and its texts told. */
 enum xm_status xm_parallel_generate(struct xm_parallel *p,
                                     const struct xm_parallel_run *run,
                                     struct xm_generation_result *out,

@@ -7,6 +7,7 @@
 #include "plugin/pipeline/prompt_lookup.h"
 #include "plugin/pipeline/text_stream.h"
 #include "plugin/pipeline/token_runner.h"
+#include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 
 struct xm_session {
@@ -14,9 +15,10 @@ struct xm_session {
     struct xm_package *package; /* borrowed; may be NULL */
     struct xm_token_runner *runner;
     struct xm_sampling sampling;
-    struct xm_sampler *sampler; /* NULL until there are logits                 */
-    struct xm_token_list held;  /* what the states hold, in order              */
-    struct xm_answer answer;    /* of chats; without a tokenizer: not begun yet */
+    struct xm_sampler *sampler;         /* NULL until there are logits                 */
+    struct xm_sampler_scratch *scratch; /* the same                            */
+    struct xm_token_list held;          /* what the states hold, in order              */
+    struct xm_answer answer;            /* of chats; without a tokenizer: not begun yet */
 };
 
 /* A run that goes on. */
@@ -73,6 +75,7 @@ xm_session_destroy(struct xm_session *s)
         return;
     xm_token_runner_destroy(s->runner);
     xm_sampler_free(s->sampler);
+    xm_sampler_scratch_free(s->scratch);
     xm_token_list_free(&s->held);
     xm_answer_free(&s->answer);
     xm_free(s);
@@ -205,6 +208,11 @@ begin_sampling(struct xm_session *s, const struct xm_token_list *prompt,
 {
     uint64_t rows, vocabulary;
     xm_token_runner_logits(s->runner, &rows, &vocabulary);
+    if (!s->scratch)
+        s->scratch = xm_sampler_scratch_create((size_t)vocabulary);
+    if (!s->scratch)
+        return xm_fail(err, XM_NO_MEMORY, "no memory to sample from %" PRIu64 " tokens",
+                       vocabulary);
     if (!s->sampler)
         XM_TRY(xm_sampler_create(&s->sampling, (size_t)vocabulary, &s->sampler, err));
     return xm_sampler_begin(s->sampler, prompt->ids, prompt->n, err);
@@ -213,8 +221,8 @@ begin_sampling(struct xm_session *s, const struct xm_token_list *prompt,
 static struct xm_next_token
 next_token(const struct run *r)
 {
-    return (struct xm_next_token){r->session->package, r->asked, r->session->sampler,
-                                  r->out};
+    const struct xm_session *s = r->session;
+    return (struct xm_next_token){s->package, r->asked, s->sampler, s->scratch, r->out};
 }
 
 static enum xm_status
@@ -223,8 +231,11 @@ choose(const struct run *r, int32_t *id, struct xm_error *err)
     uint64_t rows, vocabulary;
     const struct xm_next_token t = next_token(r);
     const float *logits = xm_token_runner_logits(r->session->runner, &rows, &vocabulary);
-    return xm_next_token_choose(&t, logits + (rows - 1 - r->n_guessed) * vocabulary,
-                                vocabulary, id, err);
+    XM_TRY(xm_next_token_choose(&t, logits + (rows - 1 - r->n_guessed) * vocabulary,
+                                vocabulary, id, err));
+    if (!xm_dry_run())
+        xm_clock_add_token(r->asked->clock);
+    return XM_OK;
 }
 
 static bool
@@ -389,16 +400,11 @@ feed_prompt(struct run *r, struct xm_error *err)
 {
     struct xm_session *s = r->session;
     const struct xm_token_list *prompt = &r->out->prompt;
-    struct xm_generation_times *times = &r->out->times;
-    struct stopwatch watch;
     rewind_to(s, xm_session_reusable(s, prompt->ids, prompt->n));
     XM_TRY(take_over(s, prompt, err));
     const size_t past = s->held.n;
-    start_watch(&watch, s);
     XM_TRY(feed(r, prompt->ids + past, prompt->n - past, 1, err));
-    times->prompt_s = read_watch(&watch, &times->build_s);
-    times->prompt_multiply_adds = stats_of(s).multiply_adds - watch.stats.multiply_adds;
-    times->prompt_tokens = prompt->n - past;
+    r->out->times.prompt_tokens = prompt->n - past;
     r->out->reused = past;
     return begin_sampling(s, prompt, err);
 }
@@ -465,18 +471,11 @@ feed_chosen(struct run *r, int32_t id, uint64_t left, struct xm_error *err)
 }
 
 static enum xm_status
-feed_token(struct run *r, int32_t id, uint64_t left, const struct stopwatch *watch,
-           double prompt_built, struct xm_error *err)
+feed_token(struct run *r, int32_t id, uint64_t left, struct xm_error *err)
 {
-    struct xm_session *s = r->session;
-    struct xm_generation_times *times = &r->out->times;
-    double built;
     XM_TRY(feed_chosen(r, id, left, err));
-    times->decode_tokens++;
-    times->decode_s = read_watch(watch, &built);
-    times->build_s = prompt_built + built;
-    times->decode_weight_bytes = stats_of(s).weight_bytes - watch->stats.weight_bytes;
-    return xm_sampler_accept(s->sampler, &id, 1, err);
+    r->out->times.decode_tokens++;
+    return xm_sampler_accept(r->session->sampler, &id, 1, err);
 }
 
 /* A text without a near end gets its memory as it grows. */
@@ -487,31 +486,49 @@ announce(const struct run *r, uint64_t most)
         xm_token_runner_expect(r->session->runner, r->out->prompt.n + most);
 }
 
+/* The token of the last logits, passed on. *is_over: it is the last one. */
+static enum xm_status
+make_token(struct run *r, int32_t *id, bool *is_over, struct xm_error *err)
+{
+    XM_TRY(choose(r, id, err));
+    const bool is_end = ends(r, *id);
+    XM_TRY(is_end ? take_end(r, *id, err) : take_token(r, *id, err));
+    *is_over = is_end || r->text.stopped || !r->go_on;
+    if (*is_over)
+        r->out->finish = is_end || r->text.stopped ? XM_FINISH_STOP : XM_FINISH_CANCELLED;
+    return XM_OK;
+}
+
+/* The prompt's time ends when the first token has been passed on, that of the others when the last
+ * one has. */
 static enum xm_status
 generate(struct run *r, uint64_t most, struct xm_error *err)
 {
+    struct xm_session *s = r->session;
+    struct xm_generation_times *times = &r->out->times;
     struct stopwatch watch;
+    bool is_over = false;
     int32_t id = 0;
+    double built;
     announce(r, most);
+    start_watch(&watch, s);
     XM_TRY(feed_prompt(r, err));
-    const double prompt_built = r->out->times.build_s;
-    start_watch(&watch, r->session);
-    for (uint64_t i = 0; i < most; i++) {
-        if (i > 0)
-            XM_TRY(feed_token(r, id, most - i, &watch, prompt_built, err));
-        XM_TRY(choose(r, &id, err));
-        const bool is_end = ends(r, id);
-        XM_TRY(is_end ? take_end(r, id, err) : take_token(r, id, err));
-        if (is_end || r->text.stopped) {
-            r->out->finish = XM_FINISH_STOP;
-            return XM_OK;
-        }
-        if (!r->go_on) {
-            r->out->finish = XM_FINISH_CANCELLED;
-            return XM_OK;
-        }
+    if (most > 0)
+        XM_TRY(make_token(r, &id, &is_over, err));
+    times->prompt_s = read_watch(&watch, &times->build_s);
+    times->prompt_multiply_adds = stats_of(s).multiply_adds - watch.stats.multiply_adds;
+    const double prompt_built = times->build_s;
+    start_watch(&watch, s);
+    for (uint64_t i = 1; i < most && !is_over; i++) {
+        XM_TRY(feed_token(r, id, most - i, err));
+        XM_TRY(make_token(r, &id, &is_over, err));
+        times->decode_s = read_watch(&watch, &built);
+        times->build_s = prompt_built + built;
+        times->decode_weight_bytes = stats_of(s).weight_bytes - watch.stats.weight_bytes;
     }
-    r->out->finish = most < r->asked->max_tokens ? XM_FINISH_CONTEXT : XM_FINISH_LENGTH;
+    if (!is_over)
+        r->out->finish =
+            most < r->asked->max_tokens ? XM_FINISH_CONTEXT : XM_FINISH_LENGTH;
     return XM_OK;
 }
 

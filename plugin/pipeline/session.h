@@ -95,7 +95,8 @@ enum xm_finish {
 
 /* Seconds of the monotonic clock. */
 struct xm_generation_times {
-    double prompt_s, decode_s;             /* without what building kernels took */
+    /* Without building kernels. A time ends when its tokens have been chosen and passed on. */
+    double prompt_s, decode_s;             /* prompt: with the first new token   */
     double build_s;                        /* building kernels in the meantime   */
     uint64_t prompt_tokens, decode_tokens; /* fed; decode: after the first       */
     uint64_t prompt_multiply_adds;         /* with weights; 0: not known         */

@@ -53,7 +53,10 @@ void xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions)
 /* For those who cancel it, check it, or ask what it cost; who else uses it disturbs the text. */
 struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
 
-/* Whether a row of logits is a distribution; XM_NOT_FINITE names its position and what to do. */
+/* Whether a row of logits is a distribution. -infinity is a token that the model excludes; all
+ * tokens excluded, +infinity and NaN make it none. From any thread. */
+bool xm_logits_are_sound(const float *row, uint64_t n);
+/* The same as a status; XM_NOT_FINITE names its position and what to do. */
 enum xm_status xm_logits_check(struct xm_compiled *c, const float *row,
                                uint64_t vocabulary, uint64_t position,
                                struct xm_error *err);

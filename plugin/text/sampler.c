@@ -1,41 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Candidates are a heap by logit: of a vocabulary of 150000 the few that top_k and top_p
- * leave are taken from the top, nothing is sorted.
- *
- * Penalties keep a count of each token in the window of accepted ones, and work on a copy
- * of the logits, as does what bars tokens. Without either neither exists.
+ * A sampler keeps little: which tokens it has accepted, and how often. Penalties and what bars
+ * tokens change a copy of the logits in the scratch memory; without either there is no copy.
  */
 #include "plugin/text/sampler.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
+#include "plugin/text/candidates.h"
+#include "plugin/text/token_counts.h"
 #include "plugin/text/token_list.h"
 #include "runtime/util/memory.h"
 
-struct candidate {
-    float logit;
-    int32_t id;
-    double weight; /* exp((logit - largest) / temperature) */
+struct xm_sampler_scratch {
+    size_t vocab_size;
+    float *logits; /* owned; [vocab_size], with penalties */
+    struct xm_candidates *candidates;
 };
 
 struct xm_sampler {
     struct xm_sampling sampling;
     size_t vocab_size;
-    uint64_t state;               /* PCG32 */
-    struct candidate *candidates; /* owned; room for vocab_size */
-
-    float *penalised; /* owned; vocab_size logits; NULL: nothing changes any     */
+    uint64_t state; /* PCG32 */
 
     /* With penalties only: */
-    uint32_t *counts;  /* owned; of each token in the window                      */
-    int32_t *accepted; /* owned; the window, as a ring when it has last_n tokens  */
+    struct xm_token_counts
+        counts; /* of the tokens in the window                        */
+    int32_t
+        *accepted; /* owned; the window, as a ring when it has last_n tokens         */
     size_t n_accepted, capacity;
-    size_t oldest;    /* in the ring */
-    uint32_t *before; /* owned; with only_new: the prompt's part of `counts` */
+    size_t oldest; /* in the ring */
 
     struct xm_token_list text;   /* accepted, with no_repeat_ngram              */
     struct xm_token_list barred; /* from the next choice                        */
@@ -106,13 +103,31 @@ seed(struct xm_sampler *s)
     random_bits(s);
 }
 
-/* For logits that differ from the caller's. */
-static bool
-make_room(struct xm_sampler *s)
+/* ---- life ------------------------------------------------------------------------------- */
+
+struct xm_sampler_scratch *
+xm_sampler_scratch_create(size_t vocab_size)
 {
-    if (!s->penalised)
-        s->penalised = xm_calloc(s->vocab_size, sizeof(*s->penalised));
-    return s->penalised != NULL;
+    struct xm_sampler_scratch *s = xm_calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    s->vocab_size = vocab_size;
+    s->logits = xm_calloc(vocab_size, sizeof(*s->logits));
+    s->candidates = xm_candidates_create(vocab_size);
+    if (s->logits && s->candidates)
+        return s;
+    xm_sampler_scratch_free(s);
+    return NULL;
+}
+
+void
+xm_sampler_scratch_free(struct xm_sampler_scratch *scratch)
+{
+    if (!scratch)
+        return;
+    xm_free(scratch->logits);
+    xm_candidates_free(scratch->candidates);
+    xm_free(scratch);
 }
 
 enum xm_status
@@ -124,23 +139,10 @@ xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
     if (vocab_size == 0 || vocab_size > INT32_MAX)
         return xm_fail(err, XM_INVALID, "a vocabulary of %zu tokens", vocab_size);
     struct xm_sampler *s = xm_calloc(1, sizeof(*s));
-    bool ok = s != NULL;
-    if (ok) {
-        s->sampling = *sampling;
-        s->vocab_size = vocab_size;
-        ok = (s->candidates = xm_calloc(vocab_size, sizeof(*s->candidates))) != NULL;
-    }
-    if (ok && (has_penalties(sampling) || sampling->no_repeat_ngram))
-        ok = make_room(s);
-    if (ok && has_penalties(sampling))
-        ok = (s->counts = xm_calloc(vocab_size, sizeof(*s->counts))) != NULL;
-    if (ok && s->counts && sampling->only_new)
-        ok = (s->before = xm_calloc(vocab_size, sizeof(*s->before))) != NULL;
-    if (!ok) {
-        xm_sampler_free(s);
-        return xm_fail(err, XM_NO_MEMORY, "no memory to sample from %zu tokens",
-                       vocab_size);
-    }
+    if (!s)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a sampler");
+    s->sampling = *sampling;
+    s->vocab_size = vocab_size;
     seed(s);
     *out = s;
     return XM_OK;
@@ -151,38 +153,38 @@ xm_sampler_free(struct xm_sampler *sampler)
 {
     if (!sampler)
         return;
-    xm_free(sampler->candidates);
-    xm_free(sampler->penalised);
-    xm_free(sampler->counts);
+    xm_token_counts_free(&sampler->counts);
     xm_free(sampler->accepted);
-    xm_free(sampler->before);
     xm_token_list_free(&sampler->text);
     xm_token_list_free(&sampler->barred);
     xm_free(sampler);
 }
 
-/* --- penalties --- */
+/* ---- penalties -------------------------------------------------------------------------- */
 
 static enum xm_status
 accept(struct xm_sampler *s, int32_t id, struct xm_error *err)
 {
-    size_t window = s->sampling.last_n > 0 ? (size_t)s->sampling.last_n : SIZE_MAX;
-    if (s->n_accepted == window) {
-        s->counts[s->accepted[s->oldest]]--;
-        s->accepted[s->oldest] = id;
-        s->oldest = (s->oldest + 1) % window;
-    } else if (window == SIZE_MAX) {
-        s->n_accepted++; /* nothing ever leaves the window: counts say it all */
-    } else {
+    const size_t window = s->sampling.last_n > 0 ? (size_t)s->sampling.last_n : SIZE_MAX;
+    if (window < SIZE_MAX && s->n_accepted < window) {
         int32_t *grown =
             xm_grow(s->accepted, &s->capacity, s->n_accepted + 1, sizeof(*grown));
         if (!grown)
             return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens",
                            s->n_accepted + 1);
         s->accepted = grown;
-        s->accepted[s->n_accepted++] = id;
     }
-    s->counts[id]++;
+    if (!xm_token_counts_add(&s->counts, id))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for counts of accepted tokens");
+    if (window == SIZE_MAX)
+        return XM_OK; /* nothing ever leaves the window: counts say it all */
+    if (s->n_accepted < window) {
+        s->accepted[s->n_accepted++] = id;
+        return XM_OK;
+    }
+    xm_token_counts_remove(&s->counts, s->accepted[s->oldest]);
+    s->accepted[s->oldest] = id;
+    s->oldest = (s->oldest + 1) % window;
     return XM_OK;
 }
 
@@ -192,7 +194,7 @@ xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
 {
     if (sampler->sampling.no_repeat_ngram && !xm_token_list_add_n(&sampler->text, ids, n))
         return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens", n);
-    for (size_t i = 0; sampler->counts && i < n; i++)
+    for (size_t i = 0; has_penalties(&sampler->sampling) && i < n; i++)
         if (ids[i] >= 0 && (size_t)ids[i] < sampler->vocab_size)
             XM_TRY(accept(sampler, ids[i], err));
     return XM_OK;
@@ -204,9 +206,8 @@ xm_sampler_begin(struct xm_sampler *sampler, const int32_t *prompt, size_t n,
 {
     xm_sampler_forget(sampler);
     XM_TRY(xm_sampler_accept(sampler, prompt, n, err));
-    if (sampler->before)
-        memcpy(sampler->before, sampler->counts,
-               sampler->vocab_size * sizeof(*sampler->before));
+    if (sampler->sampling.only_new)
+        xm_token_counts_mark(&sampler->counts);
     return XM_OK;
 }
 
@@ -215,10 +216,7 @@ xm_sampler_forget(struct xm_sampler *sampler)
 {
     sampler->n_accepted = sampler->oldest = 0;
     xm_token_list_clear(&sampler->text);
-    if (sampler->counts)
-        memset(sampler->counts, 0, sampler->vocab_size * sizeof(*sampler->counts));
-    if (sampler->before)
-        memset(sampler->before, 0, sampler->vocab_size * sizeof(*sampler->before));
+    xm_token_counts_clear(&sampler->counts);
 }
 
 /* `count` times in the text, `fresh` of them behind the prompt or anywhere. */
@@ -234,18 +232,18 @@ penalise(const struct xm_sampling *s, float logit, uint32_t count, uint32_t fres
                  : logit;
 }
 
-/* The logits less the penalties, in s->penalised. */
 static void
-penalise_all(struct xm_sampler *s, const float *logits)
+penalise_all(const struct xm_sampler *s, float *logits)
 {
-    for (size_t i = 0; i < s->vocab_size; i++) {
-        const uint32_t count = s->counts[i];
-        s->penalised[i] = penalise(&s->sampling, logits[i], count,
-                                   s->before ? count - s->before[i] : count);
+    for (size_t i = 0; i < s->counts.capacity; i++) {
+        const struct xm_token_count *e = &s->counts.entries[i];
+        if (e->count > 0)
+            logits[e->id] =
+                penalise(&s->sampling, logits[e->id], e->count, e->count - e->before);
     }
 }
 
-/* --- tokens that may not come --- */
+/* ---- tokens that may not come ------------------------------------------------------------ */
 
 void
 xm_bar_tokens(const int32_t *ids, size_t n, float *logits, size_t vocab_size)
@@ -271,171 +269,48 @@ enum xm_status
 xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                struct xm_error *err)
 {
-    return make_room(sampler) && xm_token_list_add_n(&sampler->barred, ids, n)
+    return xm_token_list_add_n(&sampler->barred, ids, n)
                ? XM_OK
                : xm_fail(err, XM_NO_MEMORY, "no memory to bar %zu tokens", n);
 }
 
-/* The logits to choose from: the caller's own when nothing changes any. */
+/* ---- choice ------------------------------------------------------------------------------- */
+
+/* The logits to choose from: the caller's own when nothing changes any, else `changed`. */
 static const float *
-change(struct xm_sampler *s, const float *logits)
+change(struct xm_sampler *s, const float *logits, float *changed)
 {
-    if (!s->counts && !s->sampling.no_repeat_ngram && s->barred.n == 0)
+    if (s->counts.used == 0 && !s->sampling.no_repeat_ngram && s->barred.n == 0)
         return logits;
-    if (s->counts)
-        penalise_all(s, logits);
-    else
-        memcpy(s->penalised, logits, s->vocab_size * sizeof(*logits));
-    xm_bar_ngrams(s->text.ids, s->text.n, s->sampling.no_repeat_ngram, s->penalised,
+    memcpy(changed, logits, s->vocab_size * sizeof(*logits));
+    penalise_all(s, changed);
+    xm_bar_ngrams(s->text.ids, s->text.n, s->sampling.no_repeat_ngram, changed,
                   s->vocab_size);
-    xm_bar_tokens(s->barred.ids, s->barred.n, s->penalised, s->vocab_size);
+    xm_bar_tokens(s->barred.ids, s->barred.n, changed, s->vocab_size);
     xm_token_list_clear(&s->barred);
-    return s->penalised;
-}
-
-/* --- choice --- */
-
-/* NaN compares false with everything. */
-static int32_t
-find_largest(const float *logits, size_t n)
-{
-    int32_t best = -1;
-    for (size_t i = 0; i < n; i++)
-        if (logits[i] > (best < 0 ? -INFINITY : logits[best]))
-            best = (int32_t)i;
-    return best;
-}
-
-static bool
-is_better(const struct candidate *a, const struct candidate *b)
-{
-    return a->logit != b->logit ? a->logit > b->logit : a->id < b->id;
-}
-
-static void
-sift_down(struct candidate *heap, size_t n, size_t i)
-{
-    struct candidate moved = heap[i];
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child + 1 < n && is_better(&heap[child + 1], &heap[child]))
-            child++;
-        if (child >= n || !is_better(&heap[child], &moved))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = moved;
-}
-
-/* All tokens that can be chosen, in order of their ids; their weights' sum in *sum. */
-static size_t
-collect(struct xm_sampler *s, const float *logits, float largest, double *sum)
-{
-    size_t n = 0;
-    *sum = 0.0;
-    for (size_t i = 0; i < s->vocab_size; i++) {
-        if (!(logits[i] > -INFINITY))
-            continue;
-        /* Equal to the largest comes first: infinity - infinity is NaN. */
-        double weight = logits[i] == largest ? 1.0
-                                             : exp(((double)logits[i] - (double)largest) /
-                                                   (double)s->sampling.temperature);
-        s->candidates[n++] = (struct candidate){logits[i], (int32_t)i, weight};
-        *sum += weight;
-    }
-    return n;
-}
-
-/* Moves the best `k` to the front of the array, or fewer if their weights reach `enough`
- * before; returns how many. Those taken gather behind the shrinking heap. */
-static size_t
-take_best(struct candidate *c, size_t n, size_t k, double enough)
-{
-    double sum = 0.0;
-    size_t taken = 0, left = n;
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(c, n, i);
-    while (taken < k && left > 0 && (taken == 0 || sum < enough)) {
-        struct candidate best = c[0];
-        c[0] = c[--left];
-        if (left > 0)
-            sift_down(c, left, 0);
-        c[left] = best;
-        sum += best.weight;
-        taken++;
-    }
-    memmove(c, c + n - taken, taken * sizeof(*c));
-    return taken;
-}
-
-static double
-sum_weights(const struct candidate *c, size_t n)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++)
-        sum += c[i].weight;
-    return sum;
-}
-
-/* Those whose probability is at least `min_p` of the largest, moved to the front. */
-static size_t
-drop_unlikely(struct candidate *c, size_t n, double min_p)
-{
-    size_t kept = 0; /* the likeliest token has weight 1 and always stays */
-    for (size_t i = 0; i < n; i++)
-        if (c[i].weight >= min_p)
-            c[kept++] = c[i];
-    return kept;
-}
-
-/* Leaves the candidates that top_k, top_p and min_p allow at the front. */
-static size_t
-filter(struct xm_sampler *s, size_t n, double *sum)
-{
-    struct candidate *c = s->candidates;
-    double top_p = (double)s->sampling.top_p;
-    if (s->sampling.top_k > 0 && (size_t)s->sampling.top_k < n) {
-        n = take_best(c, n, (size_t)s->sampling.top_k, INFINITY);
-        *sum = sum_weights(c, n);
-    }
-    if (s->sampling.top_p < 1.0f) {
-        n = take_best(c, n, n, top_p * *sum);
-        *sum = sum_weights(c, n);
-    }
-    if (s->sampling.min_p > 0.0f) {
-        n = drop_unlikely(c, n, (double)s->sampling.min_p);
-        *sum = sum_weights(c, n);
-    }
-    return n;
+    return changed;
 }
 
 enum xm_status
-xm_sampler_next(struct xm_sampler *sampler, const float *logits, int32_t *id,
-                struct xm_error *err)
+xm_sampler_next(struct xm_sampler *sampler, struct xm_sampler_scratch *scratch,
+                const float *logits, int32_t *id, struct xm_error *err)
 {
-    logits = change(sampler, logits);
-    int32_t best = find_largest(logits, sampler->vocab_size);
+    const struct xm_sampling *s = &sampler->sampling;
+    const struct xm_candidate_filter filter = {.temperature = s->temperature,
+                                               .top_k = s->top_k,
+                                               .top_p = s->top_p,
+                                               .min_p = s->min_p};
+    assert(scratch->vocab_size >= sampler->vocab_size);
+    logits = change(sampler, logits, scratch->logits);
+    const int32_t best = xm_find_largest(logits, sampler->vocab_size);
     if (best < 0)
         return xm_fail(err, XM_INVALID,
                        "no token can be chosen: all %zu logits are NaN or -infinity",
                        sampler->vocab_size);
     *id = best;
-    if (sampler->sampling.temperature == 0.0f)
-        return XM_OK;
-    double sum, passed = 0.0;
-    size_t n = collect(sampler, logits, logits[best], &sum);
-    n = filter(sampler, n, &sum);
-    double point = random_unit(sampler) * sum;
-    for (size_t i = 0; i < n; i++) {
-        const struct candidate *c = &sampler->candidates[i];
-        if (c->weight == 0.0)
-            continue;
-        *id = c->id; /* rounding may leave the point behind the last one */
-        passed += c->weight;
-        if (point < passed)
-            break;
-    }
+    if (s->temperature > 0.0f)
+        *id = xm_candidates_draw(scratch->candidates, logits, sampler->vocab_size, best,
+                                 &filter, random_unit(sampler));
     return XM_OK;
 }
 

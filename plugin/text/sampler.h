@@ -2,9 +2,10 @@
  *
  * The next token from logits.
  *
- *     penalties -> softmax(logits / temperature) -> top_k -> top_p -> min_p -> draw
+ *     penalties -> top_k -> softmax(logits / temperature) -> top_p -> min_p -> draw
  *
- * Filters work in this order; each sees what the one before it has left, renormalised.
+ * Filters work in this order (candidates.h); each sees what the one before it has left,
+ * renormalised.
  *
  *     repetition   l > 0 ? l / r : l * r            for tokens among the last_n accepted
  *     frequency    l - f * (times it was accepted)  the same; with only_new not the prompt's
@@ -17,6 +18,9 @@
  * Temperature 0 is greedy: the largest logit after the penalties, the lowest id of equal
  * ones. A token whose logit is NaN or -infinity is never chosen. Zero in the fields from
  * min_p on turns them off.
+ *
+ * A choice depends on the logits, the seed, and what the sampler has accepted and chosen before;
+ * neither on other texts nor on threads.
  *
  * Random numbers are PCG32 (M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient
  * Statistically Good Algorithms", 2014): a seed gives the same sequence on every machine.
@@ -48,7 +52,14 @@ struct xm_sampling {
     uint32_t no_repeat_ngram; /* tokens of a run that comes once; 0: any may come again */
 };
 
-struct xm_sampler;
+struct
+    xm_sampler; /* of a text: penalties and random numbers; used by one thread at a time */
+
+/* What a choice needs besides, for any sampler of a vocabulary of at most this size: 24 bytes a
+ * token. Of one thread at a time, which may use it for all its texts. NULL: no memory. */
+struct xm_sampler_scratch;
+struct xm_sampler_scratch *xm_sampler_scratch_create(size_t vocab_size);
+void xm_sampler_scratch_free(struct xm_sampler_scratch *scratch); /* NULL is allowed */
 
 enum xm_status xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
                                  struct xm_sampler **out, struct xm_error *err);
@@ -81,7 +92,8 @@ void xm_bar_ngrams(const int32_t *text, size_t length, uint32_t n, float *logits
 
 /* Chooses from `vocab_size` logits. Allocates nothing. XM_INVALID when no token can be
  * chosen: all logits are NaN or -infinity. */
-enum xm_status xm_sampler_next(struct xm_sampler *sampler, const float *logits,
+enum xm_status xm_sampler_next(struct xm_sampler *sampler,
+                               struct xm_sampler_scratch *scratch, const float *logits,
                                int32_t *id, struct xm_error *err);
 
 /* log(sum of exp(row)); finite where the row is a distribution. */

@@ -8,6 +8,7 @@
 
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/pipeline/parallel.h"
+#include "runtime/util/clock.h"
 #include "unit_tests/plugin/plugin_test.h"
 
 namespace
@@ -46,6 +47,10 @@ struct Watch {
 } watch;
 int32_t poison = -1;
 
+/* A clock that runs are slow on, and what the host does behind them. */
+constexpr double run_s = 2.0, logits_s = 0.25, tell_s = 3.0;
+double now_s;
+
 const xm_compiled_ops *gpu_ops;
 const xm_batch_ops *gpu_batch_ops;
 
@@ -65,6 +70,7 @@ watched_run(xm_batch *b, const xm_batch_row *rows, uint32_t n, xm_error *err)
         if (watch.poisoned.count(rows[i].sequence))
             watch.poisoned_rows.insert(i);
     }
+    now_s += run_s;
     return gpu_batch_ops->run(b, rows, n, err);
 }
 
@@ -73,6 +79,7 @@ watched_logits(const xm_batch *b, uint32_t i, uint64_t *rows, uint64_t *vocabula
 {
     static const std::vector<float> no_numbers(VOCABULARY, NAN);
     const float *logits = gpu_batch_ops->logits(b, i, rows, vocabulary);
+    now_s += logits_s;
     return watch.poisoned_rows.count(i) ? no_numbers.data() : logits;
 }
 
@@ -170,6 +177,7 @@ class ParallelTexts : public OpenClTest
         asked.on_text = [](size_t text, void *) {
             watch.runs_at_end[text] = watch.rows.size();
             watch.order.push_back(text);
+            now_s += tell_s;
         };
         watch = {};
         std::vector<xm_generation_result> out(asked.n_texts);
@@ -223,6 +231,18 @@ TEST_F(ParallelTexts, DecodingGoesAlongWithALongPrompt)
         EXPECT_LE(rows, (int64_t)UBATCH);
     EXPECT_EQ(times.prompt_tokens, 4u + 20 * UBATCH + 5 + 5)
         << "five tokens of the first go along with the second's prompt";
+}
+
+/* Of three texts, four tokens each: the prompts' step has the first token of all three. */
+TEST_F(ParallelTexts, AStepEndsWhenItsTokensAreChosenAndItsTextsTold)
+{
+    now_s = 100.0;
+    xm_clock_replace([] { return now_s; });
+    generate({some(4, 1), some(5, 2), some(6, 3)}, 3, 4);
+    xm_clock_replace(nullptr);
+    EXPECT_DOUBLE_EQ(times.prompt_s, run_s + 3 * logits_s);
+    EXPECT_DOUBLE_EQ(times.decode_s, 3 * run_s + 9 * logits_s + 3 * tell_s);
+    EXPECT_EQ(times.decode_tokens, 9u);
 }
 
 TEST_F(ParallelTexts, LaterPromptsTakeOverWhatEarlierOnesHaveRead)

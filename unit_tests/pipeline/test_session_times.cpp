@@ -15,7 +15,7 @@
 namespace
 {
 
-constexpr double run_s = 2.0, build_s = 100.0;
+constexpr double run_s = 2.0, build_s = 100.0, show_s = 5.0;
 
 double now_s;
 int runs, built_until; /* runs with a number below that build a kernel */
@@ -113,9 +113,17 @@ const xm_compiled_ops compiled_ops = [] {
     return ops;
 }();
 
+/* Whoever shows a token takes his time. */
+bool
+show(const xm_piece *, void *)
+{
+    now_s += show_s;
+    return true;
+}
+
 /* A prompt of three tokens and three tokens after the first. */
 xm_generation_times
-generate(int n_builds)
+generate(int n_builds, bool is_shown = false)
 {
     xm_error err = {};
     xm_device_info info = {};
@@ -143,6 +151,7 @@ generate(int n_builds)
     run.prompt.ids = prompt;
     run.prompt.n = 3;
     run.max_tokens = 4;
+    run.on_piece = is_shown ? show : nullptr;
     xm_session *session = nullptr;
     xm_generation_result got = {};
     xm_clock_replace(test_clock);
@@ -165,6 +174,14 @@ TEST(GenerationTimes, AreThoseOfTheRuns)
     EXPECT_DOUBLE_EQ(t.prompt_s, run_s);
     EXPECT_DOUBLE_EQ(t.decode_s, 3 * run_s);
     EXPECT_DOUBLE_EQ(t.build_s, 0.0);
+}
+
+/* The first token belongs to the prompt. */
+TEST(GenerationTimes, EndWhenTokensHaveBeenPassedOn)
+{
+    xm_generation_times t = generate(0, true);
+    EXPECT_DOUBLE_EQ(t.prompt_s, run_s + show_s);
+    EXPECT_DOUBLE_EQ(t.decode_s, 3 * (run_s + show_s));
 }
 
 TEST(GenerationTimes, BuildingCountsForItself)

@@ -11,6 +11,14 @@
 namespace
 {
 
+struct Scratch {
+    struct xm_sampler_scratch *s = xm_sampler_scratch_create(1000);
+    ~Scratch()
+    {
+        xm_sampler_scratch_free(s);
+    }
+} scratch;
+
 const uint64_t seed = 1;
 const int draws = 20000;
 
@@ -24,7 +32,7 @@ histogram(const std::vector<float> &logits, float temperature, int top_k, float 
     EXPECT_EQ(xm_sampler_create(&sampling, logits.size(), &s, nullptr), XM_OK);
     for (int i = 0; s && i < draws; i++) {
         int32_t id = -1;
-        EXPECT_EQ(xm_sampler_next(s, logits.data(), &id, nullptr), XM_OK);
+        EXPECT_EQ(xm_sampler_next(s, scratch.s, logits.data(), &id, nullptr), XM_OK);
         counts.at((size_t)id)++;
     }
     xm_sampler_free(s);
@@ -65,7 +73,7 @@ greedy(const std::vector<float> &logits, struct xm_error *err = nullptr)
     struct xm_sampler *s = nullptr;
     int32_t id = -1;
     xm_sampler_create(&sampling, logits.size(), &s, nullptr);
-    if (xm_sampler_next(s, logits.data(), &id, err) != XM_OK)
+    if (xm_sampler_next(s, scratch.s, logits.data(), &id, err) != XM_OK)
         id = -1;
     xm_sampler_free(s);
     return id;
@@ -160,7 +168,7 @@ TEST(Sampler, ASeedIsASequence)
         ASSERT_EQ(xm_sampler_create(&sampling, flat.size(), &s, nullptr), XM_OK);
         for (int i = 0; i < 5; i++) {
             int32_t id = 0;
-            xm_sampler_next(s, flat.data(), &id, nullptr);
+            xm_sampler_next(s, scratch.s, flat.data(), &id, nullptr);
             out->push_back(id);
         }
         xm_sampler_free(s);
@@ -186,19 +194,40 @@ TEST(Sampler, SettingsThatMeanNothingAreRefused)
     xm_sampler_free(s);
 }
 
+/* A table of all tokens would take gigabytes for each. */
+TEST(Sampler, ATextKeepsLittleWhateverTheVocabulary)
+{
+    const struct xm_sampling sampling = {1.0f, 3, 0.9f, seed, 0.1f, 1.1f, 0.2f, 0.3f, 64};
+    const int32_t prompt[] = {3, 4, INT32_MAX - 1, 3};
+    std::vector<struct xm_sampler *> texts(100);
+    for (struct xm_sampler *&s : texts) {
+        ASSERT_EQ(xm_sampler_create(&sampling, INT32_MAX, &s, nullptr), XM_OK);
+        ASSERT_EQ(xm_sampler_begin(s, prompt, 4, nullptr), XM_OK);
+    }
+    for (struct xm_sampler *s : texts)
+        xm_sampler_free(s);
+}
+
 TEST(Sampler, AllocatesOnlyWhenItIsCreated)
 {
     const struct xm_sampling sampling = {1.0f, 3, 0.9f, seed, 0, 0, 0, 0, 0};
     struct xm_sampler *s = nullptr;
-    for (uint64_t n = 1; n <= 2; n++) {
+    xm_fail_allocation(1);
+    EXPECT_EQ(xm_sampler_create(&sampling, 5, &s, nullptr), XM_NO_MEMORY);
+    for (uint64_t n = 1;; n++) {
         xm_fail_allocation(n);
-        EXPECT_EQ(xm_sampler_create(&sampling, 5, &s, nullptr), XM_NO_MEMORY);
+        struct xm_sampler_scratch *made = xm_sampler_scratch_create(5);
+        const bool seen = xm_fail_allocation_seen();
+        EXPECT_EQ(made == nullptr, seen);
+        xm_sampler_scratch_free(made);
+        if (!seen)
+            break;
     }
     xm_fail_allocation(0);
     ASSERT_EQ(xm_sampler_create(&sampling, 5, &s, nullptr), XM_OK);
     xm_fail_allocation(1);
     int32_t id = -1;
-    EXPECT_EQ(xm_sampler_next(s, five.data(), &id, nullptr), XM_OK);
+    EXPECT_EQ(xm_sampler_next(s, scratch.s, five.data(), &id, nullptr), XM_OK);
     EXPECT_FALSE(xm_fail_allocation_seen());
     xm_fail_allocation(0);
     xm_sampler_free(s);

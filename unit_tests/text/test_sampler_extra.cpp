@@ -16,6 +16,14 @@ namespace
 using floats = std::vector<float>;
 using ids = std::vector<int32_t>;
 
+struct Scratch {
+    struct xm_sampler_scratch *s = xm_sampler_scratch_create(10);
+    ~Scratch()
+    {
+        xm_sampler_scratch_free(s);
+    }
+} scratch;
+
 class Sampler
 {
   public:
@@ -34,7 +42,7 @@ class Sampler
     int32_t next(const floats &logits)
     {
         int32_t id = -1;
-        EXPECT_EQ(xm_sampler_next(s, logits.data(), &id, nullptr), XM_OK);
+        EXPECT_EQ(xm_sampler_next(s, scratch.s, logits.data(), &id, nullptr), XM_OK);
         return id;
     }
     std::vector<int> histogram(const floats &logits, int draws)
@@ -304,7 +312,8 @@ TEST(SamplerExtra, BarredTokensDoNotComeOnce)
     const ids all = {0, 1, 2};
     int32_t id;
     EXPECT_EQ(xm_sampler_bar(s.s, all.data(), all.size(), nullptr), XM_OK);
-    EXPECT_EQ(xm_sampler_next(s.s, floats{1, 2, 3}.data(), &id, nullptr), XM_INVALID);
+    EXPECT_EQ(xm_sampler_next(s.s, scratch.s, floats{1, 2, 3}.data(), &id, nullptr),
+              XM_INVALID);
 }
 
 TEST(SamplerExtra, NGramsComeOnce)
