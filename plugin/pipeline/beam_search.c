@@ -28,6 +28,8 @@ struct beam {
     size_t last; /* token  */
     size_t branch;
     double score; /* a sum */
+    struct xm_text_stream
+        *stream; /* owned, with stop strings: where its text is in them */
 };
 
 struct candidate {
@@ -94,10 +96,10 @@ add_ids(const struct search *s, size_t last, size_t length, struct xm_token_list
     return true;
 }
 
-/* *stopped: by a stop string. `end` comes behind the ids; -1: nothing does. */
+/* `end` comes behind the ids; -1: nothing does. */
 static enum xm_status
 add_text(const struct search *s, const struct xm_token_list *ids, int32_t end,
-         struct xm_strbuf *out, bool *stopped, struct xm_error *err)
+         struct xm_strbuf *out, struct xm_error *err)
 {
     struct xm_text_stream stream = {0};
     const size_t n = ids->n + (end >= 0);
@@ -107,7 +109,6 @@ add_text(const struct search *s, const struct xm_token_list *ids, int32_t end,
         status = xm_text_stream_push(&stream, i < ids->n ? ids->ids[i] : end, err);
         xm_strbuf_add_n(out, xm_strbuf_text(&stream.text), stream.text.n);
     }
-    *stopped = stream.stopped;
     if (status == XM_OK)
         status = xm_text_stream_finish(&stream, err);
     xm_strbuf_add_n(out, xm_strbuf_text(&stream.text), stream.text.n);
@@ -121,20 +122,51 @@ has_text(const struct search *s)
     return s->package && s->package->tokenizer;
 }
 
-/* Whether a stop string is complete with the token. */
-static enum xm_status
-find_stop(struct search *s, size_t last, bool *stopped, struct xm_error *err)
+static void
+free_stream(struct xm_text_stream *stream)
 {
-    struct xm_strbuf text = {0};
-    *stopped = false;
+    if (stream)
+        xm_text_stream_free(stream);
+    xm_free(stream);
+}
+
+static void
+free_streams(struct group *g)
+{
+    for (size_t i = 0; i < g->n_beams; i++) {
+        free_stream(g->beams[i].stream);
+        g->beams[i].stream = NULL;
+    }
+}
+
+/* The stream of the prompt, whose text no stop string ends. NULL: nobody asks for stop strings. */
+static enum xm_status
+begin_stream(const struct search *s, struct xm_text_stream **out, struct xm_error *err)
+{
+    *out = NULL;
     if (s->asked->n_stops == 0 || !has_text(s))
         return XM_OK;
-    xm_token_list_clear(&s->text);
-    if (!add_ids(s, last, s->length, &s->text))
+    struct xm_text_stream *stream = xm_calloc(1, sizeof(*stream));
+    if (!stream)
         return no_memory(err);
-    const enum xm_status status = add_text(s, &s->text, -1, &text, stopped, err);
-    xm_strbuf_free(&text);
-    return status;
+    *out = stream;
+    return xm_text_stream_begin(stream, s->package->tokenizer, s->asked, err);
+}
+
+/* The stream behind one more token, in *out; its `stopped`: a stop string is complete. */
+static enum xm_status
+continue_stream(const struct xm_text_stream *from, int32_t id,
+                struct xm_text_stream **out, struct xm_error *err)
+{
+    *out = NULL;
+    if (!from)
+        return XM_OK;
+    struct xm_text_stream *stream = xm_calloc(1, sizeof(*stream));
+    if (!stream)
+        return no_memory(err);
+    *out = stream;
+    XM_TRY(xm_text_stream_copy(from, stream, err));
+    return xm_text_stream_push(stream, id, err);
 }
 
 /* ---- which tokens may come --------------------------------------------------------------- */
@@ -312,16 +344,19 @@ take_candidate(struct search *s, struct group *g, size_t rank, struct beam *beam
     const struct candidate *c = &s->tried[rank];
     const struct beam *from = &g->beams[c->beam];
     const bool has_end = is_end(s, c->id);
-    bool stopped = has_end;
+    struct xm_text_stream *stream = NULL;
     size_t last;
     XM_TRY(add_token(s, c, from->last, &last, err));
-    if (!has_end)
-        XM_TRY(find_stop(s, last, &stopped, err));
-    if (!stopped) {
+    const enum xm_status status =
+        has_end ? XM_OK : continue_stream(from->stream, c->id, &stream, err);
+    if (status == XM_OK && !has_end && !(stream && stream->stopped)) {
         s->next[s->n_next] = (struct xm_branch_step){from->branch, c->id};
-        beams[(*n)++] = (struct beam){last, s->n_next++, c->score};
+        beams[(*n)++] = (struct beam){last, s->n_next++, c->score, stream};
         return XM_OK;
     }
+    free_stream(stream);
+    if (status != XM_OK)
+        return status;
     const struct finished text = {.last = last,
                                   .length = s->length,
                                   .score = score_of(s, c->score, s->length),
@@ -352,6 +387,7 @@ step_group(struct search *s, struct group *g, struct beam *beams, struct xm_erro
     enum xm_status status = XM_OK;
     for (size_t i = 0; i < n_tried && n < s->width && status == XM_OK; i++)
         status = take_candidate(s, g, i, beams, &n, err);
+    free_streams(g);
     memcpy(g->beams, beams, n * sizeof(*beams));
     g->n_beams = n;
     g->is_over = is_over(s, g, best);
@@ -439,7 +475,6 @@ give(const struct search *s, const struct finished *t, struct xm_generation_resu
     const size_t n = t->length - t->has_end;
     const size_t last = t->has_end ? s->tokens[t->last].before : t->last;
     const int32_t end = t->has_end && s->asked->keep_end ? s->tokens[t->last].id : -1;
-    bool stopped;
     out->finish = t->finish;
     if (!add_ids(s, last, n, &out->ids) ||
         (s->asked->wants_log_probs && !add_log_probs(s, t, n, &out->log_probs)))
@@ -447,7 +482,7 @@ give(const struct search *s, const struct finished *t, struct xm_generation_resu
     if (!has_text(s))
         return XM_OK;
     XM_TRY(xm_generation_echo(s->package, s->asked, &prompt, &out->text, err));
-    return add_text(s, &out->ids, end, &out->text, &stopped, err);
+    return add_text(s, &out->ids, end, &out->text, err);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -484,6 +519,7 @@ make_groups(struct search *s, struct xm_error *err)
         g->texts = s->texts + i * s->width;
         g->beams[0] = (struct beam){.last = NO_TOKEN};
         g->n_beams = 1;
+        XM_TRY(begin_stream(s, &g->beams[0].stream, err));
     }
     return XM_OK;
 }
@@ -531,6 +567,8 @@ xm_beam_search(struct xm_compiled *compiled, const struct xm_package *package,
     XM_TRY(xm_branches_create(compiled, &s.branches, err));
     const enum xm_status status = search_all(&s, out, n, err);
     xm_branches_destroy(s.branches);
+    for (size_t i = 0; s.groups && i < wish->groups; i++)
+        free_streams(&s.groups[i]);
     xm_free(s.groups);
     xm_free(s.memory);
     xm_free(s.texts);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/pipeline/text_stream.h"
 
+#include <assert.h>
+
 enum xm_status
 xm_text_stream_begin(struct xm_text_stream *s, const struct xm_tokenizer *tokenizer,
                      const struct xm_generation *asked, struct xm_error *err)
@@ -13,6 +15,21 @@ xm_text_stream_begin(struct xm_text_stream *s, const struct xm_tokenizer *tokeni
     else if (asked->drop_blanks)
         xm_stop_strings_drop_blanks(s->stops);
     return XM_OK;
+}
+
+enum xm_status
+xm_text_stream_copy(const struct xm_text_stream *s, struct xm_text_stream *out,
+                    struct xm_error *err)
+{
+    assert(!s->answer && s->raw.n == 0);
+    *out = (struct xm_text_stream){
+        .detokenizer = s->detokenizer, .clock = s->clock, .stopped = s->stopped};
+    bool ok = xm_decoder_state_copy(&s->detokenizer.state, &out->detokenizer.state);
+    ok = ok && (out->stops = xm_stop_strings_copy(s->stops));
+    if (ok)
+        return XM_OK;
+    xm_text_stream_free(out);
+    return xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
 }
 
 void

@@ -34,6 +34,10 @@ enum xm_status xm_text_stream_begin(struct xm_text_stream *s,
                                     const struct xm_tokenizer *tokenizer,
                                     const struct xm_generation *asked,
                                     struct xm_error *err);
+/* Of a text without an answer, from which two go on. What the last call made certain is not in the
+ * copy. After a failure there is nothing to free. */
+enum xm_status xm_text_stream_copy(const struct xm_text_stream *s,
+                                   struct xm_text_stream *out, struct xm_error *err);
 enum xm_status xm_text_stream_push(struct xm_text_stream *s, int32_t id,
                                    struct xm_error *err);
 /* There are no more tokens: what is held back comes. */

@@ -390,3 +390,18 @@ xm_decoder_state_free(struct xm_decoder_state *state)
         xm_strbuf_free(&state->steps[i].held);
     *state = (struct xm_decoder_state){0};
 }
+
+bool
+xm_decoder_state_copy(const struct xm_decoder_state *state, struct xm_decoder_state *out)
+{
+    bool ok = true;
+    *out = *state;
+    for (size_t i = 0; i < XM_MAX_DECODERS; i++) {
+        const struct xm_strbuf *held = &state->steps[i].held;
+        struct xm_strbuf *copy = &out->steps[i].held;
+        *copy = (struct xm_strbuf){0};
+        xm_strbuf_add_n(copy, xm_strbuf_text(held), held->n);
+        ok &= xm_strbuf_ok(copy);
+    }
+    return ok;
+}

@@ -66,6 +66,9 @@ enum xm_status xm_decoder_flush(const struct xm_decoder *decoder,
                                 struct xm_decoder_state *state, struct xm_strbuf *out,
                                 struct xm_error *err);
 void xm_decoder_state_free(struct xm_decoder_state *state);
+/* From here on both go their own ways. False: no memory; `out` still has to be freed. */
+bool xm_decoder_state_copy(const struct xm_decoder_state *state,
+                           struct xm_decoder_state *out);
 
 #ifdef __cplusplus
 }

@@ -93,6 +93,36 @@ xm_stop_strings_free(struct xm_stop_strings *stops)
     xm_free(stops);
 }
 
+static bool
+copy_stop(struct stop *s, const struct stop *from)
+{
+    if (!init_stop(s, xm_slice_of(from->text, from->n)))
+        return false;
+    s->state = from->state;
+    return true;
+}
+
+struct xm_stop_strings *
+xm_stop_strings_copy(const struct xm_stop_strings *stops)
+{
+    struct xm_stop_strings *s = xm_calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    *s = *stops;
+    s->held = s->places = (struct xm_strbuf){0};
+    s->stops = xm_calloc(stops->n > 0 ? stops->n : 1, sizeof(*s->stops));
+    s->n = s->stops ? stops->n : 0;
+    bool ok = s->stops != NULL;
+    for (size_t i = 0; ok && i < s->n; i++)
+        ok = copy_stop(&s->stops[i], &stops->stops[i]);
+    xm_strbuf_add_n(&s->held, xm_strbuf_text(&stops->held), stops->held.n);
+    xm_strbuf_add_n(&s->places, xm_strbuf_text(&stops->places), stops->places.n);
+    if (ok && xm_strbuf_ok(&s->held) && xm_strbuf_ok(&s->places))
+        return s;
+    xm_stop_strings_free(s);
+    return NULL;
+}
+
 void
 xm_stop_strings_keep_found(struct xm_stop_strings *stops)
 {

@@ -26,6 +26,8 @@ struct xm_stop_strings;
 enum xm_status xm_stop_strings_create(const struct xm_slice *strings, size_t n,
                                       struct xm_stop_strings **out, struct xm_error *err);
 void xm_stop_strings_free(struct xm_stop_strings *stops); /* NULL is allowed */
+/* What is held back belongs to both, which then go their own ways. NULL: no memory. */
+struct xm_stop_strings *xm_stop_strings_copy(const struct xm_stop_strings *stops);
 /* From now on the one that is found comes out, too. */
 void xm_stop_strings_keep_found(struct xm_stop_strings *stops);
 /* From now on parts are tokens, and blanks and line breaks before the one that is found do not come

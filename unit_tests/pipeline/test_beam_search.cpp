@@ -8,6 +8,7 @@
 #include <map>
 
 #include "plugin/pipeline/beam_search.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/pipeline/scripted_model.h"
 
@@ -372,6 +373,71 @@ TEST_F(BeamSearch, StopsAtStrings)
     asked.keep_stop = asked.echo = true;
     ASSERT_EQ(search(saying({A, B, HASH, C}, prompt.size()), w), XM_OK) << err.text;
     EXPECT_EQ(text(0), "xaxab#");
+}
+
+/* A text ends with the token that completes a stop string, and no other has one in it. The strings
+ * go across tokens, and beams that share a beginning differ in what they have of one. */
+TEST_F(BeamSearch, EachBeamHasItsOwnPlaceInStopStrings)
+{
+    const std::string strings[] = {"ab", "cbc", "#\xc3\xa9"};
+    std::vector<xm_slice> stops;
+    for (const std::string &s : strings)
+        stops.push_back(xm_slice_of(s.data(), s.size()));
+    const auto has_stop = [&](const std::string &t) {
+        return std::any_of(std::begin(strings), std::end(strings),
+                           [&](const auto &s) { return t.find(s) != std::string::npos; });
+    };
+    const auto decode = [&](const Ids &list) {
+        xm_strbuf out = {};
+        EXPECT_EQ(xm_tokenizer_decode(package.p->tokenizer, list.data(), list.size(),
+                                      true, &out, &err),
+                  XM_OK);
+        const std::string t(xm_strbuf_text(&out), out.n);
+        xm_strbuf_free(&out);
+        return t;
+    };
+    Wish w;
+    w.most = 9;
+    asked.stops = stops.data();
+    asked.n_stops = stops.size();
+    size_t n_stopped = 0;
+    for (const size_t beams : {2, 5, 12}) {
+        w.beams = w.returned = beams;
+        ASSERT_EQ(search(beams == 5 ? rambling : few, w), XM_OK) << err.text;
+        for (size_t i = 0; i < n; i++) {
+            Ids shorter = ids(i);
+            const std::string whole = decode(shorter);
+            const bool is_stopped = has_stop(whole);
+            n_stopped += is_stopped;
+            EXPECT_EQ(whole.compare(0, text(i).size(), text(i)), 0) << whole;
+            EXPECT_FALSE(has_stop(text(i))) << text(i);
+            if (is_stopped) {
+                EXPECT_EQ(got[i].finish, XM_FINISH_STOP);
+                shorter.pop_back();
+            }
+            EXPECT_FALSE(has_stop(decode(shorter))) << whole;
+        }
+    }
+    EXPECT_GT(n_stopped, 0u);
+}
+
+/* A clock that counts its readings: two for each token that is made text. */
+TEST_F(BeamSearch, MakesATokenTextOnce)
+{
+    const xm_slice stop = xm_slice_of("b###", 4);
+    Wish w;
+    w.beams = w.returned = 3;
+    w.most = 200;
+    asked.stops = &stop;
+    asked.n_stops = 1;
+    xm_clock_replace([] {
+        static double now;
+        return now += 1.0;
+    });
+    ASSERT_EQ(search(rambling, w), XM_OK) << err.text;
+    xm_clock_replace(nullptr);
+    const double tried = 2 * w.beams * w.most, given = w.returned * (w.most + 1);
+    EXPECT_LE(clock.detokenise_s, tried + given);
 }
 
 /* Texts are over a step behind the last that is good enough: the best beam of the step before,
