@@ -119,8 +119,8 @@ struct xm_compiled_ops {
     enum xm_status (*expert_cache)(struct xm_compiled *c,
                                    struct xm_expert_cache_stats *out,
                                    struct xm_error *err);
-    /* Bytes a second at which the device streams weights that every token reads, from where they
-     * lie; takes so many seconds. NULL: nobody knows. */
+    /* Bytes a second at which the device streams weights where they lie, measured for `seconds` and
+     * kept in CACHE_DIR. 0 s: the kept one; XM_NOT_FOUND: there is none. NULL: nobody knows. */
     enum xm_status (*read_rate)(struct xm_compiled *c, double seconds, double *out,
                                 struct xm_error *err);
     /* Multiply-adds a second that the device's kernels reach at most, at the precision of the

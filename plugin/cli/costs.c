@@ -35,15 +35,17 @@ decode_gbps(const struct xm_generation_times *t)
     return rate(t->decode_weight_bytes, t->decode_s) / GIGA;
 }
 
-/* Right after the run, so that both figures are of the same moment; out of the weights that
- * every token reads, where they lie. */
+/* Right after the run, so that both figures are of the same moment where it is measured; out of the
+ * weights that every token reads, where they lie. */
 void
-xm_costs_measure_reading(const struct xm_cli_model *m, struct xm_costs *c)
+xm_costs_measure_reading(const struct xm_cli_model *m, bool is_anew, struct xm_costs *c)
 {
     const double seconds = 0.25;
     struct xm_compiled *compiled = m->compiled;
     struct xm_error err = {0};
     if (!compiled->ops->read_rate || !c->times.decode_tokens)
+        return;
+    if (!is_anew && compiled->ops->read_rate(compiled, 0.0, &c->read_rate, NULL) == XM_OK)
         return;
     if (compiled->ops->read_rate(compiled, seconds, &c->read_rate, &err) != XM_OK)
         xm_log(XM_LOG_INFO, "the streaming rate is not known: %s", err.text);

@@ -24,8 +24,10 @@ struct xm_costs {
 /* Of a request that has run; `times` is the caller's. */
 void xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r,
                    struct xm_costs *c);
-/* How fast streaming reads what every token reads: takes a quarter of a second. */
-void xm_costs_measure_reading(const struct xm_cli_model *m, struct xm_costs *c);
+/* How fast streaming reads what every token reads. `is_anew`: measured now, which takes a quarter
+ * of a second and more; else only where no rate of the device is kept. */
+void xm_costs_measure_reading(const struct xm_cli_model *m, bool is_anew,
+                              struct xm_costs *c);
 /* How fast the device multiplies in the precision of inference: as long again. */
 void xm_costs_measure_multiplying(const struct xm_cli_model *m, struct xm_costs *c);
 void xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c);

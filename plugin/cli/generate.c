@@ -172,7 +172,7 @@ xm_generate_end_profile(const struct xm_cli_model *m, const struct xm_generate_a
 {
     struct xm_strbuf device = {0};
     if (a->verbose || a->profile)
-        xm_costs_measure_reading(m, c);
+        xm_costs_measure_reading(m, a->profile, c);
     if (a->profile)
         xm_costs_measure_multiplying(m, c);
     if (!a->profile_out)

@@ -7,6 +7,7 @@
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
+#include "runtime/kept_rate.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
 
@@ -80,13 +81,21 @@ compiled_read_rate(struct xm_compiled *c, double seconds, double *out,
 {
     enum { MOST = 64 };
     const struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    const struct xm_device_info *device = xm_engine_info(p->engine);
+    const char *dir = p->config.cache_dir;
     struct xm_buffer *dense[MOST];
     size_t n = 0;
+    if (seconds <= 0.0)
+        return xm_kept_rate_load(dir, device, "reading", out)
+                   ? XM_OK
+                   : xm_fail(err, XM_NOT_FOUND, "no streaming rate is kept");
     for (uint32_t i = 0; i < p->n_weights && n < MOST; i++) {
         if (p->weights[i]->host.experts == 1)
             dense[n++] = p->weights[i]->data;
     }
-    return xm_read_rate(p->engine, dense, n, seconds, out, err);
+    XM_TRY(xm_read_rate(p->engine, dense, n, seconds, out, err));
+    xm_kept_rate_store(dir, device, "reading", *out);
+    return XM_OK;
 }
 
 static enum xm_status

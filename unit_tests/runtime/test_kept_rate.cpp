@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/kept_rate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "functional_tests/common/folder.h"
+
+namespace
+{
+
+xm_device_info
+device()
+{
+    xm_device_info d = {};
+    std::snprintf(d.name, sizeof(d.name), "a device");
+    std::snprintf(d.driver, sizeof(d.driver), "1.0");
+    d.kind = XM_DEVICE_GPU;
+    d.compute_units = 8;
+    d.global_bytes = 1 << 30;
+    return d;
+}
+
+class KeptRate : public ::testing::Test
+{
+  protected:
+    double load(const xm_device_info &d, const char *what = "reading")
+    {
+        double rate = -1.0;
+        return xm_kept_rate_load(folder.path.c_str(), &d, what, &rate) ? rate : -1.0;
+    }
+    void store(double rate)
+    {
+        const xm_device_info d = device();
+        xm_kept_rate_store(folder.path.c_str(), &d, "reading", rate);
+    }
+    Folder folder{"kept_rate"};
+};
+
+TEST_F(KeptRate, IsThatOfTheDevice)
+{
+    EXPECT_EQ(load(device()), -1.0) << "none yet";
+    store(12345.678);
+    EXPECT_EQ(load(device()), 12345.678);
+    store(54321.0);
+    EXPECT_EQ(load(device()), 54321.0) << "measured anew";
+    EXPECT_EQ(load(device(), "multiplying"), -1.0);
+    xm_device_info other = device();
+    other.compute_units = 4;
+    EXPECT_EQ(load(other), -1.0);
+    other = device();
+    other.driver[0] = '2';
+    EXPECT_EQ(load(other), -1.0);
+    other = device();
+    other.name[0] = 'A';
+    EXPECT_EQ(load(other), -1.0);
+}
+
+TEST_F(KeptRate, NonsenseIsNone)
+{
+    for (double rate :
+         {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+        store(rate);
+        EXPECT_EQ(load(device()), -1.0) << rate;
+    }
+    store(5.0);
+    size_t n_files = 0;
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(folder.path)) {
+        if (!entry.is_regular_file())
+            continue;
+        n_files++;
+        std::filesystem::resize_file(entry.path(), entry.file_size() - 3);
+    }
+    EXPECT_GT(n_files, 0u);
+    EXPECT_EQ(load(device()), -1.0) << "a file that was cut";
+}
+
+TEST_F(KeptRate, WithoutAFolderNothingIsKept)
+{
+    const xm_device_info d = device();
+    double rate;
+    xm_kept_rate_store("", &d, "reading", 5.0);
+    EXPECT_FALSE(xm_kept_rate_load("", &d, "reading", &rate));
+}
+
+} // namespace
