@@ -128,6 +128,35 @@ class Steps(unittest.TestCase):
     def test_option(self):
         self.expect_stands("add_an_option.md", "OPTION", "runtime/options/program.def")
 
+    def test_sampling_parameter(self):
+        """A made-up one: leaves out what is further below the largest logit."""
+        self.edit("plugin/text/sampler.h", "    int last_n;", "    float most_below;\n")
+        self.edit("plugin/text/sampler.c", "    if (s->only_new && s->last_n > 0)",
+                  '    XM_TRY(check_range("most_below", s->most_below, 0.0f, FLT_MAX, err));\n')
+        self.edit("plugin/text/candidates.h", "};\n\n/* Scratch", "    float most_below;\n")
+        self.edit("plugin/text/sampler.c", ".min_p = s->min_p};", ".most_below = s->most_below,\n")
+        self.edit("plugin/text/candidates.c", "    size_t n_best = 0;",
+                  "    const float below = filter->most_below;\n"
+                  "    const float share = below > 0.0f ? xm_weight_share(below, steps) : 0.0f;\n"
+                  "    if (share > filter->min_p)\n        least = least_of(c, share);\n")
+        self.edit("plugin/cli/text_out.h", "    float repetition_penalty,", "    float most_below;\n")
+        self.edit("plugin/cli/text_out.c", '    { 0, "seed",',
+                  '    { 0, "most-below", XM_CLI_REAL, AT(most_below), "L", "" },\n')
+        self.expect_refused("excess elements", "plugin/cli/text_out.c")
+        header = self.file("plugin/cli/text_out.h")
+        text = header.read_text(encoding="utf-8")
+        header.write_text(text.replace("N_TARGET_OPTIONS + 12", "N_TARGET_OPTIONS + 13"),
+                          encoding="utf-8")
+        self.edit("plugin/cli/text_out.c", ".repetition_penalty = a->repetition_penalty,",
+                  ".most_below = a->most_below,\n                                ")
+        self.edit("plugin/text/generation_config.c", '    { "repetition_penalty", AT',
+                  '    { "most_below", AT(most_below), 0.0, 1e6 },\n')
+        self.edit("plugin/text/gguf/gguf_generation.c", '    { "general.sampling.penalty_repeat",',
+                  '    { "general.sampling.most_below", AT(most_below), 0.0f, 1e6f },\n')
+        self.expect_compiles("plugin/text/sampler.c", "plugin/text/candidates.c",
+                             "plugin/cli/text_out.c", "plugin/text/generation_config.c",
+                             "plugin/text/gguf/gguf_generation.c")
+
     def test_device(self):
         self.expect_stands("add_a_device.md", "DEVICE", "runtime/devices.def")
 
