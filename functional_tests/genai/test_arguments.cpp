@@ -251,8 +251,7 @@ TEST_F(PipelineArguments, AreMissed)
     EXPECT_TRUE(w.pieces.empty());
 }
 
-/* The text of the other API's last failure stays what it was. */
-TEST_F(PipelineArguments, ThatAreWrongAreSaidInTheLog)
+TEST_F(PipelineArguments, ThatAreWrongAreSaidInTheLogAndAsTheLastFailure)
 {
     Folder empty("genai_empty");
     Folder bare("genai_bare");
@@ -284,7 +283,10 @@ TEST_F(PipelineArguments, ThatAreWrongAreSaidInTheLog)
             << c.says;
         EXPECT_EQ(p, nullptr);
         EXPECT_NE(Log::text().find(c.says), std::string::npos) << Log::text();
-        EXPECT_EQ(ov_get_last_err_msg(), nullptr);
+        EXPECT_NE(last_error().find(c.says), std::string::npos) << last_error();
+        Log again;
+        EXPECT_EQ(ov_genai_llm_pipeline_create(nullptr, "CPU", 0, &p), INVALID_C_PARAM);
+        EXPECT_NE(last_error().find(c.says), std::string::npos) << last_error();
     }
 }
 
@@ -297,9 +299,23 @@ TEST_F(PipelineArguments, OfTextsThatAreTooLittleRoom)
     EXPECT_EQ(ov_genai_decoded_results_get_string(r.get(), room.data(), &n),
               OUT_OF_BOUNDS);
     EXPECT_EQ(room, std::string(text.size() + 1, '?'));
-    n = text.size() + 1;
+    EXPECT_EQ(n, text.size() + 1);
+    EXPECT_EQ(last_error(), "a text takes " + std::to_string(n) +
+                                " bytes: the buffer has " + std::to_string(text.size()));
     EXPECT_EQ(ov_genai_decoded_results_get_string(r.get(), room.data(), &n), OK);
     EXPECT_EQ(room.c_str(), text);
+}
+
+/* Clients write as many bytes as the size says. */
+TEST_F(PipelineArguments, OfTextsThatAreSmallerThanTheirBuffer)
+{
+    const Results r = generate(plain, "Paris is the", make_config());
+    const std::string text = text_of(r.get());
+    std::string room(text.size() + 100, '?');
+    size_t n = room.size();
+    EXPECT_EQ(ov_genai_decoded_results_get_string(r.get(), room.data(), &n), OK);
+    EXPECT_EQ(n, text.size() + 1);
+    EXPECT_EQ(room.substr(0, n), text + '\0');
 }
 
 } // namespace

@@ -238,6 +238,28 @@ TEST_F(Fields, PutThePromptInFront)
     EXPECT_EQ(w.pieces.at(0), months);
 }
 
+/* As GenAI's: the prompt, once, however many texts are asked for. */
+TEST_F(Fields, PutThePromptAloneWithoutNewTokens)
+{
+    const Set several[] = {[](auto *c) { SET(num_return_sequences, 1); },
+                           [](auto *c) {
+                               SET(do_sample, true);
+                               SET(num_return_sequences, 3);
+                           },
+                           [](auto *c) {
+                               SET(num_beams, 4);
+                               SET(num_return_sequences, 2);
+                           }};
+    for (const Set &set : several) {
+        const Config c = make_config([&](auto *c) {
+            set(c);
+            SET(echo, true);
+            SET(max_new_tokens, 0);
+        });
+        EXPECT_EQ(text_of(generate(plain, "Paris is the", c).get()), "Paris is the");
+    }
+}
+
 TEST_F(Fields, GiveProbabilitiesOfTheLogits)
 {
     const auto nothing = [](const Ids &, size_t, Floats *) {};

@@ -11,6 +11,20 @@ is(const ov_genai_json_container *c, char first)
     return xm_strbuf_text(&c->text)[0] == first;
 }
 
+/* Keeps the sentence of a failure; returns its code. */
+static ov_genai_chat_history_status_e
+fail(ov_genai_chat_history_status_e code, const char *sentence)
+{
+    xm_api_fail(GENERAL_ERROR, "%s", sentence);
+    return code;
+}
+
+static ov_genai_chat_history_status_e
+fail_memory(void)
+{
+    return fail(OV_GENAI_CHAT_HISTORY_ERROR, "out of memory for a chat");
+}
+
 /* Replaces `to`, unless memory is exhausted. */
 static ov_genai_chat_history_status_e
 set_text(struct xm_strbuf *to, const char *text, size_t n)
@@ -19,7 +33,7 @@ set_text(struct xm_strbuf *to, const char *text, size_t n)
     xm_strbuf_add_n(&copy, text, n);
     if (!xm_strbuf_ok(&copy)) {
         xm_strbuf_free(&copy);
-        return OV_GENAI_CHAT_HISTORY_ERROR;
+        return fail_memory();
     }
     xm_strbuf_free(to);
     *to = copy;
@@ -31,7 +45,7 @@ give(struct xm_strbuf *text, ov_genai_json_container **out)
 {
     ov_genai_json_container *c = xm_genai_json_take(text);
     if (!c)
-        return OV_GENAI_CHAT_HISTORY_ERROR;
+        return fail_memory();
     *out = c;
     return OV_GENAI_CHAT_HISTORY_OK;
 }
@@ -68,7 +82,7 @@ ov_genai_chat_history_create(ov_genai_chat_history **history)
     ov_genai_chat_history *h = xm_calloc(1, sizeof(*h));
     if (!h || !xm_api_handle_add(h, XM_API_HISTORY)) {
         xm_free(h);
-        return OV_GENAI_CHAT_HISTORY_ERROR;
+        return fail_memory();
     }
     *history = h;
     return OV_GENAI_CHAT_HISTORY_OK;
@@ -92,7 +106,7 @@ push(ov_genai_chat_history *h, const char *text, size_t n)
     struct xm_strbuf *grown =
         xm_grow(h->messages, &h->capacity, h->n + 1, sizeof(*grown));
     if (!grown)
-        return OV_GENAI_CHAT_HISTORY_ERROR;
+        return fail_memory();
     h->messages = grown;
     h->messages[h->n] = (struct xm_strbuf){0};
     const ov_genai_chat_history_status_e s = set_text(&h->messages[h->n], text, n);
@@ -105,11 +119,10 @@ push_value(ov_genai_chat_history *h, yyjson_val *message)
 {
     size_t n = 0;
     if (!yyjson_is_obj(message))
-        return OV_GENAI_CHAT_HISTORY_INVALID_JSON;
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "a message is no JSON object");
     char *text =
         yyjson_val_write_opts(message, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
-    const ov_genai_chat_history_status_e s =
-        text ? push(h, text, n) : OV_GENAI_CHAT_HISTORY_ERROR;
+    const ov_genai_chat_history_status_e s = text ? push(h, text, n) : fail_memory();
     xm_free(text);
     return s;
 }
@@ -124,7 +137,7 @@ push_all(ov_genai_chat_history *h, const struct xm_strbuf *array)
         yyjson_read_opts((char *)(uintptr_t)xm_strbuf_text(array), array->n,
                          YYJSON_READ_NUMBER_AS_RAW, &xm_json_allocator, NULL);
     if (!doc)
-        return OV_GENAI_CHAT_HISTORY_ERROR;
+        return fail_memory();
     yyjson_arr_foreach(yyjson_doc_get_root(doc), i, n, message)
     {
         if (s == OV_GENAI_CHAT_HISTORY_OK)
@@ -142,7 +155,7 @@ ov_genai_chat_history_create_from_json_container(ov_genai_chat_history **history
     if (!history || !xm_api_is(messages, XM_API_JSON))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(messages, '['))
-        return OV_GENAI_CHAT_HISTORY_INVALID_JSON;
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "messages are no JSON array");
     ov_genai_chat_history_status_e s = ov_genai_chat_history_create(&h);
     if (s == OV_GENAI_CHAT_HISTORY_OK)
         s = push_all(h, &messages->text);
@@ -193,7 +206,7 @@ ov_genai_chat_history_push_back(ov_genai_chat_history *history,
     if (!xm_api_is(history, XM_API_HISTORY) || !xm_api_is(message, XM_API_JSON))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(message, '{'))
-        return OV_GENAI_CHAT_HISTORY_INVALID_JSON;
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "a message is no JSON object");
     return push(history, xm_strbuf_text(&message->text), message->text.n);
 }
 
@@ -203,7 +216,7 @@ ov_genai_chat_history_pop_back(ov_genai_chat_history *history)
     if (!xm_api_is(history, XM_API_HISTORY))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (history->n == 0)
-        return OV_GENAI_CHAT_HISTORY_EMPTY;
+        return fail(OV_GENAI_CHAT_HISTORY_EMPTY, "the history has no messages");
     xm_genai_history_pop(history);
     return OV_GENAI_CHAT_HISTORY_OK;
 }
@@ -248,7 +261,8 @@ ov_genai_chat_history_get_message(const ov_genai_chat_history *history, size_t i
     if (!xm_api_is(history, XM_API_HISTORY) || !message)
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (index >= history->n)
-        return OV_GENAI_CHAT_HISTORY_OUT_OF_BOUNDS;
+        return fail(OV_GENAI_CHAT_HISTORY_OUT_OF_BOUNDS,
+                    "the history has fewer messages");
     return give_copy(&history->messages[index], "", message);
 }
 
@@ -257,7 +271,7 @@ ov_genai_chat_history_get_first(const ov_genai_chat_history *history,
                                 ov_genai_json_container **message)
 {
     if (xm_api_is(history, XM_API_HISTORY) && message && history->n == 0)
-        return OV_GENAI_CHAT_HISTORY_EMPTY;
+        return fail(OV_GENAI_CHAT_HISTORY_EMPTY, "the history has no messages");
     return ov_genai_chat_history_get_message(history, 0, message);
 }
 
@@ -267,7 +281,7 @@ ov_genai_chat_history_get_last(const ov_genai_chat_history *history,
 {
     const bool is_history = xm_api_is(history, XM_API_HISTORY);
     if (is_history && message && history->n == 0)
-        return OV_GENAI_CHAT_HISTORY_EMPTY;
+        return fail(OV_GENAI_CHAT_HISTORY_EMPTY, "the history has no messages");
     return ov_genai_chat_history_get_message(history, is_history ? history->n - 1 : 0,
                                              message);
 }
@@ -308,7 +322,7 @@ ov_genai_chat_history_set_tools(ov_genai_chat_history *history,
     if (!xm_api_is(history, XM_API_HISTORY) || !xm_api_is(tools, XM_API_JSON))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(tools, '['))
-        return OV_GENAI_CHAT_HISTORY_INVALID_JSON;
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "tools are no JSON array");
     return set_text(&history->tools, xm_strbuf_text(&tools->text), tools->text.n);
 }
 
@@ -328,7 +342,8 @@ ov_genai_chat_history_set_extra_context(ov_genai_chat_history *history,
     if (!xm_api_is(history, XM_API_HISTORY) || !xm_api_is(extra_context, XM_API_JSON))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(extra_context, '{'))
-        return OV_GENAI_CHAT_HISTORY_INVALID_JSON;
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON,
+                    "an extra context is no JSON object");
     return set_text(&history->extra, xm_strbuf_text(&extra_context->text),
                     extra_context->text.n);
 }

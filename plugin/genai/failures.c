@@ -13,18 +13,22 @@ xm_genai_status(const struct xm_error *err)
     if (err->status == XM_OK)
         return OK;
     xm_log(XM_LOG_ERROR, "%s", err->text[0] ? err->text : xm_status_text(err->status));
+    xm_api_error(err);
     return UNKNOW_EXCEPTION;
 }
 
 bool
 xm_genai_give(const struct xm_strbuf *text, char *output, size_t *output_size)
 {
-    if (!output) {
-        *output_size = text->n + 1;
+    const size_t room = *output_size;
+    *output_size = text->n + 1;
+    if (!output)
         return true;
-    }
-    if (*output_size <= text->n)
+    if (room < *output_size) {
+        xm_api_fail(OUT_OF_BOUNDS, "a text takes %zu bytes: the buffer has %zu",
+                    *output_size, room);
         return false;
-    memcpy(output, xm_strbuf_text(text), text->n + 1);
+    }
+    memcpy(output, xm_strbuf_text(text), *output_size);
     return true;
 }

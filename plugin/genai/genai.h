@@ -2,7 +2,8 @@
  *
  * Inside of the GenAI C API: what the handles are, and what its files share.
  *
- * No function of it touches the text of ov_get_last_err_msg(): sentences go to the log.
+ * A failure keeps its sentence for ov_get_last_err_msg(), and writes it to the log where it is one
+ * of a pipeline. Missing arguments change neither.
  */
 #ifndef XM_PLUGIN_GENAI_GENAI_H
 #define XM_PLUGIN_GENAI_GENAI_H
@@ -13,7 +14,7 @@
 #include "openvino/genai/c/generation_config.h"
 #include "openvino/genai/c/llm_pipeline.h"
 #include "openvino/genai/c/perf_metrics.h"
-#include "plugin/api/handles.h"
+#include "plugin/api/api.h"
 #include "plugin/pipeline/parallel.h"
 #include "plugin/pipeline/session.h"
 #include "runtime/util/status.h"
@@ -23,10 +24,11 @@
 extern "C" {
 #endif
 
-/* Writes the sentence to the log; UNKNOW_EXCEPTION, or OK where nothing has failed. */
+/* Keeps the sentence and writes it to the log; UNKNOW_EXCEPTION, or OK where nothing has failed. */
 ov_status_e xm_genai_status(const struct xm_error *err);
 
-/* A text by the two calls of the API: without a buffer its size. False: it does not fit. */
+/* A text by the two calls of the API. *output_size, the buffer's bytes, becomes the bytes of the
+ * text with its NUL. False: the buffer is smaller and was left as it was; the sentence is kept. */
 bool xm_genai_give(const struct xm_strbuf *text, char *output, size_t *output_size);
 
 /* ---- JSON (json_container.c) --------------------------------------------------------- */

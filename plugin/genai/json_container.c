@@ -31,6 +31,13 @@ xm_genai_json_take(struct xm_strbuf *text)
 }
 
 static ov_genai_json_container_status_e
+fail_memory(void)
+{
+    xm_api_fail(GENERAL_ERROR, "out of memory for JSON");
+    return OV_GENAI_JSON_CONTAINER_ERROR;
+}
+
+static ov_genai_json_container_status_e
 create(const char *json, size_t n, ov_genai_json_container **out)
 {
     struct xm_strbuf text = {0};
@@ -39,7 +46,7 @@ create(const char *json, size_t n, ov_genai_json_container **out)
     xm_strbuf_add_n(&text, json, n);
     ov_genai_json_container *c = xm_genai_json_take(&text);
     if (!c)
-        return OV_GENAI_JSON_CONTAINER_ERROR;
+        return fail_memory();
     *out = c;
     return OV_GENAI_JSON_CONTAINER_OK;
 }
@@ -94,7 +101,7 @@ ov_genai_json_container_create_from_json_string(ov_genai_json_container **contai
         yyjson_write_opts(doc, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
     yyjson_doc_free(doc);
     const ov_genai_json_container_status_e s =
-        text ? create(text, n, container) : OV_GENAI_JSON_CONTAINER_ERROR;
+        text ? create(text, n, container) : fail_memory();
     xm_free(text);
     return s;
 }

@@ -228,8 +228,6 @@ make_texts_together(struct run *r, size_t n, struct xm_error *err)
         .each = r->asked,
         .sampling = sampling_of(&r->config),
     };
-    if (r->asked.max_tokens == 0)
-        return xm_fail(err, XM_INVALID, "%zu texts of no new tokens", n);
     XM_TRY(xm_parallel_generate(r->call->pipe->parallel, &run, texts, &times, err));
     for (size_t i = 0; i < n; i++) {
         if (texts[i].finish == XM_FINISH_FAILED)
@@ -330,13 +328,15 @@ run_all(struct run *r, struct xm_error *err)
 {
     XM_TRY(find_config(r, err));
     XM_TRY(find_wish(r, err));
-    const size_t n = r->config.num_return_sequences;
+    /* Texts of no new tokens are all alike: the prompt, once. */
+    const bool has_answers = r->asked.max_tokens > 0;
+    const size_t n = has_answers ? r->config.num_return_sequences : 1;
     ov_genai_decoded_results *results = r->call->results;
     results->texts = xm_calloc(n, sizeof(*results->texts));
     if (!results->texts)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu texts", n);
     results->n = n;
-    if (r->config.num_beams > 1)
+    if (r->config.num_beams > 1 && has_answers)
         XM_TRY(search_texts(r, n, err));
     else
         XM_TRY(n == 1 ? make_text(r, err) : make_texts(r, n, err));

@@ -110,10 +110,16 @@ TEST(JsonContainer, SaysHowMuchRoomItsTextTakes)
     EXPECT_EQ(ov_genai_json_container_to_json_string(c.get(), text, &n),
               OV_GENAI_JSON_CONTAINER_OUT_OF_BOUNDS);
     EXPECT_STREQ(text, "?");
-    n = 6;
+    EXPECT_EQ(n, 6u);
     EXPECT_EQ(ov_genai_json_container_to_json_string(c.get(), text, &n),
               OV_GENAI_JSON_CONTAINER_OK);
     EXPECT_STREQ(text, "[1,2]");
+    char wide[20];
+    n = sizeof(wide);
+    EXPECT_EQ(ov_genai_json_container_to_json_string(c.get(), wide, &n),
+              OV_GENAI_JSON_CONTAINER_OK);
+    EXPECT_EQ(n, 6u);
+    EXPECT_STREQ(wide, "[1,2]");
 }
 
 TEST(JsonContainer, TakesValuesThatAreNestedDeeply)

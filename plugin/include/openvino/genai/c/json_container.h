@@ -32,8 +32,9 @@ OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
 ov_genai_json_container_create_array(ov_genai_json_container **container);
 OPENVINO_GENAI_C_EXPORTS void
 ov_genai_json_container_free(ov_genai_json_container *container);
-/* The value as compact text, members in their order. output NULL: only *output_size, with the NUL,
- * is said; a buffer of fewer bytes is OUT_OF_BOUNDS. */
+/* The value as compact text, members in their order. *output_size is the buffer's size and becomes
+ * that of the text, in bytes with the NUL. output NULL: only the size is wanted. A smaller buffer
+ * is OUT_OF_BOUNDS, and stays as it was. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
 ov_genai_json_container_to_json_string(const ov_genai_json_container *container,
                                        char *output, size_t *output_size);

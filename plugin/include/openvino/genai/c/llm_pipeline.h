@@ -58,8 +58,9 @@ OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_decoded_results_get_perf_metrics(
     const ov_genai_decoded_results *results, ov_genai_perf_metrics **metrics);
 OPENVINO_GENAI_C_EXPORTS void
 ov_genai_decoded_results_perf_metrics_free(ov_genai_perf_metrics *metrics);
-/* The text; several with newlines between them. output NULL: only *output_size, with the NUL, is
- * said; a buffer of fewer bytes is OUT_OF_BOUNDS. */
+/* The text; several with newlines between them. *output_size is the buffer's size and becomes that
+ * of the text, in bytes with the NUL. output NULL: only the size is wanted. A smaller buffer is
+ * OUT_OF_BOUNDS, and stays as it was. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_decoded_results_get_string(
     const ov_genai_decoded_results *results, char *output, size_t *output_size);
 
