@@ -232,7 +232,8 @@ struct xm_batch_ops {
     /* After a failure every sequence is as it was. */
     enum xm_status (*run)(struct xm_batch *b, const struct xm_batch_row *rows, uint32_t n,
                           struct xm_error *err);
-    /* The wanted rows of row `i` of the last run, rows x vocabulary; valid until the next run. */
+    /* The wanted rows of row `i` < n_rows of the last run, rows x vocabulary; valid until the next
+     * run. NULL: none were wanted. */
     const float *(*logits)(const struct xm_batch *b, uint32_t i, uint64_t *rows,
                            uint64_t *vocabulary);
     void (*destroy)(struct xm_batch *b);
@@ -247,6 +248,7 @@ struct xm_batch {
      * one run, since its tokens see each other. */
     uint64_t chunk;
     uint64_t page;   /* positions that forks share as a whole, or not */
+    uint32_t n_rows; /* of the last run; 0: it failed, or there was none */
     bool is_running; /* for those who cancel from other threads: xm_flag_get */
 };
 

@@ -301,9 +301,9 @@ TEST_F(Sequences, AreCancelledFromAnotherThread)
     EXPECT_EQ(length(b.sequence), 0u);
     const float *logits = nullptr;
     size_t rows = 1, vocabulary = 0;
-    EXPECT_EQ(xm_batch_logits(batch.get(), 0, &logits, &rows, &vocabulary), OK);
-    EXPECT_EQ(logits, nullptr);
-    EXPECT_EQ(rows, 0u);
+    EXPECT_EQ(xm_batch_logits(batch.get(), 0, &logits, &rows, &vocabulary),
+              OUT_OF_BOUNDS);
+    EXPECT_EQ(rows, 1u) << "left as it was";
     b.ids.resize(20);
     advance(batch.get(), {&a, &b});
     expect_greedy(a, 2);
@@ -435,6 +435,8 @@ TEST_F(Sequences, TakeNoNull)
     EXPECT_EQ(xm_batch_create(model->get(), nullptr), INVALID_C_PARAM);
     EXPECT_EQ(xm_batch_logits(nullptr, 0, &logits, &n, &m), INVALID_C_PARAM);
     EXPECT_EQ(xm_batch_logits(batch.get(), 0, nullptr, &n, &m), INVALID_C_PARAM);
+    EXPECT_EQ(xm_batch_logits(batch.get(), 0, &logits, &n, &m), OUT_OF_BOUNDS)
+        << "nothing has run";
     EXPECT_EQ(xm_batch_cancel(nullptr), INVALID_C_PARAM);
     const xm_batch_entry_t nobody = {nullptr, &id, 1, 1},
                            nothing = {own.get(), nullptr, 1, 1},
@@ -443,8 +445,18 @@ TEST_F(Sequences, TakeNoNull)
     EXPECT_EQ(xm_batch_run(batch.get(), &nothing, 1), INVALID_C_PARAM);
     EXPECT_EQ(xm_batch_run(batch.get(), nullptr, 1), INVALID_C_PARAM);
     EXPECT_EQ(xm_batch_run(batch.get(), &right, 0), INVALID_C_PARAM);
-    EXPECT_EQ(xm_batch_run(nullptr, &right, 1), INVALID_C_PARAM);
     EXPECT_EQ(length(own), 0u);
+    ASSERT_EQ(xm_batch_run(batch.get(), &right, 1), OK) << last_error();
+    EXPECT_EQ(xm_batch_logits(batch.get(), 0, &logits, &n, &m), OK);
+    EXPECT_NE(logits, nullptr);
+    for (const size_t i : {(size_t)1, (size_t)UINT32_MAX + 1, SIZE_MAX}) {
+        const float *const before = logits;
+        EXPECT_EQ(xm_batch_logits(batch.get(), i, &logits, &n, &m), OUT_OF_BOUNDS);
+        EXPECT_EQ(logits, before);
+        EXPECT_EQ(last_error(), "there are no logits of entry " + std::to_string(i) +
+                                    ": the batch's last run has 1 entries");
+    }
+    EXPECT_EQ(xm_batch_run(nullptr, &right, 1), INVALID_C_PARAM);
     xm_sequence_free(nullptr);
     xm_batch_free(nullptr);
 }

@@ -169,9 +169,14 @@ ov_status_e
 xm_batch_logits(const xm_batch_t *batch, size_t i, const float **logits, size_t *rows,
                 size_t *vocabulary)
 {
-    if (!xm_api_is(batch, XM_API_BATCH) || !logits || !rows || !vocabulary ||
-        i > UINT32_MAX)
+    if (!xm_api_is(batch, XM_API_BATCH) || !logits || !rows || !vocabulary)
         return xm_api_refuse(__func__);
+    if (i >= batch->n_rows)
+        return xm_api_fail(
+            OUT_OF_BOUNDS,
+            "there are no logits of entry %zu: the batch's last run has %u "
+            "entries",
+            i, batch->n_rows);
     uint64_t n, width;
     *logits = batch->ops->logits(batch, (uint32_t)i, &n, &width);
     *rows = n;

@@ -325,7 +325,9 @@ batch_run(struct xm_batch *base, const struct xm_batch_row *rows, uint32_t n,
         b->entries[i] = (struct xm_batcher_entry){kv_of(row->sequence), row->ids, row->n,
                                                   row->wanted};
     }
-    return xm_batcher_run(b->batcher, b->entries, n, err);
+    const enum xm_status s = xm_batcher_run(b->batcher, b->entries, n, err);
+    base->n_rows = s == XM_OK ? n : 0;
+    return s;
 }
 
 static const float *

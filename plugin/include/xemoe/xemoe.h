@@ -136,7 +136,8 @@ OPENVINO_C_API(void) xm_batch_free(xm_batch_t *batch); /* NULL is allowed */
 OPENVINO_C_API(ov_status_e)
 xm_batch_run(xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n_entries);
 /* The wanted rows of entry `i` of the last run, [rows][vocabulary], in the order of its tokens; the
- * memory is the batch's, valid until its next run. NULL and no rows where none were wanted. */
+ * memory is the batch's, valid until its next run. NULL and no rows where none were wanted.
+ * OUT_OF_BOUNDS: that run had i entries or fewer, or it failed, or there was none. */
 OPENVINO_C_API(ov_status_e)
 xm_batch_logits(const xm_batch_t *batch, size_t i, const float **logits, size_t *rows,
                 size_t *vocabulary);
