@@ -119,6 +119,24 @@ warn_of_lack(const struct xm_core *c, const char *device, const char *chosen)
         xm_log(XM_LOG_WARNING, "device %s runs on %s alone: %s", device, chosen, lack);
 }
 
+static void
+warn_of_absent(const struct xm_core *c, const char *device, const char *list)
+{
+    char name[XM_DEVICE_NAME];
+    struct xm_strbuf absent = {0};
+    uint32_t bit = 0;
+    if (!xm_device_needs_all(device, &bit))
+        return;
+    while (xm_device_list_next(&list, name)) {
+        if (name[0] != '-' && !is_there(c, name))
+            xm_strbuf_printf(&absent, "%s%s", absent.n ? ", " : "", name);
+    }
+    if (absent.n && xm_core_is_first(c, bit))
+        xm_log(XM_LOG_WARNING, "device %s: there is no %s", device,
+               xm_strbuf_text(&absent));
+    xm_strbuf_free(&absent);
+}
+
 /* Names that mean another device; users' programs have them in their source. */
 static const char *
 resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE_NAME])
@@ -129,6 +147,7 @@ resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE
     choose(c, list, chosen);
     if (device) {
         xm_log(XM_LOG_INFO, "device %s is taken as %s", device, chosen);
+        warn_of_absent(c, device, list);
         warn_of_lack(c, device, chosen);
     }
     return resolve_cpu(c, chosen);

@@ -7,14 +7,16 @@
 #include "runtime/util/compiler.h"
 
 /* What users expect of the name, and do not get; NULL: nothing. Of those with a list: where it has
- * several devices. */
+ * several devices. Of HETERO's list all are meant to be there; AUTO and MULTI take those that
+ * are. */
 static const struct row {
     const char *name, *lack;
-    bool is_of_several;
+    bool is_of_several, needs_all;
 } rows[] = {
-    {"HETERO", "the other devices of the list are not used", true},
-    {"MULTI", "the other devices of the list are not used", true},
-    {"BATCH", "its requests run one by one, and are not put together in batches", false},
+    {"HETERO", "the other devices of the list are not used", true, true},
+    {"MULTI", "the other devices of the list are not used", true, false},
+    {"BATCH", "its requests run one by one, and are not put together in batches", false,
+     false},
 };
 
 static const struct row *
@@ -41,6 +43,16 @@ xm_device_lack(const char *device, uint32_t *bit)
         return NULL;
     *bit = 1u << (row - rows);
     return row->lack;
+}
+
+bool
+xm_device_needs_all(const char *device, uint32_t *bit)
+{
+    const struct row *row = find_row(device);
+    if (!row || !row->needs_all)
+        return false;
+    *bit = 1u << (XM_ARRAY_LEN(rows) + (size_t)(row - rows));
+    return true;
 }
 
 bool

@@ -19,6 +19,9 @@ extern "C" {
  * nothing. *bit is its own for each name. */
 const char *xm_device_lack(const char *device, uint32_t *bit);
 
+/* Whether each device of the name's list is meant to be there. *bit is its own for each name. */
+bool xm_device_needs_all(const char *device, uint32_t *bit);
+
 /* Whether it is BATCH, or BATCH with a list. NULL names no device. */
 bool xm_device_is_batch(const char *device);
 

@@ -369,6 +369,36 @@ TEST_F(CoreWithFake, CpuIsAnotherDeviceWhereThereIsNoProcessor)
     }
 }
 
+/* As OpenVINO, AUTO and MULTI take what is there. */
+TEST_F(CoreWithFake, SaysOnceWhichDevicesOfHeteroAreAbsent)
+{
+    std::string log;
+    uint32_t index;
+    xm_log_set_sink(
+        [](xm_log_level, const char *line, void *to) {
+            *static_cast<std::string *>(to) += std::string(line) + "\n";
+        },
+        &log);
+    const auto said = [&](const char *device) {
+        log = "";
+        find(device, &index);
+        return log;
+    };
+    for (const char *silent : {"AUTO:ABSENT,FAKE.1", "MULTI:FAKE.0(2)"})
+        EXPECT_EQ(said(silent), "") << silent;
+    EXPECT_EQ(
+        said("HETERO:FAKE.7,FAKE.1,ABSENT"),
+        "device HETERO:FAKE.7,FAKE.1,ABSENT: there is no FAKE.7, ABSENT\n"
+        "device HETERO:FAKE.7,FAKE.1,ABSENT runs on FAKE.1 alone: the other devices "
+        "of the list are not used\n");
+    EXPECT_EQ(index, 1u);
+    EXPECT_EQ(said("HETERO:FAKE.7,FAKE.1,ABSENT"), "");
+    EXPECT_EQ(said("MULTI:FAKE.1,ABSENT"),
+              "device MULTI:FAKE.1,ABSENT runs on FAKE.1 alone: the other devices of the "
+              "list are not used\n");
+    xm_log_set_sink(nullptr, nullptr);
+}
+
 TEST_F(CoreWithFake, SaysOnceWhatOfSeveralDevicesIsNotUsed)
 {
     std::string log;
