@@ -421,6 +421,13 @@ static const Accepted accepted[] = {
     {{"-infer_precision", "REFERENCE:f32"}, "Throughput:"},
     {{"-ip", "f32", "-op", "FP32"}, "Throughput:"},
     {{"-iop", "data:f32, prob:f32"}, "Throughput:"},
+    {{"-ip", "f16"}, "data (node: data_node) : f16 / "},
+    {{"-ip", "u8"}, "Throughput:"},
+    {{"-op", "f16"}, "prob (node: prob_node) : f16 / "},
+    {{"-iop", "data:f16, prob:f64"}, "data (node: data_node) : f16 / "},
+    {{"-iop", "prob:f64"}, "prob (node: prob_node) : f64 / "},
+    {{"-ip", "u8", "-iop", "data:f16"}, "data (node: data_node) : f16 / "},
+    {{"-iop", "prob:f16", "-op", "f64"}, "prob (node: prob_node) : f16 / "},
     {{"-inference_only", "false"}, "Benchmarking in full mode"},
     {{"-inference_only"}, "Benchmarking in inference only mode"},
     {{"-lfile"}, "[Step 4/11] Reading model files (skipped)"},
@@ -486,10 +493,13 @@ TEST(BenchmarkFlags, ThatAreWrongAreTheCommandLines)
 }
 
 static const Wrong failures[] = {
-    {{"-ip", "u8"}, 1, "-ip u8: 'data' is of type f32"},
+    {{"-ip", "u4"}, 1, "-ip u4: 'data_node' of type f32 cannot have tensors of type u4"},
+    {{"-ip", "f16", "-lfile"},
+     1,
+     "-ip f16: 'data' is of type f32, and a compiled model's tensors are not converted"},
     {{"-iop", "data:f32, nope:f32"}, 1, "-iop: the model has no node 'nope'"},
     {{"-ip", "prob:f32"}, 1, "-ip: the model has no node 'prob'"},
-    {{"-iop", "prob:f16"}, 1, "-iop f16: 'prob' is of type f32"},
+    {{"-iop", "prob:string"}, 1, "-iop string: "},
     {{"-report_folder", "/nonexistent"}, 1, "there is no folder '/nonexistent'"},
     {{"-load_config", "/nonexistent.json"}, 1, "/nonexistent.json"},
     {{"-extensions", "/nonexistent.so"}, 1, "-extensions: "},
@@ -678,6 +688,8 @@ TEST_P(Benchmark, TakesInputsFromFiles)
     folder.write("short.bin", std::string(20, '\0'));
     folder.write("wide.npy", npy("<f4", "3, 3", std::string(36, '\0')));
     folder.write("ints.npy", npy("<i8", "3, 2", std::string(48, '\0')));
+    folder.write("turned.npy", npy("<f4", "2, 3", std::string(24, '\0')));
+    folder.write("flat.npy", npy("<f4", "6,", std::string(24, '\0')));
     auto go = [&](const Words &files) {
         return bench(small().pair, Words{"-niter", "2", "-nireq", "1", "-data_shape",
                                          "b[3,2]", "-layout", "[NC]", "-i"} +
@@ -695,6 +707,14 @@ TEST_P(Benchmark, TakesInputsFromFiles)
     r = go({"a:" + folder / "wide.npy"});
     EXPECT_EQ(r.outcome.code, 1);
     EXPECT_TRUE(r.says("takes [?,2], found [3,3]")) << r.outcome.out;
+    for (const auto &[file, shape] :
+         {std::pair{"turned.npy", "[2,3]"}, std::pair{"flat.npy", "[6]"}}) {
+        r = go({"a:" + folder / "a.npy", "b:" + folder / file});
+        EXPECT_EQ(r.outcome.code, 1);
+        EXPECT_TRUE(
+            r.says("its shape is " + std::string(shape) + ", and input 'b' takes [3,2]"))
+            << r.outcome.out;
+    }
     r = go({"a:" + folder / "ints.npy"});
     EXPECT_EQ(r.outcome.code, 1);
     EXPECT_TRUE(r.says("it holds i64, and input 'a' takes f32")) << r.outcome.out;

@@ -267,7 +267,7 @@ step_configure(struct app *a)
     xm_benchmark_step(6, is_read_first(a) ? NULL : "skipped");
     if (!is_read_first(a))
         return XM_OK;
-    XM_TRY(xm_benchmark_types_check(&a->model, &a->args, &a->err));
+    XM_TRY(xm_benchmark_types_set(&a->model, &a->args, &a->err));
     xm_benchmark_model_print_ports(&a->model);
     return XM_OK;
 }
@@ -305,7 +305,7 @@ step_load(struct app *a)
         return XM_OK;
     xm_benchmark_model_print_ports(&a->model);
     XM_TRY(set_shapes(a));
-    return xm_benchmark_types_check(&a->model, &a->args, &a->err);
+    return xm_benchmark_types_set(&a->model, &a->args, &a->err);
 }
 
 static void

@@ -26,7 +26,7 @@ static const struct xm_cli_option flags[] = {
     { 0, "data_shape",      XM_CLI_SAID,   AT(data_shape),       "SHAPES", "shapes of tensors for dynamic inputs, a bracket for each group of them:\nin1[1,16][4,16],in2[1][4]", NULL },
     { 0, "layout",          XM_CLI_SAID,   AT(layout),           "LAYOUTS", "in1[NCHW] or [N,...]; N is the batch", NULL },
     { 0, "i",               XM_CLI_FILES,  AT(files),            "FILES",  "in1:f.npy in2:f.bin; several for an input with commas between; default: random values", "paths_to_input" },
-    { 0, "ip",              XM_CLI_WORD,   AT(ip),               "TYPE",   "element type of the inputs' tensors: the model's", "input_precision" },
+    { 0, "ip",              XM_CLI_WORD,   AT(ip),               "TYPE",   "element type of the inputs' tensors, from which values are converted; default: the model's", "input_precision" },
     { 0, "op",              XM_CLI_WORD,   AT(op),               "TYPE",   "the same of the outputs", "output_precision" },
     { 0, "iop",             XM_CLI_WORD,   AT(iop),              "TYPES",  "the same by name: \"in:f16, out:f16\"", "input_output_precision" },
     { 0, "infer_precision", XM_CLI_WORD,   AT(infer_precision),  "TYPE",   "INFERENCE_PRECISION_HINT, or DEVICE:TYPE,…", NULL },

@@ -278,6 +278,14 @@ path_of(const struct xm_benchmark_files *f, size_t input, size_t set)
     return l->n ? l->paths[set % l->n] : NULL;
 }
 
+static void
+set_dims(const struct xm_npy_view *v, struct xm_benchmark_dims *out)
+{
+    *out = (struct xm_benchmark_dims){.rank = v->rank};
+    for (uint32_t i = 0; i < out->rank; i++)
+        out->min[i] = out->max[i] = (int64_t)v->dim[i];
+}
+
 bool
 xm_benchmark_files_shape(const struct xm_benchmark_files *f, size_t input, size_t set,
                          struct xm_benchmark_dims *out)
@@ -288,9 +296,7 @@ xm_benchmark_files_shape(const struct xm_benchmark_files *f, size_t input, size_
     if (!path || xm_mapped_file_open(path, &file, NULL) != XM_OK)
         return false;
     const bool is_npy = xm_npy_open(file.bytes, file.n_bytes, &view, NULL) == XM_OK;
-    *out = (struct xm_benchmark_dims){.rank = is_npy ? view.rank : 0};
-    for (uint32_t i = 0; i < out->rank; i++)
-        out->min[i] = out->max[i] = (int64_t)view.dim[i];
+    set_dims(&view, out); /* of none: no dimensions */
     xm_mapped_file_close(&file);
     return is_npy;
 }
@@ -368,18 +374,29 @@ convert(const struct xm_npy_view *v, enum xm_element to, const char *name,
 }
 
 static enum xm_status
+fail_shape(const struct xm_benchmark_dims *found, const char *name,
+           const struct xm_benchmark_dims *wanted, struct xm_error *err)
+{
+    struct xm_strbuf is = {0}, takes = {0};
+    xm_benchmark_dims_print(found, &is);
+    xm_benchmark_dims_print(wanted, &takes);
+    xm_fail(err, XM_INVALID, "its shape is %s, and input '%s' takes %s",
+            xm_strbuf_text(&is), name, xm_strbuf_text(&takes));
+    xm_strbuf_free(&is);
+    xm_strbuf_free(&takes);
+    return err->status;
+}
+
+static enum xm_status
 load_npy(const struct xm_mapped_file *file, const struct xm_benchmark_port *port,
          struct xm_benchmark_tensor *t, struct xm_error *err)
 {
     struct xm_npy_view v;
-    uint64_t n = 1;
+    struct xm_benchmark_dims dims;
     XM_TRY(xm_npy_open(file->bytes, file->n_bytes, &v, err));
-    for (uint32_t i = 0; i < t->dims.rank; i++)
-        n *= (uint64_t)t->dims.min[i]; /* fits: the tensor has been made */
-    if (v.n != n)
-        return xm_fail(err, XM_INVALID,
-                       "it holds %" PRIu64 " numbers, and input '%s' takes %" PRIu64, v.n,
-                       port->name, n);
+    set_dims(&v, &dims);
+    if (!xm_benchmark_dims_equal(&dims, &t->dims))
+        return fail_shape(&dims, port->name, &t->dims, err);
     return convert(&v, (enum xm_element)port->type, port->name, t, err);
 }
 

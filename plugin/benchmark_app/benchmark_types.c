@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/util/element.h"
+#include "xemoe/xemoe.h"
 
 enum { KINDS = 2 }; /* of ports that a flag speaks of */
 
@@ -53,22 +54,6 @@ value_for(const char *text, const struct xm_benchmark_ports *ports, size_t i)
 }
 
 static enum xm_status
-check_types(const char *flag, const char *text, const struct xm_benchmark_ports *ports,
-            struct xm_error *err)
-{
-    for (size_t i = 0; i < ports->n; i++) {
-        const struct xm_benchmark_port *p = &ports->list[i];
-        const struct xm_slice said = value_for(text, ports, i);
-        const enum xm_element type = (enum xm_element)p->type;
-        if (said.n && parse(said) != type)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "%s %.*s: '%s' is of type %s, and tensors are not converted",
-                           flag, (int)said.n, said.text, p->name, xm_element_text(type));
-    }
-    return XM_OK;
-}
-
-static enum xm_status
 check_names(const char *flag, const char *text,
             const struct xm_benchmark_ports *const ports[KINDS], struct xm_error *err)
 {
@@ -84,9 +69,66 @@ check_names(const char *flag, const char *text,
     return XM_OK;
 }
 
+/* The flag that speaks of port `i`, and what it says; NULL: none. -iop counts before the other. */
+static const char *
+flag_for(const struct xm_benchmark_args *a, const struct xm_benchmark_ports *ports,
+         size_t i, struct xm_slice *said)
+{
+    const char *const flags[][2] = {
+        {"-iop", a->iop},
+        {ports->are_outputs ? "-op" : "-ip", ports->are_outputs ? a->op : a->ip}};
+    *said = (struct xm_slice){"", 0};
+    for (size_t k = 0; k < XM_ARRAY_LEN(flags) && said->n == 0; k++) {
+        if (!flags[k][1])
+            continue;
+        *said = value_for(flags[k][1], ports, i);
+        if (said->n)
+            return flags[k][0];
+    }
+    return NULL;
+}
+
+/* A model that was not read has the types that it was compiled with. */
+static enum xm_status
+set_type(const struct xm_benchmark_ports *ports, size_t i, const char *flag,
+         struct xm_slice said, struct xm_error *err)
+{
+    const struct xm_benchmark_port *p = &ports->list[i];
+    const enum xm_element type = (enum xm_element)p->type;
+    ov_model_t *model = ports->model->model;
+    char what[48];
+    if (parse(said) == type)
+        return XM_OK;
+    if (!model)
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "%s %.*s: '%s' is of type %s, and a compiled model's tensors are not "
+            "converted",
+            flag, (int)said.n, said.text, p->name, xm_element_text(type));
+    snprintf(what, sizeof(what), "%s %.*s", flag, (int)said.n, said.text);
+    const ov_element_type_e wanted = (ov_element_type_e)parse(said);
+    return xm_benchmark_api(ports->are_outputs
+                                ? xm_model_set_output_type(model, i, wanted)
+                                : xm_model_set_input_type(model, i, wanted),
+                            what, err);
+}
+
+static enum xm_status
+set_types(const struct xm_benchmark_args *a, const struct xm_benchmark_ports *ports,
+          struct xm_error *err)
+{
+    for (size_t i = 0; i < ports->n; i++) {
+        struct xm_slice said;
+        const char *flag = flag_for(a, ports, i, &said);
+        if (flag)
+            XM_TRY(set_type(ports, i, flag, said, err));
+    }
+    return XM_OK;
+}
+
 enum xm_status
-xm_benchmark_types_check(const struct xm_benchmark_model *m,
-                         const struct xm_benchmark_args *a, struct xm_error *err)
+xm_benchmark_types_set(struct xm_benchmark_model *m, const struct xm_benchmark_args *a,
+                       struct xm_error *err)
 {
     const struct {
         const char *flag, *text;
@@ -96,12 +138,13 @@ xm_benchmark_types_check(const struct xm_benchmark_model *m,
         {"-op", a->op, {&m->outputs}},
         {"-iop", a->iop, {&m->inputs, &m->outputs}},
     };
+    bool any = false;
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
-        if (!rows[i].text)
-            continue;
-        XM_TRY(check_names(rows[i].flag, rows[i].text, rows[i].ports, err));
-        for (size_t k = 0; k < KINDS && rows[i].ports[k]; k++)
-            XM_TRY(check_types(rows[i].flag, rows[i].text, rows[i].ports[k], err));
+        if (rows[i].text)
+            XM_TRY(check_names(rows[i].flag, rows[i].text, rows[i].ports, err));
+        any |= rows[i].text != NULL;
     }
-    return XM_OK;
+    XM_TRY(set_types(a, &m->inputs, err));
+    XM_TRY(set_types(a, &m->outputs, err));
+    return any && m->model ? xm_benchmark_model_update_ports(m, err) : XM_OK;
 }

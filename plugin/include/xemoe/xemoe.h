@@ -61,6 +61,15 @@ OPENVINO_C_API(ov_status_e) xm_request_reset_states(ov_infer_request_t *infer_re
  * that the model's own weights are in is not written over; a failure leaves what was there. */
 OPENVINO_C_API(ov_status_e) xm_model_save(const ov_model_t *model, const char *xml_path);
 
+/* Another element type for the tensors of an input or output of a model that was read, by index;
+ * values are converted between it and the model's own. Models that are compiled from then on have
+ * it, and so have the model's ports; port handles stay as they were. GENERAL_ERROR: it is no type
+ * of whole numbers or floats of 8 bits and more; UNKNOW_EXCEPTION: there is no such port. */
+OPENVINO_C_API(ov_status_e)
+xm_model_set_input_type(ov_model_t *model, size_t index, ov_element_type_e type);
+OPENVINO_C_API(ov_status_e)
+xm_model_set_output_type(ov_model_t *model, size_t index, ov_element_type_e type);
+
 /* The friendly name of the node behind a port, for ov_free(): of the parameter, or of the one that
  * makes the result; tensor names are told by ov_port_get_any_name(). */
 OPENVINO_C_API(ov_status_e)
