@@ -2,6 +2,8 @@
  *
  * xemoe verify --numerics: what roundings as in training change.
  */
+#include <regex>
+
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
@@ -82,6 +84,30 @@ TEST_F(Numerics, OfTheEnvironment)
             {"XM_NUMERICS=bf16"});
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_GT(Json(o.out).number("/nmse"), 0);
+}
+
+TEST_F(Numerics, OfTheEnvironmentHoldForWhatIsOnlyShown)
+{
+    const std::string model = models + "/gemma4-e-tiny/ov/int4_asym_g64";
+    for (const Words &words :
+         {Words{"info", model, "-v"}, Words{"info", model}, Words{"plan", model}}) {
+        SCOPED_TRACE(words[0]);
+        const Outcome wrong = run(words, {"XM_NUMERICS=foo"});
+        EXPECT_EQ(wrong.code, 2);
+        EXPECT_NE(wrong.err.find("XM_NUMERICS is 'foo': expected one of f32, bf16"),
+                  std::string::npos)
+            << wrong.err;
+    }
+    for (const char *value : {"f32", "bf16"}) {
+        const std::string setting = std::string("XM_NUMERICS=") + value;
+        const std::string changes =
+            setting == "XM_NUMERICS=bf16" ? "changed" : "no change";
+        const Outcome info = run({"info", model, "-v"}, {setting});
+        EXPECT_EQ(info.code, 0) << info.err;
+        EXPECT_TRUE(std::regex_search(info.out, std::regex("RoundAsTrained +" + changes)))
+            << info.out;
+        EXPECT_EQ(run({"plan", model}, {setting}).code % 4, 0);
+    }
 }
 
 TEST_F(Numerics, TheReferenceHasThemToo)

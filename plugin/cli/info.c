@@ -10,6 +10,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/picture.h"
 #include "plugin/cli/svg.h"
+#include "runtime/util/log.h"
 
 struct args {
     const char *model, *device, *device_as, *svg;
@@ -32,6 +33,13 @@ static const struct xm_cli_option options[] = {
 };
 #undef AT
 /* clang-format on */
+
+/* The one property that the environment sets. */
+static struct xm_cli_setting
+numerics_setting(void)
+{
+    return (struct xm_cli_setting){"XM_NUMERICS", "XM_NUMERICS", xm_env("XM_NUMERICS")};
+}
 
 /* ---- the picture --------------------------------------------------------------------- */
 
@@ -61,7 +69,10 @@ draw(const struct args *a, const struct xm_device_info *info, const struct xm_gr
 {
     struct xm_config config;
     struct xm_program_view view;
+    const struct xm_cli_setting numerics = numerics_setting();
     xm_config_init(&config);
+    if (numerics.value)
+        XM_TRY(xm_config_set(&config, numerics.key, numerics.value, err));
     enum xm_status s = xm_program_view(info, &config, g, &view, err);
     if (s == XM_OK)
         s = draw_view(a, &view, code, err);
@@ -88,8 +99,11 @@ show(const struct xm_core *core, struct xm_package *p, struct xm_graph *g,
     }
     info->graph = NULL;
     if (a->verbose) {
-        const struct xm_property cache = {"CACHE_DIR", a->cache_dir};
-        s = xm_core_compile(core, g, a->device, &cache, 1, NULL, &compiled, err);
+        const struct xm_cli_setting numerics = numerics_setting();
+        const struct xm_property list[] = {{"CACHE_DIR", a->cache_dir},
+                                           {numerics.key, numerics.value}};
+        s = xm_core_compile(core, g, a->device, list, numerics.value ? 2 : 1, NULL,
+                            &compiled, err);
     } else {
         xm_graph_destroy(g);
     }
@@ -120,7 +134,8 @@ check_options(const struct args *a)
         return xm_cli_usage("option --metadata goes with --json alone");
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
         return xm_cli_usage("option --device-as: %s", err.text);
-    return XM_EXIT_OK;
+    const struct xm_cli_setting numerics = numerics_setting();
+    return xm_cli_check_settings(&numerics, 1);
 }
 
 /* Reads, draws, shows. A device that is not there is found before anything is read. */

@@ -13,6 +13,7 @@
 
 #include "plugin/cli/chip.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/util/log.h"
 
 enum { MOST_REQUESTS = 1 << 10, MOST_MIB = 1 << 30 };
 
@@ -57,7 +58,7 @@ find_room(const struct xm_plan_args *a, struct xm_plan *p)
 }
 
 /* What the options set; the number's text goes to `chunk`. */
-enum { N_SETTINGS = 8 };
+enum { N_SETTINGS = 9 };
 static void
 find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
               struct xm_cli_setting out[N_SETTINGS])
@@ -72,6 +73,7 @@ find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
         {"--cache-type-v", "VALUE_CACHE_PRECISION", a->value_cache},
         {"--kv-memory", "XM_KV_MEMORY", a->kv_memory},
         {"--precision", "INFERENCE_PRECISION_HINT", a->precision},
+        {"XM_NUMERICS", "XM_NUMERICS", xm_env("XM_NUMERICS")},
     };
     memcpy(out, settings, sizeof(settings));
 }
