@@ -6,6 +6,7 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "plugin/gpu/lower.h"
 #include "plugin/gpu/planner.h"
@@ -129,29 +130,30 @@ onednn_note(const struct xm_program *p)
                : NULL;
 }
 
-static enum xm_status
-finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+/* The rules' text without the rule that chose oneDNN, and with the reason why it is not used. */
+static void
+say_without_onednn(struct xm_strbuf *rules, const char *device, const char *why)
 {
-    struct xm_program_facts facts = facts_of(g);
-    struct xm_strbuf why = {0};
-    facts.is_stateless = p->is_stateless; /* passes have decided with that */
-    enum xm_status s =
-        xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err);
-    if (s == XM_OK && onednn_note(p))
-        xm_strbuf_printf(&why, "%s: our own kernels multiply quantised weights\n",
-                         onednn_note(p));
-    p->rules_text = xm_strbuf_take(&why);
-    XM_TRY(s);
-    return p->rules_text
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' text");
+    static const char option[] = "GPU_USE_ONEDNN = ";
+    struct xm_strbuf kept = {0};
+    for (const char *line = xm_strbuf_text(rules); *line;) {
+        const size_t n = strcspn(line, "\n");
+        if (strncmp(line, option, sizeof(option) - 1) != 0)
+            xm_strbuf_printf(&kept, "%.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    xm_strbuf_printf(&kept, "%sNO: oneDNN's GPU engine is not used on %s: %s\n", option,
+                     device, why);
+    xm_strbuf_free(rules);
+    *rules = kept;
 }
 
 /* With use_onednn always, and before any primitive asks for it. Where it cannot be had the
- * rows of other families serve, and the property reads NO; who insisted on it is warned once,
- * or told why the driver failed. A plan keeps the word: it counts for the device it is like. */
+ * rows of other families serve, and the property and the rules' text read NO; who insisted on it
+ * is warned once, or told why the driver failed. A plan keeps the word: it counts for the device
+ * it is like. */
 static enum xm_status
-open_onednn(struct xm_program *p, struct xm_error *err)
+open_onednn(struct xm_program *p, struct xm_strbuf *rules, struct xm_error *err)
 {
     static atomic_bool warned;
     struct xm_error why = {.status = XM_OK};
@@ -172,9 +174,31 @@ open_onednn(struct xm_program *p, struct xm_error *err)
     if (insists && why.status != XM_UNSUPPORTED)
         return xm_fail(err, why.status,
                        "%s: drop GPU_USE_ONEDNN=YES to run without oneDNN", why.text);
-    if (!plans)
-        p->config.use_onednn = XM_NO;
+    if (plans)
+        return XM_OK;
+    p->config.use_onednn = XM_NO;
+    say_without_onednn(rules, xm_engine_info(p->engine)->name, why.text);
     return XM_OK;
+}
+
+static enum xm_status
+finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_program_facts facts = facts_of(g);
+    struct xm_strbuf why = {0};
+    facts.is_stateless = p->is_stateless; /* passes have decided with that */
+    enum xm_status s =
+        xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err);
+    if (s == XM_OK)
+        s = open_onednn(p, &why, err);
+    if (s == XM_OK && onednn_note(p))
+        xm_strbuf_printf(&why, "%s: our own kernels multiply quantised weights\n",
+                         onednn_note(p));
+    p->rules_text = xm_strbuf_take(&why);
+    XM_TRY(s);
+    return p->rules_text
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' text");
 }
 
 static enum xm_status
@@ -222,8 +246,6 @@ finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status
 {
     if (s == XM_OK)
         s = finalise_config(p, g, err);
-    if (s == XM_OK)
-        s = open_onednn(p, err);
     if (s == XM_OK)
         s = keep_mappings(p, g, err);
     if (s == XM_OK)

@@ -317,6 +317,11 @@ TEST_F(Faults, InsistingOnOnednnWithoutItsEngineIsWarnedOfOnce)
             must_compile(engine, parse(small_model(more)), {{"GPU_USE_ONEDNN", "YES"}});
         ASSERT_TRUE(p);
         EXPECT_EQ(p->config.use_onednn, XM_NO);
+        const std::string rules = p->rules_text;
+        EXPECT_EQ(rules.find("GPU_USE_ONEDNN = YES"), std::string::npos) << rules;
+        EXPECT_NE(rules.find("GPU_USE_ONEDNN = NO: oneDNN's GPU engine is not used on"),
+                  std::string::npos)
+            << rules;
     }
     xm_log_set_sink(nullptr, nullptr);
     ASSERT_EQ(warnings.size(), 1u);
