@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ enum kind {
     U32,
     U64,
     FLOAT,
+    SHARE, /* a FLOAT from 0 to 1 */
     STREAMS,
     THREADS, /* 0 reads as the number of processors */
     TEXT,
@@ -32,15 +34,18 @@ enum kind {
     TRISTATE,
     QUEUE,
     ELEMENT,
+    CACHE_ELEMENT,
     HINT,
     PRIORITY,
     CACHE,
     CORES,
     AFFINITY,
     SCHEDULE,
+    POLICY,
+    PARTITIONER,
+    SNIPPETS,
     LOG,
 };
-_Static_assert(XM_OPTION_COUNT <= 64, "user_set has a bit for each option");
 
 struct option {
     const char *name;
@@ -121,20 +126,60 @@ static const struct spelling schedule_texts[] = {
 static const struct spelling log_texts[] = {
     {"LOG_NONE", 0},  {"LOG_ERROR", 1}, {"LOG_WARNING", 2}, {"LOG_INFO", 3},
     {"LOG_DEBUG", 4}, {"LOG_TRACE", 5}, {NULL, 0}};
-/* Of caches also 8 and 4 bits; u8 is how OpenVINO's CPU device spells the former, the last ones are
- * llama.cpp's. */
+static const struct spelling policy_texts[] = {
+    {"", 0}, {"TENSOR_PARALLEL", 1}, {"PIPELINE_PARALLEL", 2}, {NULL, 0}};
+static const struct spelling partitioner_texts[] = {
+    {"NONE", 0}, {"STATIC", 1}, {"AUTO", 2}, {"", 0}, {NULL, 0}};
+static const struct spelling snippets_texts[] = {
+    {"ENABLE", 0}, {"IGNORE_CALLBACK", 1}, {"DISABLE", 2}, {NULL, 0}};
+/* bf16 runs as f32, because f16 lacks the range of bf16 and no kernel computes in bf16. */
 static const struct spelling element_texts[] = {
-    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16},  {"f32", XM_F32},  {"i8", XM_I8},
-    {"u4", XM_U4},           {"u8", XM_I8},    {"q8_0", XM_I8},  {"q4_0", XM_U4},
-    {"FP16", XM_F16},        {"FP32", XM_F32}, {"", XM_DYNAMIC}, {NULL, 0}};
+    {"dynamic", XM_DYNAMIC}, {"undefined", XM_DYNAMIC},
+    {"f16", XM_F16},         {"f32", XM_F32},
+    {"bf16", XM_F32},        {"FP16", XM_F16},
+    {"FP32", XM_F32},        {"BF16", XM_F32},
+    {"", XM_DYNAMIC},        {NULL, 0}};
+/* Caches are stored in f32, f16, blocks of 8 bits or blocks of 4. Each other type becomes the
+ * stored type of its size, or of the next larger size. */
+static const struct spelling cache_element_texts[] = {{"dynamic", XM_DYNAMIC},
+                                                      {"undefined", XM_DYNAMIC},
+                                                      {"f16", XM_F16},
+                                                      {"f32", XM_F32},
+                                                      {"bf16", XM_F16},
+                                                      {"i8", XM_I8},
+                                                      {"u8", XM_I8},
+                                                      {"u4", XM_U4},
+                                                      {"i4", XM_U4},
+                                                      {"u3", XM_U4},
+                                                      {"q8_0", XM_I8},
+                                                      {"q4_0", XM_U4},
+                                                      {"FP16", XM_F16},
+                                                      {"FP32", XM_F32},
+                                                      {"BF16", XM_F16},
+                                                      {"", XM_DYNAMIC},
+                                                      {NULL, 0}};
 
 /* NULL: not a kind of words. */
 static const struct spelling *const spellings[] = {
-    [BOOL] = bool_texts,         [MODE] = mode_texts,         [TRISTATE] = tristate_texts,
-    [QUEUE] = queue_texts,       [ELEMENT] = element_texts,   [HINT] = hint_texts,
-    [CACHE] = cache_texts,       [PRIORITY] = priority_texts, [CORES] = core_texts,
-    [LOG] = log_texts,           [NUMERICS] = numerics_texts, [AFFINITY] = affinity_texts,
-    [SCHEDULE] = schedule_texts,
+    [BOOL] = bool_texts,         [MODE] = mode_texts,
+    [TRISTATE] = tristate_texts, [QUEUE] = queue_texts,
+    [ELEMENT] = element_texts,   [CACHE_ELEMENT] = cache_element_texts,
+    [HINT] = hint_texts,         [CACHE] = cache_texts,
+    [PRIORITY] = priority_texts, [CORES] = core_texts,
+    [LOG] = log_texts,           [NUMERICS] = numerics_texts,
+    [AFFINITY] = affinity_texts, [SCHEDULE] = schedule_texts,
+    [POLICY] = policy_texts,     [PARTITIONER] = partitioner_texts,
+    [SNIPPETS] = snippets_texts,
+};
+
+/* Numbers that are left to us by these texts: as when nobody has said anything. */
+static const struct {
+    enum xm_option option;
+    const char *text;
+} open_texts[] = {
+    {XM_OPTION_offload_ratio, "AUTO"},
+    {XM_OPTION_offload_ratio, "-1"},
+    {XM_OPTION_device_id, ""},
 };
 
 static void *
@@ -160,6 +205,7 @@ get_value(const struct xm_config *c, enum xm_option o)
     case QUEUE:
         return (int)*(const enum xm_queue_type *)p;
     case ELEMENT:
+    case CACHE_ELEMENT:
         return *(const enum xm_element *)p;
     default:
         return *(const int *)p;
@@ -186,25 +232,13 @@ set_value(struct xm_config *c, enum xm_option o, int64_t value)
         *(enum xm_queue_type *)p = (enum xm_queue_type)value;
         break;
     case ELEMENT:
+    case CACHE_ELEMENT:
         *(enum xm_element *)p = (enum xm_element)value;
         break;
     default:
         *(int *)p = (int)value;
         break;
     }
-}
-
-static bool
-is_for_caches(int element)
-{
-    return element == XM_I8 || element == XM_U4;
-}
-
-static bool
-is_of_caches(enum xm_option o)
-{
-    return o == XM_OPTION_kv_cache_precision || o == XM_OPTION_key_cache_precision ||
-           o == XM_OPTION_value_cache_precision;
 }
 
 /* The case of a boolean's words, and of a tristate's, does not matter. */
@@ -219,8 +253,6 @@ parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_e
 {
     char accepted[160] = {0};
     for (const struct spelling *s = spellings[options[o].kind]; s->text; s++) {
-        if (options[o].kind == ELEMENT && is_for_caches(s->value) && !is_of_caches(o))
-            continue;
         if (is_same_word(options[o].kind, s->text, value)) {
             set_value(c, o, s->value);
             return XM_OK;
@@ -235,19 +267,36 @@ parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_e
                    value, accepted);
 }
 
-/* Decimal digits only: strtoull alone would take signs and spaces. */
+static enum xm_status
+refuse_number(enum xm_option o, const char *value, uint64_t max, struct xm_error *err)
+{
+    char words[32] = {0};
+    for (size_t i = 0, n = 0; i < XM_ARRAY_LEN(open_texts); i++) {
+        if (open_texts[i].option == o && open_texts[i].text[0])
+            n += (size_t)snprintf(words + n, sizeof(words) - n, ", %s",
+                                  open_texts[i].text);
+    }
+    return xm_fail(err, XM_INVALID,
+                   "%s is '%s': expected a whole number up to %" PRIu64 "%s",
+                   options[o].name, value, max, words);
+}
+
+/* Decimal digits only: strtoull alone would take signs and spaces. -1 is the largest number of 64
+ * bits, as OpenVINO's programs write it. */
 static enum xm_status
 parse_number(struct xm_config *c, enum xm_option o, const char *value,
              struct xm_error *err)
 {
     uint64_t max = options[o].kind == U64 ? UINT64_MAX : UINT32_MAX;
+    if (options[o].kind == U64 && strcmp(value, "-1") == 0) {
+        *(uint64_t *)member(c, o) = max;
+        return XM_OK;
+    }
     size_t digits = strspn(value, "0123456789");
     errno = 0;
     uint64_t n = strtoull(value, NULL, 10);
     if (digits == 0 || value[digits] || errno || n > max)
-        return xm_fail(err, XM_INVALID,
-                       "%s is '%s': expected a whole number up to %" PRIu64,
-                       options[o].name, value, max);
+        return refuse_number(o, value, max, err);
     if (options[o].kind == U64)
         *(uint64_t *)member(c, o) = n;
     else
@@ -274,9 +323,10 @@ parse_float(struct xm_config *c, enum xm_option o, const char *value,
 {
     char *end;
     float f = xm_parse_float(value, &end);
-    if (end == value || *end || !isfinite(f))
-        return xm_fail(err, XM_INVALID, "%s is '%s': expected a number", options[o].name,
-                       value);
+    const bool is_share = options[o].kind == SHARE;
+    if (end == value || *end || !isfinite(f) || (is_share && (f < 0 || f > 1)))
+        return xm_fail(err, XM_INVALID, "%s is '%s': expected a number%s",
+                       options[o].name, value, is_share ? " from 0 to 1" : "");
     *(float *)member(c, o) = f;
     return XM_OK;
 }
@@ -302,6 +352,25 @@ parse_no_file(enum xm_option o, const char *value, struct xm_error *err)
                    options[o].name, value);
 }
 
+/* Forgets what the user said: the default holds again. */
+static void
+unset(struct xm_config *c, enum xm_option o)
+{
+    struct xm_config defaults;
+    xm_config_init(&defaults);
+    xm_config_copy(c, &defaults, o);
+}
+
+static bool
+is_left_open(enum xm_option o, const char *value)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(open_texts); i++) {
+        if (open_texts[i].option == o && strcmp(open_texts[i].text, value) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int
 find_option(const char *name)
 {
@@ -319,6 +388,10 @@ xm_config_set(struct xm_config *c, const char *name, const char *value,
     if (i < 0)
         return xm_fail(err, XM_NOT_FOUND, "there is no property '%s'", name);
     enum xm_option o = (enum xm_option)i;
+    if (is_left_open(o, value)) {
+        unset(c, o);
+        return XM_OK;
+    }
     switch (options[o].kind) {
     case U32:
     case U64:
@@ -329,6 +402,7 @@ xm_config_set(struct xm_config *c, const char *name, const char *value,
         XM_TRY(parse_streams(c, o, value, err));
         break;
     case FLOAT:
+    case SHARE:
         XM_TRY(parse_float(c, o, value, err));
         break;
     case TEXT:
@@ -341,7 +415,7 @@ xm_config_set(struct xm_config *c, const char *name, const char *value,
         XM_TRY(parse_word(c, o, value, err));
         break;
     }
-    c->user_set |= UINT64_C(1) << o;
+    c->user_set[o] = true;
     return XM_OK;
 }
 
@@ -354,7 +428,7 @@ print_value(const struct xm_config *c, enum xm_option o, struct xm_strbuf *out)
     } else if (options[o].kind == THREADS) {
         const uint32_t n = *(const uint32_t *)p;
         xm_strbuf_printf(out, "%ld", n ? (long)n : sysconf(_SC_NPROCESSORS_ONLN));
-    } else if (options[o].kind == FLOAT) {
+    } else if (options[o].kind == FLOAT || options[o].kind == SHARE) {
         xm_strbuf_printf(out, "%g", (double)*(const float *)p);
     } else if (options[o].kind == U64) {
         xm_strbuf_printf(out, "%" PRIu64, *(const uint64_t *)p);
@@ -384,15 +458,14 @@ xm_config_get(const struct xm_config *c, const char *name, struct xm_strbuf *out
 bool
 xm_config_user_set(const struct xm_config *c, enum xm_option option)
 {
-    return c->user_set >> option & 1;
+    return c->user_set[option];
 }
 
 void
 xm_config_copy(struct xm_config *c, const struct xm_config *from, enum xm_option o)
 {
-    const uint64_t bit = UINT64_C(1) << o;
     memcpy(member(c, o), member(from, o), options[o].bytes);
-    c->user_set = (c->user_set & ~bit) | (from->user_set & bit);
+    c->user_set[o] = from->user_set[o];
 }
 
 /* Texts beyond their end are whatever was there before. */
@@ -476,6 +549,18 @@ known_intel_gpu_without_dpas(const struct facts *f)
 }
 
 static bool
+is_weightless(const struct facts *f)
+{
+    return f->config->weightless;
+}
+
+static bool
+is_told_to_keep_weights(const struct facts *f)
+{
+    return xm_config_user_set(f->config, XM_OPTION_weightless) && !f->config->weightless;
+}
+
+static bool
 wants_out_of_order(const struct facts *f)
 {
     return f->config->queue_type == XM_QUEUE_OUT_OF_ORDER;
@@ -547,6 +632,12 @@ static const struct rule rules[] = {
     {XM_OPTION_queue_type, XM_QUEUE_AUTO, always, XM_QUEUE_IN_ORDER,
      "out of order was not measured to help"},
 
+    /* ENABLE_WEIGHTLESS is the word that counts: CACHE_MODE follows it. */
+    {XM_OPTION_cache_mode, XM_CACHE_SPEED, is_weightless, XM_CACHE_SIZE,
+     "ENABLE_WEIGHTLESS=YES"},
+    {XM_OPTION_cache_mode, XM_CACHE_SIZE, is_told_to_keep_weights, XM_CACHE_SPEED,
+     "ENABLE_WEIGHTLESS=NO"},
+
     {XM_OPTION_dynamic_quantization_group_size, 0, always, 0,
      "no kernel quantises activations"},
 
@@ -613,10 +704,8 @@ xm_config_check(const struct xm_config *c, struct xm_error *err)
                        c->kv_block_tokens);
     if (c->offload_ratio > 100)
         return xm_fail(err, XM_INVALID,
-                       "OFFLOAD_RATIO is %u: expected a percentage, 0 to 100",
+                       "OFFLOAD_RATIO is %u: expected a percentage, 0 to 100, or AUTO",
                        c->offload_ratio);
-    if (c->num_streams < 1)
-        return xm_fail(err, XM_INVALID, "NUM_STREAMS is 0: expected at least 1");
     return XM_OK;
 }
 

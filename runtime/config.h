@@ -30,17 +30,17 @@ enum { XM_OPTION_TEXT = 1024 };
 /* The C type of options of kind TEXT. */
 typedef char xm_option_text[XM_OPTION_TEXT];
 
-struct xm_config {
-#define OPTION(member, kind, ctype, name, value, help) ctype member;
-#include "runtime/options/all.def"
-    uint64_t user_set; /* bit i: the user set option i */
-    bool finalised;
-};
-
 enum xm_option {
 #define OPTION(member, kind, ctype, name, value, help) XM_OPTION_##member,
 #include "runtime/options/all.def"
     XM_OPTION_COUNT
+};
+
+struct xm_config {
+#define OPTION(member, kind, ctype, name, value, help) ctype member;
+#include "runtime/options/all.def"
+    bool user_set[XM_OPTION_COUNT]; /* options that the user has set */
+    bool finalised;
 };
 
 /* What the rules may know of the program besides the device. */

@@ -355,12 +355,12 @@ TEST_F(ModelCache, IsSetForTheDeviceToo)
 class ExportedModel : public ModelCache
 {
   protected:
-    std::string exported(const char *mode)
+    std::string exported(const char *mode, const char *key = "CACHE_MODE")
     {
         const std::string path = folder + "/" + mode;
         ov_compiled_model_t *c = nullptr;
         EXPECT_EQ(ov_core_compile_model_from_file(core.get(), (copy + ".xml").c_str(),
-                                                  "GPU", 2, &c, "CACHE_MODE", mode),
+                                                  "GPU", 2, &c, key, mode),
                   OK)
             << last_error();
         Compiled held(c);
@@ -392,6 +392,8 @@ TEST_F(ExportedModel, HasItsWeightsUnlessItIsToBeSmall)
                       small = exported("OPTIMIZE_SIZE");
     EXPECT_GT(whole.size(), weights);
     EXPECT_LT(small.size(), whole.size() - weights / 2);
+    EXPECT_EQ(exported("YES", "ENABLE_WEIGHTLESS").size(), small.size());
+    EXPECT_EQ(exported("NO", "ENABLE_WEIGHTLESS").size(), whole.size());
     fs::rename(copy + ".bin", folder + "/elsewhere.bin");
     fs::remove(copy + ".xml");
     Compiled c;

@@ -181,6 +181,91 @@ TEST_P(OfADevice, KnowsTheKeysOfOpenVinosPlugin)
     }
 }
 
+/* The values that OpenVINO's plugins take, and what is read after them. */
+TEST_P(OfADevice, TakesTheValuesOfOpenVinosPlugins)
+{
+    const struct {
+        const char *key, *value, *want;
+    } cases[] = {
+        {"INFERENCE_PRECISION_HINT", "bf16", "f32"},
+        {"INFERENCE_PRECISION_HINT", "undefined", "f16"},
+        {"INFERENCE_PRECISION_HINT", "dynamic", "f16"},
+        {"KV_CACHE_PRECISION", "bf16", "f16"},
+        {"KV_CACHE_PRECISION", "u3", "u4"},
+        {"KEY_CACHE_PRECISION", "i4", "u4"},
+        {"ENABLE_WEIGHTLESS", "YES", "YES"},
+        {"CPU_DENORMALS_OPTIMIZATION", "YES", "YES"},
+        {"CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", "0.5", "0.5"},
+        {"ENABLE_TENSOR_PARALLEL", "YES", "YES"},
+        {"MODEL_DISTRIBUTION_POLICY", "TENSOR_PARALLEL", "TENSOR_PARALLEL"},
+        {"TBB_PARTITIONER", "STATIC", "STATIC"},
+        {"FORCE_TBB_TERMINATE", "YES", "YES"},
+        {"LOG_LEVEL", "LOG_NONE", "LOG_NONE"},
+        {"NUM_STREAMS", "0", "0"},
+        {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "-1", "18446744073709551615"},
+        {"KEY_CACHE_GROUP_SIZE", "-1", "18446744073709551615"},
+        {"DEVICE_ID", "", "0"},
+        {"OFFLOAD_RATIO", "AUTO", "0"},
+        {"OFFLOAD_RATIO", "-1", "0"},
+        {"CPU_RUNTIME_CACHE_CAPACITY", "100", "100"},
+        {"LP_TRANSFORMS_MODE", "NO", "NO"},
+        {"SNIPPETS_MODE", "IGNORE_CALLBACK", "IGNORE_CALLBACK"},
+        {"EXCLUSIVE_ASYNC_REQUESTS", "YES", "YES"},
+        {"LOW_POWER_DEVICE", "NPU", "NPU"},
+        {"DEVICES_UTILIZATION_THRESHOLD", "{CPU:70}", "{CPU:70}"},
+        {"PERF_CURVE_TABLE", "{}", "{}"},
+    };
+    for (const auto &k : cases) {
+        SCOPED_TRACE(std::string(k.key) + " " + k.value);
+        EXPECT_EQ(set(core.get(), GetParam(), k.key, k.value), OK) << last_error();
+        EXPECT_EQ(get(core.get(), GetParam(), k.key), k.want);
+    }
+}
+
+/* What runs is what is read: kernels have f32 and f16, and the cache has f16. */
+TEST_P(OfADevice, ModelsInBf16ReadAsWhatRuns)
+{
+    const char path[] =
+        XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml";
+    const struct {
+        const char *key, *inference, *cache;
+    } cases[] = {{"INFERENCE_PRECISION_HINT", "f32", "f32"},
+                 {"KV_CACHE_PRECISION", "f16", "f16"}};
+    for (const auto &k : cases) {
+        SCOPED_TRACE(k.key);
+        ov_compiled_model_t *c = nullptr;
+        ASSERT_EQ(ov_core_compile_model_from_file(core.get(), path, GetParam(), 2, &c,
+                                                  k.key, "bf16"),
+                  OK)
+            << last_error();
+        Compiled compiled(c);
+        EXPECT_EQ(get(c, "INFERENCE_PRECISION_HINT"), k.inference);
+        EXPECT_EQ(get(c, "KEY_CACHE_PRECISION"), k.cache);
+        EXPECT_EQ(get(c, "VALUE_CACHE_PRECISION"), k.cache);
+    }
+}
+
+TEST_P(OfADevice, RefusalsNameTheValuesThatAreTaken)
+{
+    const struct {
+        const char *key, *value, *expected;
+    } cases[] = {
+        {"INFERENCE_PRECISION_HINT", "i8",
+         "expected one of dynamic, undefined, f16, f32, bf16, FP16, FP32, BF16"},
+        {"ENABLE_WEIGHTLESS", "some",
+         "expected one of YES, NO, TRUE, FALSE, ON, OFF, 1, 0"},
+        {"MODEL_DISTRIBUTION_POLICY", "ONE",
+         "expected one of TENSOR_PARALLEL, PIPELINE_PARALLEL"},
+        {"CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", "2", "expected a number from 0 to 1"},
+        {"OFFLOAD_RATIO", "auto", "expected a whole number up to 4294967295, AUTO, -1"},
+    };
+    for (const auto &k : cases) {
+        EXPECT_EQ(set(core.get(), GetParam(), k.key, k.value), GENERAL_ERROR) << k.key;
+        EXPECT_EQ(last_error(),
+                  std::string(k.key) + " is '" + k.value + "': " + k.expected);
+    }
+}
+
 TEST_P(OfADevice, ValuesHaveTheFormsThatProgramsRead)
 {
     auto value = [&](const char *key) { return get(core.get(), GetParam(), key); };
@@ -188,6 +273,8 @@ TEST_P(OfADevice, ValuesHaveTheFormsThatProgramsRead)
     EXPECT_EQ(value("RANGE_FOR_STREAMS"), "1 2");
     EXPECT_EQ(value("OPTIMAL_BATCH_SIZE"), "1");
     EXPECT_EQ(value("MAX_BATCH_SIZE"), "1");
+    EXPECT_EQ(value("EXECUTION_DEVICES"),
+              get(compile_adder().get(), "EXECUTION_DEVICES"));
     const std::regex gops("\\{f16:[0-9.e+]+,f32:[0-9.e+]+,i8:[0-9.e+]+,u8:[0-9.e+]+\\}");
     EXPECT_TRUE(std::regex_match(value("DEVICE_GOPS"), gops)) << value("DEVICE_GOPS");
     const auto capabilities = words(value("OPTIMIZATION_CAPABILITIES"));

@@ -290,6 +290,20 @@ TEST_F(PipelineArguments, ThatAreWrongAreSaidInTheLogAndAsTheLastFailure)
     }
 }
 
+TEST_F(PipelineArguments, ThatAreWrongAreNotInTheLogAtLevelNone)
+{
+    const Core core = make_core();
+    ov_genai_llm_pipeline *p = nullptr;
+    for (const char *level : {"LOG_ERROR", "LOG_NONE"}) {
+        ASSERT_EQ(ov_core_set_property(core.get(), nullptr, "LOG_LEVEL", level), OK);
+        Log log;
+        EXPECT_EQ(ov_genai_llm_pipeline_create("/no/such/folder", "CPU", 0, &p),
+                  UNKNOW_EXCEPTION);
+        EXPECT_EQ(Log::text().empty(), std::string(level) == "LOG_NONE") << level;
+    }
+    ASSERT_EQ(ov_core_set_property(core.get(), nullptr, "LOG_LEVEL", "LOG_WARNING"), OK);
+}
+
 TEST_F(PipelineArguments, OfTextsThatAreTooLittleRoom)
 {
     const Results r = generate(plain, "Paris is the", make_config());

@@ -16,7 +16,7 @@ static const struct {
     const char *text;
     enum xm_log_level level;
 } log_levels[] = {
-    {"LOG_NONE", XM_LOG_ERROR},      {"LOG_ERROR", XM_LOG_ERROR},
+    {"LOG_NONE", XM_LOG_NONE},       {"LOG_ERROR", XM_LOG_ERROR},
     {"LOG_WARNING", XM_LOG_WARNING}, {"LOG_INFO", XM_LOG_INFO},
     {"LOG_DEBUG", XM_LOG_DEBUG},     {"LOG_TRACE", XM_LOG_DEBUG},
 };
@@ -70,7 +70,7 @@ static const struct {
     {"LOG_LEVEL", "LOG_WARNING", take_log_level,
      "LOG_NONE, LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG or LOG_TRACE", false},
     {"ENABLE_MMAP", "YES", take_bool, "YES or NO", false},
-    {"FORCE_TBB_TERMINATE", "NO", take_bool, "YES or NO", false},
+    {"FORCE_TBB_TERMINATE", "NO", take_bool, "YES or NO", true},
     {"AUTO_BATCH_TIMEOUT", "1000", take_number, "a number of milliseconds", false},
 };
 enum { N_ROWS = XM_ARRAY_LEN(rows) };

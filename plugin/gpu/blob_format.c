@@ -19,7 +19,8 @@ xm_blob_has_option(enum xm_option o)
 {
     size_t n;
     return xm_option_rows(&n)[o].list == XM_OPTIONS_PROGRAM && o != XM_OPTION_device_id &&
-           o != XM_OPTION_cache_mode && o != XM_OPTION_weights_path;
+           o != XM_OPTION_cache_mode && o != XM_OPTION_weightless &&
+           o != XM_OPTION_weights_path;
 }
 
 bool

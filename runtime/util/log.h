@@ -17,7 +17,13 @@
 extern "C" {
 #endif
 
-enum xm_log_level { XM_LOG_ERROR, XM_LOG_WARNING, XM_LOG_INFO, XM_LOG_DEBUG };
+enum xm_log_level {
+    XM_LOG_NONE = -1, /* only for xm_log_set_level: no message passes */
+    XM_LOG_ERROR,
+    XM_LOG_WARNING,
+    XM_LOG_INFO,
+    XM_LOG_DEBUG,
+};
 
 enum xm_debug_flag {
 #define DEBUG_FLAG(id, text, help) XM_DEBUG_##id,

@@ -398,9 +398,11 @@ TEST(ConfigRules, RefuseValuesThatCannotWork)
 {
     const struct {
         const char *name, *value;
-    } bad[] = {{"XM_UBATCH", "0"},           {"XM_UBATCH", "65537"},
-               {"XM_KV_BLOCK_TOKENS", "24"}, {"XM_KV_BLOCK_TOKENS", "0"},
-               {"OFFLOAD_RATIO", "101"},     {"NUM_STREAMS", "0"}};
+    } bad[] = {{"XM_UBATCH", "0"},
+               {"XM_UBATCH", "65537"},
+               {"XM_KV_BLOCK_TOKENS", "24"},
+               {"XM_KV_BLOCK_TOKENS", "0"},
+               {"OFFLOAD_RATIO", "101"}};
     const xm_device_info d = cpu();
     for (const auto &b : bad) {
         xm_config c = with(b.name, b.value);
@@ -417,7 +419,14 @@ TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
     } cases[] = {
         {"INFERENCE_PRECISION_HINT", "f32", "f32"},
         {"INFERENCE_PRECISION_HINT", "", "dynamic"},
+        {"INFERENCE_PRECISION_HINT", "undefined", "dynamic"},
+        {"INFERENCE_PRECISION_HINT", "bf16", "f32"},
+        {"INFERENCE_PRECISION_HINT", "BF16", "f32"},
         {"KV_CACHE_PRECISION", "u8", "i8"},
+        {"KV_CACHE_PRECISION", "bf16", "f16"},
+        {"KEY_CACHE_PRECISION", "i4", "u4"},
+        {"VALUE_CACHE_PRECISION", "u3", "u4"},
+        {"KV_CACHE_PRECISION", "undefined", "dynamic"},
         {"KV_CACHE_PRECISION", "u4", "u4"},
         {"KEY_CACHE_PRECISION", "q8_0", "i8"},
         {"VALUE_CACHE_PRECISION", "q4_0", "u4"},
@@ -430,11 +439,22 @@ TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
         {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "18446744073709551615",
          "18446744073709551615"},
         {"XM_UBATCH", "4294967295", "4294967295"},
+        {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "-1", "18446744073709551615"},
         {"OFFLOAD_RATIO", "30", "30"},
+        {"ENABLE_WEIGHTLESS", "true", "YES"},
+        {"CPU_DENORMALS_OPTIMIZATION", "YES", "YES"},
+        {"CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", "0.5", "0.5"},
+        {"ENABLE_TENSOR_PARALLEL", "YES", "YES"},
+        {"MODEL_DISTRIBUTION_POLICY", "", ""},
+        {"MODEL_DISTRIBUTION_POLICY", "TENSOR_PARALLEL", "TENSOR_PARALLEL"},
+        {"TBB_PARTITIONER", "", "NONE"},
+        {"TBB_PARTITIONER", "STATIC", "STATIC"},
+        {"SNIPPETS_MODE", "DISABLE", "DISABLE"},
         {"PERF_COUNT", "YES", "YES"},
         {"CACHE_DIR", "some/folder", "some/folder"},
         {"NUM_STREAMS", "AUTO", "1"},
         {"NUM_STREAMS", "-1", "1"},
+        {"NUM_STREAMS", "0", "0"},
         {"INFERENCE_PRECISION_HINT", "FP32", "f32"},
         {"PERF_COUNT", "ON", "YES"},
         {"PERF_COUNT", "off", "NO"},
@@ -473,9 +493,16 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
                {"INFERENCE_PRECISION_HINT", "F32"},
                {"INFERENCE_PRECISION_HINT", "i8"},
                {"INFERENCE_PRECISION_HINT", "u4"},
-               {"KV_CACHE_PRECISION", "i4"},
+               {"KV_CACHE_PRECISION", "i2"},
                {"KEY_CACHE_PRECISION", "q4_1"},
-               {"VALUE_CACHE_PRECISION", "bf16"},
+               {"VALUE_CACHE_PRECISION", "f64"},
+               {"MODEL_DISTRIBUTION_POLICY", "tensor"},
+               {"CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", "1.5"},
+               {"CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", "-0.5"},
+               {"TBB_PARTITIONER", "static"},
+               {"OFFLOAD_RATIO", "auto"},
+               {"OFFLOAD_RATIO", "-2"},
+               {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "-2"},
                {"EXECUTION_MODE_HINT", "accuracy"},
                {"XM_NUMERICS", "f16"},
                {"GPU_USE_ONEDNN", "maybe"},
@@ -497,7 +524,7 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
         xm_error err = {};
         EXPECT_EQ(xm_config_set(&c, b.name, b.value, &err), XM_INVALID) << b.name;
         EXPECT_NE(std::string(err.text).find("expected"), std::string::npos) << err.text;
-        EXPECT_EQ(c.user_set, 0u);
+        EXPECT_EQ(std::count(std::begin(c.user_set), std::end(c.user_set), true), 0);
     }
     xm_config c = defaults();
     xm_error err = {};
@@ -506,6 +533,45 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
     EXPECT_EQ(xm_config_set(&c, "CACHE_DIR", std::string(2000, 'x').c_str(), &err),
               XM_INVALID);
     EXPECT_EQ(c.cache_dir[0], 0);
+}
+
+TEST(ConfigText, SomeWordsLeaveANumberToUs)
+{
+    const struct {
+        xm_option option;
+        const char *name, *number, *open;
+    } cases[] = {{XM_OPTION_offload_ratio, "OFFLOAD_RATIO", "30", "AUTO"},
+                 {XM_OPTION_offload_ratio, "OFFLOAD_RATIO", "0", "-1"},
+                 {XM_OPTION_device_id, "DEVICE_ID", "1", ""}};
+    for (const auto &k : cases) {
+        xm_config c = with(k.name, k.number);
+        xm_error err = {};
+        EXPECT_TRUE(xm_config_user_set(&c, k.option)) << k.name;
+        EXPECT_EQ(xm_config_set(&c, k.name, k.open, &err), XM_OK) << err.text;
+        EXPECT_FALSE(xm_config_user_set(&c, k.option)) << k.name;
+        EXPECT_EQ(text_of(c, k.name), "0");
+    }
+}
+
+/* OpenVINO's word for caches without weights: CACHE_MODE follows it. */
+TEST(ConfigRules, WeightlessDecidesTheCachesMode)
+{
+    const struct {
+        const char *mode, *weightless, *want;
+    } cases[] = {{"optimize_speed", nullptr, "optimize_speed"},
+                 {"optimize_size", nullptr, "optimize_size"},
+                 {"optimize_speed", "YES", "optimize_size"},
+                 {"optimize_size", "NO", "optimize_speed"}};
+    const xm_device_info d = cpu();
+    for (const auto &k : cases) {
+        xm_config c = with("CACHE_MODE", k.mode);
+        xm_error err = {};
+        if (k.weightless) {
+            ASSERT_EQ(xm_config_set(&c, "ENABLE_WEIGHTLESS", k.weightless, &err), XM_OK);
+        }
+        ASSERT_EQ(xm_config_finalise(&c, &d, nullptr, nullptr, &err), XM_OK) << err.text;
+        EXPECT_EQ(text_of(c, "CACHE_MODE"), k.want);
+    }
 }
 
 TEST(ConfigText, NamesEachWordOfABooleanOnce)
@@ -522,9 +588,10 @@ xm_config
 with_another(const char *name)
 {
     const std::string before = text_of(defaults(), name);
-    for (const char *value : {"NO", "YES", "f32", "bf16", "ACCURACY", "out_of_order",
-                              "folder", "7", "THROUGHPUT", "HIGH", "optimize_size",
-                              "PCORE_ONLY", "LOG_TRACE", "NUMA", "ROUND_ROBIN"}) {
+    for (const char *value :
+         {"NO", "YES", "f32", "bf16", "ACCURACY", "out_of_order", "folder", "7",
+          "THROUGHPUT", "HIGH", "optimize_size", "PCORE_ONLY", "LOG_TRACE", "NUMA",
+          "ROUND_ROBIN", "0.5", "TENSOR_PARALLEL", "STATIC", "DISABLE"}) {
         xm_config c = defaults();
         xm_error err = {};
         if (xm_config_set(&c, name, value, &err) == XM_OK && text_of(c, name) != before)
