@@ -56,6 +56,26 @@ bool xm_blob_recognises(const struct xm_import *from);
 enum xm_status xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,
                                   struct xm_error *err);
 
+/* What a blob says of itself, whoever can use it. Texts are views of the blob. */
+struct xm_blob_facts {
+    const char *identity;             /* lines "what value": xemoe, device, driver …  */
+    const char *config;               /* lines "KEY value"                             */
+    const char *notes;                /* lines                                          */
+    const char *passes;               /* lines "name skipped progress nodes"            */
+    uint64_t n_bytes, constant_bytes; /* of the blob; of constants that lie in it */
+    uint64_t kernels, kernel_bytes;
+    /* Files that it refers to, as they were. */
+    struct xm_blob_file_fact {
+        const char *path;
+        uint64_t n_bytes;
+    } * files; /* owned */
+    uint64_t n_files;
+};
+/* XM_INVALID: it is damaged. *out is for xm_blob_facts_free, also on failure. */
+enum xm_status xm_blob_facts(const struct xm_import *from, struct xm_blob_facts *out,
+                             struct xm_error *err);
+void xm_blob_facts_free(struct xm_blob_facts *f);
+
 #ifdef __cplusplus
 }
 #endif

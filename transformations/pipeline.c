@@ -143,7 +143,7 @@ dump(const struct xm_graph *g, const char *folder, size_t number, const char *na
     if (!folder)
         return XM_OK;
     mkdir(folder, 0777); /* where it cannot be made, writing says why */
-    xm_graph_print(g, &text);
+    xm_graph_print_dump(g, XM_TEXT_MOST_DATA, &text);
     xm_graph_print_dot(g, &dot);
     enum xm_status status = write_file(folder, number, name, "xmg", &text, err);
     if (status == XM_OK)

@@ -9,6 +9,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
@@ -37,7 +39,7 @@ TEST(Program, ListsItsCommands)
     Outcome o = run({"--help"});
     EXPECT_EQ(o.code, 0);
     for (const char *name : {"devices", "info", "plan", "compile", "generate", "chat",
-                             "logits", "bench", "perplexity", "verify", "opt"}) {
+                             "logits", "bench", "perplexity", "verify", "opt", "list"}) {
         EXPECT_TRUE(contains(o.out, name)) << name;
         Outcome help = run({name, "--help"});
         EXPECT_EQ(help.code, 0) << name;
@@ -56,9 +58,75 @@ TEST(Devices, EndWithTheReference)
     Outcome o = run({"devices", "--rules"});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.out, "REFERENCE:"));
-    Json json(run({"devices", "--json"}).out);
+    Json json(run({"devices", "--rules", "--json"}).out);
+    for (const char *key : {"capabilities", "rules", "sub_groups"})
+        EXPECT_TRUE(!has_device() ||
+                    yyjson_is_arr(json.at(std::string("/devices/0/") + key)))
+            << key << " is a list";
     size_t n = yyjson_arr_size(json.at("/devices"));
     EXPECT_EQ(json.text("/devices/" + std::to_string(n - 1) + "/device"), "REFERENCE");
+}
+
+/* The words of a command line of the help, behind the program's name and up to a '<'. */
+static Words
+words_of(const std::string &line)
+{
+    Words words;
+    std::string word;
+    bool quoted = false;
+    for (char c : line + " ") {
+        if (c == '\'') {
+            quoted = !quoted;
+        } else if (c == ' ' && !quoted) {
+            if (!word.empty())
+                words.push_back(word);
+            word = "";
+        } else {
+            word += c;
+        }
+    }
+    words.erase(words.begin());
+    words.erase(std::find(words.begin(), words.end(), "<"), words.end());
+    return words;
+}
+
+static const char *const commands[] = {
+    "devices", "info",  "list", "plan",       "compile", "generate",  "chat",
+    "logits",  "bench", "opt",  "perplexity", "verify",  "make-model"};
+
+/* Each command's options stand in groups, each with a command line that the program takes: it fails
+ * for want of a file, not for what is written. */
+TEST(Program, HasGroupsOfOptionsWithExamples)
+{
+    const Folder folder("examples");
+    for (const std::string name : commands) {
+        SCOPED_TRACE(name);
+        const Outcome help = run({name, "--help"});
+        EXPECT_EQ(help.code, 0);
+        EXPECT_FALSE(contains(help.out, "\nOptions:")) << "options without a group";
+        std::istringstream lines(help.out);
+        std::string line, before;
+        bool behind_heading = false;
+        size_t examples = 0;
+        for (; std::getline(lines, line); before = line) {
+            const size_t at = line.find("example: xemoe ");
+            if (behind_heading) {
+                EXPECT_EQ(at, 2u) << before;
+            }
+            behind_heading = before.empty() && !line.empty() && line.back() == ':';
+            if (at == std::string::npos)
+                continue;
+            examples++;
+            Words words = words_of(line.substr(at + strlen("example: ")));
+            for (std::string &w : words)
+                w = w == "small" ? folder / "small" + std::to_string(examples) : w;
+            EXPECT_TRUE(words[0] == name || words[0] == "generate")
+                << "options that commands share have one of generate's";
+            const Outcome o = run(words, {"XDG_CACHE_HOME=" + folder.path});
+            EXPECT_NE(o.code, 2) << line << "\n" << o.err;
+        }
+        EXPECT_GE(examples, 2u) << "one of the command, and one of each group";
+    }
 }
 
 TEST(Devices, TellTheirProperties)
@@ -81,6 +149,45 @@ TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
     Outcome unknown = run({"devices"}, {"XM_DEBUG=passes,nonsense"});
     EXPECT_EQ(unknown.code, 2);
     EXPECT_TRUE(contains(unknown.err, "XM_DEBUG has no flag 'nonsense'")) << unknown.err;
+}
+
+/* A dump of more than 64 MiB of weights is replayed with the model's own. */
+TEST(Opt, ReplaysTheDumpOfALargeModel)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const Folder folder("opt");
+    const std::string model = folder / "m";
+    ASSERT_EQ(run({"make-model", "-o",        model,
+                   "--arch",     "qwen3moe",  "--format",
+                   "gguf",       "--weights", "q8_0",
+                   "--hidden",   "1024",      "--layers",
+                   "1",          "--experts", "32",
+                   "--top-k",    "4",         "--moe-intermediate",
+                   "768",        "--heads",   "4",
+                   "--kv-heads", "2",         "--head-dim",
+                   "64",         "--vocab",   "512"})
+                  .code,
+              0);
+    const std::string dumps = folder / "d";
+    ASSERT_EQ(run({"info", model, "-v"}, {"XM_DUMP=" + dumps}).code, 0);
+    std::string first;
+    for (const auto &e : std::filesystem::directory_iterator(dumps))
+        if (e.path().extension() == ".xmg" && (first.empty() || e.path() < first))
+            first = e.path();
+    ASSERT_NE(first, "");
+    EXPECT_TRUE(contains(read_file(first), "\nfile \"")) << "the model has 77 MiB";
+    const Outcome o = run({"opt", "fuse_rms_norm"}, {}, first);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.err, "FuseRMSNorm: changed")) << o.err;
+    EXPECT_TRUE(contains(o.out, " data={0, ")) << "which can be replayed again";
+    for (const auto &e : std::filesystem::recursive_directory_iterator(model))
+        if (e.path().extension() == ".gguf")
+            std::filesystem::resize_file(e.path(), e.file_size() - 32);
+    const Outcome changed = run({"opt", "fuse_rms_norm"}, {}, first);
+    EXPECT_EQ(changed.code, 3);
+    EXPECT_TRUE(contains(changed.err, "has changed since this text was written"))
+        << changed.err;
 }
 
 TEST(Opt, RunsAPassOnGraphText)

@@ -103,6 +103,51 @@ TEST_F(Compile, ServesTextChatAndParallelTexts)
         want.out);
 }
 
+/* What `info` says of the file, and of the model that it was compiled from. */
+TEST_F(Compile, IsDescribedByInfo)
+{
+    ASSERT_EQ(compile(tiny, {"--kv", "i8"}).code, 0);
+    const Outcome text = run({"info", blob});
+    EXPECT_EQ(text.code, 0) << text.err;
+    for (const char *part : {"compiled by   xemoe ", "device ", "KV_CACHE_PRECISION=i8",
+                             " of them changed the graph", "openvino_model.bin, ",
+                             "qwen3_moe", "parameters"})
+        EXPECT_TRUE(contains(text.out, part)) << part << " in\n" << text.out;
+    const Json j(run({"info", blob, "--json"}).out);
+    EXPECT_EQ(j.text("/compiled/options/KV_CACHE_PRECISION"), "i8");
+    EXPECT_GT(j.number("/compiled/passes"), j.number("/compiled/passes_with_progress"));
+    EXPECT_GT(j.number("/compiled/passes_with_progress"), 0);
+    EXPECT_GT(j.number("/compiled/kernels"), 0);
+    EXPECT_EQ(j.number("/compiled/bytes"), (double)std::filesystem::file_size(blob));
+    EXPECT_EQ(j.number("/compiled/files/0/bytes"),
+              (double)std::filesystem::file_size(tiny + "/openvino_model.bin"));
+    EXPECT_EQ(j.number("/parameters"),
+              Json(run({"info", tiny, "--json"}).out).number("/parameters"));
+    const Outcome steps = run({"info", blob, "-v"});
+    EXPECT_TRUE(contains(steps.out, "\nsteps (")) << steps.err << steps.out;
+    EXPECT_EQ(run({"info", blob, "--svg", folder / "x.svg"}).code, 2);
+}
+
+/* Its model need not be there for what the file itself says. */
+TEST_F(Compile, IsDescribedByInfoWithoutItsModel)
+{
+    const std::string copy = folder / "model";
+    std::filesystem::copy(tiny, copy);
+    ASSERT_EQ(compile(copy).code, 0);
+    std::filesystem::remove_all(copy);
+    const Outcome o = run({"info", blob});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(
+        contains(o.out, "model         not read: a file that the compiled model needs"))
+        << o.out;
+    const Json j(run({"info", blob, "--json"}).out);
+    EXPECT_TRUE(contains(j.text("/reasons/model"), "openvino_model.bin"));
+    std::string bytes = read_file(blob);
+    bytes[33] ^= 1; /* of the header */
+    folder.write("model.xmblob", bytes);
+    expect_refused(run({"info", blob}), "the compiled model is damaged");
+}
+
 TEST_F(Compile, WorksUnderALocaleWithCommasAndInAReadOnlyFolder)
 {
     CommaLocale comma;
@@ -132,7 +177,7 @@ TEST_F(Compile, SaysWhatItCannotWriteOrRead)
                    "compiled with --precision f16");
     expect_refused(generate(blob, {"--device", "REFERENCE"}),
                    "device REFERENCE does not import compiled models");
-    expect_refused(run({"info", blob}), "a compiled model of xemoe's; expected");
+    expect_refused(run({"plan", blob}), "a compiled model of xemoe's; expected");
     std::filesystem::resize_file(blob, 70000);
     expect_refused(generate(blob), "model.xmblob: the compiled model is damaged");
 }

@@ -18,7 +18,10 @@ const size_t xm_bench_n_known_types = XM_ARRAY_LEN(xm_bench_known_types);
 
 #define AT(member) offsetof(struct xm_bench_args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU.1"),
     { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
+    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)" },
+    XM_CLI_GROUP("The tests", "xemoe bench model.gguf -p 512,2048 -n 0 -d 0,4096 -r 3"),
     { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "tests of prompts of so many tokens (512); 0: none" },
     { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "tests of so many tokens one by one (128); 0: none" },
     { 0,   "prompt-gen",   XM_CLI_TEXTS, AT(pair_texts),      "P,N",   "a test of both, one behind the other (-pg)" },
@@ -27,12 +30,12 @@ static const struct xm_cli_option options[] = {
     { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "prompt tokens that go through the model at once\n(512; -ub)" },
     { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "of the cached keys: f32, f16, q8_0 (i8), q4_0 (u4);\ndefault: what suits the device (-ctk)" },
     { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "of the cached values (-ctv)" },
-    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)" },
     { 'r', "repetitions",  XM_CLI_COUNT, AT(reps),            "N",     "runs of each test (5)" },
-    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "on standard output: md (default), csv, json, jsonl, sql,\nnone" },
-    { 0,   "output-err",   XM_CLI_TEXT,  AT(format_err_name), "FORM",  "the same on standard error (none; -oe)" },
     { 0,   "no-warmup",    XM_CLI_FLAG,  AT(no_warmup),       NULL,    "no run before those that are timed" },
     { 0,   "delay",        XM_CLI_WHOLE, AT(delay),           "S",     "seconds before each test, to cool off (0)" },
+    XM_CLI_GROUP("Output", "xemoe bench model.gguf -o json --progress"),
+    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "on standard output: md (default), csv, json, jsonl, sql,\nnone" },
+    { 0,   "output-err",   XM_CLI_TEXT,  AT(format_err_name), "FORM",  "the same on standard error (none; -oe)" },
     { 0,   "progress",     XM_CLI_FLAG,  AT(progress),        NULL,    "each run on standard error, a line each" },
 };
 #undef AT
@@ -46,7 +49,10 @@ common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
 {
     static const char *const kept[] = {"precision", "kv-memory", "offload",
                                        "expert-cache", "cache-dir"};
+    static const struct xm_cli_option group =
+        XM_CLI_GROUP("How the models run", "xemoe bench model.gguf --precision f16");
     size_t n = 0;
+    out[n++] = group; /* the heading that it replaces makes room for it */
     for (size_t i = 0; i < XM_CLI_N_TARGET_OPTIONS; i++) {
         for (size_t k = 0; k < XM_ARRAY_LEN(kept); k++) {
             if (xm_cli_target_options[i].name &&

@@ -70,7 +70,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 15 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
-    XM_CLI_HEADING("The model and its device"), \
+    XM_CLI_GROUP("The model and its device", "xemoe generate model.gguf -p Hello -d GPU.1 --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
@@ -157,6 +157,7 @@ int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *tex
 
 int xm_cli_devices(int argc, char **argv);
 int xm_cli_info(int argc, char **argv);
+int xm_cli_list(int argc, char **argv);
 int xm_cli_plan(int argc, char **argv);
 int xm_cli_compile(int argc, char **argv);
 int xm_cli_generate(int argc, char **argv);

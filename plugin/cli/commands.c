@@ -11,6 +11,8 @@ const struct xm_cli_command xm_cli_commands[] = {
       "xemoe devices --json" },
     { "info",       xm_cli_info,       "what a model file holds, and what it compiles to",
       "xemoe info model.gguf -v" },
+    { "list",       xm_cli_list,       "the models below a folder, and which of them fit",
+      "xemoe list ~/models" },
     { "plan",       xm_cli_plan,       "what a model will take, and whether that fits",
       "xemoe plan model.gguf -d GPU -c 8192" },
     { "compile",    xm_cli_compile,    "write a compiled model, which loads sooner",

@@ -17,6 +17,7 @@ struct args {
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The result", "xemoe compile model.gguf -o model.blob"),
     { 'o', "output", XM_CLI_TEXT, AT(file), "FILE", "the file to write; needed" },
 };
 #undef AT

@@ -16,6 +16,7 @@ struct args {
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("What is shown", "xemoe devices --rules"),
     { 0, "rules", XM_CLI_FLAG, AT(rules), NULL, "also which options the config rules set for a MoE model, and why" },
     { 0, "properties", XM_CLI_FLAG, AT(properties), NULL, "the properties that programs read and set, instead" },
     { 0, "json",  XM_CLI_FLAG, AT(json),  NULL, "the result as one JSON object" },

@@ -148,9 +148,9 @@ xm_cli_device_json(const struct xm_cli_device *device, struct xm_json_out *j,
     for (size_t i = 0; i < XM_ARRAY_LEN(d->sub_group_sizes) && d->sub_group_sizes[i]; i++)
         xm_json_add_whole(j, sizes, NULL, d->sub_group_sizes[i]);
     xm_caps_text(d->caps, text, sizeof(text));
-    add_text(j, o, "capabilities", text);
+    xm_json_add_parts(j, o, "capabilities", text, ", ");
     add_identity(j, o, d);
     add_zero(j, o, device);
     if (device->rules)
-        add_text(j, o, "rules", device->rules);
+        xm_json_add_parts(j, o, "rules", device->rules, "\n");
 }

@@ -22,6 +22,7 @@ enum { MOST_PARALLEL = 1 << 10 };
 /* clang-format off */
 #define AT(member) offsetof(struct xm_generate_args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The text", "xemoe generate model.gguf -f prompts.txt -n 64 --parallel 4"),
     { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue; control tokens in it are tokens" },
     { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file or a pipe; -: standard input" },
     { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
@@ -31,6 +32,7 @@ static const struct xm_cli_option options[] = {
     { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context" },
     { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "N texts at a time: of the prompts in FILE, a line each, or of one prompt" },
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "go on behind the end of the text" },
+    XM_CLI_GROUP("What is written", "xemoe generate model.gguf -p Hello --profile --profile-out trace.json"),
     { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too" },
     { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },
     { 0,   "profile",     XM_CLI_FLAG,  AT(profile),     NULL,   "which steps and kernels took the time, on standard error" },

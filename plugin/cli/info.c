@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe info: what is in a model file; with -v also what it compiles to.
+ * xemoe info: what is in a model file, or in what was compiled of it; with -v also what it compiles
+ * to.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -22,13 +23,16 @@ struct args {
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The model", "xemoe info model.gguf --metadata"),
     { 'm', "model",   XM_CLI_TEXT, AT(model),   "PATH", "the model, as the first word; default: $XM_MODEL" },
+    { 0,   "metadata", XM_CLI_FLAG, AT(metadata), NULL, "the keys and the tensors of a GGUF file, and nothing else" },
+    XM_CLI_GROUP("What it compiles to", "xemoe info model.gguf -v --svg steps.svg --layer 0"),
     { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v and --svg compile for (GPU)" },
     { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "--svg for an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
     { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw what it compiles to: one layer of each kind (needs graphviz's dot)" },
     { 0,   "layer",   XM_CLI_WHOLE, AT(layer),  "N",    "--svg draws layer N alone, from 0" },
-    { 0,   "metadata", XM_CLI_FLAG, AT(metadata), NULL, "the keys and the tensors of a GGUF file, and nothing else" },
+    XM_CLI_GROUP("Output", "xemoe info model.gguf --json"),
     { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the result as one JSON object" },
 };
 #undef AT
@@ -138,6 +142,106 @@ check_options(const struct args *a)
     return xm_cli_check_settings(&numerics, 1);
 }
 
+/* ---- a compiled file ------------------------------------------------------------------- */
+
+/* The model that it was compiled from, where that is still there. */
+static enum xm_status
+look_at_model(const struct xm_import *from, struct xm_package **package,
+              struct xm_graph **g, struct xm_error *err)
+{
+    struct xm_strbuf path = {0};
+    enum xm_status s = xm_info_model_of(from, &path, err);
+    if (s == XM_OK)
+        s = xm_package_open(xm_strbuf_text(&path), package, err);
+    if (s == XM_OK)
+        s = xm_package_read_graph(*package, NULL, g, err);
+    xm_strbuf_free(&path);
+    return s;
+}
+
+static void
+say_no_model(const struct args *a, struct xm_json_out *j, const struct xm_error *why)
+{
+    if (a->json)
+        xm_json_add_text(j, xm_json_add_object(j, NULL, "reasons"), "model", why->text,
+                         strlen(why->text));
+    else
+        printf("%-14snot read: %s\n", "model", why->text);
+}
+
+static enum xm_status
+import(const struct xm_core *core, const struct xm_import *from, const struct args *a,
+       struct xm_json_out *j, struct xm_error *err)
+{
+    const struct xm_property cache = {"CACHE_DIR", a->cache_dir};
+    struct xm_compiled *compiled = NULL;
+    XM_TRY(xm_core_import(core, from, a->device, &cache, 1, &compiled, err));
+    if (a->json)
+        xm_info_add_compiled(j, compiled);
+    else
+        xm_info_print_compiled(compiled);
+    xm_compiled_unref(compiled);
+    return XM_OK;
+}
+
+static enum xm_status
+show_compiled(const struct xm_core *core, const struct xm_import *from,
+              const struct args *a, struct xm_info *info, struct xm_error *err)
+{
+    struct xm_json_out j = {0};
+    struct xm_blob_facts facts;
+    struct xm_package *package = NULL;
+    struct xm_graph *g = NULL;
+    struct xm_error why = {0};
+    enum xm_status s = xm_blob_facts(from, &facts, err);
+    if (s == XM_OK && a->json) {
+        xm_json_begin(&j);
+        xm_info_add_blob(&j, &facts);
+    } else if (s == XM_OK) {
+        xm_info_print_blob(&facts);
+    }
+    if (s == XM_OK && look_at_model(from, &package, &g, &why) == XM_OK) {
+        xm_info_find(package, g, info);
+        if (a->json)
+            xm_info_add(&j, info);
+        else
+            xm_info_print(info, a->verbose);
+        info->graph = NULL;
+    } else if (s == XM_OK) {
+        say_no_model(a, &j, &why);
+    }
+    if (s == XM_OK && a->verbose)
+        s = import(core, from, a, &j, err);
+    if (s == XM_OK && a->json)
+        s = xm_json_print(&j, err);
+    if (a->json)
+        xm_json_end(&j);
+    xm_graph_destroy(g);
+    xm_package_close(package);
+    xm_blob_facts_free(&facts);
+    return s;
+}
+
+static enum xm_status
+show_model(const struct xm_core *core, const struct args *a,
+           const struct xm_device_info *chip, struct xm_info *info, int *code,
+           struct xm_error *err)
+{
+    struct xm_package *package = NULL;
+    struct xm_graph *g = NULL;
+    enum xm_status s = xm_package_open(a->model, &package, err);
+    if (s == XM_OK)
+        s = xm_package_read_graph(package, NULL, &g, err);
+    if (s == XM_OK && a->svg)
+        s = draw(a, chip, g, code, err);
+    if (s == XM_OK)
+        s = show(core, package, g, a, info, err);
+    else
+        xm_graph_destroy(g);
+    xm_package_close(package);
+    return s;
+}
+
 /* Reads, draws, shows. A device that is not there is found before anything is read. */
 static int
 run(const struct args *a, struct xm_info *info)
@@ -146,8 +250,7 @@ run(const struct args *a, struct xm_info *info)
     struct xm_core *core = NULL;
     struct xm_plugin *plugin = NULL;
     struct xm_device_info chip;
-    struct xm_package *package = NULL;
-    struct xm_graph *g = NULL;
+    struct xm_import from;
     uint32_t index = 0;
     int code = XM_EXIT_OK;
     enum xm_status s = xm_core_create(&core, &err);
@@ -160,16 +263,20 @@ run(const struct args *a, struct xm_info *info)
         xm_core_destroy(core);
         return xm_cli_no_device("-d", a->device, &err);
     }
-    s = xm_package_open(a->model, &package, &err);
-    if (s == XM_OK)
-        s = xm_package_read_graph(package, NULL, &g, &err);
-    if (s == XM_OK && a->svg)
-        s = draw(a, &chip, g, &code, &err);
-    if (s == XM_OK)
-        s = show(core, package, g, a, info, &err);
-    else
-        xm_graph_destroy(g);
-    xm_package_close(package);
+    const bool is_compiled =
+        xm_import_open(a->model, &from, NULL) == XM_OK && xm_blob_recognises(&from);
+    if (is_compiled && a->svg) {
+        code = XM_EXIT_USAGE;
+        s = xm_fail(&err, XM_INVALID,
+                    "option --svg draws a model: give it, not what was compiled of it");
+    } else if (is_compiled) {
+        s = show_compiled(core, &from, a, info, &err);
+        if (s != XM_OK)
+            xm_error_prefix(&err, "%.150s", a->model);
+    } else {
+        s = show_model(core, a, &chip, info, &code, &err);
+    }
+    xm_import_close(&from);
     xm_core_destroy(core);
     if (code != XM_EXIT_OK)
         return xm_cli_usage("%s", err.text);
@@ -191,7 +298,10 @@ xm_cli_info(int argc, char **argv)
             "compiles to:\n"
             "passes, forms of the mixture of experts, steps. A block of experts that is "
             "not\n"
-            "fused comes with the reason. --svg draws the steps with their kernels.\n",
+            "fused comes with the reason. --svg draws the steps with their kernels. Of "
+            "what\n"
+            "'xemoe compile' wrote: also whose it is, its options, and the files that it "
+            "needs.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct args, model)),

@@ -6,6 +6,7 @@
 #define XM_PLUGIN_CLI_INFO_H
 
 #include "plugin/cli/cli.h"
+#include "plugin/exported.h"
 #include "plugin/model_facts.h"
 
 enum { XM_INFO_DISAGREEMENTS = 12 };
@@ -46,6 +47,13 @@ void xm_info_print_compiled(struct xm_compiled *c);
 
 /* The keys and the tensors of a GGUF file (gguf_text.c); an exit code. */
 int xm_info_metadata(const char *path, bool json);
+
+/* A compiled file (info_compiled.c). The model that it was compiled from, as a path to open: the
+ * graph's file beside the weights that it refers to. */
+enum xm_status xm_info_model_of(const struct xm_import *from, struct xm_strbuf *out,
+                                struct xm_error *err);
+void xm_info_print_blob(const struct xm_blob_facts *f);
+void xm_info_add_blob(struct xm_json_out *j, const struct xm_blob_facts *f);
 
 void xm_info_add(struct xm_json_out *j, const struct xm_info *info);
 void xm_info_add_compiled(struct xm_json_out *j, struct xm_compiled *c);

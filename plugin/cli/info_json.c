@@ -197,7 +197,8 @@ xm_info_add_compiled(struct xm_json_out *j, struct xm_compiled *c)
     }
     if (!c->ops->steps)
         return;
-    xm_json_add_text(j, NULL, "notes", c->notes, strlen(c->notes));
+    xm_json_add_parts(j, NULL, "notes", c->notes ? c->notes : "", "\n");
+    xm_json_add_parts(j, NULL, "rules", c->rules ? c->rules : "", "\n");
     struct step_list steps = {j, xm_json_add_array(j, NULL, "steps")};
     c->ops->steps(c, add_step, &steps);
 }

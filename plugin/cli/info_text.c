@@ -4,50 +4,10 @@
 #include <string.h>
 
 #include "plugin/cli/info.h"
+#include "plugin/cli/quantity.h"
 #include "transformations/pipeline.h"
 
 /* ---- numbers and names --------------------------------------------------------------- */
-
-enum { NUMBER_BYTES = 32 };
-
-/* Three digits and a unit: "30.5 B", "512". */
-static const char *
-with_unit(double x, double step, const char *const units[], char out[NUMBER_BYTES])
-{
-    size_t i = 0;
-    while (x >= 999.5 && units[i + 1]) {
-        x /= step;
-        i++;
-    }
-    snprintf(out, NUMBER_BYTES, "%.*f%s",
-             i == 0 || x >= 99.95 ? 0
-             : x >= 9.995         ? 1
-                                  : 2,
-             x, units[i]);
-    return out;
-}
-
-static const char *
-count_text(uint64_t n, char out[NUMBER_BYTES])
-{
-    static const char *const units[] = {"", " K", " M", " B", " T", NULL};
-    return with_unit((double)n, 1000.0, units, out);
-}
-
-static const char *
-bytes_text(uint64_t n, char out[NUMBER_BYTES])
-{
-    static const char *const units[] = {" bytes", " KiB", " MiB", " GiB", " TiB", NULL};
-    return with_unit((double)n, 1024.0, units, out);
-}
-
-/* Names come from files and go to terminals. */
-static void
-add_name(struct xm_strbuf *out, const char *name)
-{
-    for (const char *c = name; *c; c++)
-        xm_strbuf_add_n(out, (unsigned char)*c < ' ' || *c == 0x7f ? "?" : c, 1);
-}
 
 static void
 print_row(const char *label, const struct xm_strbuf *text)
@@ -87,7 +47,7 @@ print_family(const struct xm_info *info)
                                                  : "config.json does not say");
     print_row("family", &text);
     xm_strbuf_clear(&text);
-    add_name(&text, info->graph->name);
+    xm_cli_add_name(&text, info->graph->name);
     print_row("graph", &text);
     xm_strbuf_free(&text);
 }
@@ -95,12 +55,13 @@ print_family(const struct xm_info *info)
 static void
 print_parameters(const struct xm_model_facts *f)
 {
-    char all[NUMBER_BYTES], active[NUMBER_BYTES];
+    char all[XM_CLI_QUANTITY], active[XM_CLI_QUANTITY];
     if (f->active_parameters == f->parameters)
-        printf("%-14s%s\n", "parameters", count_text(f->parameters, all));
+        printf("%-14s%s\n", "parameters", xm_cli_count_text(f->parameters, all));
     else
         printf("%-14s%s, %s of them active for a token\n", "parameters",
-               count_text(f->parameters, all), count_text(f->active_parameters, active));
+               xm_cli_count_text(f->parameters, all),
+               xm_cli_count_text(f->active_parameters, active));
 }
 
 /* "3 layers: " where there are other kinds as well. */
@@ -196,7 +157,7 @@ print_tokenizer(const struct xm_info *info)
 static void
 print_formats(const struct xm_model_facts *f)
 {
-    char bytes[NUMBER_BYTES];
+    char bytes[XM_CLI_QUANTITY];
     for (uint32_t i = 0; i < f->n_formats; i++) {
         const struct xm_format_facts *k = &f->formats[i];
         char scales[64] = "";
@@ -205,7 +166,8 @@ print_formats(const struct xm_model_facts *f)
         else if (k->group)
             snprintf(scales, sizeof(scales), "groups of %" PRIu64, k->group);
         printf("%-14s%-4s %-22s%-13s%10s %6.1f %%\n", i ? "" : "weights", k->text, scales,
-               k->has_zero_points ? "zero points" : "", bytes_text(k->bytes, bytes),
+               k->has_zero_points ? "zero points" : "",
+               xm_cli_bytes_text(k->bytes, bytes),
                f->bytes ? 100.0 * (double)k->bytes / (double)f->bytes : 0.0);
     }
 }
@@ -215,7 +177,7 @@ print_facts(const struct xm_info *info)
 {
     const struct xm_model_facts *f = &info->facts;
     const struct xm_hyper_parameters *c = &info->config;
-    char bytes[NUMBER_BYTES];
+    char bytes[XM_CLI_QUANTITY];
     print_family(info);
     if (info->no_facts.text[0])
         printf("%-14snot known: %s\n", "parameters", info->no_facts.text);
@@ -233,7 +195,7 @@ print_facts(const struct xm_info *info)
     print_number("vocabulary", f->vocabulary, c->vocabulary, "");
     print_tokenizer(info);
     print_formats(f);
-    printf("%-14s%s\n", "files", bytes_text(info->file_bytes, bytes));
+    printf("%-14s%s\n", "files", xm_cli_bytes_text(info->file_bytes, bytes));
     for (size_t i = 0; i < info->n_disagreements; i++)
         printf("%-14s%s: %" PRIu64 " in the graph, %" PRIu64 " in config.json\n",
                i ? "" : "disagreement", info->disagreements[i].what,
@@ -252,7 +214,7 @@ print_ports(const struct xm_info *info, enum xm_op op, const char *label, bool a
         if (n->op != op || (shown && !all))
             continue;
         xm_strbuf_clear(&text);
-        add_name(&text, xm_info_port_name(n));
+        xm_cli_add_name(&text, xm_info_port_name(n));
         while (text.n < 24)
             xm_strbuf_add(&text, " ");
         xm_strbuf_add(&text, " ");
@@ -287,9 +249,9 @@ print_properties(const struct xm_graph *g)
     struct xm_strbuf text = {0};
     for (uint32_t i = 0; i < g->n_properties; i++) {
         xm_strbuf_clear(&text);
-        add_name(&text, g->properties[i].key);
+        xm_cli_add_name(&text, g->properties[i].key);
         xm_strbuf_add(&text, " = ");
-        add_name(&text, g->properties[i].value);
+        xm_cli_add_name(&text, g->properties[i].value);
         printf("%s\n", xm_strbuf_text(&text));
     }
     xm_strbuf_free(&text);

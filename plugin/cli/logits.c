@@ -23,6 +23,7 @@ struct args {
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The tokens and the result", "xemoe logits model.gguf --ids 1,2,3 -o logits.npy"),
     { 0,   "ids", XM_CLI_TEXT, AT(ids), "IDS",  "1,2,3 or @FILE (.npy or text; @FILE.npy:ROW)" },
     { 'o', "out", XM_CLI_TEXT, AT(out), "FILE", "the .npy file; - is standard output; without\nit the likeliest token of each position is printed" },
 };

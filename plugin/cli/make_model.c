@@ -25,11 +25,18 @@ static const uint64_t not_given = UINT64_MAX;
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The file", "xemoe make-model -o small --arch qwen3moe --format gguf --weights q8_0"),
     { 'o', "output",           XM_CLI_TEXT,  AT(path),             "PATH", "folder to write, or a file that ends in .gguf; needed" },
     { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "a small model of an architecture, or one with a model's sizes; see --list (qwen3moe)" },
     { 'l', "list",             XM_CLI_FLAG,  AT(list),             NULL,   "the names that --arch knows, with their sizes" },
     { 0,   "format",           XM_CLI_TEXT,  AT(format),           "NAME", "ir (default) or gguf" },
     { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "ir: u4 (default), i4, u8, i8, f16, bf16, f32; gguf: q4_k (default), another block format, f16, bf16, f32" },
+    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "ir: columns a scale; 0: one scale a row (up to 64, as rows allow)" },
+    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "ir: expert block: exporter (default), or r1 (4-D, older exporters)" },
+    { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights (1)" },
+    { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "no weights: a file with holes, enough for 'xemoe plan'" },
+    { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "also where there is something already" },
+    XM_CLI_GROUP("Sizes", "xemoe make-model -o small --arch qwen3moe --layers 2 --experts 8 --top-k 2"),
     { 0,   "hidden",           XM_CLI_COUNT, AT(hidden),           "H",    "hidden size; this and all below: as the preset" },
     { 0,   "layers",           XM_CLI_COUNT, AT(layers),           "L",    "decoder layers" },
     { 0,   "intermediate",     XM_CLI_COUNT, AT(intermediate),     "I",    "width of a dense feed-forward" },
@@ -41,11 +48,6 @@ static const struct xm_cli_option options[] = {
     { 0,   "head-dim",         XM_CLI_COUNT, AT(head_dim),         "D",    "size of a head" },
     { 0,   "window",           XM_CLI_COUNT, AT(window),           "N",    "positions that windowed layers see" },
     { 0,   "vocab",            XM_CLI_COUNT, AT(vocabulary),       "V",    "vocabulary, at least 258" },
-    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "ir: columns a scale; 0: one scale a row (up to 64, as rows allow)" },
-    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "ir: expert block: exporter (default), or r1 (4-D, older exporters)" },
-    { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights (1)" },
-    { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "no weights: a file with holes, enough for 'xemoe plan'" },
-    { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "also where there is something already" },
 };
 #undef AT
 /* clang-format on */

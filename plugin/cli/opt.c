@@ -23,6 +23,7 @@ struct args {
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("Passes and the result", "xemoe opt --list"),
     { 0,   "passes", XM_CLI_TEXT, AT(passes), "NAMES", "passes to run, apart by commas; the first word\nof the command line means the same" },
     { 0,   "dot",    XM_CLI_FLAG, AT(dot),    NULL,    "the result as Graphviz" },
     { 'l', "list",   XM_CLI_FLAG, AT(list),   NULL,    "the passes in their order, and why there" },
@@ -90,13 +91,13 @@ run_passes(const struct args *a)
     enum xm_status s = xm_file_read_all(STDIN_FILENO, "standard input",
                                         "the text of a graph", MOST_MIB, &text, &err);
     if (s == XM_OK)
-        s = xm_graph_parse(xm_strbuf_text(&text), &g, &err);
+        s = xm_graph_parse_dump(xm_strbuf_text(&text), &g, &err);
     code = s == XM_OK ? find_passes(a->passes, g, &err) : xm_cli_failed(&err);
     if (code == XM_EXIT_OK) {
         if (a->dot)
             xm_graph_print_dot(g, &out);
         else
-            xm_graph_print(g, &out);
+            xm_graph_print_dump(g, XM_TEXT_MOST_DATA, &out);
         fwrite(xm_strbuf_text(&out), 1, out.n, stdout);
         code = xm_cli_flush();
     }
@@ -114,7 +115,9 @@ xm_cli_opt(int argc, char **argv)
         .about =
             "Runs passes on a graph in text form (XM_DUMP=folder writes such files) and\n"
             "prints the result. Constants whose bytes are not in the text get a "
-            "pattern.\n",
+            "pattern; in\n"
+            "the dump of a large model they are those of its file, which must not have\n"
+            "changed.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };

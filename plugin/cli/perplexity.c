@@ -33,15 +33,17 @@ enum { CONTEXT = 512 }; /* where nothing is said */
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The text", "xemoe perplexity model.gguf -f text.txt -c 512 --chunks 8"),
     { 'f', "file",               XM_CLI_TEXT,  AT(file),       "FILE", "the text; -: standard input" },
     { 'p', "prompt",             XM_CLI_TEXT,  AT(prompt),     "TEXT", "the text" },
     { 0,   "ids",                XM_CLI_TEXT,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (.npy or text)" },
     { 'c', "context",            XM_CLI_COUNT, AT(context),    "N",    "tokens of a chunk (512)" },
     { 0,   "chunks",             XM_CLI_COUNT, AT(chunks),     "N",    "only the first N chunks" },
-    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "keep the distributions there" },
-    { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare with those in that file, which has the text" },
     { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "each row of --ids from an empty cache, all but its first\ntoken scored" },
     { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: only the first N rows" },
+    XM_CLI_GROUP("Two models", "xemoe perplexity model.gguf --kl-divergence-base base.kld --kl-divergence"),
+    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "keep the distributions there" },
+    { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare with those in that file, which has the text" },
 };
 #undef AT
 /* clang-format on */

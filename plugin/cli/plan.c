@@ -20,14 +20,17 @@ enum { MOST_REQUESTS = 1 << 10, MOST_MIB = 1 << 30 };
 /* clang-format off */
 #define AT(member) offsetof(struct xm_plan_args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The model and its device", "xemoe plan model.gguf --device-as bmg --memory 12000"),
     { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
     { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" },
     { 0,   "device-as", XM_CLI_TEXT,  AT(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
     { 0,   "memory",    XM_CLI_COUNT, AT(memory),    "MIB",  "memory there is, instead of the device's" },
+    XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
     { 'c', "context",   XM_CLI_COUNT, AT(context),   "N",    "positions that the state is to hold (4096, or all that the model was trained for)" },
     { 0,   "chunk",     XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens at once (512)" },
     { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "the same, as the other commands call it" },
     { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
+    XM_CLI_GROUP("How it runs", "xemoe plan model.gguf --kv u4 --offload 50"),
     { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: u4, i8, f16 or f32; default: what suits the device" },
     { 0,   "cache-type-k", XM_CLI_TEXT, AT(key_cache), "TYPE", "of its keys alone; also -ctk, f16, q8_0 and q4_0 as llama.cpp has them" },
     { 0,   "ctk",       XM_CLI_TEXT,  AT(key_cache), "TYPE", NULL },
@@ -37,6 +40,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
     { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
     { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" },
+    XM_CLI_GROUP("Output", "xemoe plan model.gguf --json"),
     { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
 };
 #undef AT

@@ -44,19 +44,6 @@ xm_blob_identity(const struct xm_device_info *d, struct xm_strbuf *out)
 }
 
 uint64_t
-xm_blob_samples(const uint8_t *bytes, uint64_t n)
-{
-    enum { SAMPLES = 64, SAMPLE = 4096 };
-    uint64_t sums[SAMPLES];
-    if (n <= SAMPLES * SAMPLE)
-        return xm_checksum(bytes, n);
-    for (uint64_t i = 0; i < SAMPLES; i++)
-        sums[i] = xm_checksum(bytes + (n - SAMPLE) / (SAMPLES - 1) * i, SAMPLE);
-    sums[SAMPLES - 1] = xm_checksum(bytes + n - SAMPLE, SAMPLE);
-    return xm_checksum(sums, sizeof(sums));
-}
-
-uint64_t
 xm_blob_header_checksum(const struct xm_blob_header *h)
 {
     struct xm_blob_header copy = *h;

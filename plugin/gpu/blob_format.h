@@ -52,7 +52,7 @@ struct xm_blob_header {
 struct xm_blob_file {
     uint64_t n_bytes;
     int64_t mtime_ns;
-    uint64_t samples; /* xm_blob_samples */
+    uint64_t samples; /* xm_checksum_samples */
     uint64_t absolute, relative;
 };
 
@@ -73,6 +73,10 @@ struct xm_blob_view {
     struct xm_weight_view view; /* of a weight's data   */
 };
 
+/* Header, sections and checksums of a blob, whoever can use it. */
+enum xm_status xm_blob_check(const struct xm_import *from, struct xm_blob_header *out,
+                             struct xm_error *err);
+
 /* The order of section VIEWS, for qsort and bsearch. */
 int xm_blob_view_order(const void *a, const void *b);
 
@@ -88,8 +92,6 @@ bool xm_blob_has_option(enum xm_option o);
 bool xm_blob_decides_graph(enum xm_option o);
 /* The identity of this xemoe on this device. */
 void xm_blob_identity(const struct xm_device_info *d, struct xm_strbuf *out);
-/* A checksum of blocks spread over the bytes, the first and the last among them. */
-uint64_t xm_blob_samples(const uint8_t *bytes, uint64_t n);
 /* That of a header. */
 uint64_t xm_blob_header_checksum(const struct xm_blob_header *h);
 

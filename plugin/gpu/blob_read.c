@@ -185,7 +185,7 @@ check_file(struct reader *r, const struct xm_blob_file *said,
            const struct xm_file_mapping *f)
 {
     if (f->file.n_bytes == said->n_bytes && f->file.mtime_ns == said->mtime_ns &&
-        xm_blob_samples(f->file.bytes, f->file.n_bytes) == said->samples)
+        xm_checksum_samples(f->file.bytes, f->file.n_bytes) == said->samples)
         return XM_OK;
     return xm_fail(
         r->err, XM_UNSUPPORTED,
@@ -349,6 +349,16 @@ check_whole(struct reader *r)
     XM_TRY(read_header(r));
     for (int i = 0; i < XM_BLOB_SECTIONS; i++)
         XM_TRY(check_section(r, (enum xm_blob_section)i));
+    return XM_OK;
+}
+
+enum xm_status
+xm_blob_check(const struct xm_import *from, struct xm_blob_header *out,
+              struct xm_error *err)
+{
+    struct reader r = {.from = from, .err = err};
+    XM_TRY(check_whole(&r));
+    *out = r.h;
     return XM_OK;
 }
 

@@ -176,12 +176,12 @@ add_files(struct writer *w)
     const uint64_t before = w->n_files * sizeof(struct xm_blob_file);
     for (uint32_t i = 0; i < w->n_files; i++) {
         const struct xm_file_mapping *f = w->files[i];
-        struct xm_blob_file file = {.n_bytes = f->file.n_bytes,
-                                    .mtime_ns = f->file.mtime_ns,
-                                    .samples =
-                                        xm_blob_samples(f->file.bytes, f->file.n_bytes),
-                                    .absolute = before + paths.n,
-                                    .relative = UINT64_MAX};
+        struct xm_blob_file file = {
+            .n_bytes = f->file.n_bytes,
+            .mtime_ns = f->file.mtime_ns,
+            .samples = xm_checksum_samples(f->file.bytes, f->file.n_bytes),
+            .absolute = before + paths.n,
+            .relative = UINT64_MAX};
         xm_strbuf_add_n(&paths, f->path, strlen(f->path) + 1);
         if (w->to->folder) {
             file.relative = before + paths.n;

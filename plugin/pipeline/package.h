@@ -95,6 +95,10 @@ enum xm_status xm_package_folder(const char *path, struct xm_strbuf *out,
 enum xm_status xm_package_graph_of(const char *path, const char *weights,
                                    struct xm_graph **out, struct xm_error *err);
 
+/* Whether two names of files in one folder are parts of one split GGUF model: they differ in the
+ * part's number only. */
+bool xm_package_is_same_gguf(const char *a, const char *b);
+
 /* The rows. */
 extern const struct xm_package_reader xm_package_gguf;
 extern const struct xm_package_reader xm_package_openvino;

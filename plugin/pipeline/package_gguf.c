@@ -50,9 +50,8 @@ is_model_name(const char *name)
            !strstr(name, "mmproj");
 }
 
-/* Parts of one model differ in their number only. */
-static bool
-is_same_model(const char *a, const char *b)
+bool
+xm_package_is_same_gguf(const char *a, const char *b)
 {
     enum { NUMBER = 6 }; /* bytes of "-00001" */
     const char *of_a = part_of(a), *of_b = part_of(b);
@@ -65,10 +64,11 @@ static void
 add_candidate(struct candidates *c, const char *name)
 {
     size_t at = 0;
-    while (at < c->n && !is_same_model(c->names[at], name) &&
+    while (at < c->n && !xm_package_is_same_gguf(c->names[at], name) &&
            strcmp(c->names[at], name) < 0)
         at++;
-    if (at == XM_ARRAY_LEN(c->names) || (at < c->n && is_same_model(c->names[at], name)))
+    if (at == XM_ARRAY_LEN(c->names) ||
+        (at < c->n && xm_package_is_same_gguf(c->names[at], name)))
         return;
     for (size_t i = XM_ARRAY_LEN(c->names) - 1; i > at; i--)
         memcpy(c->names[i], c->names[i - 1], NAME_BYTES);

@@ -546,7 +546,7 @@ help_rows(const struct xm_cli_option *rows, size_t n, const char *heading,
         if (rows[i].name)
             help_row(&rows[i], out);
         else
-            xm_strbuf_printf(out, "\n%s:\n", rows[i].help);
+            xm_strbuf_printf(out, "\n%s:\n  example: %s\n", rows[i].help, rows[i].value);
     }
 }
 

@@ -73,10 +73,11 @@ struct xm_cli_option {
 
 enum xm_cli_style { XM_CLI_TWO_DASHES, XM_CLI_ONE_DASH };
 
-/* A row that is no option: the heading of the rows below it, in help and documents. */
-#define XM_CLI_HEADING(text)                                                             \
+/* A row that is no option: the heading of the rows below it, in help and documents, with a command
+ * line that has some of them. */
+#define XM_CLI_GROUP(text, example)                                                      \
     {                                                                                    \
-        0, NULL, XM_CLI_FLAG, 0, NULL, text                                              \
+        0, NULL, XM_CLI_FLAG, 0, example, text                                           \
     }
 
 struct xm_cli_spec {

@@ -252,6 +252,14 @@ roff_option(const struct xm_cli_spec *spec, const struct xm_cli_option *o,
 }
 
 static void
+roff_group(const struct xm_cli_option *o, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, ".SS %s\n.nf\n", o->help);
+    xm_describe_roff(o->value, out);
+    xm_strbuf_add(out, "\n.fi\n");
+}
+
+static void
 man(const struct xm_cli_described *c, struct xm_strbuf *out)
 {
     xm_strbuf_add(out, ".TH XEMOE\\-");
@@ -269,7 +277,7 @@ man(const struct xm_cli_described *c, struct xm_strbuf *out)
     for (size_t i = 0; row(c->spec, i); i++) {
         const struct xm_cli_option *o = row(c->spec, i);
         if (!o->name)
-            xm_strbuf_printf(out, ".SS %s\n", o->help);
+            roff_group(o, out);
         else
             roff_option(c->spec, o, out);
     }
@@ -337,7 +345,7 @@ reference(const struct xm_cli_described *c, struct xm_strbuf *out)
     for (size_t i = 0; row(c->spec, i); i++) {
         const struct xm_cli_option *o = row(c->spec, i);
         if (!o->name)
-            xm_strbuf_printf(out, "\n**%s**\n%s", o->help, table);
+            xm_strbuf_printf(out, "\n**%s**\n\n    %s\n%s", o->help, o->value, table);
         else if (i == 0)
             xm_strbuf_add(out, table);
         if (o->name)

@@ -95,6 +95,20 @@ xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
         add(j, list, NULL, yyjson_mut_sint(j->doc, ids[i]));
 }
 
+void
+xm_json_add_parts(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                  const char *text, const char *separator)
+{
+    yyjson_mut_val *list = xm_json_add_array(j, parent, key);
+    for (const char *end; *text; text = *end ? end + strlen(separator) : end) {
+        end = strstr(text, separator);
+        if (!end)
+            end = text + strlen(text);
+        if (end > text)
+            xm_json_add_text(j, list, NULL, text, (size_t)(end - text));
+    }
+}
+
 char *
 xm_json_value_text(const yyjson_mut_val *v)
 {

@@ -43,6 +43,9 @@ void xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char 
                       bool b);
 void xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                      const int32_t *ids, size_t n);
+/* A list of the parts of a text that stand apart by `separator`, without empty ones. */
+void xm_json_add_parts(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                       const char *text, const char *separator);
 /* A value as text, for xm_free; NULL: out of memory. */
 char *xm_json_value_text(const yyjson_mut_val *v);
 enum xm_status xm_json_print(struct xm_json_out *j, struct xm_error *err);

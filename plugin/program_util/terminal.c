@@ -42,18 +42,36 @@ xm_terminal_width(int32_t code)
     return code < 0 ? 1 : (size_t)utf8proc_charwidth(code);
 }
 
+/* The first character of a text: its bytes, and its columns. */
+static size_t
+next(const char *text, size_t n, size_t *columns)
+{
+    int32_t code;
+    const size_t bytes = xm_utf8_next(xm_slice_of(text, n), &code);
+    *columns = xm_terminal_width(code);
+    return bytes;
+}
+
 size_t
 xm_terminal_fit(const char *text, size_t n, size_t columns)
 {
     size_t at = 0, used = 0;
     while (at < n) {
-        int32_t code;
-        size_t bytes = xm_utf8_next(xm_slice_of(text + at, n - at), &code);
-        size_t width = xm_terminal_width(code);
+        size_t width;
+        const size_t bytes = next(text + at, n - at, &width);
         if (used + width > columns)
             break;
         used += width;
         at += bytes;
     }
     return at;
+}
+
+size_t
+xm_terminal_width(const char *text, size_t n)
+{
+    size_t used = 0;
+    for (size_t at = 0, width; at < n; used += width)
+        at += next(text + at, n - at, &width);
+    return used;
 }

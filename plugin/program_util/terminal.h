@@ -31,6 +31,8 @@ size_t xm_terminal_columns(int fd);
 size_t xm_terminal_width(int32_t code);
 /* How many bytes of `text` fit into this many columns, whole characters only. */
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
+/* Columns that the text takes. */
+size_t xm_terminal_width(const char *text, size_t n);
 
 #ifdef __cplusplus
 }

@@ -30,3 +30,17 @@ xm_checksum(const void *bytes, uint64_t n)
         h = step(h, lane[i]);
     return h;
 }
+
+uint64_t
+xm_checksum_samples(const void *data, uint64_t n)
+{
+    const uint8_t *bytes = data;
+    enum { SAMPLES = 64, SAMPLE = 4096 };
+    uint64_t sums[SAMPLES];
+    if (n <= SAMPLES * SAMPLE)
+        return xm_checksum(bytes, n);
+    for (uint64_t i = 0; i < SAMPLES; i++)
+        sums[i] = xm_checksum(bytes + (n - SAMPLE) / (SAMPLES - 1) * i, SAMPLE);
+    sums[SAMPLES - 1] = xm_checksum(bytes + n - SAMPLE, SAMPLE);
+    return xm_checksum(sums, sizeof(sums));
+}

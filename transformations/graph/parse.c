@@ -5,7 +5,7 @@
  * it states are compared with those the shape functions give.
  *
  * Bounds against hostile text: memory grows with the length of the text, and data that
- * the text only declares (@7) with MAX_DATA in all.
+ * the text only declares (@7) with XM_TEXT_MOST_DATA in all.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,12 +16,12 @@
 #include "transformations/graph/infer.h"
 #include "transformations/graph/lexer.h"
 #include "transformations/graph/text.h"
+#include "transformations/graph/text_files.h"
 #include "transformations/graph/text_format.h"
 
 enum {
-    MAX_DATA = 64 * 1024 * 1024, /* bytes of constants in one text */
-    MAX_NUMBER = 1 << 22,        /* of values: %4194303 */
-    MAX_NAMES = 64,              /* tensor names of one value */
+    MAX_NUMBER = 1 << 22, /* of values: %4194303 */
+    MAX_NAMES = 64,       /* tensor names of one value */
     MAX_OPERANDS = 4096
 };
 
@@ -34,6 +34,7 @@ struct parser {
     struct xm_value **operands; /* of the line; MAX_OPERANDS */
     uint64_t data_left;
     const struct xm_text_blobs *blobs; /* NULL: patterns */
+    bool opens_files;                  /* that the text names */
 };
 
 /* What one line says about a node. */
@@ -134,7 +135,7 @@ allocate_data(struct parser *p, enum xm_element e, uint64_t n, struct xm_bytes *
     uint8_t *bytes;
     if (!xm_element_bytes(e, n, &out->n) || out->n > p->data_left)
         return xm_lex_fail(&p->lex, "the text declares more than %d MiB of constants",
-                           MAX_DATA >> 20);
+                           XM_TEXT_MOST_DATA >> 20);
     p->data_left -= out->n;
     bytes = xm_arena_alloc(&p->g->arena, out->n);
     out->p = bytes;
@@ -193,6 +194,31 @@ find_constant(struct parser *p, enum xm_element e, uint64_t n, uint64_t number,
                            (unsigned)number, (unsigned long long)data.n_bytes,
                            (unsigned long long)n_bytes);
     *out = (struct xm_bytes){data.bytes, data.n_bytes};
+    return XM_OK;
+}
+
+/* Elements in whole bytes that no file has; 0: they are of no fixed size. */
+static uint64_t
+elements_in(enum xm_element e, uint64_t bytes)
+{
+    const uint32_t bits = xm_element_bits(e);
+    return bits ? bytes / (bits > 8 ? bits / 8 : 1) * (bits < 8 ? 8 / bits : 1) : 0;
+}
+
+/* The bytes that a file has; those that none has get a pattern. */
+static enum xm_status
+place_constant(struct parser *p, enum xm_element e, uint64_t n, uint64_t number,
+               struct xm_bytes *out)
+{
+    struct xm_text_places places;
+    uint64_t n_bytes;
+    XM_TRY(xm_text_parse_places(&p->lex, p->g, &places));
+    *out = places.part[XM_TEXT_DATA];
+    if (!out->p)
+        return parse_blob(p, e, n, number, out);
+    if (!xm_element_bytes(e, n, &n_bytes) || out->n < n_bytes)
+        return xm_lex_fail(&p->lex, "constant @%u has %llu bytes in the file, too few",
+                           (unsigned)number, (unsigned long long)out->n);
     return XM_OK;
 }
 
@@ -263,8 +289,9 @@ parse_const(struct parser *p, struct line *line)
         XM_TRY(xm_lex_expect(&p->lex, '@'));
         XM_TRY(xm_lex_number(&p->lex, UINT32_MAX, &number));
         if (e != XM_STRING)
-            XM_TRY(p->blobs ? find_constant(p, e, n, number, &b)
-                            : parse_blob(p, e, n, number, &b));
+            XM_TRY(p->blobs                         ? find_constant(p, e, n, number, &b)
+                   : xm_text_places_follow(&p->lex) ? place_constant(p, e, n, number, &b)
+                                                    : parse_blob(p, e, n, number, &b));
     }
     line->attr.data = (struct xm_data){b.p, b.n};
     return XM_OK;
@@ -358,6 +385,48 @@ fill_weight(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
                       number + 1, &w->zero_point);
 }
 
+/* A part with its place: its bytes, or as many of a pattern. */
+static enum xm_status
+place_part(struct parser *p, const struct xm_bytes *place, enum xm_element e,
+           uint64_t number, struct xm_bytes *out)
+{
+    *out = *place;
+    if (place->n == 0)
+        return xm_lex_fail(&p->lex, "weight @%u has no place for all of its parts",
+                           (unsigned)number);
+    return place->p ? XM_OK : parse_blob(p, e, elements_in(e, place->n), number, out);
+}
+
+static enum xm_status
+place_weight(struct parser *p, struct xm_weight *w, uint64_t number)
+{
+    struct xm_text_places at;
+    const bool is_blocks = xm_weight_is_blocks(w);
+    XM_TRY(xm_text_parse_places(&p->lex, p->g, &at));
+    w->view = at.view;
+    XM_TRY(place_part(p, &at.part[XM_TEXT_DATA], is_blocks ? XM_U8 : w->element, number,
+                      &w->data));
+    for (uint64_t i = 0; is_blocks && !at.part[XM_TEXT_DATA].p && i < w->data.n; i++)
+        ((uint8_t *)w->data.p)[i] &= 63; /* as fill_blocks() does */
+    if (w->group && at.part[XM_TEXT_SCALE].n && !at.part[XM_TEXT_SCALE].p)
+        XM_TRY(fill_scales(p, w, elements_in(w->scale_element, at.part[XM_TEXT_SCALE].n),
+                           number));
+    else if (w->group)
+        XM_TRY(
+            place_part(p, &at.part[XM_TEXT_SCALE], w->scale_element, number, &w->scale));
+    if (w->group && w->zero_point_element != XM_DYNAMIC)
+        XM_TRY(place_part(p, &at.part[XM_TEXT_ZERO_POINT], w->zero_point_element,
+                          number + 1, &w->zero_point));
+    if (w->codebook.n)
+        XM_TRY(
+            place_part(p, &at.part[XM_TEXT_CODEBOOK], XM_F32, number + 2, &w->codebook));
+    if (w->factor.n)
+        XM_TRY(place_part(p, &at.part[XM_TEXT_FACTOR], XM_F32, number + 3, &w->factor));
+    const char *wrong = xm_weight_check(w);
+    return wrong ? xm_lex_fail(&p->lex, "weight @%u: %s", (unsigned)number, wrong)
+                 : XM_OK;
+}
+
 /* A block format, or an element type. */
 static enum xm_status
 parse_weight_format(struct parser *p, struct xm_weight *w)
@@ -399,7 +468,9 @@ parse_weight(struct parser *p, struct line *line)
     while (!xm_lex_take(&p->lex, '@'))
         XM_TRY(parse_weight_attr(p, &w));
     XM_TRY(xm_lex_number(&p->lex, UINT32_MAX - 1, &number));
-    XM_TRY(p->blobs ? find_weight(p, &w, number) : fill_weight(p, &w, n, number));
+    XM_TRY(p->blobs                         ? find_weight(p, &w, number)
+           : xm_text_places_follow(&p->lex) ? place_weight(p, &w, number)
+                                            : fill_weight(p, &w, n, number));
     line->attr.weight = w;
     return XM_OK;
 }
@@ -692,6 +763,14 @@ parse_property(struct parser *p)
     return XM_OK;
 }
 
+static enum xm_status
+parse_file(struct parser *p)
+{
+    return p->opens_files
+               ? xm_text_parse_file(&p->lex, p->g)
+               : xm_lex_fail(&p->lex, "this text refers to a file, and must not");
+}
+
 /* Nodes without a written number (results) come behind all that have one. */
 static void
 number_results(struct parser *p, uint64_t highest)
@@ -717,12 +796,38 @@ parse_text(struct parser *p)
         return xm_lex_fail(l, "expected graph \"name\"");
     XM_TRY(xm_lex_string(l, &p->g->arena, &p->g->name));
     while (xm_lex_next_line(l))
-        XM_TRY(take_word(l, "property") ? parse_property(p) : parse_node(p));
+        XM_TRY(take_word(l, "property") ? parse_property(p)
+               : take_word(l, "file")   ? parse_file(p)
+                                        : parse_node(p));
     for (uint64_t i = 0; i < p->n_values; i++)
         if (p->values[i])
             highest = i + 1;
     number_results(p, highest);
     return XM_OK;
+}
+
+static enum xm_status
+parse_whole(struct parser *p, const char *text, struct xm_graph **out)
+{
+    enum xm_status status;
+    *out = NULL;
+    p->g = xm_graph_create("");
+    p->operands = xm_calloc(MAX_OPERANDS, sizeof(struct xm_value *));
+    if (p->g && p->operands) {
+        p->b = xm_builder_at_end(p->g);
+        for (const char *s = text; (s = strchr(s, '?')) != NULL; s++)
+            xm_dim_reserve_fresh(&p->g->dims, s); /* symbols made must not meet them */
+        status = parse_text(p);
+    } else {
+        status = fail_memory(p);
+    }
+    xm_free(p->values);
+    xm_free(p->operands);
+    if (status == XM_OK)
+        *out = p->g;
+    else
+        xm_graph_destroy(p->g);
+    return status;
 }
 
 enum xm_status
@@ -736,24 +841,14 @@ xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
                     struct xm_graph **out, struct xm_error *err)
 {
     struct parser p = {
-        .lex = {text, text, 1, err}, .data_left = MAX_DATA, .blobs = blobs};
-    enum xm_status status;
-    *out = NULL;
-    p.g = xm_graph_create("");
-    p.operands = xm_calloc(MAX_OPERANDS, sizeof(struct xm_value *));
-    if (p.g && p.operands) {
-        p.b = xm_builder_at_end(p.g);
-        for (const char *s = text; (s = strchr(s, '?')) != NULL; s++)
-            xm_dim_reserve_fresh(&p.g->dims, s); /* symbols made must not meet them */
-        status = parse_text(&p);
-    } else {
-        status = fail_memory(&p);
-    }
-    xm_free(p.values);
-    xm_free(p.operands);
-    if (status == XM_OK)
-        *out = p.g;
-    else
-        xm_graph_destroy(p.g);
-    return status;
+        .lex = {text, text, 1, err}, .data_left = XM_TEXT_MOST_DATA, .blobs = blobs};
+    return parse_whole(&p, text, out);
+}
+
+enum xm_status
+xm_graph_parse_dump(const char *text, struct xm_graph **out, struct xm_error *err)
+{
+    struct parser p = {
+        .lex = {text, text, 1, err}, .data_left = XM_TEXT_MOST_DATA, .opens_files = true};
+    return parse_whole(&p, text, out);
 }

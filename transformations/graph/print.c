@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "transformations/graph/text.h"
+#include "transformations/graph/text_files.h"
 #include "transformations/graph/text_format.h"
 
 void
@@ -201,8 +202,9 @@ print_types(const struct xm_node *n, struct xm_strbuf *out)
     }
 }
 
-void
-xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
+/* `files`: the graph whose files blobs are looked for in; NULL: their places are not written. */
+static void
+print_node(const struct xm_node *n, const struct xm_graph *files, struct xm_strbuf *out)
 {
     bool declared = xm_text_has_declared_type(n->op);
     bool has_result = n->op != XM_OP_RESULT;
@@ -215,8 +217,11 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
     }
     print_operands(n, out);
     print_data(n, out);
-    if (xm_node_is_blob(n))
+    if (xm_node_is_blob(n)) {
         xm_strbuf_printf(out, " @%u", n->id);
+        if (files)
+            xm_text_print_places(files, n, out);
+    }
     if (has_result && !declared)
         print_types(n, out);
     else
@@ -228,11 +233,19 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
 }
 
 void
-xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out)
+xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
+{
+    print_node(n, NULL, out);
+}
+
+static void
+print_graph(const struct xm_graph *g, bool with_places, struct xm_strbuf *out)
 {
     xm_strbuf_add(out, "graph ");
     xm_text_add_quoted(out, g->name);
     xm_strbuf_add(out, "\n");
+    if (with_places)
+        xm_text_print_files(g, out);
     for (uint32_t i = 0; i < g->n_properties; i++) {
         xm_strbuf_add(out, "property ");
         xm_text_add_quoted(out, g->properties[i].key);
@@ -242,7 +255,19 @@ xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out)
     }
     xm_for_each_node(n, g)
     {
-        xm_node_print(n, out);
+        print_node(n, with_places ? g : NULL, out);
         xm_strbuf_add(out, "\n");
     }
+}
+
+void
+xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out)
+{
+    print_graph(g, false, out);
+}
+
+void
+xm_graph_print_dump(const struct xm_graph *g, uint64_t most, struct xm_strbuf *out)
+{
+    print_graph(g, xm_text_wants_places(g, most), out);
 }

@@ -14,7 +14,8 @@
  * An absent operand is `_`. Types behind ':' are printed always, and checked when parsed (text
  * written by hand may leave them out). Constants of at most 16 elements are printed in braces;
  * larger ones are blobs, which parsing fills with a pattern from their number, so that a dump is
- * replayable without its weights, unless somebody has their bytes (xm_graph_parse_with).
+ * replayable without its weights, unless somebody has their bytes (xm_graph_parse_with), or the
+ * text has their places in the model's files (xm_graph_print_dump).
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_TEXT_H
 #define XM_TRANSFORMATIONS_GRAPH_TEXT_H
@@ -25,7 +26,14 @@
 extern "C" {
 #endif
 
+/* Bytes of constants that a text may declare without having them, at most. */
+enum { XM_TEXT_MOST_DATA = 64 << 20 };
+
 void xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out);
+/* The same for xm_graph_parse_dump(): where the blobs have more than `most` bytes
+ * (XM_TEXT_MOST_DATA, but for tests), each is written with the place of its bytes in the files that
+ * the graph was read from. */
+void xm_graph_print_dump(const struct xm_graph *g, uint64_t most, struct xm_strbuf *out);
 void xm_node_print(const struct xm_node *n,
                    struct xm_strbuf *out); /* one line, no newline */
 /* Errors carry line and column. */
@@ -48,6 +56,10 @@ struct xm_text_blobs {
 };
 enum xm_status xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
                                    struct xm_graph **out, struct xm_error *err);
+/* As xm_graph_parse(), and opens the files that a dump names: for texts of the user's own.
+ * XM_NOT_FOUND, XM_UNSUPPORTED: a file is not there, or has changed. */
+enum xm_status xm_graph_parse_dump(const char *text, struct xm_graph **out,
+                                   struct xm_error *err);
 /* `s` in double quotes; quotes, backslashes and control characters are escaped. */
 void xm_text_add_quoted(struct xm_strbuf *out, const char *s);
 /* Graphviz. */

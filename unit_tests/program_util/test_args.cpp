@@ -292,10 +292,10 @@ TEST(Args, AnOperandMayComeFromTheEnvironment)
     }
 }
 
-TEST(Args, HeadingsStandInTheHelpAndAreNoOptions)
+TEST(Args, GroupsStandInTheHelpAndAreNoOptions)
 {
     const xm_cli_option rows[] = {
-        XM_CLI_HEADING("Of files"),
+        XM_CLI_GROUP("Of files", "tool -m x"),
         {'m', "model", XM_CLI_TEXT, offsetof(Args, file), "FILE", "the file"},
     };
     xm_cli_spec spec = model_spec(nullptr);
@@ -303,7 +303,8 @@ TEST(Args, HeadingsStandInTheHelpAndAreNoOptions)
     spec.n_own = 2;
     xm_strbuf out = {};
     xm_cli_help(&spec, &out);
-    EXPECT_NE(std::string(xm_strbuf_text(&out)).find("\nOf files:\n  -m, --model FILE"),
+    EXPECT_NE(std::string(xm_strbuf_text(&out))
+                  .find("\nOf files:\n  example: tool -m x\n  -m, --model FILE"),
               std::string::npos)
         << xm_strbuf_text(&out);
     xm_strbuf_free(&out);

@@ -18,7 +18,7 @@ struct Values {
 };
 
 const xm_cli_option rows[] = {
-    XM_CLI_HEADING("Of files"),
+    XM_CLI_GROUP("Of files", "tool do-it -f x.y"),
     {'f', "file", XM_CLI_TEXT, offsetof(Values, file), "FILE", "it's a\n'file' | -\\"},
     {0, "ff", XM_CLI_TEXT, offsetof(Values, file), "FILE", nullptr},
     {0, "word", XM_CLI_CHOICE, offsetof(Values, word), "WORD", "a [word]", nullptr,
@@ -74,13 +74,14 @@ TEST(Describe, ForShells)
 
 TEST(Describe, ForPeople)
 {
-    expect_parts("man",
-                 {"xemoe\\-do\\-it \\- does it", "\nFirst.\n.PP\n\\&.Second\n",
-                  ".SS Of files\n", "\n\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fIFILE\\fR\n",
-                  "it's a\n\\&'file' | \\-\\e\n", "a [word] (a b)"});
-    expect_parts("reference", {"## do-it\n", "**Of files**\n",
-                               "`-f FILE`, `--file FILE` | it's a 'file' \\| -",
-                               "| `-h`, `--help` | this text |"});
+    expect_parts("man", {"xemoe\\-do\\-it \\- does it", "\nFirst.\n.PP\n\\&.Second\n",
+                         ".SS Of files\n.nf\ntool do\\-it \\-f x.y\n.fi\n",
+                         "\n\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fIFILE\\fR\n",
+                         "it's a\n\\&'file' | \\-\\e\n", "a [word] (a b)"});
+    expect_parts("reference",
+                 {"## do-it\n", "**Of files**\n\n    tool do-it -f x.y\n\n| option",
+                  "`-f FILE`, `--file FILE` | it's a 'file' \\| -",
+                  "| `-h`, `--help` | this text |"});
 }
 
 /* Of OpenVINO's style: letters are names, and help is a row as others. */

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe list: what it finds below a folder, in which order and with which facts; files that cannot
+ * be read are rows with a reason; a table that fits the terminal.
+ */
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
+#include "functional_tests/common/text.h"
+
+#include <filesystem>
+
+namespace
+{
+
+namespace fs = std::filesystem;
+const std::string models = XM_MODELS_DIR;
+const std::string ir = models + "/qwen3moe-tiny/ov/int4_asym_g64";
+const std::string gguf = models + "/qwen3moe-tiny/gguf/qwen3moe-tiny-Q4_K_M.gguf";
+
+/* A folder with some models; chips that need not be here are counted for. */
+class List : public testing::Test
+{
+  protected:
+    Folder folder{"list"};
+    const std::string root = folder.path;
+
+    void SetUp() override
+    {
+        fs::create_directories(root + "/b/deep");
+        fs::create_directory_symlink(ir, root + "/ir");
+        fs::copy_file(gguf, root + "/b/deep/m.gguf");
+    }
+    Outcome list(const Words &options = {}, const std::string &chip = "bmg") const
+    {
+        Words words = {"list", root, "--device-as", chip};
+        words.insert(words.end(), options.begin(), options.end());
+        return run(words);
+    }
+    Json json(const Words &options = {}) const
+    {
+        Words all = options;
+        all.push_back("--json");
+        const Outcome o = list(all);
+        EXPECT_EQ(o.code, 0) << o.err;
+        return Json(o.out);
+    }
+    static size_t size(const Json &j)
+    {
+        return yyjson_arr_size(j.at("/models"));
+    }
+    static std::vector<std::string> paths(const Json &j)
+    {
+        std::vector<std::string> all;
+        for (size_t i = 0; i < size(j); i++)
+            all.push_back(j.text("/models/" + std::to_string(i) + "/path"));
+        return all;
+    }
+};
+
+TEST_F(List, HasEachModelWithItsFactsInTheOrderOfPaths)
+{
+    const Json j = json();
+    ASSERT_EQ(paths(j), (std::vector<std::string>{"b/deep/m.gguf", "ir"}));
+    EXPECT_EQ(j.text("/models/0/kind"), "gguf");
+    EXPECT_EQ(j.text("/models/1/kind"), "openvino");
+    EXPECT_EQ(j.text("/models/0/weights"), "q4_k");
+    EXPECT_EQ(j.text("/models/1/weights"), "u4 g64");
+    const Json info(run({"info", gguf, "--json"}).out);
+    for (const char *key : {"parameters", "active_parameters"})
+        EXPECT_EQ(j.number(std::string("/models/0/") + key),
+                  info.number(std::string("/") + key))
+            << key;
+    EXPECT_EQ(j.number("/models/0/bytes"), (double)fs::file_size(gguf));
+    EXPECT_EQ(j.number("/models/1/bytes"),
+              (double)(fs::file_size(ir + "/openvino_model.xml") +
+                       fs::file_size(ir + "/openvino_model.bin")));
+    EXPECT_EQ(j.text("/models/0/reason"), "");
+    EXPECT_TRUE(yyjson_get_bool(j.at("/models/0/fits")));
+    EXPECT_EQ(j.number("/models/0/missing_bytes"), 0);
+}
+
+/* The sentence of `plan` and the row agree. */
+TEST_F(List, SaysWhatDoesNotFit)
+{
+    const Json j = json({"--memory", "1", "-c", "2048"});
+    EXPECT_FALSE(yyjson_get_bool(j.at("/models/0/fits")));
+    EXPECT_EQ(j.number("/models/0/context"), 2048);
+    EXPECT_GT(j.number("/models/0/missing_bytes"), 0);
+    EXPECT_EQ(
+        run({"plan", gguf, "--device-as", "bmg", "--memory", "1", "-c", "2048"}).code, 4);
+    EXPECT_TRUE(contains(list({"--memory", "1"}).out, " too much"));
+    EXPECT_TRUE(contains(list().out, "yes, takes "));
+}
+
+TEST_F(List, TakesASplitModelOnce)
+{
+    for (int i = 1; i <= 3; i++) {
+        const std::string name = "split-0000" + std::to_string(i) + "-of-00003.gguf";
+        fs::copy_file(XM_GGUF_DIR "/" + name, root + "/b/" + name);
+    }
+    folder.write("b/mmproj-m.gguf", "GGUF");
+    const Json j = json();
+    ASSERT_EQ(paths(j), (std::vector<std::string>{"b/deep/m.gguf",
+                                                  "b/split-00001-of-00003.gguf", "ir"}));
+    fs::remove(root + "/b/split-00002-of-00003.gguf");
+    EXPECT_TRUE(contains(json().text("/models/1/reason"), "split-00002-of-00003.gguf"));
+    fs::remove(root + "/b/split-00001-of-00003.gguf");
+    EXPECT_EQ(paths(json())[1], "b/split-00003-of-00003.gguf");
+}
+
+TEST_F(List, TakesLinksOfOneFileOnceAndItsNamedOne)
+{
+    fs::create_directories(root + "/a/blobs");
+    fs::rename(root + "/b/deep/m.gguf", root + "/a/blobs/0123abcd");
+    EXPECT_EQ(paths(json())[0], "a/blobs/0123abcd") << "known by its first bytes";
+    fs::create_symlink(root + "/a/blobs/0123abcd", root + "/b/deep/m.gguf");
+    fs::create_directory_symlink(root, root + "/b/around");
+    fs::create_symlink(root + "/nowhere", root + "/b/lost.gguf");
+    EXPECT_EQ(paths(json()), (std::vector<std::string>{"b/deep/m.gguf", "ir"}));
+}
+
+TEST_F(List, HasRowsWithReasonsForWhatCannotBeRead)
+{
+    std::string half = read_file(gguf);
+    folder.write("cut.gguf", half.substr(0, half.size() / 2));
+    folder.write("empty.gguf", "");
+    folder.write("name\x1b[31m.gguf", "GGUF????");
+    folder.write("o.xml", "<net");
+    folder.write("o.bin", "");
+    folder.write("damaged", "xmblob\r\n0123456789");
+    folder.write("notes.txt", "GGU");
+    ASSERT_EQ(mkfifo((folder / "pipe.gguf").c_str(), 0600), 0);
+    const Json j = json();
+    ASSERT_EQ(paths(j), (std::vector<std::string>{"b/deep/m.gguf", "cut.gguf", "damaged",
+                                                  "empty.gguf", "ir", "name\x1b[31m.gguf",
+                                                  "o.xml"}));
+    EXPECT_TRUE(contains(j.text("/models/2/reason"), "damaged"));
+    for (const char *i : {"1", "2", "3", "5", "6"}) {
+        EXPECT_NE(j.text(std::string("/models/") + i + "/reason"), "") << i;
+        EXPECT_FALSE(j.at(std::string("/models/") + i + "/fits")) << i;
+    }
+    const Outcome o = list();
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(count(o.out, "\n"), 8u) << o.out;
+    EXPECT_FALSE(contains(o.out, "\x1b")) << "names go to terminals";
+}
+
+TEST_F(List, HasARowForAFolderThatCannotBeRead)
+{
+    fs::permissions(root + "/b/deep", fs::perms::none);
+    const bool is_root = access((root + "/b/deep").c_str(), R_OK) == 0;
+    const Json j = json();
+    fs::permissions(root + "/b/deep", fs::perms::owner_all);
+    if (is_root)
+        return; /* who may read all folders */
+    EXPECT_EQ(j.text("/models/0/kind"), "folder");
+    EXPECT_TRUE(contains(j.text("/models/0/reason"), "Permission denied"));
+}
+
+TEST_F(List, ReadsCompiledFiles)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    ASSERT_EQ(run({"compile", root + "/b/deep/m.gguf", "-o", root + "/c.xmblob"}).code,
+              0);
+    Json j = json();
+    ASSERT_EQ(paths(j)[1], "c.xmblob");
+    EXPECT_EQ(j.text("/models/1/kind"), "compiled");
+    EXPECT_EQ(j.number("/models/1/parameters"), j.number("/models/0/parameters"));
+    EXPECT_EQ(j.number("/models/1/bytes"), (double)fs::file_size(root + "/c.xmblob"));
+    fs::remove(root + "/b/deep/m.gguf");
+    j = json();
+    EXPECT_TRUE(contains(j.text("/models/0/reason"), "m.gguf"))
+        << j.text("/models/0/path");
+}
+
+TEST_F(List, FitsTheTerminal)
+{
+    fs::create_directories(root + "/b/" + std::string(90, 'x'));
+    fs::copy_file(gguf, root + "/b/" + std::string(90, 'x') + "/long.gguf");
+    folder.write("b/" + std::string(60, 'y') + ".gguf", "GGUF");
+    for (unsigned short columns : {20, 40, 79, 120}) {
+        SCOPED_TRACE(columns);
+        Terminal t({"list", root, "--device-as", "bmg"}, {}, columns);
+        EXPECT_EQ(t.finish(), 0);
+        const auto rows = t.screen.rows();
+        ASSERT_EQ(rows.size(), 5u) << t.text() << "a row that is too long takes two";
+        EXPECT_TRUE(contains(rows[2], "long.gguf") || columns == 20) << rows[2];
+    }
+    EXPECT_TRUE(contains(list().out, std::string(90, 'x') + "/long.gguf"))
+        << "nothing is cut in a file";
+}
+
+TEST_F(List, RefusesWhatIsNoFolder)
+{
+    Outcome o = run({"list", root + "/none"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "cannot read the folder")) << o.err;
+    EXPECT_EQ(run({"list", gguf}).code, 3);
+    EXPECT_EQ(run({"list"}).code, 2);
+    EXPECT_EQ(list({}, "nonsense").code, 2);
+    EXPECT_EQ(run({"list", root, "-d", "GPU.77"}).code, 4);
+    fs::create_directories(root + "/b/none");
+    o = run({"list", root + "/b/none"});
+    EXPECT_EQ(o.code, 0);
+    EXPECT_TRUE(contains(o.err, "there is no model below")) << o.err;
+    EXPECT_EQ(o.out, "");
+}
+
+} // namespace

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe list: the models below a folder, and which of them fit on a device.
+ */
+#include "plugin/cli/list.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "plugin/cli/chip.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
+
+enum { MOST_MIB = 1 << 30 };
+
+struct args {
+    const char *folder, *device, *device_as;
+    uint64_t context, memory;
+    bool json;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct args, member)
+static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("What the models are counted for", "xemoe list ~/models --device-as bmg -c 8192"),
+    { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" },
+    { 0,   "device-as", XM_CLI_TEXT,  AT(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
+    { 0,   "memory",    XM_CLI_COUNT, AT(memory),    "MIB",  "memory there is, instead of the device's" },
+    { 'c', "context",   XM_CLI_COUNT, AT(context),   "N",    "positions that the state is to hold (4096, or all that the model was trained for)" },
+    XM_CLI_GROUP("Output", "xemoe list ~/models --json"),
+    { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
+};
+#undef AT
+/* clang-format on */
+
+static int
+check_options(const struct args *a)
+{
+    struct xm_device_info chip;
+    struct xm_error err = {0};
+    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
+        return XM_EXIT_USAGE;
+    if (a->memory > MOST_MIB)
+        return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
+    if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
+        return xm_cli_usage("option --device-as: %s", err.text);
+    return XM_EXIT_OK;
+}
+
+/* Without any device models are listed all the same; one that was asked for must be there. */
+static int
+find_device(const struct args *a, struct xm_list_wish *out)
+{
+    struct xm_error err = {0};
+    *out = (struct xm_list_wish){.context = a->context, .memory = a->memory << 20};
+    out->has_device =
+        xm_cli_find_chip(a->device, a->device_as, &out->device, &err) == XM_OK;
+    if (out->has_device || !(a->device || a->device_as))
+        return XM_EXIT_OK;
+    xm_cli_failed(&err);
+    return XM_EXIT_DEVICE;
+}
+
+static int
+run(const struct args *a, const struct xm_list_wish *wish)
+{
+    struct xm_list list;
+    struct xm_error err = {0};
+    enum xm_status s = xm_list_find(a->folder, &list, &err);
+    for (size_t i = 0; i < list.n && s == XM_OK; i++) {
+        xm_progress_show("%zu of %zu: %s", i + 1, list.n, list.rows[i].path);
+        xm_list_look(a->folder, wish, &list.rows[i]);
+    }
+    xm_progress_clear();
+    if (s == XM_OK && a->json)
+        s = xm_list_print_json(&list, a->folder, wish, &err);
+    else if (s == XM_OK && list.n)
+        xm_list_print(
+            &list, wish,
+            xm_terminal_is(STDOUT_FILENO) ? xm_terminal_columns(STDOUT_FILENO) - 1 : 0);
+    const int code = s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+    if (s == XM_OK && list.n == 0)
+        fprintf(stderr, "xemoe: there is no model below '%s'\n", a->folder);
+    if (s == XM_OK && list.is_cut)
+        fprintf(stderr, "xemoe: '%s' has too many files: some were not looked at\n",
+                a->folder);
+    xm_list_free(&list);
+    return code;
+}
+
+int
+xm_cli_list(int argc, char **argv)
+{
+    static const struct xm_cli_spec spec = {
+        .usage = "xemoe list FOLDER [-d NAME] [-c N] [options]",
+        .about =
+            "The models below a folder: GGUF files, split ones too, folders of OpenVINO "
+            "IR,\n"
+            "and what 'xemoe compile' wrote. For each its family, parameters, size, the "
+            "format\n"
+            "of most of its weights, and whether it fits on the device, as 'xemoe plan' "
+            "counts.\n"
+            "What cannot be read is a row with the reason.\n",
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
+        .operand = "FOLDER",
+        .operand_offset = offsetof(struct args, folder),
+    };
+    struct args a = {0};
+    struct xm_list_wish wish;
+    bool done;
+    int code = xm_cli_begin(&spec, argc, argv, &a, &done);
+    if (!done)
+        code = check_options(&a);
+    if (done || code != XM_EXIT_OK)
+        return code;
+    code = find_device(&a, &wish);
+    return code == XM_EXIT_OK ? run(&a, &wish) : code;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/list.h"
+#include "plugin/cli/quantity.h"
+#include "plugin/program_util/terminal.h"
+
+enum { MODEL, FAMILY, PARAMETERS, SIZE, WEIGHTS, FITS, N_COLUMNS, GAP = 2, LEAST = 12 };
+
+/* ---- the table ----------------------------------------------------------------------- */
+
+/* The texts of a row; a row with a reason has it in the place of all columns behind SIZE. */
+struct cells {
+    struct xm_strbuf text[N_COLUMNS];
+    bool is_reason; /* that of FAMILY, which the row ends with */
+};
+
+static size_t
+width_of(const struct xm_strbuf *s)
+{
+    return xm_terminal_width(xm_strbuf_text(s), s->n);
+}
+
+static void
+add_parameters(const struct xm_list_row *r, struct xm_strbuf *out)
+{
+    char all[XM_CLI_QUANTITY], active[XM_CLI_QUANTITY];
+    if (!r->parameters)
+        xm_strbuf_add(out, "-");
+    else if (r->active_parameters && r->active_parameters != r->parameters)
+        xm_strbuf_printf(out, "%s, active %s", xm_cli_count_text(r->parameters, all),
+                         xm_cli_count_text(r->active_parameters, active));
+    else
+        xm_strbuf_add(out, xm_cli_count_text(r->parameters, all));
+}
+
+static void
+add_fits(const struct xm_list_row *r, struct xm_strbuf *out)
+{
+    char bytes[XM_CLI_QUANTITY];
+    if (!r->is_counted)
+        xm_strbuf_add(out, "-");
+    else if (r->excess)
+        xm_strbuf_printf(out, "no, %s too much", xm_cli_bytes_text(r->excess, bytes));
+    else
+        xm_strbuf_printf(out, "yes, takes %s", xm_cli_bytes_text(r->need, bytes));
+}
+
+static void
+fill(const struct xm_list_row *r, struct cells *c)
+{
+    char bytes[XM_CLI_QUANTITY];
+    *c = (struct cells){.is_reason = r->why.text[0] != '\0'};
+    xm_cli_add_name(&c->text[MODEL], r->path);
+    if (c->is_reason) {
+        xm_cli_add_name(&c->text[FAMILY], r->why.text);
+        return;
+    }
+    xm_cli_add_name(&c->text[FAMILY], r->family[0]         ? r->family
+                                      : r->architecture[0] ? r->architecture
+                                                           : "-");
+    if (r->kind == XM_LIST_COMPILED)
+        xm_strbuf_add(&c->text[FAMILY], " (compiled)");
+    add_parameters(r, &c->text[PARAMETERS]);
+    xm_strbuf_add(&c->text[SIZE], r->bytes ? xm_cli_bytes_text(r->bytes, bytes) : "-");
+    xm_strbuf_add(&c->text[WEIGHTS], r->weights[0] ? r->weights : "-");
+    add_fits(r, &c->text[FITS]);
+}
+
+static void
+free_cells(struct cells *c)
+{
+    for (int i = 0; i < N_COLUMNS; i++)
+        xm_strbuf_free(&c->text[i]);
+}
+
+static void
+pad(size_t n)
+{
+    printf("%*s", (int)n, "");
+}
+
+/* The end of a path says more than its beginning. */
+static void
+print_end(const struct xm_strbuf *s, size_t width)
+{
+    const char *text = xm_strbuf_text(s);
+    const size_t all = width_of(s);
+    if (all <= width) {
+        fputs(text, stdout);
+        pad(width - all);
+        return;
+    }
+    size_t skip = xm_terminal_fit(text, s->n, all - width + 1);
+    if (xm_terminal_width(text, skip) < all - width + 1)
+        skip += xm_terminal_fit(text + skip, s->n - skip, 2);
+    const size_t shown = xm_terminal_width(text + skip, s->n - skip) + 1;
+    printf("…%s", text + skip);
+    pad(width > shown ? width - shown : 0);
+}
+
+static void
+print_begin(const struct xm_strbuf *s, size_t width)
+{
+    const char *text = xm_strbuf_text(s);
+    if (width_of(s) <= width)
+        fputs(text, stdout);
+    else if (width > 0)
+        printf("%.*s…", (int)xm_terminal_fit(text, s->n, width - 1), text);
+}
+
+/* `columns` is SIZE_MAX where nothing needs to be cut. */
+static void
+print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t columns)
+{
+    size_t used = widths[MODEL];
+    print_end(&c->text[MODEL], widths[MODEL]);
+    for (int i = FAMILY; i < N_COLUMNS; i++) {
+        const bool is_last = c->is_reason || i == N_COLUMNS - 1;
+        const size_t room = columns > used + GAP ? columns - used - GAP : 0;
+        if (is_last || widths[i] > room) {
+            pad(room ? GAP : 0);
+            print_begin(&c->text[i], room);
+            break;
+        }
+        pad(GAP);
+        fputs(xm_strbuf_text(&c->text[i]), stdout);
+        pad(widths[i] - width_of(&c->text[i]));
+        used += GAP + widths[i];
+    }
+    printf("\n");
+}
+
+/* Paths are cut so that the columns behind them have room, to a third of the width at least. */
+static void
+find_widths(const struct cells *rows, size_t n, size_t columns, size_t widths[N_COLUMNS])
+{
+    size_t others = 0;
+    memset(widths, 0, N_COLUMNS * sizeof(*widths));
+    for (size_t r = 0; r < n; r++)
+        for (int i = 0; i < N_COLUMNS; i++) {
+            const size_t w = width_of(&rows[r].text[i]);
+            if ((i == MODEL || !rows[r].is_reason) && w > widths[i])
+                widths[i] = w;
+        }
+    for (int i = FAMILY; i < N_COLUMNS; i++)
+        others += GAP + widths[i];
+    size_t room = columns > others ? columns - others : 0;
+    if (room < columns / 3)
+        room = columns / 3;
+    if (room < LEAST)
+        room = LEAST;
+    if (widths[MODEL] > room)
+        widths[MODEL] = room < columns ? room : columns;
+}
+
+static void
+fill_heading(bool has_device, struct cells *c)
+{
+    static const char *const texts[N_COLUMNS] = {"model", "family",  "parameters",
+                                                 "size",  "weights", "fits"};
+    *c = (struct cells){0};
+    for (int i = 0; i < N_COLUMNS - !has_device; i++)
+        xm_strbuf_add(&c->text[i], texts[i]);
+}
+
+void
+xm_list_print(const struct xm_list *l, const struct xm_list_wish *wish, size_t columns)
+{
+    size_t widths[N_COLUMNS];
+    struct cells *rows = xm_calloc(l->n + 1, sizeof(*rows));
+    if (!rows)
+        return;
+    columns = columns ? columns : SIZE_MAX;
+    fill_heading(wish->has_device, &rows[0]);
+    for (size_t i = 0; i < l->n; i++) {
+        fill(&l->rows[i], &rows[i + 1]);
+        if (!wish->has_device)
+            xm_strbuf_clear(&rows[i + 1].text[FITS]);
+    }
+    find_widths(rows, l->n + 1, columns, widths);
+    for (size_t i = 0; i <= l->n; i++) {
+        print_cells(&rows[i], widths, columns);
+        free_cells(&rows[i]);
+    }
+    xm_free(rows);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------- */
+
+static void
+add_text(struct xm_json_out *j, yyjson_mut_val *o, const char *key, const char *text)
+{
+    if (text[0])
+        xm_json_add_text(j, o, key, text, strlen(text));
+}
+
+static void
+add_known(struct xm_json_out *j, yyjson_mut_val *o, const char *key, uint64_t n)
+{
+    if (n)
+        xm_json_add_whole(j, o, key, n);
+}
+
+static void
+add_row(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_list_row *r)
+{
+    yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+    add_text(j, o, "path", r->path);
+    add_text(j, o, "kind", xm_list_kind_text(r->kind));
+    add_text(j, o, "family", r->family);
+    add_text(j, o, "architecture", r->architecture);
+    add_known(j, o, "parameters", r->parameters);
+    add_known(j, o, "active_parameters", r->active_parameters);
+    add_known(j, o, "bytes", r->bytes);
+    add_text(j, o, "weights", r->weights);
+    if (r->is_counted) {
+        xm_json_add_bool(j, o, "fits", r->excess == 0);
+        xm_json_add_whole(j, o, "context", r->context);
+        xm_json_add_whole(j, o, "needed_bytes", r->need);
+        xm_json_add_whole(j, o, "missing_bytes", r->excess);
+    }
+    add_text(j, o, "reason", r->why.text);
+}
+
+enum xm_status
+xm_list_print_json(const struct xm_list *l, const char *folder,
+                   const struct xm_list_wish *wish, struct xm_error *err)
+{
+    struct xm_json_out j = {0};
+    xm_json_begin(&j);
+    add_text(&j, NULL, "folder", folder);
+    if (wish->has_device)
+        add_text(&j, NULL, "device", wish->device.name);
+    yyjson_mut_val *models = xm_json_add_array(&j, NULL, "models");
+    for (size_t i = 0; i < l->n; i++)
+        add_row(&j, models, &l->rows[i]);
+    xm_json_add_bool(&j, NULL, "is_cut", l->is_cut);
+    const enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return s;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is known of one model: facts of its graph and its keys, and what `plan` counts for it. The
+ * first thing that goes wrong is the row's reason; what was found before stays.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plugin/cli/info.h"
+#include "plugin/cli/list.h"
+#include "plugin/model_facts.h"
+#include "plugin/planner.h"
+
+const char *
+xm_list_kind_text(enum xm_list_kind kind)
+{
+    static const char *const texts[XM_LIST_KINDS] = {"gguf", "openvino", "compiled",
+                                                     "folder"};
+    return texts[kind];
+}
+
+/* The format that takes most of the model's bytes. */
+static void
+find_weights(const struct xm_model_facts *f, struct xm_list_row *row)
+{
+    const struct xm_format_facts *most = NULL;
+    for (uint32_t i = 0; i < f->n_formats; i++) {
+        if (!most || f->formats[i].bytes > most->bytes)
+            most = &f->formats[i];
+    }
+    if (!most)
+        return;
+    if (most->group == UINT64_MAX)
+        snprintf(row->weights, sizeof(row->weights), "%s row", most->text);
+    else if (most->group)
+        snprintf(row->weights, sizeof(row->weights), "%s g%" PRIu64, most->text,
+                 most->group);
+    else
+        snprintf(row->weights, sizeof(row->weights), "%s", most->text);
+}
+
+static enum xm_status
+count(const struct xm_list_wish *wish, const struct xm_graph *g, uint64_t trained,
+      struct xm_list_row *row, struct xm_error *err)
+{
+    struct xm_plan *p = xm_calloc(1, sizeof(*p));
+    if (!p)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    p->info = wish->device;
+    p->wish = (struct xm_plan_wish){wish->context, 1};
+    if (wish->context == 0)
+        p->wish.context = xm_planner_usual_context(trained);
+    xm_config_init(&p->config);
+    xm_planner_room(&p->info, NULL, &p->room);
+    p->room.is_for_mapped = true;
+    if (wish->memory) {
+        p->room.known = true;
+        p->room.device = wish->memory;
+        if (p->room.host_is_device)
+            p->room.host = p->room.device;
+    }
+    enum xm_status s = xm_planner_plan(p, g, err);
+    if (s == XM_OK) {
+        row->is_counted = true;
+        row->context = p->wish.context;
+        row->need = xm_planner_of_device(&p->need, &p->room) +
+                    xm_planner_of_host(&p->need, &p->room);
+        row->excess = p->excess;
+    }
+    xm_planner_free_plan(p);
+    xm_free(p);
+    return s;
+}
+
+static enum xm_status
+look_at_graph(const struct xm_list_wish *wish, const struct xm_package *p,
+              struct xm_list_row *row, struct xm_error *err)
+{
+    struct xm_graph *g = NULL;
+    struct xm_model_facts *f = xm_calloc(1, sizeof(*f));
+    if (!f)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the facts of a model");
+    enum xm_status s = xm_package_read_graph(p, NULL, &g, err);
+    if (s == XM_OK)
+        s = xm_model_facts(g, f, err);
+    if (s == XM_OK) {
+        row->parameters = f->parameters;
+        row->active_parameters = f->active_parameters;
+        find_weights(f, row);
+    }
+    if (s == XM_OK && wish->has_device)
+        s = count(wish, g, p->facts.context, row, err);
+    xm_graph_destroy(g);
+    xm_free(f);
+    return s;
+}
+
+static enum xm_status
+look_at_package(const char *path, const struct xm_list_wish *wish,
+                struct xm_list_row *row, struct xm_error *err)
+{
+    struct xm_package *p = NULL;
+    XM_TRY(xm_package_open(path, &p, err));
+    xm_package_read(p, XM_PACKAGE_FACTS, NULL);
+    memcpy(row->family, p->facts.model_type, sizeof(row->family));
+    memcpy(row->architecture, p->facts.architecture, sizeof(row->architecture));
+    if (row->kind != XM_LIST_COMPILED)
+        row->bytes = xm_package_file_bytes(p);
+    enum xm_status s = look_at_graph(wish, p, row, err);
+    xm_package_close(p);
+    return s;
+}
+
+/* The facts are those of the model that it was compiled from, if that is as it was. */
+static enum xm_status
+look_at_compiled(const char *path, const struct xm_list_wish *wish,
+                 struct xm_list_row *row, struct xm_error *err)
+{
+    struct xm_import from;
+    struct xm_strbuf model = {0};
+    XM_TRY(xm_import_open(path, &from, err));
+    row->bytes = from.n_bytes;
+    enum xm_status s = xm_info_model_of(&from, &model, err);
+    if (s == XM_OK)
+        s = look_at_package(xm_strbuf_text(&model), wish, row, err);
+    xm_strbuf_free(&model);
+    xm_import_close(&from);
+    return s;
+}
+
+/* A sentence without the path that it begins with: the row has it. */
+static const char *
+behind_path(const char *sentence, const struct xm_strbuf *path)
+{
+    const size_t n = path->n;
+    return n && strncmp(sentence, xm_strbuf_text(path), n) == 0 &&
+                   strncmp(sentence + n, ": ", 2) == 0
+               ? sentence + n + 2
+               : sentence;
+}
+
+void
+xm_list_look(const char *folder, const struct xm_list_wish *wish, struct xm_list_row *row)
+{
+    struct xm_strbuf path = {0};
+    struct xm_error why = {0};
+    struct stat st;
+    if (row->kind == XM_LIST_FOLDER)
+        return; /* it has its reason */
+    xm_strbuf_printf(&path, "%s/%s", folder, row->path);
+    if (!xm_strbuf_ok(&path))
+        xm_fail(&why, XM_NO_MEMORY, "out of memory for a path");
+    else if (row->kind == XM_LIST_COMPILED)
+        look_at_compiled(xm_strbuf_text(&path), wish, row, &why);
+    else
+        look_at_package(xm_strbuf_text(&path), wish, row, &why);
+    if (row->bytes == 0 && row->kind != XM_LIST_OPENVINO &&
+        stat(xm_strbuf_text(&path), &st) == 0)
+        row->bytes = (uint64_t)st.st_size;
+    if (why.status != XM_OK)
+        xm_fail(&row->why, why.status, "%s", behind_path(why.text, &path));
+    xm_strbuf_free(&path);
+}
