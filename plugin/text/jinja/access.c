@@ -122,6 +122,7 @@ find_item(struct xm_jinja_run *r, value v, value key, bool *found, value *out)
     bool indexed = xm_jinja_is_list(v) || v.kind == XM_JINJA_STRING;
     if (!indexed || (key.kind != XM_JINJA_INT && key.kind != XM_JINJA_BOOL))
         return XM_OK;
+    const bool is_safe = v.is_safe;
     XM_TRY(xm_jinja_length(r, v, &n));
     i = xm_jinja_to_int(key);
     i += i < 0 ? n : 0;
@@ -135,6 +136,7 @@ find_item(struct xm_jinja_run *r, value v, value key, bool *found, value *out)
     size_t at = xm_jinja_offset(v.text, (size_t)i);
     struct xm_slice rest = {v.text.text + at, v.text.n - at};
     *out = xm_jinja_text(xm_slice_of(rest.text, xm_jinja_offset(rest, 1)));
+    out->is_safe = is_safe;
     return XM_OK;
 }
 
@@ -311,14 +313,18 @@ xm_jinja_slice(struct xm_jinja_run *r, value v, const value bounds[3], value *ou
         struct xm_slice rest = {v.text.text + from, v.text.n - from};
         *out =
             xm_jinja_text(xm_slice_of(rest.text, xm_jinja_offset(rest, (size_t)range.n)));
+        out->is_safe = v.is_safe;
         return XM_OK;
     }
     XM_TRY(xm_jinja_iterate(r, v, &items));
     XM_TRY(xm_jinja_new_list(r, (uint64_t)range.n, &list));
     for (int64_t i = 0; i < range.n; i++)
         list->items[i] = items->items[range.start + i * range.step];
-    if (v.kind == XM_JINJA_STRING)
-        return join_characters(r, list, out);
+    if (v.kind == XM_JINJA_STRING) {
+        XM_TRY(join_characters(r, list, out));
+        out->is_safe = v.is_safe;
+        return XM_OK;
+    }
     *out = (value){.kind = v.kind, .list = list};
     return XM_OK;
 }

@@ -109,7 +109,9 @@ filter_string(struct xm_jinja_run *r, value self, args *a, value *out)
 static enum xm_status
 filter_safe(struct xm_jinja_run *r, value self, args *a, value *out)
 {
-    return filter_string(r, self, a, out);
+    XM_TRY(filter_string(r, self, a, out));
+    out->is_safe = true;
+    return XM_OK;
 }
 
 static enum xm_status

@@ -12,6 +12,10 @@ const struct xm_jinja_builtin *xm_jinja_find_sequence_filter(struct xm_slice nam
 const struct xm_jinja_builtin *xm_jinja_find_select_filter(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_group_filter(struct xm_slice name);
 
+/* Appends `s` with entities for what means something in HTML. */
+void xm_jinja_add_escaped(const struct xm_jinja_run *r, struct xm_slice s,
+                          struct xm_jinja_buffer *b);
+
 /* An indentation: a number of spaces (`none`: where it is no integer), or a text. */
 enum xm_status xm_jinja_read_indentation(struct xm_jinja_run *r,
                                          struct xm_jinja_value width, int64_t none,

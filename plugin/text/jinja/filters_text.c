@@ -13,9 +13,9 @@
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 
-/* Appends `s` with entities for what means something in HTML. */
-static void
-add_escaped(const struct xm_jinja_run *r, struct xm_slice s, struct xm_jinja_buffer *b)
+void
+xm_jinja_add_escaped(const struct xm_jinja_run *r, struct xm_slice s,
+                     struct xm_jinja_buffer *b)
 {
     static const struct {
         char c;
@@ -43,11 +43,15 @@ static enum xm_status
 filter_escape(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     (void)a;
-    struct xm_jinja_buffer b = {0};
-    struct xm_slice s;
-    XM_TRY(xm_jinja_to_text(r, self, &s));
-    add_escaped(r, s, &b);
-    return xm_jinja_take_text(r, &b, out);
+    return xm_jinja_escape(r, self, out);
+}
+
+static enum xm_status
+filter_forceescape(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    self.is_safe = false;
+    return xm_jinja_escape(r, self, out);
 }
 
 static void
@@ -82,7 +86,9 @@ filter_indent(struct xm_jinja_run *r, value self, args *a, value *out)
     struct xm_slice s, indentation;
     size_t from = 0;
     bool first = true, blank = xm_jinja_truth(a->values[2]), open = true;
-    XM_TRY(xm_jinja_to_text(r, self, &s));
+    if (self.kind != XM_JINJA_STRING)
+        return xm_jinja_fail_not_text(r, self);
+    s = self.text;
     XM_TRY(xm_jinja_read_indentation(r, a->values[0], 4, &indentation));
     for (; open; first = false) {
         size_t start = from;
@@ -301,9 +307,9 @@ add_attribute(struct xm_jinja_run *r, value key, value v, bool space,
                                     "'>' or '='");
     }
     xm_strbuf_add(&b->text, space ? " " : "");
-    add_escaped(r, name, b);
+    xm_jinja_add_escaped(r, name, b);
     xm_strbuf_add(&b->text, "=\"");
-    add_escaped(r, text, b);
+    xm_jinja_add_escaped(r, text, b);
     xm_strbuf_add(&b->text, "\"");
     return xm_jinja_check_size(r, b);
 }
@@ -363,7 +369,7 @@ static const struct xm_jinja_builtin filters[] = {
     {"e", filter_escape, {NULL}, 0, false, false},
     {"escape", filter_escape, {NULL}, 0, false, false},
     {"filesizeformat", filter_filesizeformat, {"binary"}, 0, false, false},
-    {"forceescape", filter_escape, {NULL}, 0, false, false},
+    {"forceescape", filter_forceescape, {NULL}, 0, false, false},
     {"indent", filter_indent, {"width", "first", "blank"}, 0, false, false},
     {"striptags", filter_striptags, {NULL}, 0, false, false},
     {"truncate", filter_truncate, {"length", "killwords", "end", "leeway"}, 0, false, false},

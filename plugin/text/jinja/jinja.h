@@ -8,10 +8,9 @@
  * and lstrip_blocks are on, break and continue exist, values cannot be changed in place,
  * tojson writes plain JSON, {% generation %} marks text and changes nothing.
  *
- * Not done: include, import, extends and block; autoescape (safe and escape give plain text);
- * the filters pprint, random, urlize and wordwrap, and lipsum(); integers beyond 64 bits and
- * complex numbers. Upper and lower case are Unicode's simple mappings. {% do %} is there, though
- * not everybody's set-up has it.
+ * Not done: include, import, extends and block; autoescape; the filters pprint, random, urlize
+ * and wordwrap, and lipsum(); integers beyond 64 bits and complex numbers. Upper and lower case
+ * are Unicode's simple mappings. {% do %} is there, though not everybody's set-up has it.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_JINJA_H
 #define XM_PLUGIN_TEXT_JINJA_JINJA_H

@@ -375,6 +375,20 @@ join_text(struct xm_jinja_run *r, struct xm_slice a, struct xm_slice b, value *o
     return XM_OK;
 }
 
+/* What is added to a text that is marked as safe is escaped. */
+static enum xm_status
+add_texts(struct xm_jinja_run *r, value a, value b, value *out)
+{
+    const bool safe = a.is_safe || b.is_safe;
+    if (safe) {
+        XM_TRY(xm_jinja_escape(r, a, &a));
+        XM_TRY(xm_jinja_escape(r, b, &b));
+    }
+    XM_TRY(join_text(r, a.text, b.text, out));
+    out->is_safe = safe;
+    return XM_OK;
+}
+
 static enum xm_status
 join_lists(struct xm_jinja_run *r, value a, value b, value *out)
 {
@@ -401,6 +415,7 @@ repeat(struct xm_jinja_run *r, value v, int64_t count, value *out)
         while (space.used < total)
             xm_jinja_put(r, &space, v.text);
         *out = xm_jinja_text(xm_slice_of(space.text, space.used));
+        out->is_safe = v.is_safe;
         return XM_OK;
     }
     struct xm_jinja_list *list = NULL;
@@ -435,7 +450,7 @@ xm_jinja_binary(struct xm_jinja_run *r, struct xm_slice op, value a, value b, va
     if (xm_jinja_is_number(a) && xm_jinja_is_number(b))
         return operate_on_numbers(r, op, a, b, out);
     if (xm_jinja_is(op, "+") && a.kind == b.kind && can_repeat(a))
-        return a.kind == XM_JINJA_STRING ? join_text(r, a.text, b.text, out)
+        return a.kind == XM_JINJA_STRING ? add_texts(r, a, b, out)
                                          : join_lists(r, a, b, out);
     if (xm_jinja_is(op, "%") && a.kind == XM_JINJA_STRING)
         return xm_jinja_format_percent(r, a.text, b, out);

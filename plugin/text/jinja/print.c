@@ -193,10 +193,12 @@ print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
         xm_jinja_print_float(v.real, &b->text);
         break;
     case XM_JINJA_STRING:
+        xm_strbuf_add(&b->text, quoted && v.is_safe ? "Markup(" : "");
         if (quoted)
             print_quoted(r, v.text, b);
         else
             xm_jinja_add(r, b, v.text);
+        xm_strbuf_add(&b->text, quoted && v.is_safe ? ")" : "");
         break;
     case XM_JINJA_LIST:
     case XM_JINJA_TUPLE:

@@ -70,6 +70,16 @@ enum xm_status xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json, bool
 enum xm_status xm_jinja_bind(struct xm_jinja_run *r, struct xm_slice name,
                              struct xm_jinja_value value); /* in the innermost scope */
 
+/* safe.c */
+/* The text with entities for what means something in HTML, marked as safe; a text that is marked
+ * stays as it is. */
+enum xm_status xm_jinja_escape(struct xm_jinja_run *r, struct xm_jinja_value v,
+                               struct xm_jinja_value *out);
+/* Marks what a method or filter has made of `self`, where that was marked. */
+enum xm_status xm_jinja_keep_safe(struct xm_jinja_run *r,
+                                  const struct xm_jinja_builtin *builtin,
+                                  struct xm_jinja_value self, struct xm_jinja_value *out);
+
 /* operators.c */
 enum xm_status xm_jinja_equal(struct xm_jinja_run *r, struct xm_jinja_value a,
                               struct xm_jinja_value b, bool *out);
@@ -131,6 +141,11 @@ enum xm_status xm_jinja_slice(struct xm_jinja_run *r, struct xm_jinja_value v,
 /* evaluate.c */
 enum xm_status xm_jinja_evaluate(struct xm_jinja_run *r, const struct xm_jinja_node *node,
                                  struct xm_jinja_value *out);
+/* calls.c */
+/* Those of a call, a filter or a test. */
+enum xm_status xm_jinja_evaluate_args(struct xm_jinja_run *r,
+                                      const struct xm_jinja_node *list,
+                                      struct xm_jinja_args *out);
 enum xm_status xm_jinja_call_builtin(struct xm_jinja_run *r,
                                      const struct xm_jinja_builtin *builtin,
                                      struct xm_jinja_value self,

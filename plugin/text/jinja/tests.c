@@ -47,7 +47,7 @@ KIND_TEST(iterable, can_be_iterated(v))
 KIND_TEST(sequence, has_items(v))
 KIND_TEST(callable, v.kind == XM_JINJA_FUNCTION || v.kind == XM_JINJA_LOOP ||
                         v.kind == XM_JINJA_UNDEFINED)
-KIND_TEST(escaped, v.kind == XM_JINJA_ABSENT) /* no text is marked as safe */
+KIND_TEST(escaped, v.is_safe)
 
 /* Whether a table has a row of this name. */
 #define NAME_TEST(name, find)                                                            \

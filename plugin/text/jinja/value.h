@@ -37,6 +37,7 @@ enum xm_jinja_kind {
 
 struct xm_jinja_value {
     enum xm_jinja_kind kind;
+    bool is_safe; /* of a string: by the filters safe and escape; see safe.c */
     union {
         bool truth;
         int64_t integer;
