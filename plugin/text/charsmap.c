@@ -64,17 +64,12 @@ load_u32(const uint8_t *p)
            (uint32_t)p[3] << 24;
 }
 
+/* The parts of the blob, which has n bytes and a NUL. */
 static enum xm_status
-read_blob(struct xm_charsmap *map, struct xm_slice base64, struct xm_error *err)
+find_parts(struct xm_charsmap *map, size_t n, struct xm_error *err)
 {
-    size_t n, trie_bytes;
-    map->blob = xm_malloc(base64.n / 4 * 3 + 4); /* and a NUL */
-    if (!map->blob)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", base64.n);
-    if (!decode_base64(base64, map->blob, &n))
-        return xm_fail(err, XM_INVALID, "'precompiled_charsmap' is not base64");
     map->blob[n] = 0;
-    trie_bytes = n >= 4 ? load_u32(map->blob) : 0;
+    const size_t trie_bytes = n >= 4 ? load_u32(map->blob) : 0;
     if (n < 4 || trie_bytes % 4 != 0 || trie_bytes == 0 || trie_bytes > n - 4)
         return xm_fail(err, XM_INVALID,
                        "'precompiled_charsmap' of %zu bytes has a trie of %zu", n,
@@ -85,19 +80,50 @@ read_blob(struct xm_charsmap *map, struct xm_slice base64, struct xm_error *err)
     return XM_OK;
 }
 
+static enum xm_status
+create(size_t most_bytes, struct xm_charsmap **out, struct xm_error *err)
+{
+    struct xm_charsmap *map = xm_calloc(1, sizeof(*map));
+    *out = map;
+    if (map)
+        map->blob = xm_malloc(most_bytes + 1);
+    if (map && map->blob)
+        return XM_OK;
+    xm_charsmap_free(map);
+    *out = NULL;
+    return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", most_bytes);
+}
+
+static enum xm_status
+finish(enum xm_status s, struct xm_charsmap **map)
+{
+    if (s != XM_OK) {
+        xm_charsmap_free(*map);
+        *map = NULL;
+    }
+    return s;
+}
+
 enum xm_status
 xm_charsmap_create(struct xm_slice base64, struct xm_charsmap **out, struct xm_error *err)
 {
-    struct xm_charsmap *map = xm_calloc(1, sizeof(*map));
-    *out = NULL;
-    if (!map)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a map of characters");
-    enum xm_status status = read_blob(map, base64, err);
-    if (status == XM_OK)
-        *out = map;
-    else
-        xm_charsmap_free(map);
-    return status;
+    size_t n = 0;
+    XM_TRY(create(base64.n / 4 * 3 + 3, out, err));
+    enum xm_status s =
+        decode_base64(base64, (*out)->blob, &n)
+            ? find_parts(*out, n, err)
+            : xm_fail(err, XM_INVALID, "'precompiled_charsmap' is not base64");
+    return finish(s, out);
+}
+
+enum xm_status
+xm_charsmap_create_of(const uint8_t *bytes, size_t n, struct xm_charsmap **out,
+                      struct xm_error *err)
+{
+    XM_TRY(create(n, out, err));
+    if (n)
+        memcpy((*out)->blob, bytes, n);
+    return finish(find_parts(*out, n, err), out);
 }
 
 void

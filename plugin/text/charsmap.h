@@ -12,6 +12,9 @@
 #ifndef XM_PLUGIN_TEXT_CHARSMAP_H
 #define XM_PLUGIN_TEXT_CHARSMAP_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
@@ -25,6 +28,9 @@ struct xm_charsmap;
 /* `base64` is not referred to afterwards. */
 enum xm_status xm_charsmap_create(struct xm_slice base64, struct xm_charsmap **out,
                                   struct xm_error *err);
+/* The bytes themselves, as GGUF files have them; they are copied. */
+enum xm_status xm_charsmap_create_of(const uint8_t *bytes, size_t n,
+                                     struct xm_charsmap **out, struct xm_error *err);
 void xm_charsmap_free(struct xm_charsmap *map); /* NULL is allowed */
 
 /* Appends the normalized `text` (well-formed UTF-8): grapheme clusters of few bytes are

@@ -244,6 +244,19 @@ xm_normalizer_load(yyjson_val *value, struct xm_normalizer *out, struct xm_error
     return load_any(value, 0, out, err);
 }
 
+enum xm_status
+xm_normalizer_add_map(struct xm_normalizer *normalizer, struct xm_charsmap *map,
+                      struct xm_error *err)
+{
+    if (normalizer->n == XM_MAX_STEPS) {
+        xm_charsmap_free(map);
+        return xm_fail(err, XM_UNSUPPORTED, "more than %d normalizers", XM_MAX_STEPS);
+    }
+    normalizer->steps[normalizer->n++] =
+        (struct xm_normalizer_step){.type = find_type("Precompiled"), .map = map};
+    return XM_OK;
+}
+
 void
 xm_normalizer_free(struct xm_normalizer *normalizer)
 {

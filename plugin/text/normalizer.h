@@ -39,6 +39,9 @@ struct xm_normalizer {
 /* `value` may be NULL or null. On failure `out` still has to be freed. */
 enum xm_status xm_normalizer_load(yyjson_val *value, struct xm_normalizer *out,
                                   struct xm_error *err);
+/* A map of characters as one more step, which takes `map` over, also on failure. */
+enum xm_status xm_normalizer_add_map(struct xm_normalizer *normalizer,
+                                     struct xm_charsmap *map, struct xm_error *err);
 void xm_normalizer_free(struct xm_normalizer *normalizer);
 
 /* Appends the normalized `text`. */

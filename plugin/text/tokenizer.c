@@ -15,6 +15,7 @@ struct encoding {
     struct xm_pieces pieces, scratch; /* of one section */
     struct xm_bpe_work work;
     struct xm_unigram_work unigram_work;
+    struct xm_strbuf piece; /* scratch of WordPiece */
     struct xm_error *err;
 };
 
@@ -29,6 +30,8 @@ add_id(struct encoding *e, int32_t id)
 static enum xm_status
 encode_word(struct encoding *e, struct xm_slice word)
 {
+    if (e->t->wordpiece.vocab)
+        return xm_wordpiece_encode(&e->t->wordpiece, word, &e->piece, e->ids, e->err);
     if (e->t->unigram.n > 0)
         return xm_unigram_encode(&e->t->unigram, word, &e->unigram_work, e->ids, e->err);
     return xm_bpe_encode(&e->t->bpe, word, &e->work, e->ids, e->err);
@@ -145,6 +148,7 @@ xm_tokenizer_encode_marked(const struct xm_tokenizer *tokenizer, const char *tex
     xm_pieces_free(&e.scratch);
     xm_bpe_work_free(&e.work);
     xm_unigram_work_free(&e.unigram_work);
+    xm_strbuf_free(&e.piece);
     return status;
 }
 
@@ -179,7 +183,9 @@ xm_tokenizer_id_of(const struct xm_tokenizer *tokenizer, const char *text)
 const char *
 xm_tokenizer_kind(const struct xm_tokenizer *tokenizer)
 {
-    return tokenizer->unigram.n > 0 ? "Unigram" : "BPE";
+    return tokenizer->wordpiece.vocab ? "WordPiece"
+           : tokenizer->unigram.n > 0 ? "Unigram"
+                                      : "BPE";
 }
 
 size_t

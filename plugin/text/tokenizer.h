@@ -6,8 +6,8 @@
  *     text -> added tokens cut out -> normalizer -> pre-tokenizer -> model
  *          -> post-processor -> ids            ids -> token texts -> decoder -> text
  *
- * The model is byte-pair encoding or Unigram. Each stage has a file of its own. A
- * component of the file that is not known is an error that names it. A tokenizer is
+ * The model is byte-pair encoding, Unigram, or (GGUF files only) WordPiece. Each stage has a file
+ * of its own. A component of the file that is not known is an error that names it. A tokenizer is
  * immutable and may be used by many threads at once.
  *
  * Text that is not well-formed UTF-8 is read with U+FFFD for each maximal ill-formed
@@ -60,7 +60,7 @@ enum xm_status xm_tokenizer_decode(const struct xm_tokenizer *tokenizer,
 /* -1: no such token. */
 int32_t xm_tokenizer_id_of(const struct xm_tokenizer *tokenizer, const char *text);
 
-/* "BPE" or "Unigram", static. */
+/* "BPE", "Unigram" or "WordPiece", static. */
 const char *xm_tokenizer_kind(const struct xm_tokenizer *tokenizer);
 /* The largest id + 1, added tokens included. */
 size_t xm_tokenizer_vocab_size(const struct xm_tokenizer *tokenizer);

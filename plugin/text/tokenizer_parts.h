@@ -13,14 +13,16 @@
 #include "plugin/text/pre_tokenizer.h"
 #include "plugin/text/unigram.h"
 #include "plugin/text/vocab.h"
+#include "plugin/text/wordpiece.h"
 
 struct xm_tokenizer {
     struct xm_vocab vocab;
     struct xm_added_tokens added;
     struct xm_normalizer normalizer;
     struct xm_pre_tokenizer pre;
-    struct xm_bpe bpe; /* the model, unless unigram.n */
+    struct xm_bpe bpe; /* the model, unless unigram.n or wordpiece.vocab */
     struct xm_unigram unigram;
+    struct xm_wordpiece wordpiece;
     struct xm_post_processor post;
     struct xm_decoder decoder;
 };

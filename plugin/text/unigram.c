@@ -44,6 +44,37 @@ drop_repeated(struct xm_unigram *u)
     u->n = n;
 }
 
+enum xm_status
+xm_unigram_reserve(struct xm_unigram *unigram, const struct xm_vocab *vocab, size_t n,
+                   struct xm_error *err)
+{
+    unigram->vocab = vocab;
+    unigram->pieces = xm_calloc(n, sizeof(*unigram->pieces));
+    return unigram->pieces ? XM_OK
+                           : xm_fail(err, XM_NO_MEMORY, "no memory for %zu pieces", n);
+}
+
+void
+xm_unigram_add(struct xm_unigram *unigram, int32_t id, double score)
+{
+    unigram->pieces[unigram->n++] =
+        (struct xm_unigram_piece){xm_vocab_get(unigram->vocab, id)->text, score, id};
+}
+
+void
+xm_unigram_finish(struct xm_unigram *unigram, int32_t unk, bool byte_fallback)
+{
+    unigram->unk = unk;
+    unigram->byte_fallback = byte_fallback;
+    xm_vocab_find_bytes(unigram->vocab, unigram->byte_ids);
+    for (size_t i = 0; i < unigram->n; i++)
+        if (i == 0 || unigram->pieces[i].score < unigram->unk_score)
+            unigram->unk_score = unigram->pieces[i].score;
+    unigram->unk_score -= unknown_penalty;
+    drop_repeated(unigram);
+    qsort(unigram->pieces, unigram->n, sizeof(*unigram->pieces), compare_pieces);
+}
+
 static enum xm_status
 add_piece(struct xm_unigram *u, struct xm_vocab *vocab, yyjson_val *value,
           struct xm_error *err)
@@ -55,8 +86,7 @@ add_piece(struct xm_unigram *u, struct xm_vocab *vocab, yyjson_val *value,
     XM_TRY(xm_vocab_add_repeatable(
         vocab, xm_slice_of(yyjson_get_str(text), yyjson_get_len(text)), id,
         XM_REPEAT_FINDS_LAST, err));
-    u->pieces[u->n++] = (struct xm_unigram_piece){xm_vocab_get(vocab, id)->text,
-                                                  yyjson_get_num(score), id};
+    xm_unigram_add(u, id, yyjson_get_num(score));
     return XM_OK;
 }
 
@@ -72,9 +102,7 @@ load_pieces(yyjson_val *model, struct xm_unigram *u, struct xm_vocab *vocab,
         return xm_fail(err, XM_INVALID, "%zu pieces, expected 1..%d", n,
                        XM_MAX_TOKENS - 1);
     XM_TRY(xm_vocab_reserve(vocab, n, err));
-    u->pieces = xm_calloc(n, sizeof(*u->pieces));
-    if (!u->pieces)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu pieces", n);
+    XM_TRY(xm_unigram_reserve(u, vocab, n, err));
     yyjson_arr_foreach(list, i, n, value)
     {
         XM_TRY(add_piece(u, vocab, value, err));
@@ -85,19 +113,16 @@ load_pieces(yyjson_val *model, struct xm_unigram *u, struct xm_vocab *vocab,
 static enum xm_status
 load_unknown(yyjson_val *model, struct xm_unigram *u, struct xm_error *err)
 {
-    yyjson_val *unk = yyjson_obj_get(model, "unk_id");
-    u->unk = XM_NO_TOKEN;
-    if (unk && !yyjson_is_null(unk))
-        XM_TRY(xm_json_token_id(unk, "unk_id", &u->unk, err));
-    if (u->unk != XM_NO_TOKEN && (size_t)u->unk >= u->n)
-        return xm_fail(err, XM_INVALID, "'unk_id' is %d, there are %zu pieces", u->unk,
+    yyjson_val *value = yyjson_obj_get(model, "unk_id");
+    int32_t unk = XM_NO_TOKEN;
+    bool byte_fallback = false;
+    if (value && !yyjson_is_null(value))
+        XM_TRY(xm_json_token_id(value, "unk_id", &unk, err));
+    if (unk != XM_NO_TOKEN && (size_t)unk >= u->n)
+        return xm_fail(err, XM_INVALID, "'unk_id' is %d, there are %zu pieces", unk,
                        u->n);
-    XM_TRY(xm_json_bool(model, "byte_fallback", &u->byte_fallback, err));
-    xm_vocab_find_bytes(u->vocab, u->byte_ids);
-    for (size_t i = 0; i < u->n; i++)
-        if (i == 0 || u->pieces[i].score < u->unk_score)
-            u->unk_score = u->pieces[i].score;
-    u->unk_score -= unknown_penalty;
+    XM_TRY(xm_json_bool(model, "byte_fallback", &byte_fallback, err));
+    xm_unigram_finish(u, unk, byte_fallback);
     return XM_OK;
 }
 
@@ -105,12 +130,8 @@ enum xm_status
 xm_unigram_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_unigram *out,
                 struct xm_error *err)
 {
-    out->vocab = vocab;
     XM_TRY(load_pieces(model, out, vocab, err));
-    XM_TRY(load_unknown(model, out, err));
-    drop_repeated(out);
-    qsort(out->pieces, out->n, sizeof(*out->pieces), compare_pieces);
-    return XM_OK;
+    return load_unknown(model, out, err);
 }
 
 void

@@ -46,6 +46,13 @@ struct xm_unigram_work {
  * still has to be freed. */
 enum xm_status xm_unigram_load(yyjson_val *model, struct xm_vocab *vocab,
                                struct xm_unigram *out, struct xm_error *err);
+/* The same without a file's object: room for n pieces, once; tokens of the vocabulary as pieces;
+ * then the unknown token, and whether it has bytes for unknown characters. */
+enum xm_status xm_unigram_reserve(struct xm_unigram *unigram,
+                                  const struct xm_vocab *vocab, size_t n,
+                                  struct xm_error *err);
+void xm_unigram_add(struct xm_unigram *unigram, int32_t id, double score);
+void xm_unigram_finish(struct xm_unigram *unigram, int32_t unk, bool byte_fallback);
 void xm_unigram_free(struct xm_unigram *unigram);
 
 /* Appends the tokens of one word (well-formed UTF-8). */

@@ -5,6 +5,7 @@
  *     gguf_special.c         which ids have a meaning
  *     gguf_pre_tokenizers.c  what the names of tokenizer.ggml.pre stand for
  *     gguf_vocab.c           tokens, their types, merges and scores
+ *     gguf_unigram.c         pieces with scores, and their map of characters
  *     gguf_tokenizer.c       all of it as a tokenizer
  */
 #ifndef XM_PLUGIN_TEXT_GGUF_GGUF_PARTS_H
@@ -36,6 +37,7 @@ bool xm_gguf_is_no_tokenizer(struct xm_slice model);
 struct xm_gguf_special {
     int32_t bos, eos, unk, pad;
     int32_t eot, eom; /* of a turn, of a message */
+    int32_t cls, sep; /* around a text, of BERT's kind */
 };
 
 enum xm_status xm_gguf_find_special(const struct xm_gguf *g, struct xm_gguf_special *out,
@@ -84,6 +86,13 @@ enum xm_status xm_gguf_load_merges(const struct xm_gguf *g, struct xm_bpe *bpe,
                                    struct xm_error *err);
 enum xm_status xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe,
                                    struct xm_error *err);
+/* Pieces with their scores, where the best cut of the whole text is taken. */
+enum xm_status xm_gguf_load_unigram(const struct xm_gguf *g, int32_t unk,
+                                    struct xm_tokenizer *t, struct xm_error *err);
+/* What tokenizer.ggml.precompiled_charsmap makes of characters, as the first step of the
+ * normalizer; nothing where there is no such key. */
+enum xm_status xm_gguf_load_charsmap(const struct xm_gguf *g, struct xm_tokenizer *t,
+                                     struct xm_error *err);
 
 #ifdef __cplusplus
 }

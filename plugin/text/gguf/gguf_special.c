@@ -62,6 +62,8 @@ static const struct {
     { "tokenizer.ggml.eot_token_id",     AT(eot), false },
     { "tokenizer.ggml.eom_token_id",     AT(eom), false },
     { "tokenizer.ggml.padding_token_id", AT(pad), true  },
+    { "tokenizer.ggml.cls_token_id",     AT(cls), false },
+    { "tokenizer.ggml.seperator_token_id", AT(sep), false }, /* as files spell it */
 };
 #undef AT
 /* clang-format on */
@@ -90,7 +92,7 @@ xm_gguf_find_special(const struct xm_gguf *g, struct xm_gguf_special *out,
 {
     struct xm_gguf_values tokens = {0};
     struct xm_slice model = {0};
-    *out = (struct xm_gguf_special){-1, -1, -1, -1, -1, -1};
+    *out = (struct xm_gguf_special){-1, -1, -1, -1, -1, -1, -1, -1};
     XM_TRY(xm_gguf_need(g, "tokenizer.ggml.model", err));
     XM_TRY(xm_gguf_text(g, "tokenizer.ggml.model", &model, err));
     if (!xm_gguf_is_no_tokenizer(model))

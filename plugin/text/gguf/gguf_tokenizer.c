@@ -21,12 +21,25 @@
 #define NO_FIRST_SPACE  "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"
 #define BYTES           "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
 
+/* As BERT's normalizer has it: without control characters, in small letters without accents. */
+#define NO_CONTROLS REPLACE("Regex", "(?![\\\\t\\\\n\\\\r])[\\\\p{C}\\ufffd]", "")
+#define NO_ACCENTS  "{\"type\":\"NFD\"}," REPLACE("Regex", "\\\\p{Mn}", "")
+#define LOWER_CASE  "{\"type\":\"Lowercase\"}"
+/* What its words are cut at: signs, and characters of Chinese. */
+#define BERT_SIGN "[\\p{P}!-/:-@\\[-`{-~]"
+#define BERT_CHINESE                                                                     \
+    "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"              \
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f]"
+
+#define NO_SPACE_BEFORE_SIGNS REPLACE("Regex", "\\\\A (?=[.?!,]\\\\z)", "")
+
 struct loading {
     const struct xm_gguf *g;
     struct xm_tokenizer *t;
     struct xm_gguf_special special;
     bool begins, ends;  /* with bos, eos, unless a key says otherwise */
     bool always_begins; /* with bos, whatever a key says */
+    bool separates;     /* with sep behind, unless a key says otherwise */
     struct xm_error *err;
 };
 
@@ -155,6 +168,45 @@ load_llama(struct loading *l)
                           : SEQUENCE("decoders", FROM_MARKS "," BYTES));
 }
 
+/* WordPiece. Files have the pieces without "##", and a mark before those that begin a word. */
+static enum xm_status
+load_bert(struct loading *l)
+{
+    bool lower = true;
+    XM_TRY(xm_gguf_bool_or(l->g, "tokenizer.ggml.normalizer.lowercase", &lower, l->err));
+    XM_TRY(xm_pre_tokenizer_add_white_space(&l->t->pre, l->err));
+    XM_TRY(xm_pre_tokenizer_add_cut(&l->t->pre, BERT_SIGN, l->err));
+    XM_TRY(xm_pre_tokenizer_add_cut(&l->t->pre, BERT_CHINESE, l->err));
+    l->t->wordpiece = (struct xm_wordpiece){&l->t->vocab, l->special.unk, "\u2581", ""};
+    if (l->special.bos < 0)
+        l->special.bos = l->special.cls;
+    l->begins = l->special.bos >= 0;
+    l->separates = l->special.sep >= 0;
+    return load_texts(
+        l,
+        lower ? SEQUENCE("normalizers", NO_CONTROLS "," NO_ACCENTS "," LOWER_CASE)
+              : NO_CONTROLS,
+        SEQUENCE("decoders", FROM_MARKS "," NO_SPACE_BEFORE_SIGNS
+                                        ",{\"type\":\"Fuse\"}," NO_FIRST_SPACE));
+}
+
+/* Unigram: the pieces of the best cut, not merges. */
+static enum xm_status
+load_t5(struct loading *l)
+{
+    bool first = true, single = false;
+    XM_TRY(xm_gguf_bool_or(l->g, "tokenizer.ggml.add_space_prefix", &first, l->err));
+    XM_TRY(xm_gguf_bool_or(l->g, "tokenizer.ggml.remove_extra_whitespaces", &single,
+                           l->err));
+    XM_TRY(xm_gguf_load_unigram(l->g, l->special.unk, l->t, l->err));
+    XM_TRY(xm_gguf_load_charsmap(l->g, l->t, l->err));
+    l->ends = l->special.eos >= 0;
+    return load_texts(l, llama_normalizers[single][first],
+                      first
+                          ? SEQUENCE("decoders", FROM_MARKS "," BYTES "," NO_FIRST_SPACE)
+                          : SEQUENCE("decoders", FROM_MARKS "," BYTES));
+}
+
 static const struct kind {
     const char *name;
     enum xm_status (*load)(struct loading *l);
@@ -167,6 +219,8 @@ static const struct kind {
     { "llama",      load_llama,      false },
     { "gemma4",     load_gemma4,     true  },
     { "whitespace", load_whitespace, false },
+    { "bert",       load_bert,       false },
+    { "t5",         load_t5,         false },
     /* clang-format on */
 };
 
@@ -220,12 +274,18 @@ load_around(struct loading *l)
 {
     static const char begins[] = "tokenizer.ggml.add_bos_token";
     static const char ends[] = "tokenizer.ggml.add_eos_token";
+    static const char separates[] = "tokenizer.ggml.add_sep_token";
     XM_TRY(xm_gguf_bool_or(l->g, begins, &l->begins, l->err));
     XM_TRY(xm_gguf_bool_or(l->g, ends, &l->ends, l->err));
     XM_TRY(add_around(l, begins, l->begins || l->always_begins,
                       "tokenizer.ggml.bos_token_id", l->special.bos, &l->t->post.before));
-    return add_around(l, ends, l->ends, "tokenizer.ggml.eos_token_id", l->special.eos,
-                      &l->t->post.after);
+    XM_TRY(add_around(l, ends, l->ends, "tokenizer.ggml.eos_token_id", l->special.eos,
+                      &l->t->post.after));
+    if (!l->t->wordpiece.vocab)
+        return XM_OK;
+    XM_TRY(xm_gguf_bool_or(l->g, separates, &l->separates, l->err));
+    return add_around(l, separates, l->separates, "tokenizer.ggml.seperator_token_id",
+                      l->special.sep, &l->t->post.after);
 }
 
 static enum xm_status

@@ -10,16 +10,22 @@ writes, with the PyPI packages sentencepiece, tokenizers and gguf,
                 {"texts": [text], "cuts": {name: [[bytes of each piece] of each text]}}
     spm-*.gguf  keys of files with small SentencePiece vocabularies of the kind BPE
     spm-*.json  ids and decoded texts of those: [{"text", "ids", "decoded"}]
+    unigram.*   the same of the kind Unigram, with a small map of characters
+    bert.*      the same of a WordPiece vocabulary, by the package tokenizers
+    odd.json    how byte-level patterns cut some hundred texts of odd characters, as cuts.json
 
 The texts are those of the test models, of which every tenth is a random one.
 """
 import io
 import json
 import os
+import random
+import tempfile
 
 import gguf
 import sentencepiece
-from tokenizers import Regex
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import BertWordPieceTokenizer, Regex
 from tokenizers.pre_tokenizers import (
     ByteLevel, Digits, Punctuation, Sequence, Split, WhitespaceSplit)
 
@@ -224,29 +230,39 @@ def token_type(sp, i):
     return 1
 
 
-def write_spm(name, sp, prefix, single, texts):
-    path = os.path.join(DATA, name + ".gguf")
+def writer_of(sp, name, kind):
     ids = range(sp.vocab_size())
-    w = gguf.GGUFWriter(path, "toy")
-    w.add_tokenizer_model("llama")
+    w = gguf.GGUFWriter(os.path.join(DATA, name + ".gguf"), "toy")
+    w.add_tokenizer_model(kind)
     w.add_token_list([sp.id_to_piece(i) for i in ids])
     w.add_token_scores([sp.get_score(i) for i in ids])
     w.add_token_types([token_type(sp, i) for i in ids])
     w.add_bos_token_id(sp.bos_id())
     w.add_eos_token_id(sp.eos_id())
     w.add_unk_token_id(sp.unk_id())
-    w.add_add_space_prefix(prefix)
-    w.add_remove_extra_whitespaces(single)
+    return w
+
+
+def write_keys(w):
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.close()
-    rows = []
-    for text in texts:
-        encoded = sp.encode(text)
-        rows.append(json.dumps({"text": text, "ids": encoded, "decoded": sp.decode(encoded)},
-                               ensure_ascii=False, separators=(",", ":")))
+
+
+def write_samples(name, samples):
+    rows = [json.dumps({"text": t, "ids": ids, "decoded": d}, ensure_ascii=False,
+                       separators=(",", ":")) for t, ids, d in samples]
     with open(os.path.join(DATA, name + ".json"), "w", encoding="utf-8") as f:
         f.write("[" + ",\n".join(rows) + "]\n")
+
+
+def write_spm(name, sp, prefix, single, texts):
+    w = writer_of(sp, name, "llama")
+    w.add_add_space_prefix(prefix)
+    w.add_remove_extra_whitespaces(single)
+    write_keys(w)
+    encoded = [(t, sp.encode(t)) for t in texts]
+    write_samples(name, [(t, ids, sp.decode(ids)) for t, ids in encoded])
 
 
 def write_all_spm():
@@ -264,6 +280,105 @@ def write_all_spm():
               False, True, [t for t in texts if "\u2581" not in t][1::2])
 
 
+# ---- Unigram
+
+# Full-width letters, ligatures, a circled number: what nfkc makes of a few characters.
+RULES = {"\uff21": "A", "\uff42": "b", "\ufb01": "fi", "\ufb00": "ff", "\u2460": "1",
+         "e\u0301": "\u00e9", "\u3000": " ", "\u00a0": " ", "\u200b": ""}
+
+
+def write_unigram():
+    texts = [t for t in TRICKY + texts_of_models() if "\0" not in t and "<" not in t]
+    lines = [line for t in texts for line in t.splitlines() if line.strip() and max(line) < "\u0250"]
+    model = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as rules:
+        for a, b in RULES.items():
+            rules.write(" ".join(f"{ord(c):X}" for c in a) + "\t"
+                        + " ".join(f"{ord(c):X}" for c in b) + "\n")
+        rules.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=model, model_type="unigram",
+            normalization_rule_tsv=rules.name, vocab_size=300, character_coverage=0.99,
+            max_sentence_length=1 << 16, minloglevel=2, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
+    sp = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    w = gguf.GGUFWriter(os.path.join(DATA, "unigram.gguf"), "toy")
+    ids = range(sp.vocab_size())
+    w.add_tokenizer_model("t5")
+    w.add_token_list([sp.id_to_piece(i) for i in ids])
+    w.add_token_scores([sp.get_score(i) for i in ids])
+    w.add_token_types([token_type(sp, i) for i in ids])
+    w.add_eos_token_id(1)
+    w.add_unk_token_id(2)
+    w.add_pad_token_id(0)
+    w.add_add_space_prefix(True)
+    w.add_remove_extra_whitespaces(True)
+    w.add_precompiled_charsmap(proto.normalizer_spec.precompiled_charsmap)
+    write_keys(w)
+    more = ["".join(RULES), "x\uff21\uff42 \ufb01ne \ufb00\u2460", "  a  b  ",
+            "cafe\u0301 \u3000\u00a0 a\u200bb"]
+    # sentencepiece takes the mark for a space at the ends, and not elsewhere.
+    samples = [(t, sp.encode(t)) for t in more + texts[::2] if "\u2581" not in t]
+    write_samples("unigram", [(t, ids, sp.decode(ids)) for t, ids in samples])
+
+
+# ---- WordPiece
+
+def phantom(token):
+    """As files have it: a mark before what begins a word, and no "##"."""
+    if token.startswith("[") and token.endswith("]"):
+        return token
+    return token[2:] if token.startswith("##") else "\u2581" + token
+
+
+def write_bert():
+    texts = [t for t in TRICKY + texts_of_models() if "\0" not in t and "[" not in t]
+    t = BertWordPieceTokenizer(lowercase=True)
+    t.train_from_iterator(texts, vocab_size=1200, min_frequency=2, limit_alphabet=300,
+                          show_progress=False)
+    tokens = [t.id_to_token(i) for i in range(t.get_vocab_size())]
+    w = gguf.GGUFWriter(os.path.join(DATA, "bert.gguf"), "toy")
+    w.add_tokenizer_model("bert")
+    w.add_token_list([phantom(token) for token in tokens])
+    w.add_token_types([3 if token.startswith("[") and token.endswith("]") else 1
+                       for token in tokens])
+    w.add_unk_token_id(t.token_to_id("[UNK]"))
+    w.add_sep_token_id(t.token_to_id("[SEP]"))
+    w.add_pad_token_id(t.token_to_id("[PAD]"))
+    w.add_bos_token_id(t.token_to_id("[CLS]"))
+    w.add_mask_token_id(t.token_to_id("[MASK]"))
+    write_keys(w)
+    texts += odd_texts(200) + ["x" * 100, "y" * 101, "\ufffd a\tb\u0007c", "\u200d\u00ad soft"]
+    encoded = [(text, t.encode(text, add_special_tokens=False).ids) for text in texts]
+    write_samples("bert", [(text, ids, t.decode(ids)) for text, ids in encoded])
+
+
+# ---- odd texts
+
+ODD = ["😀👍🏽👨‍👩‍👧🇫🇷✓☺️", "漢字かなカナ한국어ㄱ中", "0123456789٣४½Ⅷ²", " \t\n\r\u00a0\u2003\u3000\u0085\u200b",
+       "e\u0301a\u0308\u0323क्षेไทย\u0e49", "abcXYZßİıſΩ", "'s't're've'll'd'm", "!?.,;:-_()[]{}<>|`~@#$%^&*+=/\\\"'",
+       "–—…“”‘’«»„。、！？"]
+
+
+def odd_texts(n):
+    random.seed(7)
+    return ["".join(random.choice(random.choice(ODD)) for _ in range(random.randint(1, 24)))
+            for _ in range(n)]
+
+
+def write_odd():
+    texts = odd_texts(400)
+    cuts = {name: [pieces(pre, t) for t in texts] for name, pre in
+            (("roberta-bpe", GPT_2), ("modern-bert", GPT_2), ("qwen2", CUTS["qwen2"]))}
+    with open(os.path.join(DATA, "odd.json"), "w", encoding="utf-8") as f:
+        rows = ",\n".join(f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}"
+                          for k, v in cuts.items())
+        f.write('{"texts":%s,\n"cuts":{\n%s}}\n' % (json.dumps(texts, ensure_ascii=False), rows))
+
+
 os.makedirs(DATA, exist_ok=True)
 write_cuts()
 write_all_spm()
+write_unigram()
+write_bert()
+write_odd()

@@ -110,6 +110,22 @@ TEST_F(GgufCuts, AreThoseOfTheReference)
     EXPECT_EQ(n, 35u);
 }
 
+/* Emoji, Chinese, digits of many scripts, white space and combining marks at random. */
+TEST(GgufOddCuts, AreThoseOfTheReference)
+{
+    yyjson_doc *doc = nullptr;
+    ASSERT_EQ(xm_json_read(XM_GGUF_TEXT_DIR "/odd.json", &doc, nullptr), XM_OK);
+    yyjson_val *root = yyjson_doc_get_root(doc), *name, *expected;
+    size_t i, n;
+    EXPECT_EQ(yyjson_arr_size(yyjson_obj_get(root, "texts")), 400u);
+    yyjson_obj_foreach(yyjson_obj_get(root, "cuts"), i, n, name, expected)
+    {
+        check_cuts(yyjson_get_str(name), yyjson_obj_get(root, "texts"), expected);
+    }
+    EXPECT_EQ(n, 3u);
+    yyjson_doc_free(doc);
+}
+
 /* A row more has to be in make_gguf_text.py as well. */
 TEST_F(GgufCuts, TheReferenceHasARowForEachOfOurs)
 {

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/wordpiece.h"
+
+#include <string.h>
+
+#include "runtime/util/utf8.h"
+
+/* The ends of a word's characters; false: it has too many. */
+static bool
+find_ends(struct xm_slice word, uint32_t ends[XM_WORDPIECE_MOST], size_t *n)
+{
+    *n = 0;
+    for (size_t at = 0; at < word.n; (*n)++) {
+        int32_t code;
+        if (*n == XM_WORDPIECE_MOST)
+            return false;
+        at += xm_utf8_next(xm_slice_of(word.text + at, word.n - at), &code);
+        ends[*n] = (uint32_t)at;
+    }
+    return true;
+}
+
+/* The longest piece that begins with character `from`; *next: the character behind it. */
+static int32_t
+longest(const struct xm_wordpiece *m, struct xm_slice word, const uint32_t *ends,
+        size_t n, size_t from, struct xm_strbuf *scratch, size_t *next)
+{
+    const size_t start = from ? ends[from - 1] : 0;
+    xm_strbuf_clear(scratch);
+    xm_strbuf_add(scratch, from ? m->inner : m->first);
+    const size_t mark = scratch->n;
+    xm_strbuf_add_n(scratch, word.text + start, word.n - start);
+    for (size_t to = n; xm_strbuf_ok(scratch) && to > from; to--) {
+        const struct xm_slice text = {xm_strbuf_text(scratch),
+                                      mark + ends[to - 1] - start};
+        const int32_t id = xm_vocab_find_ordinary(m->vocab, text);
+        *next = to;
+        if (id != XM_NO_TOKEN)
+            return id;
+    }
+    return XM_NO_TOKEN;
+}
+
+static enum xm_status
+no_memory(struct xm_error *err)
+{
+    return xm_fail(err, XM_NO_MEMORY, "no memory for the pieces of a word");
+}
+
+enum xm_status
+xm_wordpiece_encode(const struct xm_wordpiece *model, struct xm_slice word,
+                    struct xm_strbuf *scratch, struct xm_token_list *out,
+                    struct xm_error *err)
+{
+    uint32_t ends[XM_WORDPIECE_MOST];
+    const size_t before = out->n;
+    size_t n;
+    bool is_known = find_ends(word, ends, &n);
+    for (size_t at = 0; is_known && at < n;) {
+        const int32_t id = longest(model, word, ends, n, at, scratch, &at);
+        if (!xm_strbuf_ok(scratch))
+            return no_memory(err);
+        is_known = id != XM_NO_TOKEN;
+        if (is_known && !xm_token_list_add(out, id))
+            return no_memory(err);
+    }
+    if (is_known)
+        return XM_OK;
+    out->n = before;
+    if (model->unk == XM_NO_TOKEN)
+        return xm_fail(err, XM_INVALID,
+                       "'%s' has parts that are not in the vocabulary, which has no "
+                       "unknown token",
+                       xm_utf8_shown(word).text);
+    return xm_token_list_add(out, model->unk) ? XM_OK : no_memory(err);
+}
