@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_CLI_GENERATE_H
 #define XM_PLUGIN_CLI_GENERATE_H
 
-#include "plugin/cli/profile.h"
+#include "plugin/cli/profile_groups.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/cli/text_out.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/profile.h"
+#include "plugin/cli/profile_groups.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/new_file.h"
 

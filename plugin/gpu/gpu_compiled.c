@@ -3,10 +3,10 @@
  * Programs as compiled models of the core.
  */
 #include "plugin/gpu/blob.h"
-#include "plugin/gpu/exec_graph.h"
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
+#include "plugin/gpu/program_exec_graph.h"
 #include "runtime/kept_rate.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"

@@ -6,7 +6,7 @@
 
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/gpu_plugin.h"
-#include "plugin/gpu/profile.h"
+#include "plugin/gpu/request_profile.h"
 #include "plugin/gpu/step_checker.h"
 
 /* ---- requests ---- */

@@ -7,8 +7,8 @@
 
 #include "plugin/bind.h"
 #include "plugin/gpu/kv/kv_rows.h"
-#include "plugin/gpu/profile.h"
 #include "plugin/gpu/request.h"
+#include "plugin/gpu/request_profile.h"
 #include "runtime/pool.h"
 #include "transformations/graph/evaluate.h"
 

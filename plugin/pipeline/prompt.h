@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_PIPELINE_PROMPT_H
 #define XM_PLUGIN_PIPELINE_PROMPT_H
 
-#include "plugin/pipeline/clock.h"
+#include "plugin/pipeline/generation_clock.h"
 #include "plugin/pipeline/package.h"
 #include "plugin/text/token_list.h"
 

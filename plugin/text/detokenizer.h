@@ -8,7 +8,7 @@
 #ifndef XM_PLUGIN_TEXT_DETOKENIZER_H
 #define XM_PLUGIN_TEXT_DETOKENIZER_H
 
-#include "plugin/text/decoder.h"
+#include "plugin/text/token_decoder.h"
 #include "plugin/text/tokenizer.h"
 
 #ifdef __cplusplus
@@ -18,7 +18,7 @@ extern "C" {
 struct xm_detokenizer {
     const struct xm_tokenizer *tokenizer; /* not owned; outlives this object */
     bool skip_special;
-    struct xm_decoder_state state;
+    struct xm_token_decoder_state state;
 };
 
 void xm_detokenizer_init(struct xm_detokenizer *d, const struct xm_tokenizer *tokenizer,

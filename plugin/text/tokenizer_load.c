@@ -43,7 +43,7 @@ load_parts(yyjson_val *root, struct xm_tokenizer *t, struct xm_error *err)
     XM_TRY(xm_normalizer_load(yyjson_obj_get(root, "normalizer"), &t->normalizer, err));
     XM_TRY(xm_pre_tokenizer_load(yyjson_obj_get(root, "pre_tokenizer"), &t->pre, err));
     XM_TRY(xm_post_processor_load(yyjson_obj_get(root, "post_processor"), &t->post, err));
-    XM_TRY(xm_decoder_load(yyjson_obj_get(root, "decoder"), &t->decoder, err));
+    XM_TRY(xm_token_decoder_load(yyjson_obj_get(root, "decoder"), &t->decoder, err));
     XM_TRY(load_model(model, t, err));
     XM_TRY(xm_added_tokens_load(yyjson_obj_get(root, "added_tokens"), &t->vocab,
                                 &t->normalizer, &t->added, err));
@@ -99,7 +99,7 @@ xm_tokenizer_free(struct xm_tokenizer *tokenizer)
 {
     if (!tokenizer)
         return;
-    xm_decoder_free(&tokenizer->decoder);
+    xm_token_decoder_free(&tokenizer->decoder);
     xm_post_processor_free(&tokenizer->post);
     xm_bpe_free(&tokenizer->bpe);
     xm_unigram_free(&tokenizer->unigram);

@@ -7,10 +7,10 @@
 
 #include "plugin/text/added_tokens.h"
 #include "plugin/text/bpe.h"
-#include "plugin/text/decoder.h"
 #include "plugin/text/normalizer.h"
 #include "plugin/text/post_processor.h"
 #include "plugin/text/pre_tokenizer.h"
+#include "plugin/text/token_decoder.h"
 #include "plugin/text/unigram.h"
 #include "plugin/text/vocab.h"
 #include "plugin/text/wordpiece.h"
@@ -24,7 +24,7 @@ struct xm_tokenizer {
     struct xm_unigram unigram;
     struct xm_wordpiece wordpiece;
     struct xm_post_processor post;
-    struct xm_decoder decoder;
+    struct xm_token_decoder decoder;
 };
 
 #endif

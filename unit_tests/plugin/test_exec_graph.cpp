@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
-#include "plugin/gpu/exec_graph.h"
 #include "plugin/gpu/planner.h"
+#include "plugin/gpu/program_exec_graph.h"
 #include "plugin/readers/openvino_ir.h"
 #include "unit_tests/plugin/plugin_test.h"
 

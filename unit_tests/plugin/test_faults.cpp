@@ -4,7 +4,7 @@
  * running: a sentence, no leak, and afterwards the same object works. On the fake engine,
  * which computes nothing; the reference device likewise.
  */
-#include "plugin/gpu/exec_graph.h"
+#include "plugin/gpu/program_exec_graph.h"
 #include "plugin/plugin.h"
 #include "primitives/variant.h"
 #include "runtime/fake/fake.h"

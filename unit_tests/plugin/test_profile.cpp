@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "plugin/gpu/profile.h"
+#include "plugin/gpu/request_profile.h"
 #include "plugin/gpu/step_work.h"
 #include "runtime/fake/fake.h"
 #include "runtime/util/clock.h"

@@ -57,7 +57,7 @@ load_texts(struct loading *l, const char *normalizer, const char *decoder)
     if (s == XM_OK)
         s = xm_normalizer_load(yyjson_doc_get_root(n), &l->t->normalizer, l->err);
     if (s == XM_OK)
-        s = xm_decoder_load(yyjson_doc_get_root(d), &l->t->decoder, l->err);
+        s = xm_token_decoder_load(yyjson_doc_get_root(d), &l->t->decoder, l->err);
     yyjson_doc_free(n);
     yyjson_doc_free(d);
     return s;

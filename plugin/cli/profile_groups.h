@@ -5,8 +5,8 @@
  * Steps of the same op and the same kernels are one group. Rows are taken and reset behind each
  * run, so that a run is wholly of one phase.
  */
-#ifndef XM_PLUGIN_CLI_PROFILE_H
-#define XM_PLUGIN_CLI_PROFILE_H
+#ifndef XM_PLUGIN_CLI_PROFILE_GROUPS_H
+#define XM_PLUGIN_CLI_PROFILE_GROUPS_H
 
 #include "plugin/cli/costs.h"
 #include "plugin/profile.h"

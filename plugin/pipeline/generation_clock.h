@@ -3,8 +3,8 @@
  * When things happened while a text was made, for those who want each token's time and not only
  * sums. Without a clock nobody looks at the time.
  */
-#ifndef XM_PLUGIN_PIPELINE_CLOCK_H
-#define XM_PLUGIN_PIPELINE_CLOCK_H
+#ifndef XM_PLUGIN_PIPELINE_GENERATION_CLOCK_H
+#define XM_PLUGIN_PIPELINE_GENERATION_CLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>

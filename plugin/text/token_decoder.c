@@ -2,7 +2,7 @@
  *
  * One row of `types` for each kind of decoder. Not done: BPEDecoder, WordPiece, CTC.
  */
-#include "plugin/text/decoder.h"
+#include "plugin/text/token_decoder.h"
 
 #include "plugin/text/byte_level.h"
 #include "plugin/text/normalizer.h"
@@ -11,18 +11,18 @@
 
 /* One push or flush on its way through the steps. */
 struct run {
-    const struct xm_decoder *decoder;
-    struct xm_decoder_state *state;
+    const struct xm_token_decoder *decoder;
+    struct xm_token_decoder_state *state;
     struct xm_strbuf *out;
     struct xm_error *err;
 };
 
-struct xm_decoder_type {
+struct xm_token_decoder_type {
     const char *name;
     bool across_parts; /* works on a text that arrives in parts */
     bool fuses;        /* what it passes on is one text in parts */
     /* NULL: nothing to read. */
-    enum xm_status (*load)(yyjson_val *value, struct xm_decoder_step *step,
+    enum xm_status (*load)(yyjson_val *value, struct xm_token_decoder_step *step,
                            struct xm_error *err);
     /* Step `i` takes `text` and passes on what it can. */
     enum xm_status (*push)(struct run *run, size_t i, struct xm_slice text);
@@ -61,7 +61,7 @@ give_buffer(struct run *run, size_t i, struct xm_strbuf *buffer)
 
 static enum xm_status
 load_content(yyjson_val *value, const char *key, bool one_character,
-             struct xm_decoder_step *step, struct xm_error *err)
+             struct xm_token_decoder_step *step, struct xm_error *err)
 {
     struct xm_slice text = {0};
     int32_t code;
@@ -80,14 +80,14 @@ load_content(yyjson_val *value, const char *key, bool one_character,
 static struct xm_slice
 content_of(const struct run *run, size_t i)
 {
-    const struct xm_decoder_step *step = &run->decoder->steps[i];
+    const struct xm_token_decoder_step *step = &run->decoder->steps[i];
     return xm_slice_of(step->content, step->content_bytes);
 }
 
 /* Replace. */
 
 static enum xm_status
-load_replace(yyjson_val *value, struct xm_decoder_step *step, struct xm_error *err)
+load_replace(yyjson_val *value, struct xm_token_decoder_step *step, struct xm_error *err)
 {
     XM_TRY(xm_pattern_load(value, "pattern", &step->regex, err));
     return load_content(value, "content", false, step, err);
@@ -207,7 +207,7 @@ push_fuse(struct run *run, size_t i, struct xm_slice text)
 /* Strip: at most so many of one character at the beginning and at the end. */
 
 static enum xm_status
-load_strip(yyjson_val *value, struct xm_decoder_step *step, struct xm_error *err)
+load_strip(yyjson_val *value, struct xm_token_decoder_step *step, struct xm_error *err)
 {
     XM_TRY(xm_json_count(value, "start", &step->strip_left, err));
     XM_TRY(xm_json_count(value, "stop", &step->strip_right, err));
@@ -224,7 +224,7 @@ restart_strip(struct run *run, size_t i)
 static void
 strip_character(struct run *run, size_t i, struct xm_slice c, struct xm_strbuf *out)
 {
-    const struct xm_decoder_step *step = &run->decoder->steps[i];
+    const struct xm_token_decoder_step *step = &run->decoder->steps[i];
     struct xm_slice content = content_of(run, i);
     uint64_t *seen = &run->state->steps[i].seen;
     uint64_t *trailing = &run->state->steps[i].trailing;
@@ -260,7 +260,8 @@ push_strip(struct run *run, size_t i, struct xm_slice text)
 /* Metaspace: the mark is a space; in the first token there is none. */
 
 static enum xm_status
-load_metaspace(yyjson_val *value, struct xm_decoder_step *step, struct xm_error *err)
+load_metaspace(yyjson_val *value, struct xm_token_decoder_step *step,
+               struct xm_error *err)
 {
     struct xm_slice scheme = {0};
     step->drop_first = true;
@@ -276,7 +277,7 @@ load_metaspace(yyjson_val *value, struct xm_decoder_step *step, struct xm_error 
 static enum xm_status
 push_metaspace(struct run *run, size_t i, struct xm_slice text)
 {
-    const struct xm_decoder_step *step = &run->decoder->steps[i];
+    const struct xm_token_decoder_step *step = &run->decoder->steps[i];
     bool drop = step->drop_first && run->state->steps[i].seen++ == 0;
     struct xm_strbuf replaced = {0};
     enum xm_status status = xm_regex_replace(
@@ -287,7 +288,7 @@ push_metaspace(struct run *run, size_t i, struct xm_slice text)
     return status;
 }
 
-static const struct xm_decoder_type types[] = {
+static const struct xm_token_decoder_type types[] = {
     /* clang-format off */
     /* name           parts  fuses  load            push                flush            */
     { "ByteLevel",    true,  true,  NULL,           push_byte_level,    flush_byte_level },
@@ -301,13 +302,15 @@ static const struct xm_decoder_type types[] = {
 };
 
 static enum xm_status
-add_step(const struct xm_decoder_type *type, yyjson_val *value, struct xm_decoder *out,
-         struct xm_error *err)
+add_step(const struct xm_token_decoder_type *type, yyjson_val *value,
+         struct xm_token_decoder *out, struct xm_error *err)
 {
-    if (out->n == XM_MAX_DECODERS)
-        return xm_fail(err, XM_UNSUPPORTED, "more than %d decoders", XM_MAX_DECODERS);
-    const struct xm_decoder_step *before = out->n > 0 ? &out->steps[out->n - 1] : NULL;
-    struct xm_decoder_step *step = &out->steps[out->n++];
+    if (out->n == XM_MAX_TOKEN_DECODERS)
+        return xm_fail(err, XM_UNSUPPORTED, "more than %d decoders",
+                       XM_MAX_TOKEN_DECODERS);
+    const struct xm_token_decoder_step *before =
+        out->n > 0 ? &out->steps[out->n - 1] : NULL;
+    struct xm_token_decoder_step *step = &out->steps[out->n++];
     step->type = type;
     step->fused = before && (before->fused || before->type->fuses);
     if (step->fused && !type->across_parts)
@@ -316,7 +319,7 @@ add_step(const struct xm_decoder_type *type, yyjson_val *value, struct xm_decode
 }
 
 static enum xm_status
-load_any(yyjson_val *value, int depth, struct xm_decoder *out, struct xm_error *err)
+load_any(yyjson_val *value, int depth, struct xm_token_decoder *out, struct xm_error *err)
 {
     const char *name;
     yyjson_val *list, *item;
@@ -344,7 +347,8 @@ load_any(yyjson_val *value, int depth, struct xm_decoder *out, struct xm_error *
 }
 
 enum xm_status
-xm_decoder_load(yyjson_val *value, struct xm_decoder *out, struct xm_error *err)
+xm_token_decoder_load(yyjson_val *value, struct xm_token_decoder *out,
+                      struct xm_error *err)
 {
     if (!value || yyjson_is_null(value))
         return XM_OK;
@@ -353,18 +357,19 @@ xm_decoder_load(yyjson_val *value, struct xm_decoder *out, struct xm_error *err)
 }
 
 void
-xm_decoder_free(struct xm_decoder *decoder)
+xm_token_decoder_free(struct xm_token_decoder *decoder)
 {
     for (size_t i = 0; i < decoder->n; i++) {
         xm_regex_free(decoder->steps[i].regex);
         xm_free(decoder->steps[i].content);
     }
-    *decoder = (struct xm_decoder){0};
+    *decoder = (struct xm_token_decoder){0};
 }
 
 enum xm_status
-xm_decoder_push(const struct xm_decoder *decoder, struct xm_decoder_state *state,
-                struct xm_slice token, struct xm_strbuf *out, struct xm_error *err)
+xm_token_decoder_push(const struct xm_token_decoder *decoder,
+                      struct xm_token_decoder_state *state, struct xm_slice token,
+                      struct xm_strbuf *out, struct xm_error *err)
 {
     struct run run = {decoder, state, out, err};
     if (state->n_tokens++ > 0 && !decoder->present)
@@ -373,8 +378,9 @@ xm_decoder_push(const struct xm_decoder *decoder, struct xm_decoder_state *state
 }
 
 enum xm_status
-xm_decoder_flush(const struct xm_decoder *decoder, struct xm_decoder_state *state,
-                 struct xm_strbuf *out, struct xm_error *err)
+xm_token_decoder_flush(const struct xm_token_decoder *decoder,
+                       struct xm_token_decoder_state *state, struct xm_strbuf *out,
+                       struct xm_error *err)
 {
     struct run run = {decoder, state, out, err};
     for (size_t i = 0; i < decoder->n; i++)
@@ -384,19 +390,20 @@ xm_decoder_flush(const struct xm_decoder *decoder, struct xm_decoder_state *stat
 }
 
 void
-xm_decoder_state_free(struct xm_decoder_state *state)
+xm_token_decoder_state_free(struct xm_token_decoder_state *state)
 {
-    for (size_t i = 0; i < XM_MAX_DECODERS; i++)
+    for (size_t i = 0; i < XM_MAX_TOKEN_DECODERS; i++)
         xm_strbuf_free(&state->steps[i].held);
-    *state = (struct xm_decoder_state){0};
+    *state = (struct xm_token_decoder_state){0};
 }
 
 bool
-xm_decoder_state_copy(const struct xm_decoder_state *state, struct xm_decoder_state *out)
+xm_token_decoder_state_copy(const struct xm_token_decoder_state *state,
+                            struct xm_token_decoder_state *out)
 {
     bool ok = true;
     *out = *state;
-    for (size_t i = 0; i < XM_MAX_DECODERS; i++) {
+    for (size_t i = 0; i < XM_MAX_TOKEN_DECODERS; i++) {
         const struct xm_strbuf *held = &state->steps[i].held;
         struct xm_strbuf *copy = &out->steps[i].held;
         *copy = (struct xm_strbuf){0};

@@ -2,8 +2,8 @@
  *
  * The execution graph of a program (plugin/exec_graph.h).
  */
-#ifndef XM_PLUGIN_GPU_EXEC_GRAPH_H
-#define XM_PLUGIN_GPU_EXEC_GRAPH_H
+#ifndef XM_PLUGIN_GPU_PROGRAM_EXEC_GRAPH_H
+#define XM_PLUGIN_GPU_PROGRAM_EXEC_GRAPH_H
 
 #include "plugin/exec_graph.h"
 #include "plugin/gpu/program.h"

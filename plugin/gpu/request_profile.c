@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/gpu/profile.h"
+#include "plugin/gpu/request_profile.h"
 
 #include <stdlib.h>
 
-#include "plugin/gpu/exec_graph.h"
+#include "plugin/gpu/program_exec_graph.h"
 #include "plugin/gpu/request_run.h"
 #include "plugin/gpu/step_work.h"
 #include "runtime/label_times.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/pipeline/clock.h"
+#include "plugin/pipeline/generation_clock.h"
 
 #include "runtime/util/clock.h"
 #include "runtime/util/memory.h"

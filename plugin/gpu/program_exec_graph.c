@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/gpu/exec_graph.h"
+#include "plugin/gpu/program_exec_graph.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/profile.h"
+#include "plugin/cli/profile_groups.h"
 
 #include <inttypes.h>
 #include <stdio.h>

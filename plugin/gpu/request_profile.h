@@ -3,8 +3,8 @@
  * Profile of a request (plugin/profile.h): times by the queue, which labels launches with their
  * step, work by the sizes of each run.
  */
-#ifndef XM_PLUGIN_GPU_PROFILE_H
-#define XM_PLUGIN_GPU_PROFILE_H
+#ifndef XM_PLUGIN_GPU_REQUEST_PROFILE_H
+#define XM_PLUGIN_GPU_REQUEST_PROFILE_H
 
 #include "plugin/gpu/request.h"
 #include "plugin/profile.h"
