@@ -77,19 +77,13 @@ same_shapes(const struct shape *a, const struct shape *b, uint32_t n)
 }
 
 static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a program of these shapes");
-}
-
-static enum xm_status
 reshaped(const struct by_shape *c, const struct shape *shapes, struct xm_graph **out,
          struct xm_error *err)
 {
     const uint32_t n = c->base.ports.n_inputs;
     struct xm_input_shape *wanted = xm_calloc(n + 1, sizeof(*wanted));
     if (!wanted)
-        return no_memory(err);
+        return xm_no_memory(err, "a program of these shapes");
     for (uint32_t i = 0; i < n; i++) {
         wanted[i].input = i;
         wanted[i].rank = (uint32_t)shapes[i].rank;
@@ -165,7 +159,8 @@ add_program(struct by_shape *c, const struct shape *shapes, struct entry **out,
     c->jobs = &job;
     pthread_mutex_unlock(&c->lock);
     struct shape *copy = xm_calloc(n + 1, sizeof(*copy));
-    enum xm_status s = copy ? reshaped(c, shapes, &g, err) : no_memory(err);
+    enum xm_status s = copy ? reshaped(c, shapes, &g, err)
+                            : xm_no_memory(err, "a program of these shapes");
     if (s == XM_OK)
         s = c->compiler.compile(c->compiler.ctx, g, &made, err);
     pthread_mutex_lock(&c->lock);
@@ -262,7 +257,7 @@ choose_inner(struct request *r, struct xm_error *err)
     struct xm_infer *inner = NULL;
     struct shape *shapes = xm_calloc(n + 1, sizeof(*shapes));
     if (!shapes)
-        return no_memory(err);
+        return xm_no_memory(err, "a program of these shapes");
     shapes_of(r->inputs, n, shapes);
     if (r->inner && same_shapes(shapes, r->shapes, n)) {
         xm_free(shapes);
@@ -453,14 +448,14 @@ create_request(struct xm_compiled *c, struct xm_infer **out, struct xm_error *er
 {
     struct request *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     r->base.ops = &infer_ops;
     r->inputs = xm_calloc(c->ports.n_inputs + 1, sizeof(*r->inputs));
     r->remote_inputs = xm_calloc(c->ports.n_inputs + 1, sizeof(struct xm_remote *));
     r->remote_outputs = xm_calloc(c->ports.n_outputs + 1, sizeof(struct xm_remote *));
     if (!r->inputs || !r->remote_inputs || !r->remote_outputs) {
         destroy_request(&r->base);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     }
     *out = &r->base;
     return XM_OK;
@@ -590,7 +585,7 @@ compile_first(struct by_shape *c, struct xm_error *err)
     struct shape *shapes = xm_calloc(c->base.ports.n_inputs + 1, sizeof(*shapes));
     struct xm_error first = {0};
     if (!shapes)
-        return no_memory(err);
+        return xm_no_memory(err, "a program of these shapes");
     for (size_t i = 0; i < XM_ARRAY_LEN(sizes) && !c->first; i++) {
         shapes_around(&c->base.ports, sizes[i], shapes);
         if (program_for(c, shapes, &c->first, &first) == XM_NO_MEMORY)
@@ -615,7 +610,7 @@ xm_graph_keep(struct xm_graph **g, struct xm_kept_graph **out, struct xm_error *
     if (!k) {
         xm_graph_destroy(*g);
         *g = NULL;
-        return no_memory(err);
+        return xm_no_memory(err, "a program of these shapes");
     }
     *k = (struct xm_kept_graph){{.refs = 1, .free = free_kept}, *g};
     *g = NULL;
@@ -634,7 +629,7 @@ xm_by_shape_create(struct xm_kept_graph *kept, struct xm_shape_compiler compiler
     struct by_shape *c = xm_calloc(1, sizeof(*c));
     if (!c) {
         compiler.destroy(compiler.ctx);
-        return no_memory(err);
+        return xm_no_memory(err, "a program of these shapes");
     }
     c->base.ops = &compiled_ops;
     c->base.refs = 1;

@@ -29,7 +29,7 @@ xm_cache_cipher_add(struct xm_cache_cipher c, char text[XM_CIPHER_TEXT],
         list[n_list++] = c;
     pthread_mutex_unlock(&lock);
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for " XM_CACHE_CIPHER_KEY);
+        return xm_no_memory(err, XM_CACHE_CIPHER_KEY);
     snprintf(text, XM_CIPHER_TEXT, "%zu", i + 1);
     return XM_OK;
 }
@@ -57,7 +57,7 @@ xm_cache_cipher_run(xm_cipher_fn fn, const void *bytes, size_t n, struct xm_strb
     fn(bytes, n, NULL, &most);
     char *to = most ? xm_malloc(most) : NULL;
     if (!to)
-        return most ? xm_fail(err, XM_NO_MEMORY, "out of memory for %zu bytes", most)
+        return most ? xm_no_memory(err, "%zu bytes", most)
                     : xm_fail(err, XM_INVALID, XM_CACHE_CIPHER_KEY " gives no bytes");
     size_t written = most;
     fn(bytes, n, to, &written);
@@ -68,7 +68,5 @@ xm_cache_cipher_run(xm_cipher_fn fn, const void *bytes, size_t n, struct xm_strb
         return xm_fail(err, XM_INVALID,
                        XM_CACHE_CIPHER_KEY " promised %zu bytes and gave %zu", most,
                        written);
-    return xm_strbuf_ok(out)
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for %zu bytes", written);
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "%zu bytes", written);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program encrypts its cache of models with (CACHE_ENCRYPTION_CALLBACKS). Properties are
- * texts all the way to a plugin, so a pair of functions travels as its number in a list of the
- * process, which only grows: by one for each pair that is new.
+ * Encryption of the model cache by functions of the application (CACHE_ENCRYPTION_CALLBACKS).
+ * Properties are texts all the way to a plugin; therefore a pair of functions is passed as its
+ * index in a list of the process. The list grows by one for each new pair and never shrinks.
  */
 #ifndef XM_PLUGIN_CACHE_CIPHER_H
 #define XM_PLUGIN_CACHE_CIPHER_H
@@ -30,10 +30,10 @@ enum { XM_CIPHER_TEXT = 16 };
 /* The text of a pair. */
 enum xm_status xm_cache_cipher_add(struct xm_cache_cipher c, char text[XM_CIPHER_TEXT],
                                    struct xm_error *err);
-/* The pair of a text, static; XM_INVALID: it is nobody's. */
+/* The pair of a text, static; XM_INVALID: the text names no pair. */
 enum xm_status xm_cache_cipher_find(const char *text, struct xm_cache_cipher *out,
                                     struct xm_error *err);
-/* XM_INVALID: the function gives nothing, or not what it has promised. */
+/* XM_INVALID: the function returns no bytes, or another number than it announced. */
 enum xm_status xm_cache_cipher_run(xm_cipher_fn fn, const void *bytes, size_t n,
                                    struct xm_strbuf *out, struct xm_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels for a device can run.
+ * The operations that the kernels for a device can run.
  */
 #ifndef XM_PLUGIN_CAPS_H
 #define XM_PLUGIN_CAPS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What whoever compiles a model wants of it, besides properties.
+ * Options of compiling a model besides properties.
  */
 #ifndef XM_PLUGIN_COMPILE_OPTIONS_H
 #define XM_PLUGIN_COMPILE_OPTIONS_H
@@ -15,9 +15,9 @@ struct xm_compile_options {
     /* A model of the C API, or of a pipeline: it may be kept where CACHE_DIR says, and one without
      * states compiled for each shape. */
     bool for_api;
-    bool keep_graph; /* also where a device is only counted for */
-    /* Of results that are per token only the rows that the input sampled_tokens_indices says, as
-     * batches of sequences set it; of a device without sequences only the last position's. */
+    bool keep_graph; /* also on a counting engine */
+    /* Compute results per token only for the rows listed in the input sampled_tokens_indices, which
+     * batches of sequences set; on a device without sequences only for the last position. */
     bool sampled_logits;
 };
 

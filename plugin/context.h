@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts: device memory that others share, and tensors in it.
+ * Contexts: device memory shared with the application, and tensors in it.
  */
 #ifndef XM_PLUGIN_CONTEXT_H
 #define XM_PLUGIN_CONTEXT_H
@@ -19,29 +19,30 @@ extern "C" {
 struct xm_context;
 struct xm_remote;
 
-/* Handles of others, or NULL. */
+/* Handles of the application, or NULL. */
 struct xm_context_wish {
     void *cl_context, *cl_queue; /* neither: the device's own context */
     uint32_t device;             /* of the context, where there is no queue */
 };
 
-/* What the memory of a tensor on the device is. */
+/* Kinds of memory of a tensor on the device. */
 enum xm_shared_memory {
     XM_SHARED_OCL_BUFFER,
-    XM_SHARED_USM_USER, /* of whatever kind: somebody else's */
+    XM_SHARED_USM_USER, /* the application's, of any kind */
     XM_SHARED_USM_HOST,
     XM_SHARED_USM_DEVICE
 };
 struct xm_remote_wish {
     enum xm_shared_memory kind;
-    void *handle; /* somebody else's; NULL: it is made */
+    void *handle; /* the application's; NULL: allocate */
     uint64_t bytes;
 };
 
 struct xm_remote_ops {
     /* "MEM_HANDLE 0x… OCL_CONTEXT 0x… SHARED_MEM_TYPE OCL_BUFFER": so many pairs. */
     void (*params)(const struct xm_remote *m, struct xm_strbuf *out, size_t *pairs);
-    /* So many bytes at least; contents are lost. Memory of others cannot grow. */
+    /* Grows to at least that many bytes; contents are lost. XM_INVALID: the application's
+     * memory, which cannot grow. */
     enum xm_status (*grow)(struct xm_remote *m, uint64_t bytes, struct xm_error *err);
     void (*destroy)(struct xm_remote *m);
 };

@@ -108,12 +108,6 @@ copy_properties(struct entry *e, const struct xm_plugin_record *from)
 }
 
 static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a device plugin");
-}
-
-static enum xm_status
 fail_taken(const char *name, struct xm_error *err)
 {
     return xm_fail(err, XM_INVALID, "a plugin for device '%s' is registered already",
@@ -211,7 +205,7 @@ xm_core_register(struct xm_core *c, struct xm_plugin *p, struct xm_error *err)
 {
     struct entry *e = make_entry(p->ops->name, NULL);
     if (!e)
-        return no_memory(err);
+        return xm_no_memory(err, "a device plugin");
     e->plugin = p;
     return append(c->registry, e, err);
 }
@@ -236,7 +230,7 @@ xm_core_add_library(const struct xm_core *c, const char *name, const char *path,
         return fail_taken(name, err);
     struct entry *e = make_entry(name, path);
     if (!e)
-        return no_memory(err);
+        return xm_no_memory(err, "a device plugin");
     enum xm_status s = make_plugin(e, &p, err);
     if (s != XM_OK) {
         free_entry(e);
@@ -281,7 +275,7 @@ add_record(struct registry *r, const struct xm_plugin_record *p, struct xm_error
     struct entry *e = make_entry(p->name, p->location);
     if (!e || !copy_properties(e, p)) {
         free_entry(e);
-        return no_memory(err);
+        return xm_no_memory(err, "a device plugin");
     }
     return append(r, e, err);
 }
@@ -303,7 +297,7 @@ load_lists_of_user(struct xm_core *c, struct xm_error *err)
 {
     const char *paths = xm_env("XM_PLUGINS");
     char *copy = paths ? xm_strdup(paths) : NULL;
-    enum xm_status s = paths && !copy ? no_memory(err) : XM_OK;
+    enum xm_status s = paths && !copy ? xm_no_memory(err, "a device plugin") : XM_OK;
     for (char *next = copy; next && s == XM_OK;) {
         char *path = next, *colon = strchr(path, ':');
         next = colon ? colon + 1 : NULL;
@@ -344,7 +338,7 @@ xm_core_create(struct xm_core **out, struct xm_error *err)
     if (!c || !r) {
         xm_free(c);
         xm_free(r);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the core");
+        return xm_no_memory(err, "the core");
     }
     c->registry = r;
     pthread_mutex_init(&r->lock, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the registry (core.c) does for who looks for devices in it (core_devices.c).
+ * Functions of the plugin registry (core.c) for the search by device name (core_devices.c).
  */
 #ifndef XM_PLUGIN_CORE_H
 #define XM_PLUGIN_CORE_H

@@ -200,7 +200,8 @@ struct found {
 };
 
 static enum xm_status
-find(const struct xm_core *c, const char *device, struct found *out, struct xm_error *err)
+find_device(const struct xm_core *c, const char *device, struct found *out,
+            struct xm_error *err)
 {
     char chosen[XM_DEVICE_NAME];
     struct xm_error why = {0};
@@ -217,7 +218,7 @@ xm_core_find(const struct xm_core *c, const char *device, struct xm_plugin **plu
              uint32_t *index, struct xm_error *err)
 {
     struct found found = {0};
-    XM_TRY(find(c, device, &found, err));
+    XM_TRY(find_device(c, device, &found, err));
     *plugin = found.plugin;
     *index = found.index;
     return XM_OK;
@@ -250,7 +251,7 @@ static enum xm_status
 find_wished(const struct xm_core *c, struct xm_device_wish *w, struct found *out,
             struct xm_error *err)
 {
-    XM_TRY(find(c, w->device, out, err));
+    XM_TRY(find_device(c, w->device, out, err));
     xm_device_wish_tell(w, out->plugin, out->is_numbered ? &out->index : NULL);
     return XM_OK;
 }

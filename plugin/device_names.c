@@ -85,8 +85,7 @@ xm_device_wish_make(const char *device, const struct xm_property *properties,
                                    .list = device ? xm_device_list(device) : ""};
     out->properties = xm_calloc(n_properties + 2, sizeof(*out->properties));
     if (!out->properties)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %u properties",
-                       n_properties);
+        return xm_no_memory(err, "%u properties", n_properties);
     for (uint32_t i = 0; i < n_properties; i++)
         out->properties[out->n++] = properties[i];
     const char *value = find_value(out, priorities);
@@ -95,8 +94,7 @@ xm_device_wish_make(const char *device, const struct xm_property *properties,
     struct xm_strbuf name = {0};
     xm_strbuf_printf(&name, "AUTO:%s", value);
     out->device = out->name = xm_strbuf_take(&name);
-    return out->name ? XM_OK
-                     : xm_fail(err, XM_NO_MEMORY, "out of memory for a device's name");
+    return out->name ? XM_OK : xm_no_memory(err, "a device's name");
 }
 
 static void

@@ -191,6 +191,5 @@ xm_exec_graph_from(const struct xm_graph *g, const char *kernel,
             good = add_node(&b, n);
     }
     xm_free(b.place);
-    return good ? XM_OK
-                : xm_fail(err, XM_NO_MEMORY, "out of memory for an execution graph");
+    return good ? XM_OK : xm_no_memory(err, "an execution graph");
 }

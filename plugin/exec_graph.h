@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a compiled model runs, as a graph to look at: its inputs, its steps in order, its results.
+ * The execution graph of a compiled model, for display: inputs, steps in order, results.
  */
 #ifndef XM_PLUGIN_EXEC_GRAPH_H
 #define XM_PLUGIN_EXEC_GRAPH_H
@@ -18,7 +18,7 @@ struct xm_exec_port {
     int64_t dim[XM_MAX_RANK]; /* -1: not fixed  */
 };
 
-/* What a node reads: a result of one before it. */
+/* An operand of a node: a result of an earlier node. */
 struct xm_exec_edge {
     uint32_t node, result;
 };
@@ -46,9 +46,9 @@ struct xm_exec_graph {
 };
 void xm_exec_graph_free(struct xm_exec_graph *g);
 
-/* How programs that read counters and execution graphs know an operation: as in files
- * ("MatMul"), or as OpenVINO calls what its passes make ("FullyConnected"). `op` is its text in
- * graphs; `n` the node, for those with a name by what they do, or NULL. Static. */
+/* The layer type of an operation in counters and execution graphs: OpenVINO's name in files
+ * ("MatMul"), or that of OpenVINO's own passes ("FullyConnected"). `op` is its name in graph text;
+ * `n` is the node, whose attributes may decide the type, or NULL. Static. */
 const char *xm_layer_type(const char *op, const struct xm_node *n);
 
 /* Adds the names of the file's layers that `n` came from to a list apart by commas: its own, of

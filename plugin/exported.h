@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiled models as bytes: where they go, and where they come from.
+ * Exported compiled models: writing and reading.
  */
 #ifndef XM_PLUGIN_EXPORTED_H
 #define XM_PLUGIN_EXPORTED_H
@@ -17,7 +17,7 @@ extern "C" {
 
 struct xm_mapping;
 
-/* Where an exported model goes, piece by piece, in order. */
+/* The destination of an exported model, which is written in pieces, in order. */
 struct xm_export {
     enum xm_status (*write)(void *ctx, const void *bytes, uint64_t n,
                             struct xm_error *err);
@@ -28,7 +28,8 @@ struct xm_export {
 
 typedef enum xm_status (*xm_exporter)(void *ctx, const struct xm_export *to,
                                       struct xm_error *err);
-/* Into a file beside `path`, then in its place: readers see the old one, or all of the new one. */
+/* Writes a temporary file beside `path` and renames it: readers see the old file or the whole new
+ * one. */
 enum xm_status xm_export_file(xm_exporter make, void *ctx, const char *path,
                               struct xm_error *err);
 
@@ -48,9 +49,9 @@ void xm_import_close(struct xm_import *i);
 
 /* ---- what the plugins on OpenCL devices export ---- */
 
-/* How such a blob begins. */
+/* The first bytes of such a blob. */
 #define XM_BLOB_MAGIC "xmblob\r\n"
-/* Whether these bytes do. */
+/* Whether these bytes begin with them. */
 bool xm_blob_recognises(const struct xm_import *from);
 /* Where the first of the files is that it refers to: the model's. XM_NOT_FOUND: there is none. */
 enum xm_status xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inputs of a language model that tokens are fed to, as exported ones name them.
+ * The inputs of a language model through which tokens are fed, by the names of exported models.
  */
 #ifndef XM_PLUGIN_FEEDS_H
 #define XM_PLUGIN_FEEDS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a graph tells of a model: parameters, layers, experts, heads, formats of weights.
+ * Facts of a model from its graph: parameters, layers, experts, heads, formats of weights.
  *
  * Read from the form that the passes make of it, where experts, attention and stored weights are
  * one operation each however the file spells them. No device takes part, and no weight is read.
@@ -35,8 +35,8 @@ struct xm_attention_facts {
 /* Weights of one format. */
 struct xm_format_facts {
     const char *text; /* an element type, or a format of blocks */
-    uint64_t
-        group; /* inputs that share a scale; 0: no scales; UINT64_MAX: all of a row */
+    /* inputs that share a scale; 0: no scales; UINT64_MAX: all of a row */
+    uint64_t group;
     bool has_zero_points;
     uint64_t parameters, bytes; /* scales and zero points included in bytes        */
 };

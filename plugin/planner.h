@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What running a model takes, before anything of it is allocated.
+ * The memory that a model needs, computed before anything is allocated.
  *
- * The passes, the lowering and the planning of requests are the real ones; only the engine
- * (runtime/counting) has no memory behind it, so there is no second formula to keep true.
- * Weights are not read. Not counted: what the driver takes for compiled kernels and queues,
- * and the host memory of the compiled model's own structures.
+ * The passes, the lowering and the planning of requests are those of a real run, on an engine that
+ * only counts (runtime/counting); so no second formula has to follow them. Weights are not read.
+ * Not counted: the driver's memory for compiled kernels and queues, and the host memory of the
+ * compiled model's own structures.
  */
 #ifndef XM_PLUGIN_PLANNER_H
 #define XM_PLUGIN_PLANNER_H
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* What is to be held: `requests` at once, each with a state of `context` positions. */
+/* The load to plan for: `requests` at once, each with a state of `context` positions. */
 struct xm_plan_wish {
     uint64_t context, requests; /* at least 1 */
 };
@@ -27,9 +27,9 @@ struct xm_plan_wish {
 struct xm_memory_need {
     uint64_t weights; /* of weights and constants that are copies …               */
     uint64_t host_weights; /* … of them, those that stay in host memory                */
-    uint64_t
-        mapped_weights; /* used where the file is mapped: no copy                    */
-    uint64_t experts;   /* of all weights, wherever: those of routed experts         */
+    /* used where the file is mapped: no copy */
+    uint64_t mapped_weights;
+    uint64_t experts; /* of all weights, wherever: those of routed experts         */
     uint64_t token_weights; /* that one token reads …                                 */
     uint64_t token_experts; /* … of them, of routed experts                           */
     uint64_t expert_cache;  /* on the device, for some of those on the host           */
@@ -40,17 +40,17 @@ struct xm_memory_need {
 
 /* What there is. */
 struct xm_memory_room {
-    bool known;      /* false: nobody says; then everything fits                     */
+    bool known;      /* false: not known; then everything fits                       */
     uint64_t device; /* bytes for what lies in the device's memory                   */
     uint64_t host;   /* bytes of host memory that may be taken                        */
-    bool
-        host_is_device; /* one memory: `device` is for both                              */
-    /* Mapped weights have to find room in the host's memory as well. False: the system may drop
-     * their pages, and whoever reads them waits for the disk. */
+    /* one memory: `device` is for both */
+    bool host_is_device;
+    /* Mapped weights count against the host's memory as well. False: the system may drop their
+     * pages, and the next read waits for the disk. */
     bool is_for_mapped;
 };
 
-/* What a device has left when `in_use` (NULL: nothing) is allocated on it already. */
+/* The memory that a device has left when `in_use` (NULL: nothing) is allocated already. */
 void xm_planner_room(const struct xm_device_info *info,
                      const struct xm_memory_stats *in_use, struct xm_memory_room *out);
 /* The bytes that count against room->host; 0 where that is the device's memory. */
@@ -98,8 +98,8 @@ struct xm_plan_kv_group {
 struct xm_plan {
     /* The caller's. */
     struct xm_device_info info;
-    struct xm_config
-        config; /* as the user wants it; a cache of experts of an open size gets one */
+    /* as the user wants it; a cache of experts of an open size gets one */
+    struct xm_config config;
     struct xm_plan_wish wish;
     struct xm_memory_room room;
     /* Found. */
@@ -119,7 +119,7 @@ struct xm_plan {
 enum xm_status xm_planner_plan(struct xm_plan *p, const struct xm_graph *g,
                                struct xm_error *err);
 void xm_planner_free_plan(struct xm_plan *p); /* what was found, not the struct */
-/* A context to plan for where nobody asks for one: no more than the model was trained for (0: not
+/* The default context of a plan: at most the context that the model was trained for (0: not
  * known). */
 uint64_t xm_planner_usual_context(uint64_t trained);
 

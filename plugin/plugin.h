@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device plugins: all that the core knows of a device.
+ * Device plugins: the core's interface to a device.
  *
  * A plugin is one ops struct for one device name ("GPU", "REFERENCE"). The core finds it
- * by name and calls through the ops; objects it makes (compiled models, infer requests)
- * carry ops structs of their own. Tests register plugins of theirs.
+ * by name and calls through the ops; the objects that it creates (compiled models, infer requests)
+ * have ops structs of their own. Tests register plugins of their own.
  *
  * Threads: plugins and compiled models may be used from any thread; an infer request from
  * one at a time. Errors: status and sentence in err.
@@ -43,7 +43,7 @@ struct xm_property {
 struct xm_plugin_ops {
     const char *name; /* the device name: "GPU"                                      */
     const char *description; /* of the plugin, for versions */
-    /* Devices there are now; 0 when none. "GPU.1" is index 1. */
+    /* The present number of devices. "GPU.1" has index 1. */
     uint32_t (*count)(struct xm_plugin *p);
     /* The facts of an OpenCL device, static. NULL: this plugin's devices are none. */
     const struct xm_device_info *(*info)(struct xm_plugin *p, uint32_t index);
@@ -110,10 +110,10 @@ struct xm_compiled_ops {
                                       struct xm_error *err);
     enum xm_status (*create_batch)(struct xm_compiled *c, struct xm_batch **out,
                                    struct xm_error *err);
-    /* `n` sequences will come, each of so many positions: the cache takes memory for them, and no
-     * more. NULL: nothing has to be known before. */
+    /* Announces `n` sequences of that many positions each: the cache reserves memory for them and
+     * no more. NULL: the device needs no announcement. */
     void (*expect)(struct xm_compiled *c, const uint64_t *positions, size_t n);
-    /* NULL: there is nothing to count. */
+    /* NULL: no statistics. */
     void (*stats)(struct xm_compiled *c, struct xm_compiled_stats *out);
     /* Reads counts from the device; waits for a run that has the caches. NULL: there are none. */
     enum xm_status (*expert_cache)(struct xm_compiled *c,
@@ -123,8 +123,8 @@ struct xm_compiled_ops {
      * kept in CACHE_DIR. 0 s: the kept one; XM_NOT_FOUND: there is none. NULL: nobody knows. */
     enum xm_status (*read_rate)(struct xm_compiled *c, double seconds, double *out,
                                 struct xm_error *err);
-    /* Multiply-adds a second that the device's kernels reach at most, at the precision of the
-     * activations; takes so many seconds. NULL: nobody knows. */
+    /* Measures, for so many seconds, the most multiply-adds a second of the device's kernels at the
+     * precision of the activations. NULL: not known. */
     enum xm_status (*multiply_rate)(struct xm_compiled *c, double seconds, double *out,
                                     struct xm_error *err);
     /* The steps, in order. NULL: there are none. */
@@ -176,16 +176,16 @@ struct xm_infer_ops {
     void (*reset)(struct xm_infer *r); /* states empty                         */
     void (*truncate)(struct xm_infer *r, uint64_t past); /* NULL: only reset */
     uint64_t (*past)(const struct xm_infer *r); /* positions in the states              */
-    /* From any thread, and from a signal's handler: ends the run that goes on, and each that
-     * begins before `resume`, with XM_CANCELLED. */
+    /* From any thread and from signal handlers: makes the run in progress, and each that begins
+     * before `resume`, return XM_CANCELLED. */
     void (*cancel)(struct xm_infer *r);
     void (*resume)(struct xm_infer *r);
     /* From now on `fn` is told while prompts run, in the thread of the run; fn NULL: nobody is.
      * NULL: this device does not tell. */
     void (*watch)(struct xm_infer *r, xm_tokens_fn fn, void *ctx);
     void (*stats)(const struct xm_infer *r, struct xm_request_stats *out); /* or NULL */
-    /* From now on every step is compared with the host reference, slowly; the model has been
-     * compiled with keep_graph. NULL: the device is the reference. */
+    /* Later runs compare every step with the host reference, which is slow. The model must have
+     * been compiled with keep_graph. NULL: the device is the reference. */
     enum xm_status (*check)(struct xm_infer *r, xm_step_check_fn fn, void *ctx,
                             struct xm_error *err);
     void (*destroy)(struct xm_infer *r);
@@ -204,11 +204,11 @@ struct xm_sequence_ops {
     enum xm_status (*fork)(struct xm_sequence *s, struct xm_sequence **out,
                            struct xm_error *err);
     uint64_t (*past)(const struct xm_sequence *s);
-    /* Forgets positions from `past` on. What layers with a window no longer have cannot be gone
-     * back to: then all are forgotten. */
+    /* Truncates to `past` positions; to 0 where a layer with a sliding window no longer has the
+     * keys and values that the shorter sequence would need. */
     void (*truncate)(struct xm_sequence *s, uint64_t past);
-    /* An empty one takes over what the device still has of the beginning of these tokens; one is
-     * left at least. Its past says how many. */
+    /* Prefix reuse: gives an empty sequence the cached pages of the longest beginning of these
+     * tokens; at least one token is left to run. `past` is then the number taken. */
     enum xm_status (*match)(struct xm_sequence *s, const int32_t *tokens, uint64_t n,
                             struct xm_error *err);
     void (*destroy)(struct xm_sequence *s);
@@ -224,12 +224,12 @@ struct xm_batch_row {
     struct xm_sequence *sequence; /* of the batch's compiled model             */
     const int32_t *ids;           /* tokens that continue it                   */
     uint64_t n;                   /* > 0                                       */
-    uint64_t wanted;              /* of the last so many the logits are wanted; <= n */
+    uint64_t wanted; /* number of last tokens whose logits are wanted; <= n */
 };
 
 /* One thread at a time. */
 struct xm_batch_ops {
-    /* After a failure every sequence is as it was. */
+    /* A failure leaves every sequence unchanged. */
     enum xm_status (*run)(struct xm_batch *b, const struct xm_batch_row *rows, uint32_t n,
                           struct xm_error *err);
     /* The wanted rows of row `i` < n_rows of the last run, rows x vocabulary; valid until the next
@@ -265,7 +265,7 @@ enum xm_status xm_core_register(struct xm_core *c, struct xm_plugin *p,
 /* The plugin of a library (xemoe/plugin.h) as the device `name`; it is loaded at once. */
 enum xm_status xm_core_add_library(const struct xm_core *c, const char *name,
                                    const char *path, struct xm_error *err);
-/* Those of a list in OpenVINO's form; each is loaded when its device is first asked for. */
+/* Adds the plugins of a list in OpenVINO's form; each is loaded when its device is first used. */
 enum xm_status xm_core_load_list(const struct xm_core *c, const char *xml_path,
                                  struct xm_error *err);
 /* All of them; libraries that cannot be loaded are left out, with a warning. The list stays valid
@@ -274,7 +274,7 @@ uint32_t xm_core_count(const struct xm_core *c); /* of plugins, loaded or not */
 uint32_t xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list);
 /* The path of the library that it came from; NULL: it is not from one. */
 const char *xm_core_library_of(const struct xm_core *c, const struct xm_plugin *p);
-/* Libraries of plugins that nobody uses any more. */
+/* Unloads the libraries of plugins that are no longer in use. */
 void xm_core_unload_libraries(void);
 
 /* "GPU", "GPU.1", "CPU", "CPU.0", "REFERENCE"; NULL and what OpenVINO spreads over devices (AUTO,

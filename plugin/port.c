@@ -22,12 +22,6 @@ named_value(const struct xm_node *result)
     return own->n_names ? own : xm_in(result, 0);
 }
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for the ports of a model");
-}
-
 /* The bounds of an input's dimension that is the same. */
 static struct xm_bound
 bound_of(const struct xm_port *inputs, uint32_t n, struct xm_dim d)
@@ -84,7 +78,7 @@ xm_ports_retype(const struct xm_graph *g, struct xm_dim_pool *dims,
     }
     for (uint32_t i = 0; i < out; i++)
         result_bounds(&ports->outputs[i], ports, fixed, n_fixed);
-    return dims->failed ? no_memory(err) : XM_OK;
+    return dims->failed ? xm_no_memory(err, "the ports of a model") : XM_OK;
 }
 
 bool
@@ -110,11 +104,11 @@ fill(struct xm_port *port, const struct xm_node *n, const struct xm_value *v,
 {
     const char **names = xm_arena_alloc(arena, (v->n_names + 1) * sizeof(*names));
     if (!names)
-        return no_memory(err);
+        return xm_no_memory(err, "the ports of a model");
     for (uint32_t i = 0; i < v->n_names; i++) {
         names[i] = xm_arena_strdup(arena, v->names[i]);
         if (!names[i])
-            return no_memory(err);
+            return xm_no_memory(err, "the ports of a model");
     }
     *port =
         (struct xm_port){.name = xm_arena_strdup(arena, xm_port_name(n, v)),
@@ -122,7 +116,7 @@ fill(struct xm_port *port, const struct xm_node *n, const struct xm_value *v,
                          .n_names = v->n_names,
                          .node = xm_arena_strdup(arena, node_of(n)),
                          .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v) : 0};
-    return port->name && port->node ? XM_OK : no_memory(err);
+    return port->name && port->node ? XM_OK : xm_no_memory(err, "the ports of a model");
 }
 
 enum xm_status
@@ -139,7 +133,7 @@ xm_ports_from_graph(const struct xm_graph *g, struct xm_arena *arena,
         .inputs = xm_arena_alloc(arena, (n_in + 1) * sizeof(*out->inputs)),
         .outputs = xm_arena_alloc(arena, (n_out + 1) * sizeof(*out->outputs))};
     if (!out->inputs || !out->outputs)
-        return no_memory(err);
+        return xm_no_memory(err, "the ports of a model");
     xm_for_each_node(n, g)
     {
         if (n->op == XM_OP_PARAMETER)

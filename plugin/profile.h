@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the steps of a compiled model took, as plugins tell it (struct xm_infer_ops).
+ * Times of the steps of a compiled model, as plugins report them (struct xm_infer_ops).
  *
  * With PERF_COUNT a device measures every launch. A step may launch several kernels, and some of
  * them several times: there is a row for each kernel of a step.
@@ -22,8 +22,8 @@ enum { XM_PROFILE_NO_STEP = UINT32_MAX };
 /* A kernel of a step, since the last reset. Texts live as long as the compiled model. */
 struct xm_profile_row {
     uint32_t step; /* its index; rows come in this order, NO_STEP last                 */
-    const char
-        *kind; /* "primitive", "attention", "copy", "host", "none"                 */
+    /* "primitive", "attention", "copy", "host", "none" */
+    const char *kind;
     const char *op,
         *name;        /* "linear", the node's friendly name                          */
     const char *type; /* of the layer: xm_layer_type; "" between steps               */

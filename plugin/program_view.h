@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A compiled program as one looks at it: steps, values, layers, in names and texts.
+ * A compiled program for display: names and texts of its steps, values and layers.
  *
  *   steps:   [ block 0: before ][ block 1: layer 0 ] … [ block n: layer n-1 ][ block n+1: behind ]
  */
@@ -48,8 +48,8 @@ struct xm_program_view {
     uint32_t n_steps, n_values;
     uint32_t n_layers;    /* 0: there is no attention, all steps are "before"        */
     uint32_t *layer_kind; /* by layer: the first one with the same steps in this order */
-    uint32_t
-        prompt_tokens; /* that the kernels for many are said of                     */
+    /* that the kernels for many are said of */
+    uint32_t prompt_tokens;
 };
 
 /* Compiles a copy of `g` as the device's plugin would, on an engine that only counts: no weight is

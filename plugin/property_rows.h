@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The properties that one can read of OpenCL devices and of what is compiled for them, for lists.
+ * The readable properties of OpenCL devices and their compiled models, for lists.
  */
 #ifndef XM_PLUGIN_PROPERTY_ROWS_H
 #define XM_PLUGIN_PROPERTY_ROWS_H

@@ -76,7 +76,7 @@ keep_output(struct xm_host_tensor *out, const struct xm_tensor *t, struct xm_err
         return xm_fail(err, XM_INVALID, "an output without a size");
     void *data = xm_realloc(out->data, (size_t)(bytes ? bytes : 1));
     if (!data)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an output");
+        return xm_no_memory(err, "an output");
     *out = (struct xm_host_tensor){
         .element = t->element, .rank = t->rank, .data = data, .bytes = bytes};
     memcpy(out->dim, t->dim, sizeof(out->dim));
@@ -131,9 +131,8 @@ infer_run(struct xm_infer *base, struct xm_error *err)
     uint32_t n = r->owner->base.ports.n_outputs;
     struct xm_tensor **results = xm_calloc(n + 1, sizeof(struct xm_tensor *));
     const char **names = xm_calloc(r->owner->base.ports.n_inputs + 1, sizeof(*names));
-    enum xm_status s = results && names
-                           ? evaluate(r, names, results, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for the results");
+    enum xm_status s = results && names ? evaluate(r, names, results, err)
+                                        : xm_no_memory(err, "the results");
     if (s == XM_CANCELLED)
         xm_fail(err, s, "cancelled between two operations");
     for (uint32_t i = 0; i < n && s == XM_OK; i++)
@@ -220,7 +219,7 @@ compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
 {
     struct reference_infer *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     r->base.ops = &infer_ops;
     r->owner = (struct reference_compiled *)c;
     r->inputs = xm_calloc(c->ports.n_inputs + 1, sizeof(struct xm_tensor *));
@@ -228,7 +227,7 @@ compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
     r->states = xm_state_store_create();
     if (!r->inputs || !r->outputs || !r->states) {
         infer_destroy(&r->base);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     }
     *out = &r->base;
     return XM_OK;
@@ -374,7 +373,7 @@ find_config(struct reference_plugin *p, const struct xm_property *properties,
     enum xm_status s = XM_OK;
     struct xm_config *config = *out = xm_malloc(sizeof(*config));
     if (!config)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
+        return xm_no_memory(err, "a config");
     pthread_mutex_lock(&p->lock);
     *config = p->config;
     pthread_mutex_unlock(&p->lock);
@@ -396,7 +395,7 @@ prepare(struct reference_compiled *c, const struct xm_compile_options *options,
     xm_passes(&c->base.n_reports);
     c->reports = xm_calloc(c->base.n_reports, sizeof(*c->reports));
     if (!c->reports)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
+        return xm_no_memory(err, "the passes' reports");
     c->base.reports = c->reports;
     XM_TRY(xm_pipeline_run(c->graph, &caps, NULL, c->reports, &c->base.n_reports, err));
     c->base.n_rounded = c->graph->n_rounded;
@@ -416,7 +415,7 @@ plugin_compile(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
     struct reference_compiled *c = xm_calloc(1, sizeof(*c));
     if (!c) {
         xm_graph_destroy(g);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        return xm_no_memory(err, "a compiled model");
     }
     c->graph = g;
     c->base.ops = &compiled_ops;
@@ -468,7 +467,7 @@ xm_reference_plugin_create(struct xm_plugin **out, struct xm_error *err)
 {
     struct reference_plugin *p = xm_calloc(1, sizeof(*p));
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the REFERENCE plugin");
+        return xm_no_memory(err, "the REFERENCE plugin");
     p->base.ops = &plugin_ops;
     pthread_mutex_init(&p->lock, NULL);
     xm_config_init(&p->config);

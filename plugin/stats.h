@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What compiled models and requests hold and have done, in numbers.
+ * Statistics of compiled models and requests.
  */
 #ifndef XM_PLUGIN_STATS_H
 #define XM_PLUGIN_STATS_H

@@ -22,8 +22,8 @@ struct xm_step_check {
     uint64_t row;
 };
 
-/* How far a step is from its tolerance: above 1 it is too far. Infinity: numbers that are none, or
- * integers that differ. */
+/* The error of a step divided by its tolerance; above 1 the step fails. Infinity: NaN or infinite
+ * values, or integers that differ. */
 double xm_step_check_severity(const struct xm_step_check *c);
 
 /* After each step of a run. */

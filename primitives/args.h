@@ -15,8 +15,8 @@ extern "C" {
 
 struct xm_args {
     struct xm_arg arg[XM_KERNEL_ARGS];
-    uint32_t
-        n; /* arguments that were put; xm_queue_run refuses more than XM_KERNEL_ARGS */
+    /* arguments that were put; xm_queue_run refuses more than XM_KERNEL_ARGS */
+    uint32_t n;
 };
 
 /* `name` is the kernel's parameter (xm_queue_run compares them), a string that stays. */

@@ -33,7 +33,7 @@ begin(const struct xm_weight *w, bool on_host, struct xm_error *err)
 {
     struct xm_device_weight *d = xm_calloc(1, sizeof(*d));
     if (!d) {
-        xm_fail(err, XM_NO_MEMORY, "no memory for a weight's handle");
+        xm_no_memory(err, "a weight's handle");
         return NULL;
     }
     d->host = d->file = *w;

@@ -199,7 +199,7 @@ xm_primitive_new(size_t bytes, const struct xm_primitive_ops *ops,
 {
     struct xm_primitive *p = xm_calloc(1, bytes);
     if (!p) {
-        xm_fail(err, XM_NO_MEMORY, "no memory for a primitive '%s'", ops->name);
+        xm_no_memory(err, "a primitive '%s'", ops->name);
         return NULL;
     }
     p->ops = ops;

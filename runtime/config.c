@@ -451,7 +451,7 @@ xm_config_get(const struct xm_config *c, const char *name, struct xm_strbuf *out
         return xm_fail(err, XM_NOT_FOUND, "there is no property '%s'", name);
     print_value(c, (enum xm_option)o, out);
     if (!xm_strbuf_ok(out))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for the value of %s", name);
+        return xm_no_memory(err, "the value of %s", name);
     return XM_OK;
 }
 

@@ -43,7 +43,7 @@ struct xm_config {
     bool finalised;
 };
 
-/* What the rules may know of the program besides the device. */
+/* Facts of the program that the rules read besides those of the device. */
 struct xm_program_facts {
     bool has_moe_3gemm_fused_compressed;
     bool has_moe;
@@ -61,12 +61,11 @@ enum xm_status xm_config_get(const struct xm_config *c, const char *name,
                              struct xm_strbuf *out, struct xm_error *err);
 /* An option of `from`, set or not, in place of c's. */
 void xm_config_copy(struct xm_config *c, const struct xm_config *from, enum xm_option o);
-/* Whether an engine opened with one serves the other: they agree in all options of engines. */
+/* Whether all engine options are equal, so that one open engine serves both configs. */
 bool xm_config_same_engine(const struct xm_config *a, const struct xm_config *b);
 bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
 
-/* XM_INVALID: a value, or two that exclude each other, with which no program could run on any
- * device. */
+/* XM_INVALID: a value, or a pair of values, that no program on any device can run with. */
 enum xm_status xm_config_check(const struct xm_config *c, struct xm_error *err);
 
 /* Applies the rules for a device and a program. A user's setting wins over a rule; where
@@ -78,11 +77,11 @@ enum xm_status xm_config_finalise(struct xm_config *c,
                                   const struct xm_program_facts *program,
                                   struct xm_strbuf *why, struct xm_error *err);
 
-/* Whose an option is. */
+/* Which object reads an option. */
 enum xm_option_list {
-    XM_OPTIONS_ENGINE,   /* the open device's                                       */
-    XM_OPTIONS_PROGRAM,  /* the compiled model's                                    */
-    XM_OPTIONS_ACCEPTED, /* nobody's: it is checked, given back, and has no effect  */
+    XM_OPTIONS_ENGINE,   /* the open device                                        */
+    XM_OPTIONS_PROGRAM,  /* the compiled model                                     */
+    XM_OPTIONS_ACCEPTED, /* none: the value is checked and returned, without effect */
 };
 
 /* Rows, for SUPPORTED_PROPERTIES and `xemoe devices --properties`. */

@@ -46,7 +46,7 @@ enum xm_cap {
     XM_CAP_USM_DEVICE = 1u << 8,
     XM_CAP_USM_SHARED = 1u << 9,
     XM_CAP_UNIFIED = 1u << 10,        /* host and device share one memory */
-    XM_CAP_SEPARATE_CACHE = 1u << 11, /* a GPU cache that host memory does not enjoy */
+    XM_CAP_SEPARATE_CACHE = 1u << 11, /* a GPU cache that does not cache host memory */
     XM_CAP_NATIVE_KERNEL = 1u << 12,  /* CL_EXEC_NATIVE_KERNEL */
     XM_CAP_HOST_VISIBLE = 1u << 13,   /* device buffers may be read through a host pointer
                                          (CPU devices) */
@@ -56,8 +56,9 @@ enum xm_cap {
     XM_CAP_BF16 = 1u << 17, /* products of bf16 in hardware (CPU devices) */
     XM_CAP_SLOW_BUILTINS = 1u << 18, /* the compiler reads declarations of all built-in
                                         functions for each program: builtins.h instead */
-    XM_CAP_DRIVER_FILES = 1u << 19,  /* what is compiled lies in files of the driver, and
-                                        more is compiled at launches (driver_files.h) */
+    XM_CAP_DRIVER_FILES =
+        1u << 19, /* the driver keeps machine code in files, and compiles
+                                        more of it at launches (driver_files.h) */
 };
 
 /* Where a device is on the bus. */
@@ -105,8 +106,7 @@ xm_device_has(const struct xm_device_info *d, uint32_t caps)
     return (d->caps & caps) == caps;
 }
 
-/* As xm_device_has, for code that is to be built and run: a pretended capability does
- * not count. */
+/* As xm_device_has, but false for pretended capabilities: for code that is built and run. */
 static inline bool
 xm_device_really_has(const struct xm_device_info *d, uint32_t caps)
 {
@@ -130,8 +130,8 @@ void xm_device_apply_tables(struct xm_device_info *d);
 enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
                                  struct xm_error *err);
 
-/* The chip of this row with its usual driver, which need not be here: for plans. Its memory is not
- * known; UINT64_MAX where it is the host's. */
+/* The facts of the chip `name` with its usual driver, for plans; no device is opened. global_bytes
+ * is 0 (not known), or UINT64_MAX where the chip uses the host's memory. */
 enum xm_status xm_device_imagine(const char *name, struct xm_device_info *out,
                                  struct xm_error *err);
 
@@ -142,7 +142,7 @@ struct xm_device_row {
     uint32_t major, minor_first, minor_last, revision_first, revision_last;
     enum xm_arch arch;
     bool integrated;
-    uint32_t set, clear; /* capabilities the row adds and takes                     */
+    uint32_t set, clear; /* capabilities that the row adds and removes              */
     uint32_t sub_group_sizes[4];
 };
 const struct xm_device_row *xm_device_rows(size_t *n);

@@ -13,9 +13,9 @@ extern "C" {
 #endif
 
 /* Whether this process is a dry run: XM_DRY_RUN=1, or Intel's driver was told to record
- * (NEOReadDebugKeys and SetCommandStreamReceiver); XM_DRY_RUN=0 denies it. Looks at the
- * environment once and then says in the log, once, that no value is computed. Whoever takes a
- * decision from a value that a kernel writes asks this first, and never waits for one. */
+ * (NEOReadDebugKeys and SetCommandStreamReceiver); XM_DRY_RUN=0 overrides both. Reads the
+ * environment once, and logs once that no value is computed. Code that branches or waits on a
+ * value that a kernel writes must ask this first. */
 bool xm_dry_run(void);
 
 #ifdef __cplusplus

@@ -113,10 +113,10 @@ xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
     atomic_init(&e->build_ns, 0);
     atomic_init(&e->is_lost, false);
     if (pthread_mutex_init(&e->stats_lock, NULL))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
+        return xm_no_memory(err, "a lock");
     if (pthread_mutex_init(&e->kernel_lock, NULL)) {
         pthread_mutex_destroy(&e->stats_lock);
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
+        return xm_no_memory(err, "a lock");
     }
     return XM_OK;
 }
@@ -279,7 +279,7 @@ new_buffer(struct xm_engine *engine, uint64_t bytes, struct xm_buffer **out,
 {
     struct xm_buffer *b = xm_calloc(1, sizeof(*b));
     if (!b)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a buffer of the device");
+        return xm_no_memory(err, "a buffer of the device");
     atomic_init(&b->refs, 1);
     b->engine = engine;
     b->bytes = bytes;
@@ -574,7 +574,7 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     if (own_name && own_defines)
         status = xm_defines_check(defines, &why);
     else
-        status = xm_fail(&why, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+        status = xm_no_memory(&why, "kernel '%s'", name);
     xm_error_prefix(&why, "kernel '%s'", name);
     if (status == XM_OK)
         status = e->ops->kernel_create(e, name, defines, &k, &report, &why);
@@ -791,7 +791,7 @@ xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn, const voi
     const size_t bytes = sizeof(struct host_call) + ctx_bytes;
     struct host_call *c = xm_malloc(bytes);
     if (!c)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
+        return xm_no_memory(err, "a host step");
     *c = (struct host_call){q, fn};
     if (ctx_bytes)
         memcpy(c->ctx, ctx, ctx_bytes);

@@ -26,7 +26,7 @@ struct xm_buffer;
 struct xm_kernel;
 struct xm_queue;
 
-/* Where memory lies, and the rows of the statistics. */
+/* Kinds of memory; the statistics have a row for each. */
 enum xm_memory_kind {
     XM_MEMORY_CL,      /* cl_mem                                             */
     XM_MEMORY_CL_HOST, /* cl_mem that the driver keeps in host memory       */
@@ -38,16 +38,16 @@ enum xm_memory_kind {
 };
 const char *xm_memory_kind_text(enum xm_memory_kind kind); /* "cl_mem", "usm_host", … */
 
-/* What a buffer is for decides its kind; the engine knows which kind serves best. */
+/* The purpose of a buffer; the engine chooses the kind of memory by it. */
 enum xm_buffer_use {
-    XM_USE_DEVICE, /* only kernels touch it (copies in and out are allowed)            */
+    XM_USE_DEVICE, /* only kernels access it (copies in and out are allowed)           */
     XM_USE_HOST,   /* the host writes or reads it often (inputs, outputs, block tables) */
     XM_USE_WEIGHT, /* written once                                                     */
     XM_USE_HOST_WEIGHT /* written once, to be read from host memory                    */
 };
 
-/* One kernel argument. Views carry their offset; scalars are copied at the call. One that is
- * TOO_LARGE for its kernel (value.u64) makes xm_queue_run fail. */
+/* One kernel argument. Views carry their offset; scalars are copied at the call. TOO_LARGE is a
+ * number (value.u64) that the kernel's type cannot hold: xm_queue_run fails. */
 enum xm_arg_kind { XM_ARG_BUFFER, XM_ARG_SCALAR, XM_ARG_LOCAL, XM_ARG_TOO_LARGE };
 struct xm_arg {
     enum xm_arg_kind kind;
@@ -71,7 +71,7 @@ xm_arg_buffer(const struct xm_buffer *b)
     return a;
 }
 
-/* A uint or int of the kernel, which computes with both: at most INT32_MAX. */
+/* A uint or int parameter. At most INT32_MAX, because kernels use both types for sizes. */
 static inline struct xm_arg
 xm_arg_uint(uint64_t v)
 {
@@ -133,7 +133,7 @@ struct xm_launch {
     uint64_t local[3];
 };
 
-/* Bytes per memory kind, now and at most so far, and buffers made so far. */
+/* For each kind of memory: present bytes, peak bytes, and buffers made. */
 struct xm_memory_stats {
     uint64_t now[XM_MEMORY_KIND_COUNT];
     uint64_t peak[XM_MEMORY_KIND_COUNT];
@@ -145,33 +145,33 @@ struct xm_memory_stats {
 
 /* ---- engines -------------------------------------------------------------------- */
 
-/* Devices in the order of preference: Intel GPUs, other GPUs, CPU devices, others.
- * *n is 0 when there is no OpenCL platform at all (not an error). The array is static
- * for the process. XM_DEVICE_AS=<row of devices.def> puts that chip's facts over each. */
+/* Devices in the order of preference: Intel GPUs, other GPUs, CPU devices, others. *n is 0 when
+ * there is no OpenCL platform at all (not an error). The array is static for the process.
+ * XM_DEVICE_AS=<row of devices.def> replaces each device's facts by that chip's. */
 enum xm_status xm_engine_list(const struct xm_device_info **infos, size_t *n,
                               struct xm_error *err);
 
-/* Opens device `index` of that list. The config is copied, and finalised for the device
- * without a program when it is not yet; NULL means the defaults. */
+/* Opens device `index` of that list. The config is copied, and finalised for the device without a
+ * program unless it is final; NULL means the defaults. */
 enum xm_status xm_engine_create(size_t index, const struct xm_config *config,
                                 struct xm_engine **out, struct xm_error *err);
-/* An OpenCL context of somebody else's, so that his memory serves here and the engine's there. */
+/* An OpenCL context of the application, so that both can use each other's memory. */
 struct xm_shared_cl {
     void *context; /* cl_context */
-    void *
-        queue; /* cl_command_queue: what the engine's queues are; NULL: queues of their own */
+    /* cl_command_queue that the engine's queues enqueue to; NULL: they create their own */
+    void *queue;
 };
-/* The same in that context, which is retained, as the queue is. XM_INVALID: the device is not in
- * the context, the queue is another device's or another context's, or PERF_COUNT is wanted and the
- * queue does not measure. `share` NULL: a context of its own. */
+/* As xm_engine_create, in the application's context; retains the context and the queue. XM_INVALID:
+ * the device is not in the context, the queue belongs to another device or context, or PERF_COUNT
+ * is set and the queue has no profiling. `share` NULL: the engine creates a context. */
 enum xm_status xm_engine_create_in(size_t index, const struct xm_config *config,
                                    const struct xm_shared_cl *share,
                                    struct xm_engine **out, struct xm_error *err);
-/* Which device of the list the queue has, or where there is no queue the context as its n-th. Fills
- * in the context where only a queue is given. */
+/* The index in the list of the queue's device or, without a queue, of the context's n-th device.
+ * Fills in the context where only a queue is given. */
 enum xm_status xm_engine_find_shared(struct xm_shared_cl *share, uint32_t n,
                                      size_t *index, struct xm_error *err);
-/* Whether commands of that queue may overtake each other. The engine's take effect in order. */
+/* Whether that queue is out-of-order. The engine orders its own commands in it. */
 bool xm_shared_queue_is_out_of_order(const struct xm_shared_cl *share);
 void xm_engine_ref(struct xm_engine *engine);
 void xm_engine_unref(struct xm_engine *engine); /* NULL is allowed */
@@ -183,20 +183,20 @@ void xm_engine_memory_stats(const struct xm_engine *engine, struct xm_memory_sta
 /* Whether nothing is ever allocated or computed on this engine: runtime/counting. */
 bool xm_engine_only_counts(const struct xm_engine *engine);
 
-/* Whether a call on the device has said XM_LOST. From then on every call that would reach the
- * device fails at once with that first cause; objects can be destroyed as always. */
+/* Whether a call on the device has failed with XM_LOST. Every later call that would reach the
+ * device fails at once with the first cause; objects can still be destroyed. */
 bool xm_engine_is_lost(const struct xm_engine *engine);
 
 /* The cl_context, cl_device_id of an OpenCL engine for interop; NULL on others. */
 void *xm_engine_cl_context(const struct xm_engine *engine);
 void *xm_engine_cl_device(const struct xm_engine *engine);
-/* Whether others can be given USM of the engine's, and theirs be taken. */
+/* Whether the engine can export its USM and import that of others. */
 bool xm_engine_has_usm(const struct xm_engine *engine);
 
 /* ---- buffers -------------------------------------------------------------------- */
 
-/* Device memory of `bytes` (> 0), contents undefined. Refuses with XM_NO_MEMORY when it is over
- * the device's largest allocation or the driver has no more: the sentence has both sizes. */
+/* Device memory of `bytes` (> 0), contents undefined. XM_NO_MEMORY: `bytes` is over the device's
+ * largest allocation, or the driver has no memory left; the sentence has both sizes. */
 enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use,
                                 uint64_t bytes, struct xm_buffer **out,
                                 struct xm_error *err);
@@ -206,23 +206,23 @@ enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use
 enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *bytes,
                                    uint64_t n_bytes, struct xm_buffer **out,
                                    struct xm_error *err);
-/* The same for a weight that is to stay out of the device's memory: kernels read it in host
- * memory, in place where they can, whatever XM_COPY_WEIGHTS says; otherwise it is a copy. */
+/* The same for a weight that stays in host memory: kernels read it in place where the device can,
+ * whatever XM_COPY_WEIGHTS says; otherwise from a copy in host memory. */
 enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes,
                                  uint64_t n_bytes, struct xm_buffer **out,
                                  struct xm_error *err);
-/* Memory of a kind that the caller names, for others to use in the engine's OpenCL context:
- * XM_MEMORY_CL, XM_MEMORY_USM_HOST or XM_MEMORY_USM_DEVICE. XM_UNSUPPORTED: the device has none. */
+/* Memory that the application may use in the engine's OpenCL context. `kind` is XM_MEMORY_CL,
+ * XM_MEMORY_USM_HOST or XM_MEMORY_USM_DEVICE. XM_UNSUPPORTED: the device lacks that kind. */
 enum xm_status xm_buffer_create_shared(struct xm_engine *engine, enum xm_memory_kind kind,
                                        uint64_t bytes, struct xm_buffer **out,
                                        struct xm_error *err);
-/* Memory of others in that context, of `bytes` at least: a cl_mem (XM_MEMORY_CL), which is
- * retained, or a pointer to USM of any kind (XM_MEMORY_USM_SHARED), which is to outlive the buffer;
- * its kind is then what the driver says. */
+/* Memory of the application in that context, of at least `bytes`: a cl_mem (XM_MEMORY_CL), which is
+ * retained, or a pointer to USM of any kind (XM_MEMORY_USM_SHARED), which must outlive the buffer;
+ * the buffer's kind is then the one that the driver reports. */
 enum xm_status xm_buffer_wrap(struct xm_engine *engine, enum xm_memory_kind kind,
                               void *native, uint64_t bytes, struct xm_buffer **out,
                               struct xm_error *err);
-/* [offset, offset + bytes) of `parent`, which it keeps alive. The offset is a multiple of
+/* [offset, offset + bytes) of `parent`, which the view keeps alive. The offset is a multiple of
  * xm_engine_info()->base_align. Views of views are allowed. */
 enum xm_status xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
                               struct xm_buffer **out, struct xm_error *err);
@@ -232,24 +232,24 @@ uint64_t xm_buffer_bytes(const struct xm_buffer *b);
 struct xm_engine *xm_buffer_engine(const struct xm_buffer *b);
 enum xm_memory_kind xm_buffer_kind(const struct xm_buffer *b);
 /* The host's pointer to the bytes where there is one (host USM, mapped, CPU devices'
- * memory), else NULL. Contents are valid only while nothing enqueued touches them. */
+ * memory), else NULL. Valid only while no enqueued command accesses the bytes. */
 void *xm_buffer_host_ptr(const struct xm_buffer *b);
-/* The cl_mem, or the USM pointer, for interop; which of them follows from the kind. */
+/* The cl_mem (XM_MEMORY_CL, XM_MEMORY_CL_HOST) or the USM pointer (other kinds), for interop. */
 void *xm_buffer_native(const struct xm_buffer *b);
 
 /* ---- kernels -------------------------------------------------------------------- */
 
-/* The kernel `name` (file kernels/cl/<name>.cl, entry <name>) built with `defines`
- * ("-DSG=16 -DGROUP=64", may be ""). Built once per engine and (name, defines); cached on disk
- * with CACHE_DIR where the driver gives binaries. XM_NOT_BUILT: the compiler refuses it; the
- * text has the line of the build log that says most, the log's beginning goes to the log at
- * warning level. Both happen once: later calls fail at once with the same text. */
+/* The kernel `name` (file kernels/cl/<name>.cl, entry <name>) built with `defines` ("-DSG=16
+ * -DGROUP=64", may be ""). Built once per engine and (name, defines); cached on disk with CACHE_DIR
+ * where the driver gives binaries. XM_NOT_BUILT: the compiler refuses the kernel; the sentence has
+ * the most telling line of the build log, and the beginning of the build log is logged as a
+ * warning. A refused kernel is compiled once: later calls fail at once with the same text. */
 enum xm_status xm_engine_kernel(struct xm_engine *engine, const char *name,
                                 const char *defines, struct xm_kernel **out,
                                 struct xm_error *err);
-/* What the driver has made of the kernels, as the cache on disk keeps it: calls `fn` for each that
- * `like`, an engine for which the same program was made, has too (NULL: for all). Nothing where the
- * driver gives nothing; of drivers that keep files (PoCL) only with CACHE_DIR. */
+/* Calls `fn` with the binary of each built kernel, as the cache on disk keeps it. With `like`, only
+ * of kernels that this engine, for which the same program was compiled, has as well. No call where
+ * the driver gives no binaries; with drivers that keep files (PoCL) only with CACHE_DIR. */
 struct xm_kernel_key;
 typedef enum xm_status (*xm_kernel_bytes_fn)(void *ctx, const struct xm_kernel_key *key,
                                              const void *bytes, size_t n,
@@ -257,33 +257,33 @@ typedef enum xm_status (*xm_kernel_bytes_fn)(void *ctx, const struct xm_kernel_k
 enum xm_status xm_engine_kernel_bytes(struct xm_engine *engine, struct xm_engine *like,
                                       xm_kernel_bytes_fn fn, void *ctx,
                                       struct xm_error *err);
-/* Such bytes, for kernels that are built while the offer stands and are not on disk. The struct is
- * the caller's until he withdraws it. */
+/* A source of such binaries for kernels that are not in the cache on disk. The caller owns the
+ * struct and keeps it valid until xm_engine_withdraw_kernels. */
 struct xm_kernel_offer {
-    /* NULL: he has none of this key. */
+    /* The binary of a key; NULL: there is none. */
     const void *(*find)(void *ctx, const struct xm_kernel_key *key, size_t *n);
     void *ctx;
     struct xm_kernel_offer *next; /* the engine's */
 };
 void xm_engine_offer_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer);
 void xm_engine_withdraw_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer);
-/* Kernels built so far by the compiler (not from a cache); for "nothing is compiled
- * after the first token" tests. */
+/* Number of kernels that the compiler has built (not loaded from a cache); for tests that nothing
+ * is compiled after the first token. */
 uint64_t xm_engine_kernels_built(const struct xm_engine *engine);
 
-/* What building has come to so far. */
+/* Totals of all builds. */
 struct xm_build_stats {
     uint64_t built, loaded; /* kernels: by the compiler, from the cache                 */
-    uint64_t launches;      /* code that the driver made for the local size of a launch */
-    uint64_t cache_bytes;   /* written to the cache                                     */
-    double seconds;         /* all of it, loading too                                   */
+    uint64_t launches;    /* compilations of the driver for the local size of a launch */
+    uint64_t cache_bytes; /* written to the cache                                     */
+    double seconds;       /* of builds and loads                                      */
 };
 void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out);
 
-/* From now on `fn` is called before each kernel that the compiler builds, the k-th of the
- * process, of n that are expected (0: not known), one call at a time; fn NULL: no more, once this
- * returns. Process-wide; any thread, but not from `fn`, which may not ask xm_build_is_watched
- * either. */
+/* Sets the function that is called before each kernel that the compiler builds: the k-th of the
+ * process, of n expected (0: not known), one call at a time. NULL: none; no call is running when
+ * this returns. Process-wide; any thread, but not from `fn`, which must not call
+ * xm_build_is_watched either. */
 typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
 bool xm_build_is_watched(void);
@@ -308,9 +308,9 @@ enum { XM_KERNEL_ARGS = 48 }; /* arguments of a kernel, at most */
 enum xm_status xm_queue_run(struct xm_queue *q, struct xm_kernel *k,
                             const struct xm_arg *args, uint32_t n_args,
                             const struct xm_launch *launch, struct xm_error *err);
-/* Enqueues a host function in queue order (a native kernel where the device has them; else
- * the queue is drained and it is called at once). `ctx_bytes` of ctx are copied. `name`, for
- * measurements, outlives the queue. One that fails says why in err; the queue's next wait
+/* Enqueues a host function in queue order: a native kernel where the device has them; otherwise
+ * waits for the queue and calls the function. `ctx_bytes` of ctx are copied. `name`, for
+ * measurements, must outlive the queue. A function that fails fills its err; the queue's next wait
  * (xm_queue_read, xm_queue_finish) fails with the first such sentence. */
 typedef enum xm_status (*xm_host_fn)(void *ctx, struct xm_error *err);
 enum xm_status xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn,
@@ -337,36 +337,37 @@ enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
  * and statistics. */
 void xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels);
 
-/* The cl_command_queue of an OpenCL engine for interop; NULL on others. Ask anew before each
- * use: the queue then knows that there are commands which it did not enqueue itself. */
+/* The cl_command_queue of an OpenCL engine for interop; NULL on others. Call this before each use:
+ * it also tells the queue that commands of the application are in it. */
 void *xm_queue_native(struct xm_queue *q);
 
 /* ---- measurements ---------------------------------------------------------------- */
 
-/* What is enqueued from now on has this label in measurements: a step's index. */
+/* Sets the label, a step's index, that later commands have in measurements. */
 enum { XM_NO_LABEL = UINT32_MAX };
 void xm_queue_label(struct xm_queue *q, uint32_t label);
 /* Whether launches are measured at all: PERF_COUNT, XM_DEBUG=times. */
 bool xm_queue_measures(const struct xm_queue *q);
 
-/* Of the launches of one kernel under one label; copies and fills on the device are launches of
+/* Times of one kernel's launches under one label; copies and fills on the device are launches of
  * "copy" and "fill". */
 struct xm_launch_times {
     uint32_t label;
     const char *kernel; /* lives as long as the engine                        */
     uint64_t runs, ns;
-    uint64_t
-        unmeasured; /* of the runs: too many between two waits, or refused by the driver */
+    /* runs without a time: too many between two waits, or a driver's error */
+    uint64_t unmeasured;
 };
 typedef void (*xm_profile_fn)(void *ctx, const struct xm_launch_times *t);
 /* With PERF_COUNT: waits, then calls `fn` for each label and kernel with runs since the last
- * reset. Fails, after that, when the driver refuses to say the times of some. Without PERF_COUNT:
- * does nothing. */
+ * reset. Fails after the calls when the driver refused the times of some launches. Does nothing
+ * without PERF_COUNT. */
 enum xm_status xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                                 struct xm_error *err);
-void xm_queue_reset_profile(struct xm_queue *q); /* what has been waited for */
-/* From now on the times of launches are added there, too; it outlives the queue, and several queues
- * may share it. Queues that do not measure add nothing. */
+void
+xm_queue_reset_profile(struct xm_queue *q); /* forgets the launches that have completed */
+/* Adds the times of later launches to `t`, too. `t` must outlive the queue; several queues may
+ * share it. Queues that do not measure add nothing. */
 struct xm_label_times;
 void xm_queue_share_times(struct xm_queue *q, struct xm_label_times *t);
 
@@ -378,17 +379,18 @@ struct xm_launch_span {
 };
 enum { XM_TRACE_LAUNCHES = 1 << 17 };
 typedef void (*xm_trace_fn)(void *ctx, const struct xm_launch_span *span);
-/* From now on the last XM_TRACE_LAUNCHES launches are kept, one by one. XM_INVALID: the queue does
- * not measure. */
+/* Begins a trace: the queue keeps the last XM_TRACE_LAUNCHES launches, one by one. XM_INVALID: the
+ * queue does not measure. */
 enum xm_status xm_queue_begin_trace(struct xm_queue *q, struct xm_error *err);
-/* Waits, then calls `fn` for each that was kept, the oldest first; *dropped: how many were not. */
+/* Waits, then calls `fn` for each launch kept, the oldest first; *dropped: the number not kept. */
 enum xm_status xm_queue_trace(struct xm_queue *q, xm_trace_fn fn, void *ctx,
                               uint64_t *dropped, struct xm_error *err);
 
-/* For those who do a launch's work themselves while the queue is empty: from when to when of
- * xm_now(). `name` outlives the queue. */
+/* Records work that the caller did on the host in place of a launch, while the queue was empty;
+ * `start` and `end` in seconds of xm_now(). `name` must outlive the queue. */
 void xm_queue_add_host(struct xm_queue *q, const char *name, double start, double end);
-/* What the caller enqueues by xm_queue_native between these two is measured as one launch. */
+/* Commands that the caller enqueues by xm_queue_native between these two calls are measured as one
+ * launch. */
 void xm_queue_begin_native(struct xm_queue *q);
 void xm_queue_end_native(struct xm_queue *q, const char *name);
 

@@ -4,9 +4,9 @@
  * common head of each object. For engine.c, ocl/ and fake/ only.
  *
  * engine.c checks arguments, counts references, keeps the statistics and the table of
- * built kernels; an implementation touches its driver and nothing else. It embeds the
+ * built kernels; an implementation calls its driver and nothing else. It embeds the
  * structs below as the first member of its own. A callback that fails records a sentence
- * and leaves nothing behind. None may be NULL unless it says so.
+ * and frees what it made. A callback must be there unless its comment allows NULL.
  */
 #ifndef XM_RUNTIME_ENGINE_OPS_H
 #define XM_RUNTIME_ENGINE_OPS_H
@@ -17,10 +17,11 @@
 #include "runtime/engine.h"
 #include "runtime/launch_kind.h"
 
-/* What there is to tell of a build besides its result. */
+/* Facts of a build besides its result. */
 struct xm_build_report {
     bool compiled; /* the compiler ran: it was not in a cache */
-    char *log; /* its words on a refused kernel, owned by engine.c (xm_free); or NULL */
+    /* the build log of a refused kernel, owned by engine.c (xm_free); or NULL */
+    char *log;
 };
 
 struct xm_engine_ops {
@@ -41,14 +42,14 @@ struct xm_engine_ops {
      * XM_USE_WEIGHT or XM_USE_HOST_WEIGHT. */
     enum xm_status (*buffer_from_host)(struct xm_buffer *b, enum xm_buffer_use use,
                                        const void *bytes, struct xm_error *err);
-    /* As buffer_create, of the kind that is set. NULL: the engine's memory is nobody else's. */
+    /* As buffer_create, of the kind that is set. NULL: the engine cannot share memory. */
     enum xm_status (*buffer_create_shared)(struct xm_buffer *b, struct xm_error *err);
     /* b->native is set, and b->kind: XM_MEMORY_CL or XM_MEMORY_USM_SHARED. Fills kind and host.
      * NULL: as above. */
     enum xm_status (*buffer_wrap)(struct xm_buffer *b, struct xm_error *err);
     /* b->root, b->offset and b->bytes are set and checked. Fills native. */
     enum xm_status (*buffer_view)(struct xm_buffer *b, struct xm_error *err);
-    /* Gives back what the three calls above took; the struct itself is engine.c's. */
+    /* Frees what the calls above allocated; engine.c frees the struct itself. */
     void (*buffer_release)(struct xm_buffer *b);
 
     /* Builds `name` with `defines` and fills the report, which is zeroed. XM_NOT_BUILT: the
@@ -57,8 +58,8 @@ struct xm_engine_ops {
                                     const char *defines, struct xm_kernel **out,
                                     struct xm_build_report *report, struct xm_error *err);
     void (*kernel_destroy)(struct xm_kernel *k); /* frees the struct, too */
-    /* Calls `fn` with what the cache on disk would keep of the kernel, if there is anything. NULL:
-     * there never is. The kernel lock is held. */
+    /* Calls `fn` with the binary that the cache on disk would keep of the kernel, if there is one.
+     * NULL: there never is one. The kernel lock is held. */
     enum xm_status (*kernel_bytes)(struct xm_engine *e, struct xm_kernel *k,
                                    xm_kernel_bytes_fn fn, void *ctx,
                                    struct xm_error *err);
@@ -92,7 +93,7 @@ struct xm_engine_ops {
     const struct xm_measuring_ops *measuring; /* NULL: the engine measures nothing */
 };
 
-/* Called for queues that measure only; those that hand out times, with the queue finished. */
+/* Called only for queues that measure; profile and trace only when the queue is finished. */
 struct xm_measuring_ops {
     enum xm_status (*profile)(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                               struct xm_error *err);
@@ -135,9 +136,9 @@ struct xm_buffer {
     enum xm_memory_kind kind;
     void *host;      /* the host's pointer to the first byte, or NULL                  */
     void *native;    /* cl_mem, or the USM pointer                                     */
-    bool is_shared;  /* others may have enqueued commands that touch it             */
-    bool is_foreign; /* … and have made it: it is neither counted nor freed         */
-    bool is_hidden;  /* … and have said that the host does not read or write it     */
+    bool is_shared;  /* the application may have enqueued commands that access it     */
+    bool is_foreign; /* the application made it: it is neither counted nor freed      */
+    bool is_hidden;  /* the application made it without host access                   */
 };
 
 struct xm_kernel {
@@ -173,18 +174,18 @@ struct xm_queue {
 enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
                               const struct xm_device_info *info,
                               const struct xm_config *config, struct xm_error *err);
-/* What somebody offers for a key, or NULL; the kernel lock is held. */
+/* The binary that an offer has for a key, or NULL; the kernel lock is held. */
 const void *xm_engine_offered(const struct xm_engine *e, const struct xm_kernel_key *key,
                               size_t *n);
 /* A kernel that the engine has, or NULL; the kernel lock is held. */
 const struct xm_kernel *xm_engine_find_kernel(const struct xm_engine *e, const char *name,
                                               const char *defines);
-/* Says to xm_build_watch's function that a kernel is being built; counts. */
+/* Counts a build, and tells the function of xm_build_watch. */
 void xm_engine_say_building(struct xm_engine *e, const char *kernel);
 /* The reverse; called by ops->destroy. */
 void xm_engine_fini(struct xm_engine *e);
 
-/* memory_kind.c: the kind that serves a use, and whether host bytes are used where they lie. */
+/* memory_kind.c: the kind of memory for a use, and whether host bytes are used in place. */
 enum xm_memory_kind xm_memory_kind_for(const struct xm_device_info *info,
                                        enum xm_buffer_use use);
 bool xm_memory_is_shared(const struct xm_engine *e, enum xm_buffer_use use,

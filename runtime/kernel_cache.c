@@ -237,13 +237,10 @@ list_entries(const char *dir, size_t *n, uint64_t *total)
         if (length < 4 || length >= sizeof(found.name) ||
             strcmp(e->d_name + length - 4, ".xmk") != 0)
             continue;
-        if (*n == capacity) {
-            capacity = capacity ? 2 * capacity : 256;
-            struct entry *grown = xm_realloc(list, capacity * sizeof(*grown));
-            if (!grown)
-                break;
-            list = grown;
-        }
+        struct entry *grown = xm_grow(list, &capacity, *n + 1, sizeof(*grown));
+        if (!grown)
+            break;
+        list = grown;
         found = (struct entry){.used = st.st_mtim, .bytes = (uint64_t)st.st_size};
         memcpy(found.name, e->d_name, length + 1);
         list[(*n)++] = found;

@@ -23,7 +23,7 @@ struct xm_kernel_key {
     uint64_t hash[2]; /* FNV-1a, 128 bits, low word first */
 };
 
-/* Of the device's name, the driver's version, the kernel's text and its build options. */
+/* The key of a device's name, a driver's version, a kernel's text and its build options. */
 struct xm_kernel_key xm_kernel_cache_key(const char *device, const char *driver,
                                          const char *source, const char *options);
 /* The host's processor as the system describes it, static: CPU drivers compile for it, so it is
@@ -38,7 +38,7 @@ bool xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key,
                            const void *bytes, size_t n_bytes);
 /* Removes the entries that were used least recently until the rest has at most `most` bytes. */
 void xm_kernel_cache_trim(const char *dir, uint64_t most);
-/* A process that has stored something leaves at most this many MiB behind. */
+/* A process that stored an entry trims the cache to this many MiB when it ends. */
 enum { XM_KERNEL_CACHE_MIB = 512 };
 /* The file of a key, at most n - 1 bytes, into out; false: too long. */
 bool xm_kernel_cache_path(const char *dir, const struct xm_kernel_key *key, char *out,

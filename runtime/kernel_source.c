@@ -128,7 +128,7 @@ add_file(struct source *s, const char *name, const char *from, int depth)
         line = end ? end + 1 : line + n;
     }
     if (status == XM_OK && (!xm_strbuf_ok(s->out) || !xm_strbuf_ok(&override)))
-        status = xm_fail(s->err, XM_NO_MEMORY, "no memory for kernel source '%s'", name);
+        status = xm_no_memory(s->err, "kernel source '%s'", name);
     xm_strbuf_free(&override);
     return status;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of a kernel, with its includes put in place.
+ * The text of a kernel, with its includes expanded.
  *
- * kernels/CMakeLists.txt embeds every file of kernels/cl into the table below. A line
- * `#include "x.h"` is replaced by the file include/x.h (each file once, so include guards
- * are not needed), "x_*.h" by every embedded file of such a name; no other form of #include is
- * looked at. With XM_KERNEL_DIR set, files
- * of that folder come before the embedded ones: for work on kernels without building
- * again.
+ * kernels/CMakeLists.txt embeds every file of kernels/cl into the table below. A line `#include
+ * "x.h"` is replaced by the file include/x.h (each file once, so include guards are not needed),
+ * "x_*.h" by every embedded file whose name matches; any other #include stays as it is. With
+ * XM_KERNEL_DIR set, files of that folder replace the embedded ones, so that kernels can be changed
+ * without building xemoe again.
  */
 #ifndef XM_RUNTIME_KERNEL_SOURCE_H
 #define XM_RUNTIME_KERNEL_SOURCE_H
@@ -32,7 +31,7 @@ extern const size_t xm_n_kernel_files;
  * file that is missing and the one that includes it. */
 enum xm_status xm_kernel_source(const char *name, struct xm_strbuf *out,
                                 struct xm_error *err);
-/* Appends the text of include/<name>, for what comes before a kernel. */
+/* Appends the text of include/<name>, which the caller puts before a kernel. */
 enum xm_status xm_kernel_include(const char *name, struct xm_strbuf *out,
                                  struct xm_error *err);
 /* The same as xm_kernel_source over another table, without XM_KERNEL_DIR. */

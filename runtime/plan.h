@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the values of a program lie: lifetimes to offsets.
+ * Memory planning: from the lifetimes of a program's values to their offsets.
  *
  *     offset
  *       ^   +-----------+
- *       |   |  c        |        Two items may share bytes when their lifetimes, the
- * steps |   +--------+--+---+    [first, last], do not meet. Items are placed largest |
- * |  a     |  b   |    first, each into the smallest gap that takes it.
+ *       |   |     c     |            Two items may share bytes when their lifetimes, the steps
+ *       |   +--------+--+---+        [first, last], do not meet. Items are placed largest first,
+ *       |   |   a    |  b   |        each into the smallest gap that takes it.
  *       +---+--------+------+--> steps
  *
- * Blocks are as many as needed so that none is over the device's largest allocation. The
- * result depends on the items alone. Not done: moving an item during its life.
+ * There are as many blocks as are needed to keep each within the device's largest allocation. The
+ * result depends on the items alone. An item is never moved during its lifetime.
  */
 #ifndef XM_RUNTIME_PLAN_H
 #define XM_RUNTIME_PLAN_H
@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 struct xm_plan_item {
-    uint64_t bytes;       /* 0 takes no room                         */
+    uint64_t bytes;       /* 0 takes no space                        */
     uint32_t first, last; /* steps that touch it, both ends included */
     uint32_t block;       /* out                                     */
     uint64_t offset;      /* out: bytes from the start of its block  */

@@ -34,7 +34,7 @@ xm_pool_create(struct xm_engine *engine, uint64_t budget_bytes, struct xm_pool *
     struct xm_pool *pool = xm_calloc(1, sizeof(*pool));
     if (!pool || pthread_mutex_init(&pool->lock, NULL)) {
         xm_free(pool);
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a pool of device memory");
+        return xm_no_memory(err, "a pool of device memory");
     }
     pool->budget = budget_bytes ? budget_bytes : UINT64_MAX;
     pool->engine = engine;
@@ -122,7 +122,7 @@ add_entry(struct xm_pool *pool, uint64_t bytes, enum xm_pool_use use, struct ent
 {
     struct entry *e = xm_calloc(1, sizeof(*e));
     if (!e)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for an entry of the pool");
+        return xm_no_memory(err, "an entry of the pool");
     enum xm_status status = allocate(pool, bytes, use, e, err);
     if (status != XM_OK) {
         xm_free(e);

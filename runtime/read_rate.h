@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fast a device reads memory that no cache holds: what decoding is measured against.
+ * The rate at which a device reads memory outside of its caches: the bound for decoding.
  */
 #ifndef XM_RUNTIME_READ_RATE_H
 #define XM_RUNTIME_READ_RATE_H
@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-/* Bytes a second that the device's work-items stream together, in the fastest pass of those
- * that `seconds` have room for, behind one that does not count: out of `n` buffers, the first
- * 256 MiB of them; or, where these are not several times what the caches hold, out of a buffer
- * of its own. XM_UNSUPPORTED: there is no room for one. */
+/* Bytes a second that all work-items together read, in the fastest of the passes that fit in
+ * `seconds`; one pass before them is not counted. A pass reads the first 256 MiB of the `n`
+ * buffers, or a buffer of its own where these are less than several times the caches' size.
+ * XM_UNSUPPORTED: there is no memory for that buffer. */
 enum xm_status xm_read_rate(struct xm_engine *engine, struct xm_buffer *const *buffers,
                             size_t n, double seconds, double *rate, struct xm_error *err);
 

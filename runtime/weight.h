@@ -15,9 +15,9 @@
  * a row is blocks, each with its scales inside. Blocks and floats may have one more factor, one of
  * each stored expert.
  *
- * A view may be less than what is stored: rows and columns of a larger matrix, some experts, some
- * rows of each. It is where the stored whole is, and where in it the view begins; no byte moves.
- * Nothing here owns memory: the bytes are views of a mapped file, at any alignment.
+ * A view may be a part of the stored weight: rows and columns of a larger matrix, some experts,
+ * some rows of each expert. It has the bytes of the whole and the place where the view begins; no
+ * byte is copied. Nothing here owns memory: the bytes are in a mapped file, at any alignment.
  */
 #ifndef XM_RUNTIME_WEIGHT_H
 #define XM_RUNTIME_WEIGHT_H
@@ -66,7 +66,7 @@ enum xm_scale_order {
     XM_SCALE_GROUP_MAJOR /* [E][K/G][N]                     */
 };
 
-/* Where a view begins in what is stored, and the steps of that. */
+/* Where a view begins in the stored weight, and the strides of the stored weight. */
 struct xm_weight_view {
     uint64_t row_cols;    /* columns from one stored row to the next; 0: the view's */
     uint64_t expert_rows; /* rows from one stored expert to the next; 0: the view's */
@@ -79,7 +79,7 @@ struct xm_weight {
     uint32_t rank; /* logical rank: 1 [K], 2 [N,K], 3 [E,N,K]; sizes 1 where absent */
     uint64_t experts, rows, cols; /* E, N, K of the view */
     struct xm_weight_view view;
-    struct xm_bytes data; /* of all that is stored, as scale and zero_point */
+    struct xm_bytes data; /* of the whole stored weight, as are scale and zero_point */
     /* ELEMENTS */
     enum xm_element element; /* of the stored bytes: u4 i4 u8 i8 f16 bf16 f32 … */
     uint64_t group; /* K elements that share a scale; 0: not quantised; K: per row */
@@ -90,7 +90,7 @@ struct xm_weight {
     struct xm_bytes zero_point;         /* p == NULL: none (symmetric) */
     bool zero_point_is_scalar;          /* one zero point for the whole weight */
     struct xm_bytes codebook; /* 16 f32 that u4 elements index; p == NULL: none */
-    /* Any format but integers and codebooks: f32, what each stored expert is multiplied with;
+    /* Any format but integers and codebooks: one f32 factor for each stored expert;
      * p == NULL: 1. */
     struct xm_bytes factor;
 };
@@ -103,22 +103,22 @@ xm_weight_info(const struct xm_weight *w)
     return &xm_weight_formats[w->format];
 }
 
-/* Whether scales stand in streams of their own. */
+/* Whether scales are stored apart from the elements. */
 static inline bool
 xm_weight_is_quantised(const struct xm_weight *w)
 {
     return w->group != 0;
 }
 
-/* Whether its numbers are blocks with their scales inside. */
+/* Whether the elements are stored in blocks that contain their scales. */
 static inline bool
 xm_weight_is_blocks(const struct xm_weight *w)
 {
     return w->format != XM_WEIGHT_ELEMENTS;
 }
 
-/* Whether it is elements that are no plain numbers of a device: small floats, indices into a
- * codebook, floats with a factor. Kernels read 16 columns of them at once, as they read blocks. */
+/* Whether the elements need decoding on the device: small floats, indices into a codebook, floats
+ * with a factor. Kernels decode 16 columns at a time, as they decode blocks. */
 static inline bool
 xm_weight_is_codes(const struct xm_weight *w)
 {
@@ -126,7 +126,7 @@ xm_weight_is_codes(const struct xm_weight *w)
            (w->codebook.p || w->factor.p || xm_element_is_small_float(w->element));
 }
 
-/* Whether kernels read scales of type e where they are; any other is copied to f32 before. */
+/* Whether kernels read scales of type e in place; scales of other types are copied to f32. */
 bool xm_weight_takes_scales(const struct xm_weight *w, enum xm_element e);
 
 /* Groups of a row: K / G, 1 when not quantised. */
@@ -136,7 +136,7 @@ xm_weight_groups(const struct xm_weight *w)
     return w->group ? w->cols / w->group : 1;
 }
 
-/* The steps of what is stored. */
+/* Strides of the stored weight. */
 static inline uint64_t
 xm_weight_row_cols(const struct xm_weight *w)
 {
@@ -149,28 +149,28 @@ xm_weight_expert_rows(const struct xm_weight *w)
     return w->view.expert_rows ? w->view.expert_rows : w->rows;
 }
 
-/* Whether the view is all that is stored. */
+/* Whether the view is the whole stored weight. */
 bool xm_weight_is_whole(const struct xm_weight *w);
 
 /* Bytes of data, scales and zero points of the view. */
 uint64_t xm_weight_bytes(const struct xm_weight *w);
 
-/* The forms of activations that its kernels can meet (enum xm_weight_meets). */
+/* The forms of activations that its kernels can multiply with (enum xm_weight_meets). */
 uint32_t xm_weight_meets(const struct xm_weight *w);
 
-/* What its numbers are called: the element type, "codebook", or the block format. */
+/* Name of the format for people: the element type, "codebook", or the block format. */
 const char *xm_weight_format_text(const struct xm_weight *w);
 
 /* Whether the sizes of the views agree with the dimensions; NULL, or a static sentence. */
 const char *xm_weight_check(const struct xm_weight *w);
 
-/* Same format, group, zero point and scale types, both or neither with a codebook and factors: two
- * weights one kernel can read. */
+/* Whether one kernel can read both weights: same format, group, zero point and scale types, both or
+ * neither with a codebook and with factors. */
 bool xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b);
 
-/* The same numbers: of the same format at the same place of the same bytes. */
+/* Whether both are the same view of the same bytes in the same format. */
 bool xm_weight_same(const struct xm_weight *a, const struct xm_weight *b);
-/* Of the same format in the same bytes, wherever in them. */
+/* Whether both are views, equal or not, of the same bytes in the same format. */
 bool xm_weight_same_stored(const struct xm_weight *a, const struct xm_weight *b);
 
 /* Views of a view: NULL, or a static sentence. Columns are cut between groups and blocks. A
@@ -186,7 +186,7 @@ float xm_weight_scale_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint
 float xm_weight_zero_point_at(const struct xm_weight *w, uint64_t e, uint64_t n,
                               uint64_t g);
 
-/* What expert e is multiplied with beside its scales: 1 where there are no factors. */
+/* The factor of expert e; 1 where there are no factors. */
 float xm_weight_factor_at(const struct xm_weight *w, uint64_t e);
 
 /* Row n of expert e in f32: K floats. */

@@ -64,7 +64,7 @@ is_called(const struct xm_pass *p, const char *name, size_t n)
 }
 
 static const struct xm_pass *
-find(const char *name, size_t n)
+find_pass(const char *name, size_t n)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(passes); i++)
         if (is_called(&passes[i], name, n))
@@ -75,7 +75,7 @@ find(const char *name, size_t n)
 const struct xm_pass *
 xm_pass_find(const char *name)
 {
-    return find(name, strlen(name));
+    return find_pass(name, strlen(name));
 }
 
 /* ---- names given by the user ------------------------------------------------------- */
@@ -98,7 +98,7 @@ parse_skip(const char *list, bool skip[XM_ARRAY_LEN(passes)], struct xm_error *e
 {
     for (const char *name = list ? list : ""; *name;) {
         size_t n = strcspn(name, ",");
-        const struct xm_pass *p = find(name, n);
+        const struct xm_pass *p = find_pass(name, n);
         if (!p)
             return fail_unknown("XM_SKIP", name, n, err);
         skip[p - passes] = true;

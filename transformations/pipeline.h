@@ -21,8 +21,8 @@ struct xm_pass {
     const char *public_name; /* "FuseRMSNorm": in messages, XM_SKIP, profiling */
     /* Returns whether the graph changed; failures in graph->err. */
     bool (*run)(struct xm_graph *g, const struct xm_caps *caps);
-    /* What must hold afterwards whether or not the pass ran; NULL: nothing. The graph is
-     * only read, but for its arena (texts). */
+    /* Checks what must hold after the row, whether or not the pass ran; NULL: nothing. It reads the
+     * graph, and writes sentences to its arena. */
     enum xm_status (*ensures)(struct xm_graph *g, struct xm_error *err);
     const char *why_here; /* the reason for its place */
 };
@@ -33,7 +33,7 @@ const struct xm_pass *xm_pass_find(const char *name);
 
 struct xm_pipeline_options {
     const char *skip, *stop, *dump; /* NULL: from the environment … */
-    bool is_aside; /* … or nothing: these passes are not what the user looks into */
+    bool is_aside; /* the environment does not apply: the graph is not the user's model */
 };
 
 /* Runs all rows. `reports` (may be NULL) gets one entry a row, *n_reports of them at most. */

@@ -16,7 +16,7 @@ typedef ov_status_e (*add_extension)(const ov_core_t *, const char *);
 
 /* The function of that name, into a pointer of its type; false: it is not there. */
 static bool
-find(const char *name, void *function, size_t n)
+find_function(const char *name, void *function, size_t n)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
     memcpy(function, &found, n);
@@ -24,7 +24,7 @@ find(const char *name, void *function, size_t n)
         skip(name, "the library does not have it");
     return found != NULL;
 }
-#define FIND(name, function) find(name, &(function), sizeof(function))
+#define FIND(name, function) find_function(name, &(function), sizeof(function))
 
 static void
 check_contexts(const struct conformance *c, const ov_compiled_model_t *compiled)

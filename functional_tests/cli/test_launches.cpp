@@ -15,8 +15,8 @@ struct Kind {
     const char *name;
     int layers;
     double a_layer; /* kernels */
-    double
-        outside; /* embedding, positions, last norm, its rows prepared, logits, what differs */
+    /* embedding, positions, last norm, its rows prepared, logits, what differs */
+    double outside;
 };
 
 /* Many processors cut attention's keys into parts, which are joined, and share gate and up out in

@@ -38,7 +38,7 @@ ov_core_create(ov_core_t **core)
     c->properties = xm_api_core_properties_create();
     c->settings = xm_api_settings_create();
     if (!c->properties || !c->settings)
-        xm_fail(&err, XM_NO_MEMORY, "out of memory for the properties of a core");
+        xm_no_memory(&err, "the properties of a core");
     else
         xm_core_create(&c->core, &err);
     ov_status_e s =

@@ -120,7 +120,7 @@ set_own(struct xm_api_core_properties *p, int row, const char *value,
                        rows[row].accepted);
     char *copy = xm_strdup(taken);
     if (!copy)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %s", rows[row].key);
+        return xm_no_memory(err, "%s", rows[row].key);
     pthread_mutex_lock(&p->lock);
     xm_free(p->values[row]);
     p->values[row] = copy;

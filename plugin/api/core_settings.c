@@ -89,7 +89,7 @@ keep_setting(struct xm_api_settings *s, const struct xm_plugin *plugin, const ch
         s->list = grown;
     if (!grown || !fresh.key || !fresh.value) {
         free_setting(&fresh);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %s", key);
+        return xm_no_memory(err, "%s", key);
     }
     drop_setting(s, find_setting(s, plugin, key));
     s->list[s->n++] = fresh;
@@ -194,7 +194,7 @@ note_used(struct xm_api_settings *s, struct xm_plugin *plugin, struct xm_error *
 {
     struct xm_plugin **grown = xm_realloc(s->used, (s->n_used + 1) * sizeof(*grown));
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a device");
+        return xm_no_memory(err, "a device");
     s->used = grown;
     s->used[s->n_used++] = plugin;
     return XM_OK;

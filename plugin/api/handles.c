@@ -38,7 +38,7 @@ place_of(const void *handle)
 }
 
 static struct entry *
-find(const void *handle, enum xm_api_kind kind)
+find_entry(const void *handle, enum xm_api_kind kind)
 {
     struct entry *e = handle && size ? &table[place_of(handle)] : NULL;
     return e && e->handle && e->kind == kind ? e : NULL;
@@ -93,7 +93,7 @@ bool
 xm_api_handle_add(const void *handle, enum xm_api_kind kind)
 {
     pthread_mutex_lock(&lock);
-    struct entry *e = find(handle, kind);
+    struct entry *e = find_entry(handle, kind);
     if (e) {
         e->n++;
     } else if (has_room()) {
@@ -109,7 +109,7 @@ bool
 xm_api_handle_drop(const void *handle, enum xm_api_kind kind)
 {
     pthread_mutex_lock(&lock);
-    struct entry *e = find(handle, kind);
+    struct entry *e = find_entry(handle, kind);
     if (e && --e->n == 0)
         erase(e);
     pthread_mutex_unlock(&lock);
@@ -120,7 +120,7 @@ bool
 xm_api_is(const void *handle, enum xm_api_kind kind)
 {
     pthread_mutex_lock(&lock);
-    const bool is = find(handle, kind) != NULL;
+    const bool is = find_entry(handle, kind) != NULL;
     pthread_mutex_unlock(&lock);
     return is;
 }

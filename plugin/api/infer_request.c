@@ -13,7 +13,7 @@ create_parts(ov_infer_request_t *r, struct xm_compiled *c, struct xm_error *err)
     r->bound = xm_calloc(c->ports.n_inputs, sizeof(ov_tensor_t *));
     r->is_stale = xm_calloc(c->ports.n_outputs, sizeof(bool));
     if (!r->inputs || !r->outputs || !r->bound || !r->is_stale)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tensors of a request");
+        return xm_no_memory(err, "the tensors of a request");
     XM_TRY(xm_api_runner_create(&r->runner, err));
     return xm_compiled_create_request(c, &r->infer, err);
 }
@@ -95,15 +95,11 @@ struct infos {
 static bool
 add_info(struct infos *l, const struct xm_profile_row *row)
 {
-    if (l->list.size == l->capacity) {
-        const size_t capacity = l->capacity ? 2 * l->capacity : 128;
-        ov_profiling_info_t *list =
-            xm_realloc(l->list.profiling_infos, capacity * sizeof(*list));
-        if (!list)
-            return false;
-        l->list.profiling_infos = list;
-        l->capacity = capacity;
-    }
+    ov_profiling_info_t *list =
+        xm_grow(l->list.profiling_infos, &l->capacity, l->list.size + 1, sizeof(*list));
+    if (!list)
+        return false;
+    l->list.profiling_infos = list;
     const bool has_run = row->step_runs > 0;
     ov_profiling_info_t *info = &l->list.profiling_infos[l->list.size++];
     *info = (ov_profiling_info_t){.status = row->runs ? EXECUTED
@@ -188,7 +184,7 @@ ov_infer_request_get_profiling_info(const ov_infer_request_t *infer_request,
     xm_api_request_unlock(infer_request);
     end_info(&infos);
     if (infos.failed)
-        xm_fail(&err, XM_NO_MEMORY, "out of memory for a profile");
+        xm_no_memory(&err, "a profile");
     if (err.status == XM_OK)
         *profiling_infos = infos.list;
     else

@@ -37,7 +37,7 @@ xm_api_runner_create(struct xm_api_runner **out, struct xm_error *err)
     pthread_condattr_t attr;
     struct xm_api_runner *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     pthread_mutex_init(&r->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -180,7 +180,7 @@ ov_layout_create(const char *layout_desc, ov_layout_t **layout)
     }
     xm_free(desc);
     if ((!l || !l->text) && err.status == XM_OK)
-        xm_fail(&err, XM_NO_MEMORY, "out of memory for a layout");
+        xm_no_memory(&err, "a layout");
     ov_status_e s =
         err.status == XM_OK ? xm_api_new_handle(l, XM_API_LAYOUT) : xm_api_error(&err);
     if (s == OK)

@@ -31,7 +31,7 @@ name_graph(struct xm_compiled *c, struct xm_graph **out, struct xm_error *err)
     if (s == XM_OK) {
         *out = xm_graph_create(xm_strbuf_text(&name));
         if (!*out || !xm_strbuf_ok(&name))
-            s = xm_fail(err, XM_NO_MEMORY, "out of memory for a runtime model");
+            s = xm_no_memory(err, "a runtime model");
     }
     xm_strbuf_free(&name);
     return s;
@@ -136,8 +136,7 @@ save_graph(const struct xm_graph *g, const char *xml_path, struct xm_error *err)
     struct xm_new_file xml = {0}, bin = {0};
     char *path = bin_path(xml_path);
     enum xm_status s =
-        path ? check_target(g, xml_path, err)
-             : xm_fail(err, XM_NO_MEMORY, "out of memory for the path of a model");
+        path ? check_target(g, xml_path, err) : xm_no_memory(err, "the path of a model");
     if (s == XM_OK)
         s = check_target(g, path, err);
     if (s == XM_OK)

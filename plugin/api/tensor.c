@@ -85,8 +85,7 @@ create(ov_element_type_e type, uint32_t rank, const int64_t *dim, void *borrowed
         xm_free(t);
         if (!borrowed)
             xm_free(data);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor of %llu bytes",
-                       (unsigned long long)bytes);
+        return xm_no_memory(err, "a tensor of %llu bytes", (unsigned long long)bytes);
     }
     *t = (ov_tensor_t){.base = {.refs = 1, .free = destroy_tensor},
                        .type = type,
@@ -158,8 +157,7 @@ grow(ov_tensor_t *t, uint64_t bytes, struct xm_error *err)
                        (unsigned long long)t->capacity, (unsigned long long)bytes);
     void *grown = xm_calloc(1, (size_t)bytes);
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor of %llu bytes",
-                       (unsigned long long)bytes);
+        return xm_no_memory(err, "a tensor of %llu bytes", (unsigned long long)bytes);
     drop_texts(t);
     xm_free(t->data);
     t->data = grown;

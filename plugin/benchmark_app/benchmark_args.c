@@ -76,7 +76,7 @@ keep(void *out, const struct xm_cli_option *o, const char *value, struct xm_erro
     char *text = xm_strdup(value);
     size_t i = 0;
     if (!text)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the command line");
+        return xm_no_memory(err, "the command line");
     while (i < a->n_given && strcmp(a->given[i].flag, o->name) != 0)
         i++;
     a->n_given += i == a->n_given;
@@ -130,7 +130,7 @@ xm_benchmark_args_read(int argc, char *const *argv, struct xm_benchmark_args *ou
                                       .percentile = 50};
     out->given = xm_calloc(XM_ARRAY_LEN(flags), sizeof(*out->given));
     if (!out->given)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the command line");
+        return xm_no_memory(err, "the command line");
     XM_TRY(xm_cli_parse(&xm_benchmark_spec, argc, argv, out, &help, err));
     return help ? XM_OK : check(out, err);
 }

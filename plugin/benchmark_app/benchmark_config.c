@@ -10,16 +10,10 @@
 #include "runtime/util/json.h"
 #include "runtime/util/new_file.h"
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for properties");
-}
-
 /* ---- the list ---------------------------------------------------------------------- */
 
 static struct xm_benchmark_property *
-find(const struct xm_benchmark_config *c, const char *device, const char *key)
+find_property(const struct xm_benchmark_config *c, const char *device, const char *key)
 {
     for (size_t i = 0; i < c->n; i++) {
         if (strcmp(c->list[i].device, device) == 0 && strcmp(c->list[i].key, key) == 0)
@@ -32,7 +26,7 @@ const char *
 xm_benchmark_config_value(const struct xm_benchmark_config *c, const char *device,
                           const char *key)
 {
-    const struct xm_benchmark_property *p = find(c, device, key);
+    const struct xm_benchmark_property *p = find_property(c, device, key);
     return p ? p->value : NULL;
 }
 
@@ -51,12 +45,12 @@ set(struct xm_benchmark_config *c, const char *device, const char *key, const ch
 {
     struct xm_benchmark_property p = {xm_strdup(device), xm_strdup(key), xm_strdup(value),
                                       source, false};
-    struct xm_benchmark_property *old = find(c, device, key), *grown = c->list;
+    struct xm_benchmark_property *old = find_property(c, device, key), *grown = c->list;
     if (!old)
         grown = xm_grow(c->list, &c->capacity, c->n + 1, sizeof(*grown));
     if (!p.device || !p.key || !p.value || !grown) {
         free_property(&p);
-        return no_memory(err);
+        return xm_no_memory(err, "properties");
     }
     if (old) {
         free_property(old);
@@ -88,10 +82,10 @@ add_device(struct xm_benchmark_config *c, const char *name, struct xm_error *err
     char **grown =
         xm_grow(c->devices, &c->devices_capacity, c->n_devices + 1, sizeof(*c->devices));
     if (!grown)
-        return no_memory(err);
+        return xm_no_memory(err, "properties");
     c->devices = grown;
     c->devices[c->n_devices] = xm_strdup(name);
-    return c->devices[c->n_devices++] ? XM_OK : no_memory(err);
+    return c->devices[c->n_devices++] ? XM_OK : xm_no_memory(err, "properties");
 }
 
 /* "GPU", or each of "AUTO:GPU,CPU". Where a list names none, "AUTO:-CPU", its own name stands for
@@ -184,7 +178,8 @@ set_hint(struct xm_benchmark_config *c, const struct xm_benchmark_args *a,
     const bool is_sync = a->api && strcmp(a->api, "sync") == 0;
     for (size_t i = 0; i < c->n_devices; i++) {
         const char *device = c->devices[i];
-        const bool has_own = find(c, device, key) || find(c, device, "NUM_STREAMS");
+        const bool has_own =
+            find_property(c, device, key) || find_property(c, device, "NUM_STREAMS");
         if (said)
             XM_TRY(set(c, device, key, said, "-hint", err));
         else if (!a->hint && !has_own)

@@ -45,7 +45,7 @@ get_counters(const struct xm_benchmark_run *r, struct counters *out, struct xm_e
     *out = (struct counters){0};
     out->lists = xm_calloc(r->n_requests + 1, sizeof(*out->lists));
     if (!out->lists)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for counters");
+        return xm_no_memory(err, "counters");
     for (; out->n < r->n_requests; out->n++)
         XM_TRY(xm_benchmark_api(
             ov_infer_request_get_profiling_info(xm_benchmark_run_request(r, out->n),
@@ -351,8 +351,7 @@ write_report(const struct counters *c, const struct xm_benchmark_args *a, enum k
     else
         report_csv(&r, &text);
     const enum xm_status s =
-        path ? xm_write_text_file(path, &text, err)
-             : xm_fail(err, XM_NO_MEMORY, "out of memory for a report");
+        path ? xm_write_text_file(path, &text, err) : xm_no_memory(err, "a report");
     if (s == XM_OK)
         xm_benchmark_info("%s is stored to %s", kinds[kind].says, path);
     xm_free(path);

@@ -52,7 +52,7 @@ push(struct xm_benchmark_file_list *l, char *path, struct xm_error *err)
         path ? xm_grow(l->paths, &l->capacity, l->n + 1, sizeof(*grown)) : NULL;
     if (!grown) {
         xm_free(path);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+        return xm_no_memory(err, "names of files");
     }
     l->paths = grown;
     l->paths[l->n++] = path;
@@ -124,7 +124,7 @@ add_part(struct taker *t, struct xm_slice part)
     const char *path = xm_strbuf_text(&text);
     enum xm_status s;
     if (text.failed)
-        s = xm_fail(t->err, XM_NO_MEMORY, "out of memory for names of files");
+        s = xm_no_memory(t->err, "names of files");
     else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         s = add_folder(t, path);
     else
@@ -247,9 +247,7 @@ xm_benchmark_files_find(const struct xm_benchmark_args *a,
     t.nameless = xm_calloc(inputs->n + 1, sizeof(*t.nameless));
     out->n_inputs = out->list ? inputs->n : 0;
     const enum xm_status s =
-        out->list && t.nameless
-            ? take_words(&t, a)
-            : xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+        out->list && t.nameless ? take_words(&t, a) : xm_no_memory(err, "names of files");
     xm_free(t.nameless);
     return s;
 }

@@ -335,7 +335,7 @@ make_tensor(struct maker *m, size_t input, size_t set)
                        xm_element_text((enum xm_element)p->type));
     t->data = xm_calloc((size_t)t->bytes + 1, 1);
     if (!t->data)
-        return xm_fail(m->err, XM_NO_MEMORY, "out of memory for input '%s'", p->name);
+        return xm_no_memory(m->err, "input '%s'", p->name);
     if (xm_benchmark_files_has(&m->files, input))
         return xm_benchmark_files_load(&m->files, input, set, p, t, m->err);
     fill_values(m, input, n, t);
@@ -442,7 +442,7 @@ make_sets(struct maker *m)
     XM_TRY(count_sets(m));
     m->out->list = xm_calloc(m->out->n_sets * n + 1, sizeof(*m->out->list));
     if (!m->roles || !m->out->list)
-        return xm_fail(m->err, XM_NO_MEMORY, "out of memory for inputs");
+        return xm_no_memory(m->err, "inputs");
     for (size_t set = 0; set < m->out->n_sets; set++) {
         struct xm_benchmark_dims ids = {0};
         if (m->out->is_language)

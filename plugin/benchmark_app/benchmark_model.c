@@ -134,8 +134,7 @@ read_names(const ov_output_const_port_t *port, struct xm_benchmark_port *out,
     out->is_named = ov_port_get_any_name(port, &name) == OK;
     out->name = xm_strdup(out->is_named ? name : out->node);
     ov_free(name);
-    return out->name ? XM_OK
-                     : xm_fail(err, XM_NO_MEMORY, "out of memory for a model's ports");
+    return out->name ? XM_OK : xm_no_memory(err, "a model's ports");
 }
 
 static enum xm_status
@@ -241,7 +240,7 @@ read_ports(const struct xm_benchmark_model *m, bool is_output,
     out->model = m;
     out->are_outputs = is_output;
     if (!out->list)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a model's ports");
+        return xm_no_memory(err, "a model's ports");
     for (out->n = 0; out->n < n;) {
         ov_output_const_port_t *port = NULL;
         XM_TRY(xm_benchmark_api(get_port(m, is_output, out->n, &port), NULL, err));

@@ -149,9 +149,8 @@ xm_benchmark_report_write(const struct xm_benchmark_report *r, const char *folde
         print_json(r, &text);
     else
         print_csv(r, &text);
-    const enum xm_status s =
-        path && !r->failed ? xm_write_text_file(path, &text, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a report");
+    const enum xm_status s = path && !r->failed ? xm_write_text_file(path, &text, err)
+                                                : xm_no_memory(err, "a report");
     if (s == XM_OK)
         xm_benchmark_info("Statistics report is stored to %s", path);
     xm_strbuf_free(&text);

@@ -50,8 +50,7 @@ make_layout(struct xm_slice said, const char **out, struct xm_error *err)
     *out = layout ? ov_layout_to_string(layout) : NULL;
     ov_layout_free(layout);
     xm_strbuf_free(&text);
-    return s != XM_OK || *out ? s
-                              : xm_fail(err, XM_NO_MEMORY, "out of memory for a layout");
+    return s != XM_OK || *out ? s : xm_no_memory(err, "a layout");
 }
 
 enum xm_status
@@ -238,7 +237,7 @@ reshape(const struct wish *w)
         has_memory ? xm_benchmark_api(ov_model_reshape_by_port_indexes(
                                           w->model->model, indexes, shapes, n),
                                       "the model cannot be reshaped", w->err)
-                   : xm_fail(w->err, XM_NO_MEMORY, "out of memory for shapes");
+                   : xm_no_memory(w->err, "shapes");
     xm_free(shapes);
     xm_free(dims);
     xm_free(indexes);
@@ -275,7 +274,7 @@ xm_benchmark_reshape(struct xm_benchmark_model *m,
         XM_TRY(guess_layouts(m, err));
     w.dims = xm_calloc(m->inputs.n + 1, sizeof(*w.dims));
     if (!w.dims)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for shapes");
+        return xm_no_memory(err, "shapes");
     enum xm_status s = wish_shapes(&w, shapes);
     if (s == XM_OK) {
         say_batch(&w);

@@ -26,7 +26,7 @@ find_latency(const struct xm_benchmark_results *r, size_t group,
     const size_t n_groups = r->inputs->n_groups;
     double *ms = xm_calloc(run->n + 1, sizeof(*ms));
     if (!ms)
-        return xm_fail(r->err, XM_NO_MEMORY, "out of memory for latencies");
+        return xm_no_memory(r->err, "latencies");
     *count = 0;
     for (size_t i = 0; i < run->n; i++) {
         if (group == n_groups || run->samples[i].set % n_groups == group)

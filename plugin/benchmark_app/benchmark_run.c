@@ -117,7 +117,7 @@ make_request(const struct xm_benchmark_job *job, size_t set,
     *r = (struct xm_benchmark_request){0};
     r->tensors = xm_calloc(n + 1, sizeof(*r->tensors));
     if (!r->tensors)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     r->n_tensors = n;
     XM_TRY(xm_benchmark_api(
         ov_compiled_model_create_infer_request(job->compiled, &r->handle), NULL, err));
@@ -132,7 +132,7 @@ xm_benchmark_run_prepare(const struct xm_benchmark_job *job, struct xm_benchmark
     *out = (struct xm_benchmark_run){.first_ms = -1.0};
     out->requests = xm_calloc((size_t)job->requests, sizeof(*out->requests));
     if (!out->requests)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for requests");
+        return xm_no_memory(err, "requests");
     while (out->n_requests < job->requests) {
         const size_t i = out->n_requests++;
         XM_TRY(make_request(job, i % job->inputs->n_sets, &out->requests[i], err));
@@ -190,7 +190,7 @@ add_sample(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
     struct xm_benchmark_sample *grown =
         xm_grow(run->samples, &run->capacity, run->n + 1, sizeof(*grown));
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for latencies");
+        return xm_no_memory(err, "latencies");
     run->samples = grown;
     run->samples[run->n++] =
         (struct xm_benchmark_sample){1e3 * (r->ended_s - r->started_s), r->set};

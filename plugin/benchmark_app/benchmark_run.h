@@ -20,8 +20,8 @@ struct xm_benchmark_job {
     uint64_t round;   /* inferences come in multiples of it      */
     double max_irate; /* inferences a second; 0: no cap */
     bool is_async;
-    bool
-        fills_inside; /* the next set before each inference; false: request i keeps set i */
+    /* the next set before each inference; false: request i keeps set i */
+    bool fills_inside;
     bool warm_up, progress;
 };
 

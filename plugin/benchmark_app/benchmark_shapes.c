@@ -182,7 +182,7 @@ read_bracket(struct reader *r, struct xm_slice name)
     struct xm_benchmark_shape *grown =
         xm_grow(s->list, &s->capacity, s->n + 1, sizeof(*grown));
     if (!grown)
-        return xm_fail(r->err, XM_NO_MEMORY, "out of memory for shapes");
+        return xm_no_memory(r->err, "shapes");
     s->list = grown;
     s->list[s->n++] = shape;
     r->at = end + 1;

@@ -36,8 +36,8 @@ struct xm_bench_args {
     struct xm_bench_texts models, devices;
     struct xm_bench_values prompts, gens, pairs, depths, batches, ubatches;
     struct xm_bench_types {
-        const struct xm_bench_type
-            *list[XM_BENCH_MOST_VALUES]; /* NULL: what suits the device */
+        /* NULL: what suits the device */
+        const struct xm_bench_type *list[XM_BENCH_MOST_VALUES];
         size_t n;
     } types_k, types_v;
     enum xm_bench_format format, format_err;

@@ -82,8 +82,8 @@ enum type { TEXT, WHOLE, BOOL, REAL };
 struct field {
     const char *name;
     enum type type;
-    const char
-        *fixed; /* NULL: the member at the offset: const char *, uint64_t, double */
+    /* NULL: the member at the offset: const char *, uint64_t, double */
+    const char *fixed;
     size_t offset;
 };
 
@@ -533,7 +533,7 @@ put(struct xm_bench_out *o, struct xm_strbuf *text, struct xm_error *err)
         fwrite(xm_strbuf_text(text), 1, text->n, o->to);
     fflush(o->to);
     xm_strbuf_free(text);
-    return good ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for the results");
+    return good ? XM_OK : xm_no_memory(err, "the results");
 }
 
 enum xm_status

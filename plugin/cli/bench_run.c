@@ -84,7 +84,7 @@ find_tokens(const struct xm_cli_model *m, uint64_t batch, struct tokens *out,
                        "the model does not say how many tokens there are to choose from");
     out->has_first = xm_model_first_token(m, &out->first);
     out->ids = xm_calloc((size_t)batch, sizeof(*out->ids));
-    return out->ids ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for tokens");
+    return out->ids ? XM_OK : xm_no_memory(err, "tokens");
 }
 
 /* ---- a run ------------------------------------------------------------------------- */

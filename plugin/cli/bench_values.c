@@ -110,7 +110,7 @@ add_text(const char *option, const char *text, size_t n, struct xm_bench_texts *
                        XM_BENCH_MOST_VALUES);
     char *copy = xm_calloc(n + 1, 1);
     if (!copy)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the values of %s", option);
+        return xm_no_memory(err, "the values of %s", option);
     memcpy(copy, text, n);
     out->list[out->n++] = copy;
     return XM_OK;

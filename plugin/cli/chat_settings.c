@@ -213,7 +213,7 @@ xm_chat_settings_add_json(const struct xm_chat_args *args,
 
 /* The row; XM_CHAT_N_SETTINGS: none, which is said. Underscores are dashes. */
 static size_t
-find(const char *name, size_t n)
+find_setting(const char *name, size_t n)
 {
     char word[64] = "";
     for (size_t i = 0; i < n && i + 1 < sizeof(word); i++)
@@ -251,10 +251,9 @@ parse(const struct xm_chat *c, const struct setting *row, const char *value,
     xm_strbuf_printf(&word, "--%s", row->name);
     char *argv[] = {NULL, word.text, (char *)(uintptr_t)value};
     *out = *c->args;
-    enum xm_status s =
-        xm_strbuf_ok(&word)
-            ? xm_cli_parse(&spec, XM_ARRAY_LEN(argv), argv, out, &help, &err)
-            : xm_fail(&err, XM_NO_MEMORY, "out of memory for a setting");
+    enum xm_status s = xm_strbuf_ok(&word) ? xm_cli_parse(&spec, XM_ARRAY_LEN(argv), argv,
+                                                          out, &help, &err)
+                                           : xm_no_memory(&err, "a setting");
     xm_strbuf_free(&word);
     if (s != XM_OK)
         fprintf(stderr, "xemoe: %s\n", err.text);
@@ -300,7 +299,7 @@ xm_chat_set(struct xm_chat *c, const char *words)
             show(c, i);
         return;
     }
-    const size_t i = find(words, n);
+    const size_t i = find_setting(words, n);
     if (i < XM_CHAT_N_SETTINGS && *value)
         change(c, i, value);
     else if (i < XM_CHAT_N_SETTINGS)

@@ -44,8 +44,8 @@ struct xm_cli_target {
     uint64_t ubatch;
     bool json;
     bool measures; /* not an option: steps are measured (PERF_COUNT) */
-    bool
-        refers; /* nor this: what is exported refers to the weights' files (CACHE_MODE) */
+    /* nor this: what is exported refers to the weights' files (CACHE_MODE) */
+    bool refers;
     /* Nor this: what of text generation is built before the model is open, where the driver
      * compiles at launches: for a person who waits, and only where kernels were built anew; or in
      * any case. */
@@ -103,8 +103,8 @@ int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 struct xm_cli_model {
     struct xm_core *core;
     struct xm_compiled *compiled;
-    struct xm_package
-        *package; /* its text side has been read, but for the chat template */
+    /* its text side has been read, but for the chat template */
+    struct xm_package *package;
     double load_s;
     double load_peak_rss; /* MiB, once loaded */
 };

@@ -37,7 +37,7 @@ xm_conversation_add(struct xm_conversation *c, const char *role, const char *tex
     xm_strbuf_add_n(&m.text, text, n);
     if (!grown || !xm_strbuf_ok(&m.text)) {
         xm_strbuf_free(&m.text);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the conversation");
+        return xm_no_memory(err, "the conversation");
     }
     c->messages[c->n++] = m;
     if (c->first < turns_begin(c))
@@ -137,7 +137,7 @@ xm_conversation_messages(const struct xm_conversation *c, struct xm_error *err)
     char *messages = j.failed ? NULL : xm_json_value_text(list);
     xm_json_end(&j);
     if (!messages)
-        xm_fail(err, XM_NO_MEMORY, "out of memory for the conversation");
+        xm_no_memory(err, "the conversation");
     return messages;
 }
 

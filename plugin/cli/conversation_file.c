@@ -55,9 +55,8 @@ xm_conversation_save(const struct xm_conversation *c, const char *path, bool rep
     xm_json_end(&j);
     xm_strbuf_add(&text, json ? json : "");
     xm_strbuf_add(&text, "\n");
-    enum xm_status s = json && xm_strbuf_ok(&text)
-                           ? xm_write_text_file(path, &text, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a file");
+    enum xm_status s = json && xm_strbuf_ok(&text) ? xm_write_text_file(path, &text, err)
+                                                   : xm_no_memory(err, "a file");
     if (s != XM_OK && is_new)
         unlink(path);
     xm_strbuf_free(&text);

@@ -51,13 +51,13 @@ find_rules(struct xm_cli_device *d, struct xm_error *err)
     struct xm_strbuf why = {0};
     struct xm_config *config = xm_malloc(sizeof(*config));
     if (!config)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
+        return xm_no_memory(err, "a config");
     xm_config_init(config);
     enum xm_status s = xm_config_finalise(config, d->info, &moe, &why, err);
     if (s == XM_OK)
         d->rules = xm_strdup(xm_strbuf_text(&why));
     if (s == XM_OK && (!d->rules || !xm_strbuf_ok(&why)))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' texts");
+        s = xm_no_memory(err, "the rules' texts");
     xm_strbuf_free(&why);
     xm_free(config);
     return s;
@@ -161,7 +161,7 @@ print_all(const struct args *a, const struct xm_core *core, struct xm_error *err
     XM_TRY(xm_engine_list(&infos, &n, err));
     struct xm_cli_device *d = xm_calloc(n + 1, sizeof(*d));
     if (!d)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the devices");
+        return xm_no_memory(err, "the devices");
     xm_ze_open(&ze, &why_not);
     enum xm_status s = find_devices(a, infos, n, ze, ze ? NULL : why_not.text, d, err);
     if (s == XM_OK && a->json)

@@ -41,9 +41,7 @@ make_prompts(struct texts *t, size_t n, struct xm_error *err)
     t->prompts.rows = xm_calloc(n, sizeof(*t->prompts.rows));
     t->refused = xm_calloc(n, sizeof(*t->refused));
     t->prompts.n = t->prompts.rows ? n : 0;
-    return t->prompts.rows && t->refused
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for %zu prompts", n);
+    return t->prompts.rows && t->refused ? XM_OK : xm_no_memory(err, "%zu prompts", n);
 }
 
 /* A prompt that cannot be encoded is left empty. Of several prompts each that is too long for the
@@ -324,9 +322,7 @@ run_texts(struct texts *t)
     t->results = xm_calloc(t->n, sizeof(*t->results));
     t->is_complete = xm_calloc(t->n, sizeof(*t->is_complete));
     enum xm_status s =
-        t->results && t->is_complete
-            ? XM_OK
-            : xm_fail(&err, XM_NO_MEMORY, "out of memory for %zu texts", t->n);
+        t->results && t->is_complete ? XM_OK : xm_no_memory(&err, "%zu texts", t->n);
     if (s == XM_OK)
         s = generate(t, &err);
     int code = s == XM_OK ? report(t) : xm_cli_failed(&err);

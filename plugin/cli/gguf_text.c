@@ -78,7 +78,7 @@ print_key(struct xm_json_out *j, const struct xm_gguf_key *k, struct xm_error *e
     char *text = xm_json_value_text(value_of(j, k, SHORT_TEXT));
     if (!text || j->failed) {
         xm_free(text);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the value of a key");
+        return xm_no_memory(err, "the value of a key");
     }
     printf("  %-44.*s %-8s %s", (int)k->name.n, k->name.text,
            xm_gguf_element_text(l->element), text);

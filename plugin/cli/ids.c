@@ -24,7 +24,7 @@ add_row(struct xm_cli_ids *ids, struct xm_error *err)
 {
     struct xm_token_list *rows = xm_realloc(ids->rows, (ids->n + 1) * sizeof(*rows));
     if (!rows) {
-        xm_fail(err, XM_NO_MEMORY, "out of memory for token ids");
+        xm_no_memory(err, "token ids");
         return NULL;
     }
     ids->rows = rows;
@@ -39,9 +39,7 @@ add_id(struct xm_token_list *row, int64_t id, uint64_t vocabulary, struct xm_err
         return xm_fail(err, XM_INVALID,
                        "token id %" PRId64 " is not in the vocabulary of %" PRIu64, id,
                        vocabulary);
-    return xm_token_list_add(row, (int32_t)id)
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for token ids");
+    return xm_token_list_add(row, (int32_t)id) ? XM_OK : xm_no_memory(err, "token ids");
 }
 
 /* ---- text -------------------------------------------------------------------------- */

@@ -58,9 +58,8 @@ draw_view(const struct args *a, const struct xm_program_view *v, int *code,
                        a->layer, v->n_layers);
     }
     xm_picture_print(v, a->model, a->layer, &dot);
-    const enum xm_status s =
-        xm_strbuf_ok(&dot) ? xm_cli_write_svg(&dot, a->svg, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
+    const enum xm_status s = xm_strbuf_ok(&dot) ? xm_cli_write_svg(&dot, a->svg, err)
+                                                : xm_no_memory(err, "a picture");
     xm_strbuf_free(&dot);
     return s;
 }
@@ -319,7 +318,7 @@ xm_cli_info(int argc, char **argv)
     struct xm_strbuf cache = {0};
     struct xm_info *info = xm_calloc(1, sizeof(*info));
     if (!info)
-        xm_fail(&err, XM_NO_MEMORY, "out of memory for the facts of a model");
+        xm_no_memory(&err, "the facts of a model");
     if (info && a.verbose)
         xm_cli_cache_open(NULL, &cache, &err);
     a.cache_dir = xm_strbuf_text(&cache);

@@ -18,8 +18,7 @@ xm_info_model_of(const struct xm_import *from, struct xm_strbuf *out,
     const size_t n = out->n, e = sizeof(weights) - 1;
     if (xm_strbuf_ok(out) && n > e && strcmp(out->text + n - e, weights) == 0)
         memcpy(out->text + n - e, graph, e);
-    return xm_strbuf_ok(out) ? XM_OK
-                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a path");
 }
 
 /* Called with each line of a text, without its newline. */

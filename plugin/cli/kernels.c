@@ -31,7 +31,7 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
         return XM_OK;
     find_folder(option, out);
     if (!xm_strbuf_ok(out))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+        return xm_no_memory(err, "a path");
     if (out->n == 0 || xm_driver_files_use(xm_strbuf_text(out)))
         return XM_OK;
     if (option)

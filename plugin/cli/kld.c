@@ -23,8 +23,7 @@ make_room(struct xm_kld *k, struct xm_error *err)
     float *dp = xm_grow(k->dp, &k->dp_capacity, k->n + 1, sizeof(*k->dp));
     if (dp)
         k->dp = dp;
-    return divergence && dp ? XM_OK
-                            : xm_fail(err, XM_NO_MEMORY, "out of memory for divergences");
+    return divergence && dp ? XM_OK : xm_no_memory(err, "divergences");
 }
 
 /* Also finds the likeliest token of the base. */

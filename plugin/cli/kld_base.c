@@ -206,7 +206,7 @@ xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
     w->vocabulary = sizes->vocabulary;
     w->row = xm_calloc(1, (size_t)xm_kld_row_bytes(sizes->vocabulary));
     if (!w->row)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for log-probabilities");
+        return xm_no_memory(err, "log-probabilities");
     XM_TRY(xm_new_file_begin(&w->at, path, err));
     w->f = fopen(xm_new_file_name(&w->at), "wbe");
     if (!w->f)

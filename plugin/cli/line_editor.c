@@ -361,7 +361,7 @@ xm_line_editor_read(struct xm_line_editor *e, const char *prompt, struct xm_strb
     int n = 0;
     wchar_t *wide = widen(prompt);
     if (!wide) {
-        xm_fail(err, XM_NO_MEMORY, "out of memory for a line");
+        xm_no_memory(err, "a line");
         return XM_LINE_FAILED;
     }
     e->prompt = wide;

@@ -27,7 +27,7 @@ xm_line_input_create(bool interactive, bool remembers, struct xm_line_input **ou
 {
     struct xm_line_input *in = xm_calloc(1, sizeof(*in));
     if (!in)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the input");
+        return xm_no_memory(err, "the input");
     in->interactive = interactive;
     if (interactive)
         in->editor = xm_line_editor_create(remembers);
@@ -131,7 +131,7 @@ read_line(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
     enum xm_line got = in->editor ? xm_line_editor_read(in->editor, prompt, line, err)
                                   : read_coloured(in, prompt, line, err);
     if (got == XM_LINE_TEXT && !xm_strbuf_ok(line)) {
-        xm_fail(err, XM_NO_MEMORY, "out of memory for a line");
+        xm_no_memory(err, "a line");
         return XM_LINE_FAILED;
     }
     return got;
@@ -169,7 +169,7 @@ xm_line_input_read(struct xm_line_input *in, struct xm_strbuf *out, struct xm_er
     if (got == XM_LINE_TEXT && in->editor && out->n)
         xm_line_editor_remember(in->editor, xm_strbuf_text(out));
     if (got == XM_LINE_TEXT && !xm_strbuf_ok(out)) {
-        xm_fail(err, XM_NO_MEMORY, "out of memory for a message");
+        xm_no_memory(err, "a message");
         return XM_LINE_FAILED;
     }
     return got;

@@ -41,12 +41,6 @@ struct finding {
     struct xm_error *err;
 };
 
-static enum xm_status
-no_memory(struct finding *f)
-{
-    return xm_fail(f->err, XM_NO_MEMORY, "out of memory for a list of models");
-}
-
 /* "folder/name", where either may be ""; NULL: out of memory. */
 static char *
 join(const char *folder, const char *name)
@@ -74,7 +68,7 @@ add_row(struct finding *f, char *path, enum xm_list_kind kind, const struct stat
         l->rows = rows;
     if (!rows || !path) {
         xm_free(path);
-        no_memory(f);
+        xm_no_memory(f->err, "a list of models");
         return NULL;
     }
     l->rows[l->n] = (struct xm_list_row){.path = path, .kind = kind};
@@ -166,7 +160,7 @@ static enum xm_status
 add_folder(struct finding *f, char *path, const struct stat *st)
 {
     if (!path)
-        return no_memory(f);
+        return xm_no_memory(f->err, "a list of models");
     for (size_t i = 0; i < f->n_folders; i++) {
         if (f->folders[i].device == st->st_dev && f->folders[i].inode == st->st_ino) {
             xm_free(path);
@@ -177,7 +171,7 @@ add_folder(struct finding *f, char *path, const struct stat *st)
         xm_grow(f->folders, &f->folders_capacity, f->n_folders + 1, sizeof(*grown));
     if (!grown) {
         xm_free(path);
-        return no_memory(f);
+        return xm_no_memory(f->err, "a list of models");
     }
     f->folders = grown;
     f->folders[f->n_folders++] = (struct folder){path, st->st_dev, st->st_ino};
@@ -194,7 +188,7 @@ look_at(struct finding *f, const char *folder, const struct names *names, size_t
     char *path = below ? join(f->root, below) : NULL;
     if (!path) {
         xm_free(below);
-        return no_memory(f);
+        return xm_no_memory(f->err, "a list of models");
     }
     if (stat(path, &st) != 0) {
         xm_free(below); /* gone, or a link to nothing */
@@ -244,11 +238,11 @@ read_names(struct finding *f, DIR *d, struct names *out)
         }
         char **grown = xm_grow(out->list, &out->capacity, out->n + 1, sizeof(*grown));
         if (!grown)
-            return no_memory(f);
+            return xm_no_memory(f->err, "a list of models");
         out->list = grown;
         out->list[out->n] = join("", e->d_name);
         if (!out->list[out->n])
-            return no_memory(f);
+            return xm_no_memory(f->err, "a list of models");
         out->n++;
     }
     if (out->n)
@@ -287,7 +281,7 @@ read_folder(struct finding *f, const char *folder, bool is_root)
     struct names names = {0};
     char *path = join(f->root, folder);
     if (!path)
-        return no_memory(f);
+        return xm_no_memory(f->err, "a list of models");
     DIR *d = opendir(path);
     const int why = errno;
     xm_free(path);

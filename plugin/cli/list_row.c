@@ -47,7 +47,7 @@ count(const struct xm_list_wish *wish, const struct xm_graph *g, uint64_t traine
 {
     struct xm_plan *p = xm_calloc(1, sizeof(*p));
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+        return xm_no_memory(err, "a plan");
     p->info = wish->device;
     p->wish = (struct xm_plan_wish){wish->context, 1};
     if (wish->context == 0)
@@ -81,7 +81,7 @@ look_at_graph(const struct xm_list_wish *wish, const struct xm_package *p,
     struct xm_graph *g = NULL;
     struct xm_model_facts *f = xm_calloc(1, sizeof(*f));
     if (!f)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the facts of a model");
+        return xm_no_memory(err, "the facts of a model");
     enum xm_status s = xm_package_read_graph(p, NULL, &g, err);
     if (s == XM_OK)
         s = xm_model_facts(g, f, err);
@@ -151,7 +151,7 @@ xm_list_look(const char *folder, const struct xm_list_wish *wish, struct xm_list
         return; /* it has its reason */
     xm_strbuf_printf(&path, "%s/%s", folder, row->path);
     if (!xm_strbuf_ok(&path))
-        xm_fail(&why, XM_NO_MEMORY, "out of memory for a path");
+        xm_no_memory(&why, "a path");
     else if (row->kind == XM_LIST_COMPILED)
         look_at_compiled(xm_strbuf_text(&path), wish, row, &why);
     else

@@ -356,8 +356,8 @@ compare_chunks(const struct xm_cli_model *m, const struct args *a,
     int32_t *tokens = copy_tokens(base, c.n);
     c.tokens = tokens;
     warn_of_context(m, c.context);
-    enum xm_status s = tokens ? xm_chunks_run(m, &c, &scorer, err)
-                              : xm_fail(err, XM_NO_MEMORY, "out of memory for tokens");
+    enum xm_status s =
+        tokens ? xm_chunks_run(m, &c, &scorer, err) : xm_no_memory(err, "tokens");
     if (s == XM_OK)
         s = print_divergence(a, &comparing, c.n, err);
     xm_kld_free(&comparing.kld);

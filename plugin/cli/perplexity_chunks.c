@@ -140,7 +140,7 @@ xm_chunks_run(const struct xm_cli_model *m, const struct xm_chunks *chunks,
     struct run r = {.chunks = chunks, .scorer = scorer};
     r.ids = xm_calloc(chunks->context, sizeof(*r.ids));
     enum xm_status s = r.ids ? xm_token_runner_create(m->compiled, &r.runner, err)
-                             : xm_fail(err, XM_NO_MEMORY, "out of memory for tokens");
+                             : xm_no_memory(err, "tokens");
     if (s == XM_OK) {
         xm_cli_catch_interrupt(xm_token_runner_request(r.runner));
         s = run_all(&r, err);

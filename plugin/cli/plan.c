@@ -189,8 +189,7 @@ xm_cli_plan(int argc, char **argv)
     if (done || code != XM_EXIT_OK)
         return code;
     struct xm_plan_result *r = xm_calloc(1, sizeof(*r));
-    enum xm_status s =
-        r ? XM_OK : xm_fail(&err, XM_NO_MEMORY, "out of memory for a plan");
+    enum xm_status s = r ? XM_OK : xm_no_memory(&err, "a plan");
     if (s == XM_OK &&
         xm_cli_find_chip(a.device, a.device_as, &r->plan.info, &err) != XM_OK) {
         xm_free(r);

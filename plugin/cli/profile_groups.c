@@ -46,21 +46,17 @@ static struct xm_profile_group *
 group_of(struct xm_profile *p, const struct xm_profile_group *step)
 {
     struct xm_profile_group *list = p->phases[p->phase].groups;
-    const size_t n = p->phases[p->phase].n, capacity = p->phases[p->phase].capacity;
+    const size_t n = p->phases[p->phase].n;
     for (size_t i = 0; i < n; i++) {
         if (is_same(&list[i], step))
             return &list[i];
     }
-    if (n == capacity) {
-        const size_t more = capacity ? 2 * capacity : 16;
-        list = xm_realloc(list, more * sizeof(*list));
-        if (!list) {
-            xm_fail(&p->err, XM_NO_MEMORY, "out of memory for a profile");
-            return NULL;
-        }
-        p->phases[p->phase].groups = list;
-        p->phases[p->phase].capacity = more;
+    list = xm_grow(list, &p->phases[p->phase].capacity, n + 1, sizeof(*list));
+    if (!list) {
+        xm_no_memory(&p->err, "a profile");
+        return NULL;
     }
+    p->phases[p->phase].groups = list;
     struct xm_profile_group *g = &list[p->phases[p->phase].n++];
     *g = *step;
     g->steps = g->runs = g->ns = g->steps_so_far = g->bytes = g->multiply_adds = 0;

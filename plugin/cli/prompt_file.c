@@ -27,8 +27,7 @@ xm_file_read_all(int fd, const char *name, const char *what, uint32_t most_mib,
             return xm_fail(err, XM_INVALID, "%s: %s has at most %u MiB", name, what,
                            most_mib);
     }
-    return xm_strbuf_ok(out) ? XM_OK
-                             : xm_fail(err, XM_NO_MEMORY, "out of memory for %s", what);
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "%s", what);
 }
 
 static void
@@ -81,7 +80,7 @@ xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *text, size_t n,
     xm_strbuf_add_n(&prompt, text, n);
     if (!list || !xm_strbuf_ok(&prompt)) {
         xm_strbuf_free(&prompt);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for prompts");
+        return xm_no_memory(err, "prompts");
     }
     list[lines->n++] = prompt;
     return XM_OK;

@@ -95,7 +95,7 @@ write_all(const struct xm_profile *p, const char *device, FILE *file, uint64_t *
     write_name(&t, "thread_name", HOST_THREAD, "host steps");
     XM_TRY(p->request->ops->profile->trace(p->request, write_launch, &t, dropped, err));
     fprintf(file, "\n], \"otherData\": {\"dropped\": %" PRIu64 "}}\n", *dropped);
-    return t.failed ? xm_fail(err, XM_NO_MEMORY, "out of memory for a trace") : XM_OK;
+    return t.failed ? xm_no_memory(err, "a trace") : XM_OK;
 }
 
 enum xm_status

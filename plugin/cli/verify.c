@@ -169,7 +169,7 @@ run_checked(const struct xm_cli_model *m, struct verify *v,
     if (s == XM_OK)
         s = xm_session_run(session, &run, &result, err);
     if (v->no_memory)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for the results");
+        s = xm_no_memory(err, "the results");
     if (s == XM_OK && result.finish == XM_FINISH_CANCELLED)
         s = xm_fail(err, XM_CANCELLED, "stopped before the last step was compared");
     xm_cli_release_interrupt();

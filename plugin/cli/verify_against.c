@@ -30,7 +30,7 @@ read_raw(const struct xm_mapped_file *f, struct xm_other_logits *out,
     out->is_raw = true;
     out->rows = (struct xm_npy_floats){1, n, xm_calloc((size_t)n, sizeof(float))};
     if (!out->rows.data)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for logits");
+        return xm_no_memory(err, "logits");
     memcpy(out->rows.data, f->bytes, (size_t)f->n_bytes);
     return XM_OK;
 }
@@ -319,7 +319,7 @@ find_logits(const struct xm_token_runner *r, uint64_t n, struct against *out,
         return err->status;
     out->first = n - wanted;
     out->list = xm_calloc((size_t)wanted, sizeof(*out->list));
-    return out->list ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for results");
+    return out->list ? XM_OK : xm_no_memory(err, "results");
 }
 
 int

@@ -27,7 +27,7 @@ run_f32(const struct xm_cli_model *m, const struct xm_token_list *ids,
     if (s == XM_OK && xm_mul_size(rows * vocabulary, sizeof(*copy), &bytes))
         copy = xm_malloc((size_t)bytes);
     if (s == XM_OK && !copy)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for logits");
+        s = xm_no_memory(err, "logits");
     if (s == XM_OK) {
         memcpy(copy, logits, (size_t)bytes);
         out->rows = (struct xm_npy_floats){rows, vocabulary, copy};

@@ -144,7 +144,7 @@ create(struct xm_external *shared, uint32_t index, struct xm_error *err)
 {
     struct xm_external_compiled *c = xm_calloc(1, sizeof(*c));
     if (!c) {
-        xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        xm_no_memory(err, "a compiled model");
         return NULL;
     }
     c->base.ops = &compiled_ops;
@@ -211,12 +211,6 @@ xm_external_compile(struct xm_external *shared, const struct xm_external_compile
 /* ---- importing --------------------------------------------------------------------- */
 
 static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for the ports of a model");
-}
-
-static enum xm_status
 take_type(struct xm_external_compiled *c, const xm_ext_port *from, struct xm_port *to,
           struct xm_error *err)
 {
@@ -240,7 +234,7 @@ take_type(struct xm_external_compiled *c, const xm_ext_port *from, struct xm_por
         to->type.shape.dim[i] =
             xm_bound_is_fixed(b) ? xm_dim_const(b.min) : xm_dim_fresh(&c->dims);
     }
-    return c->dims.failed ? no_memory(err) : XM_OK;
+    return c->dims.failed ? xm_no_memory(err, "the ports of a model") : XM_OK;
 }
 
 static enum xm_status
@@ -260,11 +254,11 @@ take_port(struct xm_external_compiled *c, const xm_ext_port *from, struct xm_por
     const char **names = xm_arena_alloc(&c->arena, (from->n_names + 1u) * sizeof(*names));
     to->name = xm_arena_strdup(&c->arena, from->name);
     if (!names || !to->name)
-        return no_memory(err);
+        return xm_no_memory(err, "the ports of a model");
     for (uint32_t i = 0; i < from->n_names; i++) {
         names[i] = xm_arena_strdup(&c->arena, from->names[i] ? from->names[i] : "");
         if (!names[i])
-            return no_memory(err);
+            return xm_no_memory(err, "the ports of a model");
     }
     to->names = names;
     to->n_names = from->n_names;
@@ -303,7 +297,7 @@ take_ports(struct xm_external_compiled *c, bool is_output, struct xm_port **list
             struct xm_port *grown =
                 xm_arena_alloc(&c->arena, (more + 1) * sizeof(*grown));
             if (!grown)
-                return no_memory(err);
+                return xm_no_memory(err, "the ports of a model");
             if (room)
                 memcpy(grown, *list, room * sizeof(*grown));
             *list = grown;

@@ -38,7 +38,7 @@ make_block(const struct xm_external_context *c, const xm_ext_memory_wish *wish,
     void *memory = NULL;
     struct xm_external_block *b = xm_calloc(1, sizeof(*b));
     if (!b)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor");
+        return xm_no_memory(err, "a tensor");
     const int32_t status = x->ops.create_memory(c->context, wish, &memory, host, &why);
     enum xm_status s = xm_external_status(x, "create_memory", status, &why, err);
     if (s == XM_OK && !memory)
@@ -132,7 +132,7 @@ context_create_remote(struct xm_context *base, const struct xm_remote_wish *wish
     const xm_ext_memory_wish asked = {(uint32_t)wish->kind, wish->handle, wish->bytes};
     struct xm_external_memory *m = xm_calloc(1, sizeof(*m));
     if (!m)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor");
+        return xm_no_memory(err, "a tensor");
     m->base.ops = &memory_ops;
     m->base.bytes = wish->bytes;
     m->kind = (uint32_t)wish->kind;
@@ -168,7 +168,7 @@ xm_external_create_context(struct xm_external *shared, uint32_t index,
     void *context = NULL;
     struct xm_external_context *c = xm_calloc(1, sizeof(*c));
     if (!c)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a context");
+        return xm_no_memory(err, "a context");
     *c = (struct xm_external_context){
         .base = {&context_ops, 1, false}, .shared = shared, .index = index};
     xm_external_ref(shared);

@@ -71,7 +71,7 @@ check_whole(const char *path, struct xm_error *err)
 /* ---- opening ----------------------------------------------------------------------- */
 
 static struct xm_library *
-find(void *handle)
+find_library(void *handle)
 {
     struct xm_library *l = libraries;
     while (l && l->handle != handle)
@@ -95,7 +95,7 @@ make(void *handle, const char *path, struct xm_library **out, struct xm_error *e
     struct xm_library *l = xm_calloc(1, sizeof(*l));
     if (!l) {
         dlclose(handle);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a library");
+        return xm_no_memory(err, "a library");
     }
     memcpy(&entry, &symbol, sizeof(entry)); /* C has no cast from data to functions */
     *l = (struct xm_library){NULL, handle, entry, 0};
@@ -116,7 +116,7 @@ static struct xm_library *
 use(struct xm_library *made)
 {
     pthread_mutex_lock(&lock);
-    struct xm_library *l = find(made->handle);
+    struct xm_library *l = find_library(made->handle);
     if (!l) {
         made->next = libraries;
         l = libraries = made;

@@ -23,12 +23,6 @@ _Static_assert(sizeof(xm_ext_property) == sizeof(struct xm_property),
 
 /* ---- making it --------------------------------------------------------------------- */
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a plugin's view of a model");
-}
-
 /* The attributes that the file has; of operations that no file has, all. */
 static bool
 has_attribute(const struct xm_node *n, const struct xm_attr_info *a)
@@ -113,7 +107,7 @@ view(xm_ext_model *m, struct xm_error *err)
     m->views = xm_arena_alloc(a, (g->n_nodes + 1u) * sizeof(*m->views));
     m->attributes = xm_arena_alloc(a, (g->n_nodes + 1u) * sizeof(*m->attributes));
     if (!index || !m->nodes || !m->views || !m->attributes)
-        return no_memory(err);
+        return xm_no_memory(err, "a plugin's view of a model");
     xm_for_each_node(n, g)
     {
         if (n->op == XM_OP_NONE)
@@ -123,7 +117,7 @@ view(xm_ext_model *m, struct xm_error *err)
     }
     for (uint32_t i = 0; i < m->n; i++) {
         if (!view_node(m, i, index))
-            return no_memory(err);
+            return xm_no_memory(err, "a plugin's view of a model");
     }
     return XM_OK;
 }
@@ -134,7 +128,7 @@ xm_external_model_create(struct xm_graph *g, xm_ext_model **out, struct xm_error
     xm_ext_model *m = xm_calloc(1, sizeof(*m));
     if (!m) {
         xm_graph_destroy(g);
-        return no_memory(err);
+        return xm_no_memory(err, "a plugin's view of a model");
     }
     m->refs = 1;
     m->graph = g;

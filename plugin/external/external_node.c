@@ -67,8 +67,8 @@ give_result(struct call *c, const struct xm_tensor *t, xm_ext_tensor *out,
         return xm_fail(&c->err, XM_INVALID, "a result without a size");
     out->data = alloc(ctx, bytes ? bytes : 1);
     if (!out->data)
-        return xm_fail(&c->err, XM_NO_MEMORY, "no memory for a result of %s '%s'",
-                       xm_op_info(c->node->op)->text, c->node->name);
+        return xm_no_memory(&c->err, "a result of %s '%s'", xm_op_info(c->node->op)->text,
+                            c->node->name);
     out->element = (uint32_t)t->element;
     out->rank = t->rank;
     memcpy(out->dim, t->dim, sizeof(out->dim));

@@ -198,7 +198,7 @@ xm_external_property(const struct xm_external *x, const struct xm_external_quest
     else if (status != XM_EXT_OK)
         s = xm_external_status(x, "a property", status, &why, err);
     else if (!xm_strbuf_ok(&text))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for property %s", key);
+        s = xm_no_memory(err, "property %s", key);
     else
         xm_strbuf_add(out, xm_strbuf_text(&text));
     xm_strbuf_free(&text);
@@ -282,7 +282,7 @@ choose_properties(struct xm_plugin *p, uint32_t index,
     *n_out = 0;
     *out = xm_calloc(n + 1u, sizeof(**out));
     if (!*out)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the properties of a model");
+        return xm_no_memory(err, "the properties of a model");
     plugin_get_property(p, index, "SUPPORTED_PROPERTIES", &supported, NULL);
     for (uint32_t i = 0; i < n; i++) {
         if (is_for_plugin(&properties[i], xm_strbuf_text(&supported)))
@@ -455,7 +455,7 @@ wrap(struct xm_external *x, struct xm_plugin **out, struct xm_error *err)
 {
     struct external_plugin *p = xm_calloc(1, sizeof(*p));
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plugin");
+        return xm_no_memory(err, "a plugin");
     p->ops = plugin_ops;
     p->ops.name = x->name;
     p->ops.description = x->ops.description ? x->ops.description : x->name;
@@ -481,7 +481,7 @@ xm_external_create(const char *name, xm_ext_entry_fn entry, struct xm_library *l
         xm_library_close(library);
         xm_free(x);
         xm_free(copy);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plugin");
+        return xm_no_memory(err, "a plugin");
     }
     *x = (struct xm_external){.refs = 1, .library = library, .name = copy};
     enum xm_status s = enter(x, entry, err);

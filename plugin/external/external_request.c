@@ -416,7 +416,7 @@ xm_external_create_request(struct xm_compiled *c, struct xm_infer **out,
 {
     struct external_infer *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     r->owner = (struct xm_external_compiled *)c;
     const xm_ext_ops *ops = &plugin_of(r)->ops;
     r->base.ops = &all_ops[r->owner->context != NULL && ops->set_remote_input]
@@ -426,7 +426,7 @@ xm_external_create_request(struct xm_compiled *c, struct xm_infer **out,
     r->outputs = xm_calloc(c->ports.n_outputs + 1u, sizeof(struct xm_external_block *));
     enum xm_status s = r->is_set && r->inputs && r->outputs
                            ? make(r, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+                           : xm_no_memory(err, "a request");
     if (s == XM_OK)
         *out = &r->base;
     else

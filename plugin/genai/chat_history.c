@@ -194,7 +194,7 @@ xm_genai_history_say(ov_genai_chat_history *h, const char *role, const char *tex
         return XM_OK;
     return why.code == YYJSON_WRITE_ERROR_INVALID_STRING
                ? xm_fail(err, XM_INVALID, "a message of a chat is not UTF-8")
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for a chat");
+               : xm_no_memory(err, "a chat");
 }
 
 /* ---- messages ------------------------------------------------------------------------ */

@@ -17,7 +17,7 @@ ov_genai_decoded_results_create(ov_genai_decoded_results **results)
         return OK;
     }
     xm_free(r);
-    xm_fail(&err, XM_NO_MEMORY, "out of memory for results");
+    xm_no_memory(&err, "results");
     return xm_genai_status(&err);
 }
 
@@ -43,7 +43,7 @@ ov_genai_decoded_results_get_perf_metrics(const ov_genai_decoded_results *result
     ov_genai_perf_metrics *m = xm_calloc(1, sizeof(*m));
     if (!m || !xm_api_handle_add(m, XM_API_METRICS)) {
         xm_free(m);
-        xm_fail(&err, XM_NO_MEMORY, "out of memory for metrics");
+        xm_no_memory(&err, "metrics");
         return xm_genai_status(&err);
     }
     m->load_ms = results->metrics.load_ms;
@@ -80,7 +80,7 @@ ov_genai_decoded_results_get_string(const ov_genai_decoded_results *results, cha
     if (xm_strbuf_ok(&all))
         fits = xm_genai_give(&all, output, output_size);
     else
-        xm_fail(&err, XM_NO_MEMORY, "out of memory for the texts");
+        xm_no_memory(&err, "the texts");
     xm_strbuf_free(&all);
     return fits ? xm_genai_status(&err) : OUT_OF_BOUNDS;
 }

@@ -9,12 +9,6 @@
 #include "plugin/genai/genai.h"
 #include "runtime/util/json.h"
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a generation config");
-}
-
 enum { MOST_STOP_IDS = 4096 }; /* more is not meant */
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -57,14 +51,14 @@ set_stops(ov_genai_generation_config *c, const char *const *strings, size_t n,
     char **stops = xm_calloc(n ? n : 1, sizeof(*stops));
     ov_genai_generation_config made = {.stops = stops};
     if (!stops)
-        return no_memory(err);
+        return xm_no_memory(err, "a generation config");
     for (size_t i = 0; i < n; i++) {
         if (!strings[i] || !strings[i][0])
             continue;
         stops[made.n_stops] = xm_strdup(strings[i]);
         if (!stops[made.n_stops]) {
             drop_stops(&made);
-            return no_memory(err);
+            return xm_no_memory(err, "a generation config");
         }
         made.n_stops++;
     }
@@ -97,7 +91,7 @@ xm_genai_config_add_stop_id(ov_genai_generation_config *c, int64_t id,
     int64_t *grown =
         xm_grow(c->stop_ids, &c->stop_ids_room, c->n_stop_ids + 1, sizeof(*grown));
     if (!grown)
-        return no_memory(err);
+        return xm_no_memory(err, "a generation config");
     c->stop_ids = grown;
     c->stop_ids[c->n_stop_ids++] = id;
     return XM_OK;
@@ -152,7 +146,7 @@ ov_genai_generation_config_create(ov_genai_generation_config **config)
         return OK;
     }
     xm_free(c);
-    no_memory(&err);
+    xm_no_memory(&err, "a generation config");
     return xm_genai_status(&err);
 }
 
@@ -326,7 +320,7 @@ read_stops(yyjson_val *root, const char *name, ov_genai_generation_config *c,
         return XM_OK;
     const char **strings = xm_calloc(n ? n : 1, sizeof(*strings));
     if (!strings)
-        return no_memory(err);
+        return xm_no_memory(err, "a generation config");
     for (size_t i = 0; i < n && s == XM_OK; i++) {
         yyjson_val *one = is_list ? yyjson_arr_get(value, i) : value;
         strings[i] = yyjson_get_str(one);

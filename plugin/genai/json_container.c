@@ -79,8 +79,7 @@ parse(const char *json, yyjson_doc **out, struct xm_error *err)
     /* The text is only read: the cast is yyjson's signature. */
     *out = yyjson_read_opts((char *)(uintptr_t)json, n, YYJSON_READ_NUMBER_AS_RAW,
                             &xm_json_allocator, NULL);
-    return *out ? XM_OK
-                : xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes of JSON", n);
+    return *out ? XM_OK : xm_no_memory(err, "%zu bytes of JSON", n);
 }
 
 ov_genai_json_container_status_e

@@ -42,7 +42,7 @@ run_messages(struct xm_genai_call *call, const ov_genai_chat_history *h,
                                       .variables = xm_strbuf_text(&variables)};
     const enum xm_status s = xm_strbuf_ok(&messages) && xm_strbuf_ok(&variables)
                                  ? xm_genai_run(call, err)
-                                 : xm_fail(err, XM_NO_MEMORY, "out of memory for a chat");
+                                 : xm_no_memory(err, "a chat");
     xm_strbuf_free(&messages);
     xm_strbuf_free(&variables);
     return s;
@@ -118,7 +118,7 @@ generate(struct xm_genai_call *call, const char *inputs,
         return xm_genai_status(&err);
     enum xm_status s = ov_genai_decoded_results_create(&call->results) == OK
                            ? XM_OK
-                           : xm_fail(&err, XM_NO_MEMORY, "out of memory for results");
+                           : xm_no_memory(&err, "results");
     if (s == XM_OK)
         s = history ? run_history(call, history, &err) : run_inputs(call, inputs, &err);
     xm_genai_unlock(call->pipe);
@@ -175,7 +175,7 @@ ov_genai_llm_pipeline_start_chat(ov_genai_llm_pipeline *pipe)
     if (need_template(pipe, &err) == XM_OK) {
         forget_chat(pipe);
         if (ov_genai_chat_history_create(&pipe->chat) != OV_GENAI_CHAT_HISTORY_OK)
-            xm_fail(&err, XM_NO_MEMORY, "out of memory for a chat");
+            xm_no_memory(&err, "a chat");
     }
     xm_genai_unlock(pipe);
     return xm_genai_status(&err);

@@ -137,7 +137,7 @@ read_file(const struct xm_package *p, ov_genai_generation_config *c, struct xm_e
     xm_strbuf_add(&path, "/generation_config.json");
     enum xm_status s = xm_strbuf_ok(&path)
                            ? xm_genai_config_read(xm_strbuf_text(&path), c, &why)
-                           : xm_fail(&why, XM_NO_MEMORY, "out of memory for a path");
+                           : xm_no_memory(&why, "a path");
     xm_strbuf_free(&path);
     if (s != XM_NOT_FOUND)
         return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
@@ -242,7 +242,7 @@ make_pipeline(struct xm_error *err)
         return p;
     }
     xm_free(p);
-    xm_fail(err, XM_NO_MEMORY, "out of memory for a pipeline");
+    xm_no_memory(err, "a pipeline");
     return NULL;
 }
 
@@ -262,7 +262,7 @@ create(const char *path, const char *device, const struct properties *properties
             *out = p;
             return OK;
         }
-        xm_fail(&err, XM_NO_MEMORY, "out of memory for a pipeline");
+        xm_no_memory(&err, "a pipeline");
     }
     destroy(p);
     return xm_genai_status(&err);

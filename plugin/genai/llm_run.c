@@ -100,7 +100,7 @@ find_ends(struct run *r, struct xm_error *err)
         if (c->stop_ids[i] >= 0 && c->stop_ids[i] <= INT32_MAX)
             ok = xm_token_list_add(&r->ends, (int32_t)c->stop_ids[i]);
     }
-    return ok ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for what ends a text");
+    return ok ? XM_OK : xm_no_memory(err, "what ends a text");
 }
 
 /* How many tokens, when the prompt's are known. */
@@ -307,7 +307,7 @@ find_metrics(const struct run *r, struct xm_error *err)
               add_ms(m, XM_GENAI_DETOKENISE, c->detokenise_s) &&
               (!c->has_template || add_ms(m, XM_GENAI_TEMPLATE, c->template_s)) &&
               add_ms(m, XM_GENAI_GENERATE, xm_now() - r->call->start);
-    return ok ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for metrics");
+    return ok ? XM_OK : xm_no_memory(err, "metrics");
 }
 
 static enum xm_status
@@ -334,7 +334,7 @@ run_all(struct run *r, struct xm_error *err)
     ov_genai_decoded_results *results = r->call->results;
     results->texts = xm_calloc(n, sizeof(*results->texts));
     if (!results->texts)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu texts", n);
+        return xm_no_memory(err, "%zu texts", n);
     results->n = n;
     if (r->config.num_beams > 1 && has_answers)
         XM_TRY(search_texts(r, n, err));

@@ -43,7 +43,7 @@ xm_genai_metrics_add(ov_genai_perf_metrics *to, const ov_genai_perf_metrics *fro
 {
     for (size_t i = 0; i < XM_GENAI_N_MEASURES; i++)
         if (!reserve(&to->values[i], from->values[i].n))
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for metrics");
+            return xm_no_memory(err, "metrics");
     for (size_t i = 0; i < XM_GENAI_N_MEASURES; i++) {
         const size_t n = from->values[i].n; /* `to` may be `from` */
         for (size_t k = 0; k < n; k++)

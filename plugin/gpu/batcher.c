@@ -99,7 +99,7 @@ xm_batcher_create(struct xm_program *p, struct xm_batcher **out, struct xm_error
     XM_TRY(check_program(p, err));
     struct xm_batcher *b = xm_calloc(1, sizeof(*b));
     if (!b)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a batch");
+        return xm_no_memory(err, "a batch");
     b->program = p;
     xm_program_ref(p);
     enum xm_status s = find_ports(b, err);
@@ -220,7 +220,7 @@ make_room(struct xm_batcher *b, uint32_t n, struct xm_error *err)
         !grow_list(&b->step.entry, n, sizeof(*b->step.entry)) ||
         !grow_list(&b->step.tokens, n, sizeof(*b->step.tokens)) ||
         !grow_list(&b->step.sequences, n, sizeof(struct xm_kv_sequence *)))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a batch of %u sequences", n);
+        return xm_no_memory(err, "a batch of %u sequences", n);
     b->room = n;
     return XM_OK;
 }
@@ -301,8 +301,7 @@ shape_feed(struct xm_batcher *b, int f, int64_t n, struct xm_error *err)
     const uint64_t room = 2 * (uint64_t)n;
     if (!grow_list(&t->values, room, sizeof(*t->values)) ||
         !grow_list(&t->bytes, room, sizeof(int64_t)))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for input '%s'",
-                       xm_feed_names[f]);
+        return xm_no_memory(err, "input '%s'", xm_feed_names[f]);
     t->room = room;
     return XM_OK;
 }
@@ -418,7 +417,7 @@ make_logits(struct xm_batcher *b, uint64_t vocabulary, struct xm_error *err)
         return xm_fail(err, XM_NO_MEMORY, "%" PRIu64 " rows of logits", b->wanted);
     if (n > b->logits_room) {
         if (!grow_list(&b->logits, n, sizeof(*b->logits)))
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " logits", n);
+            return xm_no_memory(err, "%" PRIu64 " logits", n);
         b->logits_room = n;
     }
     return XM_OK;
@@ -442,7 +441,7 @@ read_step(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_e
     }
     float *rows = xm_malloc(b->step.samples * b->vocabulary * sizeof(*rows));
     if (!rows)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's logits");
+        return xm_no_memory(err, "a step's logits");
     enum xm_status s = xm_request_read(r, &o, rows, err);
     if (s == XM_OK)
         place_logits(b, list, rows);

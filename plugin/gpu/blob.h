@@ -32,8 +32,8 @@ enum xm_status xm_blob_write(struct xm_program *p, const struct xm_export *to,
 /* What was read; views of the blob, but for what is owned. */
 struct xm_blob {
     const struct xm_import *from;
-    struct xm_graph
-        *graph; /* owned; refers to the blob and the files by their mappings */
+    /* owned; refers to the blob and the files by their mappings */
+    struct xm_graph *graph;
     const char *notes;
     const char *config;             /* lines "KEY value" */
     struct xm_pass_report *reports; /* owned */

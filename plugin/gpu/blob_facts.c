@@ -40,7 +40,7 @@ find_files(const struct looking *l, struct xm_blob_facts *out, struct xm_error *
         return fail_damaged(err);
     out->files = xm_calloc(l->h.n_files, sizeof(*out->files));
     if (!out->files)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a list of files");
+        return xm_no_memory(err, "a list of files");
     for (; out->n_files < l->h.n_files; out->n_files++) {
         const struct xm_blob_file *f = &files[out->n_files];
         if (f->absolute >= s->n_bytes)

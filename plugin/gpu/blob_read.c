@@ -204,7 +204,7 @@ read_files(struct reader *r)
         return fail_damaged(r, "it names more files than it has room for");
     r->files = xm_calloc(r->h.n_files + 1, sizeof(struct xm_mapping *));
     if (!r->files)
-        return xm_fail(r->err, XM_NO_MEMORY, "out of memory for a list of files");
+        return xm_no_memory(r->err, "a list of files");
     for (uint64_t i = 0; i < r->h.n_files; i++) {
         const char *absolute = path_at(r, files[i].absolute);
         if (!absolute)
@@ -296,10 +296,10 @@ read_graph(struct reader *r, struct xm_blob *out)
     }
     XM_TRY(xm_graph_validate(out->graph, NULL, r->err));
     if (xm_graph_add_mapping(out->graph, r->from->owner) != XM_OK)
-        return xm_fail(r->err, XM_NO_MEMORY, "out of memory for a mapping");
+        return xm_no_memory(r->err, "a mapping");
     for (uint64_t i = 0; i < r->h.n_files; i++) {
         if (xm_graph_add_mapping(out->graph, r->files[i]) != XM_OK)
-            return xm_fail(r->err, XM_NO_MEMORY, "out of memory for a mapping");
+            return xm_no_memory(r->err, "a mapping");
     }
     return XM_OK;
 }
@@ -330,7 +330,7 @@ read_reports(struct reader *r, struct xm_blob *out)
     xm_passes(&most);
     out->reports = xm_calloc(most, sizeof(*out->reports));
     if (!out->reports)
-        return xm_fail(r->err, XM_NO_MEMORY, "out of memory for the passes' reports");
+        return xm_no_memory(r->err, "the passes' reports");
     for (const char *line = text(r, XM_BLOB_PASSES); *line;) {
         const size_t n = strcspn(line, "\n");
         if (out->n_reports == most ||

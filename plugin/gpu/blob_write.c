@@ -34,12 +34,6 @@ struct writer {
     uint64_t written;
 };
 
-static enum xm_status
-no_memory(struct writer *w)
-{
-    return xm_fail(w->err, XM_NO_MEMORY, "out of memory to export a compiled model");
-}
-
 /* ---- where constants are ------------------------------------------------------------ */
 
 static bool
@@ -79,14 +73,11 @@ find_piece(struct writer *w, const struct xm_bytes *b, const struct piece **out)
         if ((*out)->bytes.p == b->p && (*out)->bytes.n == b->n)
             return XM_OK;
     }
-    if (w->n_pieces == w->pieces_capacity) {
-        const size_t capacity = w->pieces_capacity ? 2 * w->pieces_capacity : 64;
-        struct piece *grown = xm_realloc(w->pieces, capacity * sizeof(*grown));
-        if (!grown)
-            return no_memory(w);
-        w->pieces = grown;
-        w->pieces_capacity = capacity;
-    }
+    struct piece *grown =
+        xm_grow(w->pieces, &w->pieces_capacity, w->n_pieces + 1, sizeof(*grown));
+    if (!grown)
+        return xm_no_memory(w->err, "exporting a compiled model");
+    w->pieces = grown;
     w->pieces[w->n_pieces] = (struct piece){*b, w->piece_bytes, xm_checksum(b->p, b->n)};
     *out = &w->pieces[w->n_pieces++];
     w->piece_bytes = xm_align_up(w->piece_bytes + b->n, ALIGN_BYTES);
@@ -135,7 +126,7 @@ add_views(struct writer *w)
 {
     w->files = xm_calloc(w->p->n_mappings + 1, sizeof(*w->files));
     if (!w->files)
-        return no_memory(w);
+        return xm_no_memory(w->err, "exporting a compiled model");
     xm_for_each_node(n, w->p->graph)
     {
         if (xm_node_is_blob(n))
@@ -268,7 +259,7 @@ fill_sections(struct writer *w)
         xm_strbuf_add_n(&w->sections[texts[i]], "", 1);
     for (size_t i = 0; i < XM_BLOB_SECTIONS; i++) {
         if (!xm_strbuf_ok(&w->sections[i]))
-            return no_memory(w);
+            return xm_no_memory(w->err, "exporting a compiled model");
     }
     return XM_OK;
 }

@@ -104,7 +104,7 @@ run_passes(struct xm_program *p, struct xm_graph *g,
     xm_passes(&p->n_reports);
     p->reports = xm_calloc(p->n_reports, sizeof(*p->reports));
     if (!p->reports)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
+        return xm_no_memory(err, "the passes' reports");
     return xm_pipeline_run(g, &caps, NULL, p->reports, &p->n_reports, err);
 }
 
@@ -116,8 +116,7 @@ keep_notes(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
         xm_strbuf_printf(&text, "%s\n", n->text);
     p->notes_text = xm_strbuf_take(&text);
     p->n_rounded = g->n_rounded;
-    return p->notes_text ? XM_OK
-                         : xm_fail(err, XM_NO_MEMORY, "out of memory for the notes");
+    return p->notes_text ? XM_OK : xm_no_memory(err, "the notes");
 }
 
 /* What -v says where oneDNN is on and leaves the quantised weights alone; NULL: nothing. */
@@ -196,9 +195,7 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
                          onednn_note(p));
     p->rules_text = xm_strbuf_take(&why);
     XM_TRY(s);
-    return p->rules_text
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' text");
+    return p->rules_text ? XM_OK : xm_no_memory(err, "the rules' text");
 }
 
 static enum xm_status
@@ -206,7 +203,7 @@ keep_mappings(struct xm_program *p, const struct xm_graph *g, struct xm_error *e
 {
     p->mappings = xm_calloc(g->n_mappings + 1, sizeof(struct xm_mapping *));
     if (!p->mappings)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the list of mappings");
+        return xm_no_memory(err, "the list of mappings");
     for (uint32_t i = 0; i < g->n_mappings; i++) {
         p->mappings[p->n_mappings++] = g->mappings[i];
         xm_mapping_ref(g->mappings[i]);
@@ -255,7 +252,7 @@ finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status
     if (s == XM_OK && p->config.profiling) {
         p->step_times = xm_label_times_create(p->n_steps);
         if (!p->step_times)
-            s = xm_fail(err, XM_NO_MEMORY, "out of memory for the times of a program");
+            s = xm_no_memory(err, "the times of a program");
     }
     if (s == XM_OK &&
         (keep_graph || p->n_host_steps || !xm_engine_only_counts(p->engine)))
@@ -291,7 +288,7 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
     struct xm_program *p = new_program(engine, config);
     if (!p) {
         xm_graph_destroy(g);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+        return xm_no_memory(err, "a program");
     }
     enum xm_status s = run_passes(p, g, options, err);
     if (s == XM_OK)
@@ -307,7 +304,7 @@ take_reports(struct xm_program *p, const struct xm_rewritten *r, struct xm_error
     p->reports = xm_calloc(r->n_reports + 1, sizeof(*p->reports));
     p->notes_text = xm_strdup(r->notes);
     if (!p->reports || !p->notes_text)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
+        return xm_no_memory(err, "the passes' reports");
     p->n_reports = r->n_reports;
     for (size_t i = 0; i < r->n_reports; i++)
         p->reports[i] = r->reports[i];
@@ -322,7 +319,7 @@ xm_program_import(struct xm_engine *engine, const struct xm_config *config,
     struct xm_program *p = new_program(engine, config);
     if (!p) {
         xm_graph_destroy(rewritten->graph);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+        return xm_no_memory(err, "a program");
     }
     return finish(p, rewritten->graph, true, take_reports(p, rewritten, err), out, err);
 }

@@ -165,7 +165,7 @@ add_types(const struct xm_program *p, const struct xm_step *s, struct xm_strbuf 
         xm_free(texts[i]);
     }
     xm_free(texts);
-    return good ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a step's types");
+    return good ? XM_OK : xm_no_memory(err, "a step's types");
 }
 
 /* Lines in no order either. */
@@ -188,8 +188,7 @@ add_sorted_lines(const struct xm_strbuf *lines, struct xm_strbuf *out,
     for (size_t i = 0; i < n; i++)
         xm_strbuf_printf(out, "%s\n", texts[i]);
     xm_free(text);
-    return text ? XM_OK
-                : xm_fail(err, XM_NO_MEMORY, "out of memory for a step's weights");
+    return text ? XM_OK : xm_no_memory(err, "a step's weights");
 }
 
 /* Names of states are each layer's own; the steps of a chain are none. */
@@ -235,7 +234,7 @@ xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
     *out = (struct xm_program_texts){.steps =
                                          xm_calloc(p->n_steps + 1, sizeof(*out->steps))};
     if (!out->steps)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the texts of a program");
+        return xm_no_memory(err, "the texts of a program");
     out->n = p->n_steps;
     XM_TRY(find_kernels(p, out, err));
     for (uint32_t i = 0; i < p->n_steps; i++) {
@@ -244,7 +243,7 @@ xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
         find_detail(p, &p->steps[i], t);
         XM_TRY(find_signature(p, &p->steps[i], t, err));
         if (!is_complete(t))
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for the texts of a program");
+            return xm_no_memory(err, "the texts of a program");
     }
     return XM_OK;
 }

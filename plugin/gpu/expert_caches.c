@@ -90,7 +90,7 @@ xm_expert_caches_create(struct xm_program *p, struct xm_error *err)
         return XM_OK;
     p->expert_caches = xm_calloc(1, sizeof(*p->expert_caches));
     if (!p->expert_caches)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the caches of experts");
+        return xm_no_memory(err, "the caches of experts");
     pthread_mutex_init(&p->expert_caches->lock, NULL);
     XM_TRY(xm_queue_create(p->engine, &queue, err));
     enum xm_status s = create_all(p, whole, queue, &why);

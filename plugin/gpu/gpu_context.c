@@ -140,7 +140,7 @@ context_create_remote(struct xm_context *c, const struct xm_remote_wish *wish,
 {
     struct gpu_remote *m = xm_calloc(1, sizeof(*m));
     if (!m)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor of the device");
+        return xm_no_memory(err, "a tensor of the device");
     m->base.ops = &remote_ops;
     m->engine = as_gpu(c)->engine;
     m->kind = wish->kind;
@@ -193,7 +193,7 @@ create(const struct xm_gpu_place *place, struct gpu_context **out, struct xm_err
 {
     struct gpu_context *c = xm_calloc(1, sizeof(*c));
     if (!c)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a context");
+        return xm_no_memory(err, "a context");
     c->base = (struct xm_context){.ops = &context_ops, .refs = 1};
     c->plugin = place->plugin;
     c->index = place->index;

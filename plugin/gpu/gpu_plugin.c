@@ -87,7 +87,7 @@ settings_for(struct gpu_plugin *p, const struct xm_property *properties,
 {
     struct xm_config *config = xm_malloc(sizeof(*config));
     if (!config)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
+        return xm_no_memory(err, "a config");
     pthread_mutex_lock(&p->lock);
     *config = p->config;
     *cipher = p->cipher;
@@ -157,7 +157,7 @@ import_blob(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_blob *blo
     c->device = p->devices[c->index];
     c->model_name = xm_strdup(blob->graph->name);
     if (!c->model_name)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        return xm_no_memory(err, "a compiled model");
     XM_TRY(xm_blob_config(blob, config, err));
     XM_TRY(find_engine(p, c, config, &engine, err));
     enum xm_status s = import_program(engine, config, blob, &program, err);
@@ -208,7 +208,7 @@ compile_graph(struct xm_gpu_compiled *c, struct xm_engine *engine,
     if (s == XM_OK)
         xm_gpu_compiled_wrap(c, program);
     if (s == XM_OK && !c->model_name)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        s = xm_no_memory(err, "a compiled model");
     return s;
 }
 
@@ -229,7 +229,7 @@ compile_shape(void *ctx, struct xm_graph *g, struct xm_compiled **out,
     struct xm_gpu_compiled *c = xm_malloc(sizeof(*c));
     if (!c) {
         xm_graph_destroy(g);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        return xm_no_memory(err, "a compiled model");
     }
     *c = t->like;
     if (c->context)
@@ -262,7 +262,7 @@ compile_by_shape(const struct xm_gpu_compiled *like, struct xm_engine *engine,
     if (!t || !copy) {
         xm_free(t);
         xm_free(copy);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        return xm_no_memory(err, "a compiled model");
     }
     *copy = *config;
     *t = (struct shape_target){.engine = engine,
@@ -349,7 +349,7 @@ compile_for(struct target t, struct xm_graph *g, const struct xm_property *prope
     enum xm_status s = settings_for(p, properties, n_properties, &config, &cipher, err);
     struct xm_gpu_compiled *c = xm_calloc(1, sizeof(*c));
     if (s == XM_OK && !c)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        s = xm_no_memory(err, "a compiled model");
     if (s == XM_OK) {
         c->plugin = p->ops.name;
         c->has_contexts = p->ops.create_context != NULL;
@@ -406,8 +406,7 @@ plugin_import(struct xm_plugin *base, uint32_t index, const struct xm_import *fr
     if (config->weights_path[0])
         where.weights = config->weights_path;
     struct xm_gpu_compiled *c = xm_calloc(1, sizeof(*c));
-    enum xm_status s =
-        c ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    enum xm_status s = c ? XM_OK : xm_no_memory(err, "a compiled model");
     if (s == XM_OK) {
         c->plugin = p->ops.name;
         c->has_contexts = p->ops.create_context != NULL;
@@ -525,7 +524,7 @@ list_devices(struct gpu_plugin *p, bool only_cpus, struct xm_error *err)
     XM_TRY(xm_engine_list(&p->infos, &n, err));
     p->devices = xm_calloc(n + 1, sizeof(*p->devices));
     if (!p->devices)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a list of devices");
+        return xm_no_memory(err, "a list of devices");
     for (uint32_t i = 0; i < n; i++) {
         if (!only_cpus || p->infos[i].kind == XM_DEVICE_CPU)
             p->devices[p->n++] = i;
@@ -538,7 +537,7 @@ create(const char *name, bool only_cpus, struct xm_plugin **out, struct xm_error
 {
     struct gpu_plugin *p = xm_calloc(1, sizeof(*p));
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the %s plugin", name);
+        return xm_no_memory(err, "the %s plugin", name);
     enum xm_status s = list_devices(p, only_cpus, err);
     if (s != XM_OK) {
         xm_free(p);

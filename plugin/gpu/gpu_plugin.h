@@ -17,8 +17,8 @@ struct xm_gpu_compiled {
     uint32_t device;           /* its number among all devices        */
     char *model_name;          /* owned */
     bool has_contexts;         /* the plugin makes contexts */
-    struct xm_context
-        *context; /* it was compiled in; referenced; NULL: the device's own */
+    /* it was compiled in; referenced; NULL: the device's own */
+    struct xm_context *context;
 };
 
 static inline struct xm_gpu_compiled *

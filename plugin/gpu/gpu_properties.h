@@ -24,8 +24,8 @@ struct xm_gpu_subject {
     const char *model_name;           /* of the compiled model                   */
     const char *plugin;               /* "GPU"                                   */
     uint32_t index, n_devices;        /* of the device; of all of the plugin     */
-    struct xm_error
-        *err; /* set by xm_gpu_property: where a printer says why it could not */
+    /* set by xm_gpu_property: where a printer says why it could not */
+    struct xm_error *err;
 };
 
 /* A row, or an option of the config. XM_NOT_FOUND: neither. */

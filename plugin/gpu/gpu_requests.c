@@ -190,7 +190,7 @@ xm_gpu_create_request(struct xm_compiled *c, struct xm_infer **out, struct xm_er
 {
     struct gpu_infer *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     enum xm_status s =
         xm_request_create(xm_gpu_compiled_of(c)->program, &r->request, err);
     if (s != XM_OK) {
@@ -267,7 +267,7 @@ wrap_sequence(struct xm_kv_sequence *kv, struct xm_sequence **out, struct xm_err
     struct gpu_sequence *s = xm_calloc(1, sizeof(*s));
     if (!s) {
         xm_kv_sequence_destroy(kv);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence");
+        return xm_no_memory(err, "a sequence");
     }
     s->base.ops = &sequence_ops;
     s->kv = kv;
@@ -305,7 +305,7 @@ reserve_entries(struct gpu_batch *b, uint32_t n, struct xm_error *err)
         return XM_OK;
     void *list = xm_realloc(b->entries, n * sizeof(*b->entries));
     if (!list)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a batch");
+        return xm_no_memory(err, "a batch");
     b->entries = list;
     b->capacity = n;
     return XM_OK;
@@ -367,7 +367,7 @@ xm_gpu_create_batch(struct xm_compiled *c, struct xm_batch **out, struct xm_erro
 {
     struct gpu_batch *b = xm_calloc(1, sizeof(*b));
     if (!b)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a batch");
+        return xm_no_memory(err, "a batch");
     struct xm_program *program = xm_gpu_compiled_of(c)->program;
     enum xm_status s = xm_batcher_create(program, &b->batcher, err);
     if (s != XM_OK) {

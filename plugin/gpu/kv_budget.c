@@ -30,7 +30,7 @@ xm_program_create_kv_pool(struct xm_program *p, struct xm_error *err)
         return XM_OK;
     struct xm_kv_need *needs = xm_calloc(p->n_kv + 1, sizeof(*needs));
     if (!needs)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the list of cached layers");
+        return xm_no_memory(err, "the list of cached layers");
     for (uint32_t i = 0; i < p->n_kv; i++)
         needs[i] = (struct xm_kv_need){p->kv[i].page_bytes, p->kv[i].window};
     const struct xm_kv_pool_desc desc = {.engine = p->engine,

@@ -20,14 +20,11 @@ static enum xm_status
 reserve_step(struct xm_lower *l)
 {
     struct xm_program *p = l->p;
-    if (p->n_steps < l->steps_capacity)
-        return XM_OK;
-    uint32_t capacity = l->steps_capacity ? 2 * l->steps_capacity : 128;
-    struct xm_step *steps = xm_realloc(p->steps, capacity * sizeof(*steps));
+    struct xm_step *steps =
+        xm_grow(p->steps, &l->steps_capacity, p->n_steps + 1, sizeof(*steps));
     if (!steps)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's steps");
+        return xm_no_memory(l->err, "a program's steps");
     p->steps = steps;
-    l->steps_capacity = capacity;
     return XM_OK;
 }
 
@@ -41,7 +38,7 @@ set_operands(struct xm_lower *l, struct xm_step *s,
     uint32_t *in = xm_arena_alloc(&p->arena, 2 * n * sizeof(*in)),
              *out = in ? in + n : in;
     if (!list || !in)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a step");
+        return xm_no_memory(l->err, "a step");
     for (uint32_t i = 0; i < n; i++) {
         const struct xm_step_operand *o = &operands[i];
         list[i] = *o;
@@ -75,9 +72,7 @@ add_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
                         .op = n ? xm_op_info(n->op)->text : "convert",
                         .primitive = primitive,
                         .node = n};
-    enum xm_status status =
-        s.name ? reserve_step(l)
-               : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a step");
+    enum xm_status status = s.name ? reserve_step(l) : xm_no_memory(l->err, "a step");
     if (status == XM_OK)
         status = set_operands(l, &s, operands, n_operands);
     if (status != XM_OK) {
@@ -145,7 +140,7 @@ make_ports(struct xm_lower *l)
         xm_arena_alloc(&p->arena, (p->ports.n_outputs + 1) * sizeof(uint32_t));
     return p->input_values && p->output_values
                ? XM_OK
-               : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's ports");
+               : xm_no_memory(l->err, "a program's ports");
 }
 
 static enum xm_status
@@ -427,7 +422,7 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     if (s == XM_OK)
         p->is_ragged = are_tokens_apart(p, g);
     if (s == XM_OK && p->dims.failed)
-        s = xm_fail(&cause, XM_NO_MEMORY, "out of memory for a program's dimensions");
+        s = xm_no_memory(&cause, "a program's dimensions");
     if (s == XM_OK)
         s = find_lifetimes(p, &cause);
     if (s == XM_OK) {

@@ -18,7 +18,7 @@ struct xm_lower {
     /* the nodes of a region as a list: first and last by the root's id, next by id */
     uint32_t *region_first, *region_next, *region_last;
     uint32_t inputs, outputs; /* ports so far, in the order of the graph */
-    uint32_t values_capacity, steps_capacity, weights_capacity;
+    size_t values_capacity, steps_capacity, weights_capacity;
     struct xm_queue *queue; /* writes the constants; NULL: none yet                     */
     uint64_t expert_bytes, host_expert_bytes; /* so far: all experts, those on the host */
 };

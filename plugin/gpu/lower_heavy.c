@@ -361,8 +361,7 @@ find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
         return xm_fail(l->err, XM_UNSUPPORTED, "a page of its cache has no size");
     struct xm_kv_layer *list = xm_realloc(p->kv, (p->n_kv + 1) * sizeof(*list));
     if (!list)
-        return xm_fail(l->err, XM_NO_MEMORY,
-                       "out of memory for the list of cached layers");
+        return xm_no_memory(l->err, "the list of cached layers");
     p->kv = list;
     *out = p->n_kv;
     list[p->n_kv++] =
@@ -377,7 +376,7 @@ find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
                              .window = d->window};
     return list[*out].key_state && list[*out].value_state
                ? XM_OK
-               : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a cached layer");
+               : xm_no_memory(l->err, "a cached layer");
 }
 
 /* Beam index and key mask are read by the host as well, so they must be inputs. */

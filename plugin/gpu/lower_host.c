@@ -16,7 +16,7 @@
 /* ---- regions: union-find over nodes ---- */
 
 static uint32_t
-find(const struct xm_lower *l, uint32_t id)
+find_region(const struct xm_lower *l, uint32_t id)
 {
     while (l->region[id] != id) {
         l->region[id] = l->region[l->region[id]];
@@ -42,7 +42,7 @@ join_nodes(struct xm_lower *l, const struct xm_node *a, const struct xm_node *b)
         l->region[a->id] = a->id;
     if (l->region[b->id] == XM_NO_VALUE)
         l->region[b->id] = b->id;
-    l->region[find(l, a->id)] = find(l, b->id);
+    l->region[find_region(l, a->id)] = find_region(l, b->id);
 }
 
 /* Results stay outside: what leaves the program must have a size. */
@@ -79,7 +79,7 @@ xm_lower_find_regions(struct xm_lower *l)
     {
         if (!xm_lower_is_in_region(l, n))
             continue;
-        uint32_t root = find(l, n->id), last = l->region_last[root];
+        uint32_t root = find_region(l, n->id), last = l->region_last[root];
         if (last == XM_NO_VALUE)
             l->region_first[root] = n->id;
         else
@@ -193,7 +193,7 @@ note_state(struct xm_lower *l, const struct xm_node *n)
         return XM_OK;
     struct xm_state_read *read = xm_arena_alloc(&l->p->arena, sizeof(*read));
     if (!read)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a state");
+        return xm_no_memory(l->err, "a state");
     *read = (struct xm_state_read){n, l->p->state_reads};
     l->p->state_reads = read;
     return XM_OK;
@@ -213,7 +213,7 @@ add_host_step(struct xm_lower *l, const struct xm_node **list, uint32_t n_nodes,
     b.region.values = xm_arena_alloc(arena, (most + 1) * sizeof(*b.region.values));
     b.operands = xm_arena_alloc(arena, (most + 1) * sizeof(*b.operands));
     if (!region || !b.region.values || !b.operands)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a host step");
+        return xm_no_memory(l->err, "a host step");
     XM_TRY(add_inputs(&b));
     XM_TRY(add_results(&b));
     *region = b.region;
@@ -235,7 +235,7 @@ xm_lower_to_host(struct xm_lower *l, struct xm_node *n)
 {
     const struct xm_node **list = xm_arena_alloc(&l->p->arena, sizeof(*list));
     if (!list)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a host step");
+        return xm_no_memory(l->err, "a host step");
     list[0] = n;
     return add_host_step(l, list, 1, n);
 }
@@ -250,12 +250,12 @@ lower_region_of(struct xm_lower *l, uint32_t root, struct xm_node *place)
     l->region_first[root] = XM_NO_VALUE; /* done */
     const struct xm_node **list = xm_arena_alloc(&l->p->arena, count * sizeof(*list));
     if (!list)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a host step");
+        return xm_no_memory(l->err, "a host step");
     while (last->id != l->region_last[root])
         last = last->next;
     uint32_t left = count;
     for (struct xm_node *m = last; m && left; m = m->before) {
-        if (xm_lower_is_in_region(l, m) && find(l, m->id) == root)
+        if (xm_lower_is_in_region(l, m) && find_region(l, m->id) == root)
             list[--left] = m;
     }
     return add_host_step(l, list, count, place);
@@ -264,7 +264,7 @@ lower_region_of(struct xm_lower *l, uint32_t root, struct xm_node *place)
 enum xm_status
 xm_lower_region(struct xm_lower *l, struct xm_node *n)
 {
-    uint32_t root = find(l, n->id);
+    uint32_t root = find_region(l, n->id);
     if (l->region_last[root] != n->id || l->region_first[root] == XM_NO_VALUE)
         return XM_OK;
     return lower_region_of(l, root, n);
@@ -275,7 +275,7 @@ xm_lower_region_before(struct xm_lower *l, struct xm_node *n)
 {
     if (!xm_lower_is_in_region(l, n))
         return XM_OK;
-    uint32_t root = find(l, n->id);
+    uint32_t root = find_region(l, n->id);
     if (l->region_first[root] == XM_NO_VALUE)
         return XM_OK;
     return lower_region_of(l, root, n);

@@ -25,14 +25,11 @@ xm_lower_new_value(struct xm_lower *l, const struct xm_value *source,
                    enum xm_place place, uint32_t *out)
 {
     struct xm_program *p = l->p;
-    if (p->n_values == l->values_capacity) {
-        uint32_t capacity = l->values_capacity ? 2 * l->values_capacity : 256;
-        struct xm_program_value *v = xm_realloc(p->values, capacity * sizeof(*v));
-        if (!v)
-            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's values");
-        p->values = v;
-        l->values_capacity = capacity;
-    }
+    struct xm_program_value *values =
+        xm_grow(p->values, &l->values_capacity, p->n_values + 1, sizeof(*values));
+    if (!values)
+        return xm_no_memory(l->err, "a program's values");
+    p->values = values;
     *out = p->n_values++;
     p->values[*out] = (struct xm_program_value){
         .place = place,
@@ -96,7 +93,7 @@ convert_constant(const struct xm_data *data, enum xm_element from, enum xm_eleme
             (unsigned long long)n);
     *out = xm_malloc((size_t)*n_bytes);
     if (!*out)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a constant");
+        return xm_no_memory(err, "a constant");
     if (from == to && data->n_bytes >= *n_bytes) {
         memcpy(*out, data->bytes, (size_t)*n_bytes);
         return XM_OK;
@@ -124,7 +121,7 @@ expand_weight(const struct xm_weight *w, void **out, uint64_t *n_bytes,
             (unsigned long long)xm_weight_bytes(w));
     float *f = *out = xm_malloc((size_t)*n_bytes);
     if (!f)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a constant");
+        return xm_no_memory(err, "a constant");
     for (uint64_t r = 0; r < rows; r++)
         xm_weight_row(w, r / w->rows, r % w->rows, f + r * w->cols);
     return XM_OK;
@@ -354,15 +351,11 @@ static enum xm_status
 reserve_weight(struct xm_lower *l)
 {
     struct xm_program *p = l->p;
-    if (p->n_weights < l->weights_capacity)
-        return XM_OK;
-    uint32_t capacity = l->weights_capacity ? 2 * l->weights_capacity : 64;
     struct xm_device_weight **list =
-        xm_realloc(p->weights, capacity * sizeof(struct xm_device_weight *));
+        xm_grow(p->weights, &l->weights_capacity, p->n_weights + 1, sizeof(*list));
     if (!list)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for the list of weights");
+        return xm_no_memory(l->err, "the list of weights");
     p->weights = list;
-    l->weights_capacity = capacity;
     return XM_OK;
 }
 

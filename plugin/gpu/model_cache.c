@@ -121,7 +121,7 @@ decrypt(struct xm_import *from, xm_cipher_fn fn, struct xm_error *err)
     char *bytes = xm_strbuf_take(&plain);
     struct xm_mapping *owner = xm_mapping_of_heap(bytes);
     if (!owner)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+        return xm_no_memory(err, "a compiled model");
     xm_mapping_unref(from->owner);
     from->owner = owner;
     from->bytes = (const uint8_t *)bytes;
@@ -148,9 +148,7 @@ append(void *ctx, const void *bytes, uint64_t n, struct xm_error *err)
 {
     struct xm_strbuf *b = ctx;
     xm_strbuf_add_n(b, bytes, (size_t)n);
-    return xm_strbuf_ok(b)
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    return xm_strbuf_ok(b) ? XM_OK : xm_no_memory(err, "a compiled model");
 }
 
 struct entry {

@@ -63,7 +63,7 @@ add(struct xm_open_engines *l, uint32_t index, const struct xm_config *config,
 {
     struct xm_open_engine *e = xm_calloc(1, sizeof(*e));
     if (!e)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an engine");
+        return xm_no_memory(err, "an engine");
     const struct xm_shared_cl place = place_for(l, index);
     enum xm_status s =
         l->open(index, config, place.context ? &place : NULL, &e->engine, err);

@@ -29,8 +29,8 @@ struct xm_open_engine;
 struct xm_open_engines {
     pthread_mutex_t lock;
     xm_engine_open_fn open;
-    struct xm_shared_cl
-        share; /* where all of them are; no context: each device has its own */
+    /* where all of them are; no context: each device has its own */
+    struct xm_shared_cl share;
     struct xm_open_engine *first; /* owned */
 };
 

@@ -61,7 +61,7 @@ xm_planner_lower(const struct xm_program *p, struct xm_graph *g, struct xm_progr
 {
     struct xm_program *c = xm_calloc(1, sizeof(*c));
     if (!c)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+        return xm_no_memory(err, "a program");
     c->refs = 1;
     c->config = p->config;
     enum xm_status s = xm_counting_engine_create(
@@ -114,7 +114,7 @@ make_input(const struct xm_program *p, const struct xm_port *port,
                        port->name, xm_element_text(t->element));
     t->data = xm_calloc(t->bytes + 1, 1);
     if (!t->data)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+        return xm_no_memory(err, "a plan");
     for (uint64_t i = 0; i < n && p->key_mask && strcmp(port->name, p->key_mask) == 0;
          i++)
         xm_store_int(t->element, t->data, i, 1);
@@ -132,7 +132,7 @@ xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
                                          {XM_SYMBOL_SAMPLES, 1}}};
     struct xm_host_tensor *in = xm_calloc(p->ports.n_inputs + 1, sizeof(*in));
     if (!in)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+        return xm_no_memory(err, "a plan");
     enum xm_status s = XM_OK;
     for (uint32_t i = 0; i < p->ports.n_inputs && s == XM_OK; i++) {
         s = make_input(p, &p->ports.inputs[i], &sizes, &in[i], err);
@@ -184,8 +184,7 @@ feed_sequence(struct context *c, uint64_t tokens, struct xm_error *err)
 {
     const uint64_t chunk = xm_batcher_chunk(xm_request_program(c->request));
     int32_t *ids = xm_calloc(tokens < chunk ? tokens : chunk, sizeof(*ids));
-    enum xm_status s =
-        ids ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    enum xm_status s = ids ? XM_OK : xm_no_memory(err, "a plan");
     while (tokens && s == XM_OK) {
         const uint64_t n = tokens < chunk ? tokens : chunk;
         tokens -= n;
@@ -285,9 +284,7 @@ xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
     *out = (struct xm_memory_need){0};
     struct context *list = xm_calloc(wish->requests + 1, sizeof(*list));
     if (!list)
-        return xm_fail(err, XM_NO_MEMORY,
-                       "out of memory for a plan of %" PRIu64 " requests",
-                       wish->requests);
+        return xm_no_memory(err, "a plan of %" PRIu64 " requests", wish->requests);
     if (p->kv_pool)
         xm_kv_pool_trim(p->kv_pool); /* of an earlier wish */
     count_weights(p, out);

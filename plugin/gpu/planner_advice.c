@@ -204,7 +204,7 @@ find_kv_groups(struct xm_plan *p, const struct xm_program *program, struct xm_er
         return XM_OK;
     p->kv_groups = xm_calloc(n, sizeof(*p->kv_groups));
     if (!p->kv_groups)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+        return xm_no_memory(err, "a plan");
     for (uint32_t i = 0; i < n; i++)
         p->kv_groups[i] =
             kv_group(pool, i, program->config.kv_block_tokens, p->wish.context);

@@ -94,8 +94,8 @@ struct xm_step_cost {
     uint64_t row_bytes;        /* of a table, for each row of the result         */
     uint64_t multiply_adds;    /* with a weight                                  */
     uint32_t result;           /* which operand                                  */
-    uint32_t
-        picked; /* 1 + the operand of which as much is read as is written; 0: none      */
+    /* 1 + the operand of which as much is read as is written; 0: none */
+    uint32_t picked;
     uint32_t
         inner; /* activations multiplied: the axis of operand 0 that is summed over, 1
                         being its last; 0: they are not */
@@ -189,8 +189,8 @@ struct xm_program {
     bool can_chunk; /* prompts may be cut along `tokens`                     */
     /* The input that says of which rows results are, of a run as a whole; XM_NO_VALUE: of all. */
     uint32_t chosen_rows;
-    bool
-        is_ragged; /* sequences may be mixed along `tokens`: nothing but attention joins them */
+    /* sequences may be mixed along `tokens`: nothing but attention joins them */
+    bool is_ragged;
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;

@@ -194,7 +194,7 @@ xm_program_exec_graph(const struct xm_program *p, struct xm_exec_graph *out,
     struct builder b = {.p = p, .texts = &texts, .out = out, .arena = &out->arena};
     enum xm_status s = describe(p, &texts, err);
     if (s == XM_OK && !build(&b))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for an execution graph");
+        s = xm_no_memory(err, "an execution graph");
     xm_program_texts_free(&texts);
     return s;
 }

@@ -271,8 +271,7 @@ xm_program_find_layers(const struct xm_program *p, const char *const *signatures
     xm_free(s.attention);
     xm_free(s.start);
     xm_free(s.alive);
-    return good ? XM_OK
-                : xm_fail(err, XM_NO_MEMORY, "out of memory for the layers of a program");
+    return good ? XM_OK : xm_no_memory(err, "the layers of a program");
 }
 
 void

@@ -5,12 +5,6 @@
 #include "plugin/gpu/planner.h"
 #include "plugin/gpu/program_layers.h"
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for the view of a program");
-}
-
 /* NULL is allowed, and stays. */
 static bool
 copy_text(struct xm_program_view *v, const char *text, const char **out)
@@ -89,7 +83,7 @@ view_layers(struct xm_program_view *v, const struct xm_program *p,
     struct xm_program_layers layers = {0};
     const char **signatures = xm_calloc(p->n_steps + 1, sizeof(char *));
     if (!signatures)
-        return no_memory(err);
+        return xm_no_memory(err, "the view of a program");
     for (uint32_t i = 0; i < p->n_steps; i++)
         signatures[i] = xm_strbuf_text(&texts->steps[i].signature);
     enum xm_status s = xm_program_find_layers(p, signatures, &layers, err);
@@ -97,7 +91,7 @@ view_layers(struct xm_program_view *v, const struct xm_program *p,
         v->n_layers = layers.n;
         v->layer_kind =
             xm_arena_alloc(&v->arena, (layers.n + 1) * sizeof(*v->layer_kind));
-        s = v->layer_kind ? XM_OK : no_memory(err);
+        s = v->layer_kind ? XM_OK : xm_no_memory(err, "the view of a program");
     }
     for (uint32_t i = 0; i < v->n_steps && s == XM_OK; i++)
         v->steps[i].block = layers.block[i];
@@ -128,7 +122,8 @@ view(struct xm_program_view *v, struct xm_program *p, struct xm_program_texts *t
         v->steps[i] = (struct xm_step_view){0};
         good = view_step(v, p, &texts->steps[i], i);
     }
-    return good ? view_layers(v, p, texts, err) : no_memory(err);
+    return good ? view_layers(v, p, texts, err)
+                : xm_no_memory(err, "the view of a program");
 }
 
 enum xm_status

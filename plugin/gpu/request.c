@@ -16,7 +16,7 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
 {
     struct xm_request *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        return xm_no_memory(err, "a request");
     r->program = p;
     xm_program_ref(p);
     r->inputs = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->inputs));
@@ -31,7 +31,7 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     enum xm_status s = XM_OK;
     if (!r->inputs || !r->chunk || !r->cut || !r->results || !r->sizes ||
         !r->remote_inputs || !r->remote_outputs || (p->config.profiling && !r->sums))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+        s = xm_no_memory(err, "a request");
     if (s == XM_OK)
         s = xm_pool_create(p->engine, 0, &r->pool, err);
     xm_kv_rows_init(&r->rows, p->kv_pool);
@@ -45,7 +45,7 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     if (s == XM_OK && p->n_host_steps) {
         r->states = xm_state_store_create();
         if (!r->states)
-            s = xm_fail(err, XM_NO_MEMORY, "out of memory for the states");
+            s = xm_no_memory(err, "the states");
     }
     if (s != XM_OK) {
         xm_request_destroy(r);
@@ -150,8 +150,7 @@ xm_request_resize(struct xm_host_tensor *t, struct xm_error *err)
     if (!t->data || bytes > t->bytes) {
         void *data = xm_realloc(t->data, (size_t)(bytes ? bytes : 1));
         if (!data)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for %llu bytes of a tensor",
-                           (unsigned long long)bytes);
+            return xm_no_memory(err, "%llu bytes of a tensor", (unsigned long long)bytes);
         t->data = data;
     }
     t->bytes = bytes;
@@ -469,7 +468,7 @@ begin_rows(struct xm_request *r, bool in_parts, struct xm_error *err)
     if (beams) {
         idx = xm_malloc((size_t)(batch + 1) * sizeof(*idx));
         if (!idx)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for the beam index");
+            return xm_no_memory(err, "the beam index");
         for (int64_t b = 0; b < batch; b++)
             idx[b] = (int32_t)xm_load_int(beams->element, beams->data, (uint64_t)b);
     }

@@ -16,7 +16,8 @@ struct host_run {
     struct xm_request *r;
     const struct xm_step *step;
     struct known *known;
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
     struct xm_error *err;
 };
 
@@ -34,17 +35,12 @@ look_up(const struct host_run *h, const struct xm_value *v)
 static enum xm_status
 remember(struct host_run *h, const struct xm_value *v, struct xm_tensor *t)
 {
-    if (h->n == h->capacity) {
-        uint32_t capacity = h->capacity ? 2 * h->capacity : 32;
-        struct known *list = xm_realloc(h->known, capacity * sizeof(*list));
-        if (!list) {
-            xm_tensor_destroy(t);
-            return xm_fail(h->err, XM_NO_MEMORY,
-                           "out of memory for a host step's tensors");
-        }
-        h->known = list;
-        h->capacity = capacity;
+    struct known *list = xm_grow(h->known, &h->capacity, h->n + 1, sizeof(*list));
+    if (!list) {
+        xm_tensor_destroy(t);
+        return xm_no_memory(h->err, "a host step's tensors");
     }
+    h->known = list;
     h->known[h->n++] = (struct known){v, t};
     return XM_OK;
 }
@@ -63,7 +59,7 @@ read_tensor(struct xm_request *r, uint32_t value, enum xm_element element,
         return xm_fail(err, XM_INVALID, "an operand without a size");
     void *packed = xm_malloc((size_t)bytes);
     if (!packed)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an operand on the host");
+        return xm_no_memory(err, "an operand on the host");
     enum xm_status s = xm_request_read(r, &o, packed, err);
     if (s == XM_OK)
         s = xm_tensor_from_bytes(out, o.element, o.rank, o.dim, packed, err);
@@ -86,7 +82,7 @@ write_tensor(struct xm_request *r, uint32_t value, const struct xm_tensor *t,
                        (unsigned long long)t->n, (unsigned long long)n);
     void *packed = xm_malloc((size_t)bytes);
     if (!packed)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a result on the host");
+        return xm_no_memory(err, "a result on the host");
     for (uint64_t i = 0; i < n; i++) {
         if (t->f)
             xm_store_float(o.element, packed, i, t->f[i]);
@@ -107,7 +103,7 @@ evaluate(struct host_run *h, const struct xm_node *n, struct xm_tensor *const *i
     struct xm_request *r = h->r;
     struct xm_tensor **out = xm_calloc(n->n_out + 1, sizeof(struct xm_tensor *));
     if (!out)
-        return xm_fail(h->err, XM_NO_MEMORY, "out of memory for a host step's results");
+        return xm_no_memory(h->err, "a host step's results");
     enum xm_status s =
         xm_evaluate_node(n, (const struct xm_tensor *const *)in, out, r->states,
                          r->bindings.list, r->bindings.n, h->err);
@@ -140,8 +136,7 @@ static enum xm_status
 run_node(struct host_run *h, const struct xm_node *n)
 {
     struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
-    enum xm_status s =
-        in ? XM_OK : xm_fail(h->err, XM_NO_MEMORY, "out of memory for a host step");
+    enum xm_status s = in ? XM_OK : xm_no_memory(h->err, "a host step");
     for (uint32_t i = 0; i < n->n_in && s == XM_OK; i++)
         s = operand(h, n, i, &in[i]);
     if (s == XM_OK)

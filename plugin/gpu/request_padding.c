@@ -122,7 +122,7 @@ room_for_rows(struct xm_request *r, uint64_t rows, struct xm_error *err)
         return XM_OK;
     uint64_t *list = xm_realloc(r->fresh, rows * sizeof(*list));
     if (!list)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " rows", rows);
+        return xm_no_memory(err, "%" PRIu64 " rows", rows);
     r->fresh = list;
     r->fresh_room = rows;
     return XM_OK;
@@ -384,7 +384,7 @@ xm_request_run_packed(struct xm_request *r, struct xm_error *err)
                      .counts = xm_calloc(n, sizeof(*k.counts))};
     enum xm_status s = k.list && k.sequences && k.counts
                            ? run_steps(r, &k, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for %zu rows", n);
+                           : xm_no_memory(err, "%zu rows", n);
     xm_free(k.list);
     xm_free(k.sequences);
     xm_free(k.counts);

@@ -144,7 +144,7 @@ ensure_blocks(struct xm_request *r, const struct xm_buffer_plan *plan,
         struct xm_buffer **list =
             xm_realloc(r->blocks, offsets->n_blocks * sizeof(struct xm_buffer *));
         if (!list)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+            return xm_no_memory(err, "a plan");
         r->blocks = list;
         while (r->n_blocks < offsets->n_blocks)
             r->blocks[r->n_blocks++] = NULL;
@@ -245,7 +245,7 @@ expect_past(struct xm_request *r, struct xm_error *err)
     if (n > r->most_room) {
         int32_t *list = xm_realloc(r->most_past, n * sizeof(*list));
         if (!list)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+            return xm_no_memory(err, "a plan");
         r->most_past = list;
         r->most_room = n;
     }
@@ -309,8 +309,7 @@ build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *e
     plan->views = xm_calloc(p->n_values + 1, sizeof(struct xm_buffer *));
     enum xm_status s = XM_OK;
     if (!items || !plan->views)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a plan of %u values",
-                    p->n_values);
+        s = xm_no_memory(err, "a plan of %u values", p->n_values);
     r->plan = plan;
     if (s == XM_OK)
         s = place_activations(r, plan, items, err);

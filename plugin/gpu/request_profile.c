@@ -40,15 +40,12 @@ static void
 add_times(void *ctx, const struct xm_launch_times *one)
 {
     struct times *t = ctx;
-    if (t->n == t->capacity) {
-        const size_t capacity = t->capacity ? 2 * t->capacity : 256;
-        struct xm_launch_times *list = xm_realloc(t->list, capacity * sizeof(*list));
-        t->failed |= !list;
-        if (!list)
-            return;
-        t->list = list;
-        t->capacity = capacity;
-    }
+    struct xm_launch_times *list =
+        xm_grow(t->list, &t->capacity, t->n + 1, sizeof(*list));
+    t->failed |= !list;
+    if (!list)
+        return;
+    t->list = list;
     t->list[t->n++] = *one;
 }
 
@@ -131,7 +128,7 @@ xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
     XM_TRY(check_is_measured(r, err));
     enum xm_status s = xm_queue_profile(r->queue, add_times, &t, err);
     if (t.failed)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a profile");
+        s = xm_no_memory(err, "a profile");
     if (t.n)
         qsort(t.list, t.n, sizeof(*t.list), by_step);
     for (uint32_t i = 0; i < r->program->n_steps && !t.failed; i++)

@@ -99,9 +99,8 @@ fetch(struct xm_request *r, uint32_t i, struct xm_error *err)
     if (bytes > io->room) {
         void *copy = xm_realloc(io->copy, (size_t)bytes);
         if (!copy)
-            return xm_fail(err, XM_NO_MEMORY,
-                           "out of memory for %" PRIu64 " bytes of input '%s'", bytes,
-                           r->program->ports.inputs[i].name);
+            return xm_no_memory(err, "%" PRIu64 " bytes of input '%s'", bytes,
+                                r->program->ports.inputs[i].name);
         io->copy = copy;
         io->room = bytes;
     }

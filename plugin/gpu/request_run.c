@@ -82,7 +82,7 @@ write_tables(struct xm_request *r, uint32_t tokens, struct xm_error *err)
 {
     uint32_t *list = xm_malloc(r->rows.n * sizeof(*list));
     if (!list)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run's tables");
+        return xm_no_memory(err, "a run's tables");
     for (uint32_t b = 0; b < r->rows.n; b++)
         list[b] = tokens;
     enum xm_status s =
@@ -302,7 +302,7 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
     struct xm_buffer *slabs[XM_KV_SLABS];
     struct xm_attention_run a;
     if (!o)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
+        return xm_no_memory(err, "a step's operands");
     xm_request_operands(r, s, o);
     if (s->kind == XM_STEP_ATTENTION)
         xm_request_cache(r, s, o, slabs, &a);

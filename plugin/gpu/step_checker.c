@@ -129,7 +129,7 @@ check_step(const struct xm_verify_step *v, struct xm_step_check *out,
     struct xm_tensor **reference = xm_calloc(n + 1, sizeof(struct xm_tensor *));
     struct xm_tensor *rounded[XM_VERIFY_ROUNDED] = {NULL};
     if (!reference)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's results");
+        return xm_no_memory(err, "a step's results");
     enum xm_status s = xm_verify_reference(v, reference, rounded, err);
     for (uint32_t i = 0; i < n && s == XM_OK; i++) {
         const struct xm_operand *o = xm_verify_result(v, i);
@@ -181,8 +181,7 @@ xm_step_checker_create(struct xm_request *r, xm_step_check_fn fn, void *ctx,
         c->states = xm_state_store_create();
     if (!c || !c->states) {
         xm_free(c);
-        return xm_fail(err, XM_NO_MEMORY,
-                       "out of memory for the states of the reference");
+        return xm_no_memory(err, "the states of the reference");
     }
     c->request = r;
     c->fn = fn;

@@ -59,7 +59,7 @@ read_as(const struct xm_verify_step *v, const struct xm_operand *o,
                        xm_element_text(o->element));
     void *packed = xm_malloc((size_t)bytes + 1);
     if (!packed)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an operand on the host");
+        return xm_no_memory(err, "an operand on the host");
     enum xm_status s = xm_request_read(v->request, o, packed, err);
     if (s == XM_OK)
         s = xm_tensor_create(out, is_float ? XM_F32 : integer, o->rank, o->dim, err);
@@ -184,12 +184,6 @@ off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed
     return r;
 }
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
-}
-
 /* The states so far, as the cache has rounded them. */
 static enum xm_status
 rounded_states(const struct xm_verify_step *v, const struct xm_kv_layer *kv,
@@ -202,7 +196,7 @@ rounded_states(const struct xm_verify_step *v, const struct xm_kv_layer *kv,
         const struct xm_tensor *t = xm_state_get(v->states, names[i]);
         struct xm_tensor *r = t ? off_by_rounding(t, stored[i], seed) : NULL;
         if (t && !r)
-            return no_memory(err);
+            return xm_no_memory(err, "a step's operands");
         enum xm_status s = r ? xm_state_set(out, names[i], r, err) : XM_OK;
         xm_tensor_destroy(r);
         XM_TRY(s);
@@ -232,7 +226,8 @@ evaluate_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in,
                                       [XM_ATTENTION_V] = kv->v_element};
     struct xm_state_store *states = xm_state_store_create();
     struct xm_tensor *all[XM_ATTENTION_N_IN], *own[XM_ATTENTION_V + 1] = {NULL};
-    enum xm_status s = states ? rounded_states(v, kv, seed, states, err) : no_memory(err);
+    enum xm_status s = states ? rounded_states(v, kv, seed, states, err)
+                              : xm_no_memory(err, "a step's operands");
     for (uint32_t i = 0; i < XM_ATTENTION_N_IN; i++)
         all[i] = in[i];
     for (uint32_t i = XM_ATTENTION_Q; i <= XM_ATTENTION_V && s == XM_OK; i++) {
@@ -240,7 +235,7 @@ evaluate_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in,
             continue;
         all[i] = own[i] = off_by_rounding(in[i], stored[i], seed + i);
         if (!own[i])
-            s = no_memory(err);
+            s = xm_no_memory(err, "a step's operands");
     }
     if (s == XM_OK)
         s = run_reference(v, all, states, out, err);
@@ -273,7 +268,7 @@ xm_verify_reference(const struct xm_verify_step *v, struct xm_tensor **out,
         return xm_verify_read(v, input_of(v, 0), out, err);
     struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
     if (!in)
-        return no_memory(err);
+        return xm_no_memory(err, "a step's operands");
     enum xm_status s = evaluate(v, in, out, rounded, err);
     for (uint32_t i = 0; i < n->n_in; i++)
         xm_tensor_destroy(in[i]);

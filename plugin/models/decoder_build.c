@@ -226,5 +226,5 @@ xm_decoder_build(const struct xm_decoder *d, const struct xm_decoder_weights *we
         return XM_OK;
     if (g->err.status != XM_OK)
         return xm_fail(err, g->err.status, "%s", g->err.text);
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for the graph of a model");
+    return xm_no_memory(err, "the graph of a model");
 }

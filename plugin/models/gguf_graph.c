@@ -112,7 +112,7 @@ reorder_rows(const struct source *s, struct xm_graph *g, enum xm_decoder_tensor 
                        layer);
     uint8_t *copy = xm_arena_alloc(&g->arena, (size_t)w->data.n);
     if (!copy)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a projection's rows");
+        return xm_no_memory(err, "a projection's rows");
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t from = row_of_file(i, &rows);
         memcpy(copy + i * row_bytes, w->data.p + from * row_bytes, (size_t)row_bytes);
@@ -150,7 +150,7 @@ transpose_heads(struct xm_graph *g, struct xm_weight *w, struct xm_error *err)
                          xm_mul_size(n + w->cols, sizeof(float), &bytes);
     float *out = is_size ? xm_arena_alloc(&g->arena, (size_t)bytes) : NULL;
     if (!out)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the keys of a latent");
+        return xm_no_memory(err, "the keys of a latent");
     float *row = out + n;
     for (uint64_t i = 0; i < w->experts * w->rows; i++) {
         const uint64_t head = i / w->rows, at = i % w->rows;
@@ -246,8 +246,8 @@ is_half_of_one(const struct source *s, enum xm_decoder_tensor t, uint32_t layer)
 }
 
 static enum xm_status
-find(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
-     struct xm_weight *out, struct xm_error *err)
+find_in_file(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
+             struct xm_weight *out, struct xm_error *err)
 {
     return is_half_of_one(s, t, layer) ? find_half(s, t, layer, out, err)
                                        : find_weight(s, t, layer, out, err);
@@ -279,7 +279,7 @@ get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
     const struct source *s = ctx;
     struct xm_error *err = &b->graph->err;
     struct xm_weight w;
-    enum xm_status status = find(s, t, layer, &w, err);
+    enum xm_status status = find_in_file(s, t, layer, &w, err);
     if (status == XM_OK)
         status = arrange(s, b->graph, t, layer, &w, err);
     if (status == XM_OK)
@@ -302,7 +302,7 @@ check_tensors(const struct source *s, struct xm_error *err)
         const uint64_t set = layer < d->n_layers ? d->layer[layer].tensors : d->tensors;
         for (int t = 0; t < XM_TENSORS; t++) {
             if (set >> t & 1)
-                XM_TRY(find(s, (enum xm_decoder_tensor)t, layer, &w, err));
+                XM_TRY(find_in_file(s, (enum xm_decoder_tensor)t, layer, &w, err));
         }
     }
     return XM_OK;
@@ -331,7 +331,7 @@ xm_gguf_graph(const struct xm_gguf *g, const char *path, struct xm_graph **out,
     struct xm_graph *graph = xm_graph_create("gguf");
     *out = NULL;
     if (!graph)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a graph");
+        return xm_no_memory(err, "a graph");
     enum xm_status status = fill(g, graph, &why);
     if (status == XM_OK) {
         *out = graph;

@@ -376,7 +376,7 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
                "the last %" PRIu32 " layers predict further tokens: not read", d.n_nextn);
     d.layer = xm_arena_alloc(arena, d.n_layers * sizeof(*d.layer));
     if (!d.layer)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a model's layers");
+        return xm_no_memory(err, "a model's layers");
     if (d.weights_scale == 0.0f)
         d.weights_scale = 1.0f;
     XM_TRY(read_attention(g, &d, err));

@@ -111,7 +111,7 @@ xm_preset_decoder(const struct xm_preset *p, struct xm_arena *arena,
                        1u << 20);
     d.layer = xm_arena_alloc(arena, d.n_layers * sizeof(*d.layer));
     if (!d.layer)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a model's layers");
+        return xm_no_memory(err, "a model's layers");
     fill_attention(p, &d);
     for (uint32_t i = 0; i < d.n_layers; i++)
         fill_layer(p, &d, i);

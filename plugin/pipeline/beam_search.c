@@ -28,8 +28,8 @@ struct beam {
     size_t last; /* token  */
     size_t branch;
     double score; /* a sum */
-    struct xm_text_stream
-        *stream; /* owned, with stop strings: where its text is in them */
+    /* owned, with stop strings: where its text is in them */
+    struct xm_text_stream *stream;
 };
 
 struct candidate {
@@ -75,12 +75,6 @@ struct search {
     struct xm_token_list taken; /* by the groups before, in this step             */
 };
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a beam search");
-}
-
 /* ---- texts of beams ---------------------------------------------------------------------- */
 
 /* Appends the ids that end with a token, `length` of them. */
@@ -113,7 +107,8 @@ add_text(const struct search *s, const struct xm_token_list *ids, int32_t end,
         status = xm_text_stream_finish(&stream, err);
     xm_strbuf_add_n(out, xm_strbuf_text(&stream.text), stream.text.n);
     xm_text_stream_free(&stream);
-    return status == XM_OK && !xm_strbuf_ok(out) ? no_memory(err) : status;
+    return status == XM_OK && !xm_strbuf_ok(out) ? xm_no_memory(err, "a beam search")
+                                                 : status;
 }
 
 static bool
@@ -148,7 +143,7 @@ begin_stream(const struct search *s, struct xm_text_stream **out, struct xm_erro
         return XM_OK;
     struct xm_text_stream *stream = xm_calloc(1, sizeof(*stream));
     if (!stream)
-        return no_memory(err);
+        return xm_no_memory(err, "a beam search");
     *out = stream;
     return xm_text_stream_begin(stream, s->package->tokenizer, s->asked, err);
 }
@@ -163,7 +158,7 @@ continue_stream(const struct xm_text_stream *from, int32_t id,
         return XM_OK;
     struct xm_text_stream *stream = xm_calloc(1, sizeof(*stream));
     if (!stream)
-        return no_memory(err);
+        return xm_no_memory(err, "a beam search");
     *out = stream;
     XM_TRY(xm_text_stream_copy(from, stream, err));
     return xm_text_stream_push(stream, id, err);
@@ -181,7 +176,7 @@ bar_ngrams(struct search *s, const struct beam *b, uint64_t vocabulary,
     xm_token_list_clear(&s->text);
     if (!xm_token_list_add_n(&s->text, prompt->ids, prompt->n) ||
         !add_ids(s, b->last, s->length, &s->text))
-        return no_memory(err);
+        return xm_no_memory(err, "a beam search");
     xm_bar_ngrams(s->text.ids, s->text.n, s->wish->no_repeat_ngram, s->row,
                   (size_t)vocabulary);
     return XM_OK;
@@ -322,7 +317,7 @@ add_token(struct search *s, const struct candidate *c, size_t before, size_t *ou
 {
     struct token *grown = xm_grow(s->tokens, &s->room, s->n_tokens + 1, sizeof(*grown));
     if (!grown)
-        return no_memory(err);
+        return xm_no_memory(err, "a beam search");
     s->tokens = grown;
     *out = s->n_tokens++;
     grown[*out] = (struct token){before, c->id, c->log_prob};
@@ -372,7 +367,7 @@ take_taken(struct search *s, size_t first, struct xm_error *err)
 {
     for (size_t i = first; i < s->n_next; i++)
         if (!xm_token_list_add(&s->taken, s->next[i].id))
-            return no_memory(err);
+            return xm_no_memory(err, "a beam search");
     return XM_OK;
 }
 
@@ -478,7 +473,7 @@ give(const struct search *s, const struct finished *t, struct xm_generation_resu
     out->finish = t->finish;
     if (!add_ids(s, last, n, &out->ids) ||
         (s->asked->wants_log_probs && !add_log_probs(s, t, n, &out->log_probs)))
-        return no_memory(err);
+        return xm_no_memory(err, "a beam search");
     if (!has_text(s))
         return XM_OK;
     XM_TRY(xm_generation_echo(s->package, s->asked, &prompt, &out->text, err));
@@ -497,7 +492,7 @@ begin(struct search *s, uint64_t *reused, struct xm_error *err)
     xm_clock_add_run(s->asked->clock, start);
     s->branches->ops->logits(s->branches, 0, &vocabulary);
     s->row = xm_calloc((size_t)vocabulary, sizeof(*s->row));
-    return s->row ? XM_OK : no_memory(err);
+    return s->row ? XM_OK : xm_no_memory(err, "a beam search");
 }
 
 /* Each group begins with one beam, the prompt. */
@@ -512,7 +507,7 @@ make_groups(struct search *s, struct xm_error *err)
     s->tried = xm_calloc(s->width, TRIED * sizeof(*s->tried));
     s->next = xm_calloc(beams, sizeof(*s->next));
     if (!s->groups || !s->memory || !s->texts || !s->tried || !s->next)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu beams", beams);
+        return xm_no_memory(err, "%zu beams", beams);
     for (size_t i = 0; i < groups; i++) {
         struct group *g = &s->groups[i];
         g->beams = s->memory + i * s->width;

@@ -25,12 +25,6 @@ self(const struct xm_branches *b)
     return (struct in_turn *)(uintptr_t)b;
 }
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for branches of a text");
-}
-
 static void
 replace(struct in_turn *t, struct xm_token_list *texts, size_t n)
 {
@@ -65,7 +59,7 @@ keep_logits(struct in_turn *t, size_t i, struct xm_error *err)
                            ? xm_realloc(t->logits, (size_t)bytes)
                            : NULL;
         if (!grown)
-            return no_memory(err);
+            return xm_no_memory(err, "branches of a text");
         t->logits = grown;
     }
     memcpy(t->logits + i * t->vocabulary, row + (rows - 1) * t->vocabulary,
@@ -81,7 +75,7 @@ compute(struct in_turn *t, struct xm_error *err)
         go_back(t, text);
         const size_t past = t->held.n;
         if (!xm_token_list_add_n(&t->held, text->ids + past, text->n - past))
-            return no_memory(err);
+            return xm_no_memory(err, "branches of a text");
         const enum xm_status s =
             xm_token_runner_feed(t->runner, text->ids + past, text->n - past, 1, err);
         if (s != XM_OK) {
@@ -101,9 +95,10 @@ begin(struct xm_branches *b, const int32_t *prompt, size_t n, uint64_t *reused,
     struct xm_token_list *one = xm_calloc(1, sizeof(*one));
     *reused = 0;
     if (!one)
-        return no_memory(err);
+        return xm_no_memory(err, "branches of a text");
     replace(t, one, 1);
-    return xm_token_list_add_n(one, prompt, n) ? compute(t, err) : no_memory(err);
+    return xm_token_list_add_n(one, prompt, n) ? compute(t, err)
+                                               : xm_no_memory(err, "branches of a text");
 }
 
 static bool
@@ -127,7 +122,8 @@ go_on(struct xm_branches *b, const struct xm_branch_step *steps, size_t n,
     struct xm_token_list *texts = xm_calloc(n, sizeof(*texts));
     const bool ok = texts && split(t, steps, n, texts);
     replace(t, texts, texts ? n : 0);
-    const enum xm_status s = ok ? compute(t, err) : no_memory(err);
+    const enum xm_status s =
+        ok ? compute(t, err) : xm_no_memory(err, "branches of a text");
     if (s != XM_OK)
         replace(t, NULL, 0);
     return s;
@@ -160,7 +156,7 @@ xm_branches_create_in_turn(struct xm_compiled *compiled, struct xm_branches **ou
 {
     struct in_turn *t = xm_calloc(1, sizeof(*t));
     if (!t)
-        return no_memory(err);
+        return xm_no_memory(err, "branches of a text");
     t->base.ops = &ops;
     const enum xm_status s = xm_token_runner_create(compiled, &t->runner, err);
     if (s == XM_OK)

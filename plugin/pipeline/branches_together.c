@@ -65,7 +65,7 @@ begin(struct xm_branches *b, const int32_t *prompt, size_t n, uint64_t *reused,
     struct together *t = self(b);
     struct xm_sequence **one = xm_calloc(1, sizeof(struct xm_sequence *));
     if (!one)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a branch");
+        return xm_no_memory(err, "a branch");
     replace(t, one, 1);
     XM_TRY(xm_compiled_create_sequence(t->compiled, one, err));
     XM_TRY(one[0]->ops->match(one[0], prompt, n, err));
@@ -143,7 +143,7 @@ xm_branches_create_together(struct xm_compiled *compiled, struct xm_branches **o
 {
     struct together *t = xm_calloc(1, sizeof(*t));
     if (!t)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for branches of a text");
+        return xm_no_memory(err, "branches of a text");
     t->base.ops = &ops;
     t->compiled = compiled;
     xm_compiled_ref(compiled);

@@ -43,8 +43,7 @@ shape_feed(struct feed_request *r, int i, int64_t n, struct xm_error *err)
     if (t->bytes > r->room[i]) {
         void *data = xm_realloc(t->data, 2 * t->bytes);
         if (!data)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for input '%s'",
-                           xm_feed_names[i]);
+            return xm_no_memory(err, "input '%s'", xm_feed_names[i]);
         t->data = data;
         r->room[i] = 2 * t->bytes;
     }
@@ -162,7 +161,7 @@ xm_feed_request_create(struct xm_compiled *c, struct xm_token_feeder **out,
 {
     struct feed_request *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run of tokens");
+        return xm_no_memory(err, "a run of tokens");
     r->base.ops = &ops;
     enum xm_status s = xm_feeds_find(c->ports.inputs, c->ports.n_inputs, r->input, err);
     if (s == XM_OK && c->ports.n_outputs == 0)

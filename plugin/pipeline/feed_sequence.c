@@ -73,7 +73,7 @@ xm_feed_sequence_create(struct xm_compiled *c, struct xm_token_feeder **out,
 {
     struct feed_sequence *s = xm_calloc(1, sizeof(*s));
     if (!s)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run of tokens");
+        return xm_no_memory(err, "a run of tokens");
     s->base.ops = &ops;
     enum xm_status status = xm_compiled_create_batch(c, &s->batch, err);
     if (status == XM_OK)

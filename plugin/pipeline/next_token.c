@@ -51,7 +51,7 @@ keep_log_prob(struct xm_log_probs *list, double log_prob, struct xm_error *err)
 {
     float *grown = xm_grow(list->values, &list->capacity, list->n + 1, sizeof(*grown));
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for probabilities");
+        return xm_no_memory(err, "probabilities");
     list->values = grown;
     list->values[list->n++] = (float)log_prob;
     return XM_OK;

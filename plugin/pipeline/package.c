@@ -40,7 +40,7 @@ xm_package_open(const char *path, struct xm_package **out, struct xm_error *err)
     if (!p || !copy) {
         xm_free(p);
         xm_free(copy);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a model package");
+        return xm_no_memory(err, "a model package");
     }
     memcpy(copy, path, n);
     p->reader = reader;
@@ -104,7 +104,7 @@ xm_package_use_chat_template(struct xm_package *p, const char *text, size_t n,
         return xm_fail(err, XM_INVALID, "the chat template is empty");
     xm_strbuf_add_n(&p->other_template, text, n);
     if (!xm_strbuf_ok(&p->other_template))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a chat template");
+        return xm_no_memory(err, "a chat template");
     return xm_package_read(p, XM_PACKAGE_CHAT_TEMPLATE, err);
 }
 

@@ -113,8 +113,7 @@ find_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
                            path);
         xm_strbuf_printf(out, "/%s", c.names[0]);
     }
-    return xm_strbuf_ok(out) ? XM_OK
-                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a path");
 }
 
 static bool

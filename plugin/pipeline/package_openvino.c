@@ -53,7 +53,7 @@ graph_path(const char *path, struct xm_strbuf *out, struct xm_error *err)
     if (xm_strbuf_ok(out))
         return XM_OK;
     xm_strbuf_free(out);
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    return xm_no_memory(err, "a path");
 }
 
 enum xm_status
@@ -69,7 +69,7 @@ xm_package_folder(const char *path, struct xm_strbuf *out, struct xm_error *err)
     if (xm_strbuf_ok(out))
         return XM_OK;
     xm_strbuf_free(out);
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    return xm_no_memory(err, "a path");
 }
 
 /* Any file: what is none of ours is refused by the reader, which says where it goes wrong. */
@@ -103,7 +103,7 @@ read_tokenizer(struct xm_package *p, struct xm_error *err)
     xm_strbuf_add(&file, "/tokenizer.json");
     enum xm_status s = xm_strbuf_ok(&file)
                            ? xm_tokenizer_load(xm_strbuf_text(&file), &p->tokenizer, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+                           : xm_no_memory(err, "a path");
     xm_strbuf_free(&file);
     return s;
 }

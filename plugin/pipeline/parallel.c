@@ -14,14 +14,13 @@ xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
     *out = NULL;
     struct xm_parallel *p = xm_calloc(1, sizeof(*p));
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for texts in parallel");
+        return xm_no_memory(err, "texts in parallel");
     p->compiled = compiled;
     xm_compiled_ref(compiled);
     p->package = package;
     p->chooser = xm_chooser_create();
-    enum xm_status s =
-        p->chooser ? xm_compiled_create_batch(compiled, &p->batch, err)
-                   : xm_fail(err, XM_NO_MEMORY, "out of memory for texts in parallel");
+    enum xm_status s = p->chooser ? xm_compiled_create_batch(compiled, &p->batch, err)
+                                  : xm_no_memory(err, "texts in parallel");
     if (s == XM_OK)
         *out = p;
     else
@@ -169,7 +168,7 @@ suspend(struct xm_texts_run *r, struct xm_place *p, struct xm_error *err)
     xm_token_list_clear(&p->again);
     if (!xm_token_list_add_n(&p->again, prompt->ids, prompt->n) ||
         !xm_token_list_add_n(&p->again, made->ids, made->n))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+        return xm_no_memory(err, "the tokens");
     p->ids = p->again.ids;
     p->n = p->again.n;
     p->is_prompt = true;

@@ -48,8 +48,8 @@ struct xm_parallel_run {
     const struct xm_error *refused;
     size_t n_texts; /* of one prompt as many as wanted, else n_prompts     */
     size_t places;  /* texts at a time; > 0                                */
-    struct xm_generation
-        each; /* of all texts; its prompt and its callback are not used */
+    /* of all texts; its prompt and its callback are not used */
+    struct xm_generation each;
     struct xm_sampling sampling; /* text i has seed + i                                */
     /* Called once for each text, when it is complete; NULL: nobody looks. */
     void (*on_text)(size_t text, void *ctx);

@@ -50,7 +50,7 @@ static enum xm_status
 add_token(struct xm_texts_run *r, struct xm_place *p, int32_t id, struct xm_error *err)
 {
     if (!xm_token_list_add(&r->out[p->text].ids, id))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+        return xm_no_memory(err, "the tokens");
     return add_text(r, p, id, err);
 }
 

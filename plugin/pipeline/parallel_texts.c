@@ -209,7 +209,7 @@ xm_texts_announce(const struct xm_texts_run *r, struct xm_error *err)
     uint64_t *positions = xm_calloc(n, sizeof(*positions));
     bool is_near = true;
     if (!positions)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu texts", n);
+        return xm_no_memory(err, "%zu texts", n);
     for (size_t i = 0; i < n; i++) {
         if (check_prompt(r, i, NULL) != XM_OK)
             continue;
@@ -230,8 +230,7 @@ xm_texts_pass_on(struct xm_texts_run *r, const struct xm_place *p, struct xm_err
 {
     struct xm_strbuf *text = &r->out[p->text].text;
     xm_strbuf_add_n(text, xm_strbuf_text(&p->stream.text), p->stream.text.n);
-    return xm_strbuf_ok(text) ? XM_OK
-                              : xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+    return xm_strbuf_ok(text) ? XM_OK : xm_no_memory(err, "the text");
 }
 
 /* The text so far, with the end that its stream holds back. */

@@ -51,7 +51,7 @@ encode(struct xm_package *p, const struct xm_prompt *prompt, struct xm_token_lis
     if (prompt->kind == XM_PROMPT_IDS)
         return xm_token_list_add_n(out, prompt->ids, prompt->n)
                    ? XM_OK
-                   : xm_fail(err, XM_NO_MEMORY, "out of memory for token ids");
+                   : xm_no_memory(err, "token ids");
     if (!p)
         return xm_fail(err, XM_INVALID, "a text needs a model package with a tokenizer");
     return prompt->kind == XM_PROMPT_TEXT

@@ -56,7 +56,7 @@ xm_session_create(struct xm_compiled *compiled, struct xm_package *package,
     XM_TRY(read_package(package, err));
     struct xm_session *s = xm_calloc(1, sizeof(*s));
     if (!s)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a session");
+        return xm_no_memory(err, "a session");
     s->compiled = compiled; /* which the runner holds */
     s->package = package;
     s->sampling = (struct xm_sampling){.top_p = 1.0f};
@@ -180,7 +180,7 @@ take_over(struct xm_session *s, const struct xm_token_list *prompt, struct xm_er
     const uint64_t past = xm_token_runner_past(s->runner);
     if (past > s->held.n && !xm_token_list_add_n(&s->held, prompt->ids, (size_t)past)) {
         xm_token_runner_truncate(s->runner, 0);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+        return xm_no_memory(err, "the tokens");
     }
     return XM_OK;
 }
@@ -191,7 +191,7 @@ feed(struct run *r, const int32_t *ids, size_t n, size_t wanted, struct xm_error
 {
     struct xm_session *s = r->session;
     if (!xm_token_list_add_n(&s->held, ids, n))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+        return xm_no_memory(err, "the tokens");
     const double start = xm_clock_start(r->asked->clock);
     enum xm_status status = xm_token_runner_feed(s->runner, ids, n, wanted, err);
     xm_clock_add_run(r->asked->clock, start);
@@ -293,9 +293,7 @@ pass_on(struct run *r, int32_t id, struct xm_error *err)
         tell(r, id, XM_ANSWER_TEXT, &t->text);
     if (id >= 0 && !t->thought.n && !t->text.n)
         tell(r, id, XM_ANSWER_NOTHING, &nothing);
-    return xm_strbuf_ok(&r->out->text)
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+    return xm_strbuf_ok(&r->out->text) ? XM_OK : xm_no_memory(err, "the text");
 }
 
 /* As a piece of its own, before the first token is there. */
@@ -307,7 +305,7 @@ echo(struct run *r, struct xm_error *err)
         xm_generation_echo(r->session->package, r->asked, &r->out->prompt, &text, err);
     xm_strbuf_add_n(&r->out->text, xm_strbuf_text(&text), text.n);
     if (s == XM_OK && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&r->out->text)))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+        s = xm_no_memory(err, "the text");
     if (s == XM_OK && text.n)
         tell(r, -1, XM_ANSWER_TEXT, &text);
     xm_strbuf_free(&text);
@@ -318,7 +316,7 @@ static enum xm_status
 take_token(struct run *r, int32_t id, struct xm_error *err)
 {
     if (!xm_token_list_add(&r->out->ids, id))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+        return xm_no_memory(err, "the tokens");
     if (r->has_text)
         XM_TRY(xm_text_stream_push(&r->text, id, err));
     return pass_on(r, id, err);

@@ -29,7 +29,7 @@ xm_text_stream_copy(const struct xm_text_stream *s, struct xm_text_stream *out,
     if (ok)
         return XM_OK;
     xm_text_stream_free(out);
-    return xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+    return xm_no_memory(err, "the text");
 }
 
 void
@@ -69,7 +69,7 @@ pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
     if (s->answer)
         take_out_thoughts(s, last);
     if (!xm_strbuf_ok(&s->raw) || !xm_strbuf_ok(&s->thought))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+        return xm_no_memory(err, "the text");
     XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(&s->raw), s->raw.n, &s->text,
                                 &found, err));
     s->stopped |= found;

@@ -31,7 +31,7 @@ xm_token_runner_create(struct xm_compiled *compiled, struct xm_token_runner **ou
 {
     struct xm_token_runner *r = xm_calloc(1, sizeof(*r));
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run of tokens");
+        return xm_no_memory(err, "a run of tokens");
     const enum xm_status s = create_feeder(compiled, &r->feeder, err);
     if (s != XM_OK) {
         xm_free(r);

@@ -14,8 +14,8 @@ struct parse {
     const struct xm_cli_spec *spec;
     char *const *argv;
     int argc, at;
-    const char
-        *given; /* the option as it is spelled there, n_given characters: -n, --tokens */
+    /* the option as it is spelled there, n_given characters: -n, --tokens */
+    const char *given;
     int n_given;
     char *out;
     bool has_operand, wants_help;
@@ -35,7 +35,7 @@ is_name(const char *name, const char *word, size_t n)
 }
 
 static const struct xm_cli_option *
-find(const struct xm_cli_spec *s, char letter, const char *name, size_t n)
+find_option(const struct xm_cli_spec *s, char letter, const char *name, size_t n)
 {
     for (size_t i = 0; i < s->n_common + s->n_own; i++) {
         const struct xm_cli_option *o = row(s, i);
@@ -277,7 +277,7 @@ find_one_dash(const struct parse *p, const char *word, const char **attached)
     const char *name = word + 1 + (word[1] == '-');
     const size_t n = strcspn(name, "=");
     *attached = name[n] ? name + n + 1 : NULL;
-    return find(p->spec, 0, name, n);
+    return find_option(p->spec, 0, name, n);
 }
 
 static bool
@@ -304,10 +304,9 @@ take_files(struct parse *p, const struct xm_cli_option *o, const char *attached)
                        p->given, o->value);
     for (size_t i = 0; i < files->n; i++)
         xm_strbuf_printf(&value, "%s%s", i ? " " : "", files->list[i]);
-    const enum xm_status s =
-        xm_strbuf_ok(&value)
-            ? tell(p, o, xm_strbuf_text(&value))
-            : xm_fail(p->err, XM_NO_MEMORY, "out of memory for the command line");
+    const enum xm_status s = xm_strbuf_ok(&value)
+                                 ? tell(p, o, xm_strbuf_text(&value))
+                                 : xm_no_memory(p->err, "the command line");
     xm_strbuf_free(&value);
     return s;
 }
@@ -343,7 +342,7 @@ static enum xm_status
 take_long(struct parse *p, const char *word)
 {
     size_t n = strcspn(word + 2, "=");
-    const struct xm_cli_option *o = find(p->spec, 0, word + 2, n);
+    const struct xm_cli_option *o = find_option(p->spec, 0, word + 2, n);
     if (!o)
         return fail_option(p, word);
     return take_value(p, o, word[2 + n] == '=' ? word + 3 + n : NULL);
@@ -352,10 +351,10 @@ take_long(struct parse *p, const char *word)
 static enum xm_status
 take_short(struct parse *p, const char *word)
 {
-    const struct xm_cli_option *o = find(p->spec, 0, word + 1, strlen(word + 1));
+    const struct xm_cli_option *o = find_option(p->spec, 0, word + 1, strlen(word + 1));
     if (o && o->letter == 0)
         return take_value(p, o, NULL);
-    o = find(p->spec, word[1], NULL, 0);
+    o = find_option(p->spec, word[1], NULL, 0);
     p->n_given = 2;
     if (!o)
         return word[2] ? fail_option(p, word)
@@ -465,7 +464,7 @@ check_of_others(const struct parse *p, const char *word)
     for (size_t i = 0; i < XM_ARRAY_LEN(of_others); i++) {
         const char *name = of_others[i].word + strspn(of_others[i].word, "-");
         if (is_name(of_others[i].word, word, n) &&
-            !find(p->spec, name[1] ? '\0' : name[0], name, strlen(name)))
+            !find_option(p->spec, name[1] ? '\0' : name[0], name, strlen(name)))
             return xm_fail(p->err, XM_INVALID, "there is no option %s: %s",
                            of_others[i].word, of_others[i].here);
     }

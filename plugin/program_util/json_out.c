@@ -123,7 +123,7 @@ xm_json_print(struct xm_json_out *j, struct xm_error *err)
                            : yyjson_mut_write_opts(j->doc, YYJSON_WRITE_PRETTY_TWO_SPACES,
                                                    &xm_json_allocator, &n, NULL);
     if (!text)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the JSON output");
+        return xm_no_memory(err, "the JSON output");
     fwrite(text, 1, n, stdout);
     fputc('\n', stdout);
     xm_free(text);

@@ -204,7 +204,7 @@ xm_npy_read(const void *content, uint64_t n, struct xm_npy *out, struct xm_error
     const uint64_t count = out->rows * out->cols;
     out->data = xm_calloc((size_t)count + 1, sizeof(*out->data));
     if (!out->data)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an array");
+        return xm_no_memory(err, "an array");
     for (uint64_t i = 0; i < count; i++)
         out->data[i] = xm_load_int(h.element, bytes + h.data, i);
     return XM_OK;
@@ -227,7 +227,7 @@ xm_npy_read_floats(const void *content, uint64_t n, struct xm_npy_floats *out,
     const uint64_t count = out->rows * out->cols;
     out->data = xm_calloc((size_t)count + 1, sizeof(*out->data));
     if (!out->data)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an array");
+        return xm_no_memory(err, "an array");
     memcpy(out->data, bytes + h.data, (size_t)count * sizeof(*out->data));
     return XM_OK;
 }

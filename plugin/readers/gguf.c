@@ -17,7 +17,7 @@ open_part(const char *path, struct xm_gguf_part *p, struct xm_arena *arena,
     p->n_bytes = file->n_bytes;
     p->path = xm_arena_strdup(arena, path);
     if (!p->path)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+        return xm_no_memory(err, "a path");
     const enum xm_status s = xm_gguf_parse(p, file->bytes, arena, err);
     if (s != XM_OK)
         xm_error_prefix(err, "%.150s", path);
@@ -67,8 +67,7 @@ open_others(struct xm_gguf *g, const struct xm_gguf_split *split, struct xm_erro
     struct xm_gguf_part *parts =
         xm_arena_alloc(&g->arena, (size_t)split->count * sizeof(*parts));
     if (!parts)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " files",
-                       split->count);
+        return xm_no_memory(err, "%" PRIu64 " files", split->count);
     parts[split->number] = asked_for;
     g->parts = parts;
     g->n_parts = split->count;
@@ -96,8 +95,7 @@ join_tensors(struct xm_gguf *g, struct xm_error *err)
     g->tensors = xm_arena_alloc(&g->arena, n * sizeof(*g->tensors));
     g->tensors_by_name = xm_arena_alloc(&g->arena, n * sizeof(*g->tensors_by_name));
     if (!g->tensors || !g->tensors_by_name)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " tensors",
-                       g->n_tensors);
+        return xm_no_memory(err, "%" PRIu64 " tensors", g->n_tensors);
     for (uint64_t i = 0; i < g->n_parts; i++) {
         for (uint64_t k = 0; k < g->parts[i].n_tensors; k++) {
             g->tensors[at] = &g->parts[i].tensors[k];

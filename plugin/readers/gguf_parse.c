@@ -196,8 +196,7 @@ take_keys(struct cursor *c, struct xm_gguf_part *p, struct xm_arena *arena)
     struct xm_gguf_key *keys = xm_arena_alloc(arena, (size_t)p->n_keys * sizeof(*keys));
     p->keys_by_name = xm_arena_alloc(arena, (size_t)p->n_keys * sizeof(*p->keys_by_name));
     if (!keys || !p->keys_by_name)
-        return xm_fail(c->err, XM_NO_MEMORY, "out of memory for %" PRIu64 " keys",
-                       p->n_keys);
+        return xm_no_memory(c->err, "%" PRIu64 " keys", p->n_keys);
     p->keys = keys;
     for (uint64_t i = 0; i < p->n_keys; i++) {
         XM_TRY(take_key(c, i, p->n_keys, &keys[i]));
@@ -336,7 +335,7 @@ check_apart(const struct xm_gguf_tensor *tensors, uint64_t n, struct xm_arena *a
 {
     const struct xm_gguf_tensor **list = xm_arena_alloc(arena, (size_t)n * sizeof(*list));
     if (!list)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " tensors", n);
+        return xm_no_memory(err, "%" PRIu64 " tensors", n);
     for (uint64_t i = 0; i < n; i++)
         list[i] = &tensors[i];
     qsort(list, (size_t)n, sizeof(*list), compare_places);
@@ -360,8 +359,7 @@ take_tensors(struct cursor *c, struct xm_gguf_part *p, struct xm_arena *arena)
         return XM_OK;
     tensors = xm_arena_alloc(arena, (size_t)p->n_tensors * sizeof(*tensors));
     if (!tensors)
-        return xm_fail(c->err, XM_NO_MEMORY, "out of memory for %" PRIu64 " tensors",
-                       p->n_tensors);
+        return xm_no_memory(c->err, "%" PRIu64 " tensors", p->n_tensors);
     p->tensors = tensors;
     for (uint64_t i = 0; i < p->n_tensors; i++)
         XM_TRY(take_tensor(c, p, i, &tensors[i]));

@@ -56,5 +56,5 @@ xm_gguf_part_path(const char *path, const struct xm_gguf_split *of, uint64_t i,
             ": expected a name that ends in '%s', by which the others are found",
             of->number + 1, of->count, mine);
     *out = xm_arena_printf(arena, "%.*s%s", (int)(n - n_mine), path, others);
-    return *out ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    return *out ? XM_OK : xm_no_memory(err, "a path");
 }

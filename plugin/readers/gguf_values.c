@@ -244,8 +244,8 @@ xm_gguf_find_key(const struct xm_gguf *g, const char *name)
 }
 
 static enum xm_status
-find(const struct xm_gguf *g, const char *name, const struct xm_gguf_key **out,
-     struct xm_error *err)
+find_key(const struct xm_gguf *g, const char *name, const struct xm_gguf_key **out,
+         struct xm_error *err)
 {
     *out = xm_gguf_find_key(g, name);
     return *out ? XM_OK : xm_fail(err, XM_NOT_FOUND, "there is no key '%.100s'", name);
@@ -275,7 +275,7 @@ find_one(const struct xm_gguf *g, const char *name, const struct xm_gguf_values 
          struct xm_error *err)
 {
     const struct xm_gguf_key *k = NULL;
-    XM_TRY(find(g, name, &k, err));
+    XM_TRY(find_key(g, name, &k, err));
     XM_TRY(check_one(k, err));
     *out = &k->value;
     return XM_OK;
@@ -336,7 +336,7 @@ xm_gguf_list(const struct xm_gguf *g, const char *key, struct xm_gguf_values *ou
              struct xm_error *err)
 {
     const struct xm_gguf_key *k = NULL;
-    XM_TRY(find(g, key, &k, err));
+    XM_TRY(find_key(g, key, &k, err));
     if (!k->is_list)
         return xm_fail(err, XM_INVALID, "key '%.*s': expected a list, found one %s",
                        XM_GGUF_SHOW(k->name), xm_gguf_element_text(k->value.element));

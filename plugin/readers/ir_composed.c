@@ -437,7 +437,7 @@ name_nodes(const struct composing *c, const struct xm_node *before,
         n->name = named ? text : "";
     }
     xm_strbuf_free(&name);
-    return named ? XM_OK : xm_fail(c->err, XM_NO_MEMORY, "out of memory for a name");
+    return named ? XM_OK : xm_no_memory(c->err, "a name");
 }
 
 struct xm_value *

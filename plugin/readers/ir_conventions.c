@@ -76,7 +76,7 @@ next_name(const struct xm_ir_layer *l, const char **at, struct name *out)
 }
 
 static const struct convention *
-find(const struct xm_ir_layer *l, uint32_t rank)
+find_convention(const struct xm_ir_layer *l, uint32_t rank)
 {
     struct name name;
     for (const char *at = NULL; next_name(l, &at, &name);)
@@ -130,7 +130,7 @@ has_tokens(const struct xm_ir_layer *l)
     if (strcmp(l->type, "Parameter") != 0 || !shape ||
         xm_ir_parse_shape(shape, dim, &rank) != NULL)
         return false;
-    const struct convention *c = find(l, rank);
+    const struct convention *c = find_convention(l, rank);
     for (uint32_t i = 0; c && i < rank; i++) {
         if (c->dim[i] == TOKENS && dim[i] < 0)
             return true;
@@ -152,7 +152,7 @@ void
 xm_ir_input_shape(struct xm_graph *g, const struct xm_ir_layer *l, const int64_t *dim,
                   uint32_t rank, bool knows_lengths, struct xm_shape *out)
 {
-    const struct convention *c = find(l, rank);
+    const struct convention *c = find_convention(l, rank);
     const bool is_cache = knows_lengths && is_kv_cache(dim, rank) && is_called_past(l);
     out->rank = rank;
     for (uint32_t i = 0; i < rank; i++) {

@@ -160,10 +160,8 @@ build_parameter(struct build *s, const struct xm_ir_layer *l, struct xm_node **o
         return XM_OK;
     (*out)->attr.parameter.bounds =
         xm_arena_strdup(&s->graph->arena, xm_ir_attr(l, "shape"));
-    return (*out)->attr.parameter.bounds
-               ? XM_OK
-               : xm_fail(s->err, XM_NO_MEMORY,
-                         "out of memory for the bounds of an input");
+    return (*out)->attr.parameter.bounds ? XM_OK
+                                         : xm_no_memory(s->err, "the bounds of an input");
 }
 
 /* Bytes that a constant of this type has. */

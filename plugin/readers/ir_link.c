@@ -27,7 +27,7 @@ index_layers(struct xm_ir_net *net, struct xm_ir_layer ***out, struct xm_error *
     struct xm_ir_layer **by_id =
         xm_arena_alloc(&net->arena, net->n_layers * sizeof(struct xm_ir_layer *));
     if (!by_id)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu layers", net->n_layers);
+        return xm_no_memory(err, "%zu layers", net->n_layers);
     size_t n = 0;
     for (struct xm_ir_layer *l = net->first_layer; l; l = l->next)
         by_id[n++] = l;
@@ -164,8 +164,7 @@ order_layers(struct xm_ir_net *net, struct xm_error *err)
         xm_arena_alloc(&net->arena, net->n_layers * sizeof(struct xm_ir_layer *));
     enum xm_status status = XM_OK;
     if (!stack || !net->order)
-        status =
-            xm_fail(err, XM_NO_MEMORY, "out of memory for %zu layers", net->n_layers);
+        status = xm_no_memory(err, "%zu layers", net->n_layers);
     for (struct xm_ir_layer *l = net->first_layer; l && status == XM_OK; l = l->next) {
         if (strcmp(l->type, "Parameter") == 0)
             status = walk(net, l, stack, &n_order, err);

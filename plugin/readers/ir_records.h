@@ -102,10 +102,10 @@ struct xm_ir_joint {
     bool is_embeddings;      /* this net: of ids, and its result is none of the graph's */
     struct xm_value *ids;    /* of the first of them; NULL: none is built yet          */
     struct xm_value *result; /* of the last of them                                    */
-    struct xm_value
-        *embeddings; /* the language model's inputs_embeds                     */
-    struct xm_value
-        *per_layer; /* its per_layer_inputs; NULL: there are none             */
+    /* the language model's inputs_embeds */
+    struct xm_value *embeddings;
+    /* its per_layer_inputs; NULL: there are none */
+    struct xm_value *per_layer;
 };
 
 /* The value that stands for a layer Parameter; *out is NULL: it is an input of the graph. */

@@ -71,7 +71,7 @@ xm_ir_split_names(struct xm_arena *arena, const char *text, const char *const **
     const char **list = xm_arena_alloc(arena, most * sizeof(*list));
     char *to = xm_arena_alloc(arena, strlen(text) + 1);
     if (!list || !to)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for tensor names");
+        return xm_no_memory(err, "tensor names");
     uint32_t count = 0;
     while (*text) {
         list[count++] = to;

@@ -196,7 +196,7 @@ add_file(const char *folder, const char *name, const char *bin_path,
     xm_strbuf_printf(&own_bin, "%s/%s.bin", folder, name);
     enum xm_status s = xm_strbuf_ok(&xml_path) && xm_strbuf_ok(&own_bin)
                            ? xm_mapped_file_open(xm_strbuf_text(&xml_path), &xml, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+                           : xm_no_memory(err, "a path");
     if (s == XM_OK) {
         s = add_net(&xml, bin_path && bin_path[0] ? bin_path : xm_strbuf_text(&own_bin),
                     joint, g, err);

@@ -28,7 +28,7 @@ add_to_set(struct xm_added_set *set, const struct xm_added_token *token,
     struct xm_added_token *grown =
         xm_grow(set->tokens, &set->capacity, set->n + 1, sizeof(*grown));
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu added tokens", set->n + 1);
+        return xm_no_memory(err, "%zu added tokens", set->n + 1);
     set->tokens = grown;
     set->tokens[set->n++] = *token;
     set->starts[(uint8_t)token->text.text[0]] = true;
@@ -58,7 +58,7 @@ normalize_text(struct xm_added_tokens *out, const struct xm_normalizer *normaliz
     if (status == XM_OK)
         copy = xm_arena_strndup(&out->arena, xm_strbuf_text(&normal), normal.n);
     if (status == XM_OK && !copy)
-        status = xm_fail(err, XM_NO_MEMORY, "no memory for an added token");
+        status = xm_no_memory(err, "an added token");
     *text = xm_slice_of(copy, copy ? normal.n : 0);
     xm_strbuf_free(&normal);
     return status;

@@ -36,15 +36,15 @@ enum { XM_MAX_ANSWER_MARKS = 8 };
 struct xm_answer {
     const struct xm_answer_format *format; /* NULL: no marks */
     const struct xm_tokenizer *tokenizer;
-    int32_t
-        ids[XM_MAX_ANSWER_MARKS]; /* of the format's marks; -1: the tokenizer has none */
-    int state;                    /* enum state in answer.c                            */
-    struct xm_strbuf header;      /* of the message that begins, as far as it has come */
-    bool has_channel;             /* the header names one */
-    bool has_role;  /* the model has begun the header: it names who speaks */
-    bool replaying; /* the prompt */
-    bool seen_mark; /* since the prompt */
-    bool at_start;  /* of a part: newlines are left out */
+    /* of the format's marks; -1: the tokenizer has none */
+    int32_t ids[XM_MAX_ANSWER_MARKS];
+    int state;               /* enum state in answer.c                            */
+    struct xm_strbuf header; /* of the message that begins, as far as it has come */
+    bool has_channel;        /* the header names one */
+    bool has_role;           /* the model has begun the header: it names who speaks */
+    bool replaying;          /* the prompt */
+    bool seen_mark;          /* since the prompt */
+    bool at_start;           /* of a part: newlines are left out */
     /* A message to the user has ended, or somebody else's has begun: there is no more. */
     bool complete;
 };

@@ -289,7 +289,7 @@ xm_bpe_encode(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_work
         ok = (bpe->ranks ? cut_into_texts : cut_into_symbols)(bpe, word, work) &&
              merge_all(bpe, work) && add_symbols(bpe, work, out);
     if (!ok)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a word of %zu bytes", word.n);
+        return xm_no_memory(err, "a word of %zu bytes", word.n);
     return XM_OK;
 }
 

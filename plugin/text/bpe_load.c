@@ -100,7 +100,7 @@ xm_bpe_add_merge(struct xm_bpe *bpe, struct xm_slice left, struct xm_slice right
     xm_strbuf_add_n(joined, left.text, left.n);
     xm_strbuf_add_n(joined, right.text + bpe->prefix_bytes, right.n - bpe->prefix_bytes);
     if (!xm_strbuf_ok(joined))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", left.n + right.n);
+        return xm_no_memory(err, "%zu bytes", left.n + right.n);
     XM_TRY(
         find_part(bpe, xm_slice_of(xm_strbuf_text(joined), joined->n), &merged_id, err));
     struct xm_merge *slot = find_slot(bpe, left_id, right_id);
@@ -118,7 +118,7 @@ xm_bpe_reserve_merges(struct xm_bpe *bpe, size_t n_merges, struct xm_error *err)
         n_slots *= 2;
     bpe->merges = xm_malloc(n_slots * sizeof(*bpe->merges));
     if (!bpe->merges)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu merges", n_merges);
+        return xm_no_memory(err, "%zu merges", n_merges);
     bpe->n_slots = n_slots;
     for (size_t i = 0; i < n_slots; i++)
         bpe->merges[i].left = XM_NO_TOKEN;
@@ -159,7 +159,7 @@ load_affix(yyjson_val *model, const char *key, char **out, size_t *n,
         return XM_OK;
     *out = xm_malloc(text.n);
     if (!*out)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for '%s'", key);
+        return xm_no_memory(err, "'%s'", key);
     memcpy(*out, text.text, text.n);
     *n = text.n;
     return XM_OK;

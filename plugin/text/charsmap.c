@@ -91,7 +91,7 @@ create(size_t most_bytes, struct xm_charsmap **out, struct xm_error *err)
         return XM_OK;
     xm_charsmap_free(map);
     *out = NULL;
-    return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", most_bytes);
+    return xm_no_memory(err, "%zu bytes", most_bytes);
 }
 
 static enum xm_status
@@ -147,7 +147,8 @@ offset_of(uint32_t unit)
 
 /* False: no text that `s` begins with is in the map. */
 static bool
-find(const struct xm_charsmap *map, struct xm_slice s, struct xm_slice *replacement)
+find_replacement(const struct xm_charsmap *map, struct xm_slice s,
+                 struct xm_slice *replacement)
 {
     const uint8_t *units = map->blob + 4;
     uint32_t unit = load_u32(units), at = offset_of(unit);
@@ -196,14 +197,14 @@ xm_charsmap_run(const struct xm_charsmap *map, struct xm_slice text,
     for (size_t i = 0, end; i < text.n; i = end) {
         end = i + cluster_bytes(xm_slice_of(text.text + i, text.n - i));
         if (end - i <= MAX_CLUSTER &&
-            find(map, xm_slice_of(text.text + i, end - i), &to)) {
+            find_replacement(map, xm_slice_of(text.text + i, end - i), &to)) {
             xm_strbuf_add_n(out, to.text, to.n);
             continue;
         }
         for (size_t n; i < end; i += n) {
             struct xm_slice c = xm_slice_of(text.text + i, end - i);
             n = c.n = xm_utf8_next(c, &code);
-            if (!find(map, c, &to))
+            if (!find_replacement(map, c, &to))
                 to = c;
             xm_strbuf_add_n(out, to.text, to.n);
         }

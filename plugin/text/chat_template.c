@@ -19,11 +19,11 @@ xm_chat_template_parse(const char *text, size_t n, struct xm_chat_template **out
     *out = NULL;
     struct xm_chat_template *t = xm_calloc(1, sizeof(*t));
     if (!t)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a chat template");
+        return xm_no_memory(err, "a chat template");
     enum xm_status status = xm_jinja_parse(text, n, &t->jinja, err);
     xm_strbuf_add_n(&t->text, text, n);
     if (status == XM_OK && !xm_strbuf_ok(&t->text))
-        status = xm_fail(err, XM_NO_MEMORY, "no memory for a chat template");
+        status = xm_no_memory(err, "a chat template");
     if (status == XM_OK)
         *out = t;
     else
@@ -127,7 +127,7 @@ render(const struct xm_chat_template *tmpl, yyjson_val *messages,
     v.items =
         xm_calloc(4 + yyjson_obj_size(config) + yyjson_obj_size(extra), sizeof(*v.items));
     if (!v.items)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a chat template's variables");
+        return xm_no_memory(err, "a chat template's variables");
     add_named(&v, "messages", messages, true);
     add_named(&v, "add_generation_prompt", &prompt, false);
     add_named(&v, "tools", &none, false);

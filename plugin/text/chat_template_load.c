@@ -104,11 +104,11 @@ path_of(const char *folder, const char *file, struct xm_strbuf *out, struct xm_e
     if (xm_strbuf_ok(out))
         return XM_OK;
     xm_strbuf_free(out);
-    return xm_fail(err, XM_NO_MEMORY, "no memory for a path");
+    return xm_no_memory(err, "a path");
 }
 
 static enum xm_status
-find(const char *folder, struct xm_chat_template **out, struct xm_error *err)
+load_from_folder(const char *folder, struct xm_chat_template **out, struct xm_error *err)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(places); i++) {
         struct xm_strbuf path = {0};
@@ -163,7 +163,7 @@ xm_chat_template_load(const char *model_folder, struct xm_chat_template **out,
                       struct xm_error *err)
 {
     *out = NULL;
-    return add_tokens(model_folder, find(model_folder, out, err), out, err);
+    return add_tokens(model_folder, load_from_folder(model_folder, out, err), out, err);
 }
 
 enum xm_status

@@ -56,7 +56,7 @@ load_suppressed(yyjson_val *root, struct xm_token_list *out, struct xm_error *er
             continue;
         XM_TRY(xm_json_token_id(item, key, &id, err));
         if (!xm_token_list_add(out, id))
-            return xm_fail(err, XM_NO_MEMORY, "no memory for '%s'", key);
+            return xm_no_memory(err, "'%s'", key);
     }
     return XM_OK;
 }

@@ -30,11 +30,11 @@ enum {
 struct xm_generation_config {
     int32_t eos[XM_MAX_EOS + XM_MAX_KNOWN_ENDS]; /* any of them ends the text */
     size_t n_eos;
-    size_t
-        n_said; /* the first of them, which the folder's files say; 0: none, or no folder */
+    /* the first of them, which the folder's files say; 0: none, or no folder */
+    size_t n_said;
     int32_t bos, pad; /* -1: none */
-    struct xm_token_list
-        suppressed; /* owned; never chosen; ids may be beyond the vocabulary */
+    /* owned; never chosen; ids may be beyond the vocabulary */
+    struct xm_token_list suppressed;
     struct xm_sampling sampling; /* its seed is the caller's matter */
     uint64_t max_tokens;         /* new ones; 0: not said */
 };

@@ -84,7 +84,7 @@ xm_hyper_parameters_load(const char *folder, struct xm_hyper_parameters *out,
     xm_strbuf_printf(&path, "%s/config.json", folder);
     enum xm_status s = xm_strbuf_ok(&path)
                            ? xm_json_read(xm_strbuf_text(&path), &doc, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+                           : xm_no_memory(err, "a path");
     if (s == XM_OK && !yyjson_is_obj(yyjson_doc_get_root(doc)))
         s = xm_fail(err, XM_INVALID, "'%s': not an object", xm_strbuf_text(&path));
     if (s == XM_OK)

@@ -69,7 +69,7 @@ scan_file(struct scan *s, const struct xm_mapped_file *f, struct xm_error *err)
     enum xm_status status = xm_xml_parse(s->xml, (const char *)f->bytes, f->n_bytes, err);
     XML_ParserFree(s->xml);
     if (status == XM_OK && !xm_strbuf_ok(s->out))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for '%s'", s->name);
+        return xm_no_memory(err, "'%s'", s->name);
     if (status == XM_OK && s->has_type)
         return xm_fail(err, XM_INVALID, "a document type is not allowed");
     if (status == XM_OK && !s->is_found)

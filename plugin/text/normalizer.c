@@ -46,7 +46,7 @@ load_content(yyjson_val *value, const char *key, struct xm_normalizer_step *step
         return xm_fail(err, XM_INVALID, "'%s' is missing", key);
     step->content = xm_malloc(text.n);
     if (!step->content)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+        return xm_no_memory(err, "%zu bytes", text.n);
     memcpy(step->content, text.text, text.n);
     step->content_bytes = text.n;
     return XM_OK;
@@ -279,7 +279,7 @@ xm_normalizer_run(const struct xm_normalizer *normalizer, struct xm_slice text,
         xm_strbuf_clear(&next);
         status = step->type->run(step, text, &next, err);
         if (status == XM_OK && !xm_strbuf_ok(&next))
-            status = xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+            status = xm_no_memory(err, "%zu bytes", text.n);
         struct xm_strbuf swap = now;
         now = next;
         next = swap;
@@ -290,6 +290,6 @@ xm_normalizer_run(const struct xm_normalizer *normalizer, struct xm_slice text,
     xm_strbuf_free(&now);
     xm_strbuf_free(&next);
     if (status == XM_OK && !xm_strbuf_ok(out))
-        status = xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+        status = xm_no_memory(err, "%zu bytes", text.n);
     return status;
 }

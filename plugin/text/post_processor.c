@@ -16,7 +16,7 @@ add_id(struct xm_token_list *list, yyjson_val *value, struct xm_error *err)
     int32_t id;
     XM_TRY(xm_json_token_id(value, "special token", &id, err));
     if (!xm_token_list_add(list, id))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu special tokens", list->n);
+        return xm_no_memory(err, "%zu special tokens", list->n);
     return XM_OK;
 }
 
@@ -126,7 +126,7 @@ load_one(yyjson_val *value, const char *name, struct xm_post_processor *out,
         struct xm_post_processor outer = {0};
         enum xm_status status = types[i].load(value, &outer, err);
         if (status == XM_OK && !wrap(out, &outer))
-            status = xm_fail(err, XM_NO_MEMORY, "no memory for special tokens");
+            status = xm_no_memory(err, "special tokens");
         xm_post_processor_free(&outer);
         if (status != XM_OK)
             xm_error_prefix(err, "post-processor '%s'", name);

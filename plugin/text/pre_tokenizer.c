@@ -331,7 +331,7 @@ run_step(const struct xm_pre_step *step, const struct xm_pieces *in,
                               out, err);
     xm_span_list_free(&spans);
     if (status == XM_OK && !xm_pieces_ok(out))
-        status = xm_fail(err, XM_NO_MEMORY, "no memory for %zu pieces", in->n);
+        status = xm_no_memory(err, "%zu pieces", in->n);
     return status;
 }
 

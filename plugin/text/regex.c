@@ -55,7 +55,7 @@ compile(struct xm_regex *regex, struct xm_slice pattern, uint32_t options,
     pcre2_compile_context *rules = pcre2_compile_context_create(regex->general);
     if (!regex->general || !regex->limits || !rules) {
         pcre2_compile_context_free(rules);
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a regular expression");
+        return xm_no_memory(err, "a regular expression");
     }
     pcre2_set_match_limit(regex->limits, MAX_STEPS);
     pcre2_set_heap_limit(regex->limits, MAX_MATCH_KIB);
@@ -81,7 +81,7 @@ create(struct xm_slice pattern, uint32_t options, struct xm_regex **out,
     *out = NULL;
     struct xm_regex *regex = xm_calloc(1, sizeof(*regex));
     if (!regex)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a regular expression");
+        return xm_no_memory(err, "a regular expression");
     regex->shown = xm_utf8_shown(pattern);
     enum xm_status status = compile(regex, pattern, options, err);
     if (status != XM_OK) {
@@ -182,13 +182,13 @@ find_spans(const struct xm_regex *regex, struct xm_slice text, pcre2_match_data 
         if (end == start && end == done && out->n > 0)
             continue; /* no empty match right behind another one */
         if (start > done && !add_span(out, done, start, false))
-            return xm_fail(err, XM_NO_MEMORY, "no memory for %zu pieces", out->n);
+            return xm_no_memory(err, "%zu pieces", out->n);
         if (!add_span(out, start, end, true))
-            return xm_fail(err, XM_NO_MEMORY, "no memory for %zu pieces", out->n);
+            return xm_no_memory(err, "%zu pieces", out->n);
         done = end;
     }
     if (done < text.n && !add_span(out, done, text.n, false))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu pieces", out->n);
+        return xm_no_memory(err, "%zu pieces", out->n);
     return XM_OK;
 }
 
@@ -201,7 +201,7 @@ xm_regex_spans(const struct xm_regex *regex, struct xm_slice text,
         return XM_OK;
     pcre2_match_data *data = pcre2_match_data_create(1, regex->general);
     if (!data)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a match");
+        return xm_no_memory(err, "a match");
     enum xm_status status = find_spans(regex, text, data, out, err);
     pcre2_match_data_free(data);
     return status;

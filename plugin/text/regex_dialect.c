@@ -275,7 +275,7 @@ translate_operands(struct reader *r, struct char_class *c, struct xm_error *err)
         XM_TRY(translate_in_class(r, c, err));
     }
     if (!xm_strbuf_ok(&c->all) || !xm_strbuf_ok(&c->plain) || !xm_strbuf_ok(&c->nested))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a class of characters");
+        return xm_no_memory(err, "a class of characters");
     r->at++;
     return XM_OK;
 }
@@ -326,7 +326,6 @@ xm_regex_translate(struct xm_slice pattern, struct xm_strbuf *out, struct xm_err
         }
     }
     if (!xm_strbuf_ok(out))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a pattern of %zu bytes",
-                       pattern.n);
+        return xm_no_memory(err, "a pattern of %zu bytes", pattern.n);
     return XM_OK;
 }

@@ -27,10 +27,10 @@ struct xm_sampler {
     uint64_t state; /* PCG32 */
 
     /* With penalties only: */
-    struct xm_token_counts
-        counts; /* of the tokens in the window                        */
-    int32_t
-        *accepted; /* owned; the window, as a ring when it has last_n tokens         */
+    /* of the tokens in the window */
+    struct xm_token_counts counts;
+    /* owned; the window, as a ring when it has last_n tokens */
+    int32_t *accepted;
     size_t n_accepted, capacity;
     size_t oldest; /* in the ring */
 
@@ -140,7 +140,7 @@ xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
         return xm_fail(err, XM_INVALID, "a vocabulary of %zu tokens", vocab_size);
     struct xm_sampler *s = xm_calloc(1, sizeof(*s));
     if (!s)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a sampler");
+        return xm_no_memory(err, "a sampler");
     s->sampling = *sampling;
     s->vocab_size = vocab_size;
     seed(s);
@@ -170,12 +170,11 @@ accept(struct xm_sampler *s, int32_t id, struct xm_error *err)
         int32_t *grown =
             xm_grow(s->accepted, &s->capacity, s->n_accepted + 1, sizeof(*grown));
         if (!grown)
-            return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens",
-                           s->n_accepted + 1);
+            return xm_no_memory(err, "%zu accepted tokens", s->n_accepted + 1);
         s->accepted = grown;
     }
     if (!xm_token_counts_add(&s->counts, id))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for counts of accepted tokens");
+        return xm_no_memory(err, "counts of accepted tokens");
     if (window == SIZE_MAX)
         return XM_OK; /* nothing ever leaves the window: counts say it all */
     if (s->n_accepted < window) {
@@ -193,7 +192,7 @@ xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                   struct xm_error *err)
 {
     if (sampler->sampling.no_repeat_ngram && !xm_token_list_add_n(&sampler->text, ids, n))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens", n);
+        return xm_no_memory(err, "%zu accepted tokens", n);
     for (size_t i = 0; has_penalties(&sampler->sampling) && i < n; i++)
         if (ids[i] >= 0 && (size_t)ids[i] < sampler->vocab_size)
             XM_TRY(accept(sampler, ids[i], err));

@@ -47,8 +47,8 @@ struct xm_sampling {
     float repetition_penalty; /* > 0; 0 and 1: off                           */
     float presence_penalty, frequency_penalty;
     int last_n; /* how many accepted tokens the penalties see; ≤ 0: all */
-    bool
-        only_new; /* presence and frequency are those behind the prompt; last_n is 0 then */
+    /* presence and frequency are those behind the prompt; last_n is 0 then */
+    bool only_new;
     uint32_t no_repeat_ngram; /* tokens of a run that comes once; 0: any may come again */
 };
 

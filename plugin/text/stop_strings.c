@@ -72,7 +72,7 @@ xm_stop_strings_create(const struct xm_slice *strings, size_t n,
     if (!ok) {
         xm_free(s ? NULL : stops);
         xm_stop_strings_free(s);
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu stop strings", n);
+        return xm_no_memory(err, "%zu stop strings", n);
     }
     *out = s;
     return XM_OK;
@@ -191,7 +191,7 @@ xm_stop_strings_push(struct xm_stop_strings *stops, const char *text, size_t n,
 {
     const size_t keep = n > 0 ? take(stops, text, n) : stops->held.n;
     if (!xm_strbuf_ok(&stops->held) || !xm_strbuf_ok(&stops->places))
-        return xm_fail(err, XM_NO_MEMORY, "no memory for the text before a stop string");
+        return xm_no_memory(err, "the text before a stop string");
     size_t certain = stops->held.n - keep;
     while (keep > 0 && stops->places.text[certain] == AFTER_BLANKS)
         certain--;
@@ -205,7 +205,7 @@ xm_stop_strings_push(struct xm_stop_strings *stops, const char *text, size_t n,
         drop_front(&stops->places, certain);
     }
     *stopped = stops->stopped;
-    return xm_strbuf_ok(out) ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for text");
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "text");
 }
 
 enum xm_status
@@ -215,5 +215,5 @@ xm_stop_strings_flush(struct xm_stop_strings *stops, struct xm_strbuf *out,
     xm_strbuf_add_n(out, xm_strbuf_text(&stops->held), stops->held.n);
     reset(stops);
     stops->stopped = false;
-    return xm_strbuf_ok(out) ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for text");
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "text");
 }

@@ -19,7 +19,7 @@ is_empty(const struct xm_token_count *e)
 
 /* The entry of the id, or the empty one that it would get. */
 static struct xm_token_count *
-find(const struct xm_token_counts *c, int32_t id)
+find_count(const struct xm_token_counts *c, int32_t id)
 {
     size_t at = ((uint32_t)id * 2654435769u) & (c->capacity - 1);
     while (!is_empty(&c->entries[at]) && c->entries[at].id != id)
@@ -60,7 +60,7 @@ make_room(struct xm_token_counts *c)
     for (size_t i = 0; i < c->capacity; i++) {
         if (c->entries[i].count == 0)
             continue;
-        *find(&grown, c->entries[i].id) = c->entries[i];
+        *find_count(&grown, c->entries[i].id) = c->entries[i];
         grown.used++;
     }
     xm_free(c->entries);
@@ -73,7 +73,7 @@ xm_token_counts_add(struct xm_token_counts *c, int32_t id)
 {
     if (!make_room(c))
         return false;
-    struct xm_token_count *e = find(c, id);
+    struct xm_token_count *e = find_count(c, id);
     c->used += is_empty(e);
     e->id = id;
     e->count++;
@@ -83,7 +83,7 @@ xm_token_counts_add(struct xm_token_counts *c, int32_t id)
 void
 xm_token_counts_remove(struct xm_token_counts *c, int32_t id)
 {
-    find(c, id)->count--;
+    find_count(c, id)->count--;
 }
 
 void

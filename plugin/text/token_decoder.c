@@ -30,12 +30,6 @@ struct xm_token_decoder_type {
     enum xm_status (*flush)(struct run *run, size_t i);
 };
 
-static enum xm_status
-no_memory(struct run *run)
-{
-    return xm_fail(run->err, XM_NO_MEMORY, "no memory for decoded text");
-}
-
 /* Gives `text` to step `i`; behind the last step to the caller. */
 static enum xm_status
 give(struct run *run, size_t i, struct xm_slice text)
@@ -43,7 +37,7 @@ give(struct run *run, size_t i, struct xm_slice text)
     if (i < run->decoder->n)
         return run->decoder->steps[i].type->push(run, i, text);
     xm_strbuf_add_n(run->out, text.text, text.n);
-    return xm_strbuf_ok(run->out) ? XM_OK : no_memory(run);
+    return xm_strbuf_ok(run->out) ? XM_OK : xm_no_memory(run->err, "decoded text");
 }
 
 /* Gives a buffer that this step made to the next one, and frees it. */
@@ -52,7 +46,7 @@ give_buffer(struct run *run, size_t i, struct xm_strbuf *buffer)
 {
     enum xm_status status = XM_OK;
     if (!xm_strbuf_ok(buffer))
-        status = no_memory(run);
+        status = xm_no_memory(run->err, "decoded text");
     else
         status = give(run, i, xm_slice_of(xm_strbuf_text(buffer), buffer->n));
     xm_strbuf_free(buffer);
@@ -71,7 +65,7 @@ load_content(yyjson_val *value, const char *key, bool one_character,
         return xm_fail(err, XM_INVALID, "'%s' is missing or not one character", key);
     step->content = xm_malloc(text.n);
     if (!step->content)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+        return xm_no_memory(err, "%zu bytes", text.n);
     memcpy(step->content, text.text, text.n);
     step->content_bytes = text.n;
     return XM_OK;
@@ -155,7 +149,7 @@ push_byte_fallback(struct run *run, size_t i, struct xm_slice text)
     }
     char c = (char)byte;
     xm_strbuf_add_n(held, &c, 1);
-    return xm_strbuf_ok(held) ? XM_OK : no_memory(run);
+    return xm_strbuf_ok(held) ? XM_OK : xm_no_memory(run->err, "decoded text");
 }
 
 /* ByteLevel: bytes are held until they are whole characters. */
@@ -178,7 +172,7 @@ push_byte_level(struct run *run, size_t i, struct xm_slice text)
     struct xm_strbuf *held = &run->state->steps[i].held;
     xm_byte_level_decode(text, held);
     if (!xm_strbuf_ok(held))
-        return no_memory(run);
+        return xm_no_memory(run->err, "decoded text");
     size_t n = 0;
     int32_t code = 0;
     while (n < held->n) {

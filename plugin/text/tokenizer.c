@@ -23,7 +23,7 @@ static enum xm_status
 add_id(struct encoding *e, int32_t id)
 {
     if (!xm_token_list_add(e->ids, id))
-        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", e->ids->n);
+        return xm_no_memory(e->err, "%zu tokens", e->ids->n);
     return XM_OK;
 }
 
@@ -45,7 +45,7 @@ encode_plain(struct encoding *e, struct xm_slice text, bool at_start)
     e->pieces.at_start = at_start;
     xm_pieces_add(&e->pieces, text);
     if (!xm_pieces_ok(&e->pieces))
-        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+        return xm_no_memory(e->err, "%zu bytes", text.n);
     XM_TRY(xm_pre_tokenizer_run(&e->t->pre, &e->pieces, &e->scratch, e->err));
     for (size_t i = 0; i < e->pieces.n; i++)
         XM_TRY(encode_word(e, xm_pieces_get(&e->pieces, i)));
@@ -77,9 +77,7 @@ map_marks(struct encoding *e, struct xm_slice text, const char *marks)
     }
     while (e->marks.n < normal.n && xm_strbuf_ok(&e->marks))
         xm_strbuf_add_n(&e->marks, "\1", 1);
-    return xm_strbuf_ok(&e->marks)
-               ? XM_OK
-               : xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", normal.n);
+    return xm_strbuf_ok(&e->marks) ? XM_OK : xm_no_memory(e->err, "%zu bytes", normal.n);
 }
 
 /* Text as it came, without the added tokens that are matched against it. */
@@ -113,12 +111,12 @@ encode_all(struct encoding *e, struct xm_slice text, const char *marks, bool add
     if (!marks && text.n > 0 && !xm_utf8_is_valid(text)) {
         xm_utf8_repair(text, &e->repaired);
         if (!xm_strbuf_ok(&e->repaired))
-            return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+            return xm_no_memory(e->err, "%zu bytes", text.n);
         text = xm_slice_of(xm_strbuf_text(&e->repaired), e->repaired.n);
     }
     const struct xm_post_processor *post = &e->t->post;
     if (add_special && !xm_token_list_add_n(e->ids, post->before.ids, post->before.n))
-        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", post->before.n);
+        return xm_no_memory(e->err, "%zu tokens", post->before.n);
     struct xm_section s = {0};
     for (; s.end < text.n;) {
         s = xm_added_set_next(&e->t->added.raw, text, marks, s.end);
@@ -129,7 +127,7 @@ encode_all(struct encoding *e, struct xm_slice text, const char *marks, bool add
                               marks ? marks + s.start : NULL, s.start == 0));
     }
     if (add_special && !xm_token_list_add_n(e->ids, post->after.ids, post->after.n))
-        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", post->after.n);
+        return xm_no_memory(e->err, "%zu tokens", post->after.n);
     return XM_OK;
 }
 

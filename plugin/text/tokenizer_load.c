@@ -56,7 +56,7 @@ load_document(yyjson_doc *doc, struct xm_tokenizer **out, struct xm_error *err)
 {
     struct xm_tokenizer *t = xm_calloc(1, sizeof(*t));
     if (!t)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a tokenizer");
+        return xm_no_memory(err, "a tokenizer");
     enum xm_status status = load_parts(yyjson_doc_get_root(doc), t, err);
     if (status != XM_OK) {
         xm_tokenizer_free(t);

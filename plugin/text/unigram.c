@@ -50,8 +50,7 @@ xm_unigram_reserve(struct xm_unigram *unigram, const struct xm_vocab *vocab, siz
 {
     unigram->vocab = vocab;
     unigram->pieces = xm_calloc(n, sizeof(*unigram->pieces));
-    return unigram->pieces ? XM_OK
-                           : xm_fail(err, XM_NO_MEMORY, "no memory for %zu pieces", n);
+    return unigram->pieces ? XM_OK : xm_no_memory(err, "%zu pieces", n);
 }
 
 void
@@ -230,7 +229,7 @@ add_unknown(const struct xm_unigram *u, struct xm_slice run, struct xm_token_lis
                        xm_utf8_shown(run).text);
     if (!bytes)
         ok = xm_token_list_add(out, whole);
-    return ok ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", run.n);
+    return ok ? XM_OK : xm_no_memory(err, "%zu bytes", run.n);
 }
 
 /* Follows the best cut back from the end of the word. */
@@ -244,8 +243,7 @@ collect(const struct xm_unigram *u, struct xm_slice word, struct xm_unigram_work
         size_t start = ends[end].start;
         if (ends[end].id != u->unk) {
             if (!xm_token_list_add(&work->ids, ends[end].id))
-                return xm_fail(err, XM_NO_MEMORY, "no memory for %zu tokens",
-                               work->ids.n);
+                return xm_no_memory(err, "%zu tokens", work->ids.n);
         } else {
             while (start > 0 && ends[start].id == u->unk)
                 start = ends[start].start;
@@ -268,7 +266,7 @@ xm_unigram_encode(const struct xm_unigram *unigram, struct xm_slice word,
     for (size_t i = work->ids.n; ok && i-- > 0;)
         ok = xm_token_list_add(out, work->ids.ids[i]);
     if (!ok)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a word of %zu bytes", word.n);
+        return xm_no_memory(err, "a word of %zu bytes", word.n);
     return XM_OK;
 }
 

@@ -36,7 +36,7 @@ xm_vocab_reserve(struct xm_vocab *vocab, size_t n_tokens, struct xm_error *err)
         return XM_OK;
     int32_t *slots = xm_malloc(n_slots * sizeof(*slots));
     if (!slots)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu tokens", n_tokens);
+        return xm_no_memory(err, "%zu tokens", n_tokens);
     for (size_t i = 0; i < n_slots; i++)
         slots[i] = XM_NO_TOKEN;
     int32_t *old = vocab->slots;
@@ -58,7 +58,7 @@ make_entry(struct xm_vocab *vocab, int32_t id, struct xm_error *err)
     struct xm_vocab_entry *grown =
         xm_grow(vocab->entries, &vocab->capacity, need, sizeof(*grown));
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for token id %d", id);
+        return xm_no_memory(err, "token id %d", id);
     vocab->entries = grown;
     for (; vocab->n < need; vocab->n++)
         vocab->entries[vocab->n] = (struct xm_vocab_entry){0};
@@ -76,7 +76,7 @@ set_entry(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_mode
                        xm_utf8_shown(entry->text).text, xm_utf8_shown(text).text);
     char *copy = xm_arena_strndup(&vocab->arena, text.text, text.n);
     if (!copy)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for the text of token %d", id);
+        return xm_no_memory(err, "the text of token %d", id);
     *entry = (struct xm_vocab_entry){xm_slice_of(copy, text.n), in_model, false};
     vocab->n_tokens++;
     return XM_OK;

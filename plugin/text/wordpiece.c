@@ -41,12 +41,6 @@ longest(const struct xm_wordpiece *m, struct xm_slice word, const uint32_t *ends
     return XM_NO_TOKEN;
 }
 
-static enum xm_status
-no_memory(struct xm_error *err)
-{
-    return xm_fail(err, XM_NO_MEMORY, "no memory for the pieces of a word");
-}
-
 enum xm_status
 xm_wordpiece_encode(const struct xm_wordpiece *model, struct xm_slice word,
                     struct xm_strbuf *scratch, struct xm_token_list *out,
@@ -59,10 +53,10 @@ xm_wordpiece_encode(const struct xm_wordpiece *model, struct xm_slice word,
     for (size_t at = 0; is_known && at < n;) {
         const int32_t id = longest(model, word, ends, n, at, scratch, &at);
         if (!xm_strbuf_ok(scratch))
-            return no_memory(err);
+            return xm_no_memory(err, "the pieces of a word");
         is_known = id != XM_NO_TOKEN;
         if (is_known && !xm_token_list_add(out, id))
-            return no_memory(err);
+            return xm_no_memory(err, "the pieces of a word");
     }
     if (is_known)
         return XM_OK;
@@ -72,5 +66,6 @@ xm_wordpiece_encode(const struct xm_wordpiece *model, struct xm_slice word,
                        "'%s' has parts that are not in the vocabulary, which has no "
                        "unknown token",
                        xm_utf8_shown(word).text);
-    return xm_token_list_add(out, model->unk) ? XM_OK : no_memory(err);
+    return xm_token_list_add(out, model->unk) ? XM_OK
+                                              : xm_no_memory(err, "the pieces of a word");
 }

@@ -396,7 +396,7 @@ write_file(struct xm_synth *s, const char *path)
     enum xm_status status = XM_OK;
     put_header(s, &keys, &h);
     if (!xm_strbuf_ok(&keys.text) || !xm_strbuf_ok(&h.text))
-        status = xm_fail(s->err, XM_NO_MEMORY, "out of memory for a file's keys");
+        status = xm_no_memory(s->err, "a file's keys");
     if (status == XM_OK)
         status =
             xm_bin_file_create(&s->bin, &at, s->all_bytes + h.text.n + ALIGNMENT, s->err);

@@ -208,7 +208,7 @@ xm_synth_write_ir(struct xm_synth *s, const char *folder)
     XM_TRY(find_paths(&p, folder, s->err));
     struct xm_graph *g = xm_graph_create("synthetic");
     if (!g)
-        return xm_fail(s->err, XM_NO_MEMORY, "out of memory for a graph");
+        return xm_no_memory(s->err, "a graph");
     for (int i = 0; i < N_FILES; i++)
         xm_unfinished_add(p.part[i]);
     enum xm_status status = write_parts(s, g, &p);

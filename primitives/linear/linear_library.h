@@ -24,8 +24,8 @@ struct xm_library_desc {
     struct xm_buffer *bias;             /* f32 [N]; NULL: none */
     enum xm_element src, dst;           /* f16 or f32 */
     const struct xm_library_gate *gate; /* NULL: it is none */
-    uint64_t
-        chunk; /* tokens at once, at most, to make code for; 0: the engine's XM_UBATCH */
+    /* tokens at once, at most, to make code for; 0: the engine's XM_UBATCH */
+    uint64_t chunk;
 };
 struct xm_library_call {
     struct xm_buffer *x, *y;

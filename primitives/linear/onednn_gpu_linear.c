@@ -124,7 +124,7 @@ create(struct xm_engine *engine, const struct xm_library_desc *desc, void **out,
 {
     struct linear *l = xm_calloc(1, sizeof(*l));
     if (!l)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
+        return xm_no_memory(err, "a oneDNN linear");
     enum xm_status status = init(l, engine, desc, err);
     if (status != XM_OK) {
         destroy(l);

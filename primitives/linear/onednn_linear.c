@@ -212,7 +212,7 @@ create(struct xm_engine *engine, const struct xm_library_desc *d, void **out,
     const struct xm_weight *w = &d->weight->host;
     struct linear *l = xm_calloc(1, sizeof(*l));
     if (!l)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
+        return xm_no_memory(err, "a oneDNN linear");
     pthread_mutex_init(&l->lock, NULL);
     l->engine = engine;
     l->weight = d->weight;

@@ -269,7 +269,7 @@ xm_expert_cache_create(struct xm_engine *engine, const struct xm_expert_rows *ex
     *out = NULL;
     struct xm_expert_cache *c = xm_calloc(1, sizeof(*c));
     if (!c)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a cache of experts");
+        return xm_no_memory(err, "a cache of experts");
     c->engine = engine;
     c->most_ids = most_ids;
     bool whole = add_parts(c, experts);

@@ -45,8 +45,8 @@ enum xm_expert_table { /* kernels/cl/moe_cache_lookup_ref.cl */
 };
 
 struct xm_expert_cache {
-    struct xm_engine
-        *engine; /* borrowed, as are the experts: they must outlive the cache */
+    /* borrowed, as are the experts: they must outlive the cache */
+    struct xm_engine *engine;
     uint64_t experts, slots, most_ids;
     struct xm_expert_part part[XM_EXPERT_PARTS];
     uint32_t n_parts;

@@ -49,8 +49,8 @@ struct xm_moe_experts {
 struct xm_moe_batch {
     uint64_t tokens;
     const struct xm_buffer *x; /* [T,H] src                       */
-    const struct xm_buffer
-        *prepared; /* its first rows as desc.prepared says; NULL: none */
+    /* its first rows as desc.prepared says; NULL: none */
+    const struct xm_buffer *prepared;
     const struct xm_buffer *ids, *weights; /* [T,K] i32, f32                 */
     const struct xm_buffer *add;           /* [T,H] add; NULL: none           */
     struct xm_buffer *out;                 /* [T,H] dst                       */

@@ -24,9 +24,9 @@ struct xm_onednn_experts {
     struct xm_onednn *onednn; /* referenced */
     const struct xm_device_weight *weight[N_PRODUCTS];
     uint64_t experts, hidden, inter; /* E, H, I */
-    struct xm_onednn_matmul
-        *whole[N_PRODUCTS]; /* all experts at once; or else NULL, and: */
-    uint32_t most;          /* power of the largest piece */
+    /* all experts at once; or else NULL, and: */
+    struct xm_onednn_matmul *whole[N_PRODUCTS];
+    uint32_t most; /* power of the largest piece */
     struct xm_onednn_matmul *piece[N_PRODUCTS][XM_ONEDNN_PIECES];
     uint64_t scratchpad_bytes, ends_bytes; /* the latter are in front */
     uint64_t whole_rows;                   /* that a call of all experts may have */
@@ -187,7 +187,7 @@ xm_onednn_experts_create(struct xm_engine *engine, const struct xm_moe_desc *des
 {
     struct xm_onednn_experts *o = xm_calloc(1, sizeof(*o));
     if (!o)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for oneDNN's experts");
+        return xm_no_memory(err, "oneDNN's experts");
     o->engine = engine;
     enum xm_status status = init(o, desc, err);
     if (status != XM_OK) {
@@ -260,7 +260,7 @@ xm_onednn_experts_read(const struct xm_onednn_experts *o,
         return XM_OK;
     *first = xm_malloc((o->experts + 1) * sizeof(**first));
     if (!*first)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for the experts' tiles");
+        return xm_no_memory(err, "the experts' tiles");
     enum xm_status status = read_tiles(o, first_tile, tiles, queue, *first, err);
     if (status != XM_OK) {
         xm_free(*first);

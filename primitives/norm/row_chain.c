@@ -193,7 +193,7 @@ build(void *ctx, size_t i, struct xm_error *err)
         xm_strbuf_ok(&defines)
             ? xm_engine_kernel(s->base.engine, row->name, xm_strbuf_text(&defines),
                                &s->kernel, err)
-            : xm_fail(err, XM_NO_MEMORY, "no memory for a kernel's build options");
+            : xm_no_memory(err, "a kernel's build options");
     xm_strbuf_free(&defines);
     return status;
 }

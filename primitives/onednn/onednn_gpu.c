@@ -100,7 +100,7 @@ xm_onednn_could_open(const struct xm_device_info *device)
 }
 
 static struct xm_onednn *
-find(const struct xm_engine *engine)
+find_open(const struct xm_engine *engine)
 {
     struct xm_onednn *o = opened;
     while (o && o->engine != engine)
@@ -112,7 +112,7 @@ struct xm_onednn *
 xm_onednn_of(const struct xm_engine *engine)
 {
     pthread_mutex_lock(&lock);
-    struct xm_onednn *o = find(engine);
+    struct xm_onednn *o = find_open(engine);
     if (o)
         o->refs++;
     pthread_mutex_unlock(&lock);
@@ -126,7 +126,7 @@ add(struct xm_engine *engine, struct xm_onednn **out, struct xm_error *err)
     const char *name = xm_engine_info(engine)->name;
     struct xm_onednn *o = xm_calloc(1, sizeof(*o));
     if (!o)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for oneDNN's engine");
+        return xm_no_memory(err, "oneDNN's engine");
     dnnl_status_t status = xm_onednn_try_open(&o->dnnl, xm_engine_cl_device(engine),
                                               xm_engine_cl_context(engine));
     if (status != dnnl_success) {
@@ -153,7 +153,7 @@ xm_onednn_open(struct xm_engine *engine, struct xm_onednn **out, struct xm_error
         return xm_fail(err, XM_UNSUPPORTED, "%s", why);
     enum xm_status status = XM_OK;
     pthread_mutex_lock(&lock);
-    *out = find(engine);
+    *out = find_open(engine);
     if (!*out)
         status = add(engine, out, err);
     if (*out)
@@ -300,7 +300,7 @@ add_matmul(struct xm_onednn *o, const struct xm_onednn_problem *p,
 {
     struct xm_onednn_matmul *m = xm_calloc(1, sizeof(*m));
     if (!m)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a matmul of oneDNN");
+        return xm_no_memory(err, "a matmul of oneDNN");
     m->onednn = o;
     m->problem = *p;
     enum xm_status status = build(m, err);
@@ -369,7 +369,7 @@ xm_onednn_begin(struct xm_onednn *o, struct xm_queue *queue,
     struct xm_onednn_stream *s = xm_calloc(1, sizeof(*s));
     *out = NULL;
     if (!s)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a stream of oneDNN");
+        return xm_no_memory(err, "a stream of oneDNN");
     s->onednn = o;
     s->queue = queue;
     dnnl_status_t status =

@@ -23,8 +23,8 @@ enum xm_reduce_fn {
 enum { XM_REDUCE_X, XM_REDUCE_Y, XM_REDUCE_N_OPERANDS };
 struct xm_reduce_desc {
     enum xm_reduce_fn fn;
-    uint32_t first_axis,
-        n_axes; /* of x; y's own rank does not matter, only its elements */
+    /* of x; y's own rank does not matter, only its elements */
+    uint32_t first_axis, n_axes;
     enum xm_element src, dst;
 };
 enum xm_status xm_reduce_create(struct xm_engine *engine,

@@ -54,7 +54,7 @@ create_kernel(struct xm_engine *e, const char *name, const char *defines,
     (void)e, (void)defines;
     *out = xm_calloc(1, sizeof(**out));
     report->compiled = *out != NULL; /* none is in a cache */
-    return *out ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+    return *out ? XM_OK : xm_no_memory(err, "kernel '%s'", name);
 }
 
 static void
@@ -68,7 +68,7 @@ create_queue(struct xm_engine *e, struct xm_queue **out, struct xm_error *err)
 {
     (void)e;
     *out = xm_calloc(1, sizeof(**out));
-    return *out ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for a queue");
+    return *out ? XM_OK : xm_no_memory(err, "a queue");
 }
 
 static void
@@ -165,7 +165,7 @@ xm_counting_engine_create(const struct xm_device_info *info,
     *out = NULL;
     struct xm_engine *e = xm_calloc(1, sizeof(*e));
     if (!e)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for an engine");
+        return xm_no_memory(err, "an engine");
     enum xm_status status = xm_engine_init(e, &counting_ops, info, config, err);
     if (status != XM_OK) {
         xm_free(e);

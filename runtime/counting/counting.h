@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An engine that only counts.
+ * An engine that counts memory and runs nothing.
  *
- * It says that it is any device, allocates nothing, builds no kernel and runs none; every
- * buffer has its size, its kind and a place in the statistics, as on the real device. What
- * compiles and plans on it learns what it would take there: no second formula to keep true.
+ * It reports the facts of any device, allocates no memory, builds no kernel and launches none.
+ * Each buffer has a size, a kind and a place in the statistics, as on the real device. A plan
+ * compiles a model on this engine and reads the statistics, so there is no second formula for
+ * memory that would have to follow the compiler.
  */
 #ifndef XM_RUNTIME_COUNTING_COUNTING_H
 #define XM_RUNTIME_COUNTING_COUNTING_H
@@ -15,13 +16,13 @@
 extern "C" {
 #endif
 
-/* config NULL: the defaults. Queues of it take every command and do nothing: what is read
- * back is left as it was. */
+/* config NULL: the defaults. Its queues accept every command and do nothing; a read leaves the
+ * caller's memory unchanged. */
 enum xm_status xm_counting_engine_create(const struct xm_device_info *info,
                                          const struct xm_config *config,
                                          struct xm_engine **out, struct xm_error *err);
 
-/* The peaks of the statistics begin anew from what there is now. */
+/* Resets the peaks of the statistics to the present values. */
 void xm_counting_forget_peaks(struct xm_engine *engine);
 
 #ifdef __cplusplus

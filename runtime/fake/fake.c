@@ -73,8 +73,7 @@ create_buffer(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
     XM_TRY(enter(b->engine, XM_FAKE_ALLOC, err));
     b->native = xm_malloc(b->bytes);
     if (!b->native)
-        return xm_fail(err, XM_NO_MEMORY,
-                       "no host memory for a buffer of the fake device");
+        return xm_no_memory(err, "a buffer of the fake device");
     memset(b->native, 0xcd, b->bytes); /* undefined contents that tests notice */
     b->kind = xm_memory_kind_for(info, use);
     if (xm_device_has(info, XM_CAP_HOST_VISIBLE) || b->kind == XM_MEMORY_USM_HOST)
@@ -131,7 +130,7 @@ create_kernel(struct xm_engine *e, const char *name, const char *defines,
     }
     *out = xm_calloc(1, sizeof(**out));
     if (!*out)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+        return xm_no_memory(err, "kernel '%s'", name);
     report->compiled = true;
     return XM_OK;
 }
@@ -147,7 +146,7 @@ create_queue(struct xm_engine *e, struct xm_queue **out, struct xm_error *err)
 {
     XM_TRY(enter(e, XM_FAKE_QUEUE, err));
     *out = xm_calloc(1, sizeof(**out));
-    return *out ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for a queue");
+    return *out ? XM_OK : xm_no_memory(err, "a queue");
 }
 
 static void
@@ -159,15 +158,12 @@ destroy_queue(struct xm_queue *q)
 static enum xm_status
 record_launch(struct fake_engine *e, struct xm_fake_launch **out, struct xm_error *err)
 {
-    if (e->n_launches == e->capacity) {
-        size_t capacity = e->capacity ? 2 * e->capacity : 16;
-        struct xm_fake_launch *grown = xm_realloc(e->launches, capacity * sizeof(*grown));
-        if (!grown)
-            return xm_fail(err, XM_NO_MEMORY, "no memory to record a launch");
-        e->launches = grown;
-        e->capacity = capacity;
-    }
-    *out = &e->launches[e->n_launches];
+    struct xm_fake_launch *grown =
+        xm_grow(e->launches, &e->capacity, e->n_launches + 1, sizeof(*grown));
+    if (!grown)
+        return xm_no_memory(err, "the record of a launch");
+    e->launches = grown;
+    *out = &grown[e->n_launches];
     return XM_OK;
 }
 
@@ -202,7 +198,7 @@ run_host(struct xm_queue *q, const char *name, void (*fn)(void *), const void *c
     XM_TRY(enter(q->engine, XM_FAKE_RUN_HOST, err));
     void *copy = xm_malloc(ctx_bytes);
     if (!copy)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
+        return xm_no_memory(err, "a host step");
     if (ctx_bytes)
         memcpy(copy, ctx, ctx_bytes);
     fn(copy);
@@ -296,7 +292,7 @@ xm_fake_engine_create(const struct xm_device_info *info, const struct xm_config 
     *out = NULL;
     struct fake_engine *e = xm_calloc(1, sizeof(*e));
     if (!e)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for the fake device");
+        return xm_no_memory(err, "the fake device");
     enum xm_status status = xm_engine_init(&e->base, &fake_ops, info, config, err);
     if (status != XM_OK) {
         xm_free(e);

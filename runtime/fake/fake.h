@@ -31,7 +31,7 @@ enum xm_fake_call {
     XM_FAKE_ANY /* each of them */
 };
 
-/* One launch. Buffers of the arguments may be dead by the time that the test looks. */
+/* One launch. Buffers of the arguments may have been freed since. */
 struct xm_fake_launch {
     const char *kernel, *defines; /* live as long as the engine */
     uint32_t n_args;
@@ -58,15 +58,15 @@ bool xm_fake_failed(const struct xm_engine *engine);
 /* Calls of this kind so far. */
 uint64_t xm_fake_calls(const struct xm_engine *engine, enum xm_fake_call call);
 
-/* From now on builds of kernel `name` are refused (XM_NOT_BUILT), with a log of two lines;
- * false: the table of names is full. `name` must outlive the engine. */
+/* Later builds of kernel `name` are refused (XM_NOT_BUILT), with a log of two lines; false: the
+ * table of names is full. `name` must outlive the engine. */
 bool xm_fake_refuse_build(struct xm_engine *engine, const char *name);
 
 /* The launches so far, in order; valid until the next one. */
 const struct xm_fake_launch *xm_fake_launches(const struct xm_engine *engine, size_t *n);
 void xm_fake_clear_launches(struct xm_engine *engine);
 
-/* From now on kernel `name` is `fn`; false: the table of such functions is full. `name`
+/* Later launches of kernel `name` call `fn`; false: the table of such functions is full. `name`
  * must outlive the engine. */
 bool xm_fake_kernel(struct xm_engine *engine, const char *name, xm_fake_fn fn, void *ctx);
 /* The bytes behind argument `i` of a launch; NULL for a null buffer. */

@@ -47,7 +47,7 @@ fail(struct xm_error *err, const char *call, ze_result_t code)
 
 /* The address of a function; *out stays NULL when the library lacks it. */
 static bool
-find(void *library, const char *name, void *out, size_t bytes)
+find_symbol(void *library, const char *name, void *out, size_t bytes)
 {
     void *symbol = dlsym(library, name);
     if (symbol)
@@ -79,9 +79,9 @@ open_library(struct xm_ze *ze, struct xm_error *err)
         return xm_fail(err, XM_UNSUPPORTED, "there is no Level Zero loader: %s",
                        dlerror());
 #define CORE(f)                                                                          \
-    if (!find(ze->library, "ze" #f, &ze->ze##f, sizeof(ze->ze##f)))                      \
+    if (!find_symbol(ze->library, "ze" #f, &ze->ze##f, sizeof(ze->ze##f)))               \
         missing = "ze" #f;
-#define SYSMAN(f) find(ze->library, "zes" #f, &ze->zes##f, sizeof(ze->zes##f));
+#define SYSMAN(f) find_symbol(ze->library, "zes" #f, &ze->zes##f, sizeof(ze->zes##f));
 #include "runtime/levelzero/ze_calls.def"
     if (missing)
         return xm_fail(err, XM_UNSUPPORTED, "%s has no function %s", name, missing);
@@ -194,7 +194,7 @@ xm_ze_open(struct xm_ze **out, struct xm_error *err)
     *out = NULL;
     struct xm_ze *ze = xm_calloc(1, sizeof(*ze));
     if (!ze)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for Level Zero's devices");
+        return xm_no_memory(err, "Level Zero's devices");
     enum xm_status status = open_library(ze, err);
     if (status == XM_OK)
         status = list_devices(ze, err);

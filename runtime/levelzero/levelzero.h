@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Level Zero knows of the GPUs: facts that OpenCL does not tell, and telemetry (memory in
- * use, power, frequency). It computes nothing here, and everything works without it.
+ * Facts of GPUs from Level Zero that OpenCL does not have, and telemetry (memory in use, power,
+ * frequency). No kernel runs on Level Zero, and xemoe works without it.
  *
- * The loader (libze_loader.so.1, or what XM_LEVEL_ZERO names) is opened at run time; without
- * its headers at build time the module says so. The first call that fails ends the search: after
- * a failed zeInit some loaders hand out devices that are not there.
+ * The loader (libze_loader.so.1, or the library that XM_LEVEL_ZERO names) is opened at run time.
+ * Without its headers at build time every call is XM_UNSUPPORTED. The first call that fails ends
+ * the search, because some loaders list devices that do not exist after a failed zeInit.
  */
 #ifndef XM_RUNTIME_LEVELZERO_LEVELZERO_H
 #define XM_RUNTIME_LEVELZERO_LEVELZERO_H
@@ -32,8 +32,8 @@ struct xm_ze_facts {
     uint8_t uuid[16];
     struct xm_pci pci;
     uint32_t clock_mhz;
-    uint32_t slices, sub_slices, eus,
-        threads; /* in all; of a slice, of a sub-slice, of an EU */
+    /* in all; of a slice, of a sub-slice, of an EU */
+    uint32_t slices, sub_slices, eus, threads;
     uint32_t simd_width;
     bool fp16, fp64, int64_atomics, dp4a;
     uint32_t n_memories;
@@ -46,7 +46,7 @@ struct xm_ze_clock {
     double now_mhz, max_mhz;
 };
 
-/* What can be measured now. why_not_x is empty when x is there. */
+/* Telemetry. why_not_x is empty when x was measured. */
 struct xm_ze_telemetry {
     uint64_t memory_used, memory_bytes; /* bytes */
     double watts;                       /* over the last 100 ms */
@@ -64,13 +64,13 @@ void xm_ze_close(struct xm_ze *ze); /* NULL is allowed */
 size_t xm_ze_count(const struct xm_ze *ze);
 const struct xm_ze_facts *xm_ze_facts_of(const struct xm_ze *ze, size_t i);
 
-/* The device that OpenCL calls `d`: of the same UUID, or else PCI address, or else the only one
- * of its vendor and device id. False: Level Zero does not list it. */
+/* Finds the OpenCL device `d` by its UUID, else by its PCI address, else as the only device of its
+ * vendor and device id. False: Level Zero does not list it. */
 bool xm_ze_find(const struct xm_ze *ze, const struct xm_device_info *d, size_t *i);
 /* Takes 100 ms where there is a counter of energy. */
 void xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out);
-/* Bytes of a discrete GPU's own memory that no process has taken. False, and nothing written:
- * nobody says (no loader, no rights, another kind of device). Opens and closes the loader. */
+/* Free bytes of a discrete GPU's own memory. False, and *bytes unchanged: not known (no loader, no
+ * permission, another kind of device). Opens and closes the loader. */
 bool xm_ze_memory_free(const struct xm_device_info *d, uint64_t *bytes);
 
 #ifdef __cplusplus

@@ -42,8 +42,8 @@ struct ocl_engine {
     cl_device_id device;
     cl_context context;
     struct ocl_usm usm;
-    cl_command_queue
-        shared; /* somebody else's, what all queues are; NULL: each is its own */
+    /* somebody else's, what all queues are; NULL: each is its own */
+    cl_command_queue shared;
     bool shared_measures, shared_is_out_of_order;
     cl_command_queue upload;     /* copies of weights                            */
     pthread_mutex_t upload_lock; /* one upload at a time                         */
@@ -95,8 +95,8 @@ struct ocl_times {
     size_t n_events, events_capacity;
     struct ocl_total *totals; /* before that, by label and kernel */
     size_t n_totals, totals_capacity;
-    size_t
-        found; /* the total that was looked up last: the next is most often behind it */
+    /* the total that was looked up last: the next is most often behind it */
+    size_t found;
     struct xm_label_times *shared; /* gets them, too; not owned; NULL: nobody does */
     uint64_t n_refused;            /* runs of which the driver does not say the time */
     cl_int refusal;                /* its code for the last of them */

@@ -53,9 +53,8 @@ create_host_visible(struct xm_buffer *b, struct xm_error *err)
     void *owned =
         b->bytes <= SIZE_MAX - HOST_ALIGN ? xm_malloc(b->bytes + HOST_ALIGN) : NULL;
     if (!owned)
-        return xm_fail(err, XM_NO_MEMORY,
-                       "no host memory for a buffer of %" PRIu64 " bytes on %s", b->bytes,
-                       b->engine->info.name);
+        return xm_no_memory(err, "a buffer of %" PRIu64 " bytes on %s", b->bytes,
+                            b->engine->info.name);
     void *aligned = (void *)(uintptr_t)xm_align_up((uintptr_t)owned, HOST_ALIGN);
     b->kind = XM_MEMORY_CL;
     enum xm_status status = wrap_host(b, aligned, CL_MEM_READ_WRITE, err);

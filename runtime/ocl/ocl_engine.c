@@ -153,7 +153,7 @@ xm_ocl_engine_create(size_t index, const struct xm_config *config,
     XM_TRY(xm_ocl_list(&infos, &n, err));
     struct ocl_engine *e = xm_calloc(1, sizeof(*e));
     if (!e)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for device %s", infos[index].name);
+        return xm_no_memory(err, "device %s", infos[index].name);
     enum xm_status status =
         xm_engine_init(&e->base, &ocl_ops, &infos[index], config, err);
     if (status != XM_OK) {
@@ -163,7 +163,7 @@ xm_ocl_engine_create(size_t index, const struct xm_config *config,
     if (pthread_mutex_init(&e->upload_lock, NULL)) {
         xm_engine_fini(&e->base);
         xm_free(e);
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
+        return xm_no_memory(err, "a lock");
     }
     e->platform = xm_ocl_device_at(index)->platform;
     e->device = xm_ocl_device_at(index)->device;

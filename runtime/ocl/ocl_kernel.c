@@ -57,7 +57,7 @@ fill_kernel(struct ocl_kernel *k, const char *name, struct xm_error *err)
                        name, k->n_args, XM_KERNEL_ARGS);
     k->args = xm_calloc(k->n_args, sizeof(*k->args));
     if (!k->args)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+        return xm_no_memory(err, "kernel '%s'", name);
     for (cl_uint i = 0; i < k->n_args; i++)
         read_arg(k->kernel, i, &k->args[i]);
     return XM_OK;
@@ -71,7 +71,7 @@ xm_ocl_kernel_create(struct xm_engine *e, const char *name, const char *defines,
     struct ocl_kernel *k = xm_calloc(1, sizeof(*k));
     if (!k || pthread_mutex_init(&k->lock, NULL)) {
         xm_free(k);
-        return xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+        return xm_no_memory(err, "kernel '%s'", name);
     }
     enum xm_status status =
         xm_ocl_program_create(ocl_engine(e), name, defines, &k->program, report, err);

@@ -254,8 +254,7 @@ find_key(struct build *b)
             xm_kernel_cache_key(info->name, xm_strbuf_text(&driver),
                                 xm_strbuf_text(&b->source), xm_strbuf_text(&b->options));
     xm_strbuf_free(&driver);
-    return ok ? XM_OK
-              : xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
+    return ok ? XM_OK : xm_no_memory(b->err, "kernel '%s'", b->name);
 }
 
 /* The text, with or without declarations of our own for the built-in functions. */
@@ -271,7 +270,7 @@ prepare_build(struct build *b, const char *defines, bool declares_builtins)
     xm_strbuf_printf(&b->options, "-cl-std=%s -cl-kernel-arg-info %s%s", info->cl_std,
                      declares_builtins ? "-D_OPENCL_H_ " : "", defines);
     if (!xm_strbuf_ok(&b->options) || !xm_strbuf_ok(&b->source))
-        return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
+        return xm_no_memory(b->err, "kernel '%s'", b->name);
     b->out->has_key = info->caps & (XM_CAP_BINARIES | XM_CAP_DRIVER_FILES);
     b->out->on_disk = b->out->has_key && cache_dir(b->engine)[0];
     return b->out->has_key ? find_key(b) : XM_OK;

@@ -28,8 +28,8 @@ struct ocl_queue {
     bool out_of_order, is_shared;
     bool busy;     /* something was enqueued since the last wait */
     cl_event pace; /* a marker of the last xm_queue_keep_pace; NULL: none */
-    cl_event
-        native; /* a marker before what others enqueue; NULL: they do not, or are not measured */
+    /* a marker before what others enqueue; NULL: they do not, or are not measured */
+    cl_event native;
     struct ocl_times times;
 };
 
@@ -86,7 +86,7 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
     struct ocl_engine *e = ocl_engine(base);
     struct ocl_queue *q = xm_calloc(1, sizeof(*q));
     if (!q)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a queue of %s", base->info.name);
+        return xm_no_memory(err, "a queue of %s", base->info.name);
     q->out_of_order = base->config.queue_type == XM_QUEUE_OUT_OF_ORDER;
     struct ocl_signals signals;
     xm_ocl_keep_signals(&signals);
@@ -339,7 +339,7 @@ call_host(struct xm_queue *base, const char *name, void (*fn)(void *), const voi
     XM_TRY(xm_queue_finish(base, err));
     void *copy = ctx_bytes ? xm_malloc(ctx_bytes) : NULL;
     if (ctx_bytes && !copy)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
+        return xm_no_memory(err, "a host step");
     if (copy)
         memcpy(copy, ctx, ctx_bytes);
     const double start = base->measures ? xm_now() : 0.0;
@@ -442,8 +442,7 @@ copy_by_host(struct xm_queue *q, const struct xm_buffer *src, uint64_t src_offse
 {
     void *between = xm_malloc((size_t)bytes);
     if (!between)
-        return xm_fail(err, XM_NO_MEMORY,
-                       "no host memory for a copy of %" PRIu64 " bytes", bytes);
+        return xm_no_memory(err, "a copy of %" PRIu64 " bytes", bytes);
     enum xm_status s = xm_queue_read(q, src, src_offset, between, bytes, err);
     if (s == XM_OK)
         s = xm_queue_write(q, dst, dst_offset, between, bytes, err);

@@ -18,7 +18,7 @@ list_devices(cl_context context, cl_device_id **out, size_t *n, struct xm_error 
     cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, NULL, &bytes);
     cl_device_id *list = code == CL_SUCCESS ? xm_malloc(bytes + 1) : NULL;
     if (code == CL_SUCCESS && !list)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for the devices of a context");
+        return xm_no_memory(err, "the devices of a context");
     if (code == CL_SUCCESS)
         code = clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, list, NULL);
     if (code != CL_SUCCESS) {

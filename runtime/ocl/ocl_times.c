@@ -30,21 +30,6 @@ struct ocl_total {
     struct ocl_sum now, before; /* the last reset */
 };
 
-/* Room for one more of `bytes` behind n; false: no memory. */
-static bool
-grow(void **list, size_t n, size_t *capacity, size_t bytes)
-{
-    if (n < *capacity)
-        return true;
-    const size_t more = *capacity ? 2 * *capacity : 256;
-    void *grown = xm_realloc(*list, more * bytes);
-    if (!grown)
-        return false;
-    *list = grown;
-    *capacity = more;
-    return true;
-}
-
 /* ---- sums ---------------------------------------------------------------------------- */
 
 /* Names and defines are one text for each kernel. */
@@ -66,13 +51,13 @@ total_of(struct ocl_times *t, const struct ocl_launch_id *id)
         t->found = at;
         return &t->totals[at];
     }
-    void *list = t->totals;
-    const bool ok = grow(&list, t->n_totals, &t->totals_capacity, sizeof(*t->totals));
-    t->totals = list;
-    if (!ok) {
+    struct ocl_total *list =
+        xm_grow(t->totals, &t->totals_capacity, t->n_totals + 1, sizeof(*list));
+    if (!list) {
         t->n_lost++;
         return NULL;
     }
+    t->totals = list;
     t->found = t->n_totals++;
     t->totals[t->found] = (struct ocl_total){.id = *id};
     return &t->totals[t->found];
@@ -109,13 +94,15 @@ count(struct ocl_times *t, const struct xm_launch_span *span,
 bool
 xm_ocl_times_reserve(struct ocl_times *t, const struct ocl_launch_id *id)
 {
-    void *list = t->events;
-    const bool ok = t->n_events < MAX_EVENTS &&
-                    grow(&list, t->n_events, &t->events_capacity, sizeof(*t->events));
-    t->events = list;
-    if (!ok)
+    void *list = t->n_events < MAX_EVENTS ? xm_grow(t->events, &t->events_capacity,
+                                                    t->n_events + 1, sizeof(*t->events))
+                                          : NULL;
+    if (!list) {
         count_unmeasured(t, id);
-    return ok;
+        return false;
+    }
+    t->events = list;
+    return true;
 }
 
 void
@@ -198,8 +185,7 @@ xm_ocl_times_give(const struct ocl_times *t, xm_profile_fn fn, void *ctx,
             fn(ctx, &times);
     }
     if (t->n_lost)
-        return xm_fail(err, XM_NO_MEMORY,
-                       "out of memory for the times of %" PRIu64 " runs", t->n_lost);
+        return xm_no_memory(err, "the times of %" PRIu64 " runs", t->n_lost);
     if (!t->n_refused)
         return XM_OK;
     return xm_ocl_fail(err, t->refusal, "clGetEventProfilingInfo",
@@ -235,8 +221,7 @@ xm_ocl_times_begin_trace(struct ocl_times *t, cl_event marker, double host_ns,
     if (!t->trace)
         t->trace = xm_malloc(XM_TRACE_LAUNCHES * sizeof(*t->trace));
     if (!t->trace)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a trace of %d launches",
-                       XM_TRACE_LAUNCHES);
+        return xm_no_memory(err, "a trace of %d launches", XM_TRACE_LAUNCHES);
     t->n_traced = t->n_missing = 0;
     t->host_ns = host_ns - (double)device_ns;
     return XM_OK;

@@ -60,14 +60,14 @@ struct xm_moe_attr {
     enum xm_activation activation;
     float beta;   /* swish beta; OpenVINO's expert_beta */
     float limit;  /* clamp limit of gate and up, 0: none; OpenVINO's expert_alpha */
-    float up_add; /* added to up behind its clamp */
+    float up_add; /* added to up after its clamp */
     int64_t hidden, inter, experts, shared; /* H I E, shared experts */
     int64_t group; /* elements a scale; 0 when weights are not quantised or differ */
     bool has_zp;
 };
 
-/* moe and moe_compressed take the routing's result, the fused op that or the router's logits: then
- * it chooses the experts itself. */
+/* moe and moe_compressed read the router's weights and ids. The fused op reads these, or the
+ * router's logits; with logits it does the routing itself. */
 enum xm_moe_operand {
     XM_MOE_HIDDEN,           /* [T,H] */
     XM_MOE_ROUTING,          /* weights [T,K]; without ids: logits [T,E] */
@@ -87,7 +87,7 @@ enum xm_moe_operand {
     XM_MOE_BIAS_UP,          /* [E,1,I], of a weight of its own; absent */
     XM_MOE_FACTOR,           /* [E,1,I]: f, times what down reads; absent */
     XM_MOE_N_IN,
-    /* of a step: the first rows of x in the form that kernels for few tokens read; absent: none */
+    /* of a step: the first rows of x, prepared for the kernels for few tokens; absent: none */
     XM_MOE_PREPARED = XM_MOE_N_IN,
     XM_MOE_OUT, /* [T,H] */
     XM_MOE_N_OPERANDS

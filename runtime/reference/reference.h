@@ -110,8 +110,8 @@ enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *log
 
 /* The weights, biases and factors of a set of experts. */
 struct xm_moe_weights {
-    const struct xm_weight *gate, *up,
-        *down; /* up NULL unless it has a weight of its own */
+    /* up NULL unless it has a weight of its own */
+    const struct xm_weight *gate, *up, *down;
     const float *bias_gate, *bias_up, *bias_down; /* a row an expert; NULL: none */
     const float *factor;                          /* [E,I]; NULL: none           */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A checksum against damage, at the speed of memory: FNV-1a over words of 64 bits in four lanes.
- * It is no defence against who means harm.
+ * It detects damage, not deliberate changes.
  */
 #ifndef XM_RUNTIME_UTIL_CHECKSUM_H
 #define XM_RUNTIME_UTIL_CHECKSUM_H

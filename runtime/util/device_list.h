@@ -14,10 +14,10 @@ extern "C" {
 
 enum { XM_DEVICE_NAME = 64 };
 
-/* The list of such a name, "" where it has none; NULL: it names one device. */
+/* The list of devices in such a name, "" where it has none; NULL: `device` names one device. */
 const char *xm_device_list(const char *device);
-/* The next name of a list, cut to fit, without the text in parentheses; the list goes on behind
- * it. False: the list has no more names. */
+/* Takes the next name off a list: without the text in parentheses, truncated to fit. False: the
+ * list has no more names. */
 bool xm_device_list_next(const char **list, char name[XM_DEVICE_NAME]);
 
 #ifdef __cplusplus

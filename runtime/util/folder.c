@@ -42,5 +42,5 @@ xm_path_absolute(const char *path, char **out, struct xm_error *err)
         return xm_fail(err, XM_IO, "'%.300s' has no path of its own: %s", path,
                        strerror(errno));
     *out = xm_strdup(absolute);
-    return *out ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    return *out ? XM_OK : xm_no_memory(err, "a path");
 }

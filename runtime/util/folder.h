@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-/* Makes the folder and those above it, for their owner alone, where they are not there yet.
- * 0: it is there, and files can be made in it; else errno's number of what is in the way. */
+/* Makes the folder and its missing parents, with mode 0700. Returns 0 when the folder exists and is
+ * writable, else the errno of the call that failed. */
 int xm_folder_make(const char *path);
-/* The path from the root on, without links, for xm_free. */
+/* The absolute path, with symbolic links resolved; free *out with xm_free. */
 enum xm_status xm_path_absolute(const char *path, char **out, struct xm_error *err);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ xm_json_parse(const char *text, size_t n, yyjson_doc **out, struct xm_error *err
     if (*out)
         return XM_OK;
     if (why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes of JSON", n);
+        return xm_no_memory(err, "%zu bytes of JSON", n);
     return xm_fail(err, XM_INVALID, "not JSON at byte %zu: %s", why.pos, why.msg);
 }
 

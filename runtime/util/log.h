@@ -35,7 +35,7 @@ typedef void (*xm_log_sink)(enum xm_log_level level, const char *line, void *ctx
 
 /* NULL restores stderr. Process-wide; set before work begins. */
 void xm_log_set_sink(xm_log_sink sink, void *ctx);
-/* "warning: " and its like, for sinks that print lines as stderr has them; static. */
+/* The prefix of a level on stderr, such as "warning: ", for other sinks; static. */
 const char *xm_log_prefix(enum xm_log_level level);
 /* Messages above `level` are dropped; the default is XM_LOG_WARNING. Process-wide; any thread. */
 void xm_log_set_level(enum xm_log_level level);
@@ -48,8 +48,8 @@ enum xm_status xm_debug_check(struct xm_error *err);
 bool xm_debug_on(enum xm_debug_flag flag);
 /* "flag: text" to the sink when the flag is on. */
 void xm_debug(enum xm_debug_flag flag, const char *fmt, ...) XM_PRINTF(2, 3);
-/* The value of an environment variable, NULL when unset or empty. The only getenv but
- * for runtime/config.c. */
+/* The value of an environment variable, NULL when unset or empty. No other file calls getenv but
+ * runtime/config.c. */
 const char *xm_env(const char *name);
 
 #ifdef __cplusplus

@@ -164,7 +164,7 @@ begin_beside(struct xm_new_file *f, struct xm_error *err)
     f->beside = f->place ? name_beside(f->place) : NULL;
     if (!f->beside) {
         drop_names(f);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the name of a file");
+        return xm_no_memory(err, "the name of a file");
     }
     remove_left_over(f->place);
     if (make_beside(f, is_there ? &old : NULL))
@@ -201,8 +201,7 @@ xm_new_file_write(const struct xm_new_file *f, const struct xm_strbuf *text,
                   struct xm_error *err)
 {
     if (!xm_strbuf_ok(text))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the text of '%.300s'",
-                       f->path);
+        return xm_no_memory(err, "the text of '%.300s'", f->path);
     FILE *out = fopen(xm_new_file_name(f), "wbe");
     if (!out)
         return xm_new_file_fail(f, err);

@@ -25,6 +25,17 @@ xm_fail(struct xm_error *err, enum xm_status status, const char *fmt, ...)
     return status;
 }
 
+enum xm_status
+xm_no_memory(struct xm_error *err, const char *fmt, ...)
+{
+    char what[XM_ERROR_TEXT];
+    va_list ap;
+    va_start(ap, fmt);
+    xm_print_v(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    return xm_no_memory(err, "%s", what);
+}
+
 void
 xm_error_prefix(struct xm_error *err, const char *fmt, ...)
 {

@@ -47,6 +47,9 @@ enum xm_status xm_fail(struct xm_error *err, enum xm_status status, const char *
 enum xm_status xm_fail_v(struct xm_error *err, enum xm_status status, const char *fmt,
                          va_list ap);
 
+/* Fails with XM_NO_MEMORY; `fmt` names what the memory was for: "out of memory for <fmt>". */
+enum xm_status xm_no_memory(struct xm_error *err, const char *fmt, ...) XM_PRINTF(2, 3);
+
 /* Puts "context: " before the text of a failure already recorded; does nothing on XM_OK.
  */
 void xm_error_prefix(struct xm_error *err, const char *fmt, ...) XM_PRINTF(2, 3);

@@ -70,8 +70,7 @@ add_tables(struct bench_attention *a, uint64_t pages, struct xm_error *err)
     const int32_t block_begins[] = {0, (int32_t)pages};
     int32_t *words = xm_calloc(pages, sizeof(*words));
     if (!words)
-        return xm_fail(err, XM_NO_MEMORY,
-                       "no memory for the numbers of %" PRIu64 " pages", pages);
+        return xm_no_memory(err, "the numbers of %" PRIu64 " pages", pages);
     for (uint64_t i = 0; i < pages; i++)
         words[i] = (int32_t)i;
     enum xm_status s = add_list(a, XM_ATTENTION_BLOCK_INDICES, words, pages, err);
@@ -119,7 +118,7 @@ xm_bench_attention_create(struct xm_engine *engine, struct xm_queue *queue,
 {
     *out = xm_calloc(1, sizeof(**out));
     if (!*out)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a problem");
+        return xm_no_memory(err, "a problem");
     (*out)->engine = engine;
     (*out)->queue = queue;
     return fill(*out, p, err);

@@ -49,8 +49,7 @@ random_bytes(struct bench *b, enum xm_element e, uint64_t n, struct xm_bytes *ou
     bool floats = e == XM_F16 || e == XM_F32 || e == XM_BF16;
     uint8_t *p = xm_element_bytes(e, n, &bytes) ? xm_malloc((size_t)bytes + 8) : NULL;
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %llu random elements",
-                       (unsigned long long)n);
+        return xm_no_memory(err, "%llu random elements", (unsigned long long)n);
     for (uint64_t i = 0; !floats && i < bytes; i += 8) {
         uint64_t v = next_random(&seed);
         if (e == XM_U8)
@@ -100,7 +99,7 @@ random_buffer(struct bench *b, enum xm_element e, uint64_t n, uint64_t seed,
     uint64_t bytes = n * xm_element_bits(e) / 8, state = 0x9e3779b97f4a7c15u + seed;
     void *host = xm_malloc((size_t)bytes);
     if (!host)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for an operand");
+        return xm_no_memory(err, "an operand");
     for (uint64_t i = 0; i < n; i++)
         xm_store_float(e, host, i, (float)(next_random(&state) % 2001) / 1000.0f - 1.0f);
     enum xm_status s = xm_buffer_create(b->engine, XM_USE_DEVICE, bytes, out, err);

@@ -201,7 +201,7 @@ make(struct bench *b, struct xm_error *err)
     b->scratch = xm_sampler_scratch_create(b->n);
     if (!b->logits || !b->changed || !b->counts || !b->accepted || !b->entries ||
         !b->scratch)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu tokens", b->n);
+        return xm_no_memory(err, "%zu tokens", b->n);
     for (size_t i = 0; i < ACCEPTED; i++) {
         b->accepted[i] = (int32_t)(uniform(b) * (double)b->n);
         b->counts[b->accepted[i]]++;

@@ -81,7 +81,7 @@ answer(const char *text, size_t n, struct xm_error *err)
     yyjson_mut_doc_free(result);
     yyjson_doc_free(doc);
     xm_strbuf_free(&out);
-    return json ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for a line of output");
+    return json ? XM_OK : xm_no_memory(err, "a line of output");
 }
 
 /* false: there is no further line. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a node is as a function of its operands, read from its op, attributes and operands: in
- * which it is linear, and how operands and results may be laid out over several devices.
+ * Algebraic properties of a node, from its op, attributes and operands: the operands in which it is
+ * linear, and the layouts of operands and results over several devices.
  *
- * Both are what passes may rely on, so every claim is tested by evaluation; a rule that is not
- * sure claims less. Stored weights are operands like others, but linearity in them is claimed
- * for products of two activations only.
+ * Passes rely on both, so tests check each claim by evaluation; a rule that is not sure claims
+ * less. Stored weights are operands like others, but a node is claimed linear in an operand of a
+ * product only where both factors are activations.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_ALGEBRA_H
 #define XM_TRANSFORMATIONS_GRAPH_ALGEBRA_H
@@ -16,11 +16,11 @@
 extern "C" {
 #endif
 
-/* Of one result f; bit i is operand i, and bit 63 stands for all from 63 on. */
+/* Linearity of one result f; bit i is operand i, and bit 63 stands for all operands from 63 on. */
 struct xm_linearity {
     uint64_t alone; /* f(a + b) = f(a) + f(b), the other operands held fixed           */
-    uint64_t
-        jointly; /* the same of all these together: f(a + c, b + d) = f(a,b) + f(c,d) */
+    /* the same of all these together: f(a + c, b + d) = f(a,b) + f(c,d) */
+    uint64_t jointly;
     /* f(a + b) + f(0) = f(a) + f(b), the others held fixed, and an element of f reads one element
      * of the operand at most: a sum goes on in f, scaled or in another shape. */
     uint64_t carried;
@@ -34,9 +34,9 @@ xm_has_operand(uint64_t operands, uint32_t i)
 }
 
 enum xm_layout_kind {
-    XM_MIRRORED, /* every device has all of it */
+    XM_MIRRORED, /* every device has the whole value */
     XM_SPLIT,    /* parts along `dim`, device after device, cut at multiples of `grain` */
-    XM_PARTIAL,  /* summands of its size: what they add up to is the value */
+    XM_PARTIAL,  /* each device has a summand of full size; their sum is the value */
     XM_SIZES     /* a target shape: its element `dim` is the part's size */
 };
 struct xm_layout {

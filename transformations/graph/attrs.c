@@ -155,9 +155,7 @@ xm_attr_set(struct xm_graph *g, union xm_attr *attr, const struct xm_attr_info *
         break;
     }
     *(const char **)to = xm_arena_strdup(&g->arena, value);
-    return *(const char **)to
-               ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "out of memory for attribute %s", info->text);
+    return *(const char **)to ? XM_OK : xm_no_memory(err, "attribute %s", info->text);
 }
 
 enum xm_status

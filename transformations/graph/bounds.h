@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a dimension of an input may be, as OpenVINO writes it: "256", "?" or "-1" for any number,
+ * Bounds of an input's dimension in OpenVINO's notation: "256", "?" or "-1" for any number,
  * "1..10", "2..", "..7".
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_BOUNDS_H
@@ -16,7 +16,7 @@ extern "C" {
 struct xm_node;
 
 struct xm_bound {
-    int64_t min, max; /* max -1: no most */
+    int64_t min, max; /* max -1: unbounded */
 };
 
 static inline bool
@@ -31,13 +31,13 @@ xm_bound_has(struct xm_bound b, int64_t n)
     return n >= b.min && (b.max < 0 || n <= b.max);
 }
 
-/* Of `n` characters, spaces around them are allowed. */
+/* Parses `n` characters; spaces around the bounds are allowed. */
 bool xm_bound_parse(const char *text, size_t n, struct xm_bound *out);
 void xm_bound_print(struct xm_bound b, struct xm_strbuf *out);
-/* "?,1..8,256"; "" is a scalar. NULL, or why not. */
+/* Parses a shape, "?,1..8,256"; "" is a scalar. Returns NULL, or the reason of a failure. */
 const char *xm_bounds_parse(const char *text, struct xm_bound *out, uint32_t *rank);
 
-/* Of each dimension of a parameter: its number, or what its attribute `bounds` says. */
+/* The bounds of each dimension of a parameter: its number, or those in its attribute `bounds`. */
 void xm_parameter_bounds(const struct xm_node *n, struct xm_bound *out);
 
 #ifdef __cplusplus

@@ -19,7 +19,7 @@ _Static_assert((int)XM_MOE_N_IN <= MAX_NAMED && (int)XM_ATTENTION_N_IN <= MAX_NA
 static void *
 fail_memory(struct xm_graph *g)
 {
-    xm_fail(&g->err, XM_NO_MEMORY, "out of memory for a node of the graph");
+    xm_no_memory(&g->err, "a node of the graph");
     return NULL;
 }
 

@@ -131,8 +131,7 @@ xm_graph_clone(const struct xm_graph *g, struct xm_mapping *owner, struct xm_gra
     xm_free(c.values);
     if (!done) {
         xm_graph_destroy(c.to);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a copy of graph %s",
-                       g->name);
+        return xm_no_memory(err, "a copy of graph %s", g->name);
     }
     *out = c.to;
     return XM_OK;

@@ -17,7 +17,7 @@ xm_const_ints(struct xm_builder *b, enum xm_element element, const int64_t *v, i
     if (xm_element_bytes(element, count, &n_bytes))
         bytes = xm_arena_alloc(&b->graph->arena, n_bytes);
     if (!bytes) {
-        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for a constant");
+        xm_no_memory(&b->graph->err, "a constant");
         return NULL;
     }
     for (uint64_t i = 0; i < count; i++)
@@ -32,7 +32,7 @@ xm_const_float(struct xm_builder *b, enum xm_element element, float v)
     uint8_t *bytes = xm_arena_alloc(&b->graph->arena, sizeof(double));
     uint64_t n_bytes = 0;
     if (!bytes || !xm_element_bytes(element, 1, &n_bytes)) {
-        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for a constant");
+        xm_no_memory(&b->graph->err, "a constant");
         return NULL;
     }
     xm_store_float(element, bytes, 0, v);
@@ -111,8 +111,7 @@ xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
         return NULL;
     float *copy = xm_arena_alloc(&b->graph->arena, bytes);
     if (!copy) {
-        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for a copy of '%.100s'",
-                v->node->name);
+        xm_no_memory(&b->graph->err, "a copy of '%.100s'", v->node->name);
         return NULL;
     }
     for (uint64_t i = 0; i < n; i++)
@@ -157,8 +156,7 @@ xm_const_transposed(struct xm_builder *b, const struct xm_value *c)
     struct xm_type type = c->type;
     uint8_t *turned = xm_arena_alloc(&g->arena, data->n_bytes);
     if (!turned) {
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for constant '%s', transposed",
-                c->node->name);
+        xm_no_memory(&g->err, "constant '%s', transposed", c->node->name);
         return NULL;
     }
     transpose_bytes(data->bytes, (uint64_t)c->type.shape.dim[0].n,

@@ -4,9 +4,9 @@
  * ("batch", "tokens", "past + tokens", "8*batch*tokens").
  *
  * Polynomials are interned in a pool, so two dimensions that are provably equal are equal as
- * structs (xm_dim_eq). No dimension seen in an example input is ever baked in. What cannot be
- * expressed (a division that leaves a rest, a data-dependent size) becomes a fresh symbol
- * "?n" that equals only itself.
+ * structs (xm_dim_eq). Dimensions never come from example inputs. A size that is no polynomial (a
+ * division with a remainder, a data-dependent size) becomes a fresh symbol "?n" that equals only
+ * itself.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_DIM_H
 #define XM_TRANSFORMATIONS_GRAPH_DIM_H
@@ -71,7 +71,7 @@ xm_dim_is(struct xm_dim d, int64_t n)
 struct xm_dim xm_dim_symbol(struct xm_dim_pool *p,
                             const char *name);     /* the same for the same name */
 struct xm_dim xm_dim_fresh(struct xm_dim_pool *p); /* "?0", "?1", … */
-/* A later fresh symbol will not meet the one that `name` begins with ("?7" in graph text). */
+/* Reserves the fresh symbol that `name` begins with ("?7" in graph text): later ones differ. */
 void xm_dim_reserve_fresh(struct xm_dim_pool *p, const char *name);
 struct xm_dim xm_dim_add(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
 struct xm_dim xm_dim_sub(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
@@ -80,7 +80,7 @@ struct xm_dim xm_dim_mul(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b
  * a polynomial works by a constant or a single-term polynomial that divides every term. */
 struct xm_dim xm_dim_div(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b,
                          bool *exact);
-/* Whether the polynomial holds a fresh symbol ("?n"): nobody can compute it beforehand. */
+/* Whether the polynomial has a fresh symbol ("?n"), so that it cannot be computed before a run. */
 bool xm_dim_is_unknown(struct xm_dim d);
 /* The symbols of a dimension, with repetitions; the names belong to the pool. */
 uint32_t xm_dim_symbols(struct xm_dim d);
@@ -107,8 +107,8 @@ enum xm_status xm_dim_eval(struct xm_dim d, const struct xm_binding *bindings,
 /* With `value` for the symbol. */
 struct xm_dim xm_dim_replace(struct xm_dim_pool *p, struct xm_dim d, const char *symbol,
                              struct xm_dim value);
-/* The symbol that an axis of an input or state has for itself, "<owner>.<axis>"; what graph text
- * could not read back of the owner's name is written as its code, "_x2f_". */
+/* The symbol of an axis of an input or state, "<owner>.<axis>"; characters of the owner's name that
+ * graph text cannot read back are written as their code, "_x2f_". */
 struct xm_dim xm_dim_own(struct xm_dim_pool *p, const char *owner, uint32_t axis);
 
 /* A copy of `d` in another pool (a program outlives its graph). */

@@ -3,7 +3,7 @@
  * The host reference of every op: runs a graph (before or after any pass) on concrete tensors.
  *
  * Floats of every type are held as f32, integers and booleans as int64; formulas come from
- * runtime/reference. Slow and plain on purpose; weights are dequantised row by row, never
+ * runtime/reference. Written for clarity, not speed; weights are dequantised row by row, never
  * whole. One thread; the graph is only read.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_EVALUATE_H
@@ -39,7 +39,7 @@ struct xm_state_store;
 struct xm_state_store *xm_state_store_create(void); /* NULL: out of memory */
 void xm_state_store_destroy(struct xm_state_store *s);
 void xm_state_store_reset(struct xm_state_store *s); /* all states empty again */
-/* NULL when it has not been written. */
+/* NULL: the state has not been written. */
 const struct xm_tensor *xm_state_get(const struct xm_state_store *s,
                                      const char *variable);
 enum xm_status xm_state_set(struct xm_state_store *s, const char *variable,

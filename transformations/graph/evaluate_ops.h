@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Private to evaluate*.c and tensor.c: what an op's reference gets, and shared walking
- * code.
+ * Private to evaluate*.c and tensor.c: the arguments of an op's reference, and the walk over
+ * indices that references share.
  *
  * A reference xm_eval_<eval> (ops.def) finds its results created with the types that the
  * op's shape function gave for the concrete operands, zeroed. Where that could not tell a
@@ -44,7 +44,7 @@ uint64_t xm_tensor_width(const struct xm_tensor *t);
 uint8_t *xm_tensor_raw(const struct xm_tensor *t);
 enum xm_status xm_tensor_copy(struct xm_tensor **out, const struct xm_tensor *t,
                               struct xm_error *err);
-/* n elements of x, which holds them as out does, to out. */
+/* Copies n elements of x to out, which has the same storage type. */
 void xm_tensor_move(struct xm_tensor *out, uint64_t to, const struct xm_tensor *x,
                     uint64_t from, uint64_t n);
 /* Reads all elements from packed bytes of the tensor's type, a readable one. */
@@ -58,10 +58,10 @@ void xm_tensor_wrap(struct xm_tensor *t);
 /* "i64[2,3]" */
 const char *xm_tensor_text(const struct xm_tensor *t, char *buffer, size_t n);
 
-/* Takes t over, also on failure. */
+/* Takes ownership of t, also on failure. */
 enum xm_status xm_state_put(struct xm_state_store *s, const char *variable,
                             struct xm_tensor *t, struct xm_error *err);
-/* Moves what `from` holds into `to`; all or nothing. */
+/* Moves all states of `from` into `to`, or none on failure. */
 enum xm_status xm_state_commit(struct xm_state_store *to, struct xm_state_store *from,
                                struct xm_error *err);
 
@@ -100,8 +100,8 @@ void xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c, uint32_t 
 /* out[index] = src[offset + index . stride]; the walk has src as its only array. */
 void xm_walk_copy(struct xm_walk *w, const struct xm_tensor *src, struct xm_tensor *out);
 
-/* What a scatter or a reduction makes of the element there is (a) and the next one (b); mean is
- * left to the caller and adds. */
+/* Combines the present element (a) and the next one (b) of a scatter or a reduction. Mean adds; the
+ * caller divides. */
 double xm_eval_combine_floats(int reduction, double a, double b);
 int64_t xm_eval_combine_ints(int reduction, int64_t a, int64_t b);
 /* Combines element `at` of out with element `from` of the updates. */

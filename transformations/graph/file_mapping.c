@@ -23,7 +23,7 @@ xm_file_mapping_open(const char *path, struct xm_mapping **out, struct xm_error 
     struct xm_file_mapping *f = xm_calloc(1, sizeof(*f));
     *out = NULL;
     if (!f)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a mapped file");
+        return xm_no_memory(err, "a mapped file");
     f->base = (struct xm_mapping){
         .refs = 1, .file = f, .free = free_file, .forget = forget_pages};
     enum xm_status s = xm_mapped_file_open(path, &f->file, err);

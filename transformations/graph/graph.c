@@ -84,7 +84,7 @@ xm_graph_add_mapping(struct xm_graph *g, struct xm_mapping *m)
     size_t bytes = (g->n_mappings + 1) * sizeof(struct xm_mapping *);
     struct xm_mapping **grown = xm_realloc(g->mappings, bytes);
     if (!grown)
-        return xm_fail(&g->err, XM_NO_MEMORY, "out of memory for a mapping of the graph");
+        return xm_no_memory(&g->err, "a mapping of the graph");
     g->mappings = grown;
     g->mappings[g->n_mappings++] = m;
     xm_mapping_ref(m);
@@ -99,14 +99,13 @@ xm_graph_add_property(struct xm_graph *g, const char *key, const char *value)
         size_t bytes = (n ? n * 2 : 1) * sizeof(struct xm_property_text);
         struct xm_property_text *grown = xm_realloc(g->properties, bytes);
         if (!grown)
-            return xm_fail(&g->err, XM_NO_MEMORY, "out of memory for property %.80s",
-                           key);
+            return xm_no_memory(&g->err, "property %.80s", key);
         g->properties = grown;
     }
     struct xm_property_text p = {xm_arena_strdup(&g->arena, key),
                                  xm_arena_strdup(&g->arena, value)};
     if (!p.key || !p.value)
-        return xm_fail(&g->err, XM_NO_MEMORY, "out of memory for property %.80s", key);
+        return xm_no_memory(&g->err, "property %.80s", key);
     g->properties[g->n_properties++] = p;
     return XM_OK;
 }
@@ -127,7 +126,7 @@ xm_none(struct xm_graph *g)
         struct xm_node *n = xm_arena_alloc(&g->arena, sizeof(*n));
         struct xm_value *v = xm_arena_alloc(&g->arena, sizeof(*v));
         if (!n || !v) {
-            xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the absent operand");
+            xm_no_memory(&g->err, "the absent operand");
             return NULL;
         }
         n->op = XM_OP_NONE;
@@ -265,8 +264,7 @@ leave_to_heir(struct xm_graph *g, struct xm_node *n)
         return;
     struct xm_origin *origin = xm_arena_alloc(&g->arena, sizeof(*origin));
     if (!origin) {
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for where '%s' came from",
-                heir->name);
+        xm_no_memory(&g->err, "where '%s' came from", heir->name);
         return;
     }
     *origin = (struct xm_origin){n, heir->origins};

@@ -134,7 +134,7 @@ union xm_attr {
 };
 /* clang-format on */
 
-/* One operand of a node: a link in its value's list of uses. */
+/* One operand of a node, which is an element of its value's list of uses. */
 struct xm_use {
     struct xm_value *value; /* never NULL; xm_none's value when absent */
     struct xm_node *user;
@@ -142,11 +142,11 @@ struct xm_use {
 };
 
 struct xm_value {
-    struct xm_node *node; /* who makes it */
+    struct xm_node *node; /* the node that computes it */
     uint32_t index;       /* which output of that node */
     struct xm_type type;
-    enum xm_element
-        stored; /* floats: as what a device keeps them; DYNAMIC: as `type` says */
+    /* floats: as what a device keeps them; DYNAMIC: as `type` says */
+    enum xm_element stored;
     struct xm_content content;
     const char *const *names; /* tensor names of the file; may be NULL */
     uint32_t n_names;
@@ -154,7 +154,7 @@ struct xm_value {
     uint32_t n_uses;
 };
 
-/* A node that a rewrite has taken away, and that lives on in another. */
+/* A node that a rewrite removed and whose work another node does now. */
 struct xm_origin {
     const struct xm_node *node; /* with origins of its own */
     const struct xm_origin *next;
@@ -169,25 +169,25 @@ struct xm_node {
     struct xm_use *in;             /* n_in operands */
     struct xm_value *out;          /* n_out results */
     struct xm_node *next, *before; /* topological order of the graph */
-    /* Kept while rewriting, for those who ask where a node came from. */
+    /* Kept while rewriting, to tell from which nodes of the file a node was made. */
     const struct xm_origin *origins; /* newest first */
-    struct xm_node *heir; /* in which it lives on once it is removed; NULL: in none */
+    struct xm_node *heir; /* of a removed node: the node that does its work; NULL: none */
 };
 
-/* What keeps the bytes of constants alive (a mapped file); freed with the graph's last user.
- * Counted from any thread. */
+/* Owner of the bytes of constants (a mapped file). Reference-counted, from any thread; freed with
+ * the last reference. */
 struct xm_mapping {
     int refs;
     void (*free)(struct xm_mapping *m);
-    /* The bytes have been copied: where they are the mapping's, their memory may go; whoever
-     * reads them again gets them from the file. NULL: they stay. */
+    /* Releases the memory of bytes that have been copied; a later access reads them from the file
+     * again. NULL: not possible. */
     void (*forget)(struct xm_mapping *m, const void *bytes, uint64_t n);
     const struct xm_file_mapping *file; /* itself, where it is one; else NULL */
 };
 void xm_mapping_ref(struct xm_mapping *m);
 void xm_mapping_unref(struct xm_mapping *m); /* NULL is allowed */
-/* Of bytes of xm_malloc's, which are taken over, also on failure; with one reference. NULL: out of
- * memory, or `bytes` was. */
+/* A mapping of bytes from xm_malloc, with one reference; takes ownership of them, also on failure.
+ * NULL: out of memory, or `bytes` is NULL. */
 struct xm_mapping *xm_mapping_of_heap(void *bytes);
 
 /* A mapped file. */
@@ -205,7 +205,7 @@ struct xm_property_text {
     const char *key, *value;
 };
 
-/* A sentence for the user about what the passes did or left; in the graph's arena. */
+/* A sentence for the user about a pass's work; in the graph's arena. */
 struct xm_note {
     const char *text;
     struct xm_note *next;
@@ -270,17 +270,17 @@ xm_value_stored(const struct xm_value *v)
 
 /* ---- editing ----------------------------------------------------------------------- */
 
-/* Every use of `from` reads `to` instead; tensor names move along when `to` has none. Shapes
- * downstream are not recomputed (a rewrite keeps types; the validator checks). */
+/* Makes every use of `from` read `to`; moves the tensor names when `to` has none. Shapes of later
+ * nodes are not recomputed, because a rewrite keeps types; the validator checks that. */
 void xm_value_replace(struct xm_graph *g, struct xm_value *from, struct xm_value *to);
-/* Operand i of n reads v from now on. */
+/* Sets operand i of n to v. */
 void xm_node_set_in(struct xm_node *n, uint32_t i, struct xm_value *v);
 /* Unlinks a node whose results have no uses. */
 void xm_node_remove(struct xm_graph *g, struct xm_node *n);
 /* Removes n if unused (and not result, assign, parameter), then its operands likewise.
- * Returns whether anything went. */
+ * Returns whether a node was removed. */
 bool xm_node_remove_dead(struct xm_graph *g, struct xm_node *n);
-/* All nodes that reach no result and no assign. Returns whether anything went. */
+/* Removes all nodes that reach no result and no assign. Returns whether a node was removed. */
 bool xm_graph_remove_dead(struct xm_graph *g);
 /* Moves n directly before `place` in the order (operands must already stand before). */
 void xm_node_move_before(struct xm_graph *g, struct xm_node *n, struct xm_node *place);
@@ -302,7 +302,7 @@ bool xm_shape_is_static(const struct xm_shape *s);
 bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
 /* Product of all dimensions. */
 struct xm_dim xm_shape_elements(struct xm_dim_pool *p, const struct xm_shape *s);
-/* "f32[batch,tokens,256]"; a value's with " as f16" behind it where it is stored so. */
+/* "f32[batch,tokens,256]"; for a value, followed by " as f16" where it is stored as f16. */
 void xm_type_print(const struct xm_type *t, struct xm_strbuf *out);
 void xm_value_print_type(const struct xm_value *v, struct xm_strbuf *out);
 

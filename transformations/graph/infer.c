@@ -177,7 +177,7 @@ xm_content_set(struct xm_infer *i, uint32_t k, const struct xm_dim *e, uint32_t 
         return XM_OK;
     copy = xm_arena_alloc(i->arena, (n ? n : 1) * sizeof(*copy));
     if (!copy)
-        return xm_fail(i->err, XM_NO_MEMORY, "out of memory for the content of a shape");
+        return xm_no_memory(i->err, "the content of a shape");
     memcpy(copy, e, n * sizeof(*copy));
     i->out[k].content = (struct xm_content){n, copy};
     return XM_OK;
@@ -210,7 +210,7 @@ xm_infer_run(struct xm_infer *i)
 {
     XM_TRY(shape_fns[i->op](i));
     if (i->dims->failed)
-        return xm_fail(i->err, XM_NO_MEMORY, "out of memory for symbolic dimensions");
+        return xm_no_memory(i->err, "symbolic dimensions");
     return check_sizes(i);
 }
 

@@ -141,7 +141,7 @@ xm_lex_string(struct xm_lexer *l, struct xm_arena *arena, const char **out)
         return xm_lex_fail(l, "a string has no end");
     text = xm_arena_alloc(arena, (size_t)(end - l->at) + 1);
     if (!text)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a string of graph text");
+        return xm_no_memory(l->err, "a string of graph text");
     while (l->at < end) {
         if (*l->at != '\\') {
             text[n++] = *l->at++;

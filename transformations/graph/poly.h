@@ -16,8 +16,8 @@ enum { XM_POLY_TERMS = 16, XM_POLY_DEGREE = 6 };
 struct xm_term {
     int64_t coefficient; /* not 0 */
     uint32_t degree;
-    const char
-        *factor[XM_POLY_DEGREE]; /* interned names, ascending, repeated for powers */
+    /* interned names, ascending, repeated for powers */
+    const char *factor[XM_POLY_DEGREE];
 };
 
 struct xm_poly {

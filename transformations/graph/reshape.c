@@ -114,8 +114,7 @@ set_bounds(struct reshape *r, struct xm_node *n, const struct xm_input_shape *wa
         xm_strbuf_ok(&text) ? xm_arena_strdup(&r->g->arena, xm_strbuf_text(&text)) : NULL;
     xm_strbuf_free(&text);
     return n->attr.parameter.bounds ? XM_OK
-                                    : xm_fail(r->err, XM_NO_MEMORY,
-                                              "out of memory for the bounds of an input");
+                                    : xm_no_memory(r->err, "the bounds of an input");
 }
 
 static enum xm_status

@@ -12,7 +12,7 @@
     enum xm_status xm_shape_##shape(struct xm_infer *i);
 #include "transformations/graph/ops.def"
 
-/* XM_INVALID with the sentence and, behind it, the operands' types. */
+/* XM_INVALID with the sentence, followed by the operands' types. */
 enum xm_status xm_shape_fail(struct xm_infer *i, const char *fmt, ...) XM_PRINTF(2, 3);
 
 static inline bool
@@ -62,8 +62,8 @@ enum xm_status xm_infer_rank(struct xm_infer *i, uint32_t k, uint32_t rank);
 /* numpy: trailing dimensions are aligned. out may be a or b. */
 bool xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
                              const struct xm_shape *b, struct xm_shape *out);
-/* Two dimensions that must be the same: false when they cannot be. A constant wins over a
- * symbol, which states something about the model, not an error. */
+/* Unifies two dimensions that must be equal; false: they cannot be. A constant replaces a symbol:
+ * that is a fact about the model and no error. */
 bool xm_dim_merge(struct xm_dim a, struct xm_dim b, struct xm_dim *out);
 
 /* Integers of elementwise ops with two operands (evaluate_eltwise.c). Sums and products wrap; what
@@ -71,14 +71,14 @@ bool xm_dim_merge(struct xm_dim a, struct xm_dim b, struct xm_dim *out);
 bool xm_int_divides(enum xm_op op);
 int64_t xm_int_binary(enum xm_op op, const union xm_attr *attr, int64_t a, int64_t b);
 
-/* What a slice takes of operand 0. */
+/* The part of operand 0 that a slice reads. */
 struct xm_slice {
-    struct xm_dim
-        first[XM_MAX_RANK]; /* of each of its dimensions; not constant: unknown */
+    /* of each of its dimensions; not constant: unknown */
+    struct xm_dim first[XM_MAX_RANK];
     int64_t step[XM_MAX_RANK];
     int from[XM_MAX_RANK]; /* by dimension of the result: the operand's; -1: a new one */
 };
-/* The shape function of slices, and what they take. */
+/* The shape function of slices, which also gives the part that is read. */
 enum xm_status xm_slice_plan(struct xm_infer *i, struct xm_slice *s);
 
 /* Records the content of result k (copied). Does nothing above XM_MAX_CONTENT. */

@@ -243,7 +243,7 @@ xm_shape_split(struct xm_infer *i)
     int64_t axis_value;
     uint32_t axis;
     if (!length)
-        return xm_fail(i->err, XM_NO_MEMORY, "out of memory for a split");
+        return xm_no_memory(i->err, "a split");
     XM_TRY(xm_infer_int(i, 1, &axis_value));
     XM_TRY(xm_infer_axis(i, axis_value, in->rank, &axis));
     XM_TRY(i->op == XM_OP_SPLIT ? equal_lengths(i, axis, in->dim[axis], length)

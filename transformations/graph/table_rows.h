@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Rows of the smallest table of two dimensions that these integers choose rows of as they are
+/* The number of rows of the smallest rank-2 table that is indexed with these integers directly
  * (embeddings); 0: none. */
 uint64_t xm_value_table_rows(const struct xm_value *ids);
 

@@ -66,8 +66,7 @@ xm_tensor_create(struct xm_tensor **out, enum xm_element element, uint32_t rank,
         t->i = xm_calloc(n, sizeof(*t->i));
     if (!t->f && !t->i) {
         xm_free(t);
-        return xm_fail(err, XM_NO_MEMORY,
-                       "no memory for a tensor of %" PRIu64 " elements", n);
+        return xm_no_memory(err, "a tensor of %" PRIu64 " elements", n);
     }
     *out = t;
     return XM_OK;
@@ -267,15 +266,11 @@ reserve_state(struct xm_state_store *s, const char *variable)
     struct state *found = find_state(s, variable);
     if (found)
         return found;
-    if (s->n == s->capacity) {
-        size_t capacity = s->capacity ? 2 * s->capacity : 8;
-        struct state *grown = xm_realloc(s->states, capacity * sizeof(*grown));
-        if (!grown)
-            return NULL;
-        s->states = grown;
-        s->capacity = capacity;
-    }
-    struct state *added = &s->states[s->n];
+    struct state *grown = xm_grow(s->states, &s->capacity, s->n + 1, sizeof(*grown));
+    if (!grown)
+        return NULL;
+    s->states = grown;
+    struct state *added = &grown[s->n];
     added->variable = xm_strdup(variable);
     added->tensor = NULL;
     if (!added->variable)

@@ -13,9 +13,9 @@
  *
  * An absent operand is `_`. Types behind ':' are printed always, and checked when parsed (text
  * written by hand may leave them out). Constants of at most 16 elements are printed in braces;
- * larger ones are blobs, which parsing fills with a pattern from their number, so that a dump is
- * replayable without its weights, unless somebody has their bytes (xm_graph_parse_with), or the
- * text has their places in the model's files (xm_graph_print_dump).
+ * larger ones are blobs. The text may have a blob's place in the model's files
+ * (xm_graph_print_dump), or the caller has its bytes (xm_graph_parse_with); otherwise the parser
+ * fills it with a pattern made from its number, so that a dump can be replayed without weights.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_TEXT_H
 #define XM_TRANSFORMATIONS_GRAPH_TEXT_H
@@ -42,14 +42,14 @@ enum xm_status xm_graph_parse(const char *text, struct xm_graph **out,
 
 /* Whether a node's bytes are a blob of the text: the node's id is its number. */
 bool xm_node_is_blob(const struct xm_node *n);
-/* Who has the bytes of blobs. They stay his: the graph refers to them. A failure is said at the
- * line that asks. */
+/* A source of the bytes of blobs. The source keeps ownership; the graph refers to the bytes. A
+ * failure is reported with the line of the blob. */
 struct xm_text_blobs {
     /* At least n_bytes. */
     enum xm_status (*constant)(void *ctx, uint32_t number, uint64_t n_bytes,
                                struct xm_data *out, struct xm_error *err);
-    /* Fills in the view and the bytes of a weight whose sizes and types are there; what does not
-     * agree with them is refused. */
+    /* Fills in the view and the bytes of a weight whose sizes and types are set; fails where the
+     * bytes do not agree with them. */
     enum xm_status (*weight)(void *ctx, uint32_t number, struct xm_weight *w,
                              struct xm_error *err);
     void *ctx;

@@ -156,7 +156,7 @@ xm_text_parse_file(struct xm_lexer *l, struct xm_graph *g)
     }
     enum xm_status s = check_file(l, m->file);
     if (s == XM_OK && xm_graph_add_mapping(g, m) != XM_OK)
-        s = xm_fail(l->err, XM_NO_MEMORY, "out of memory for a mapping");
+        s = xm_no_memory(l->err, "a mapping");
     xm_mapping_unref(m);
     return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What print.c and parse.c must agree on. Internal to transformations/graph.
+ * Rules of graph text that print.c and parse.c share. Internal to transformations/graph.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_TEXT_FORMAT_H
 #define XM_TRANSFORMATIONS_GRAPH_TEXT_FORMAT_H

@@ -138,7 +138,7 @@ second_result(struct xm_graph *g, const struct xm_caps *caps, struct xm_value *n
     const union xm_attr attr = {.row_chain = {xm_strbuf_text(&text)}};
     struct xm_node *n = NULL;
     if (!xm_strbuf_ok(&text))
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for a chain's steps");
+        xm_no_memory(&g->err, "a chain's steps");
     else
         n = xm_fused_build(&b, caps, XM_OP_ROW_CHAIN, &attr, in, chain.n_x + chain.n_c);
     xm_strbuf_free(&text);
@@ -277,7 +277,7 @@ xm_pass_assign_precision(struct xm_graph *g, const struct xm_caps *caps)
     t.wanted = xm_calloc((size_t)g->next_id + 1, sizeof(*t.wanted));
     t.stream = xm_calloc((size_t)g->next_id + 1, sizeof(*t.stream));
     if (!t.wanted || !t.stream || !xm_find_residual_stream(g, t.stream)) {
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the types of a graph");
+        xm_no_memory(&g->err, "the types of a graph");
     } else if (g->err.status == XM_OK) {
         find_wanted(&t);
         any |= assign_all(&t);

@@ -199,7 +199,7 @@ new_numbers(struct xm_graph *g, uint64_t n, struct xm_bytes *out)
     float *numbers =
         xm_mul_size(n, sizeof(float), &bytes) ? xm_arena_alloc(&g->arena, bytes) : NULL;
     if (!numbers)
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the scales of a weight");
+        xm_no_memory(&g->err, "the scales of a weight");
     else
         *out = (struct xm_bytes){(const uint8_t *)numbers, bytes};
     return numbers;

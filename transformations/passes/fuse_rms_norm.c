@@ -36,7 +36,7 @@ ones(struct xm_builder *b, struct xm_match *m)
     uint64_t bytes = (uint64_t)n * sizeof(float);
     float *f = xm_arena_alloc(&b->graph->arena, bytes);
     if (!f) {
-        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for the gamma of a norm");
+        xm_no_memory(&b->graph->err, "the gamma of a norm");
         return NULL;
     }
     for (int64_t i = 0; i < n; i++)

@@ -302,7 +302,7 @@ xm_pass_fuse_row_chain(struct xm_graph *g, const struct xm_caps *caps)
     struct xm_convex *groups = xm_convex_grow(g, &rules);
     bool any = groups && now && emit_groups(g, caps, groups, n_ids, now);
     if (!now)
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for groups of row-wise steps");
+        xm_no_memory(&g->err, "groups of row-wise steps");
     xm_convex_destroy(groups);
     if (any && g->err.status == XM_OK)
         replace_results(g, n_ids, now);

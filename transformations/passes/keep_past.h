@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For text generation: caches of keys and values that a model has as inputs and outputs become its
+ * For text generation: turns caches of keys and values that are inputs and outputs of a model into
  * states.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_KEEP_PAST_H
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* Not part of the pipeline: it takes inputs and results away, so only callers that make text ask
- * for it. Failures in graph->err. */
+/* Not part of the pipeline, because it removes inputs and results: callers that generate text run
+ * it. Failures in graph->err. */
 bool xm_pass_keep_past(struct xm_graph *g);
 
 #ifdef __cplusplus

@@ -229,7 +229,7 @@ xm_mask_classify(const struct xm_graph *g, struct xm_value *mask,
     struct cone *c = xm_calloc(1, sizeof(*c));
     *out = (struct xm_mask_kind){0};
     if (!c)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a mask");
+        return xm_no_memory(err, "a mask");
     visit(c, mask);
     enum xm_status s = XM_OK;
     struct xm_error cause = {0};

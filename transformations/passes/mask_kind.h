@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an attention mask computed by the graph means.
+ * The kind of an attention mask that the graph computes.
  *
  * Exporters spell masks in dozens of ways, and change the spelling with every version. A
  * mask depends on nothing but sizes and the key mask (that is checked), so it is
@@ -26,8 +26,8 @@ struct xm_mask_kind {
     struct xm_value *key_mask; /* the parameter [batch, past + tokens]; NULL: none */
 };
 
-/* `mask` is [B|1,1,T,S], float (0 or very negative) or boolean. Fails only for memory: a mask
- * that the probes cannot compute is not known. */
+/* `mask` is [B|1,1,T,S], float (0 or very negative) or boolean. Fails only without memory: a mask
+ * that the probes cannot compute is of unknown kind. */
 enum xm_status xm_mask_classify(const struct xm_graph *g, struct xm_value *mask,
                                 struct xm_mask_kind *out, struct xm_error *err);
 

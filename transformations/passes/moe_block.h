@@ -60,10 +60,10 @@ int64_t xm_moe_experts(const struct xm_match *m);
 /* In which order `gate` and `up` are what one product [E,T,2I] has; XM_GATE_UP_APART: they are not
  * that. */
 enum xm_gate_up xm_moe_form_of(const struct xm_value *gate, const struct xm_value *up);
-/* They are, and nobody else reads the product. */
+/* The same, and no other node reads the product. */
 bool xm_moe_is_gate_and_up(struct xm_match *m, const struct xm_value *gate,
                            const struct xm_value *up);
-/* What such a product [..,2I], of rank 3, has of gate and of up. */
+/* The gate half and the up half of such a product [..,2I] of rank 3. */
 struct xm_value *xm_moe_gate_of(struct xm_builder *b, const struct xm_moe_attr *a,
                                 struct xm_value *both);
 struct xm_value *xm_moe_up_of(struct xm_builder *b, const struct xm_moe_attr *a,

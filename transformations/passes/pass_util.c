@@ -83,7 +83,7 @@ xm_const_of(struct xm_builder *b, struct xm_value *v)
     if (copy)
         xm_tensor_to_bytes(t, copy);
     else
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for a folded constant");
+        xm_no_memory(&g->err, "a folded constant");
     xm_tensor_destroy(t);
     struct xm_value *folded =
         copy ? xm_const(b, &v->type, (struct xm_data){copy, bytes}) : NULL;

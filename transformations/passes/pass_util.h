@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several passes ask about values: axes, filled constants, heads.
+ * Questions about values that several passes share: axes, filled constants, heads.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H
 #define XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which values add up over the layers: r, and r + f(r) wherever f has a product.
+ * Finds the residual stream: r, and r + f(r) wherever f contains a matrix product.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_RESIDUAL_STREAM_H
 #define XM_TRANSFORMATIONS_PASSES_RESIDUAL_STREAM_H
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Sets stream[id + index] for each such value; next_id of them, all false before. False: out of
- * memory. */
+/* Sets stream[id + index] for each value of the stream. `stream` has next_id elements, all false.
+ * Returns false when out of memory. */
 bool xm_find_residual_stream(const struct xm_graph *g, bool *stream);
 
 #ifdef __cplusplus

@@ -226,7 +226,7 @@ new_row(struct xm_builder *b, int64_t n)
 {
     float *f = xm_arena_alloc(&b->graph->arena, (uint64_t)n * sizeof(*f));
     if (!f)
-        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for the factors of a norm");
+        xm_no_memory(&b->graph->err, "the factors of a norm");
     return f;
 }
 

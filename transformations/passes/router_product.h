@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product that chooses experts.
+ * The router's matrix product, which gives the logits of the experts.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_ROUTER_PRODUCT_H
 #define XM_TRANSFORMATIONS_PASSES_ROUTER_PRODUCT_H
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Of the logits of n, a router or a block of experts, or of what its ids come from, however that
- * is spelled; NULL: none. */
+/* The product that gives the logits of n, a router or a block of experts, or the values that its
+ * ids are chosen from; NULL: none. */
 struct xm_node *xm_router_product(const struct xm_node *n);
 /* Whether n is a norm, or a chain that may have one. */
 bool xm_is_norm(const struct xm_node *n);

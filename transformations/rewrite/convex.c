@@ -207,7 +207,7 @@ xm_convex_grow(struct xm_graph *g, const struct xm_convex_rules *rules)
     struct entry *of = xm_arena_alloc(&arena, ((size_t)g->next_id + 1) * sizeof(*of));
     struct place *at = xm_arena_alloc(&arena, ((size_t)g->n_nodes + 1) * sizeof(*at));
     if (!c || !of || !at) {
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for sets of nodes");
+        xm_no_memory(&g->err, "sets of nodes");
         xm_arena_free(&arena);
         return NULL;
     }

@@ -6,15 +6,16 @@
  *     a -> x -> c        {a, c} is not when x is outside: as one operation it would
  *     a -> c             wait for itself.
  *
- * Sets grow edge by edge, in the graph's order: a node and the maker of an operand become one
- * set, or their sets do, where that is convex, no two sets wait for each other, and the
- * caller's `fits` has nothing against it. So the outcome is the same whenever the graph is, and
- * no edge is left that could still join two sets, as long as `fits` never takes a refusal back.
+ * Sets grow edge by edge, in the graph's order: a node and the node of one of its operands, or
+ * their sets, are joined where the union is convex, no two sets depend on each other, and the
+ * caller's `fits` accepts it. The result depends on the graph alone, and no edge is left that could
+ * join two sets, provided that `fits` never accepts a set after refusing a part of it.
  *
- * Nodes that depend on one operand alone may be passed: what reads them reads that (reshapes).
+ * Nodes that depend on one operand alone (reshapes) may be passed: their readers count as readers
+ * of that operand.
  *
- * Each join looks at XM_CONVEX_REACH nodes and operands at most, those that stand between the
- * two sets; nodes further apart stay so. The cost is linear in the graph's edges.
+ * A join examines at most XM_CONVEX_REACH nodes and operands between the two sets; it is refused
+ * beyond that. The cost is linear in the number of edges.
  */
 #ifndef XM_TRANSFORMATIONS_REWRITE_CONVEX_H
 #define XM_TRANSFORMATIONS_REWRITE_CONVEX_H
@@ -40,16 +41,16 @@ struct xm_convex_rules {
     uint32_t most; /* members of a set, at most XM_CONVEX_MOST */
 };
 
-/* NULL: out of memory, in graph->err. What it says is about the graph as it is now. */
+/* NULL: out of memory, in graph->err. The sets are valid until the graph changes. */
 struct xm_convex *xm_convex_grow(struct xm_graph *g, const struct xm_convex_rules *rules);
 void xm_convex_destroy(struct xm_convex *c); /* NULL is allowed */
 
-/* The members of n's set in the graph's order, how many they are; 0: n is in none. */
+/* The members of n's set in the graph's order; returns their number, 0: n is in no set. */
 uint32_t xm_convex_members(const struct xm_convex *c, const struct xm_node *n,
                            struct xm_node *member[XM_CONVEX_MOST]);
-/* What v is made of, below nodes that are passed. */
+/* The value that v is made of by passed nodes, or v. */
 struct xm_value *xm_convex_source(const struct xm_convex *c, struct xm_value *v);
-/* How many operands read v, or a passed node below which it is. */
+/* The number of operands that read v, directly or through passed nodes. */
 uint32_t xm_convex_reads(const struct xm_convex *c, const struct xm_value *v);
 
 #ifdef __cplusplus

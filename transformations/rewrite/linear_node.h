@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the passes that make `linear` nodes share: a product with a stored matrix, whether it is
- * a matmul or a linear already.
+ * Shared by the passes that make `linear` nodes: a product with a stored matrix, as a matmul or as
+ * a linear.
  */
 #ifndef XM_TRANSFORMATIONS_REWRITE_LINEAR_NODE_H
 #define XM_TRANSFORMATIONS_REWRITE_LINEAR_NODE_H

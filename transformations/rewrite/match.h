@@ -30,7 +30,7 @@ const struct xm_pat *xm_pat_operand(const struct xm_pat *pat, uint32_t i, uint32
  * (m->why), or graph->err. Nothing is left of what it does not return. */
 struct xm_value *xm_replacement_build(struct xm_match *m, const struct xm_rule *rule,
                                       const char **why);
-/* Takes out what was built before m->root since the graph had `next_id`. */
+/* Removes the nodes before m->root that were built since the graph had `next_id`. */
 void xm_replacement_undo(struct xm_match *m, uint32_t next_id);
 
 #endif

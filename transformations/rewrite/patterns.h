@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of rule tables. Patterns are C compound literals: they live in .c files, never in
- * headers; this one is for those files alone, its names are short.
+ * Macros for rule tables. Patterns are C compound literals, so tables are in .c files, never in
+ * headers. Only those files include this header, because its names are short.
  */
 #ifndef XM_TRANSFORMATIONS_REWRITE_PATTERNS_H
 #define XM_TRANSFORMATIONS_REWRITE_PATTERNS_H
 
 #include "transformations/rewrite/rewrite.h"
 
-/* What a condition that does not hold returns. */
+/* The value that a failed condition returns. */
 static inline bool
 refuse(struct xm_match *m, const char *why)
 {

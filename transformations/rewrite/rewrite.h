@@ -93,13 +93,13 @@ struct xm_rule {
     void (*attr)(const struct xm_match *m, union xm_attr *attr);
     /* Whether the rule holds; NULL: always. It may match further patterns (xm_match_value). */
     bool (*condition)(struct xm_match *m);
-    /* What else changes, once `value` is to replace the root's; NULL: nothing. */
+    /* Further changes, called before `value` replaces the root's; NULL: none. */
     void (*then)(struct xm_builder *b, struct xm_match *m, struct xm_value *value);
-    bool
-        keeps_name; /* new nodes are called as the slot's node of the replacement's root */
+    /* new nodes are called as the slot's node of the replacement's root */
+    bool keeps_name;
 };
 
-/* What the machine below can do, as far as a rewrite may care. */
+/* Facts of the device that rewrites may depend on. */
 struct xm_caps {
     const struct xm_device_info *device; /* NULL in tests without one */
     /* Whether a node with these attributes and operands would have an implementation;
@@ -127,7 +127,7 @@ bool xm_rewrite(struct xm_graph *g, const struct xm_caps *caps,
  * are constraints. The root may have any number of uses. */
 bool xm_match_value(struct xm_match *m, const struct xm_pat *find, struct xm_value *v);
 
-/* The furthest a rule got before it was refused at nodes of `op`, for "why was this not
+/* The furthest failure of a rule at nodes of `op`, as the answer to "why was this not
  * fused": "rule 'tiled': %17 matmul has 2 uses, must have 1". Empty when nothing was
  * tried. The text is kept per graph node id of the root and lives in the arena of the
  * graph. */

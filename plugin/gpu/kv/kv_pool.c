@@ -47,7 +47,7 @@ xm_kv_pool_create(const struct xm_kv_pool_desc *desc, struct xm_kv_pool **out,
     struct xm_kv_pool *pool = xm_calloc(1, sizeof(*pool));
     if (!pool || pthread_mutex_init(&pool->lock, NULL)) {
         xm_free(pool);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a KV pool");
+        return xm_no_memory(err, "a KV pool");
     }
     pool->engine = desc->engine;
     xm_engine_ref(pool->engine);
@@ -61,7 +61,7 @@ xm_kv_pool_create(const struct xm_kv_pool_desc *desc, struct xm_kv_pool **out,
     pool->slabs = xm_calloc(n * XM_KV_SLABS, sizeof(struct xm_buffer *));
     enum xm_status s = XM_OK;
     if (!pool->group_of || !pool->layer_page || !pool->groups || !pool->slabs)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a KV pool's lists");
+        s = xm_no_memory(err, "a KV pool's lists");
     if (s == XM_OK)
         s = group_layers(pool, desc->layers, err);
     if (s != XM_OK) {
@@ -280,9 +280,7 @@ grow(struct xm_kv_pool *pool, uint32_t group, struct xm_error *err)
         return refuse(pool, g, err);
     struct xm_kv_page_state *list = xm_calloc(pages, sizeof(*list));
     if (!list)
-        return xm_fail(err, XM_NO_MEMORY,
-                       "out of memory for a list of %" PRIu64 " pages of the KV cache",
-                       pages);
+        return xm_no_memory(err, "a list of %" PRIu64 " pages of the KV cache", pages);
     enum xm_status s = create_buffers(pool, group, pages, err);
     if (s != XM_OK) {
         xm_free(list);

@@ -34,8 +34,8 @@ struct xm_kv_pool_desc {
     uint32_t page_tokens;
     const struct xm_kv_need *layers;
     uint32_t n_layers;
-    uint64_t
-        chunk; /* tokens of a sequence in one run, at most: windows keep as many more */
+    /* tokens of a sequence in one run, at most: windows keep as many more */
+    uint64_t chunk;
     uint64_t budget; /* bytes */
 };
 

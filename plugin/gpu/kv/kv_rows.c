@@ -121,7 +121,7 @@ replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx, bool
     struct xm_kv_sequence **list =
         xm_calloc((size_t)batch, sizeof(struct xm_kv_sequence *));
     if (!list)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %u sequences", batch);
+        return xm_no_memory(err, "%u sequences", batch);
     enum xm_status s = XM_OK;
     uint32_t b = 0;
     for (; b < batch && s == XM_OK; b++) {

@@ -55,7 +55,7 @@ xm_kv_sequence_create(struct xm_kv_pool *pool, struct xm_kv_sequence **out,
         s->blocks = xm_calloc(pool->n_groups + 1, sizeof(*s->blocks));
     if (!s || !s->blocks) {
         xm_free(s);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence");
+        return xm_no_memory(err, "a sequence");
     }
     s->pool = pool;
     s->is_known = true;
@@ -153,7 +153,7 @@ xm_kv_sequence_fork(struct xm_kv_sequence *s, struct xm_kv_sequence **out,
         fits &= room_for_pages(&f->blocks[g], s->blocks[g].n);
     if (!fits) {
         xm_kv_sequence_destroy(f);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence's pages");
+        return xm_no_memory(err, "a sequence's pages");
     }
     f->past = s->past;
     f->padding = s->padding;
@@ -318,8 +318,7 @@ extend(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens, struct xm_queu
     if (b->n == 0) /* a window that ends before this run */
         b->first = (uint32_t)(s->past / s->pool->page_tokens);
     if (!room_for_pages(b, need - b->first))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " page numbers",
-                       need - b->first);
+        return xm_no_memory(err, "%" PRIu64 " page numbers", need - b->first);
     xm_kv_expect_pages(s->pool, group, need - b->first - b->n);
     XM_TRY(own_last_page(s, group, q, err));
     while (b->first + (uint64_t)b->n < need) {
@@ -508,7 +507,7 @@ xm_kv_sequence_match(struct xm_kv_sequence *s, const int32_t *tokens, uint64_t n
         fits = fits && room_for_pages(&s->blocks[g], pages);
     if (!fits) {
         xm_free(nodes);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence's pages");
+        return xm_no_memory(err, "a sequence's pages");
     }
     lock(s);
     pages = walk(pool, tokens, pages, nodes);

@@ -55,14 +55,14 @@ xm_kv_tables_create(struct xm_kv_pool *pool, struct xm_kv_tables **out,
 {
     struct xm_kv_tables *t = xm_calloc(1, sizeof(*t));
     if (!t)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run's tables");
+        return xm_no_memory(err, "a run's tables");
     t->pool = pool;
     t->n_groups = xm_kv_pool_groups(pool);
     t->n_parts = RUN_PARTS + 2 * t->n_groups;
     t->parts = xm_calloc(t->n_parts, sizeof(*t->parts));
     if (!t->parts) {
         xm_free(t);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run's tables");
+        return xm_no_memory(err, "a run's tables");
     }
     *out = t;
     return XM_OK;
@@ -132,8 +132,7 @@ make_buffer(struct xm_kv_tables *t, uint64_t sequences, uint64_t pages,
     }
     t->host = xm_calloc(bytes, 1);
     if (!t->host)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " bytes of tables",
-                       bytes);
+        return xm_no_memory(err, "%" PRIu64 " bytes of tables", bytes);
     XM_TRY(xm_buffer_create(e, XM_USE_HOST, bytes, &t->buffer, err));
     for (uint32_t i = 0; i < t->n_parts; i++)
         XM_TRY(xm_buffer_view(t->buffer, t->parts[i].offset, t->parts[i].room,

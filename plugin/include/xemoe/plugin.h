@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device plugins: what a library outside of xemoe implements to be a device of it.
+ * Device plugins: the interface that a library outside of xemoe implements to add a device.
  *
- * Such a library exports one function, xm_ext_entry. It gets a table of what the host (xemoe)
- * offers and gives back a table of what the plugin does; all else goes through these two. Users
- * name the library in a list as OpenVINO's plugins.xml (XM_PLUGINS=FILE, or
- * ov_core_create_with_config) or in a call (xm_register_plugin); both say the device's name. It is
- * loaded when the device is first asked for. docs/add_a_device.md has a whole plugin.
+ * The library exports one function, xm_ext_entry. It receives a table of the host's (xemoe's)
+ * functions and returns a table of the plugin's; there is no other connection. Users name the
+ * library and its device in a list like OpenVINO's plugins.xml (XM_PLUGINS=FILE, or
+ * ov_core_create_with_config) or in a call (xm_register_plugin). It is loaded when the device is
+ * first used. docs/add_a_device.md has a complete plugin.
  *
  * Rules for all functions of both tables:
  *
@@ -14,22 +14,22 @@
  *           sentence that says so. With a status goes a sentence in the xm_ext_error, where
  *           there is one: what failed, where, what was expected, what was found; no newline.
  *           Nothing else has been written, and there is nothing to free.
- * Memory    Who allocates frees; no allocation changes hands. Texts and tensors that a function is
- *           given are the caller's and hold until it returns, unless it says more.
+ * Memory    The side that allocates also frees. Texts and tensors in arguments belong to the caller
+ *           and are valid until the function returns, unless its comment says otherwise.
  * Texts     UTF-8, ended by a zero. Sizes are in bytes, of packed elements.
  * Threads   Plugins, compiled models and contexts are used by any number of threads at a time: so
  *           create_memory and destroy_memory may run in several. A request and a piece of memory
  *           are used by one, but requests may have the same memory and run at once; different
  *           requests of a compiled model run in several. `cancel` and `resume` come from any
  *           thread while the request runs.
- * Order     Requests are destroyed before their compiled model and before the memory that they
- *           have; compiled models and memory before their context, contexts and models of none
- *           before the plugin, and the library is unloaded after that. A plugin may outlive the
- *           core it was made for.
+ * Order     Requests are destroyed before their compiled model and before the memory bound to them;
+ *           compiled models and memory before their context; contexts, and compiled models without
+ *           one, before the plugin. The library is unloaded last. A plugin may outlive the core
+ *           that it was created for.
  * Versions  Within one version members are only added, at the end of xm_ext_host and xm_ext_ops;
- *           their first two members stay what they are in all versions. A member of the host's that
- *           lies behind host->bytes is not there. A plugin of another version is refused with a
- *           sentence. All other structs and numbers keep what they are within a version.
+ *           their first two members are the same in all versions. A member of xm_ext_host at or
+ *           beyond host->bytes is missing. A plugin of another version is refused with a sentence.
+ *           All other structs and numbers are the same within a version.
  */
 #ifndef XEMOE_PLUGIN_H
 #define XEMOE_PLUGIN_H
@@ -99,22 +99,22 @@ typedef struct xm_ext_property {
     const char *key, *value;
 } xm_ext_property;
 
-/* Takes bytes or a text without its zero, in pieces, in order. */
+/* Receives bytes, or a text without its zero, in pieces, in order. */
 typedef struct xm_ext_sink {
     void (*add)(void *ctx, const void *bytes, uint64_t n);
     void *ctx;
 } xm_ext_sink;
 
-/* Numbers and where they lie: rows in order, without gaps, at any alignment. */
+/* A tensor: row-major, without gaps, at any alignment. */
 typedef struct xm_ext_tensor {
     uint32_t element;         /* enum xm_ext_element             */
     uint32_t rank;            /* 0: one number                   */
     int64_t dim[XM_EXT_RANK]; /* of them `rank`                  */
     void *data;               /* NULL where there are no bytes   */
-    uint64_t bytes;           /* that element and dim make       */
+    uint64_t bytes;           /* size of the data                */
 } xm_ext_tensor;
 
-/* What a tensor may be: dimension i from min[i] to max[i]; max[i] -1: no most. */
+/* Bounds of a tensor's shape: dimension i from min[i] to max[i]; max[i] -1: unbounded. */
 typedef struct xm_ext_type {
     uint32_t element, rank;
     int64_t min[XM_EXT_RANK], max[XM_EXT_RANK];
@@ -131,26 +131,27 @@ typedef struct xm_ext_port {
 
 /* ---- models, as the host shows them ------------------------------------------------ */
 
-/* The host's. Valid until `compile` or `query_model` returns; that of `compile` longer, when it is
- * retained. It never changes: any thread may read it. What it gives out is valid as long as it. */
+/* A model, owned by the host. Valid until `compile` or `query_model` returns; the model of
+ * `compile` longer, when the plugin retains it. Immutable: any thread may read it. Pointers
+ * obtained from it are valid as long as the model. */
 typedef struct xm_ext_model xm_ext_model;
 
 /* Result `output` of node `node`. */
 typedef struct xm_ext_value {
-    uint32_t node; /* XM_EXT_NONE: an operand that is left out */
+    uint32_t node; /* XM_EXT_NONE: an absent operand */
     uint32_t output;
 } xm_ext_value;
 
 typedef struct xm_ext_node {
-    /* The type of the layer in OpenVINO's files: "MatMul", "Parameter", "Const"; one that those do
-     * not have begins in lower case: "weight". */
+    /* The layer type in OpenVINO's files: "MatMul", "Parameter", "Const". Types that OpenVINO does
+     * not have begin in lower case: "weight". */
     const char *op;
     const char *name; /* the friendly name; may be "" */
     uint32_t n_in, n_out, n_attributes;
     const xm_ext_value *in; /* n_in operands */
 } xm_ext_node;
 
-/* What the host offers, for as long as the library is loaded. */
+/* The host's functions, valid while the library is loaded. */
 typedef struct xm_ext_host {
     uint32_t version, bytes; /* XM_EXT_VERSION, sizeof(xm_ext_host) of the host's build */
     const char *release;     /* "xemoe 0.1.0" */
@@ -159,22 +160,22 @@ typedef struct xm_ext_host {
     void (*log)(int32_t level, const char *line);
 
     const char *(*model_name)(const xm_ext_model *m);
-    /* Nodes 0 … n - 1, operands before those who use them. */
+    /* Nodes 0 … n - 1, in topological order. */
     uint32_t (*model_nodes)(const xm_ext_model *m);
     void (*model_node)(const xm_ext_model *m, uint32_t node, xm_ext_node *out);
     /* Attribute `i` as the file has it: "transpose_b" "true". Defaults are there as well. */
     void (*model_attribute)(const xm_ext_model *m, uint32_t node, uint32_t i,
                             const char **key, const char **value);
-    /* Of a dimension that changes from run to run only the bounds are known. */
+    /* For a dimension that varies between runs only the bounds are known. */
     void (*model_type)(const xm_ext_model *m, xm_ext_value value, xm_ext_type *out);
-    /* In the order in which requests number them. */
+    /* In the order of the indices that requests use. */
     uint32_t (*model_ports)(const xm_ext_model *m, uint32_t is_output);
     void (*model_port)(const xm_ext_model *m, uint32_t is_output, uint32_t i,
                        xm_ext_port *out);
     /* The numbers of a Const, in place: read only, often in a mapped file. INVALID: the node is no
      * constant. UNSUPPORTED: a "weight", whose bytes are blocks that only run_node knows. */
     int32_t (*model_constant)(const xm_ext_model *m, uint32_t node, xm_ext_tensor *out);
-    /* Gives `m` back. It and its constants stay until as many model_release have come. */
+    /* Retains `m` and its constants until a matching model_release; returns `m`. */
     const xm_ext_model *(*model_retain)(const xm_ext_model *m);
     void (*model_release)(const xm_ext_model *m);
 
@@ -190,18 +191,18 @@ typedef struct xm_ext_host {
 
 /* ---- what a plugin does ------------------------------------------------------------ */
 
-/* What a step of a request has taken since the last profile_reset. The texts hold as long as the
+/* Times of a step of a request since the last profile_reset. The texts are valid as long as the
  * compiled model. */
 typedef struct xm_ext_step {
     const char *name;      /* of the node that it comes from */
     const char *type;      /* "MatMul"                       */
-    const char *precision; /* that it computes in: "f32"     */
-    const char *kernel;    /* what ran: "matmul_tiled"       */
+    const char *precision; /* of the computation: "f32"      */
+    const char *kernel;    /* name: "matmul_tiled"           */
     uint64_t runs, ns;     /* of all runs together           */
     uint32_t on_host;      /* 1: the host's processor did it */
 } xm_ext_step;
 
-/* What a program asks of a context, or of memory in it: handles of others, or NULL. */
+/* Parameters of a context, or of memory in it: handles of the application, or NULL. */
 typedef struct xm_ext_context_wish {
     void *context, *queue; /* OpenCL's; neither: the plugin's own */
     uint32_t device;       /* of the context, where there is no queue */
@@ -209,25 +210,26 @@ typedef struct xm_ext_context_wish {
 
 enum xm_ext_memory {
     XM_EXT_BUFFER = 0,    /* cl_mem: OCL_BUFFER                    */
-    XM_EXT_USM_USER = 1,  /* somebody else's pointer, of any kind: USM_USER_BUFFER */
+    XM_EXT_USM_USER = 1,  /* the application's pointer, of any kind: USM_USER_BUFFER */
     XM_EXT_USM_HOST = 2,  /* USM_HOST_BUFFER                       */
     XM_EXT_USM_DEVICE = 3 /* USM_DEVICE_BUFFER                     */
 };
 typedef struct xm_ext_memory_wish {
     uint32_t kind; /* enum xm_ext_memory                   */
-    void *handle;  /* somebody else's; NULL: it is to be made */
+    void *handle;  /* the application's; NULL: allocate */
     uint64_t bytes;
 } xm_ext_memory_wish;
 
-/* "needed": NULL is refused when the plugin is loaded. Others may be NULL: what that means is said
- * with each. */
+/* "needed": the plugin is refused when the member is NULL. Other members may be NULL; their
+ * comments say what that means. */
 typedef struct xm_ext_ops {
     uint32_t version, bytes; /* XM_EXT_VERSION, sizeof(xm_ext_ops) of the plugin */
     const char *description; /* "example plugin 1.0", for lists; NULL: none      */
 
     /* -- the plugin -- */
 
-    /* Devices there are now; 0: none. They are 0 … n - 1, by name "EXAMPLE.1". NULL: 1. */
+    /* The present number n of devices, which may be 0. Indices are 0 … n - 1, names "EXAMPLE.1".
+     * NULL: one device. */
     uint32_t (*count)(void *plugin);
     /* A property of a device as OpenVINO writes it. NOT_FOUND: there is no such property; the host
      * then answers FULL_DEVICE_NAME, AVAILABLE_DEVICES, DEVICE_TYPE and SUPPORTED_PROPERTIES by
@@ -255,53 +257,52 @@ typedef struct xm_ext_ops {
     int32_t (*import_model)(void *plugin, uint32_t device, const void *bytes,
                             uint64_t n_bytes, const xm_ext_property *properties,
                             uint32_t n, void **compiled, xm_ext_error *err);
-    void (*destroy)(void *plugin); /* NULL: there is nothing to do */
+    void (*destroy)(void *plugin); /* NULL: nothing to free */
 
     /* -- compiled models -- */
 
     /* NULL: UNSUPPORTED. */
     int32_t (*export_model)(void *compiled, const xm_ext_sink *out, xm_ext_error *err);
-    /* Input or result `i`; NOT_FOUND: there are not so many. Valid as long as the compiled model.
-     * Asked of imported models only: of others the host knows them from the model. */
+    /* Input or result `i`; NOT_FOUND: i is out of range. Valid as long as the compiled model.
+     * Called for imported models only: the host knows the ports of the others from the model. */
     int32_t (*compiled_port)(void *compiled, uint32_t is_output, uint32_t i,
                              xm_ext_port *out, xm_ext_error *err);
     /* As get_property; the host answers EXECUTION_DEVICES, NETWORK_NAME, LOADED_FROM_CACHE,
      * OPTIMAL_NUMBER_OF_INFER_REQUESTS and SUPPORTED_PROPERTIES by itself. NULL: none. */
     int32_t (*compiled_property)(void *compiled, const char *key, const xm_ext_sink *out,
                                  xm_ext_error *err);
-    /* Needed. A request has states of its own, which begin empty. *request is not NULL. */
+    /* Needed. A request has states of its own, empty at first. *request is not NULL. */
     int32_t (*create_request)(void *compiled, void **request, xm_ext_error *err);
     void (*destroy_compiled)(void *compiled); /* needed */
 
     /* -- requests -- */
 
-    /* Needed. The host has compared the tensor with the port. Its bytes stay where they are, and as
-     * they are, while a run goes on; before the next run the input may be set anew. */
+    /* Needed. The host has checked the tensor against the port. Its bytes stay in place and
+     * unchanged during a run; the input may be set again before the next run. */
     int32_t (*set_input)(void *request, uint32_t i, const xm_ext_tensor *t,
                          xm_ext_error *err);
-    /* Needed. Returns when the results are there. All inputs have been set. After a failure states
-     * are what they were. */
+    /* Needed. Returns when the results are there. All inputs have been set. A failure leaves the
+     * states unchanged. */
     int32_t (*infer)(void *request, xm_ext_error *err);
     /* Needed. Result `i` of the last run, valid until the next. The host compares it with the port:
      * element, rank, fixed dimensions, bytes. */
     int32_t (*output)(void *request, uint32_t i, xm_ext_tensor *out, xm_ext_error *err);
-    /* States empty. NULL: models with states are refused when a request is made. */
+    /* Clears the states. NULL: creating a request of a model with states fails. */
     void (*reset)(void *request);
-    /* Ends the run that goes on, soon, and each that begins before `resume`, with CANCELLED. Called
-     * from signal handlers as well: raise a flag, no more. NULL: a run goes on to its end. */
+    /* Makes the run in progress, and each run that begins before `resume`, return CANCELLED soon.
+     * Also called from signal handlers: set a flag and nothing else. NULL: runs complete. */
     void (*cancel)(void *request);
     void (*resume)(void *request);
-    /* A row for each step, in order; needs profile_reset. INVALID: nothing was measured, since the
-     * model was compiled without PERF_COUNT=YES. NULL: the plugin measures nothing. */
+    /* A row for each step, in order; needs profile_reset. INVALID: nothing was measured, because
+     * the model was compiled without PERF_COUNT=YES. NULL: the plugin measures nothing. */
     int32_t (*profile)(void *request, void (*row)(void *ctx, const xm_ext_step *step),
                        void *ctx, xm_ext_error *err);
     void (*profile_reset)(void *request);
     void (*destroy_request)(void *request); /* needed */
 
-    /* -- contexts: memory of the device that others share; all of these functions, or none -- */
+    /* -- contexts: device memory shared with the application; all of these functions, or none -- */
 
-    /* They outlive neither the plugin nor its library; models compiled in a context, and memory of
-     * it, are destroyed before it. */
+    /* A context is destroyed before the plugin, and after the models and memory made in it. */
     int32_t (*create_context)(void *plugin, uint32_t device,
                               const xm_ext_context_wish *wish, void **context,
                               xm_ext_error *err);
@@ -324,7 +325,7 @@ typedef struct xm_ext_ops {
     /* As set_input, of a model compiled in the context; the tensor has no data. */
     int32_t (*set_remote_input)(void *request, uint32_t i, const xm_ext_tensor *t,
                                 void *memory, xm_ext_error *err);
-    /* Results of later runs go there as well; NULL: no more. `output` may then give its tensor
+    /* Later runs also write the result there; NULL: no longer. `output` may then return its tensor
      * without data. */
     int32_t (*set_remote_output)(void *request, uint32_t i, void *memory,
                                  xm_ext_error *err);

@@ -37,7 +37,7 @@ add_tokens(const struct xm_gguf *g, yyjson_mut_doc *doc, struct xm_error *err)
             continue;
         XM_TRY(text_of(g, tokens[i].id, &text, err));
         if (!yyjson_mut_obj_add_strn(doc, root, tokens[i].name, text.text, text.n))
-            return xm_fail(err, XM_NO_MEMORY, "no memory for special tokens");
+            return xm_no_memory(err, "special tokens");
     }
     return XM_OK;
 }

@@ -70,7 +70,7 @@ load_suppressed(const struct xm_gguf *g, struct xm_token_list *out, struct xm_er
         int64_t id = 0;
         XM_TRY(xm_gguf_i64_at(&list, i, &id, err));
         if (id >= 0 && id <= INT32_MAX && !xm_token_list_add(out, (int32_t)id))
-            return xm_fail(err, XM_NO_MEMORY, "no memory for key '%s'", key);
+            return xm_no_memory(err, "key '%s'", key);
     }
     return XM_OK;
 }

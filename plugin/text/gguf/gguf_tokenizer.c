@@ -264,9 +264,7 @@ add_around(struct loading *l, const char *key, bool adds, const char *id_key, in
     if (!xm_vocab_get(&l->t->vocab, id))
         return xm_fail(l->err, XM_INVALID, "key '%s': token %d is an unused one", id_key,
                        id);
-    return xm_token_list_add(list, id)
-               ? XM_OK
-               : xm_fail(l->err, XM_NO_MEMORY, "no memory for special tokens");
+    return xm_token_list_add(list, id) ? XM_OK : xm_no_memory(l->err, "special tokens");
 }
 
 static enum xm_status
@@ -308,7 +306,7 @@ xm_gguf_tokenizer(const struct xm_gguf *g, struct xm_tokenizer **out,
     *out = NULL;
     struct loading l = {.g = g, .t = xm_calloc(1, sizeof(*l.t)), .err = err};
     if (!l.t)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a tokenizer");
+        return xm_no_memory(err, "a tokenizer");
     const enum xm_status s = load(&l);
     if (s == XM_OK)
         *out = l.t;

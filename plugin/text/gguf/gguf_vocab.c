@@ -172,7 +172,7 @@ rank_by_scores(const struct xm_gguf_values *scores, uint32_t *ranks, struct xm_e
 {
     struct scored *all = xm_malloc((size_t)scores->n * sizeof(*all));
     if (!all)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %" PRIu64 " scores", scores->n);
+        return xm_no_memory(err, "%" PRIu64 " scores", scores->n);
     const enum xm_status s = read_scores(scores, all, err);
     if (s == XM_OK)
         rank(all, scores->n, ranks);
@@ -190,6 +190,6 @@ xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe, struct xm_error
     XM_TRY(find_beside(g, "tokenizer.ggml.scores", tokens.n, &scores, &is_there, err));
     bpe->ranks = xm_calloc((size_t)tokens.n, sizeof(*bpe->ranks));
     if (!bpe->ranks)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %" PRIu64 " ranks", tokens.n);
+        return xm_no_memory(err, "%" PRIu64 " ranks", tokens.n);
     return is_there ? rank_by_scores(&scores, bpe->ranks, err) : XM_OK;
 }

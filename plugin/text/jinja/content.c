@@ -61,7 +61,7 @@ enum xm_status
 xm_jinja_check_size(struct xm_jinja_run *r, const struct xm_jinja_buffer *b)
 {
     if (!xm_strbuf_ok(&b->text) || !xm_strbuf_ok(&b->marks))
-        return xm_fail(r->err, XM_NO_MEMORY, "no memory for a template's output");
+        return xm_no_memory(r->err, "a template's output");
     if (b->text.n > r->limits->output_bytes)
         return xm_jinja_fail(r, "the template writes more than %zu bytes",
                              r->limits->output_bytes);

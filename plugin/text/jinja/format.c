@@ -163,8 +163,7 @@ write_number(struct xm_jinja_run *r, const struct field *f, value v,
     bool ok = xm_strbuf_ok(&digits) && xm_strbuf_ok(&grouped);
     xm_strbuf_free(&digits);
     xm_strbuf_free(&grouped);
-    return ok ? xm_jinja_check_size(r, b)
-              : xm_fail(r->err, XM_NO_MEMORY, "no memory for a template's values");
+    return ok ? xm_jinja_check_size(r, b) : xm_no_memory(r->err, "a template's values");
 }
 
 static enum xm_status

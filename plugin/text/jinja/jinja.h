@@ -40,8 +40,8 @@ extern const struct xm_jinja_limits xm_jinja_default_limits;
 struct xm_jinja_variable {
     struct xm_slice name;
     yyjson_val *value;
-    bool
-        is_content; /* its strings are content, but for roles of messages and types of parts */
+    /* its strings are content, but for roles of messages and types of parts */
+    bool is_content;
 };
 
 /* Reads a template; ill-formed UTF-8 is read as U+FFFD. Sentences begin with "line L,

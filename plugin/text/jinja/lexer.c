@@ -19,8 +19,8 @@ enum { MAX_BRACKETS = 128 };
 struct lexer {
     struct xm_slice source;
     size_t pos;
-    size_t counted,
-        line_start; /* how far lines were counted; where the last one begins */
+    /* how far lines were counted; where the last one begins */
+    size_t counted, line_start;
     uint32_t line;
     bool at_line_start; /* the last tag took a whole line's end, or none was yet */
     char brackets[MAX_BRACKETS];
@@ -70,7 +70,7 @@ add(struct lexer *l, enum xm_jinja_token_kind kind, size_t pos, struct xm_slice 
     struct xm_jinja_token *grown =
         xm_grow(l->tokens, &l->capacity, l->n + 1, sizeof(*l->tokens));
     if (!grown)
-        return xm_fail(l->err, XM_NO_MEMORY, "no memory for the tokens of a template");
+        return xm_no_memory(l->err, "the tokens of a template");
     l->tokens = grown;
     count_lines(l, pos);
     l->tokens[l->n++] =
@@ -304,7 +304,7 @@ lex_string(struct lexer *l)
     if (status == XM_OK && xm_strbuf_ok(&text))
         copy = xm_arena_strndup(l->arena, xm_strbuf_text(&text), text.n);
     if (status == XM_OK && !copy)
-        status = xm_fail(l->err, XM_NO_MEMORY, "no memory for a string of a template");
+        status = xm_no_memory(l->err, "a string of a template");
     size_t n = text.n;
     xm_strbuf_free(&text);
     l->pos = pos + 1;

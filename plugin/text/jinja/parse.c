@@ -39,7 +39,7 @@ xm_jinja_new_node(struct xm_jinja_parser *p, enum xm_jinja_node_kind kind,
 {
     struct xm_jinja_node *node = xm_arena_alloc(p->arena, sizeof(*node));
     if (!node) {
-        xm_fail(p->err, XM_NO_MEMORY, "no memory for a template");
+        xm_no_memory(p->err, "a template");
         return NULL;
     }
     node->kind = kind;
@@ -483,7 +483,7 @@ clean_source(const char *text, size_t n, struct xm_arena *arena, struct xm_slice
     }
     xm_strbuf_free(&repaired);
     if (!clean)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a template of %zu bytes", n);
+        return xm_no_memory(err, "a template of %zu bytes", n);
     if (length > 0 && clean[length - 1] == '\n')
         length--;
     *out = xm_slice_of(clean, length);
@@ -510,7 +510,7 @@ xm_jinja_parse(const char *text, size_t n, struct xm_jinja_template **out,
     *out = NULL;
     struct xm_jinja_template *tmpl = xm_calloc(1, sizeof(*tmpl));
     if (!tmpl)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a template");
+        return xm_no_memory(err, "a template");
     struct xm_slice source;
     struct xm_jinja_token *tokens = NULL;
     enum xm_status status = clean_source(text, n, &tmpl->arena, &source, err);

@@ -324,7 +324,7 @@ parse_string(struct xm_jinja_parser *p)
         n += p->at->text.n;
     char *text = xm_arena_alloc(p->arena, n + 1);
     if (!node || !text) {
-        xm_fail(p->err, XM_NO_MEMORY, "no memory for a template");
+        xm_no_memory(p->err, "a template");
         return NULL;
     }
     for (const struct xm_jinja_token *t = first; t < p->at; t++) {

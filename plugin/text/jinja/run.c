@@ -78,9 +78,8 @@ xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes, void *out)
     p = xm_arena_alloc(&r->arena, (size_t)size);
     memcpy(out, &p, sizeof(p));
     return p ? XM_OK
-             : xm_fail(r->err, XM_NO_MEMORY,
-                       "no memory for %llu bytes of a template's values",
-                       (unsigned long long)size);
+             : xm_no_memory(r->err, "%llu bytes of a template's values",
+                            (unsigned long long)size);
 }
 
 enum xm_status
@@ -338,7 +337,7 @@ xm_jinja_render(const struct xm_jinja_template *tmpl,
         status = xm_jinja_execute(&r, tmpl->body);
     add_result(&text, out, marks);
     if (status == XM_OK && (!xm_strbuf_ok(out) || (marks && !xm_strbuf_ok(marks))))
-        status = xm_fail(err, XM_NO_MEMORY, "no memory for a template's output");
+        status = xm_no_memory(err, "a template's output");
     xm_jinja_buffer_free(&text);
     xm_arena_free(&r.arena);
     return status;

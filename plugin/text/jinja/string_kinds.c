@@ -118,8 +118,8 @@ xm_jinja_string_isidentifier(struct xm_jinja_run *r, value self, args *a, value 
 
 /* What cases the letters of a text have. */
 struct cases {
-    bool lower, upper, title,
-        words; /* words: each begins with an upper letter, and has no other */
+    /* words: each begins with an upper letter, and has no other */
+    bool lower, upper, title, words;
 };
 
 static struct cases

@@ -47,7 +47,7 @@ find_window(struct xm_jinja_run *r, value self, args *a, struct window *out)
 
 /* -1: it is not there. */
 static enum xm_status
-find(struct xm_jinja_run *r, value self, args *a, bool last, int64_t *out)
+find_in_string(struct xm_jinja_run *r, value self, args *a, bool last, int64_t *out)
 {
     struct window w;
     size_t at = SIZE_MAX;
@@ -68,21 +68,21 @@ enum xm_status
 xm_jinja_string_find(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     *out = xm_jinja_int(-1);
-    return find(r, self, a, false, &out->integer);
+    return find_in_string(r, self, a, false, &out->integer);
 }
 
 enum xm_status
 xm_jinja_string_rfind(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     *out = xm_jinja_int(-1);
-    return find(r, self, a, true, &out->integer);
+    return find_in_string(r, self, a, true, &out->integer);
 }
 
 static enum xm_status
 index_of(struct xm_jinja_run *r, value self, args *a, bool last, value *out)
 {
     *out = xm_jinja_int(-1);
-    XM_TRY(find(r, self, a, last, &out->integer));
+    XM_TRY(find_in_string(r, self, a, last, &out->integer));
     return out->integer >= 0
                ? XM_OK
                : xm_jinja_fail(r, "index: the string does not hold that text");

@@ -140,8 +140,7 @@ has_case(struct xm_jinja_run *r, value v, enum xm_jinja_case to, value *out)
     xm_jinja_buffer_free(&lower);
     xm_jinja_buffer_free(&upper);
     *out = xm_jinja_bool(unchanged && cased);
-    return ok ? XM_OK
-              : xm_fail(r->err, XM_NO_MEMORY, "no memory for a template's values");
+    return ok ? XM_OK : xm_no_memory(r->err, "a template's values");
 }
 
 static enum xm_status

@@ -22,8 +22,8 @@
 typedef struct ov_core ov_core_t;
 
 typedef struct ov_version {
-    const char
-        *buildNumber; /* "2026.4.1-…": the API that is offered, then who offers it */
+    /* "2026.4.1-…": the API that is offered, then who offers it */
+    const char *buildNumber;
     const char *description;
 } ov_version_t;
 
