@@ -98,6 +98,8 @@ static const char *const commands[] = {
  * for want of a file, not for what is written. */
 TEST(Program, HasGroupsOfOptionsWithExamples)
 {
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
     const Folder folder("examples");
     for (const std::string name : commands) {
         SCOPED_TRACE(name);

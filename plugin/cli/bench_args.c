@@ -18,7 +18,7 @@ const size_t xm_bench_n_known_types = XM_ARRAY_LEN(xm_bench_known_types);
 
 #define AT(member) offsetof(struct xm_bench_args, member)
 static const struct xm_cli_option options[] = {
-    XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU.1"),
+    XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU"),
     { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
     { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)" },
     XM_CLI_GROUP("The tests", "xemoe bench model.gguf -p 512,2048 -n 0 -d 0,4096 -r 3"),

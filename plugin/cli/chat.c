@@ -113,7 +113,7 @@ print_costs(const struct xm_chat *c)
 {
     struct xm_costs costs = {0};
     xm_chat_find_costs(c, &costs);
-    xm_costs_measure_reading(c->model, &costs);
+    xm_costs_measure_reading(c->model, false, &costs);
     xm_costs_print(c->model, &costs);
     if (c->settings.sampling.temperature > 0.0f)
         fprintf(stderr, "seed:    %" PRIu64 "\n", c->settings.sampling.seed);
@@ -210,6 +210,7 @@ xm_cli_chat(int argc, char **argv)
     if (done)
         return code;
     code = xm_chat_settings_check(&a, &c.settings);
+    a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
     a.generation.target.needs_tokenizer = "chat needs it, put the file there";
     a.generation.target.needs_chat_template = true;
     if (code == XM_EXIT_OK)

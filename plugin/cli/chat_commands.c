@@ -218,8 +218,10 @@ carry_out(struct xm_chat *c, const char *line, enum xm_chat_next *next)
         *next = run_command(c, &commands[i], words);
         return true;
     }
+    if (!was_meant(line, n, words))
+        return false;
     *next = XM_CHAT_READ;
-    return was_meant(line, n, words);
+    return true;
 }
 
 bool

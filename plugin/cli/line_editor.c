@@ -90,7 +90,7 @@ rows_before(const wchar_t *text, size_t n, size_t columns, size_t *column)
     size_t rows = 0;
     for (size_t i = 0; i < n; i++) {
         const bool is_control = text[i] < 0x20 || text[i] == 0x7f; /* "^X" */
-        const size_t cells = is_control ? 2 : xm_terminal_width((int32_t)text[i]);
+        const size_t cells = is_control ? 2 : xm_terminal_char_width((int32_t)text[i]);
         if (text[i] == L'\n' || *column + cells > columns) {
             rows++;
             *column = 0;

@@ -57,8 +57,7 @@ find_device(const struct args *a, struct xm_list_wish *out)
         xm_cli_find_chip(a->device, a->device_as, &out->device, &err) == XM_OK;
     if (out->has_device || !(a->device || a->device_as))
         return XM_EXIT_OK;
-    xm_cli_failed(&err);
-    return XM_EXIT_DEVICE;
+    return xm_cli_no_device("-d", a->device, &err);
 }
 
 static int

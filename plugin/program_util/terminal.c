@@ -37,7 +37,7 @@ xm_terminal_columns(int fd)
 }
 
 size_t
-xm_terminal_width(int32_t code)
+xm_terminal_char_width(int32_t code)
 {
     return code < 0 ? 1 : (size_t)utf8proc_charwidth(code);
 }
@@ -48,7 +48,7 @@ next(const char *text, size_t n, size_t *columns)
 {
     int32_t code;
     const size_t bytes = xm_utf8_next(xm_slice_of(text, n), &code);
-    *columns = xm_terminal_width(code);
+    *columns = xm_terminal_char_width(code);
     return bytes;
 }
 

@@ -28,7 +28,7 @@ bool xm_terminal_has_styles(int fd);
 /* Columns of the terminal; 80 where it does not say. */
 size_t xm_terminal_columns(int fd);
 /* Columns that a character takes: 0, 1 or 2. */
-size_t xm_terminal_width(int32_t code);
+size_t xm_terminal_char_width(int32_t code);
 /* How many bytes of `text` fit into this many columns, whole characters only. */
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
 /* Columns that the text takes. */

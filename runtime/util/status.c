@@ -33,7 +33,7 @@ xm_no_memory(struct xm_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     xm_print_v(what, sizeof(what), fmt, ap);
     va_end(ap);
-    return xm_no_memory(err, "%s", what);
+    return xm_fail(err, XM_NO_MEMORY, "out of memory for %s", what);
 }
 
 void
