@@ -136,7 +136,7 @@ TEST(Devices, TellTheirProperties)
     Outcome o = run({"devices", "--properties"});
     EXPECT_EQ(o.code, 0) << o.err;
     for (const char *line :
-         {"\n  D  DEVICE_TYPE: ", "\n   M EXECUTION_DEVICES: ",
+         {"\n  D  DEVICE_TYPE: ", "\n  DM EXECUTION_DEVICES: ",
           "\n  XM_UBATCH = 512: prompt",
           "\n  ENABLE_MMAP = YES: accepted; has no effect here: weights are",
           "\n  MODEL_PRIORITY = MEDIUM: accepted; has no effect here\n"})
@@ -455,9 +455,9 @@ static const Mistake mistakes[] = {
      2,
      "expected 1 to 65536"},
     {"CacheType",
-     {"generate", "-m", model, "-p", prompt, "--kv", "i4"},
+     {"generate", "-m", model, "-p", prompt, "--kv", "i5"},
      2,
-     "option --kv is 'i4'"},
+     "option --kv is 'i5'"},
     {"Offload",
      {"generate", "-m", model, "-p", prompt, "--offload", "101"},
      2,
@@ -471,7 +471,7 @@ static const Mistake mistakes[] = {
      2,
      "option --kv-memory is 'much'"},
     {"CacheMemoryOfPlan", {"plan", model, "--kv-memory", "-1"}, 2, "--kv-memory"},
-    {"CacheTypeOfPlan", {"plan", model, "--kv", "i4"}, 2, "option --kv"},
+    {"CacheTypeOfPlan", {"plan", model, "--kv", "i5"}, 2, "option --kv"},
     {"OffloadOfPlan", {"plan", model, "--offload", "101"}, 2, "option --offload"},
     {"PrecisionOfPlan", {"plan", model, "--precision", "f8"}, 2, "'f8'"},
     {"HugeOffloadOfPlan",

@@ -252,14 +252,21 @@ weigh_candidates(struct xm_candidates *c, const float *logits, size_t n, float l
 
 /* ---- all tokens --------------------------------------------------------------------------- */
 
-/* The weights of a block of tokens; their sum. */
+/* The weights of a block of tokens; their sum. Loops without branches, which compilers make vector
+ * code of. */
 static int64_t
 weigh_block(float *shares, const float *logits, size_t n, float largest, float steps,
             float scale)
 {
     int64_t sum = 0;
+    if (largest < INFINITY)
+        for (size_t i = 0; i < n; i++)
+            shares[i] = xm_weight_exponent(largest - logits[i], steps);
+    else
+        for (size_t i = 0; i < n; i++)
+            shares[i] = xm_weight_exponent(difference(largest, logits[i]), steps);
     for (size_t i = 0; i < n; i++)
-        shares[i] = xm_weight_share(difference(largest, logits[i]), steps);
+        shares[i] = xm_weight_power(shares[i]);
     for (size_t i = 0; i < n; i++)
         sum += (int64_t)(shares[i] * scale);
     return sum;

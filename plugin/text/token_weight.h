@@ -47,13 +47,20 @@ xm_weight_steps(float temperature)
     return steps < (double)FLT_MAX ? (float)steps : FLT_MAX;
 }
 
-/* The weight as a share of the largest, in [2^-XM_WEIGHT_LEAST, 1]. NaN is as far as can be. */
+/* How often a weight is halved, in steps; at most XM_WEIGHT_LEAST times. NaN is the farthest. */
 static inline float
-xm_weight_share(float difference, float steps)
+xm_weight_exponent(float difference, float steps)
 {
     const float most = (float)(XM_WEIGHT_LEAST << XM_WEIGHT_FRACTION);
     const float x = difference * steps;
-    const int32_t exponent = (int32_t)((x < most ? x : most) + 0.5f);
+    return x < most ? x : most;
+}
+
+/* The weight as a share of the largest, in [2^-XM_WEIGHT_LEAST, 1]. */
+static inline float
+xm_weight_power(float x)
+{
+    const int32_t exponent = (int32_t)(x + 0.5f);
     const int32_t fraction = exponent & ((1 << XM_WEIGHT_FRACTION) - 1);
     const float g = -(float)fraction / (float)(1 << XM_WEIGHT_FRACTION); /* (-1, 0] */
     /* 1 + g * (2^g - 1) / g, Chebyshev's polynomial of degree 5; its error is below 2^-27. */
@@ -68,6 +75,12 @@ xm_weight_share(float difference, float steps)
     float scale;
     memcpy(&scale, &halved, sizeof(scale));
     return p * scale;
+}
+
+static inline float
+xm_weight_share(float difference, float steps)
+{
+    return xm_weight_power(xm_weight_exponent(difference, steps));
 }
 
 #ifdef __cplusplus

@@ -236,10 +236,13 @@ TEST_F(ParallelTexts, DecodingGoesAlongWithALongPrompt)
 /* Of three texts, four tokens each: the prompts' step has the first token of all three. */
 TEST_F(ParallelTexts, AStepEndsWhenItsTokensAreChosenAndItsTextsTold)
 {
+    const std::vector<Ids> prompts = {some(4, 1), some(5, 2), some(6, 3)};
+    generate(prompts, 3, 4); /* builds the kernels, on another clock */
     now_s = 100.0;
     xm_clock_replace([] { return now_s; });
-    generate({some(4, 1), some(5, 2), some(6, 3)}, 3, 4);
+    generate(prompts, 3, 4);
     xm_clock_replace(nullptr);
+    EXPECT_EQ(times.build_s, 0.0);
     EXPECT_DOUBLE_EQ(times.prompt_s, run_s + 3 * logits_s);
     EXPECT_DOUBLE_EQ(times.decode_s, 3 * run_s + 9 * logits_s + 3 * tell_s);
     EXPECT_EQ(times.decode_tokens, 9u);
