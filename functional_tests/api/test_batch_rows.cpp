@@ -41,8 +41,8 @@ class BatchRows : public testing::TestWithParam<const char *>
     LanguageModel open(const char *chunk) const
     {
         ModelOptions options;
-        options.precision = "f16";
-        options.kv = "f16";
+        options.precision = "f32";
+        options.kv = "f32";
         options.chunk = chunk;
         return LanguageModel(path, options);
     }

@@ -229,7 +229,7 @@ TEST(Plan, SaysWhatToChange)
     Outcome endless = run({"plan", tiny, "--device-as", "bmg", "-c", "100000000"});
     EXPECT_EQ(endless.code, 2);
     EXPECT_NE(endless.err.find("option --context"), std::string::npos) << endless.err;
-    EXPECT_EQ(run({"plan", tiny, "--kv", "i4"}).code, 2);
+    EXPECT_EQ(run({"plan", tiny, "--kv", "i5"}).code, 2);
 }
 
 /* "at most" is of the memory that it is compared with. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As the reference does, a text that is found replaces the whole text that was looked up,
- * and of several that are found the shortest counts.
+ * Of a tokenizer.json, as Hugging Face's library does it: a text that is found replaces the whole
+ * text that was looked up, and of several that are found the shortest counts. Of a GGUF file, as
+ * SentencePiece does it: the longest text that the rest begins with is replaced.
  */
 #include "plugin/text/charsmap.h"
 
@@ -16,6 +17,7 @@ struct xm_charsmap {
     size_t n_units;   /* behind the first four bytes */
     const char *text; /* replacements, in the blob; a NUL of ours at the end */
     size_t text_bytes;
+    bool by_prefix; /* the longest that the text begins with, not grapheme clusters */
 };
 
 /* ---- base64 ------------------------------------------------------------------------ */
@@ -123,6 +125,7 @@ xm_charsmap_create_of(const uint8_t *bytes, size_t n, struct xm_charsmap **out,
     XM_TRY(create(n, out, err));
     if (n)
         memcpy((*out)->blob, bytes, n);
+    (*out)->by_prefix = true;
     return finish(find_parts(*out, n, err), out);
 }
 
@@ -145,31 +148,34 @@ offset_of(uint32_t unit)
     return unit >> 10 << ((unit & 1u << 9) >> 6);
 }
 
-/* False: no text that `s` begins with is in the map. */
+/* False: no text that `s` begins with is in the map. *n: the bytes of the one that counts, the
+ * shortest or the longest. */
 static bool
 find_replacement(const struct xm_charsmap *map, struct xm_slice s,
-                 struct xm_slice *replacement)
+                 struct xm_slice *replacement, size_t *n)
 {
     const uint8_t *units = map->blob + 4;
     uint32_t unit = load_u32(units), at = offset_of(unit);
-    for (size_t i = 0; i < s.n && s.text[i]; i++) {
+    bool is_found = false;
+    for (size_t i = 0; i < s.n && s.text[i] && !(is_found && !map->by_prefix); i++) {
         at ^= (uint8_t)s.text[i];
         if (at >= map->n_units)
-            return false;
+            break;
         unit = load_u32(units + 4 * (size_t)at);
         if ((unit & (1u << 31 | 0xff)) != (uint8_t)s.text[i])
-            return false;
+            break;
         at ^= offset_of(unit);
         if (!(unit & 1u << 8))
             continue;
         size_t start = at < map->n_units ? load_u32(units + 4 * (size_t)at) & INT32_MAX
                                          : map->text_bytes;
         if (start > map->text_bytes)
-            return false;
+            break;
         *replacement = xm_slice_of(map->text + start, strlen(map->text + start));
-        return true;
+        *n = i + 1;
+        is_found = true;
     }
-    return false;
+    return is_found;
 }
 
 /* Bytes of the first grapheme cluster of `s` (s.n > 0). */
@@ -188,25 +194,50 @@ cluster_bytes(struct xm_slice s)
     return n;
 }
 
-void
-xm_charsmap_run(const struct xm_charsmap *map, struct xm_slice text,
-                struct xm_strbuf *out)
+static void
+run_by_prefix(const struct xm_charsmap *map, struct xm_slice text, struct xm_strbuf *out)
+{
+    int32_t code;
+    for (size_t i = 0, n; i < text.n; i += n) {
+        const struct xm_slice rest = {text.text + i, text.n - i};
+        struct xm_slice to;
+        if (!find_replacement(map, rest, &to, &n)) {
+            n = xm_utf8_next(rest, &code);
+            to = xm_slice_of(rest.text, n);
+        }
+        xm_strbuf_add_n(out, to.text, to.n);
+    }
+}
+
+static void
+run_by_cluster(const struct xm_charsmap *map, struct xm_slice text, struct xm_strbuf *out)
 {
     struct xm_slice to;
+    size_t used;
     int32_t code;
     for (size_t i = 0, end; i < text.n; i = end) {
         end = i + cluster_bytes(xm_slice_of(text.text + i, text.n - i));
         if (end - i <= MAX_CLUSTER &&
-            find_replacement(map, xm_slice_of(text.text + i, end - i), &to)) {
+            find_replacement(map, xm_slice_of(text.text + i, end - i), &to, &used)) {
             xm_strbuf_add_n(out, to.text, to.n);
             continue;
         }
         for (size_t n; i < end; i += n) {
             struct xm_slice c = xm_slice_of(text.text + i, end - i);
             n = c.n = xm_utf8_next(c, &code);
-            if (!find_replacement(map, c, &to))
+            if (!find_replacement(map, c, &to, &used))
                 to = c;
             xm_strbuf_add_n(out, to.text, to.n);
         }
     }
+}
+
+void
+xm_charsmap_run(const struct xm_charsmap *map, struct xm_slice text,
+                struct xm_strbuf *out)
+{
+    if (map->by_prefix)
+        run_by_prefix(map, text, out);
+    else
+        run_by_cluster(map, text, out);
 }

@@ -33,8 +33,9 @@ enum xm_status xm_charsmap_create_of(const uint8_t *bytes, size_t n,
                                      struct xm_charsmap **out, struct xm_error *err);
 void xm_charsmap_free(struct xm_charsmap *map); /* NULL is allowed */
 
-/* Appends the normalized `text` (well-formed UTF-8): grapheme clusters of few bytes are
- * looked up as a whole, others character by character. */
+/* Appends the normalized `text` (well-formed UTF-8). Of base64: grapheme clusters of few bytes are
+ * looked up as a whole, others character by character; else the longest text that the rest begins
+ * with. */
 void xm_charsmap_run(const struct xm_charsmap *map, struct xm_slice text,
                      struct xm_strbuf *out);
 

@@ -60,7 +60,8 @@ Graph
 parse_dump(const std::string &text, xm_error *err)
 {
     xm_graph *g = nullptr;
-    EXPECT_EQ(xm_graph_parse_dump(text.c_str(), &g, err) == XM_OK, g != nullptr);
+    const xm_status status = xm_graph_parse_dump(text.c_str(), &g, err);
+    EXPECT_EQ(status == XM_OK, g != nullptr);
     return Graph(g, xm_graph_destroy);
 }
 

@@ -22,9 +22,10 @@
 #define BYTES           "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
 
 /* As BERT's normalizer has it: without control characters, in small letters without accents. */
-#define NO_CONTROLS REPLACE("Regex", "(?![\\\\t\\\\n\\\\r])[\\\\p{C}\\ufffd]", "")
-#define NO_ACCENTS  "{\"type\":\"NFD\"}," REPLACE("Regex", "\\\\p{Mn}", "")
-#define LOWER_CASE  "{\"type\":\"Lowercase\"}"
+#define NO_CONTROLS                                                                      \
+    REPLACE("Regex", "(?![\\\\t\\\\n\\\\r])[\\\\p{Cc}\\\\p{Cf}\\\\p{Co}\\ufffd]", "")
+#define NO_ACCENTS "{\"type\":\"NFD\"}," REPLACE("Regex", "\\\\p{Mn}", "")
+#define LOWER_CASE "{\"type\":\"Lowercase\"}"
 /* What its words are cut at: signs, and characters of Chinese. */
 #define BERT_SIGN "[\\p{P}!-/:-@\\[-`{-~]"
 #define BERT_CHINESE                                                                     \
