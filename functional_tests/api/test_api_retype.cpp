@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Retype, testing::Values("GPU", "REFERENCE"),
 TEST_P(Retype, ConvertsFromAndTo)
 {
     ASSERT_EQ(xm_model_set_input_type(model.get(), 0, U8), OK) << last_error();
-    ASSERT_EQ(xm_model_set_output_type(model.get(), 0, F64), OK) << last_error();
+    ASSERT_EQ(xm_model_set_output_type(model.get(), 0, F16), OK) << last_error();
     ov_output_const_port_t *port = nullptr;
     ov_element_type_e type = DYNAMIC;
     ASSERT_EQ(ov_model_const_input_by_index(model.get(), 0, &port), OK);
@@ -57,14 +57,36 @@ TEST_P(Retype, ConvertsFromAndTo)
               GENERAL_ERROR)
         << "of the model's type, which the tensor no longer has";
     ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
-    ASSERT_EQ(ov_infer_request_get_output_tensor_by_index(r.get(), 0, &t), OK);
+    ASSERT_EQ(ov_infer_request_get_output_tensor_by_index(r.get(), 0, &t), OK)
+        << last_error();
     const Tensor sum(t);
     EXPECT_EQ(ov_tensor_get_element_type(t, &type), OK);
-    EXPECT_EQ(type, F64);
+    EXPECT_EQ(type, F16);
     void *data = nullptr;
     ASSERT_EQ(ov_tensor_data(t, &data), OK);
-    EXPECT_EQ(static_cast<double *>(data)[0], 200.5);
-    EXPECT_EQ(static_cast<double *>(data)[1], -1.25);
+    EXPECT_EQ(static_cast<uint16_t *>(data)[0], 0x5a44) << "200.5";
+    EXPECT_EQ(static_cast<uint16_t *>(data)[1], 0xbd00) << "-1.25";
+}
+
+/* An OpenCL device has no f64: its compiled model says so. */
+TEST_P(Retype, GivesTheTypeOfTheCompiledModel)
+{
+    ASSERT_EQ(xm_model_set_output_type(model.get(), 0, F64), OK) << last_error();
+    const Compiled compiled = compile(core.get(), model.get(), GetParam());
+    const Request r = make_request(compiled.get());
+    const std::string device = GetParam();
+    float a[] = {200.0f, 3.0f}, b[] = {0.5f, -4.25f};
+    const Tensor ta = wrap(a, 1), tb = wrap(b, 1);
+    ASSERT_EQ(ov_infer_request_set_input_tensor_by_index(r.get(), 0, ta.get()), OK);
+    ASSERT_EQ(ov_infer_request_set_input_tensor_by_index(r.get(), 1, tb.get()), OK);
+    ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+    ov_tensor_t *t = nullptr;
+    ASSERT_EQ(ov_infer_request_get_output_tensor_by_index(r.get(), 0, &t), OK)
+        << last_error();
+    const Tensor sum(t);
+    ov_element_type_e type = DYNAMIC;
+    EXPECT_EQ(ov_tensor_get_element_type(t, &type), OK);
+    EXPECT_EQ(type, device == "GPU" ? F32 : F64);
 }
 
 TEST_P(Retype, RefusesWhatHasNoTensors)
