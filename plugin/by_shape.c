@@ -643,7 +643,7 @@ xm_by_shape_create(struct xm_kept_graph *kept, struct xm_shape_compiler compiler
     if (s == XM_OK)
         s = compile_first(c, err);
     /* A device may give results of another type than the graph's: f64 as f32. */
-    for (uint32_t i = 0; s == XM_OK && i < c->base.ports.n_outputs; i++)
+    for (uint32_t i = 0; s == XM_OK && i < c->first->ports.n_outputs; i++)
         c->base.ports.outputs[i].type.element = c->first->ports.outputs[i].type.element;
     if (s == XM_OK)
         *out = &c->base;
