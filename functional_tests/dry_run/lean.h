@@ -118,7 +118,7 @@ inline void
 expect_lean_tokens(const Seen &s, const Kind &kind)
 {
     ASSERT_EQ(s.runs(), static_cast<size_t>(TOKENS));
-    EXPECT_GT(s.run(0, "builds"), 0);
+    EXPECT_GT(s.counted.number("/builds"), 0); /* before the prompt, most of them */
     for (size_t i = 1; i < s.runs(); i++) {
         EXPECT_EQ(s.run(i, "builds"), 0) << "token " << i;
         if (i == 1)
