@@ -13,12 +13,6 @@
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 
-static bool
-given(value v)
-{
-    return v.kind != XM_JINJA_ABSENT && v.kind != XM_JINJA_NONE;
-}
-
 static enum xm_status
 filter_default(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -36,7 +30,7 @@ static enum xm_status
 filter_trim(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     struct xm_slice s, chars;
-    bool named = given(a->values[0]);
+    bool named = xm_jinja_is_given(a->values[0]);
     XM_TRY(xm_jinja_to_text(r, self, &s));
     if (named)
         XM_TRY(xm_jinja_to_text(r, a->values[0], &chars));
@@ -122,7 +116,7 @@ filter_replace(struct xm_jinja_run *r, value self, args *a, value *out)
     XM_TRY(xm_jinja_to_text(r, a->values[0], &old));
     XM_TRY(xm_jinja_to_text(r, a->values[1], &to));
     int64_t count = -1;
-    if (given(a->values[2]))
+    if (xm_jinja_is_given(a->values[2]))
         XM_TRY(xm_jinja_read_size(r, a->values[2], &count));
     return xm_jinja_replace(r, s, old, to, count, out);
 }
@@ -262,7 +256,7 @@ static enum xm_status
 read_separators(struct xm_jinja_run *r, value v, struct xm_jinja_json_style *style)
 {
     const struct xm_jinja_list *pair = NULL;
-    if (!given(v))
+    if (!xm_jinja_is_given(v))
         return XM_OK;
     XM_TRY(xm_jinja_iterate(r, v, &pair));
     if (pair->n != 2 || pair->items[0].kind != XM_JINJA_STRING ||
@@ -277,7 +271,7 @@ static enum xm_status
 filter_tojson(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     struct xm_jinja_buffer b = {0};
-    bool multi_line = given(a->values[1]);
+    bool multi_line = xm_jinja_is_given(a->values[1]);
     struct xm_jinja_json_style style = {
         .item_separator = xm_slice_of(", ", multi_line ? 1 : 2),
         .key_separator = xm_slice_of(": ", 2),

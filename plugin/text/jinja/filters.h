@@ -16,6 +16,13 @@ const struct xm_jinja_builtin *xm_jinja_find_group_filter(struct xm_slice name);
 void xm_jinja_add_escaped(const struct xm_jinja_run *r, struct xm_slice s,
                           struct xm_jinja_buffer *b);
 
+/* Whether an argument is there and not none. */
+static inline bool
+xm_jinja_is_given(struct xm_jinja_value v)
+{
+    return v.kind != XM_JINJA_ABSENT && v.kind != XM_JINJA_NONE;
+}
+
 /* An indentation: a number of spaces (`none`: where it is no integer), or a text. */
 enum xm_status xm_jinja_read_indentation(struct xm_jinja_run *r,
                                          struct xm_jinja_value width, int64_t none,

@@ -11,12 +11,6 @@ typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 typedef const struct xm_jinja_list list;
 
-static bool
-given(value v)
-{
-    return v.kind != XM_JINJA_ABSENT && v.kind != XM_JINJA_NONE;
-}
-
 static enum xm_status
 read_number(struct xm_jinja_run *r, value v, int64_t *out)
 {
@@ -39,7 +33,7 @@ filter_batch(struct xm_jinja_run *r, value self, args *a, value *out)
     for (size_t i = 0; i < rows->n; i++) {
         struct xm_jinja_list *row = NULL;
         size_t left = items->n - i * width;
-        size_t n = left < width && !given(a->values[1]) ? left : width;
+        size_t n = left < width && !xm_jinja_is_given(a->values[1]) ? left : width;
         XM_TRY(xm_jinja_new_list(r, n, &row));
         for (size_t k = 0; k < n; k++)
             row->items[k] = k < left ? items->items[i * width + k] : a->values[1];
@@ -63,7 +57,7 @@ filter_slice(struct xm_jinja_run *r, value self, args *a, value *out)
     for (size_t i = 0, at = 0; i < n; i++) {
         struct xm_jinja_list *column = NULL;
         const size_t size = each + (i < longer);
-        const bool filled = i >= longer && given(a->values[1]);
+        const bool filled = i >= longer && xm_jinja_is_given(a->values[1]);
         XM_TRY(xm_jinja_new_list(r, size + filled, &column));
         for (size_t k = 0; k < size; k++)
             column->items[k] = items->items[at++];
@@ -96,9 +90,10 @@ new_group(struct xm_jinja_run *r, list *items, size_t from, size_t to, value key
 static enum xm_status
 filter_groupby(struct xm_jinja_run *r, value self, args *a, value *out)
 {
-    const struct xm_jinja_key key = {.attribute = a->values[0],
-                                     .other = given(a->values[1]) ? &a->values[1] : NULL,
-                                     .with_case = xm_jinja_truth(a->values[2])};
+    const struct xm_jinja_key key = {
+        .attribute = a->values[0],
+        .other = xm_jinja_is_given(a->values[1]) ? &a->values[1] : NULL,
+        .with_case = xm_jinja_truth(a->values[2])};
     struct xm_jinja_key exact = key;
     list *items = NULL;
     struct xm_jinja_list *sorted = NULL, *groups = NULL;

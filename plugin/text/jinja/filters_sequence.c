@@ -8,12 +8,6 @@ typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 typedef const struct xm_jinja_list list;
 
-static bool
-given(value v)
-{
-    return v.kind != XM_JINJA_ABSENT && v.kind != XM_JINJA_NONE;
-}
-
 static enum xm_status
 filter_length(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -98,7 +92,7 @@ add_joined(struct xm_jinja_run *r, list *items, struct xm_slice between, value a
 {
     for (size_t i = 0; i < items->n; i++) {
         value item = items->items[i];
-        if (given(attribute))
+        if (xm_jinja_is_given(attribute))
             XM_TRY(xm_jinja_path(r, item, attribute, NULL, &item));
         if (i > 0)
             xm_jinja_add(r, b, between);
@@ -131,7 +125,7 @@ one_key(struct xm_jinja_run *r, const struct xm_jinja_key *key, value item,
 {
     struct xm_jinja_buffer b = {0};
     *out = item;
-    if (given(attribute))
+    if (xm_jinja_is_given(attribute))
         XM_TRY(xm_jinja_path(r, item, attribute, key->other, out));
     if (key->with_case || out->kind != XM_JINJA_STRING)
         return XM_OK;
@@ -334,7 +328,7 @@ filter_sum(struct xm_jinja_run *r, value self, args *a, value *out)
     for (size_t i = 0; i < items->n; i++) {
         value item = items->items[i];
         XM_TRY(xm_jinja_charge(r, 1));
-        if (given(a->values[0]))
+        if (xm_jinja_is_given(a->values[0]))
             XM_TRY(xm_jinja_path(r, item, a->values[0], NULL, &item));
         XM_TRY(xm_jinja_binary(r, xm_slice_of("+", 1), sum, item, &sum));
     }
