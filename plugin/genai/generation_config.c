@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plugin/genai/genai.h"
-#include "runtime/util/json.h"
+#include "plugin/text/generation_file.h"
 
 enum { MOST_STOP_IDS = 4096 }; /* more is not meant */
 
@@ -237,16 +237,6 @@ ov_genai_generation_config_validate(ov_genai_generation_config *config)
 
 /* ---- generation_config.json ------------------------------------------------------------ */
 
-enum kind { SIZE, REAL, FLAG };
-
-/* Some models write -1 for "none". */
-static bool
-is_none(yyjson_val *value, enum kind kind)
-{
-    return !value || yyjson_is_null(value) ||
-           (kind == SIZE && yyjson_is_sint(value) && yyjson_get_sint(value) == -1);
-}
-
 static enum xm_status
 wrong_type(yyjson_val *value, const char *name, const char *expected,
            struct xm_error *err)
@@ -256,32 +246,29 @@ wrong_type(yyjson_val *value, const char *name, const char *expected,
 }
 
 static enum xm_status
-read_field(yyjson_val *value, enum kind kind, const char *name, void *to,
-           struct xm_error *err)
+read_SIZE(yyjson_val *root, const char *name, size_t *to, struct xm_error *err)
 {
-    static const char *const expected[] = {
-        [SIZE] = "a count", [REAL] = "a number", [FLAG] = "true or false"};
-    if (is_none(value, kind))
-        return XM_OK;
-    const bool fits = kind == SIZE   ? yyjson_is_uint(value)
-                      : kind == REAL ? yyjson_is_num(value)
-                                     : yyjson_is_bool(value);
-    if (!fits)
-        return wrong_type(value, name, expected[kind], err);
-    if (kind == SIZE)
-        *(size_t *)to = (size_t)yyjson_get_uint(value);
-    else if (kind == REAL)
-        *(float *)to = (float)yyjson_get_num(value);
-    else
-        *(bool *)to = yyjson_get_bool(value);
+    uint64_t count = *to;
+    XM_TRY(xm_generation_file_count(root, name, &count, err));
+    *to = (size_t)count;
     return XM_OK;
 }
 
 static enum xm_status
+read_REAL(yyjson_val *root, const char *name, float *to, struct xm_error *err)
+{
+    double number = *to;
+    XM_TRY(xm_generation_file_number(root, name, &number, err));
+    *to = (float)number;
+    return XM_OK;
+}
+
+#define read_FLAG xm_json_bool
+
+static enum xm_status
 read_fields(yyjson_val *root, ov_genai_generation_config *c, struct xm_error *err)
 {
-#define FIELD(kind, name, its_default)                                                   \
-    XM_TRY(read_field(yyjson_obj_get(root, #name), kind, #name, &c->name, err));
+#define FIELD(kind, name, its_default) XM_TRY(read_##kind(root, #name, &c->name, err));
 #include "plugin/genai/generation_fields.def"
     return XM_OK;
 }
@@ -291,20 +278,14 @@ static enum xm_status
 read_ids(yyjson_val *root, const char *name, ov_genai_generation_config *c,
          int64_t *first, struct xm_error *err)
 {
-    yyjson_val *value = yyjson_obj_get(root, name);
-    const bool is_list = yyjson_is_arr(value);
-    const size_t n = is_list ? yyjson_arr_size(value) : 1;
-    if (!value || yyjson_is_null(value))
-        return XM_OK;
-    for (size_t i = 0; i < n; i++) {
-        int32_t id = 0;
-        XM_TRY(
-            xm_json_token_id(is_list ? yyjson_arr_get(value, i) : value, name, &id, err));
-        XM_TRY(xm_genai_config_add_stop_id(c, id, err));
-        if (first && i == 0)
-            *first = id;
-    }
-    return XM_OK;
+    struct xm_token_list ids = {0};
+    enum xm_status s = xm_generation_file_ids(root, name, &ids, err);
+    for (size_t i = 0; i < ids.n && s == XM_OK; i++)
+        s = xm_genai_config_add_stop_id(c, ids.ids[i], err);
+    if (s == XM_OK && first && ids.n > 0)
+        *first = ids.ids[0];
+    xm_token_list_free(&ids);
+    return s;
 }
 
 /* A string, or a list of them. */
@@ -350,8 +331,6 @@ read_criteria(yyjson_val *root, const char *name, ov_genai_generation_config *c,
 static enum xm_status
 read_all(yyjson_val *root, ov_genai_generation_config *c, struct xm_error *err)
 {
-    if (!yyjson_is_obj(root))
-        return xm_fail(err, XM_INVALID, "not an object");
     XM_TRY(read_fields(root, c, err));
     XM_TRY(read_ids(root, "eos_token_id", c, &c->eos_token_id, err));
     XM_TRY(read_ids(root, "stop_token_ids", c, NULL, err));
@@ -365,7 +344,7 @@ xm_genai_config_read(const char *path, ov_genai_generation_config *c,
 {
     yyjson_doc *doc = NULL;
     xm_genai_config_init(c);
-    XM_TRY(xm_json_read(path, &doc, err));
+    XM_TRY(xm_generation_file_open(path, &doc, err));
     const enum xm_status s = read_all(yyjson_doc_get_root(doc), c, err);
     yyjson_doc_free(doc);
     if (s != XM_OK) {

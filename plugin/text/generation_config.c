@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/generation_config.h"
 
-#include "runtime/util/json.h"
+#include <math.h>
+#include <string.h>
+
+#include "plugin/text/generation_file.h"
 #include "runtime/util/strbuf.h"
 
+/* An earlier file that names end tokens decides. */
 static enum xm_status
 load_eos(yyjson_val *root, struct xm_generation_config *out, struct xm_error *err)
 {
-    yyjson_val *value = yyjson_obj_get(root, "eos_token_id"), *item;
-    size_t i, n;
-    if (!value || yyjson_is_null(value) || out->n_eos > 0)
+    static const char key[] = "eos_token_id";
+    struct xm_token_list ids = {0};
+    if (out->n_eos > 0)
         return XM_OK;
-    if (!yyjson_is_arr(value)) {
-        XM_TRY(xm_json_token_id(value, "eos_token_id", &out->eos[0], err));
-        out->n_eos = 1;
-        return XM_OK;
+    enum xm_status status = xm_generation_file_ids(root, key, &ids, err);
+    if (status == XM_OK && ids.n > XM_MAX_EOS)
+        status = xm_fail(err, XM_UNSUPPORTED, "%zu values of '%s', at most %d", ids.n,
+                         key, XM_MAX_EOS);
+    if (status == XM_OK && ids.n > 0) {
+        memcpy(out->eos, ids.ids, ids.n * sizeof(*ids.ids));
+        out->n_eos = ids.n;
     }
-    if (yyjson_arr_size(value) > XM_MAX_EOS)
-        return xm_fail(err, XM_UNSUPPORTED, "%zu values of 'eos_token_id', at most %d",
-                       yyjson_arr_size(value), XM_MAX_EOS);
-    yyjson_arr_foreach(value, i, n, item)
-    {
-        XM_TRY(xm_json_token_id(item, "eos_token_id", &out->eos[i], err));
-        out->n_eos = i + 1;
-    }
-    return XM_OK;
+    xm_token_list_free(&ids);
+    return status;
 }
 
 /* Some models write -1 for "none". */
@@ -64,8 +64,6 @@ load_suppressed(yyjson_val *root, struct xm_token_list *out, struct xm_error *er
 static enum xm_status
 load_ids(yyjson_val *root, struct xm_generation_config *out, struct xm_error *err)
 {
-    if (!yyjson_is_obj(root))
-        return xm_fail(err, XM_INVALID, "not an object");
     XM_TRY(load_eos(root, out, err));
     XM_TRY(load_one(root, "bos_token_id", &out->bos, err));
     return load_one(root, "pad_token_id", &out->pad, err);
@@ -93,25 +91,28 @@ static const struct {
 static void
 load_count(yyjson_val *root, const char *key, uint64_t *out)
 {
-    yyjson_val *value = yyjson_obj_get(root, key);
-    if (yyjson_is_uint(value) && yyjson_get_uint(value) <= INT32_MAX)
-        *out = yyjson_get_uint(value);
+    uint64_t count = 0;
+    if (xm_generation_file_count(root, key, &count, NULL) == XM_OK && count <= INT32_MAX)
+        *out = count;
 }
 
+/* A member of another type or out of its range counts as absent. */
 static void
 load_sampling(yyjson_val *root, struct xm_generation_config *out)
 {
     uint64_t top_k = 0;
+    bool samples = false;
     out->sampling.temperature = 1.0f;
     for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
-        yyjson_val *value = yyjson_obj_get(root, numbers[i].key);
-        const double x = yyjson_get_num(value);
-        if (yyjson_is_num(value) && x >= numbers[i].least && x <= numbers[i].most)
+        double x = NAN; /* within no range */
+        xm_generation_file_number(root, numbers[i].key, &x, NULL);
+        if (x >= numbers[i].least && x <= numbers[i].most)
             *(float *)(void *)((char *)&out->sampling + numbers[i].offset) = (float)x;
     }
     load_count(root, "top_k", &top_k);
     out->sampling.top_k = (int)top_k;
-    if (!yyjson_is_true(yyjson_obj_get(root, "do_sample")))
+    xm_json_bool(root, "do_sample", &samples, NULL);
+    if (!samples)
         out->sampling.temperature = 0.0f; /* penalties stay */
     load_count(root, "max_new_tokens", &out->max_tokens);
 }
@@ -128,7 +129,7 @@ load_file(const char *folder, const char *name, bool recommends,
     xm_strbuf_printf(&path, "%s/%s", folder, name);
     enum xm_status status = xm_strbuf_ok(&path) ? XM_OK : XM_NO_MEMORY;
     if (status == XM_OK)
-        status = xm_json_read(xm_strbuf_text(&path), &doc, &why);
+        status = xm_generation_file_open(xm_strbuf_text(&path), &doc, &why);
     else
         xm_fail(&why, status, "no memory for a path");
     if (status == XM_OK) {
