@@ -331,6 +331,7 @@ TEST_F(ChatSettings, StatsTellTokensMemoryAndSpeed)
         "last answer  [0-9]+ tokens read in [0-9.]+ s, [0-9]+ decoded at "
         "[0-9.]+ tokens/s, the first after [0-9.]+ s\n");
     EXPECT_TRUE(std::regex_search(o.err, speed)) << o.err;
+    EXPECT_TRUE(contains(o.err, ", 1 answer\n")) << o.err;
     EXPECT_TRUE(std::regex_search(
         o.err, std::regex("KV cache     [1-9][0-9]* tokens, [0-9.]+ MiB")))
         << o.err;

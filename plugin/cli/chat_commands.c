@@ -82,7 +82,8 @@ run_stats(struct xm_chat *c, const char *nothing)
     print_rate("last answer", &c->last);
     fprintf(stderr, ", the first after %.2f s\n", c->first_s);
     print_rate("all answers", &c->all);
-    fprintf(stderr, ", %" PRIu64 " answers\n", c->n_answers);
+    fprintf(stderr, ", %" PRIu64 " answer%s\n", c->n_answers,
+            c->n_answers == 1 ? "" : "s");
     return XM_CHAT_READ;
 }
 

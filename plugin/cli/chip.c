@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/chip.h"
 
-#include "plugin/plugin.h"
+#include "plugin/cli/cli.h"
+
+enum { MOST_MIB = 1 << 30 };
+
+int
+xm_cli_check_chip(const struct xm_chip_args *a)
+{
+    struct xm_device_info chip;
+    struct xm_error err = {0};
+    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
+        return XM_EXIT_USAGE;
+    if (a->memory > MOST_MIB)
+        return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
+    if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
+        return xm_cli_usage("option --device-as: %s", err.text);
+    return XM_EXIT_OK;
+}
 
 enum xm_status
 xm_cli_find_chip(const char *device, const char *device_as, struct xm_device_info *out,

@@ -5,7 +5,29 @@
 #ifndef XM_PLUGIN_CLI_CHIP_H
 #define XM_PLUGIN_CLI_CHIP_H
 
+#include <stddef.h>
+
 #include "runtime/engine.h"
+
+/* The device that `list` and `plan` count for, and the context: first member of their structs. */
+struct xm_chip_args {
+    const char *device, *device_as;
+    uint64_t memory;  /* MiB; 0: what the device has */
+    uint64_t context; /* tokens; 0: not given        */
+};
+/* clang-format off */
+#define XM_CHIP(member) offsetof(struct xm_chip_args, member)
+#define XM_CHIP_DEVICE_ROWS \
+    { 'd', "device",    XM_CLI_TEXT,  XM_CHIP(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" }, \
+    { 0,   "device-as", XM_CLI_TEXT,  XM_CHIP(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" }, \
+    { 0,   "memory",    XM_CLI_COUNT, XM_CHIP(memory),    "MIB",  "memory there is, instead of the device's" }
+#define XM_CHIP_CONTEXT_ROW \
+    { 'c', "context",   XM_CLI_COUNT, XM_CHIP(context),   "N",    "positions that the state is to hold (4096, or all that the model was trained for)" }
+/* clang-format on */
+
+/* Values out of range and a chip that is not known are mistakes of the command line:
+ * XM_EXIT_USAGE. */
+int xm_cli_check_chip(const struct xm_chip_args *a);
 
 /* The device's facts: of the chip `device_as` where that is not NULL (xm_device_imagine), else of
  * the OpenCL device called `device` (NULL: the default one). */

@@ -75,7 +75,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 15 };
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
-    { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: u4, i8, f16 or f32; default: what suits the device" }, \
+    { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: u4 (also for i4), i8, f16 or f32; default: what suits the device" }, \
     { 0,   "cache-type-k", XM_CLI_TEXT, XM_CLI_TARGET(key_cache), "TYPE", "of its keys alone; also -ctk, f16, q8_0 and q4_0 as llama.cpp has them" }, \
     { 0,   "ctk",       XM_CLI_TEXT,  XM_CLI_TARGET(key_cache), "TYPE", NULL }, \
     { 0,   "cache-type-v", XM_CLI_TEXT, XM_CLI_TARGET(value_cache), "TYPE", "of its values; also -ctv" }, \

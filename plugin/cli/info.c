@@ -125,8 +125,6 @@ show(const struct xm_core *core, struct xm_package *p, struct xm_graph *g,
 static int
 check_options(const struct args *a)
 {
-    struct xm_device_info chip;
-    struct xm_error err = {0};
     if (a->svg && strcmp(a->svg, "-") == 0)
         return xm_cli_usage("option --svg takes a file: standard output has the text");
     if (a->layer != XM_PICTURE_OF_ALL && !a->svg)
@@ -135,8 +133,9 @@ check_options(const struct args *a)
         return xm_cli_usage("option --device-as is of a picture: give --svg FILE");
     if (a->metadata && (a->svg || a->verbose))
         return xm_cli_usage("option --metadata goes with --json alone");
-    if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
-        return xm_cli_usage("option --device-as: %s", err.text);
+    if (xm_cli_check_chip(&(struct xm_chip_args){.device_as = a->device_as}) !=
+        XM_EXIT_OK)
+        return XM_EXIT_USAGE;
     const struct xm_cli_setting numerics = numerics_setting();
     return xm_cli_check_settings(&numerics, 1);
 }

@@ -11,11 +11,9 @@
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 
-enum { MOST_MIB = 1 << 30 };
-
 struct args {
-    const char *folder, *device, *device_as;
-    uint64_t context, memory;
+    struct xm_chip_args chip;
+    const char *folder;
     bool json;
 };
 
@@ -23,33 +21,17 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What the models are counted for", "xemoe list ~/models --device-as bmg -c 8192"),
-    { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" },
-    { 0,   "device-as", XM_CLI_TEXT,  AT(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
-    { 0,   "memory",    XM_CLI_COUNT, AT(memory),    "MIB",  "memory there is, instead of the device's" },
-    { 'c', "context",   XM_CLI_COUNT, AT(context),   "N",    "positions that the state is to hold (4096, or all that the model was trained for)" },
+    XM_CHIP_DEVICE_ROWS,
+    XM_CHIP_CONTEXT_ROW,
     XM_CLI_GROUP("Output", "xemoe list ~/models --json"),
     { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
 };
 #undef AT
 /* clang-format on */
 
-static int
-check_options(const struct args *a)
-{
-    struct xm_device_info chip;
-    struct xm_error err = {0};
-    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
-        return XM_EXIT_USAGE;
-    if (a->memory > MOST_MIB)
-        return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
-    if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
-        return xm_cli_usage("option --device-as: %s", err.text);
-    return XM_EXIT_OK;
-}
-
 /* Without any device models are listed all the same; one that was asked for must be there. */
 static int
-find_device(const struct args *a, struct xm_list_wish *out)
+find_device(const struct xm_chip_args *a, struct xm_list_wish *out)
 {
     struct xm_error err = {0};
     *out = (struct xm_list_wish){.context = a->context, .memory = a->memory << 20};
@@ -110,9 +92,9 @@ xm_cli_list(int argc, char **argv)
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (!done)
-        code = check_options(&a);
+        code = xm_cli_check_chip(&a.chip);
     if (done || code != XM_EXIT_OK)
         return code;
-    code = find_device(&a, &wish);
+    code = find_device(&a.chip, &wish);
     return code == XM_EXIT_OK ? run(&a, &wish) : code;
 }

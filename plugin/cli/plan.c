@@ -11,27 +11,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/chip.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/log.h"
 
-enum { MOST_REQUESTS = 1 << 10, MOST_MIB = 1 << 30 };
+enum { MOST_REQUESTS = 1 << 10 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_plan_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe plan model.gguf --device-as bmg --memory 12000"),
     { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
-    { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" },
-    { 0,   "device-as", XM_CLI_TEXT,  AT(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
-    { 0,   "memory",    XM_CLI_COUNT, AT(memory),    "MIB",  "memory there is, instead of the device's" },
+    XM_CHIP_DEVICE_ROWS,
     XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
-    { 'c', "context",   XM_CLI_COUNT, AT(context),   "N",    "positions that the state is to hold (4096, or all that the model was trained for)" },
+    XM_CHIP_CONTEXT_ROW,
     { 0,   "chunk",     XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens at once (512)" },
     { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "the same, as the other commands call it" },
     { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
     XM_CLI_GROUP("How it runs", "xemoe plan model.gguf --kv u4 --offload 50"),
-    { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: u4, i8, f16 or f32; default: what suits the device" },
+    { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: u4 (also for i4), i8, f16 or f32; default: what suits the device" },
     { 0,   "cache-type-k", XM_CLI_TEXT, AT(key_cache), "TYPE", "of its keys alone; also -ctk, f16, q8_0 and q4_0 as llama.cpp has them" },
     { 0,   "ctk",       XM_CLI_TEXT,  AT(key_cache), "TYPE", NULL },
     { 0,   "cache-type-v", XM_CLI_TEXT, AT(value_cache), "TYPE", "of its values; also -ctv" },
@@ -53,10 +50,10 @@ find_room(const struct xm_plan_args *a, struct xm_plan *p)
 {
     xm_planner_room(&p->info, NULL, &p->room);
     p->room.is_for_mapped = true;
-    if (a->memory == 0)
+    if (a->chip.memory == 0)
         return;
     p->room.known = true;
-    p->room.device = a->memory << 20;
+    p->room.device = a->chip.memory << 20;
     if (p->room.host_is_device)
         p->room.host = p->room.device;
 }
@@ -86,17 +83,11 @@ static int
 check_options(const struct xm_plan_args *a)
 {
     struct xm_cli_setting settings[N_SETTINGS];
-    struct xm_device_info chip;
-    struct xm_error err = {0};
     char chunk[XM_CLI_NUMBER];
-    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
+    if (xm_cli_check_chip(&a->chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
     if (a->parallel > MOST_REQUESTS)
         return xm_cli_usage("option --parallel takes at most %d requests", MOST_REQUESTS);
-    if (a->memory > MOST_MIB)
-        return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
-    if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
-        return xm_cli_usage("option --device-as: %s", err.text);
     find_settings(a, chunk, settings);
     return xm_cli_check_settings(settings, N_SETTINGS);
 }
@@ -125,8 +116,8 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     const uint64_t trained = r->trained_context = package->facts.context;
     struct xm_plan *p = &r->plan;
     struct xm_graph *g = NULL;
-    p->wish = (struct xm_plan_wish){a->context, a->parallel};
-    if (a->context == 0)
+    p->wish = (struct xm_plan_wish){a->chip.context, a->parallel};
+    if (a->chip.context == 0)
         p->wish.context = xm_planner_usual_context(trained);
     XM_TRY(set_config(a, &p->config, err));
     find_room(a, p);
@@ -191,9 +182,9 @@ xm_cli_plan(int argc, char **argv)
     struct xm_plan_result *r = xm_calloc(1, sizeof(*r));
     enum xm_status s = r ? XM_OK : xm_no_memory(&err, "a plan");
     if (s == XM_OK &&
-        xm_cli_find_chip(a.device, a.device_as, &r->plan.info, &err) != XM_OK) {
+        xm_cli_find_chip(a.chip.device, a.chip.device_as, &r->plan.info, &err) != XM_OK) {
         xm_free(r);
-        return xm_cli_no_device("-d", a.device, &err);
+        return xm_cli_no_device("-d", a.chip.device, &err);
     }
     if (s == XM_OK)
         s = xm_package_open(a.model, &package, &err);

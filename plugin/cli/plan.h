@@ -5,14 +5,16 @@
 #ifndef XM_PLUGIN_CLI_PLAN_H
 #define XM_PLUGIN_CLI_PLAN_H
 
+#include "plugin/cli/chip.h"
 #include "plugin/cli/cli.h"
 #include "plugin/planner.h"
 
 struct xm_plan_args {
-    const char *model, *device, *device_as, *kv, *key_cache, *value_cache, *kv_memory,
-        *precision, *offload, *expert_cache;
+    struct xm_chip_args chip;
+    const char *model, *kv, *key_cache, *value_cache, *kv_memory, *precision, *offload,
+        *expert_cache;
     uint64_t parallel;
-    uint64_t context, chunk, memory; /* 0: not given */
+    uint64_t chunk; /* 0: not given */
     bool json;
 };
 
