@@ -107,6 +107,31 @@ TEST(BenchmarkFiles, OfAFolderAreTakenInTurn)
         << r.outcome.out;
 }
 
+TEST(BenchmarkFiles, ThatAreWrongAreToldBeforeTheModelIsCompiled)
+{
+    const Folder folder("benchmark_wrong_files");
+    folder.write("short.bin", "abc");
+    folder.write("shape.npy", npy("<f4", "3, 5", std::string(60, '\0')));
+    const struct {
+        Words files;
+        const char *sentence;
+    } wrong[] = {
+        {{"picture.png"}, "is a picture"},
+        {{"/nonexistent.npy"}, "/nonexistent.npy"},
+        {{"nope:x.npy"}, "-i: the model has no input 'nope', and there is no file "},
+        {{"a.npy", "b.npy"}, "is for no input of the model"},
+        {{folder / "short.bin"}, "it has 3 bytes, and input 'data' takes 128"},
+        {{folder / "shape.npy"}, "its shape is [3,5], and input 'data' takes [2,16]"},
+    };
+    for (const auto &w : wrong) {
+        const auto r = on_host(small().mlp, Words{"-niter", "1", "-i"} + w.files);
+        EXPECT_EQ(r.outcome.code, 1) << w.sentence;
+        EXPECT_TRUE(r.says("[ ERROR ] -i: ")) << r.outcome.out;
+        EXPECT_TRUE(r.says(w.sentence)) << r.outcome.out;
+        EXPECT_FALSE(r.says("[Step 7/11]")) << w.sentence;
+    }
+}
+
 /* A list without names is dealt out to the inputs that have none. */
 TEST(BenchmarkFiles, WithoutNamesAreDealtOut)
 {

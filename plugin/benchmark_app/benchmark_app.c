@@ -62,6 +62,24 @@ check_streams(const char *text, struct xm_error *err)
     return XM_OK;
 }
 
+static enum xm_status
+check_numbers(const struct xm_benchmark_args *a, struct xm_error *err)
+{
+    const struct {
+        const char *option;
+        uint64_t value;
+    } numbers[] = {{"-nireq", a->nireq}, {"-nthreads", a->nthreads}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
+        const uint64_t n = numbers[i].value;
+        if (n > UINT32_MAX && n != XM_BENCHMARK_UNSAID)
+            return xm_fail(err, XM_INVALID,
+                           "option %s takes a whole number up to %" PRIu32
+                           ", found '%" PRIu64 "'",
+                           numbers[i].option, UINT32_MAX, n);
+    }
+    return XM_OK;
+}
+
 /* Properties are made again when -load_config is read. */
 static enum xm_status
 check_properties(const struct xm_benchmark_args *a, struct xm_error *err)
@@ -92,6 +110,7 @@ read_flags(struct app *a)
     XM_TRY(xm_benchmark_layouts_check(&a->layouts, &a->err));
     XM_TRY(xm_benchmark_types_read(&a->args, &a->err));
     XM_TRY(check_streams(a->args.nstreams, &a->err));
+    XM_TRY(check_numbers(&a->args, &a->err));
     return check_properties(&a->args, &a->err);
 }
 
@@ -269,7 +288,9 @@ step_configure(struct app *a)
         return XM_OK;
     XM_TRY(xm_benchmark_types_set(&a->model, &a->args, &a->err));
     xm_benchmark_model_print_ports(&a->model);
-    return XM_OK;
+    if (a->args.niter == 0) /* no inference: inputs are not made */
+        return XM_OK;
+    return xm_benchmark_inputs_check(&a->model, &a->args, &a->data_shapes, &a->err);
 }
 
 /* ---- steps 7 and 8: on the device -------------------------------------------------- */

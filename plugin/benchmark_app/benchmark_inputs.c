@@ -302,14 +302,17 @@ whole_value(struct maker *m, enum role role, const struct xm_benchmark_dims *d,
 }
 
 static void
-fill_values(struct maker *m, size_t input, uint64_t n, struct xm_benchmark_tensor *t)
+fill_values(struct maker *m, size_t input, struct xm_benchmark_tensor *t)
 {
     const enum xm_element e = (enum xm_element)port_of(m, input)->type;
     const bool is_whole = xm_element_is_int(e);
+    uint64_t n = 1;
     if (!xm_element_writable(e)) {
         fill_bytes(m, t);
         return;
     }
+    for (uint32_t i = 0; i < t->dims.rank; i++)
+        n *= (uint64_t)t->dims.min[i];
     for (uint64_t i = 0; i < n; i++) {
         if (is_whole)
             xm_store_int(e, t->data, i, whole_value(m, m->roles[input], &t->dims, i));
@@ -319,11 +322,11 @@ fill_values(struct maker *m, size_t input, uint64_t n, struct xm_benchmark_tenso
     }
 }
 
+/* Shape and memory of an input's tensor in a set, zeroed. */
 static enum xm_status
-make_tensor(struct maker *m, size_t input, size_t set)
+size_tensor(struct maker *m, size_t input, size_t set, struct xm_benchmark_tensor *t)
 {
     const struct xm_benchmark_port *p = port_of(m, input);
-    struct xm_benchmark_tensor *t = &m->out->list[set * m->model->inputs.n + input];
     uint64_t n = 1;
     bool fits = xm_element_bits((enum xm_element)p->type) > 0;
     XM_TRY(find_shape(m, input, set, &t->dims));
@@ -334,12 +337,17 @@ make_tensor(struct maker *m, size_t input, size_t set)
                        "input '%s' of type %s cannot be filled, or is too large", p->name,
                        xm_element_text((enum xm_element)p->type));
     t->data = xm_calloc((size_t)t->bytes + 1, 1);
-    if (!t->data)
-        return xm_no_memory(m->err, "input '%s'", p->name);
-    if (xm_benchmark_files_has(&m->files, input))
-        return xm_benchmark_files_load(&m->files, input, set, p, t, m->err);
-    fill_values(m, input, n, t);
-    return XM_OK;
+    return t->data ? XM_OK : xm_no_memory(m->err, "input '%s'", p->name);
+}
+
+/* Does nothing for an input without a file. */
+static enum xm_status
+load_tensor(struct maker *m, size_t input, size_t set, struct xm_benchmark_tensor *t)
+{
+    return xm_benchmark_files_has(&m->files, input)
+               ? xm_benchmark_files_load(&m->files, input, set, port_of(m, input), t,
+                                         m->err)
+               : XM_OK;
 }
 
 /* ---- what is said ------------------------------------------------------------------ */
@@ -431,34 +439,71 @@ say_inputs(const struct maker *m)
 
 /* ---- all sets ---------------------------------------------------------------------- */
 
+/* Which files, roles and how many sets there are. */
 static enum xm_status
-make_sets(struct maker *m)
+plan_sets(struct maker *m)
 {
     const size_t n = m->model->inputs.n;
     XM_TRY(xm_benchmark_files_find(m->args, &m->model->inputs, &m->files, m->err));
     m->roles = xm_calloc(n + 1, sizeof(*m->roles));
-    if (m->roles)
-        find_roles(m);
-    XM_TRY(count_sets(m));
-    m->out->list = xm_calloc(m->out->n_sets * n + 1, sizeof(*m->out->list));
-    if (!m->roles || !m->out->list)
+    if (!m->roles)
         return xm_no_memory(m->err, "inputs");
+    find_roles(m);
+    return count_sets(m);
+}
+
+static enum xm_status
+check_sets(struct maker *m)
+{
+    XM_TRY(plan_sets(m));
     for (size_t set = 0; set < m->out->n_sets; set++) {
-        struct xm_benchmark_dims ids = {0};
-        if (m->out->is_language)
-            XM_TRY(find_shape(m, m->out->ids, set, &ids));
-        m->n_tokens = ids.max[1];
-        for (size_t i = 0; i < n; i++)
-            XM_TRY(make_tensor(m, i, set));
+        for (size_t i = 0; i < m->model->inputs.n; i++) {
+            struct xm_benchmark_tensor t = {0};
+            enum xm_status s = size_tensor(m, i, set, &t);
+            if (s == XM_OK)
+                s = load_tensor(m, i, set, &t);
+            xm_free(t.data);
+            XM_TRY(s);
+        }
     }
     return XM_OK;
 }
 
-enum xm_status
-xm_benchmark_inputs_make(const struct xm_benchmark_model *model,
-                         const struct xm_benchmark_args *args,
-                         const struct xm_benchmark_shapes *shapes,
-                         struct xm_benchmark_inputs *out, struct xm_error *err)
+static enum xm_status
+make_set(struct maker *m, size_t set)
+{
+    struct xm_benchmark_dims ids = {0};
+    if (m->out->is_language)
+        XM_TRY(find_shape(m, m->out->ids, set, &ids));
+    m->n_tokens = ids.max[1];
+    for (size_t i = 0; i < m->model->inputs.n; i++) {
+        struct xm_benchmark_tensor *t = &m->out->list[set * m->model->inputs.n + i];
+        XM_TRY(size_tensor(m, i, set, t));
+        XM_TRY(load_tensor(m, i, set, t));
+        if (!xm_benchmark_files_has(&m->files, i))
+            fill_values(m, i, t);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+make_sets(struct maker *m)
+{
+    XM_TRY(plan_sets(m));
+    m->out->list =
+        xm_calloc(m->out->n_sets * m->model->inputs.n + 1, sizeof(*m->out->list));
+    if (!m->out->list)
+        return xm_no_memory(m->err, "inputs");
+    for (size_t set = 0; set < m->out->n_sets; set++)
+        XM_TRY(make_set(m, set));
+    say_inputs(m);
+    return XM_OK;
+}
+
+static enum xm_status
+with_maker(enum xm_status (*run)(struct maker *m), const struct xm_benchmark_model *model,
+           const struct xm_benchmark_args *args, const struct xm_benchmark_shapes *shapes,
+           struct xm_benchmark_inputs *out, struct xm_error *err)
 {
     struct maker m = {.model = model,
                       .args = args,
@@ -467,12 +512,28 @@ xm_benchmark_inputs_make(const struct xm_benchmark_model *model,
                       .random = 0x9e3779b97f4a7c15u,
                       .err = err};
     *out = (struct xm_benchmark_inputs){.ports = &model->inputs};
-    const enum xm_status s = make_sets(&m);
-    if (s == XM_OK)
-        say_inputs(&m);
+    const enum xm_status s = run(&m);
     xm_benchmark_files_free(&m.files);
     xm_free(m.roles);
     return s;
+}
+
+enum xm_status
+xm_benchmark_inputs_check(const struct xm_benchmark_model *model,
+                          const struct xm_benchmark_args *args,
+                          const struct xm_benchmark_shapes *shapes, struct xm_error *err)
+{
+    struct xm_benchmark_inputs none;
+    return with_maker(check_sets, model, args, shapes, &none, err);
+}
+
+enum xm_status
+xm_benchmark_inputs_make(const struct xm_benchmark_model *model,
+                         const struct xm_benchmark_args *args,
+                         const struct xm_benchmark_shapes *shapes,
+                         struct xm_benchmark_inputs *out, struct xm_error *err)
+{
+    return with_maker(make_sets, model, args, shapes, out, err);
 }
 
 void

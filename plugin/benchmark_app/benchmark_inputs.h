@@ -36,6 +36,12 @@ xm_benchmark_set(const struct xm_benchmark_inputs *in, size_t set)
     return &in->list[set * in->ports->n];
 }
 
+/* Checks that the files of -i and the shapes of -data_shape suit the model's inputs. The model need
+ * not be compiled. Reads all files. */
+enum xm_status xm_benchmark_inputs_check(const struct xm_benchmark_model *m,
+                                         const struct xm_benchmark_args *a,
+                                         const struct xm_benchmark_shapes *shapes,
+                                         struct xm_error *err);
 /* Fills all sets and says how; `shapes` are those of -data_shape. `m` must outlive *out. */
 enum xm_status xm_benchmark_inputs_make(const struct xm_benchmark_model *m,
                                         const struct xm_benchmark_args *a,

@@ -2,6 +2,8 @@
  *
  * The command line of xemoe bench.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -99,7 +101,8 @@ read_pairs(struct xm_bench_args *a, struct xm_error *err)
 }
 
 static enum xm_status
-read_type(const char *name, const struct xm_bench_type **out, struct xm_error *err)
+read_type(const char *option, const char *name, const struct xm_bench_type **out,
+          struct xm_error *err)
 {
     for (size_t i = 0; i < xm_bench_n_known_types; i++) {
         if (strcmp(name, xm_bench_known_types[i].ggml) == 0) {
@@ -110,7 +113,7 @@ read_type(const char *name, const struct xm_bench_type **out, struct xm_error *e
     struct xm_strbuf known = {0};
     for (size_t i = 0; i < xm_bench_n_known_types; i++)
         xm_strbuf_printf(&known, "%s%s", i ? ", " : "", xm_bench_known_types[i].ggml);
-    xm_fail(err, XM_INVALID, "the KV cache has one of the types %s, found '%.40s'",
+    xm_fail(err, XM_INVALID, "option %s takes one of %s, found '%.40s'", option,
             xm_strbuf_text(&known), name);
     xm_strbuf_free(&known);
     return XM_INVALID;
@@ -123,7 +126,7 @@ read_types(const char *option, const struct xm_cli_texts *texts,
     struct xm_bench_texts names = {0};
     enum xm_status s = xm_bench_texts_read(option, texts, NULL, &names, err);
     for (size_t i = 0; i < names.n && s == XM_OK; i++)
-        s = read_type(names.list[i], &out->list[out->n++], err);
+        s = read_type(option, names.list[i], &out->list[out->n++], err);
     if (names.n == 0)
         out->list[out->n++] = NULL;
     xm_bench_texts_free(&names);
@@ -176,6 +179,20 @@ read_values(struct xm_bench_args *a, struct xm_error *err)
     return XM_OK;
 }
 
+/* Values of the common options and of -ub that no device takes. */
+static int
+check_settings(const struct xm_bench_args *a)
+{
+    int code = xm_cli_check_target(&a->target);
+    for (size_t i = 0; i < a->ubatches.n && code == XM_EXIT_OK; i++) {
+        char text[XM_CLI_NUMBER];
+        snprintf(text, sizeof(text), "%" PRIu64, a->ubatches.list[i]);
+        const struct xm_cli_setting setting = {"-ub", "XM_UBATCH", text};
+        code = xm_cli_check_settings(&setting, 1);
+    }
+    return code;
+}
+
 static int
 check(struct xm_bench_args *a)
 {
@@ -185,7 +202,7 @@ check(struct xm_bench_args *a)
         return code;
     const enum xm_status s = read_values(a, &err);
     if (s == XM_OK)
-        return XM_EXIT_OK;
+        return check_settings(a);
     return s == XM_INVALID ? xm_cli_usage("%s", err.text) : xm_cli_failed(&err);
 }
 

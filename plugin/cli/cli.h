@@ -99,6 +99,8 @@ struct xm_cli_setting {
 enum { XM_CLI_NUMBER = 24 }; /* characters that a number needs, at most */
 /* Values that no device takes are mistakes of the command line: XM_EXIT_USAGE. */
 int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
+/* The same for the options of a target, but for --cache-dir. */
+int xm_cli_check_target(const struct xm_cli_target *t);
 
 struct xm_cli_model {
     struct xm_core *core;

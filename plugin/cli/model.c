@@ -138,6 +138,15 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
     memcpy(out, settings, sizeof(settings));
 }
 
+int
+xm_cli_check_target(const struct xm_cli_target *t)
+{
+    struct xm_cli_setting settings[N_SETTINGS];
+    char ubatch[XM_CLI_NUMBER];
+    find_settings(t, NULL, ubatch, settings);
+    return xm_cli_check_settings(settings, N_SETTINGS);
+}
+
 /* The text side is beside the weights that it refers to. */
 static enum xm_status
 import(struct xm_cli_model *m, const struct xm_cli_target *t,
