@@ -97,19 +97,19 @@ class Steps(unittest.TestCase):
                              "plugin/readers/gguf_tensor.c")
 
     def test_routing_form(self):
-        self.edit("runtime/operations/moe.h", "    XM_ROUTING_COUNT\n",
+        self.edit("runtime/operations/moe_operation.h", "    XM_ROUTING_COUNT\n",
                   "    XM_ROUTING_SQRT_SOFTPLUS, /* s = sqrt(softplus(logits)); top-k of s */\n")
         self.expect_refused("one name a value", "transformations/graph/attrs.c")
         self.edit("transformations/graph/attrs.c",
                   f"{' ' * 44}NULL}};\nstatic const char *const gate_up_names", '"sqrt_softplus",\n')
-        self.edit("runtime/reference/moe.c", '    default:\n        return "unknown";\n',
+        self.edit("runtime/reference/reference_moe.c", '    default:\n        return "unknown";\n',
                   '    case XM_ROUTING_SQRT_SOFTPLUS:\n        return "sqrt_softplus";\n')
-        self.edit("runtime/reference/moe.c", "    default:\n        xm_ref_softmax(logits",
+        self.edit("runtime/reference/reference_moe.c", "    default:\n        xm_ref_softmax(logits",
                   "    case XM_ROUTING_SQRT_SOFTPLUS:\n"
                   "        for (uint64_t e = 0; e < experts; e++)\n"
                   "            score[e] = sqrtf(log1pf(expf(logits[e])));\n"
                   "        xm_ref_topk(score, 1, experts, k, true, weights, ids);\n        break;\n")
-        self.expect_compiles("transformations/graph/attrs.c", "runtime/reference/moe.c",
+        self.expect_compiles("transformations/graph/attrs.c", "runtime/reference/reference_moe.c",
                              "primitives/moe/router.c", "transformations/passes/fuse_moe_router.c")
 
     def test_architecture(self):

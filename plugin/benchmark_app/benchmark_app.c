@@ -16,9 +16,9 @@
 #include "plugin/benchmark_app/benchmark_reshape.h"
 #include "plugin/benchmark_app/benchmark_results.h"
 #include "plugin/benchmark_app/benchmark_types.h"
-#include "plugin/program_util/describe.h"
+#include "plugin/program_util/exit_codes.h"
 #include "plugin/program_util/interrupt.h"
-#include "plugin/program_util/program.h"
+#include "plugin/program_util/program_docs.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/new_file.h"
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plugin/program_util/args.h"
+#include "plugin/program_util/command_line.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

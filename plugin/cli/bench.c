@@ -2,7 +2,7 @@
  *
  * xemoe bench: tokens a second, of all combinations of what is asked for.
  */
-#include "plugin/cli/bench.h"
+#include "plugin/cli/bench_parts.h"
 
 #include <limits.h>
 #include <poll.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/cli/bench.h"
+#include "plugin/cli/bench_parts.h"
 
 /* clang-format off */
 const struct xm_bench_type xm_bench_known_types[] = {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/bench.h"
+#include "plugin/cli/bench_parts.h"
 
 #define THREADS "threads are the driver's: one a compute unit"
 #define IGNORED "ignored on a GPU, refused on a processor, whose driver\nhas its own"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/bench.h"
+#include "plugin/cli/bench_parts.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"

@@ -9,7 +9,7 @@
 #ifndef XM_PLUGIN_CLI_BENCH_VALUES_H
 #define XM_PLUGIN_CLI_BENCH_VALUES_H
 
-#include "plugin/program_util/args.h"
+#include "plugin/program_util/command_line.h"
 
 #ifdef __cplusplus
 extern "C" {

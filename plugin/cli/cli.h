@@ -11,10 +11,10 @@
 
 #include "plugin/pipeline/package.h"
 #include "plugin/plugin.h"
-#include "plugin/program_util/args.h"
+#include "plugin/program_util/command_line.h"
+#include "plugin/program_util/exit_codes.h"
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/json_out.h"
-#include "plugin/program_util/program.h"
 #include "plugin/text/token_list.h"
 
 /* Prints the sentence of a failure, with the command's options for the properties in it, and

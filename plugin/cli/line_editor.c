@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "plugin/cli/chat_history.h"
+#include "plugin/cli/input_history.h"
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"

@@ -5,7 +5,7 @@
  *
  * Keys are UTF-8 in every locale: of the process's locale only LC_CTYPE is set, to one of
  * UTF-8. A block of lines that is pasted stays one text (the terminal brackets it). The
- * history is kept between conversations (chat_history.h), and silently not kept where that cannot
+ * history is kept between conversations (input_history.h), and silently not kept where that cannot
  * be written.
  */
 #ifndef XM_PLUGIN_CLI_LINE_EDITOR_H

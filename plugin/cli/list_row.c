@@ -10,8 +10,8 @@
 
 #include "plugin/cli/info.h"
 #include "plugin/cli/list.h"
+#include "plugin/memory_planner.h"
 #include "plugin/model_facts.h"
-#include "plugin/planner.h"
 
 const char *
 xm_list_kind_text(enum xm_list_kind kind)

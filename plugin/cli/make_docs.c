@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "plugin/cli/commands.h"
-#include "plugin/program_util/describe.h"
+#include "plugin/program_util/program_docs.h"
 #include "runtime/util/new_file.h"
 
 struct collector {

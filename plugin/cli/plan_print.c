@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/plan.h"
+#include "plugin/cli/plan_command.h"
 
 /* The options of changes, as generate and chat call them. */
 static const char *const options[XM_PLAN_N_CHANGES] = {

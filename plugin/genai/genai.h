@@ -60,7 +60,7 @@ void xm_genai_history_messages(const ov_genai_chat_history *h, struct xm_strbuf 
  * of the extra context. */
 void xm_genai_history_variables(const ov_genai_chat_history *h, struct xm_strbuf *out);
 
-/* ---- configs (generation_config.c) --------------------------------------------------- */
+/* ---- configs (genai_config.c) -------------------------------------------------------- */
 
 struct ov_genai_generation_config_opaque {
 #define XM_GENAI_SIZE                  size_t

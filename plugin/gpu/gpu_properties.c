@@ -8,7 +8,7 @@
 
 #include "plugin/gpu/blob_format.h"
 #include "plugin/gpu/expert_caches.h"
-#include "plugin/planner.h"
+#include "plugin/memory_planner.h"
 #include "plugin/property_rows.h"
 #include "runtime/host_memory.h"
 

@@ -9,7 +9,7 @@
 
 #include "plugin/gpu/program.h"
 #include "plugin/gpu/request.h"
-#include "plugin/planner.h"
+#include "plugin/memory_planner.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -16,7 +16,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "plugin/program_util/program.h"
+#include "plugin/program_util/exit_codes.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"

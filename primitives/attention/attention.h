@@ -6,8 +6,8 @@
  *   decode     T small: split over partitions of the keys, partial (m, l, o) combined
  *   prompt     online softmax over tiles of keys; no scratch that grows with context
  *
- * A run has sequences of any lengths (runtime/operations/attention.h): first those that decode,
- * then prompts; in another order it is only slower.
+ * A run has sequences of any lengths (runtime/operations/attention_operation.h): first those that
+ * decode, then prompts; in another order it is only slower.
  *
  * Cache: a layer has pages of `page_tokens` positions in up to XM_KV_SLABS slabs, so that it grows
  * without a copy. A page is all that a layer has of its positions (struct xm_kv_page). K and V are
@@ -21,7 +21,7 @@
 #define XM_PRIMITIVES_ATTENTION_ATTENTION_H
 
 #include "primitives/form.h"
-#include "runtime/operations/attention.h"
+#include "runtime/operations/attention_operation.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -17,7 +17,7 @@
 
 #include "primitives/form.h"
 #include "primitives/primitive.h"
-#include "runtime/operations/linear.h"
+#include "runtime/operations/linear_operation.h"
 #include "runtime/reference/reference.h"
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@
  *             back to token order, summed in f32                          moe_combine
  *   shared    expert K of the same block, with or without sigmoid gate
  *   addend    what the block is a branch of (the residual): the sums begin with it
- *   forms     what an expert does is said by attributes: runtime/operations/moe.h
+ *   forms     what an expert does is said by attributes: runtime/operations/moe_operation.h
  *
  * Routing, sums over experts and accumulators are f32. The host reads nothing back, unless
  * oneDNN multiplies expert by expert: then it waits for the tiles of each, once a run of many
@@ -24,7 +24,7 @@
 
 #include "primitives/form.h"
 #include "primitives/primitive.h"
-#include "runtime/operations/moe.h"
+#include "runtime/operations/moe_operation.h"
 #include "runtime/reference/reference.h"
 
 #ifdef __cplusplus

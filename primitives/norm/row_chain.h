@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * row_chain: several row-wise steps in one launch (runtime/reference/row_chain.h has the
+ * row_chain: several row-wise steps in one launch (runtime/reference/reference_row_chain.h has the
  * steps). Values between them are f32; results are rounded once.
  */
 #ifndef XM_PRIMITIVES_NORM_ROW_CHAIN_H
 #define XM_PRIMITIVES_NORM_ROW_CHAIN_H
 
 #include "primitives/form.h"
-#include "runtime/reference/row_chain.h"
+#include "runtime/reference/reference_row_chain.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/operations/moe.h"
+#include "runtime/operations/moe_operation.h"
 #include "runtime/util/status.h"
 #include "runtime/weight.h"
 
@@ -27,7 +27,7 @@ extern "C" {
 float xm_ref_activation(enum xm_activation a, float beta, float x);
 float xm_ref_sigmoid(float x);
 
-/* ---- linear (linear.c) ------------------------------------------------------------- */
+/* ---- linear (reference_linear.c) --------------------------------------------------- */
 
 /* y[T,N] = x[T,K] w[e]^T (+ bias[N]); f32 accumulate; bias may be NULL. */
 enum xm_status xm_ref_linear(const float *x, uint64_t tokens, const struct xm_weight *w,
@@ -38,7 +38,7 @@ enum xm_status xm_ref_linear(const float *x, uint64_t tokens, const struct xm_we
 void xm_ref_matmul(const float *a, bool transpose_a, const float *b, bool transpose_b,
                    uint64_t m, uint64_t n, uint64_t k, float *c);
 
-/* ---- norm, rope, softmax, top-k (norm.c rope.c softmax.c topk.c) ------------------- */
+/* ---- norm, rope, softmax, top-k (reference_norm.c … topk.c) ------------------------ */
 
 /* y = x / sqrt(mean(x^2) + epsilon) * gamma, rows of n; gamma may be NULL (ones). */
 void xm_ref_rms_norm(const float *x, const float *gamma, uint64_t rows, uint64_t n,
@@ -65,7 +65,7 @@ void xm_ref_softmax(const float *x, uint64_t outer, uint64_t n, uint64_t inner, 
 void xm_ref_topk(const float *x, uint64_t rows, uint64_t n, uint64_t k, bool largest,
                  float *values, int32_t *ids);
 
-/* ---- attention (attention.c) ------------------------------------------------------- */
+/* ---- attention (reference_attention.c) --------------------------------------------- */
 
 /* One sequence against its cache.
  *   out[t,h,:] = softmax_j(scale q[t,h].k[j,h'] (soft-capped) + mask) v[j,h'],  h' = h / (Hq/Hkv)
@@ -99,7 +99,7 @@ uint64_t xm_ref_rotation(uint64_t n);
  * is none. Strides are added in the order 1, 2, 4 …, as kernels do it. */
 void xm_ref_rotate(float *x, uint64_t rows, uint64_t n);
 
-/* ---- mixture of experts (moe.c) ---------------------------------------------------- */
+/* ---- mixture of experts (reference_moe.c) ------------------------------------------ */
 
 /* logits[T,E] -> weights[T,K], ids[T,K]; bias[E] and expert_scale[E] may be NULL. The weights of
  * chosen experts are multiplied by expert_scale[id] last. */
@@ -116,7 +116,7 @@ struct xm_moe_weights {
     const float *factor;                          /* [E,I]; NULL: none           */
 };
 
-/* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (operations/moe.h); f32 throughout. Of the
+/* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (moe_operation.h); f32 throughout. Of the
  * attributes it reads what an expert does. */
 enum xm_status xm_ref_moe(const struct xm_moe_attr *a, const struct xm_moe_weights *w,
                           const float *x, const float *weights, const int32_t *ids,

@@ -9,11 +9,11 @@
 #ifndef XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 #define XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 
-#include "runtime/operations/attention.h"
-#include "runtime/operations/linear.h"
-#include "runtime/operations/moe.h"
+#include "runtime/operations/attention_operation.h"
+#include "runtime/operations/linear_operation.h"
+#include "runtime/operations/moe_operation.h"
 #include "runtime/reference/reference.h"
-#include "runtime/reference/row_chain.h"
+#include "runtime/reference/reference_row_chain.h"
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/status.h"
@@ -125,7 +125,7 @@ union xm_attr {
     struct { bool causal; } sdpa;
     struct { float epsilon; } rms_norm;
     struct { float scale; bool twice; } rope_tables;
-    struct { const char *steps; } row_chain; /* of row_chain.h */
+    struct { const char *steps; } row_chain; /* of reference_row_chain.h */
     struct { int activation; } glu;
     struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */
     struct xm_attention_attr attention;

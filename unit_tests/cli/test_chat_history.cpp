@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/cli/chat_history.h"
+#include "plugin/cli/input_history.h"
 
 namespace
 {

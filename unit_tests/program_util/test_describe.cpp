@@ -3,7 +3,7 @@
  * Man pages, completion and the reference: every spelling of an option, and text that would be code
  * there.
  */
-#include "plugin/program_util/describe.h"
+#include "plugin/program_util/program_docs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/reference/row_chain.h"
+#include "runtime/reference/reference_row_chain.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain of row-wise steps (runtime/reference/row_chain.h) as the host writes it:
+ * A chain of row-wise steps (runtime/reference/reference_row_chain.h) as the host writes it:
  *
  *   ROW      elements of a row
  *   CHAIN    the steps in order, by macros that each kernel defines:
@@ -69,8 +69,8 @@
 #define ROW_CHAIN_ARGUMENTS x0, x1, x2, x3, c0, c1, c2, c3, c4, c5, c6, c7, y0, y1, y2, y3
 
 __constant float epsilons[] = {EPSILONS};
-typedef char an_epsilon_for_each_scale
-    [sizeof(epsilons) == sizeof(float) * N_EPSILONS ? 1 : -1];
+typedef char
+    an_epsilon_for_each_scale[sizeof(epsilons) == sizeof(float) * N_EPSILONS ? 1 : -1];
 typedef char as_many_epsilons_as_scales[N_EPSILONS == (SCALES ? SCALES : 1) ? 1 : -1];
 
 static inline float

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/operations/attention.h"
+#include "runtime/operations/attention_operation.h"
 #include "runtime/util/memory.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What attention reads of a run's sequences (runtime/operations/attention.h): past_lens,
+ * What attention reads of a run's sequences (runtime/operations/attention_operation.h): past_lens,
  * subsequence_begins, and for each group block_indices and their begins. All lie in one buffer of
  * the request, with room for more than the run at hand, so that the next one needs no other.
  */

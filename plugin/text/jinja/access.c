@@ -5,7 +5,7 @@
  * "a.b" looks for a method first and then for an item, "a['b']" the other way round. What
  * is not there is undefined; only using that is an error.
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 typedef struct xm_jinja_value value;
 

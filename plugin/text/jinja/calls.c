@@ -6,7 +6,7 @@
  * and a method get one value for each parameter of their row; a macro binds its parameters, and
  * what is left of the arguments to varargs, kwargs and caller.
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_node node;

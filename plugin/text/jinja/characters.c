@@ -4,7 +4,7 @@
  */
 #include <utf8proc.h>
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 #include "runtime/util/utf8.h"
 
 bool

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/jinja/content.h"
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 enum { FIRST_CHUNK = 256 }; /* bytes */
 

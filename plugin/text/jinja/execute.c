@@ -4,7 +4,7 @@
  *
  * Loops, macros, captured blocks and "with" have a scope of their own; "if" has none.
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_node node;

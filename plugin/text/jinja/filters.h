@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_TEXT_JINJA_FILTERS_H
 #define XM_PLUGIN_TEXT_JINJA_FILTERS_H
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 const struct xm_jinja_builtin *xm_jinja_find_text_filter(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_sequence_filter(struct xm_slice name);

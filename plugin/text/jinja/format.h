@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_TEXT_JINJA_FORMAT_H
 #define XM_PLUGIN_TEXT_JINJA_FORMAT_H
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 /* `v`: a tuple of values, a mapping for %(name)s, or the one value. */
 enum xm_status xm_jinja_format_percent(struct xm_jinja_run *r, struct xm_slice format,

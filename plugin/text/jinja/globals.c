@@ -4,7 +4,7 @@
  */
 #include <time.h>
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;

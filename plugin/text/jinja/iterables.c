@@ -5,7 +5,7 @@
  * An iterator of Python is made item by item; here all items are made at once, but not before
  * the first is wanted. Until then what makes them cannot fail, and it is true whatever it holds.
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 enum { MAX_RANGE = 100000 }; /* as in Jinja's sandbox */
 

@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_TEXT_JINJA_METHODS_H
 #define XM_PLUGIN_TEXT_JINJA_METHODS_H
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 const struct xm_jinja_builtin *xm_jinja_find_string_method(struct xm_slice name);
 enum xm_status xm_jinja_fail_not_text(struct xm_jinja_run *r, struct xm_jinja_value v);

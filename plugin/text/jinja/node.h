@@ -111,7 +111,7 @@ enum xm_status xm_jinja_fail_at(struct xm_error *err, uint32_t line, uint32_t co
 enum xm_status xm_jinja_lex(struct xm_slice source, struct xm_arena *arena,
                             struct xm_jinja_token **tokens, struct xm_error *err);
 
-/* The parser: statements are in parse.c, expressions in parse_expression.c. */
+/* The parser: statements are in parse_statement.c, expressions in parse_expression.c. */
 struct xm_jinja_parser {
     const struct xm_jinja_token *at; /* the next token */
     struct xm_arena *arena;

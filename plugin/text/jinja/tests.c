@@ -2,7 +2,7 @@
  *
  * Tests: what stands behind "is".
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <yyjson.h>
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 enum { MAX_NUMBER = 400 }; /* characters */
 

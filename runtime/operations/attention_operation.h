@@ -3,8 +3,8 @@
  * The operands of attention, by the same names in the graph, in evaluation, lowering and the
  * primitive. Behind those of the graph are the cache's, which a request owns, and the result.
  */
-#ifndef XM_RUNTIME_OPERATIONS_ATTENTION_H
-#define XM_RUNTIME_OPERATIONS_ATTENTION_H
+#ifndef XM_RUNTIME_OPERATIONS_ATTENTION_OPERATION_H
+#define XM_RUNTIME_OPERATIONS_ATTENTION_OPERATION_H
 
 enum xm_attention_operand {
     XM_ATTENTION_Q, /* [B,T,Hq,D] */

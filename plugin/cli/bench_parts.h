@@ -2,8 +2,8 @@
  *
  * Inside xemoe bench: what its options say, and the run of one test.
  */
-#ifndef XM_PLUGIN_CLI_BENCH_H
-#define XM_PLUGIN_CLI_BENCH_H
+#ifndef XM_PLUGIN_CLI_BENCH_PARTS_H
+#define XM_PLUGIN_CLI_BENCH_PARTS_H
 
 #include "plugin/cli/bench_out.h"
 #include "plugin/cli/bench_values.h"

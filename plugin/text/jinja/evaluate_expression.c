@@ -2,7 +2,7 @@
  *
  * Expressions to values: one function for each kind of node, in a table.
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_node node;

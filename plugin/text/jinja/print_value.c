@@ -5,7 +5,7 @@
 #include <math.h>
 #include <utf8proc.h>
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 #include "runtime/util/utf8.h"
 
 /* Digits and exponent of the JSON writer, which are the shortest that read back as the

@@ -2,7 +2,7 @@
  *
  * Chains of row-wise steps: their text, and the reference, a row at a time.
  */
-#include "runtime/reference/row_chain.h"
+#include "runtime/reference/reference_row_chain.h"
 
 #include <math.h>
 #include <stdlib.h>

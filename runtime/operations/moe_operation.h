@@ -8,8 +8,8 @@
  *
  * Letters: T tokens, H hidden, I intermediate, E experts, K top-k.
  */
-#ifndef XM_RUNTIME_OPERATIONS_MOE_H
-#define XM_RUNTIME_OPERATIONS_MOE_H
+#ifndef XM_RUNTIME_OPERATIONS_MOE_OPERATION_H
+#define XM_RUNTIME_OPERATIONS_MOE_OPERATION_H
 
 #include <stdbool.h>
 #include <stdint.h>

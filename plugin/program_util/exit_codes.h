@@ -2,8 +2,8 @@
  *
  * What programs begin and end with: standard streams, exit codes, sentences on standard error.
  */
-#ifndef XM_PLUGIN_PROGRAM_UTIL_PROGRAM_H
-#define XM_PLUGIN_PROGRAM_UTIL_PROGRAM_H
+#ifndef XM_PLUGIN_PROGRAM_UTIL_EXIT_CODES_H
+#define XM_PLUGIN_PROGRAM_UTIL_EXIT_CODES_H
 
 #include "runtime/util/compiler.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/program_util/program.h"
+#include "plugin/program_util/exit_codes.h"
 
 #include <errno.h>
 #include <fcntl.h>

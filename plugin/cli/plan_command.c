@@ -3,9 +3,9 @@
  * xemoe plan: what a model will take, whether that fits, and what to change when it does not.
  *
  * Nothing is allocated on a device: the model is compiled on an engine that only counts
- * (plugin/planner.h). Every piece of advice has been counted as well before it is given.
+ * (plugin/memory_planner.h). Every piece of advice has been counted as well before it is given.
  */
-#include "plugin/cli/plan.h"
+#include "plugin/cli/plan_command.h"
 
 #include <inttypes.h>
 #include <stdio.h>

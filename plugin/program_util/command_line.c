@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/program_util/args.h"
+#include "plugin/program_util/command_line.h"
 
 #include <math.h>
 #include <string.h>

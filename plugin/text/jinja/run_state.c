@@ -2,7 +2,7 @@
  *
  * Memory, limits and containers of a run; rendering as a whole.
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 
 #include <string.h>
 

@@ -13,8 +13,8 @@
  *
  * A norm's factors may be absent (_). Constants come second. Every x and c is read.
  */
-#ifndef XM_RUNTIME_REFERENCE_ROW_CHAIN_H
-#define XM_RUNTIME_REFERENCE_ROW_CHAIN_H
+#ifndef XM_RUNTIME_REFERENCE_REFERENCE_ROW_CHAIN_H
+#define XM_RUNTIME_REFERENCE_REFERENCE_ROW_CHAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  *     y_i = x W_i^T (+ bias_i) (+ addend)          or, a gated unit, one result:
  *     y_0 = act(x W_0^T (+ bias_0)) (x W_1^T (+ bias_1)),   or times a factor
  */
-#ifndef XM_RUNTIME_OPERATIONS_LINEAR_H
-#define XM_RUNTIME_OPERATIONS_LINEAR_H
+#ifndef XM_RUNTIME_OPERATIONS_LINEAR_OPERATION_H
+#define XM_RUNTIME_OPERATIONS_LINEAR_OPERATION_H
 
 enum xm_linear_operand {
     XM_LINEAR_X,                         /* [..,K] */

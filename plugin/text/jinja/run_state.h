@@ -6,8 +6,8 @@
  * the memory limit counts. Every function here that returns a status has recorded a
  * sentence with the place (r->at) when it fails.
  */
-#ifndef XM_PLUGIN_TEXT_JINJA_RUN_H
-#define XM_PLUGIN_TEXT_JINJA_RUN_H
+#ifndef XM_PLUGIN_TEXT_JINJA_RUN_STATE_H
+#define XM_PLUGIN_TEXT_JINJA_RUN_STATE_H
 
 #include <yyjson.h>
 
@@ -43,7 +43,7 @@ struct xm_jinja_run {
     struct xm_error *err;
 };
 
-/* run.c */
+/* run_state.c */
 enum xm_status xm_jinja_fail(struct xm_jinja_run *r, const char *fmt, ...)
     XM_PRINTF(2, 3);
 enum xm_status xm_jinja_charge(struct xm_jinja_run *r, uint64_t steps);
@@ -138,7 +138,7 @@ enum xm_status xm_jinja_slice(struct xm_jinja_run *r, struct xm_jinja_value v,
                               const struct xm_jinja_value bounds[3],
                               struct xm_jinja_value *out);
 
-/* evaluate.c */
+/* evaluate_expression.c */
 enum xm_status xm_jinja_evaluate(struct xm_jinja_run *r, const struct xm_jinja_node *node,
                                  struct xm_jinja_value *out);
 /* calls.c */
@@ -167,7 +167,7 @@ enum xm_status xm_jinja_call_loop(struct xm_jinja_run *r,
 enum xm_status xm_jinja_capture(struct xm_jinja_run *r, const struct xm_jinja_node *list,
                                 struct xm_jinja_value *out);
 
-/* print.c: appended to `b`. */
+/* print_value.c: appended to `b`. */
 enum xm_status xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v,
                               struct xm_jinja_buffer *b); /* as str() */
 enum xm_status xm_jinja_print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe plan: what plan.c finds out and plan_print.c says.
+ * Inside xemoe plan: what plan_command.c finds out and plan_print.c says.
  */
-#ifndef XM_PLUGIN_CLI_PLAN_H
-#define XM_PLUGIN_CLI_PLAN_H
+#ifndef XM_PLUGIN_CLI_PLAN_COMMAND_H
+#define XM_PLUGIN_CLI_PLAN_COMMAND_H
 
 #include "plugin/cli/chip.h"
 #include "plugin/cli/cli.h"
-#include "plugin/planner.h"
+#include "plugin/memory_planner.h"
 
 struct xm_plan_args {
     struct xm_chip_args chip;

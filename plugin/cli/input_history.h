@@ -7,8 +7,8 @@
  * line. Several chats may add at the same time: each does so under a lock and behind what is there.
  * A file that grows beyond XM_HISTORY_MOST_BYTES loses its older half.
  */
-#ifndef XM_PLUGIN_CLI_CHAT_HISTORY_H
-#define XM_PLUGIN_CLI_CHAT_HISTORY_H
+#ifndef XM_PLUGIN_CLI_INPUT_HISTORY_H
+#define XM_PLUGIN_CLI_INPUT_HISTORY_H
 
 #include <stdbool.h>
 

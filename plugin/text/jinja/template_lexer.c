@@ -11,7 +11,7 @@
  */
 #include "plugin/text/jinja/node.h"
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/run_state.h"
 #include "runtime/util/utf8.h"
 
 enum { MAX_BRACKETS = 128 };

@@ -14,8 +14,8 @@
  * letters are names, "-h" and "--help" are rows as others, and an option is never the value of the
  * option before it.
  */
-#ifndef XM_PLUGIN_PROGRAM_UTIL_ARGS_H
-#define XM_PLUGIN_PROGRAM_UTIL_ARGS_H
+#ifndef XM_PLUGIN_PROGRAM_UTIL_COMMAND_LINE_H
+#define XM_PLUGIN_PROGRAM_UTIL_COMMAND_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

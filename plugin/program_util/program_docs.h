@@ -6,10 +6,10 @@
  * tail; xemoe's make-docs puts them together, with the parts of other programs from its standard
  * input.
  */
-#ifndef XM_PLUGIN_PROGRAM_UTIL_DESCRIBE_H
-#define XM_PLUGIN_PROGRAM_UTIL_DESCRIBE_H
+#ifndef XM_PLUGIN_PROGRAM_UTIL_PROGRAM_DOCS_H
+#define XM_PLUGIN_PROGRAM_UTIL_PROGRAM_DOCS_H
 
-#include "plugin/program_util/args.h"
+#include "plugin/program_util/command_line.h"
 
 #ifdef __cplusplus
 extern "C" {

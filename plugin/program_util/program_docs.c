@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/program_util/describe.h"
+#include "plugin/program_util/program_docs.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/program_util/program.h"
+#include "plugin/program_util/exit_codes.h"
 #include "runtime/util/compiler.h"
 
 static const struct xm_cli_option help_row = {'h', "help", XM_CLI_FLAG,

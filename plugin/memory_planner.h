@@ -7,8 +7,8 @@
  * Not counted: the driver's memory for compiled kernels and queues, and the host memory of the
  * compiled model's own structures.
  */
-#ifndef XM_PLUGIN_PLANNER_H
-#define XM_PLUGIN_PLANNER_H
+#ifndef XM_PLUGIN_MEMORY_PLANNER_H
+#define XM_PLUGIN_MEMORY_PLANNER_H
 
 #include "runtime/config.h"
 #include "runtime/engine.h"
