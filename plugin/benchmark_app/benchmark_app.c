@@ -7,9 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "plugin/benchmark_app/benchmark_check.h"
 #include "plugin/benchmark_app/benchmark_counters.h"
 #include "plugin/benchmark_app/benchmark_out.h"
 #include "plugin/benchmark_app/benchmark_report.h"
@@ -20,7 +19,6 @@
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/program_docs.h"
 #include "plugin/program_util/progress.h"
-#include "runtime/util/new_file.h"
 
 enum { SECONDS = 60, SECONDS_OF_OTHERS = 120 }; /* where nothing is said */
 
@@ -41,57 +39,6 @@ struct app {
 
 /* ---- what is wrong with the command line, whatever the model ----------------------- */
 
-/* N, AUTO, NUMA, or such a value behind each DEVICE: of a list. */
-static enum xm_status
-check_streams(const char *text, struct xm_error *err)
-{
-    uint64_t n;
-    for (const char *at = text; at && *at; at += strspn(at, ",")) {
-        char item[64];
-        const size_t length = strcspn(at, ",");
-        snprintf(item, sizeof(item), "%.*s", (int)length, at);
-        const char *colon = strrchr(item, ':'), *value = colon ? colon + 1 : item;
-        if (strcmp(value, "AUTO") != 0 && strcmp(value, "NUMA") != 0 &&
-            (!xm_cli_whole(value, &n) || n == 0 || n > UINT32_MAX))
-            return xm_fail(err, XM_INVALID,
-                           "option -nstreams takes a whole number from 1, or DEVICE:N,…, "
-                           "found '%.60s'",
-                           text);
-        at += length;
-    }
-    return XM_OK;
-}
-
-static enum xm_status
-check_numbers(const struct xm_benchmark_args *a, struct xm_error *err)
-{
-    const struct {
-        const char *option;
-        uint64_t value;
-    } numbers[] = {{"-nireq", a->nireq}, {"-nthreads", a->nthreads}};
-    for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
-        const uint64_t n = numbers[i].value;
-        if (n > UINT32_MAX && n != XM_BENCHMARK_UNSAID)
-            return xm_fail(err, XM_INVALID,
-                           "option %s takes a whole number up to %" PRIu32
-                           ", found '%" PRIu64 "'",
-                           numbers[i].option, UINT32_MAX, n);
-    }
-    return XM_OK;
-}
-
-/* Properties are made again when -load_config is read. */
-static enum xm_status
-check_properties(const struct xm_benchmark_args *a, struct xm_error *err)
-{
-    struct xm_benchmark_args flags = *a;
-    struct xm_benchmark_config config;
-    flags.load_config = NULL;
-    const enum xm_status s = xm_benchmark_config_make(&flags, &config, err);
-    xm_benchmark_config_free(&config);
-    return s;
-}
-
 static enum xm_status
 read_flags(struct app *a)
 {
@@ -109,9 +56,7 @@ read_flags(struct app *a)
                                         rows[i].out, &a->err));
     XM_TRY(xm_benchmark_layouts_check(&a->layouts, &a->err));
     XM_TRY(xm_benchmark_types_read(&a->args, &a->err));
-    XM_TRY(check_streams(a->args.nstreams, &a->err));
-    XM_TRY(check_numbers(&a->args, &a->err));
-    return check_properties(&a->args, &a->err);
+    return xm_benchmark_check_values(&a->args, &a->err);
 }
 
 static enum xm_status
@@ -123,40 +68,12 @@ read_command_line(struct app *a, int argc, char **argv)
 
 /* ---- steps 1 to 3: what is asked for ----------------------------------------------- */
 
-/* Files that are written at the end: that they cannot be is said at the beginning. */
-static enum xm_status
-check_outputs(const struct xm_benchmark_args *a, struct xm_error *err)
-{
-    const struct {
-        const char *option, *path;
-    } files[] = {{"-exec_graph_path", a->exec_graph}, {"-dump_config", a->dump_config}};
-    for (size_t i = 0; i < XM_ARRAY_LEN(files); i++) {
-        struct xm_new_file at;
-        if (!files[i].path)
-            continue;
-        if (xm_new_file_begin(&at, files[i].path, err) != XM_OK) {
-            xm_error_prefix(err, "%s", files[i].option);
-            return err->status;
-        }
-        xm_new_file_end(&at, XM_CANCELLED, NULL); /* nothing is left of it */
-    }
-    return XM_OK;
-}
-
 static enum xm_status
 step_args(struct app *a)
 {
-    struct stat folder;
-    const char *path = a->args.report_folder;
     xm_benchmark_step(1, NULL);
     xm_benchmark_info("Parsing input parameters");
-    if (access(a->args.model, F_OK) != 0)
-        return xm_fail(&a->err, XM_NOT_FOUND, "-m: there is no file '%.200s'",
-                       a->args.model);
-    if (path && (stat(path, &folder) != 0 || !S_ISDIR(folder.st_mode)))
-        return xm_fail(&a->err, XM_NOT_FOUND,
-                       "-report_folder: there is no folder '%.200s'", path);
-    XM_TRY(check_outputs(&a->args, &a->err));
+    XM_TRY(xm_benchmark_check_paths(&a->args, &a->err));
     for (size_t i = 0; i < a->args.n_given; i++) {
         char flag[64];
         snprintf(flag, sizeof(flag), "-%s", a->args.given[i].flag);

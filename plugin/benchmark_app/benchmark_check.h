@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of benchmark_app's flags that need neither the model nor a device.
+ */
+#ifndef XM_PLUGIN_BENCHMARK_APP_BENCHMARK_CHECK_H
+#define XM_PLUGIN_BENCHMARK_APP_BENCHMARK_CHECK_H
+
+#include "plugin/benchmark_app/benchmark_args.h"
+#include "runtime/util/status.h"
+
+/* Values of flags; the properties of -load_config are not read yet. A failure is a mistake of the
+ * command line. */
+enum xm_status xm_benchmark_check_values(const struct xm_benchmark_args *a,
+                                         struct xm_error *err);
+/* The model's file exists, and the report's folder; -exec_graph_path and -dump_config can be
+ * written. Leaves no file behind. */
+enum xm_status xm_benchmark_check_paths(const struct xm_benchmark_args *a,
+                                        struct xm_error *err);
+
+#endif
