@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Beam search: of a prompt's continuations those that are likeliest as a whole.
+ * Beam search: finds the continuations of a prompt with the highest scores as whole texts.
  *
- * So many beams go on side by side, in groups of their own. In each step a group looks at the
- * beams/group * 2 likeliest ways to go on, best first: one that ends the text is finished, if it
- * is among the first half, the others are the next beams until there are enough. A text's score is
+ * The beams are divided into groups; each group is searched on its own. In each step a group takes
+ * its 2 * beams/groups likeliest continuations, best first. A continuation that ends the text is
+ * added to the group's finished texts if it is in the first half, and is dropped otherwise. The
+ * others become the next beams, beams/groups of them. The score of a text is
  *
  *     sum of log(probability of each new token) / (new tokens)^length_penalty
  *
- * the token that ends it among them; the logarithms less diversity * (times that the groups before
- * have taken the same token in this step). A group keeps as many finished texts as it has beams.
+ * where the token that ends the text counts as new. From each logarithm, diversity * (number of
+ * times that earlier groups have chosen the same token in this step) is subtracted. A group keeps
+ * its best finished texts, at most as many as it has beams.
  */
 #ifndef XM_PLUGIN_PIPELINE_BEAM_SEARCH_H
 #define XM_PLUGIN_PIPELINE_BEAM_SEARCH_H
@@ -20,11 +22,13 @@
 extern "C" {
 #endif
 
-/* When a group is over that has as many finished texts as beams: */
+/* When a group stops, once it has as many finished texts as beams. */
 enum xm_beam_stop {
-    XM_BEAM_EARLY,     /* at once                                                    */
-    XM_BEAM_HEURISTIC, /* when its best beam, ended a token ago, was not among them   */
-    XM_BEAM_NEVER      /* when it cannot come among them, however long it becomes     */
+    XM_BEAM_EARLY, /* at once                                                    */
+    /* when no finished text scores below the best live beam, whose score counts one token less */
+    XM_BEAM_HEURISTIC,
+    /* when the best live beam can no longer enter the finished texts, however long it becomes */
+    XM_BEAM_NEVER
 };
 
 struct xm_beam_wish {
@@ -35,10 +39,10 @@ struct xm_beam_wish {
     enum xm_beam_stop stop;
 };
 
-/* The package's tokenizer and generation, where it has them, have been read.
- * out: `returned` of them, zeroed; *n have a text, the best first. `asked`: its prompt is ids; its
- * callback is not used. The prompt's ids and times are not in the results; the clock has a token
- * for each step. */
+/* The caller has read the package's tokenizer and generation, where it has them.
+ * out: [wish->returned] results, zeroed by the caller, who frees each; the first *n hold a text,
+ * best first. `asked`: its prompt is of ids; its callback is not called. The results have neither
+ * the prompt's ids nor times. The clock records one token for each step. */
 enum xm_status
 xm_beam_search(struct xm_compiled *compiled, const struct xm_package *package,
                const struct xm_generation *asked, const struct xm_beam_wish *wish,

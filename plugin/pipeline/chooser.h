@@ -2,8 +2,8 @@
  *
  * The next tokens of several texts, chosen side by side.
  *
- * Texts share scratch memory, one for each thread. A text's token depends on its own row and
- * sampler only, whichever thread chooses it and whatever other texts there are.
+ * Each thread has scratch memory, which the texts that it chooses for share. The token of a text
+ * depends on its own logits and sampler only, not on the thread or on other texts.
  */
 #ifndef XM_PLUGIN_PIPELINE_CHOOSER_H
 #define XM_PLUGIN_PIPELINE_CHOOSER_H
@@ -28,9 +28,10 @@ struct xm_chooser;
 struct xm_chooser *xm_chooser_create(void);
 void xm_chooser_free(struct xm_chooser *c); /* NULL is allowed */
 
-/* Chooses a token of each list entry; their samplers differ. A row that is no distribution has no
- * token and no error: see is_sound. Failures are the entries', but for what all need. The clock has
- * one time for each token. Used by one thread at a time. */
+/* Chooses a token for each entry of list[n]; each entry has a sampler of its own. For a row that is
+ * no distribution, is_sound is false and neither token nor error is set. A failure of one entry is
+ * in its `error`; the call fails only where threads or memory for all are missing. The clock
+ * records one time for each token. Used by one thread at a time. */
 enum xm_status xm_chooser_run(struct xm_chooser *c, struct xm_choice *list, size_t n,
                               uint64_t vocabulary, struct xm_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When things happened while a text was made, for those who want each token's time and not only
- * sums. Without a clock nobody looks at the time.
+ * Times of one generation, token by token: for callers who need more than the sums of struct
+ * xm_generation_times. Where the caller gives no clock, these times are not measured.
  */
 #ifndef XM_PLUGIN_PIPELINE_GENERATION_CLOCK_H
 #define XM_PLUGIN_PIPELINE_GENERATION_CLOCK_H
@@ -18,13 +18,13 @@ struct xm_time_list {
     size_t n, capacity;
 };
 
-/* Zero-initialise; what happens again adds up. Seconds of xm_now(). */
+/* Zero-initialise. Durations of repeated work are added up. All times are seconds of xm_now(). */
 struct xm_generation_clock {
     double template_s; /* rendering; see has_template */
     double tokenise_s, detokenise_s;
     bool has_template;          /* one was rendered                      */
     bool failed;                /* no memory: times are missing          */
-    struct xm_time_list tokens; /* when each was chosen, ends among them */
+    struct xm_time_list tokens; /* when each was chosen, end tokens too  */
     struct xm_time_list runs;   /* what each run of the model took       */
 };
 void xm_generation_clock_free(struct xm_generation_clock *c);

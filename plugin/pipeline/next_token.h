@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a text makes of a row of logits: a token, chosen by its sampler as its generation asks for,
- * which may be the one that ends it. The same for a session and for texts in parallel.
+ * Chooses the next token of a text from a row of logits, with the text's sampler and the rules of
+ * its generation (excluded ids, ids that end the text). Sessions and parallel texts both use it.
  */
 #ifndef XM_PLUGIN_PIPELINE_NEXT_TOKEN_H
 #define XM_PLUGIN_PIPELINE_NEXT_TOKEN_H
@@ -17,18 +17,18 @@ struct xm_next_token {
     const struct xm_generation *asked;
     struct xm_sampler *sampler;
     struct xm_sampler_scratch *scratch; /* of the thread that chooses */
-    struct xm_generation_result *out;   /* what there is of the text */
+    struct xm_generation_result *out;   /* the text so far           */
 };
 
-/* In a dry run, which has nothing to choose from, always 0, and no end. Tokens of texts with
- * samplers and scratch of their own are chosen in any threads; the clock is the caller's. */
+/* row: [vocabulary]. A dry run has no logits: *id is 0, and never ends a text. Several threads may
+ * choose at once for texts that share neither sampler nor scratch. Does not write to the clock. */
 enum xm_status xm_next_token_choose(const struct xm_next_token *t, const float *row,
                                     uint64_t vocabulary, int32_t *id,
                                     struct xm_error *err);
-/* Whether the id ends the text, and is no part of it. */
+/* Whether the id ends the text; it is then no part of the text. */
 bool xm_next_token_ends(const struct xm_next_token *t, int32_t id);
 
-/* Not the caller's. */
+/* Points into the package or the generation, which own the ids. */
 struct xm_end_ids {
     const int32_t *ids;
     size_t n;
@@ -37,13 +37,12 @@ struct xm_end_ids {
 struct xm_end_ids xm_generation_ends(const struct xm_package *p,
                                      const struct xm_generation *asked);
 enum { XM_BARRED_LISTS = 2 };
-/* The ids that may not be the next token behind `length` new ones: those that the package says are
- * never chosen, and before the least length those that end a text. Ids may be beyond the
- * vocabulary. */
+/* The ids that must not be chosen after `length` new tokens: those that the package suppresses, and
+ * below min_tokens those that end a text. Ids may be beyond the vocabulary. */
 void xm_generation_barred(const struct xm_package *p, const struct xm_generation *asked,
                           uint64_t length, struct xm_end_ids out[XM_BARRED_LISTS]);
 
-/* The natural logarithm of a token's probability: of its softmax in the row. */
+/* The natural logarithm of the token's softmax probability in row[n]. */
 double xm_logits_log_prob(const float *row, uint64_t n, int32_t id);
 
 #ifdef __cplusplus

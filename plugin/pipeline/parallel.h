@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts of several prompts, run together: so many at a time, the next as soon as a place is free.
+ * Texts of several prompts, run together: at most `places` at a time; the next prompt begins as
+ * soon as a place is free.
  *
  *     prompts ──► places ──► one run of all of them ──► a row of logits each ──► samplers ──► texts
  *                   ▲                                                               │
  *                   └───────────────────────────────────────────────────────────────┘
  *
- * Each text is what a session would make of its prompt alone. What the cache still has of a
- * prompt's beginning is taken over; of one prompt that is continued several times the others are
- * forks. Prompts are read in pieces, at most XM_UBATCH rows in a run; texts that have been read go
- * on by a token in each. Where the cache is full the newest text waits for another to end: its
- * pages are given up, and computed anew later, as far as the cache has lost them. Nothing is
- * printed. No chats: thoughts are text as the rest.
+ * Each text equals what a session makes of its prompt alone. Cached pages of a prompt's beginning
+ * are reused; several texts of one prompt are forks of the first. A run has at most XM_UBATCH rows:
+ * a part of a prompt, and one token of each text whose prompt is complete. Where the cache is full,
+ * the newest text gives up its pages, waits for another text to end, and computes the lost pages
+ * again. Nothing is printed. Answers of chats are not parsed: thoughts are part of the text.
  *
  * A failure of one text ends that text alone, as XM_FINISH_FAILED with status and sentence: its
  * prompt is refused, empty or as long as the context, its logits are not finite, or it has no room
@@ -30,15 +30,15 @@ extern "C" {
 
 struct xm_parallel;
 
-/* `compiled` with sampled_logits; the package, which outlives it, may be NULL, or have no
- * tokenizer: then there are ids only. What is used of it, tokenizer and generation, has been read.
+/* `compiled` has sampled_logits. The package must outlive the object; it may be NULL or have no
+ * tokenizer: then results are ids only. The caller has read its tokenizer and generation.
  * XM_UNSUPPORTED: the device, or this model, has no sequences. */
 enum xm_status xm_parallel_create(struct xm_compiled *compiled,
                                   struct xm_package *package, struct xm_parallel **out,
                                   struct xm_error *err);
 void xm_parallel_destroy(struct xm_parallel *p); /* NULL is allowed */
 
-/* To cancel it, and to ask what it cost; it has no other functions. */
+/* For cancelling and statistics; it cannot be run. Owned by the object. */
 struct xm_infer *xm_parallel_request(struct xm_parallel *p);
 
 struct xm_parallel_run {
@@ -51,20 +51,20 @@ struct xm_parallel_run {
     /* of all texts; its prompt and its callback are not used */
     struct xm_generation each;
     struct xm_sampling sampling; /* text i has seed + i                                */
-    /* Called once for each text, when it is complete; NULL: nobody looks. */
+    /* Called once for each text, when it is complete; NULL: not called. */
     void (*on_text)(size_t text, void *ctx);
-    /* Called behind each run on the device, whether or not it had tokens of prompts; NULL: nobody
-     * looks. */
+    /* Called after each run on the device; has_prompts: the run had tokens of prompts. NULL: not
+     * called. */
     void (*on_run)(bool has_prompts, void *ctx);
     void *ctx; /* of both */
 };
 
-/* out: n_texts of them, zeroed, without prompts and times; xm_generation_result_free each
- * afterwards, also after a failure, before which those that are complete have been told. Texts of a
- * cancelled run end where they were, those that had not begun are empty; the call returns XM_OK.
- * A run with failed texts still returns XM_OK.
- * *times: of steps that have tokens of prompts in them, and of the others; a step ends when its
- * tokens have been chosen and its texts told. */
+/* out: [n_texts] zeroed results, which get neither prompts nor times. The caller frees each with
+ * xm_generation_result_free, also after a failure; on_text has been called for those complete. A
+ * cancelled run returns XM_OK: its texts end where they were, and texts not begun are empty. A run
+ * with failed texts returns XM_OK.
+ * *times: prompt_s is of steps with tokens of prompts, decode_s of the others; a step ends when its
+ * tokens have been chosen and on_text has returned. */
 enum xm_status xm_parallel_generate(struct xm_parallel *p,
                                     const struct xm_parallel_run *run,
                                     struct xm_generation_result *out,

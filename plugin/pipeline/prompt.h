@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a model is to go on from, and the token ids of that.
+ * A prompt (token ids, text or chat messages) and its token ids.
  */
 #ifndef XM_PLUGIN_PIPELINE_PROMPT_H
 #define XM_PLUGIN_PIPELINE_PROMPT_H
@@ -19,7 +19,7 @@ enum xm_prompt_kind {
     XM_PROMPT_MESSAGES /* of a chat; the template makes a text of them                 */
 };
 
-/* All of it is the caller's. */
+/* The caller owns all that it points to. */
 struct xm_prompt {
     enum xm_prompt_kind kind;
     const int32_t *ids;
@@ -30,8 +30,9 @@ struct xm_prompt {
     struct xm_generation_clock *clock; /* NULL: nobody asks */
 };
 
-/* Appends the prompt's ids, all of which lie below `vocabulary` then. Reads of the package, which
- * may be NULL for ids, what it takes. */
+/* Appends the prompt's token ids to *out. Fails with XM_INVALID where an id is not below
+ * `vocabulary`. Reads the parts of the package that the kind needs: tokenizer, chat template. `p`
+ * may be NULL for ids. */
 enum xm_status xm_prompt_encode(struct xm_package *p, const struct xm_prompt *prompt,
                                 uint64_t vocabulary, struct xm_token_list *out,
                                 struct xm_error *err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Guessing how a text goes on: as it did where its last tokens were before.
+ * Prompt lookup: drafts the next tokens of a text from an earlier place where its last tokens
+ * occur.
  *
  *     … the cat sat on the mat. The dog saw the cat   ──►   sat on the mat
  *
- * A model computes several guessed tokens in about the time of one. Those that it would have chosen
- * itself are kept, the others were for nothing: the text is the same.
+ * A model computes several drafted tokens in about the time of one. Drafted tokens that the model
+ * would have chosen itself are kept and the rest is discarded, so the text is unchanged.
  */
 #ifndef XM_PLUGIN_PIPELINE_PROMPT_LOOKUP_H
 #define XM_PLUGIN_PIPELINE_PROMPT_LOOKUP_H
@@ -18,12 +19,12 @@ extern "C" {
 #endif
 
 struct xm_guess {
-    const int32_t *ids; /* within the text */
+    const int32_t *ids; /* points into the text */
     size_t n;
 };
 
-/* At most `most` tokens behind the latest place where the text's last `longest` tokens were before,
- * or as many of them as were. */
+/* Finds the latest earlier occurrence of the last `longest` tokens of text[n], else of fewer of
+ * them, and returns up to `most` tokens that followed it. n is 0 where there is none. */
 struct xm_guess xm_prompt_lookup(const int32_t *text, size_t n, size_t longest,
                                  size_t most);
 

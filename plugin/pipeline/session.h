@@ -6,10 +6,10 @@
  *                                 ▲                                              │
  *                                 └──────────────────────────────────────────────┘
  *
- * Each thing has one owner here: the ids that the states hold, the sampler, the text that is not
- * complete yet. A prompt that begins as the one before it went on (a chat) has only the rest of it
- * fed, and gives what a new session would; so does one whose beginning another session of the model
- * has computed, where it has been compiled for sequences. Nothing is printed.
+ * A session owns the ids that the states hold, the sampler, and the incomplete text. Where a prompt
+ * begins with the tokens that the states hold, as in a chat, only the rest is fed; the result is
+ * that of a new session. Models compiled for sequences also share beginnings that other sessions
+ * have computed. Nothing is printed.
  *
  * Used by one thread at a time; xm_session_cancel from any, and from a signal's handler.
  */
@@ -28,29 +28,30 @@ extern "C" {
 
 struct xm_session;
 
-/* The package, which outlives the session, may be NULL, or have no tokenizer, or none that is
- * known: then there are ids only. Tokenizer and generation are read of it; a damaged one is an
- * error. */
+/* Reads tokenizer and generation of the package, which must outlive the session. `package` may be
+ * NULL, and a missing or unsupported tokenizer is no failure: then prompts and results are ids
+ * only. A damaged tokenizer or generation is a failure. */
 enum xm_status xm_session_create(struct xm_compiled *compiled, struct xm_package *package,
                                  struct xm_session **out, struct xm_error *err);
 void xm_session_destroy(struct xm_session *s); /* NULL is allowed */
 
-/* From the next run on; the random numbers begin anew. Until then the likeliest token is taken. */
+/* Applies from the next run on, and restarts the random numbers from its seed. A new session takes
+ * the likeliest token. */
 void xm_session_set_sampling(struct xm_session *s, const struct xm_sampling *sampling);
 
-/* Ends the run that goes on, and each that begins before the other is called. */
+/* cancel ends the present run and every later one, until resume is called. */
 void xm_session_cancel(struct xm_session *s);
 void xm_session_resume(struct xm_session *s);
 
-/* For those who hook into it, or ask what it cost. */
+/* The infer request, for hooks and statistics; the session owns it. */
 struct xm_infer *xm_session_request(const struct xm_session *s);
 
 /* ---- a run --------------------------------------------------------------------------- */
 
-/* What comes of a token, or at the end of what was held back, or first of an echoed prompt. */
+/* Text that became certain: of a token, of text held back until the end, or of an echoed prompt. */
 struct xm_piece {
     int32_t id;               /* -1: no token, the end, or the prompt               */
-    enum xm_answer_part part; /* NOTHING: no text is certain yet, or it is nobody's */
+    enum xm_answer_part part; /* NOTHING: no text is certain yet, or it is dropped  */
     const char *text;         /* whole characters; valid during the call            */
     size_t n;
 };
@@ -58,29 +59,29 @@ struct xm_piece {
 struct xm_generation {
     struct xm_prompt prompt;
     uint64_t max_tokens;          /* new ones                                        */
-    uint64_t context;             /* at most so many of prompt and answer; 0: no bound */
+    uint64_t context;             /* most tokens of prompt and answer; 0: no bound    */
     const struct xm_slice *stops; /* the text ends before the first of them          */
     size_t n_stops;
-    bool ignore_ends;  /* go on behind ids that end a text          */
+    bool ignore_ends;  /* ids that end a text do not end it         */
     bool keep_special; /* special tokens are text, too              */
     bool keep_end;     /* so is the id that ends the text, where it is no special token */
     bool is_answer;    /* of a chat: thoughts and headers are not text (text/answer.h) */
-    /* Ids that end a text, where has_ends; else the package's. The caller's. */
+    /* With has_ends: the ids that end a text, in place of the package's. The caller owns them. */
     const int32_t *ends;
     size_t n_ends;
     bool has_ends;
-    /* None of them, ignored or not, is chosen before so many new ones. */
+    /* Ids that end a text, ignored or not, are not chosen among the first min_tokens new tokens. */
     uint64_t min_tokens;
     bool keep_stop;       /* the stop string that ended the text is part of it       */
-    bool drop_blanks;     /* else its first token's blanks before it are not, either */
+    bool drop_blanks;     /* else blanks of its first token before it are dropped too  */
     bool echo;            /* the text begins with the prompt                         */
     bool wants_log_probs; /* of the tokens that are chosen                           */
-    /* Tokens that are guessed from what came behind the last ones before (prompt_lookup.h), so many
-     * at a time, by so many last ones; 0: none. Of a session's text, which is the same. */
+    /* Prompt lookup (prompt_lookup.h): draft up to `guesses` tokens by matching the last `guess_by`
+     * tokens; 0: off. The text is unchanged. Sessions only. */
     size_t guesses, guess_by;
-    struct xm_generation_clock *clock; /* of all but the prompt; NULL: nobody asks    */
-    /* Called for each new token, and at the end where something was held back. False: no more
-     * tokens. NULL: nobody looks. */
+    struct xm_generation_clock *clock; /* of all but the prompt; NULL: not measured   */
+    /* Called for each new token, and at the end where text was held back. Returning false ends the
+     * text. NULL: not called. */
     bool (*on_piece)(const struct xm_piece *piece, void *ctx);
     void *ctx;
 };
@@ -95,7 +96,7 @@ enum xm_finish {
 
 /* Seconds of the monotonic clock. */
 struct xm_generation_times {
-    /* Without building kernels. A time ends when its tokens have been chosen and passed on. */
+    /* Without kernel builds. A time ends when its tokens are chosen and on_piece has returned. */
     double prompt_s, decode_s;             /* prompt: with the first new token   */
     double build_s;                        /* building kernels in the meantime   */
     uint64_t prompt_tokens, decode_tokens; /* fed; decode: after the first       */
@@ -122,29 +123,29 @@ struct xm_generation_result {
 };
 void xm_generation_result_free(struct xm_generation_result *r);
 
-/* What has come before a failure is in the result, and its pieces have been passed on. A cancelled
- * run has not failed. */
+/* After a failure the result holds the tokens before it; their pieces have been passed on. A
+ * cancelled run returns XM_OK. */
 enum xm_status xm_session_run(struct xm_session *s, const struct xm_generation *run,
                               struct xm_generation_result *out, struct xm_error *err);
 
-/* How many of a prompt's ids, from the first on, the states hold already; one at least is left to
- * feed. */
+/* The number of leading ids of ids[n] that the states hold already; at most n - 1, because one has
+ * to be fed. */
 size_t xm_session_reusable(const struct xm_session *s, const int32_t *ids, size_t n);
 
-/* Appends what an echoed prompt is in a text. */
+/* Appends the text of an echoed prompt to *out. */
 enum xm_status xm_generation_echo(const struct xm_package *p,
                                   const struct xm_generation *asked,
                                   const struct xm_token_list *prompt,
                                   struct xm_strbuf *out, struct xm_error *err);
 
-/* How many tokens the states hold. */
+/* The number of tokens that the states hold. */
 size_t xm_session_held(const struct xm_session *s);
 
-/* How many tokens a context (0: without bound) has room for behind a prompt of so many. A prompt
- * that leaves none is an error of the run. */
+/* The number of new tokens that fit into `context` tokens (0: no bound) after a prompt of `prompt`
+ * tokens. A run fails where it is 0. */
 uint64_t xm_generation_room(uint64_t context, uint64_t prompt);
 
-/* New tokens that memory is taken for at once; longer texts get it as they grow. */
+/* Most new tokens that memory is reserved for at the start; longer texts get more as they grow. */
 enum { XM_MOST_ANNOUNCED = 4096 };
 
 #ifdef __cplusplus

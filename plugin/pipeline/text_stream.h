@@ -22,25 +22,26 @@ struct xm_text_stream {
     struct xm_detokenizer detokenizer;
     struct xm_stop_strings *stops; /* owned */
     struct xm_answer *answer;      /* the caller's, begun; NULL: all is text           */
-    struct xm_generation_clock *clock; /* the caller's; NULL: nobody asks              */
-    struct xm_strbuf raw; /* detokenized, not looked at yet                   */
-    /* What the last call made certain; a thought comes before a text. */
+    struct xm_generation_clock *clock; /* the caller's; NULL: not measured             */
+    struct xm_strbuf raw; /* detokenized, not yet processed                   */
+    /* Output that the last call made certain; the thought precedes the text. */
     struct xm_strbuf thought, text;
-    bool stopped; /* by a stop string, or the answer is complete: the rest is nobody's */
+    bool
+        stopped; /* by a stop string, or the answer is complete: later tokens are dropped */
 };
 
-/* Whose special tokens, stop strings and clock are meant. */
+/* Takes the handling of special tokens, the stop strings and the clock from `asked`. */
 enum xm_status xm_text_stream_begin(struct xm_text_stream *s,
                                     const struct xm_tokenizer *tokenizer,
                                     const struct xm_generation *asked,
                                     struct xm_error *err);
-/* Of a text without an answer, from which two go on. What the last call made certain is not in the
- * copy. After a failure there is nothing to free. */
+/* Copies the state, so that two texts can continue from it. Only for streams without an answer. The
+ * copy does not have the output of the last call. After a failure there is nothing to free. */
 enum xm_status xm_text_stream_copy(const struct xm_text_stream *s,
                                    struct xm_text_stream *out, struct xm_error *err);
 enum xm_status xm_text_stream_push(struct xm_text_stream *s, int32_t id,
                                    struct xm_error *err);
-/* There are no more tokens: what is held back comes. */
+/* Call after the last token: outputs the text that was held back. */
 enum xm_status xm_text_stream_finish(struct xm_text_stream *s, struct xm_error *err);
 void xm_text_stream_free(struct xm_text_stream *s);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside the token runner: what ids are fed to. A sequence and a batch of its own, where the
- * compiled model has those; else an infer request.
+ * Inside the token runner: computes logits of token ids. It uses a sequence in a batch of its own
+ * where the compiled model supports sequences, else an infer request.
  */
 #ifndef XM_PLUGIN_PIPELINE_TOKEN_FEEDER_H
 #define XM_PLUGIN_PIPELINE_TOKEN_FEEDER_H
@@ -10,20 +10,22 @@
 
 struct xm_token_feeder;
 
-/* Rows of logits; memory of the feeder, until it is next fed. */
+/* logits: [rows][vocabulary]; the feeder owns them; valid until the next feed. */
 struct xm_token_rows {
     const float *logits;
     uint64_t rows, vocabulary;
 };
 
 struct xm_token_feeder_ops {
-    /* At least the logits of the last `wanted` tokens, unless the model gives fewer. */
+    /* Feeds ids[n]. *out has the logits of at least the last `wanted` tokens, or of as many as the
+     * model gives. */
     enum xm_status (*feed)(struct xm_token_feeder *f, const int32_t *ids, uint64_t n,
                            uint64_t wanted, struct xm_token_rows *out,
                            struct xm_error *err);
     uint64_t (*past)(const struct xm_token_feeder *f);
     void (*truncate)(struct xm_token_feeder *f, uint64_t past);
-    /* Of an empty one; NULL: nobody else has computed anything for it. */
+    /* Takes over cached positions of the beginning of ids[n] while none are held; NULL: not
+     * possible. */
     enum xm_status (*match)(struct xm_token_feeder *f, const int32_t *ids, uint64_t n,
                             struct xm_error *err);
     struct xm_infer *(*control)(const struct xm_token_feeder *f);

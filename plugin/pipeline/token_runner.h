@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token ids through a language model: ids in, logits out, and how many positions are held.
+ * Runs one text through a language model: token ids in, logits out, positions kept between calls.
  *
- * One text: a sequence of the compiled model, where it has been compiled for those, which shares
- * beginnings with others; else the states of a request, which is fed input_ids, attention_mask,
- * position_ids and beam_idx as exported language models name them (inputs that a model does not
- * have are left out). This is all that a session knows of either.
+ * The text is a sequence where the model was compiled for sequences; then it shares beginnings with
+ * other texts. Otherwise it is the states of a request, which is fed the inputs that the model has
+ * of input_ids, attention_mask, position_ids and beam_idx. Callers do not see the difference.
  */
 #ifndef XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
 #define XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
@@ -22,7 +21,7 @@ enum xm_status xm_token_runner_create(struct xm_compiled *compiled,
                                       struct xm_token_runner **out, struct xm_error *err);
 void xm_token_runner_destroy(struct xm_token_runner *r); /* NULL is allowed */
 
-/* Feeds tokens behind those that are held; of the last `wanted` (<= n) logits are wanted.
+/* Appends ids[n] to the positions held and computes the logits of the last `wanted` (<= n) ones.
  * XM_NOT_FINITE: a row of the logits is not a distribution; the sentence names the position and
  * what to do. */
 enum xm_status xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids,
@@ -33,35 +32,36 @@ enum xm_status xm_token_runner_feed(struct xm_token_runner *r, const int32_t *id
 const float *xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *rows,
                                     uint64_t *vocabulary);
 
-/* Positions that are held. */
+/* The number of positions held. */
 uint64_t xm_token_runner_past(const struct xm_token_runner *r);
-/* Forgets those from `past` on; where the device cannot, all. */
+/* Forgets positions from `past` on; all of them where the device cannot keep the rest. */
 void xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past);
 
-/* Where none are held: takes over those of the beginning of these ids that others have computed,
- * and one is left at least. */
+/* While no positions are held: takes over positions of the beginning of ids[n] that other texts
+ * have computed, at most n - 1. */
 enum xm_status xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids,
                                      uint64_t n, struct xm_error *err);
 
-/* Runs a prompt of n tokens, at most XM_WARM_UP_TOKENS (0: none), and a token behind it, of which
- * nothing stays: drivers compile more at first launches. A failure is left to the next run. */
+/* Runs a prompt of n tokens (at most XM_WARM_UP_TOKENS; 0: none) and one more token, and forgets
+ * them, because some drivers compile at the first launch of a kernel. Failures are ignored: the
+ * next run reports them. */
 void xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n);
 
-/* So many positions will come: the cache takes memory for them, and no more. */
+/* Announces `positions`: the cache reserves memory for exactly as many. */
 void xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions);
 
-/* For those who cancel it, check it, or ask what it cost; who else uses it disturbs the text. */
+/* The infer request, to cancel it, check its steps or read statistics. Running it directly would
+ * corrupt the text. */
 struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
 
-/* Whether a row of logits is a distribution. -infinity is a token that the model excludes; all
- * tokens excluded, +infinity and NaN make it none. From any thread. */
+/* Whether row[n] is a distribution. -infinity excludes a token. False where all tokens are
+ * excluded, or one is +infinity or NaN. Any thread may call it. */
 bool xm_logits_are_sound(const float *row, uint64_t n);
 /* The same as a status; XM_NOT_FINITE names its position and what to do. */
 enum xm_status xm_logits_check(struct xm_compiled *c, const float *row,
                                uint64_t vocabulary, uint64_t position,
                                struct xm_error *err);
-/* The last dimension of the logits, which ids lie below (padding rows included); UINT64_MAX: not
- * known. */
+/* The last dimension of the logits, padding included; ids must be below it. UINT64_MAX: unknown. */
 uint64_t xm_compiled_vocabulary(const struct xm_compiled *c);
 
 #ifdef __cplusplus
