@@ -20,9 +20,9 @@ struct xm_chip_args {
 #define XM_CHIP_DEVICE_ROWS \
     { 'd', "device",    XM_CLI_TEXT,  XM_CHIP(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" }, \
     { 0,   "device-as", XM_CLI_TEXT,  XM_CHIP(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" }, \
-    { 0,   "memory",    XM_CLI_COUNT, XM_CHIP(memory),    "MIB",  "memory there is, instead of the device's" }
+    { 0,   "memory",    XM_CLI_COUNT, XM_CHIP(memory),    "MIB",  "memory to plan with, in place of the device's own" }
 #define XM_CHIP_CONTEXT_ROW \
-    { 'c', "context",   XM_CLI_COUNT, XM_CHIP(context),   "N",    "positions that the state is to hold (4096, or all that the model was trained for)" }
+    { 'c', "context",   XM_CLI_COUNT, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or as many as the model was trained for if fewer)" }
 /* clang-format on */
 
 /* Values out of range and a chip that is not known are mistakes of the command line:

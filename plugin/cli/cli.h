@@ -73,17 +73,17 @@ enum { XM_CLI_N_TARGET_OPTIONS = 15 };
     XM_CLI_GROUP("The model and its device", "xemoe generate model.gguf -p Hello -d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
-    { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
+    { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
-    { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: u4 (also for i4), i8, f16 or f32; default: what suits the device" }, \
-    { 0,   "cache-type-k", XM_CLI_TEXT, XM_CLI_TARGET(key_cache), "TYPE", "of its keys alone; also -ctk, f16, q8_0 and q4_0 as llama.cpp has them" }, \
+    { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "element type of the KV cache: u4 (also for i4), i8, f16 or f32; default: what suits the device" }, \
+    { 0,   "cache-type-k", XM_CLI_TEXT, XM_CLI_TARGET(key_cache), "TYPE", "element type of cached keys; default: --kv. Also -ctk, and llama.cpp's names q8_0 and q4_0" }, \
     { 0,   "ctk",       XM_CLI_TEXT,  XM_CLI_TARGET(key_cache), "TYPE", NULL }, \
-    { 0,   "cache-type-v", XM_CLI_TEXT, XM_CLI_TARGET(value_cache), "TYPE", "of its values; also -ctv" }, \
+    { 0,   "cache-type-v", XM_CLI_TEXT, XM_CLI_TARGET(value_cache), "TYPE", "element type of cached values; default: --kv. Also -ctv" }, \
     { 0,   "ctv",       XM_CLI_TEXT,  XM_CLI_TARGET(value_cache), "TYPE", NULL }, \
-    { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "that the KV cache takes at most; default: what is left" }, \
-    { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: what does not fit" }, \
-    { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" }, \
-    { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "for compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
+    { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "most memory of the KV cache; default: what is left" }, \
+    { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: those that do not fit" }, \
+    { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }, \
+    { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
 /* Members of a command's xm_cli_spec: MODEL as a word, by -m, or from the environment. */

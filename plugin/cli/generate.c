@@ -23,7 +23,7 @@ enum { MOST_PARALLEL = 1 << 10 };
 #define AT(member) offsetof(struct xm_generate_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The text", "xemoe generate model.gguf -f prompts.txt -n 64 --parallel 4"),
-    { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue; control tokens in it are tokens" },
+    { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue; names of control tokens in it become these tokens" },
     { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file or a pipe; -: standard input" },
     { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
     { 0,   "chat",        XM_CLI_FLAG,  AT(chat),        NULL,   "the text is a user's message to the model, through its chat template" },
@@ -31,7 +31,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a Jinja template in the place of the model's" },
     { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context" },
     { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "N texts at a time: of the prompts in FILE, a line each, or of one prompt" },
-    { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "go on behind the end of the text" },
+    { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "continue after a token that ends the text" },
     XM_CLI_GROUP("What is written", "xemoe generate model.gguf -p Hello --profile --profile-out trace.json"),
     { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too" },
     { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },

@@ -42,8 +42,8 @@ static const struct xm_cli_option options[] = {
     { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "each row of --ids from an empty cache, all but its first\ntoken scored" },
     { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: only the first N rows" },
     XM_CLI_GROUP("Two models", "xemoe perplexity model.gguf --kl-divergence-base base.kld --kl-divergence"),
-    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "keep the distributions there" },
-    { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare with those in that file, which has the text" },
+    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "file to write the distributions to" },
+    { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare with the distributions in that file, which also has the text" },
 };
 #undef AT
 /* clang-format on */

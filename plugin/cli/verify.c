@@ -28,10 +28,10 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The tokens", "xemoe verify model.gguf -p 'The capital of France is' --decode 4"),
-    { 'p', "prompt", XM_CLI_TEXT,  AT(prompt), "TEXT", "the tokens to run; default: the first of the vocabulary" },
+    { 'p', "prompt", XM_CLI_TEXT,  AT(prompt), "TEXT", "text whose tokens are run; default: the first tokens of the vocabulary" },
     { 'f', "file",   XM_CLI_TEXT,  AT(file),   "FILE", "the same from a file; -: standard input" },
     { 0,   "ids",    XM_CLI_TEXT,  AT(ids),    "IDS",  "the same as token ids: 1,2,3 or @FILE" },
-    { 0,   "decode", XM_CLI_WHOLE, AT(decode), "N",    "then N more tokens, one by one (2)" },
+    { 0,   "decode", XM_CLI_WHOLE, AT(decode), "N",    "decode N tokens after the prompt, one by one (2)" },
     XM_CLI_GROUP("What is compared instead", "xemoe verify model.gguf --ids 1,2,3 --numerics"),
     { 0,   "against", XM_CLI_TEXT, AT(against), "FILE", "compare the logits with these instead: .npy, float32 of every\nposition or the last; or float32 alone (.bin)" },
     { 0,   "numerics", XM_CLI_FLAG, AT(numerics), NULL,  "what roundings as in training (XM_NUMERICS=bf16) change instead" },
