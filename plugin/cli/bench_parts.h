@@ -32,7 +32,7 @@ struct xm_bench_args {
     bool no_warmup, progress;
     struct xm_cli_texts ruled[XM_BENCH_MOST_RULES]; /* of options in bench_rules.c */
 
-    /* What the texts come down to. */
+    /* Values read from the texts above. */
     struct xm_bench_texts models, devices;
     struct xm_bench_values prompts, gens, pairs, depths, batches, ubatches;
     struct xm_bench_types {
@@ -88,12 +88,13 @@ struct xm_bench_bed {
     struct xm_model_id id;
 };
 
-/* Loads unless that has been done, or has failed. */
+/* Opens the test's model, unless it is the one that was opened last; returns the exit code of that
+ * opening. */
 int xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
                   const struct xm_bench_test *t);
 void xm_bench_unload(struct xm_bench_bed *bed);
 
-/* Runs it `reps` times; `samples` has room for them. */
+/* Runs the test a->reps times; samples_ns: [a->reps] durations. Returns an exit code. */
 int xm_bench_run(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
                  const struct xm_bench_test *t, uint64_t *samples_ns);
 

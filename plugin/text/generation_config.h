@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How text is to be made with a model: the ids where it begins, ends and is padded, the ids that
- * are never chosen, and what its authors recommend for sampling.
+ * A model's defaults for generation: the ids that begin, end and pad a text, the ids that are never
+ * chosen, and the sampling that its authors recommend.
  *
- * generation_config.json speaks first, config.json fills in the ids that it does not say; either
- * may be missing. A recommendation that is no number in its range counts as not said; without
+ * Ids are read from generation_config.json, and those that it lacks from config.json; either file
+ * may be missing. A sampling value of another type or out of its range is ignored. Without
  * "do_sample" the likeliest token is taken.
  */
 #ifndef XM_PLUGIN_TEXT_GENERATION_CONFIG_H
@@ -23,23 +23,23 @@ extern "C" {
 #endif
 
 enum {
-    XM_MAX_EOS = 16,       /* in a configuration                     */
+    XM_MAX_EOS = 16,       /* in a file                              */
     XM_MAX_KNOWN_ENDS = 19 /* that end_tokens.h knows by their texts */
 };
 
 struct xm_generation_config {
     int32_t eos[XM_MAX_EOS + XM_MAX_KNOWN_ENDS]; /* any of them ends the text */
     size_t n_eos;
-    /* the first of them, which the folder's files say; 0: none, or no folder */
+    /* how many of eos[], from the first on, come from the folder's files; 0: none, or no folder */
     size_t n_said;
     int32_t bos, pad; /* -1: none */
     /* owned; never chosen; ids may be beyond the vocabulary */
     struct xm_token_list suppressed;
-    struct xm_sampling sampling; /* its seed is the caller's matter */
-    uint64_t max_tokens;         /* new ones; 0: not said */
+    struct xm_sampling sampling; /* the caller sets the seed */
+    uint64_t max_tokens;         /* new tokens; 0: not given */
 };
 
-/* Without any file. */
+/* Sets the defaults that hold without any file. */
 void xm_generation_config_init(struct xm_generation_config *out);
 void xm_generation_config_free(struct xm_generation_config *c);
 /* On failure `out` still has to be freed. */
