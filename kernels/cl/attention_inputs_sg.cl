@@ -31,40 +31,43 @@ block_sum(int x)
     return x;
 }
 
-/* A block in 4 bits, from its elements in a lane to theirs; gives its scale. */
-static inline int
+/* A block in 4 bits, from its elements in a lane to theirs; gives its byte. */
+static inline uint
 block_in_4(const float *y, int *q)
 {
     float most = 0.0f, least = INFINITY;
-    int best_scale = 0;
+    uint best_byte = 0;
 #pragma unroll
     for (int c = 0; c < BLOCK_CHUNKS; c++)
         most = fmax(most, fabs(y[c]));
     const int first = scale_of_4_bits(block_max(most));
 #pragma unroll
     for (int i = 0; i < TRIED; i++) {
-        const int tried = tried_scale(first, i);
-        const float inverse = inverse_of(tried, LEAST_SCALE_u4);
-        int at[BLOCK_CHUNKS], squares = 0;
+        const uint tried = tried_byte(first, i);
+        const struct block b = block_u4(tried);
+        const float inverse = inverse_of(b.scale);
+        float at[BLOCK_CHUNKS];
+        int squares = 0;
 #pragma unroll
         for (int c = 0; c < BLOCK_CHUNKS; c++) {
-            at[c] = in_4_bits(y[c] * inverse);
-            const int off = off_by(y[c] * inverse, at[c]);
+            at[c] = in_4_bits(y[c] * inverse, b.centre);
+            const int off = off_by(y[c] * inverse, at[c], b.centre);
             squares += off * off;
         }
-        const float w = worth(block_sum(squares), tried);
+        const float w = worth(block_sum(squares), b.scale);
 #pragma unroll
         for (int c = 0; c < BLOCK_CHUNKS; c++)
-            q[c] = w < least ? at[c] : q[c];
-        best_scale = w < least ? tried : best_scale;
+            q[c] = w < least ? (int)at[c] : q[c];
+        best_byte = w < least ? tried : best_byte;
         least = fmin(w, least);
     }
-    return best_scale;
+    return best_byte;
 }
 
-/* What becomes of 32 elements, 32 / SG in a lane: those of 4 bits; the scales in 8 bits. */
+/* What becomes of 32 elements, 32 / SG in a lane: those of 4 bits; the bytes of their blocks. */
 struct pair {
-    int q[32 / SG], scale[32 / SG];
+    int q[32 / SG];
+    uint byte[32 / SG];
 };
 
 static inline void
@@ -73,21 +76,20 @@ pack_pair(const struct input_row *r, const float *y, struct pair *to)
 #pragma unroll
     for (int c = 0; c < 32 / SG; c += BLOCK_CHUNKS) {
 #if ANY_IS(IS_u4)
-        const int of_4 = block_in_4(y + c, to->q + c);
-        to->scale[c] = of_4;
+        to->byte[c] = block_in_4(y + c, to->q + c);
 #endif
 #if ANY_IS(IS_i8)
         float most = fabs(y[c]);
 #pragma unroll
         for (int k = c + 1; k < c + BLOCK_CHUNKS; k++)
             most = fmax(most, fabs(y[k]));
-        const int of_8 = scale_of_8_bits(block_max(most));
-        to->scale[c] = r->type == IS_i8 ? of_8 : to->scale[c];
+        const uint of_8 = (uint)byte_of_i8(block_max(most));
+        to->byte[c] = r->type == IS_i8 ? of_8 : to->byte[c];
 #endif
     }
 }
 
-/* The elements from `first` on of a row with scales: a block's first lane has its scale. */
+/* The elements from `first` on of a row with scales: a block's first lane has its byte. */
 static inline void
 store_pair(const struct input_row *r, int first, const float *y, const struct pair *p,
            const int high[16 / SG + 1])
@@ -97,12 +99,12 @@ store_pair(const struct input_row *r, int first, const float *y, const struct pa
     for (int c = 0; c < 32 / SG; c++) {
         const int i = first + c * SG + lane;
         if (c % BLOCK_CHUNKS == 0 && lane % CACHE_BLOCK == 0 && i < r->n)
-            r->to.scales[i / CACHE_BLOCK] = (uchar)p->scale[c];
+            r->to.scales[i / CACHE_BLOCK] = (uchar)p->byte[c];
 #if ANY_IS(IS_i8)
+        const struct block b = block_i8(p->byte[c / BLOCK_CHUNKS * BLOCK_CHUNKS]);
         if (r->type == IS_i8 && i < r->n)
-            ((__global char *)r->to.values)[i] = convert_char_sat_rte(
-                y[c] * inverse_of(p->scale[c / BLOCK_CHUNKS * BLOCK_CHUNKS],
-                                  LEAST_SCALE_i8));
+            ((__global char *)r->to.values)[i] =
+                convert_char_sat_rte(y[c] * inverse_of(b.scale));
 #endif
 #if ANY_IS(IS_u4)
         if (r->type == IS_u4 && c * SG + lane < 16)
@@ -150,9 +152,19 @@ shift_in(float *y, int n, float x)
     y[n - 1] = x;
 }
 
-/* The first n elements of the row, rotated in blocks of b, a constant. Elements come in one
- * by one in a loop whose step compilers do not know. Unrolled, as Intel's does with constants, it
- * holds the addresses and exchanges of all elements at once: more than there are registers. */
+/* Moves n elements of a lane down by m: the first are gone. */
+static inline void
+shift_out(float *y, int n, int m)
+{
+#pragma unroll
+    for (int c = m; c < n; c++)
+        y[c - m] = y[c];
+}
+
+/* The first n elements of the row, rotated in blocks of b, a constant. Elements come in one by one
+ * and leave in pairs of blocks, in loops whose step compilers do not know. Unrolled, as Intel's
+ * does with constants, they hold the addresses and exchanges of all elements at once: more than
+ * there are registers. */
 static inline void
 write_rotated(const struct input_row *r, float factor, int b, int n)
 {
@@ -166,9 +178,11 @@ write_rotated(const struct input_row *r, float factor, int b, int n)
             shift_in(y, PART(b) / SG, rotate_across(x, (uint)b));
         }
         rotate_chunks(y, PART(b) / SG, (uint)b);
-#pragma unroll
-        for (int c = 0; c < PART(b) / SG; c += 32 / SG)
-            store_32_lanes(r, first + c * SG, y + c);
+#pragma unroll 1
+        for (int i = first; i < first + PART(b); i += 32 / SG * step) {
+            store_32_lanes(r, i, y);
+            shift_out(y, PART(b) / SG, 32 / SG);
+        }
     }
 }
 #endif

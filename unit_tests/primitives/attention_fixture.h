@@ -122,28 +122,30 @@ struct sequences {
 
 /* ---- rows of few bits --------------------------------------------------------------- */
 
-/* A scale of a byte: the float whose highest bits are `b` behind those of 2^least. */
+/* Scale e of those that begin as multiples of 2^first / 8 and become 8 for each power of two. */
 inline float
-scale_of_byte(int b, int least)
+scale_number(int e, int first)
 {
-    return b ? std::ldexp(1.0f + (float)(b % 8) / 8.0f, b / 8 + least) : 0.0f;
+    return (float)(std::ldexp(8 + e % 8, e / 8 + first - 3) - std::ldexp(1.0, first));
 }
 
-/* The least that is not below x; none for what is far below all. */
+/* The least that is not below x, at most the last; 0 for what is far below all others. Sums of x
+ * and the first power of two are rounded to floats. */
 inline int
-byte_not_below(float x, int least)
+scale_not_below(float x, int first, int last)
 {
-    int b = 0;
-    if (x <= scale_of_byte(8, least - 5))
+    const float one = std::ldexp(1.0f, first);
+    int e = 1;
+    if (x < one / 128)
         return 0;
-    while (b < 255 && scale_of_byte(++b, least) < x)
-        ;
-    return b;
+    while (e < last && std::ldexp(8.0f + (float)(e % 8), e / 8 + first - 3) < x + one)
+        e++;
+    return e;
 }
 
 /* 16 elements of a cache of few bits. */
 struct block_16 {
-    uint8_t scale;
+    uint8_t byte;
     int q[16];
     float value[16];
 };
@@ -161,29 +163,31 @@ inline block_16
 quantise_i8(const float *x, size_t n)
 {
     block_16 b = {};
-    b.scale = (uint8_t)byte_not_below(largest_of(x, n) * (1.0f / 127.0f), -23);
-    const float s = scale_of_byte(b.scale, -23), inverse = b.scale ? 1.0f / s : 0.0f;
+    b.byte = (uint8_t)scale_not_below(largest_of(x, n) * (1.0f / 127.0f), -23, 255);
+    const float s = scale_number(b.byte, -23), inverse = b.byte ? 1.0f / s : 0.0f;
     for (size_t i = 0; i < n; i++) {
-        b.q[i] = (int)std::nearbyint(x[i] * inverse);
+        b.q[i] = (int)std::clamp(std::nearbyint(x[i] * inverse), -128.0f, 127.0f);
         b.value[i] = (float)b.q[i] * s;
     }
     return b;
 }
 
+/* Levels that reach further up where `up`, else further down. */
 inline float
-level_of(int q)
+level_of(int q, bool up)
 {
-    const int n = 2 * q - 15;
+    const double n = 2 * q - 15 + (up ? 0.25 : -0.25);
     return (float)(n * (n * n + 512));
 }
 
 /* The nearest of the 16 levels, by looking at all of them; the one below where two are. */
 inline int
-nearest_level(float x)
+nearest_level(float x, bool up)
 {
-    int best = 8;
-    for (int q = 0; q < 16; q++)
-        if (std::fabs(x - level_of(q)) < std::fabs(x - level_of(best)))
+    int best = 0;
+    for (int q = 1; q < 16; q++)
+        if (std::fabs((double)x - level_of(q, up)) <
+            std::fabs((double)x - level_of(best, up)))
             best = q;
     return best;
 }
@@ -191,27 +195,29 @@ nearest_level(float x)
 inline block_16
 quantise_u4(const float *x)
 {
-    const int first = byte_not_below(largest_of(x, 16) * (1.0f / 11055.0f), -29);
+    const int first = scale_not_below(largest_of(x, 16) * (1.0f / 11055.0f), -19, 127);
     block_16 best = {};
     float least = INFINITY;
-    for (int tried : {first, first + 1, first - 1}) {
-        block_16 b = {};
-        b.scale = (uint8_t)(first ? std::clamp(tried, 1, 255) : 0);
-        const float s = scale_of_byte(b.scale, -29), inverse = b.scale ? 1.0f / s : 0.0f;
-        int squares = 0;
-        for (int i = 0; i < 16; i++) {
-            b.q[i] = nearest_level(x[i] * inverse);
-            b.value[i] = level_of(b.q[i]) * s;
-            const float off = x[i] * inverse - level_of(b.q[i]);
-            const int whole = (int)std::nearbyint(std::clamp(off, -8191.0f, 8191.0f));
-            squares += whole * whole;
+    for (int tried : {first, first + 1, first - 1})
+        for (bool up : {false, true}) {
+            const int e = first ? std::clamp(tried, 1, 127) : 0;
+            const float s = scale_number(e, -19), inverse = e ? 1.0f / s : 0.0f;
+            int squares = 0;
+            block_16 b = {};
+            b.byte = (uint8_t)(2 * e + up);
+            for (int i = 0; i < 16; i++) {
+                b.q[i] = nearest_level(x[i] * inverse, up);
+                b.value[i] = level_of(b.q[i], up) * s;
+                const float off = x[i] * inverse - level_of(b.q[i], up);
+                const int whole = (int)std::nearbyint(std::clamp(off, -8191.0f, 8191.0f));
+                squares += whole * whole;
+            }
+            const float worth = (float)squares * (s * s);
+            if (worth < least) {
+                best = b;
+                least = worth;
+            }
         }
-        const float worth = (float)squares * (s * s);
-        if (worth < least) {
-            best = b;
-            least = worth;
-        }
-    }
     return best;
 }
 

@@ -82,25 +82,25 @@ void
 take_block(uint8_t *slab, const part_of_page &p, const spot &at, size_t i, const float *x)
 {
     const size_t n = std::min<size_t>(16, p.n - i);
-    uint8_t *scale = slab + p.scales + at.row * ((p.n + 15) / 16) + i / 16;
+    uint8_t *byte = slab + p.scales + at.row * ((p.n + 15) / 16) + i / 16;
     if (p.cache == XM_I8) {
         uint8_t *values = slab + p.values + at.row * p.n + i;
         const block_16 want = quantise_i8(x, n);
-        ASSERT_EQ(want.scale, *scale);
+        ASSERT_EQ(want.byte, *byte);
         for (size_t k = 0; k < n; k++)
             ASSERT_EQ(want.q[k], (int8_t)values[k]) << "element " << i + k;
         memset(values, 0xff, n);
     } else {
         uint8_t *values = slab + p.values + (at.row * p.n + i / 32 * 32) / 2;
         const block_16 want = quantise_u4(x);
-        ASSERT_EQ(want.scale, *scale);
+        ASSERT_EQ(want.byte, *byte);
         for (size_t k = 0; k < 16; k++) {
             const int shift = i % 32 / 16 * 4;
             ASSERT_EQ(want.q[k], values[k] >> shift & 15) << "element " << i + k;
             values[k] = (uint8_t)(values[k] | 15 << shift);
         }
     }
-    *scale = 0xff;
+    *byte = 0xff;
 }
 
 /* Takes the rows x out of what is stored: they are rotated, and of the bits that the host makes of

@@ -18,11 +18,13 @@
  *   K_CACHE, V_CACHE  of what the elements of K and of V are:
  *                       f16, f32  without scales
  *                       i8        q s
- *                       u4        n (n n + 512) s, n = 2 q - 15: levels as dense as values that are
- *                                 normally distributed want them
- *                     A block of 16 elements has one s, of 8 bits: 0, or (8 + b % 8) 2^(b / 8)
- *                     times a constant. 32 elements of u4 are 16 bytes, the second block of them
- *                     in the high halves. Rows with scales are rotated (rotation.h).
+ *                       u4        n (n n + 512) s, n = 2 q - 15 + c: levels as dense as values that
+ *                                 are normally distributed want them
+ *                     A block of 16 elements has a byte b. s is (8 + e % 8) 2^(e / 8) - 8 times a
+ *                     constant: e is b for i8, b / 2 for u4, where b % 2 says whether c is 1/4 or
+ *                     -1/4: levels reach further above zero or below it. 32 elements of u4 are 16
+ *                     bytes, the second block of them in the high halves. Rows with scales are
+ *                     rotated (rotation.h).
  *   D, DV             head dimensions of K and V
  *   HEADS_KV, PAGE_TOKENS
  */
@@ -201,38 +203,47 @@ value_behind(struct cached v, uint n)
 #define IS_4_BITS_u4   1
 #define IS_4_BITS(T)   PASTE(IS_4_BITS_, T)
 
-/* A scale is a float without its sign and its last 20 bits, counted from this one on: 2^-23 for i8,
- * 2^-29 for u4, whose levels end at 11055. */
-#define LEAST_SCALE_i8 (104 * 8)
-#define LEAST_SCALE_u4 (98 * 8)
+/* Scales are the floats that end 20 bits earlier, from this one on, less this one: close together
+ * near zero, then 8 for each power of two. It is 2^-23 for i8; for u4, whose levels end at 11055 or
+ * beyond, 2^-19: with 7 bits the elements of a block may reach 1290. */
+#define FIRST_SCALE_i8 (104 * 8)
+#define FIRST_SCALE_u4 (108 * 8)
 
 static inline float
-scale_of(uchar b, uint least)
+scale_of(uint e, uint first)
 {
-    return b ? as_float((b + least) << 20) : 0.0f;
+    return as_float((e + first) << 20) - as_float(first << 20);
 }
 
-/* The scale that a level of u4 is multiplied with in the end is the block's. */
-static inline float
-level(float q)
+/* What the elements of a block share. */
+struct block {
+    float scale, centre; /* what 2 q is added to, of u4 */
+};
+
+static inline struct block
+block_i8(uint b)
 {
-    const float n = 2.0f * q - 15.0f;
-    return n * (n * n + 512.0f);
+    const struct block s = {scale_of(b, FIRST_SCALE_i8), 0.0f};
+    return s;
 }
 
-static inline float4
-levels4(float4 q)
+static inline struct block
+block_u4(uint b)
 {
-    const float4 n = 2.0f * q - 15.0f;
-    return n * (n * n + 512.0f);
+    const struct block s = {scale_of(b / 2, FIRST_SCALE_u4), b % 2 ? -14.75f : -15.25f};
+    return s;
 }
 
-static inline float16
-levels16(float16 q)
-{
-    const float16 n = 2.0f * q - 15.0f;
-    return n * (n * n + 512.0f);
-}
+/* The levels of q; all of this is exact. */
+#define LEVEL(name, FLOAT)                                                               \
+    static inline FLOAT name(FLOAT q, float centre)                                      \
+    {                                                                                    \
+        const FLOAT n = 2.0f * q + centre;                                               \
+        return n * (n * n + 512.0f);                                                     \
+    }
+LEVEL(level, float)
+LEVEL(levels4, float4)
+LEVEL(levels16, float16)
 
 /* The byte of element i of u4. */
 static inline __global uchar *
@@ -247,28 +258,31 @@ packed_shift(uint i)
     return i / 16 % 2 * 4;
 }
 
-/* Element i of a row but for its scale, and 16 from i on, a multiple of 16. */
-#define UNSCALED_f16(r, i)   LOAD_f16((__global const half *)(r).values, i)
-#define UNSCALED_f32(r, i)   LOAD_f32((__global const float *)(r).values, i)
-#define UNSCALED_i8(r, i)    LOAD_i8((__global const char *)(r).values, i)
-#define UNSCALED_u4(r, i)    level((float)(*packed_byte(r, i) >> packed_shift(i) & 15))
-#define UNSCALED(T, r, i)    PASTE(UNSCALED_, T)(r, i)
-#define UNSCALED16_f16(r, i) LOAD16_f16((__global const half *)(r).values, i)
-#define UNSCALED16_f32(r, i) LOAD16_f32((__global const float *)(r).values, i)
-#define UNSCALED16_i8(r, i)  LOAD16_i8((__global const char *)(r).values, i)
-#define UNSCALED16_u4(r, i)                                                              \
-    levels16(convert_float16(vload16(0, packed_byte(r, i)) >> packed_shift(i) & (uchar)15))
-#define UNSCALED16(T, r, i)  PASTE(UNSCALED16_, T)(r, i)
+/* The block that element i is in; where there are no scales, one of scale 1. */
+#define BLOCK_f16(r, i) ((struct block){1.0f, 0.0f})
+#define BLOCK_f32(r, i) ((struct block){1.0f, 0.0f})
+#define BLOCK_i8(r, i)  block_i8((r).scales[(i) / CACHE_BLOCK])
+#define BLOCK_u4(r, i)  block_u4((r).scales[(i) / CACHE_BLOCK])
+#define BLOCK(T, r, i)  PASTE(BLOCK_, T)(r, i)
 
-/* The scale of the block that element i is in; 1 where there is none. */
-#define BLOCK_SCALE_f16(r, i) 1.0f
-#define BLOCK_SCALE_f32(r, i) 1.0f
-#define BLOCK_SCALE_i8(r, i)  scale_of((r).scales[(i) / CACHE_BLOCK], LEAST_SCALE_i8)
-#define BLOCK_SCALE_u4(r, i)  scale_of((r).scales[(i) / CACHE_BLOCK], LEAST_SCALE_u4)
-#define BLOCK_SCALE(T, r, i)  PASTE(BLOCK_SCALE_, T)(r, i)
+/* Element i of a row but for its scale, and 16 from i on, a multiple of 16; b is their block. */
+#define UNSCALED_f16(r, i, b)   LOAD_f16((__global const half *)(r).values, i)
+#define UNSCALED_f32(r, i, b)   LOAD_f32((__global const float *)(r).values, i)
+#define UNSCALED_i8(r, i, b)    LOAD_i8((__global const char *)(r).values, i)
+#define UNSCALED_u4(r, i, b)                                                             \
+    level((float)(*packed_byte(r, i) >> packed_shift(i) & 15), (b).centre)
+#define UNSCALED(T, r, i, b)    PASTE(UNSCALED_, T)(r, i, b)
+#define UNSCALED16_f16(r, i, b) LOAD16_f16((__global const half *)(r).values, i)
+#define UNSCALED16_f32(r, i, b) LOAD16_f32((__global const float *)(r).values, i)
+#define UNSCALED16_i8(r, i, b)  LOAD16_i8((__global const char *)(r).values, i)
+#define UNSCALED16_u4(r, i, b)                                                           \
+    levels16(                                                                            \
+        convert_float16(vload16(0, packed_byte(r, i)) >> packed_shift(i) & (uchar)15),   \
+        (b).centre)
+#define UNSCALED16(T, r, i, b)  PASTE(UNSCALED16_, T)(r, i, b)
 
-#define CACHED(T, r, i)       (UNSCALED(T, r, i) * BLOCK_SCALE(T, r, i))
-#define CACHED16(T, r, i)     (UNSCALED16(T, r, i) * BLOCK_SCALE(T, r, i))
+#define CACHED(T, r, i)         (UNSCALED(T, r, i, BLOCK(T, r, i)) * BLOCK(T, r, i).scale)
+#define CACHED16(T, r, i)       (UNSCALED16(T, r, i, BLOCK(T, r, i)) * BLOCK(T, r, i).scale)
 
 /* ---- rotation ----------------------------------------------------------------------- */
 

@@ -14,8 +14,9 @@
  *     u4    the q whose level, times s, is nearest
  *
  * Of i8 s is the least scale that reaches the largest magnitude with 127; of u4, the least that
- * does with the last level, the one above or the one below it: whichever leaves the least squares.
- * Those are summed as integers, so that their order changes nothing.
+ * does with 11055, the one above or the one below it, with levels that reach further below zero or
+ * above it: whichever leaves the least squares. Those are summed as integers, so that their order
+ * changes nothing.
  *
  * Rows count through (row of tokens, head): q_heads of q (0: q is read as it is), then kv_heads of
  * k and as many of v (0: another layer has written them). R is `rotated`, 0 without tables;
@@ -185,67 +186,70 @@ has_scales(const struct input_row *r)
     return (r->type == IS_i8 || r->type == IS_u4) && !r->q_out;
 }
 
-/* The least scale that is not below x; 0 where x is far below all. */
+/* The least scale that is not below x, at most the last one; 0 where x is far below all others. */
 static inline int
-scale_not_below(float x, int least)
+scale_not_below(float x, uint first, int last)
 {
-    const int b = (int)((as_uint(x) + 0xfffff) >> 20) - least;
-    return b < -31 ? 0 : clamp(b, 1, 255);
+    const float least = as_float(first << 20);
+    const int e = (int)((as_uint(x + least) + 0xfffff) >> 20) - (int)first;
+    return x * 128.0f < least ? 0 : clamp(e, 1, last);
 }
 
 static inline float
-inverse_of(int scale, int least)
+inverse_of(float scale)
 {
-    return scale ? 1.0f / scale_of((uchar)scale, (uint)least) : 0.0f;
+    return scale > 0.0f ? 1.0f / scale : 0.0f;
 }
 
 static inline int
-scale_of_8_bits(float most)
+byte_of_i8(float most)
 {
-    return scale_not_below(most * (1.0f / 127.0f), LEAST_SCALE_i8);
+    return scale_not_below(most * (1.0f / 127.0f), FIRST_SCALE_i8, 255);
 }
 
 /* q in 4 bits of x, which is in units of the scale: the halves between two levels part them. */
-#define IN_4_BITS(name, FLOAT, INT)                                                      \
-    static inline INT name(FLOAT x)                                                      \
+#define IN_4_BITS(name, FLOAT)                                                           \
+    static inline FLOAT name(FLOAT x, float centre)                                      \
     {                                                                                    \
-        const FLOAT size = fabs(x);                                                      \
-        INT k = 0;                                                                       \
-        _Pragma("unroll") for (int n = 2; n < 16; n += 2) k +=                           \
-            size > (FLOAT)(n * (n * n + 515)) ? (INT)1 : (INT)0;                         \
-        return x < 0.0f ? 7 - k : 8 + k;                                                 \
+        FLOAT q = 0.0f;                                                                  \
+        _Pragma("unroll") for (int bit = 8; bit > 0; bit /= 2)                           \
+        {                                                                                \
+            const FLOAT n = 2.0f * q + (centre + (float)(2 * bit - 1));                  \
+            q += x > n * (n * n + 515.0f) ? (FLOAT)bit : (FLOAT)0.0f;                    \
+        }                                                                                \
+        return q;                                                                        \
     }
-IN_4_BITS(in_4_bits, float, int)
-IN_4_BITS(all_in_4_bits, float16, int16)
+IN_4_BITS(in_4_bits, float)
+IN_4_BITS(all_in_4_bits, float16)
 
 /* How far q is off x, in units of the scale. */
 static inline int
-off_by(float x, int q)
+off_by(float x, float q, float centre)
 {
-    return convert_int_rte(clamp(x - level((float)q), -8191.0f, 8191.0f));
+    return convert_int_rte(clamp(x - level(q, centre), -8191.0f, 8191.0f));
 }
 
 /* What the sum of squares of off_by is worth with this scale. */
 static inline float
-worth(int squares, int scale)
+worth(int squares, float scale)
 {
-    const float s = scale_of((uchar)scale, LEAST_SCALE_u4);
-    return (float)squares * (s * s);
+    return (float)squares * (scale * scale);
 }
 
 /* The scale of a block in 4 bits around which the best one is looked for. */
 static inline int
 scale_of_4_bits(float most)
 {
-    return scale_not_below(most * (1.0f / 11055.0f), LEAST_SCALE_u4);
+    return scale_not_below(most * (1.0f / 11055.0f), FIRST_SCALE_u4, 127);
 }
 
-#define TRIED 3 /* scales: that one, and its neighbours */
+#define TRIED 6 /* that scale, and its neighbours, with levels of either kind */
 
-static inline int
-tried_scale(int first, int i)
+/* The byte of the i-th of them. */
+static inline uint
+tried_byte(int first, int i)
 {
-    return first ? clamp(first + (i == 2 ? -1 : i), 1, 255) : 0;
+    return first ? (uint)clamp(first + (i >= 4 ? -1 : i / 2), 1, 127) * 2 + i % 2 : 0;
 }
 
 static inline int
@@ -266,26 +270,27 @@ largest(float16 y)
     return fmax(fmax(b.x, b.y), fmax(b.z, b.w));
 }
 
-/* A block in 4 bits, and its scale. */
+/* A block in 4 bits, and its byte. */
 static inline uchar16
-block_in_4_bits(float16 y, __global uchar *scale)
+block_in_4_bits(float16 y, __global uchar *byte)
 {
     const int first = scale_of_4_bits(largest(y));
-    int16 best = 8;
-    int best_scale = 0;
+    float16 best = 0.0f;
+    uint best_byte = 0;
     float least = INFINITY;
     for (int i = 0; i < TRIED; i++) {
-        const int tried = tried_scale(first, i);
-        const float16 x = y * inverse_of(tried, LEAST_SCALE_u4);
-        const int16 q = all_in_4_bits(x);
+        const uint tried = tried_byte(first, i);
+        const struct block b = block_u4(tried);
+        const float16 x = y * inverse_of(b.scale);
+        const float16 q = all_in_4_bits(x, b.centre);
         const float16 off =
-            clamp(x - levels16(convert_float16(q)), (float16)-8191.0f, (float16)8191.0f);
-        const float w = worth(sum_of_squares(convert_int16_rte(off)), tried);
+            clamp(x - levels16(q, b.centre), (float16)-8191.0f, (float16)8191.0f);
+        const float w = worth(sum_of_squares(convert_int16_rte(off)), b.scale);
         best = w < least ? q : best;
-        best_scale = w < least ? tried : best_scale;
+        best_byte = w < least ? tried : best_byte;
         least = fmin(w, least);
     }
-    *scale = (uchar)best_scale;
+    *byte = (uchar)best_byte;
     return convert_uchar16(best);
 }
 
@@ -304,9 +309,9 @@ store_32(const struct input_row *r, int first, const float *y)
         float most = 0.0f;
         for (int i = b; i < min(b + CACHE_BLOCK, n); i++)
             most = fmax(most, fabs(y[i]));
-        const int scale = scale_of_8_bits(most);
-        const float inverse = inverse_of(scale, LEAST_SCALE_i8);
-        r->to.scales[block + b / CACHE_BLOCK] = (uchar)scale;
+        const int byte = byte_of_i8(most);
+        const float inverse = inverse_of(block_i8(byte).scale);
+        r->to.scales[block + b / CACHE_BLOCK] = (uchar)byte;
         for (int i = b; i < min(b + CACHE_BLOCK, n); i++)
             ((__global char *)r->to.values)[first + i] =
                 convert_char_sat_rte(y[i] * inverse);

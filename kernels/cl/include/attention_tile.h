@@ -85,8 +85,9 @@ static inline void
 load_packed(struct cached from, int i, float *to)
 {
     const int16 q = convert_int16(vload16(i / 32, from.values));
-    vstore16(levels16(convert_float16(q & 15)) * BLOCK_SCALE_u4(from, i), 0, to);
-    vstore16(levels16(convert_float16(q >> 4)) * BLOCK_SCALE_u4(from, i + 16), 1, to);
+    const struct block low = BLOCK_u4(from, i), high = BLOCK_u4(from, i + 16);
+    vstore16(levels16(convert_float16(q & 15), low.centre) * low.scale, 0, to);
+    vstore16(levels16(convert_float16(q >> 4), high.centre) * high.scale, 1, to);
 }
 
 /* A function that loads the n elements of a row of a cache of type T, zeros up to whole vectors. */

@@ -63,39 +63,43 @@ begin_rows(const struct attention *a, struct query_rows *r, uint id)
     }
 }
 
-/* AT_ONCE neighbours of q, and of the key of a lane, without its scales. */
+/* AT_ONCE neighbours of q, and of the key of a lane, without their block's scale. */
 #if D % 4 == 0
 #define LOAD4_f16(p, i)   (float4)(halves(LOAD_WORDS(p, i).x), halves(LOAD_WORDS(p, i).y))
 #define LOAD_WORDS(p, i)  vload2(0, (__global const uint *)((p) + (i)))
 #define LOAD4_f32(p, i)   vload4(0, (p) + (i))
 #define LOAD4(T, p, i)    PASTE(LOAD4_, T)(p, i)
-#define CACHED4_f16(r, i) LOAD4_f16((__global const half *)(r).values, i)
-#define CACHED4_f32(r, i) LOAD4_f32((__global const float *)(r).values, i)
-#define CACHED4_i8(r, i)                                                                 \
+#define CACHED4_f16(r, i, b) LOAD4_f16((__global const half *)(r).values, i)
+#define CACHED4_f32(r, i, b) LOAD4_f32((__global const float *)(r).values, i)
+#define CACHED4_i8(r, i, b)                                                              \
     convert_float4(vload4(0, (__global const char *)(r).values + (i)))
-#define CACHED4_u4(r, i)                                                                 \
-    levels4(convert_float4(as_uchar4(                                                    \
-        *(__global const uint *)packed_byte(r, i) >> packed_shift(i) & 0x0f0f0f0f)))
-#define CACHED4(T, r, i)  PASTE(CACHED4_, T)(r, i)
-#define AT_ONCE           4
+#define CACHED4_u4(r, i, b)                                                              \
+    levels4(                                                                             \
+        convert_float4(as_uchar4(*(__global const uint *)packed_byte(r, i) >>            \
+                                     packed_shift(i) &                                   \
+                                 0x0f0f0f0f)),                                           \
+        (b).centre)
+#define CACHED4(T, r, i, b)  PASTE(CACHED4_, T)(r, i, b)
+#define AT_ONCE              4
 #else
 #define AT_ONCE 1
 #endif
 
-/* s += q of each row times the elements [first, end) of the key of this lane, without scales. */
+/* s += q of each row times the elements [first, end) of the key of this lane, which are of block b,
+ * without its scale. */
 static inline void
 add_dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
-         uint first, uint end, float s[QUERY_ROWS])
+         uint first, uint end, struct block b, float s[QUERY_ROWS])
 {
 #pragma unroll 1
     for (uint d = first; d < end; d += AT_ONCE) {
 #if AT_ONCE == 4
-        const float4 key = CACHED4(K_CACHE, k, d);
+        const float4 key = CACHED4(K_CACHE, k, d, b);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += dot(LOAD4(SRC, a->q, q_row[i] * D + d), key);
 #else
-        const float key = UNSCALED(K_CACHE, k, d);
+        const float key = UNSCALED(K_CACHE, k, d, b);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += LOAD(SRC, a->q, q_row[i] * D + d) * key;
@@ -114,18 +118,18 @@ dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
 #if HAS_SCALES(K_CACHE)
 #pragma unroll 1
     for (uint first = 0; first < D; first += CACHE_BLOCK) {
-        const float scale = BLOCK_SCALE(K_CACHE, k, first);
+        const struct block b = BLOCK(K_CACHE, k, first);
         float part[QUERY_ROWS];
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             part[i] = 0.0f;
-        add_dots(a, q_row, k, first, min(first + CACHE_BLOCK, (uint)D), part);
+        add_dots(a, q_row, k, first, min(first + CACHE_BLOCK, (uint)D), b, part);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
-            s[i] += part[i] * scale;
+            s[i] += part[i] * b.scale;
     }
 #else
-    add_dots(a, q_row, k, 0, D, s);
+    add_dots(a, q_row, k, 0, D, BLOCK(K_CACHE, k, 0), s);
 #endif
 }
 
@@ -181,19 +185,16 @@ static inline float
 value_element(struct cached v, uint c)
 {
     const uint lane = get_sub_group_local_id();
-#if !HAS_SCALES(V_CACHE)
-    return UNSCALED(V_CACHE, v, min(c * SG + lane, DV - 1u));
-#else
-    const float scale =
-        BLOCK_SCALE(V_CACHE, v, c * SG + (SG == 32 ? lane / CACHE_BLOCK * CACHE_BLOCK : 0));
+    const struct block b =
+        BLOCK(V_CACHE, v, c * SG + (SG == 32 ? lane / CACHE_BLOCK * CACHE_BLOCK : 0));
 #if !IS_4_BITS(V_CACHE)
-    return UNSCALED(V_CACHE, v, min(c * SG + lane, DV - 1u)) * scale;
+    return UNSCALED(V_CACHE, v, min(c * SG + lane, DV - 1u), b) * b.scale;
 #elif SG == 32
-    return level((float)(v.values[c * 16 + lane % 16] >> lane / 16 * 4 & 15)) * scale;
+    const uint q = v.values[c * 16 + lane % 16] >> lane / 16 * 4 & 15;
+    return level((float)q, b.centre) * b.scale;
 #else
     const uchar q = v.values[c * SG / 32 * 16 + c * SG % 16 + lane];
-    return level((float)(q >> packed_shift(c * SG) & 15)) * scale;
-#endif
+    return level((float)(q >> packed_shift(c * SG) & 15), b.centre) * b.scale;
 #endif
 }
 
