@@ -109,6 +109,6 @@ TEST_F(CacheTypes, OfFewBitsKeepTheNeighboursOfLargeElements)
     const double as_it_was = keep(from, "qwen3moe-tiny", "128", "4");
     ASSERT_NEAR(keep(folder.path, "qwen3moe-tiny", "128", "4"), as_it_was,
                 1e-4 * as_it_was);
-    EXPECT_LE(compare(folder.path, "u4").number("/kld/value"), 0.022);
+    EXPECT_LE(compare(folder.path, "u4").number("/kld/value"), 0.035);
     EXPECT_LE(compare(folder.path, "i8").number("/kld_quantiles/median"), 1e-5);
 }
