@@ -52,7 +52,7 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
 static inline void
 write_block(const float *v, __global int *row, uint b, uint i_count)
 {
-    write_shorts(v, OUT_PLANES, row, b, prepared_blocks(i_count, OUT_PLANES));
+    write_shorts(v, OUT_PLANES, false, row, b, prepared_blocks(i_count, OUT_PLANES));
 #if OUT_SUMS
     const uint n = OUT_BLOCK / OUT_SUMS, left = i_count / OUT_SUMS - b * n;
     row += prepared_values(i_count, OUT_PLANES, true) + b * n;

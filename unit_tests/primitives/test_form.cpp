@@ -41,7 +41,14 @@ take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f
     for (uint64_t k = 0; k < blocks * block; k++) {
         const uint64_t b = k / block, i = k % block / f.planes, j = k % f.planes;
         float v;
-        if (f.form == XM_FORM_SHORTS) {
+        if (f.form == XM_FORM_SHORT_UNITS) {
+            const uint64_t in = k % block, half = in / 16 % 2, in_word = in % 4;
+            const uint64_t lane = in / 32 * 4 + in % 16 / 4, plane = in_word % 2;
+            const uint32_t word =
+                (uint32_t)words[at + b * 64 + (half * 2 + plane) * 16 + lane];
+            v = (float)(int16_t)(in_word < 2 ? word : word >> 16) *
+                as_float(blocks * 64 + b);
+        } else if (f.form == XM_FORM_SHORTS) {
             const uint64_t half = f.planes / 2;
             const uint32_t word = (uint32_t)words[at + b * block / 2 + j % half * 16 + i];
             v = (float)(int16_t)(j < half ? word : word >> 16) *
@@ -57,7 +64,7 @@ take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f
             EXPECT_EQ(v, 0.0f) << "behind the row's end";
     }
     const uint64_t values =
-        f.form == XM_FORM_SHORTS ? blocks * (block / 2 + 1) : blocks * block;
+        f.form == XM_FORM_PLANES ? blocks * block : blocks * (block / 2 + 1);
     for (uint64_t g = 0; f.group && g < cols / f.group; g++)
         row.sums.push_back(as_float(values + g));
     return row;
@@ -128,7 +135,7 @@ TEST_F(Form, PreparedRowsAreWhatTheirDescriptionSays)
                 take_apart(got, r * xm_prepared_words(&f, cols), f, cols);
             for (uint64_t k = 0; k < cols; k++)
                 ASSERT_NEAR(row.x[k], want[r * cols + k],
-                            f.form == XM_FORM_SHORTS ? 0x1p-15 : 0.0)
+                            f.form == XM_FORM_PLANES ? 0.0 : 0x1p-15)
                     << "row " << r << " k " << k;
             for (uint64_t g = 0; g < row.sums.size(); g++) {
                 float sum = 0;

@@ -3,9 +3,6 @@
  * Weights in blocks as integers, for products with VNNI: 64 columns are 16 words, each four
  * neighbours, as of weights of 8 bits. So they meet a block of 16-bit activations (shorts.h).
  */
-typedef short short32 __attribute__((ext_vector_type(32)));
-#define AS_SHORTS(v) __builtin_astype(v, short32)
-
 #if BLOCKS && SHORTS
 /* Columns that share a factor and a minimum in every weight of the kernel; whether any has
  * minimums. */
@@ -68,11 +65,77 @@ block_integers(const uint format, __global const uchar *row, uint k, uint k_coun
     return (int16)(as_int4(q[0]), as_int4(q[1]), as_int4(q[2]), as_int4(q[3]));
 }
 
-/* Numbers i and i + 2 of each word as a pair of 16 bits; i is 0 or 1. */
-static inline int16
-byte_pairs(int16 words, uint i)
+#ifdef UNITS
+/* Columns k … k + 127 of a row that begins at `row`, those behind k_count 0, 16 at a time. */
+__attribute__((always_inline)) static inline void
+unit_of_pieces(const uint format, __global const uchar *row, uint k, uint k_count,
+               struct unit *u)
 {
-    const short32 v = AS_SHORTS(words);
-    return __builtin_astype((i ? v : v << (short)8) >> (short)8, int16);
+    int4 q[2][4];
+    float factor[2][4], minimum[8];
+#pragma unroll
+    for (uint b = 0; b < 2; b++) {
+        float2 f[4];
+        const int16 v = block_integers(format, row, k + 64 * b, k_count, f);
+        q[0][2 * b] = v.s0123;
+        q[1][2 * b] = v.s4567;
+        q[0][2 * b + 1] = v.s89ab;
+        q[1][2 * b + 1] = v.scdef;
+#pragma unroll
+        for (uint c = 0; c < 4; c++) {
+            factor[c % 2][2 * b + c / 2] = f[c].x;
+            minimum[4 * b + c] = f[c].y;
+        }
+    }
+#pragma unroll
+    for (uint h = 0; h < 2; h++) {
+        u->factor[h] = spread4(vload4(0, factor[h]));
+        put_bytes(as_uint16((int16)(q[h][0], q[h][1], q[h][2], q[h][3])), h, u);
+    }
+    u->minimum = vload8(0, minimum);
 }
+
+/* Bytes that a unit is in. */
+static inline uint
+unit_bytes(const uint format)
+{
+    const uint columns = format_columns(format);
+    return columns < UNIT_COLUMNS ? UNIT_COLUMNS / columns * format_bytes(format)
+                                  : format_bytes(format);
+}
+
+#define UNIT_OF_PIECES(row, k) unit_of_pieces(format, row, k, (k) + UNIT_COLUMNS, u)
+#define UNIT_OF_FORMAT(name, row, k)                                                     \
+    PASTE(name, _unit)                                                                   \
+    (row + (ulong)((k) / format_columns(format)) * format_bytes(format),                 \
+     (k) % format_columns(format) / UNIT_COLUMNS, u)
+#if PASTE(UNIT_, FORMAT0)
+#define UNIT0 UNIT_OF_FORMAT(FORMAT0, row, k)
+#else
+#define UNIT0 UNIT_OF_PIECES(row, k)
+#endif
+#if PASTE(UNIT_, FORMAT1)
+#define UNIT1 UNIT_OF_FORMAT(FORMAT1, row, k)
+#else
+#define UNIT1 UNIT_OF_PIECES(row, k)
+#endif
+#if PASTE(UNIT_, FORMAT2)
+#define UNIT2 UNIT_OF_FORMAT(FORMAT2, row, k)
+#else
+#define UNIT2 UNIT_OF_PIECES(row, k)
+#endif
+
+/* Columns k … k + 127, all of which the row has; `format` is a constant. */
+__attribute__((always_inline)) static inline void
+unit_at(const uint format, __global const uchar *row, uint k, struct unit *u)
+{
+    u->minimum = 0.0f;
+    if (FORMATS > 2 && format == 2)
+        UNIT2;
+    else if (FORMATS > 1 && format == 1)
+        UNIT1;
+    else
+        UNIT0;
+}
+#endif
 #endif

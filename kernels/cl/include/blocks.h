@@ -82,6 +82,27 @@ spread_pairs(uint pairs)
     return bytes >> (uchar16)(shift, shift, shift, shift) & (uchar)3;
 }
 
+/* table[q] of each q, which is below 16. */
+static inline char16
+look_up_bytes(char16 table, uchar16 q)
+{
+#ifdef __SSSE3__ /* one instruction, which a compiler does not find */
+    typedef char bytes __attribute__((vector_size(16)));
+    return __builtin_astype(__builtin_ia32_pshufb128(__builtin_astype(table, bytes),
+                                                     __builtin_astype(q, bytes)),
+                            char16);
+#else
+    char numbers[16], v[16];
+    uchar index[16];
+    vstore16(table, 0, numbers);
+    vstore16(q, 0, index);
+    for (uint i = 0; i < 16; i++)
+        v[i] = numbers[index[i]];
+    return vload16(0, v);
+#endif
+}
+
+#include "block_units.h"
 #include "fp4_numbers.h"
 #include "iq4_numbers.h"
 #include "iq_grids.h"

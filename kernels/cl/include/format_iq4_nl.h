@@ -5,6 +5,7 @@
 #ifdef FORMAT_iq4_nl
 #define COLUMNS_iq4_nl 32
 #define BYTES_iq4_nl   18
+#define UNIT_iq4_nl 1
 
 static inline char16
 iq4_nl_integers(__global const uchar *block, uint i, float2 *f)
@@ -13,4 +14,15 @@ iq4_nl_integers(__global const uchar *block, uint i, float2 *f)
     return iq4_numbers(block_bytes16(block + 2) >> (uchar)(4 * i) & (uchar)15);
 }
 VALUES_OF_INTEGERS(iq4_nl)
+
+#ifdef UNITS
+static inline void
+iq4_nl_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint16 q = quads(p + 2, 18);
+    put_factors(block_halves(p, 18), u);
+    put_bytes(look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu), 0, u);
+    put_bytes(look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu), 1, u);
+}
+#endif
 #endif

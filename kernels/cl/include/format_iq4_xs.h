@@ -6,6 +6,7 @@
 #ifdef FORMAT_iq4_xs
 #define COLUMNS_iq4_xs 256
 #define BYTES_iq4_xs   136
+#define UNIT_iq4_xs 1
 
 static inline char16
 iq4_xs_integers(__global const uchar *block, uint i, float2 *f)
@@ -18,4 +19,18 @@ iq4_xs_integers(__global const uchar *block, uint i, float2 *f)
     return iq4_numbers(q >> (uchar)(i % 2 * 4) & (uchar)15);
 }
 VALUES_OF_INTEGERS(iq4_xs)
+
+#ifdef UNITS
+static inline void
+iq4_xs_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint16 q = ((__global const loose_uint16 *)(p + 8 + 64 * i))->v;
+    const uint4 low = (uint4)block_ushort(p + 4 + 2 * i) >> (uint4)(0, 4, 8, 12) & 15;
+    const uint4 high = (uint4)p[2 + i] >> (uint4)(0, 2, 4, 6) & 3;
+    const float4 scale = convert_float4(as_int4(low | high << 4) - 32);
+    put_factors(scale * block_half(p), u);
+    put_bytes(look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu), 0, u);
+    put_bytes(look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu), 1, u);
+}
+#endif
 #endif

@@ -7,6 +7,7 @@
 #ifdef FORMAT_nvfp4
 #define COLUMNS_nvfp4 64
 #define BYTES_nvfp4   36
+#define UNIT_nvfp4 1
 #define FACTORS_nvfp4 16
 
 static inline char16
@@ -18,4 +19,27 @@ nvfp4_integers(__global const uchar *block, uint i, float2 *f)
     return fp4_doubles((uchar16)(q, q >> (uchar)4));
 }
 VALUES_OF_INTEGERS(nvfp4)
+
+#ifdef UNITS
+static inline void
+nvfp4_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint16 q = (uint16)(((__global const loose_uint8 *)(p + 4))->v,
+                              ((__global const loose_uint8 *)(p + 40))->v);
+    const uint16 shift = (uint16)((uint4)(0, 0, 4, 4), (uint4)(0, 0, 4, 4),
+                                  (uint4)(0, 0, 4, 4), (uint4)(0, 0, 4, 4));
+    const uchar8 d = (uchar8)(vload4(0, p), vload4(0, p + 36)) & (uchar)127;
+    const ushort8 bits =
+        convert_ushort8(select(d, (uchar8)0, d == (uchar)127)) << (ushort)7;
+    const float4 even = half_bits4(bits.even) * 128.0f, odd = half_bits4(bits.odd) * 128.0f;
+    u->factor[0] = spread4(even);
+    u->factor[1] = spread4(odd);
+    put_bytes(look_up_words(FP4_DOUBLES, (uint16)(q.s0101, q.s4545, q.s8989, q.scdcd) >>
+                                                 shift & 0x0f0f0f0fu),
+              0, u);
+    put_bytes(look_up_words(FP4_DOUBLES, (uint16)(q.s2323, q.s6767, q.sabab, q.sefef) >>
+                                                 shift & 0x0f0f0f0fu),
+              1, u);
+}
+#endif
 #endif

@@ -7,6 +7,7 @@
 #ifdef FORMAT_q3_k
 #define COLUMNS_q3_k 256
 #define BYTES_q3_k   110
+#define UNIT_q3_k 1
 #define FACTORS_q3_k 16
 
 static inline char16
@@ -22,4 +23,30 @@ q3_k_integers(__global const uchar *block, uint i, float2 *f)
            (char)4;
 }
 VALUES_OF_INTEGERS(q3_k)
+
+#ifdef UNITS
+static inline void
+q3_k_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint4 a = loose4(p + 32 + 32 * i), b = loose4(p + 48 + 32 * i);
+    const uint4 c = loose4(p), d = loose4(p + 16);
+    const uint16 two = (uint16)((uint4)0, (uint4)2, (uint4)4, (uint4)6);
+    const uint16 bit = (uint16)((uint4)0, (uint4)1, (uint4)2, (uint4)3) + 4 * i;
+    const uchar8 low = vload8(0, p + 96) >> (uchar)(4 * i) & (uchar)15;
+    const uchar4 rest = vload4(0, p + 104) >> (uchar)(4 * i);
+    const uchar8 high = (uchar8)(rest, rest >> (uchar)2) & (uchar)3;
+    const float8 scale = convert_float8(as_char8(low | high << (uchar)4) - (char)32) *
+                         block_half(p + 108);
+    u->factor[0] = spread4(scale.even);
+    u->factor[1] = spread4(scale.odd);
+    put_bytes(bytes_less(((uint16)(a, a, a, a) >> two & 0x03030303u) |
+                             ((uint16)(c, c, c, c) >> bit & 0x01010101u) << 2,
+                         4),
+              0, u);
+    put_bytes(bytes_less(((uint16)(b, b, b, b) >> two & 0x03030303u) |
+                             ((uint16)(d, d, d, d) >> bit & 0x01010101u) << 2,
+                         4),
+              1, u);
+}
+#endif
 #endif

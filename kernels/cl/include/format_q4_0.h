@@ -5,6 +5,7 @@
 #ifdef FORMAT_q4_0
 #define COLUMNS_q4_0 32
 #define BYTES_q4_0   18
+#define UNIT_q4_0 1
 
 static inline char16
 q4_0_integers(__global const uchar *block, uint i, float2 *f)
@@ -13,4 +14,13 @@ q4_0_integers(__global const uchar *block, uint i, float2 *f)
     return as_char16(block_bytes16(block + 2) >> (uchar)(4 * i) & (uchar)15) - (char)8;
 }
 VALUES_OF_INTEGERS(q4_0)
+
+#ifdef UNITS
+static inline void
+q4_0_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    put_factors(block_halves(p, 18), u);
+    put_signed_nibbles(quads(p + 2, 18) ^ 0x88888888u, u);
+}
+#endif
 #endif

@@ -5,6 +5,7 @@
 #ifdef FORMAT_q4_1
 #define COLUMNS_q4_1  32
 #define BYTES_q4_1    20
+#define UNIT_q4_1 1
 #define MINIMUMS_q4_1 1
 
 static inline char16
@@ -14,4 +15,15 @@ q4_1_integers(__global const uchar *block, uint i, float2 *f)
     return as_char16(block_bytes16(block + 4) >> (uchar)(4 * i) & (uchar)15);
 }
 VALUES_OF_INTEGERS(q4_1)
+
+#ifdef UNITS
+static inline void
+q4_1_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const float4 m = block_halves(p + 2, 20);
+    put_factors(block_halves(p, 20), u);
+    u->minimum = -(float8)(m.xx, m.yy, m.zz, m.ww);
+    put_nibbles(quads(p + 4, 20), u);
+}
+#endif
 #endif

@@ -6,6 +6,7 @@
 #ifdef FORMAT_q4_k
 #define COLUMNS_q4_k  256
 #define BYTES_q4_k    144
+#define UNIT_q4_k 1
 #define MINIMUMS_q4_k 1
 
 static inline char16
@@ -16,4 +17,16 @@ q4_k_integers(__global const uchar *block, uint i, float2 *f)
     return as_char16(q >> (uchar)(i % 4 / 2 * 4) & (uchar)15);
 }
 VALUES_OF_INTEGERS(q4_k)
+
+#ifdef UNITS
+static inline void
+q4_k_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint16 q = ((__global const loose_uint16 *)(p + 16 + 64 * i))->v;
+    const uint16 shift = (uint16)((uint4)0, (uint4)4, (uint4)0, (uint4)4);
+    k_unit_factors(p, i, u);
+    put_bytes((uint16)(q.s0123, q.s0123, q.s89ab, q.s89ab) >> shift & 0x0f0f0f0fu, 0, u);
+    put_bytes((uint16)(q.s4567, q.s4567, q.scdef, q.scdef) >> shift & 0x0f0f0f0fu, 1, u);
+}
+#endif
 #endif

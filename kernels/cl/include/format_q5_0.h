@@ -6,6 +6,7 @@
 #ifdef FORMAT_q5_0
 #define COLUMNS_q5_0 32
 #define BYTES_q5_0   22
+#define UNIT_q5_0 1
 
 static inline char16
 q5_0_integers(__global const uchar *block, uint i, float2 *f)
@@ -16,4 +17,17 @@ q5_0_integers(__global const uchar *block, uint i, float2 *f)
            (char)16;
 }
 VALUES_OF_INTEGERS(q5_0)
+
+#ifdef UNITS
+static inline void
+q5_0_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint16 q = quads(p + 6, 22);
+    const ulong low = as_ulong(block_ushorts(p + 2, 22));
+    const ulong high = as_ulong(block_ushorts(p + 4, 22));
+    put_factors(block_halves(p, 22), u);
+    put_bytes(bytes_less((q & 0x0f0f0f0fu) | bits_as_bytes(low, 16), 16), 0, u);
+    put_bytes(bytes_less((q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16), 16), 1, u);
+}
+#endif
 #endif

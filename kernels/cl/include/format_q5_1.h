@@ -5,6 +5,7 @@
 #ifdef FORMAT_q5_1
 #define COLUMNS_q5_1  32
 #define BYTES_q5_1    24
+#define UNIT_q5_1 1
 #define MINIMUMS_q5_1 1
 
 static inline char16
@@ -15,4 +16,19 @@ q5_1_integers(__global const uchar *block, uint i, float2 *f)
     return as_char16(low | (spread_bits(block_ushort(block + 4 + 2 * i)) & (uchar)16));
 }
 VALUES_OF_INTEGERS(q5_1)
+
+#ifdef UNITS
+static inline void
+q5_1_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint16 q = quads(p + 8, 24);
+    const ulong low = as_ulong(block_ushorts(p + 4, 24));
+    const ulong high = as_ulong(block_ushorts(p + 6, 24));
+    const float4 m = block_halves(p + 2, 24);
+    put_factors(block_halves(p, 24), u);
+    u->minimum = -(float8)(m.xx, m.yy, m.zz, m.ww);
+    put_bytes((q & 0x0f0f0f0fu) | bits_as_bytes(low, 16), 0, u);
+    put_bytes((q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16), 1, u);
+}
+#endif
 #endif

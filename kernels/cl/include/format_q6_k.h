@@ -7,6 +7,7 @@
 #ifdef FORMAT_q6_k
 #define COLUMNS_q6_k 256
 #define BYTES_q6_k   210
+#define UNIT_q6_k 1
 #define FACTORS_q6_k 16
 
 static inline char16
@@ -21,4 +22,27 @@ q6_k_integers(__global const uchar *block, uint i, float2 *f)
     return as_char16(q) - (char)32;
 }
 VALUES_OF_INTEGERS(q6_k)
+
+#ifdef UNITS
+static inline void
+q6_k_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    const uint16 low = ((__global const loose_uint16 *)(p + 64 * i))->v;
+    const uint4 a = loose4(p + 128 + 32 * i), b = loose4(p + 144 + 32 * i);
+    const uint16 shift = (uint16)((uint4)0, (uint4)0, (uint4)4, (uint4)4);
+    const uint16 two = (uint16)((uint4)0, (uint4)2, (uint4)4, (uint4)6);
+    const float8 scale = convert_float8(as_char8(vload8(0, p + 192 + 8 * i))) *
+                         block_half(p + 208);
+    u->factor[0] = spread4(scale.even);
+    u->factor[1] = spread4(scale.odd);
+    put_bytes(bytes_less(((uint16)(low.s0123, low.s89ab, low.s0123, low.s89ab) >> shift &
+                       0x0f0f0f0fu) |
+                      ((uint16)(a, a, a, a) >> two & 0x03030303u) << 4, 32),
+              0, u);
+    put_bytes(bytes_less(((uint16)(low.s4567, low.scdef, low.s4567, low.scdef) >> shift &
+                       0x0f0f0f0fu) |
+                      ((uint16)(b, b, b, b) >> two & 0x03030303u) << 4, 32),
+              1, u);
+}
+#endif
 #endif

@@ -5,6 +5,7 @@
 #ifdef FORMAT_q8_0
 #define COLUMNS_q8_0 32
 #define BYTES_q8_0   34
+#define UNIT_q8_0 1
 
 static inline char16
 q8_0_integers(__global const uchar *block, uint i, float2 *f)
@@ -13,4 +14,14 @@ q8_0_integers(__global const uchar *block, uint i, float2 *f)
     return as_char16(block_bytes16(block + 2 + 16 * i));
 }
 VALUES_OF_INTEGERS(q8_0)
+
+#ifdef UNITS
+static inline void
+q8_0_unit(__global const uchar *p, uint i, struct unit *u)
+{
+    put_factors(block_halves(p, 34), u);
+    put_bytes(quads(p + 2, 34), 0, u);
+    put_bytes(quads(p + 18, 34), 1, u);
+}
+#endif
 #endif

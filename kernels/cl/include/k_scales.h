@@ -13,3 +13,22 @@ k_factors(__global const uchar *block, uint j)
     const uint minimum = j < 4 ? b & 63 : rest >> 4 | b >> 6 << 4;
     return (float2)(block_half(block) * scale, block_half(block + 2) * minimum);
 }
+
+#ifdef UNITS
+/* The factors and minimums of sub-blocks 4 i … 4 i + 3. */
+static inline void
+k_unit_factors(__global const uchar *block, uint i, struct unit *u)
+{
+    const uint4 s = loose4(block);
+    const uint4 shift = (uint4)(0, 0, 0, 4);
+    const uint4 low = (uint4)(0x3f3f3f3fu, 0x3f3f3f3fu, 0x0f0f0f0fu, 0x0f0f0f0fu);
+    /* Words: scales 0 … 3, minimums 0 … 3, then 4 … 7, of which two bits are elsewhere. */
+    const uint4 q = (s.yzww >> shift & low) |
+                    (s.xxyz >> 2u & (uint4)(0, 0, 0x30303030u, 0x30303030u));
+    const float16 v = convert_float16(as_uchar16(q));
+    const float2 d = half_bits4(as_ushort4((uint2)(s.x, s.x))).xy;
+    const float4 m = (i ? v.scdef : v.s4567) * d.y;
+    put_factors((i ? v.s89ab : v.s0123) * d.x, u);
+    u->minimum = (float8)(m.xx, m.yy, m.zz, m.ww);
+}
+#endif

@@ -56,11 +56,6 @@
 /* k whose sum of x is behind a prepared row: those that share a zero point or a minimum. */
 #define SUM_K (BLOCKS && SHORTS ? 16 : GROUP)
 
-/* Bytes at any address as vectors. */
-typedef struct __attribute__((packed)) {
-    uint16 v;
-} loose_uint16;
-
 static inline uint
 plane_position(uint k, uint planes)
 {

@@ -11,7 +11,8 @@
  *
  * Whoever makes plain rows may write them so, too:
  *
- *   FORM  planes, group and shorts (1, or 0: planes) of what it writes; 0, 0, 0: it does not
+ *   FORM  planes, group and kind of what it writes: 0 planes, 1 shorts, 2 shorts for weights in
+ *         blocks, whose planes count as 8; 0, 0, 0: it does not write
  */
 #include "shorts.h"
 #include "types.h"
@@ -36,27 +37,27 @@ prepared_blocks(uint k_count, uint planes)
 
 /* Words of a row before its sums, and of all of it. */
 static inline ulong
-prepared_values(uint k_count, uint planes, bool shorts)
+prepared_values(uint k_count, uint planes, uint kind)
 {
     const ulong blocks = prepared_blocks(k_count, planes);
-    return blocks * (shorts ? 8 * planes + 1 : 16 * planes);
+    return blocks * (kind ? 8 * planes + 1 : 16 * planes);
 }
 
 static inline ulong
-prepared_words(uint k_count, uint planes, uint group, bool shorts)
+prepared_words(uint k_count, uint planes, uint group, uint kind)
 {
     const ulong sums = group ? k_count / group : 0;
-    return (prepared_values(k_count, planes, shorts) + sums + 15) / 16 * 16;
+    return (prepared_values(k_count, planes, kind) + sums + 15) / 16 * 16;
 }
 
 /* Block b of a row from v. */
 __attribute__((always_inline)) static inline void
-prepare_block(const float *v, const uint planes, const bool shorts, __global int *row,
+prepare_block(const float *v, const uint planes, const uint kind, __global int *row,
               uint b, uint blocks)
 {
     __global float *to = (__global float *)row + b * 16 * planes;
-    if (shorts) {
-        write_shorts(v, planes, row, b, blocks);
+    if (kind) {
+        write_shorts(v, planes, kind == 2, row, b, blocks);
         return;
     }
     for (uint j = 0; j < planes; j++) {
@@ -83,12 +84,12 @@ prepare_block(const float *v, const uint planes, const bool shorts, __global int
     }                                                                                    \
     __attribute__((always_inline)) static inline void prepare_part_##T(                  \
         __global const STORAGE(T) * x, uint k_count, uint first, uint end,               \
-        __global int *row, const uint planes, const uint group, const bool shorts)       \
+        __global int *row, const uint planes, const uint group, const uint kind)       \
     {                                                                                    \
         const uint block = 16 * (planes ? planes : 1);                                   \
         const uint blocks = prepared_blocks(k_count, planes ? planes : 1);               \
         __global float *sums =                                                           \
-            (__global float *)row + prepared_values(k_count, planes, shorts);            \
+            (__global float *)row + prepared_values(k_count, planes, kind);            \
         for (uint b = first / block; b * block < end; b++) {                             \
             float v[128];                                                                \
             const uint n = min(k_count - b * block, block);                              \
@@ -97,20 +98,20 @@ prepare_block(const float *v, const uint planes, const bool shorts, __global int
                 vstore16(LOAD16(T, x, b * block + k), 0, v + k);                         \
             for (; k < block; k++)                                                       \
                 v[k] = k < n ? LOAD(T, x, b * block + k) : 0.0f;                         \
-            prepare_block(v, planes, shorts, row, b, blocks);                            \
+            prepare_block(v, planes, kind, row, b, blocks);                            \
         }                                                                                \
         for (uint g = group ? first / group : 0; group && (g + 1) * group <= end; g++)   \
             sums[g] = prepared_sum_##T(x, g * group, (g + 1) * group);                   \
     }                                                                                    \
     __attribute__((always_inline)) static inline void prepare_row_##T(                   \
         __global const STORAGE(T) * x, uint k_count, ulong r, __global int *prepared,    \
-        const uint planes, const uint group, const bool shorts)                          \
+        const uint planes, const uint group, const uint kind)                          \
     {                                                                                    \
         if (planes && prepared)                                                          \
             prepare_part_##T(x + r * k_count, k_count, 0, k_count,                       \
                              prepared +                                                  \
-                                 r * prepared_words(k_count, planes, group, shorts),     \
-                             planes, group, shorts);                                     \
+                                 r * prepared_words(k_count, planes, group, kind),     \
+                             planes, group, kind);                                     \
     }
 PREPARE(f16)
 PREPARE(f32)

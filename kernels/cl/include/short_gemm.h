@@ -10,7 +10,6 @@
  * stay in the L1 cache while the tokens pass, whose pairs are broadcast: one instruction makes
  * 32 products. Sums are integers over a stretch of equal scale, then floats.
  */
-#define SHORTS 1
 #include "planes.h"
 #include "prepared.h"
 

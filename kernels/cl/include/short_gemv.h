@@ -89,51 +89,57 @@ short_row_dot(const struct weight *w, ulong n, __global const int *x,
     return sum;
 }
 #elif SHORTS && BLOCKS
-/* Factors of a block's lanes. */
-static inline float16
-lane_factors(const float2 f[4])
+/* Adds a unit's products with 128 of x, whose factor and sums of 16 are given. */
+__attribute__((always_inline)) static inline void
+add_unit(const struct unit *u, __global const int *x, float factor, float8 xs,
+         float16 *sum, float8 *minimums)
 {
+    int16 a = add_pairs((int16)0, u->pairs[0], vload16(0, x));
+    a = add_pairs(a, u->pairs[1], vload16(1, x));
+    int16 b = add_pairs((int16)0, u->pairs[2], vload16(2, x));
+    b = add_pairs(b, u->pairs[3], vload16(3, x));
 #if FACTOR_K == 16
-    return (float16)((float4)f[0].x, (float4)f[1].x, (float4)f[2].x, (float4)f[3].x);
+    *sum += (convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1]) * factor;
 #else
-    return (float16)((float8)f[0].x, (float8)f[2].x);
+    *sum += convert_float16(a + b) * (u->factor[0] * factor);
 #endif
+    if (MINIMUMS)
+        *minimums += u->minimum * xs;
 }
 
-/* Sums of the x of a block; of half a block nothing is behind them. */
-static inline float4
-block_sums(__global const float *xs, bool whole)
-{
-    return whole ? vload4(0, xs) : (float4)(vload2(0, xs), 0.0f, 0.0f);
-}
-
-/* The same of one format, whose blocks of 64 k are unrolled: what they share is read once. */
+/* The same of one format. Of the sums of x, those behind the row's end are not there. */
 __attribute__((always_inline)) static inline float16
 short_format_dot(const uint format, const struct weight *w, ulong n,
                  __global const int *x, __global const float *xs)
 {
-    const uint blocks = (w->k_count + BLOCK - 1) / BLOCK;
-    const uint run = format_columns(format) < BLOCK ? BLOCK : format_columns(format);
+    const uint units = (w->k_count + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
+    const uint bytes = unit_bytes(format);
+    const uint run = max(format_columns(format), (uint)UNIT_COLUMNS);
     __global const uchar *row = blocks_begin(format, w, n);
-    __global const float *factor = (__global const float *)x + blocks * (BLOCK / 2);
+    __global const float *factor = (__global const float *)x + units * (UNIT_COLUMNS / 2);
     float16 sum = 0;
-    float4 minimums = 0;
-    for (uint k = 0; k < w->k_count; k += run) {
-        prefetch_ahead(row);
+    float8 minimums = 0;
+    struct unit u;
+    uint k = 0;
+    for (; k + run <= w->k_count; k += run, row += bytes) {
 #pragma unroll
-        for (uint i = 0; i < run; i += BLOCK, x += BLOCK / 2, factor++, xs += 4) {
-            float2 f[4];
-            const int16 q = block_integers(format, row, i, w->k_count - k, f);
-            int16 dot = add_pairs((int16)0, byte_pairs(q, 0), vload16(0, x));
-            dot = add_pairs(dot, byte_pairs(q, 1), vload16(1, x));
-            sum += convert_float16(dot) * (lane_factors(f) * *factor);
-            if (MINIMUMS)
-                minimums += (float4)(f[0].y, f[1].y, f[2].y, f[3].y) *
-                            block_sums(xs, k + i + 32 < w->k_count);
+        for (uint i = 0; i < bytes; i += 64)
+            prefetch_ahead(row + i);
+#pragma unroll
+        for (uint i = 0; i < run; i += UNIT_COLUMNS, x += UNIT_COLUMNS / 2, xs += 8) {
+            unit_at(format, row, i, &u);
+            add_unit(&u, x, *factor++, vload8(0, xs), &sum, &minimums);
         }
-        row += run / format_columns(format) * format_bytes(format);
     }
-    sum.s0123 -= minimums;
+    if (k < w->k_count) {
+        const uint left = w->k_count - k;
+        float last[8];
+        for (uint i = 0; i < 8; i++)
+            last[i] = i < left / 16 ? xs[i] : 0.0f;
+        unit_of_pieces(format, row, 0, left, &u);
+        add_unit(&u, x, *factor, vload8(0, last), &sum, &minimums);
+    }
+    sum.lo -= minimums;
     return sum;
 }
 

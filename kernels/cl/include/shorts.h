@@ -8,6 +8,11 @@
  *     [blocks]                  f32: what the integers of a block are multiplied with
  *     and what else prepared rows have: prepared.h
  *
+ * or, for weights in blocks (block_units.h), blocks of 128 of k as
+ *
+ *     [blocks][2][2][16]  word 4 b + j of part h, p has k = 32 b + 16 h + 4 j + p and that + 2
+ *     [blocks]            as above
+ *
  * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest. Where a number
  * is infinite or not one, its block's factor says so.
  */
@@ -61,9 +66,10 @@ store_planes(const int16 *w, const uint planes, __global int *to)
     vstore16((int16)(c.odd, d.odd), 3, to);
 }
 
-/* Block b of a row from the 16 * planes floats at v. */
-static inline void
-write_shorts(const float *v, const uint planes, __global int *row, uint b, uint blocks)
+/* Block b of a row from the 16 * planes floats at v; `halves`: as weights in blocks meet it. */
+__attribute__((always_inline)) static inline void
+write_shorts(const float *v, const uint planes, const bool halves, __global int *row,
+             uint b, uint blocks)
 {
     float16 most = 0, wrong = 0;
     for (uint i = 0; i < planes; i++) {
@@ -77,6 +83,17 @@ write_shorts(const float *v, const uint planes, __global int *row, uint b, uint 
     const float factor = largest > 1e-30f ? 32767.0f / largest : 0.0f;
     int16 words[4] = {0};
     row[blocks * 8 * planes + b] = as_int(largest / 32767.0f + sum16(wrong));
+    if (halves) {
+        for (uint i = 0; i < 4; i++) {
+            const float16 first = vload16(i % 2 * 4 + i / 2, v);
+            const float16 second = vload16(i % 2 * 4 + i / 2 + 2, v);
+            words[i] = (int16)(pair_up(convert_int16_rte(first * factor), 4),
+                               pair_up(convert_int16_rte(second * factor), 4));
+        }
+        store_planes(words, 4, row + b * 64);
+        store_planes(words + 2, 4, row + b * 64 + 32);
+        return;
+    }
     for (uint i = 0; i < planes / 2; i++)
         words[i] =
             (int16)(pair_up(convert_int16_rte(vload16(2 * i, v) * factor), planes),

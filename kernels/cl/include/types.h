@@ -69,6 +69,11 @@ store_halves(__global void *p, float16 v)
     ((__global loose_ushort16 *)p)->v = bits;
 }
 
+/* Words at any address. */
+typedef struct __attribute__((packed)) {
+    uint16 v;
+} loose_uint16;
+
 #define LOAD16_f16(p, i)      load_halves((p) + (i))
 #define LOAD16_f32(p, i)      vload16(0, (p) + (i))
 #define LOAD16_i8(p, i)       convert_float16(vload16(0, (p) + (i)))

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Units: 128 columns of weights in blocks, as they meet a unit of 16-bit activations
+ * (write_halves, shorts.h) in vectors of 64 bytes.
+ *
+ * A unit is four sub-blocks of 32 columns; sub-block b has lanes 4 b … 4 b + 3 of each vector, so
+ * that a factor of 32 columns is a factor of lanes. pairs[2 h + p], lane 4 b + j, holds columns
+ * 32 b + 16 h + 4 j + p and the one that is 2 behind it, 16 bits each.
+ *
+ * A format says how its bytes become a unit where that is faster than 16 columns at a time:
+ *
+ *     void <name>_unit(block, i, u)   columns 128 i … of the block or blocks at an address;
+ *                                     UNIT_<name> is 1
+ */
+#if defined(SHORTS) && SHORTS
+#define UNITS
+typedef ushort ushort32 __attribute__((ext_vector_type(32)));
+typedef char char64 __attribute__((ext_vector_type(64)));
+#define UNIT_COLUMNS  128
+#define AS_USHORTS(v) __builtin_astype(v, ushort32)
+
+struct unit {
+    int16 pairs[4];
+    float16 factor[2]; /* of halves 0 and 1 */
+    float8 minimum;    /* of each 16 columns; 0 where a format sets none */
+};
+
+typedef struct __attribute__((packed)) {
+    uint4 v;
+} loose_uint4;
+
+typedef struct __attribute__((packed)) {
+    uint8 v;
+} loose_uint8;
+
+static inline uint4
+loose4(__global const uchar *p)
+{
+    return ((__global const loose_uint4 *)p)->v;
+}
+
+/* The 16 bytes of each of four blocks, which are `step` apart. */
+static inline uint16
+quads(__global const uchar *p, const uint step)
+{
+    return (uint16)(loose4(p), loose4(p + step), loose4(p + 2 * step),
+                    loose4(p + 3 * step));
+}
+
+/* Element b in lanes 4 b … 4 b + 3. */
+static inline float16
+spread4(float4 v)
+{
+    return (float16)(v.xxxx, v.yyyy, v.zzzz, v.wwww);
+}
+
+/* A factor of each sub-block. */
+static inline void
+put_factors(float4 f, struct unit *u)
+{
+    u->factor[0] = u->factor[1] = spread4(f);
+}
+
+/* 16 bits of each of four blocks; halves. */
+static inline ushort4
+block_ushorts(__global const uchar *p, const uint step)
+{
+    return (ushort4)(block_ushort(p), block_ushort(p + step), block_ushort(p + 2 * step),
+                     block_ushort(p + 3 * step));
+}
+
+static inline float4
+block_halves(__global const uchar *p, const uint step)
+{
+    return half_bits4(block_ushorts(p, step));
+}
+
+/* Half h of a unit from 64 signed bytes. */
+static inline void
+put_bytes(uint16 q, uint h, struct unit *u)
+{
+    u->pairs[2 * h] = byte_pairs(as_int16(q), 0);
+    u->pairs[2 * h + 1] = byte_pairs(as_int16(q), 1);
+}
+
+/* A unit from 128 numbers of 4 bits, of which the low ones of the bytes are half 0: signed and
+ * unsigned. */
+static inline void
+put_signed_nibbles(uint16 q, struct unit *u)
+{
+    const short32 v = AS_SHORTS(q);
+    u->pairs[0] = __builtin_astype(v << (short)12 >> (short)12, int16);
+    u->pairs[1] = __builtin_astype(v << (short)4 >> (short)12, int16);
+    u->pairs[2] = __builtin_astype(v << (short)8 >> (short)12, int16);
+    u->pairs[3] = __builtin_astype(v >> (short)12, int16);
+}
+
+static inline void
+put_nibbles(uint16 q, struct unit *u)
+{
+    const ushort32 v = AS_USHORTS(q);
+    u->pairs[0] = as_int16(q & 0xf000fu);
+    u->pairs[1] = as_int16(q >> 8 & 0xf000fu);
+    u->pairs[2] = as_int16(q >> 4 & 0xf000fu);
+    u->pairs[3] = __builtin_astype(v >> (ushort)12, int16);
+}
+
+/* table[q] of each byte q, which is below 16. */
+static inline uint16
+look_up_words(char16 table, uint16 q)
+{
+#ifdef __AVX512BW__
+    typedef char bytes __attribute__((vector_size(64)));
+    const int4 t = as_int4(table);
+    return __builtin_astype(
+        __builtin_ia32_pshufb512(__builtin_astype((int16)(t, t, t, t), bytes),
+                                 __builtin_astype(q, bytes)),
+        uint16);
+#elif defined(__AVX2__)
+    typedef char bytes __attribute__((vector_size(32)));
+    const int4 t = as_int4(table);
+    const bytes both = __builtin_astype((int8)(t, t), bytes);
+    const bytes a = __builtin_ia32_pshufb256(both, __builtin_astype(q.lo, bytes));
+    const bytes b = __builtin_ia32_pshufb256(both, __builtin_astype(q.hi, bytes));
+    return (uint16)(__builtin_astype(a, uint8), __builtin_astype(b, uint8));
+#else
+    uchar16 v[4];
+    v[0] = as_uchar16(look_up_bytes(table, as_uchar16(q.s0123)));
+    v[1] = as_uchar16(look_up_bytes(table, as_uchar16(q.s4567)));
+    v[2] = as_uchar16(look_up_bytes(table, as_uchar16(q.s89ab)));
+    v[3] = as_uchar16(look_up_bytes(table, as_uchar16(q.scdef)));
+    return (uint16)(as_uint4(v[0]), as_uint4(v[1]), as_uint4(v[2]), as_uint4(v[3]));
+#endif
+}
+
+/* Bytes less n. */
+static inline uint16
+bytes_less(uint16 q, const char n)
+{
+    return __builtin_astype(__builtin_astype(q, char64) - n, uint16);
+}
+
+/* 64 bits as bytes, the lowest first: `set` where one is set, else 0. */
+static inline uint16
+bits_as_bytes(ulong bits, const uchar set)
+{
+    uint16 v;
+#ifdef __AVX512BW__
+    v = __builtin_astype(__builtin_ia32_cvtmask2b512(bits), uint16);
+#else
+    v.s0123 = as_uint4(spread_bits((uint)bits & 0xffff));
+    v.s4567 = as_uint4(spread_bits((uint)(bits >> 16) & 0xffff));
+    v.s89ab = as_uint4(spread_bits((uint)(bits >> 32) & 0xffff));
+    v.scdef = as_uint4(spread_bits((uint)(bits >> 48) & 0xffff));
+#endif
+    return v & (uint)(set * 0x01010101u);
+}
+#endif
