@@ -9,20 +9,18 @@
 
 enum { VECTOR_WORDS = 16 };
 /* Integers that meet weights in blocks of any format: PLANES and SUM_K of
- * kernels/cl/include/planes.h, X_PLANES of gemv_rows.h. */
-enum { BLOCK_PLANES = 4, UNIT_PLANES = 8, BLOCK_SUM = 16 };
+ * kernels/cl/include/planes.h. */
+enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
 
 /* clang-format off */
 static const struct {
     const char *kernel; /* NULL: the form is plain rows */
     struct xm_launch_shape launch;
     bool is_rows, has_sums;
-    uint32_t kind; /* kernels/cl/include/prepared.h */
 } makers[XM_FORM_COUNT] = {
     [XM_FORM_PLANES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
-    [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, 1},
-    [XM_FORM_SHORT_UNITS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, 2},
-    [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, false, 1},
+    [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
+    [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, false},
     [XM_FORM_TILES] = {"linear_pack_vec", {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_PAIRS] = {"linear_pack_dpas", {XM_LANES, XM_MATRIX_LANES,
@@ -35,10 +33,8 @@ xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
 {
     const bool sums =
         makers[form].has_sums && xm_weight_is_quantised(w) && !xm_weight_is_codes(w);
-    if (xm_weight_is_blocks(w) && form == XM_FORM_SHORTS)
-        return (struct xm_rows_form){XM_FORM_SHORT_UNITS, UNIT_PLANES, BLOCK_SUM};
-    if (xm_weight_is_blocks(w) && form == XM_FORM_SHORT_PAIRS)
-        return (struct xm_rows_form){form, BLOCK_PLANES, BLOCK_SUM};
+    if (xm_weight_is_blocks(w) && (form == XM_FORM_SHORTS || form == XM_FORM_SHORT_PAIRS))
+        return (struct xm_rows_form){form, UNIT_PLANES, BLOCK_SUM, true};
     const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};
     const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
                          src == XM_F32 && w->cols % VECTOR_WORDS == 0;
@@ -86,7 +82,8 @@ xm_prepared_serves(const struct xm_rows_form *want, const struct xm_rows_form *g
                    uint64_t cols, uint64_t rows, const struct xm_buffer *b)
 {
     return want->form == given->form && want->planes == given->planes &&
-           want->group == given->group && has_room(want, cols, rows, b);
+           want->group == given->group && want->in_units == given->in_units &&
+           has_room(want, cols, rows, b);
 }
 
 uint64_t
@@ -121,6 +118,12 @@ xm_prepared_part(const struct xm_rows_form *f, uint64_t run)
     return part / common_divisor(part, run) * run;
 }
 
+uint32_t
+xm_form_kind(const struct xm_rows_form *f)
+{
+    return f->form == XM_FORM_PLANES ? 0 : f->in_units ? 2 : 1;
+}
+
 size_t
 xm_form_defines(const struct xm_rows_form *f, const char *name, char *out, size_t n)
 {
@@ -128,7 +131,7 @@ xm_form_defines(const struct xm_rows_form *f, const char *name, char *out, size_
     if (!makers[f->form].is_rows)
         return 0;
     return xm_defines_print(out, n, " -DN_%s=3 -D%s=%u,%llu,%u", name, name, f->planes,
-                            (unsigned long long)f->group, makers[f->form].kind);
+                            (unsigned long long)f->group, xm_form_kind(f));
 }
 
 enum xm_status

@@ -24,6 +24,8 @@ struct xm_rows_form {
     enum xm_form form;
     uint32_t planes;
     uint64_t group; /* 0: none */
+    bool
+        in_units; /* integers that meet weights in blocks (kernels/cl/include/block_units.h) */
 };
 
 /* What a row that reads `form` wants of activations of type `src` to meet w: plain rows where they
@@ -47,6 +49,8 @@ bool xm_prepared_serves(const struct xm_rows_form *want, const struct xm_rows_fo
 uint64_t xm_prepared_part(const struct xm_rows_form *f, uint64_t run);
 /* Bytes of `tokens` rows in any form but plain ones, which take none of their own: 0. */
 uint64_t xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens);
+/* What kernels call it (kernels/cl/include/prepared.h). */
+uint32_t xm_form_kind(const struct xm_rows_form *f);
 /* " -DFORM=8,128,0 …" of a kernel that writes such rows; "" where it does not. */
 size_t xm_form_defines(const struct xm_rows_form *f, const char *name, char *out,
                        size_t n);

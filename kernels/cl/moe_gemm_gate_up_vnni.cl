@@ -18,6 +18,9 @@
 #ifndef OUT_SUMS
 #define OUT_SUMS 0 /* of how many h there are sums; 0: none */
 #endif
+#ifndef OUT_KIND
+#define OUT_KIND 1 /* of prepared.h */
+#endif
 #define OUT_BLOCK (16 * OUT_PLANES)
 
 #if GROUP || BLOCKS
@@ -52,10 +55,10 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
 static inline void
 write_block(const float *v, __global int *row, uint b, uint i_count)
 {
-    write_shorts(v, OUT_PLANES, false, row, b, prepared_blocks(i_count, OUT_PLANES));
+    write_shorts(v, OUT_PLANES, OUT_KIND == 2, row, b, prepared_blocks(i_count, OUT_PLANES));
 #if OUT_SUMS
     const uint n = OUT_BLOCK / OUT_SUMS, left = i_count / OUT_SUMS - b * n;
-    row += prepared_values(i_count, OUT_PLANES, true) + b * n;
+    row += prepared_values(i_count, OUT_PLANES, OUT_KIND) + b * n;
     for (uint g = 0; g < min(n, left); g++) {
         float16 lanes = 0;
         for (uint i = 0; i < OUT_SUMS / 16; i++)
@@ -78,7 +81,7 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
     const uint b = (uint)get_global_id(0);
     const ulong expert = get_global_id(1);
     const ulong row_words = prepared_words(k_count, X_FORM);
-    const ulong h_words = prepared_words(i_count, OUT_PLANES, OUT_SUMS, true);
+    const ulong h_words = prepared_words(i_count, OUT_PLANES, OUT_SUMS, OUT_KIND);
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);
     float v[MOST_TOKENS][OUT_BLOCK];

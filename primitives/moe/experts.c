@@ -282,10 +282,11 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
         return;
     case XM_MOE_GEMM_GATE_UP:
         used = expert_options(m, out, n);
-        xm_defines_print(out + used, n - used,
-                         " -DOUT_PLANES=%u -DOUT_SUMS=%llu -DOUT_GROUP=%llu",
-                         gemm_h.planes, (unsigned long long)gemm_h.group,
-                         (unsigned long long)xm_moe_down(m)->group);
+        xm_defines_print(
+            out + used, n - used,
+            " -DOUT_PLANES=%u -DOUT_SUMS=%llu -DOUT_KIND=%u -DOUT_GROUP=%llu",
+            gemm_h.planes, (unsigned long long)gemm_h.group, xm_form_kind(&gemm_h),
+            (unsigned long long)xm_moe_down(m)->group);
         return;
     case XM_MOE_GATHER:
         used = xm_defines_print(out, n, "-DSRC=%s", src);

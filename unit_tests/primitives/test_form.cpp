@@ -41,7 +41,7 @@ take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f
     for (uint64_t k = 0; k < blocks * block; k++) {
         const uint64_t b = k / block, i = k % block / f.planes, j = k % f.planes;
         float v;
-        if (f.form == XM_FORM_SHORT_UNITS) {
+        if (f.in_units) {
             const uint64_t in = k % block, half = in / 16 % 2, in_word = in % 4;
             const uint64_t lane = in / 32 * 4 + in % 16 / 4, plane = in_word % 2;
             const uint32_t word =

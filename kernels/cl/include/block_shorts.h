@@ -90,7 +90,7 @@ unit_of_pieces(const uint format, __global const uchar *row, uint k, uint k_coun
 #pragma unroll
     for (uint h = 0; h < 2; h++) {
         u->factor[h] = spread4(vload4(0, factor[h]));
-        put_bytes(as_uint16((int16)(q[h][0], q[h][1], q[h][2], q[h][3])), h, u);
+        u->q[h] = as_uint16((int16)(q[h][0], q[h][1], q[h][2], q[h][3]));
     }
     u->minimum = vload8(0, minimum);
 }

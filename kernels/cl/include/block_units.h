@@ -3,9 +3,9 @@
  * Units: 128 columns of weights in blocks, as they meet a unit of 16-bit activations
  * (write_halves, shorts.h) in vectors of 64 bytes.
  *
- * A unit is four sub-blocks of 32 columns; sub-block b has lanes 4 b … 4 b + 3 of each vector, so
- * that a factor of 32 columns is a factor of lanes. pairs[2 h + p], lane 4 b + j, holds columns
- * 32 b + 16 h + 4 j + p and the one that is 2 behind it, 16 bits each.
+ * A unit is four sub-blocks of 32 columns, each with four lanes of every vector, so that a factor
+ * of 32 columns is a factor of lanes: byte i of lane 4 b + j of q[h] is column
+ * 32 b + 16 h + 4 j + i.
  *
  * A format says how its bytes become a unit where that is faster than 16 columns at a time:
  *
@@ -20,7 +20,7 @@ typedef char char64 __attribute__((ext_vector_type(64)));
 #define AS_USHORTS(v) __builtin_astype(v, ushort32)
 
 struct unit {
-    int16 pairs[4];
+    uint16 q[2];       /* signed bytes */
     float16 factor[2]; /* of halves 0 and 1 */
     float8 minimum;    /* of each 16 columns; 0 where a format sets none */
 };
@@ -73,36 +73,6 @@ static inline float4
 block_halves(__global const uchar *p, const uint step)
 {
     return half_bits4(block_ushorts(p, step));
-}
-
-/* Half h of a unit from 64 signed bytes. */
-static inline void
-put_bytes(uint16 q, uint h, struct unit *u)
-{
-    u->pairs[2 * h] = byte_pairs(as_int16(q), 0);
-    u->pairs[2 * h + 1] = byte_pairs(as_int16(q), 1);
-}
-
-/* A unit from 128 numbers of 4 bits, of which the low ones of the bytes are half 0: signed and
- * unsigned. */
-static inline void
-put_signed_nibbles(uint16 q, struct unit *u)
-{
-    const short32 v = AS_SHORTS(q);
-    u->pairs[0] = __builtin_astype(v << (short)12 >> (short)12, int16);
-    u->pairs[1] = __builtin_astype(v << (short)4 >> (short)12, int16);
-    u->pairs[2] = __builtin_astype(v << (short)8 >> (short)12, int16);
-    u->pairs[3] = __builtin_astype(v >> (short)12, int16);
-}
-
-static inline void
-put_nibbles(uint16 q, struct unit *u)
-{
-    const ushort32 v = AS_USHORTS(q);
-    u->pairs[0] = as_int16(q & 0xf000fu);
-    u->pairs[1] = as_int16(q >> 8 & 0xf000fu);
-    u->pairs[2] = as_int16(q >> 4 & 0xf000fu);
-    u->pairs[3] = __builtin_astype(v >> (ushort)12, int16);
 }
 
 /* table[q] of each byte q, which is below 16. */

@@ -21,8 +21,8 @@ iq4_nl_unit(__global const uchar *p, uint i, struct unit *u)
 {
     const uint16 q = quads(p + 2, 18);
     put_factors(block_halves(p, 18), u);
-    put_bytes(look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu), 0, u);
-    put_bytes(look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu), 1, u);
+    u->q[0] = look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu);
+    u->q[1] = look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu);
 }
 #endif
 #endif

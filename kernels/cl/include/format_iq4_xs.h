@@ -29,8 +29,8 @@ iq4_xs_unit(__global const uchar *p, uint i, struct unit *u)
     const uint4 high = (uint4)p[2 + i] >> (uint4)(0, 2, 4, 6) & 3;
     const float4 scale = convert_float4(as_int4(low | high << 4) - 32);
     put_factors(scale * block_half(p), u);
-    put_bytes(look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu), 0, u);
-    put_bytes(look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu), 1, u);
+    u->q[0] = look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu);
+    u->q[1] = look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu);
 }
 #endif
 #endif

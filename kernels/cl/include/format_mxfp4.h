@@ -31,8 +31,8 @@ mxfp4_unit(__global const uchar *p, uint i, struct unit *u)
     put_factors((float4)(mxfp4_factor(p[0]), mxfp4_factor(p[17]), mxfp4_factor(p[34]),
                          mxfp4_factor(p[51])),
                 u);
-    put_bytes(look_up_words(FP4_DOUBLES, q & 0x0f0f0f0fu), 0, u);
-    put_bytes(look_up_words(FP4_DOUBLES, q >> 4 & 0x0f0f0f0fu), 1, u);
+    u->q[0] = look_up_words(FP4_DOUBLES, q & 0x0f0f0f0fu);
+    u->q[1] = look_up_words(FP4_DOUBLES, q >> 4 & 0x0f0f0f0fu);
 }
 #endif
 #endif

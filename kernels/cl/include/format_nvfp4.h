@@ -29,17 +29,16 @@ nvfp4_unit(__global const uchar *p, uint i, struct unit *u)
     const uint16 shift = (uint16)((uint4)(0, 0, 4, 4), (uint4)(0, 0, 4, 4),
                                   (uint4)(0, 0, 4, 4), (uint4)(0, 0, 4, 4));
     const uchar8 d = (uchar8)(vload4(0, p), vload4(0, p + 36)) & (uchar)127;
-    const ushort8 bits =
-        convert_ushort8(select(d, (uchar8)0, d == (uchar)127)) << (ushort)7;
-    const float4 even = half_bits4(bits.even) * 128.0f, odd = half_bits4(bits.odd) * 128.0f;
+    const ushort8 bits = convert_ushort8(select(d, (uchar8)0, d == (uchar)127))
+                         << (ushort)7;
+    const float4 even = half_bits4(bits.even) * 128.0f,
+                 odd = half_bits4(bits.odd) * 128.0f;
     u->factor[0] = spread4(even);
     u->factor[1] = spread4(odd);
-    put_bytes(look_up_words(FP4_DOUBLES, (uint16)(q.s0101, q.s4545, q.s8989, q.scdcd) >>
-                                                 shift & 0x0f0f0f0fu),
-              0, u);
-    put_bytes(look_up_words(FP4_DOUBLES, (uint16)(q.s2323, q.s6767, q.sabab, q.sefef) >>
-                                                 shift & 0x0f0f0f0fu),
-              1, u);
+    u->q[0] = look_up_words(
+        FP4_DOUBLES, (uint16)(q.s0101, q.s4545, q.s8989, q.scdcd) >> shift & 0x0f0f0f0fu);
+    u->q[1] = look_up_words(
+        FP4_DOUBLES, (uint16)(q.s2323, q.s6767, q.sabab, q.sefef) >> shift & 0x0f0f0f0fu);
 }
 #endif
 #endif

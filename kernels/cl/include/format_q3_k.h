@@ -35,18 +35,16 @@ q3_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uchar8 low = vload8(0, p + 96) >> (uchar)(4 * i) & (uchar)15;
     const uchar4 rest = vload4(0, p + 104) >> (uchar)(4 * i);
     const uchar8 high = (uchar8)(rest, rest >> (uchar)2) & (uchar)3;
-    const float8 scale = convert_float8(as_char8(low | high << (uchar)4) - (char)32) *
-                         block_half(p + 108);
+    const float8 scale =
+        convert_float8(as_char8(low | high << (uchar)4) - (char)32) * block_half(p + 108);
     u->factor[0] = spread4(scale.even);
     u->factor[1] = spread4(scale.odd);
-    put_bytes(bytes_less(((uint16)(a, a, a, a) >> two & 0x03030303u) |
+    u->q[0] = bytes_less(((uint16)(a, a, a, a) >> two & 0x03030303u) |
                              ((uint16)(c, c, c, c) >> bit & 0x01010101u) << 2,
-                         4),
-              0, u);
-    put_bytes(bytes_less(((uint16)(b, b, b, b) >> two & 0x03030303u) |
+                         4);
+    u->q[1] = bytes_less(((uint16)(b, b, b, b) >> two & 0x03030303u) |
                              ((uint16)(d, d, d, d) >> bit & 0x01010101u) << 2,
-                         4),
-              1, u);
+                         4);
 }
 #endif
 #endif

@@ -19,8 +19,10 @@ VALUES_OF_INTEGERS(q4_0)
 static inline void
 q4_0_unit(__global const uchar *p, uint i, struct unit *u)
 {
+    const uint16 q = quads(p + 2, 18);
     put_factors(block_halves(p, 18), u);
-    put_signed_nibbles(quads(p + 2, 18) ^ 0x88888888u, u);
+    u->q[0] = bytes_less(q & 0x0f0f0f0fu, 8);
+    u->q[1] = bytes_less(q >> 4 & 0x0f0f0f0fu, 8);
 }
 #endif
 #endif

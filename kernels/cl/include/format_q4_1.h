@@ -20,10 +20,12 @@ VALUES_OF_INTEGERS(q4_1)
 static inline void
 q4_1_unit(__global const uchar *p, uint i, struct unit *u)
 {
+    const uint16 q = quads(p + 4, 20);
     const float4 m = block_halves(p + 2, 20);
     put_factors(block_halves(p, 20), u);
     u->minimum = -(float8)(m.xx, m.yy, m.zz, m.ww);
-    put_nibbles(quads(p + 4, 20), u);
+    u->q[0] = q & 0x0f0f0f0fu;
+    u->q[1] = q >> 4 & 0x0f0f0f0fu;
 }
 #endif
 #endif

@@ -25,8 +25,8 @@ q4_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uint16 q = ((__global const loose_uint16 *)(p + 16 + 64 * i))->v;
     const uint16 shift = (uint16)((uint4)0, (uint4)4, (uint4)0, (uint4)4);
     k_unit_factors(p, i, u);
-    put_bytes((uint16)(q.s0123, q.s0123, q.s89ab, q.s89ab) >> shift & 0x0f0f0f0fu, 0, u);
-    put_bytes((uint16)(q.s4567, q.s4567, q.scdef, q.scdef) >> shift & 0x0f0f0f0fu, 1, u);
+    u->q[0] = (uint16)(q.s0123, q.s0123, q.s89ab, q.s89ab) >> shift & 0x0f0f0f0fu;
+    u->q[1] = (uint16)(q.s4567, q.s4567, q.scdef, q.scdef) >> shift & 0x0f0f0f0fu;
 }
 #endif
 #endif

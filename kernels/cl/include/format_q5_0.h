@@ -26,8 +26,8 @@ q5_0_unit(__global const uchar *p, uint i, struct unit *u)
     const ulong low = as_ulong(block_ushorts(p + 2, 22));
     const ulong high = as_ulong(block_ushorts(p + 4, 22));
     put_factors(block_halves(p, 22), u);
-    put_bytes(bytes_less((q & 0x0f0f0f0fu) | bits_as_bytes(low, 16), 16), 0, u);
-    put_bytes(bytes_less((q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16), 16), 1, u);
+    u->q[0] = bytes_less((q & 0x0f0f0f0fu) | bits_as_bytes(low, 16), 16);
+    u->q[1] = bytes_less((q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16), 16);
 }
 #endif
 #endif

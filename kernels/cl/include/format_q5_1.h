@@ -27,8 +27,8 @@ q5_1_unit(__global const uchar *p, uint i, struct unit *u)
     const float4 m = block_halves(p + 2, 24);
     put_factors(block_halves(p, 24), u);
     u->minimum = -(float8)(m.xx, m.yy, m.zz, m.ww);
-    put_bytes((q & 0x0f0f0f0fu) | bits_as_bytes(low, 16), 0, u);
-    put_bytes((q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16), 1, u);
+    u->q[0] = (q & 0x0f0f0f0fu) | bits_as_bytes(low, 16);
+    u->q[1] = (q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16);
 }
 #endif
 #endif

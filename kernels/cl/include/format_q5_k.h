@@ -29,12 +29,10 @@ q5_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uint16 bit = (uint16)((uint4)0, (uint4)1, (uint4)2, (uint4)3) + 4 * i;
     const uint4 low = loose4(p + 16), high = loose4(p + 32);
     k_unit_factors(p, i, u);
-    put_bytes(((uint16)(q.s0123, q.s0123, q.s89ab, q.s89ab) >> shift & 0x0f0f0f0fu) |
-                  ((uint16)(low, low, low, low) >> bit & 0x01010101u) << 4,
-              0, u);
-    put_bytes(((uint16)(q.s4567, q.s4567, q.scdef, q.scdef) >> shift & 0x0f0f0f0fu) |
-                  ((uint16)(high, high, high, high) >> bit & 0x01010101u) << 4,
-              1, u);
+    u->q[0] = ((uint16)(q.s0123, q.s0123, q.s89ab, q.s89ab) >> shift & 0x0f0f0f0fu) |
+              ((uint16)(low, low, low, low) >> bit & 0x01010101u) << 4;
+    u->q[1] = ((uint16)(q.s4567, q.s4567, q.scdef, q.scdef) >> shift & 0x0f0f0f0fu) |
+              ((uint16)(high, high, high, high) >> bit & 0x01010101u) << 4;
 }
 #endif
 #endif

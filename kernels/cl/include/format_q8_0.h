@@ -20,8 +20,8 @@ static inline void
 q8_0_unit(__global const uchar *p, uint i, struct unit *u)
 {
     put_factors(block_halves(p, 34), u);
-    put_bytes(quads(p + 2, 34), 0, u);
-    put_bytes(quads(p + 18, 34), 1, u);
+    u->q[0] = quads(p + 2, 34);
+    u->q[1] = quads(p + 18, 34);
 }
 #endif
 #endif

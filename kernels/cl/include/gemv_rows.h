@@ -8,14 +8,6 @@
 #include "prepared.h"
 #include "short_gemv.h"
 
-#if BLOCKS && SHORTS
-#define X_PLANES 8
-#define X_KIND   2
-#else
-#define X_PLANES PLANES
-#define X_KIND   SHORTS
-#endif
-
 /* A prepared row. */
 struct x_row {
     __global const int *x;
@@ -25,9 +17,9 @@ struct x_row {
 static inline struct x_row
 x_row_at(__global const int *x, ulong row, uint k_count)
 {
-    x += row * prepared_words(k_count, X_PLANES, SUM_K, X_KIND);
+    x += row * prepared_words(k_count, PLANES, SUM_K, X_KIND);
     return (struct x_row){
-        x, (__global const float *)x + prepared_values(k_count, X_PLANES, X_KIND)};
+        x, (__global const float *)x + prepared_values(k_count, PLANES, X_KIND)};
 }
 
 /* The product with stored row n, still spread over 16 lanes that the caller adds up (sum16). */

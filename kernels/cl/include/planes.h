@@ -18,7 +18,7 @@
 #define SHORTS 0 /* 1: the activations are 16-bit integers (shorts.h) */
 #endif
 #if BLOCKS
-#define PLANES (SHORTS ? 4 : 1) /* 1: plain rows */
+#define PLANES (SHORTS ? 8 : 1) /* 8: units (block_units.h); 1: plain rows */
 #else
 #define PLANES_u4   8
 #define PLANES_i4   8
@@ -55,6 +55,8 @@
 #define BLOCK (16 * PLANES) /* k of a block */
 /* k whose sum of x is behind a prepared row: those that share a zero point or a minimum. */
 #define SUM_K (BLOCKS && SHORTS ? 16 : GROUP)
+/* The kind of prepared rows (prepared.h). */
+#define X_KIND (BLOCKS && SHORTS ? 2 : SHORTS)
 
 static inline uint
 plane_position(uint k, uint planes)

@@ -16,7 +16,7 @@
 #include "block_shorts.h"
 
 /* Rows of x; the sums of groups are for the minimums of blocks. */
-#define X_FORM PLANES, (BLOCKS ? SUM_K : 0), true
+#define X_FORM PLANES, (BLOCKS ? SUM_K : 0), X_KIND
 
 #define VECTORS     4
 #define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
@@ -24,14 +24,18 @@
 #define PAIRS       (BLOCK / 2)
 
 #if GROUP || BLOCKS
-/* Words of a block whose scale is the same, and how many such stretches a block has. */
+/* Stretches of a block whose scale is the same: so many, each of words and planes of pairs. In
+ * blocks, planes are parts of halves (block_units.h), which may have scales of their own. */
 #if BLOCKS
-#define STRETCH_WORDS (FACTOR_K / PLANES)
+#define STRETCH_WORDS  4
+#define STRETCH_PLANES (FACTOR_K == 16 ? 2 : 4)
 #else
-#define STRETCH_WORDS (GROUP < BLOCK ? GROUP / PLANES : 16)
-#define MINIMUMS      0
+#define STRETCH_WORDS  (GROUP < BLOCK ? GROUP / PLANES : 16)
+#define STRETCH_PLANES (PLANES / 2)
+#define MINIMUMS       0
 #endif
-#define STRETCHES (16 / STRETCH_WORDS)
+#define PARTS     (PLANES / 2 / STRETCH_PLANES)
+#define STRETCHES (16 / STRETCH_WORDS * PARTS)
 
 /* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
 struct short_rows {
@@ -74,30 +78,42 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
               struct unpacked *out, uint v)
 {
     const ulong ahead = rows->ahead * blocks_step(format, &rows->w);
-    const float factor = weight_factor(&rows->w, rows->first);
-    float scales[STRETCHES][16], minimums[STRETCHES][16];
-    uint16 words[16];
+    const float weight = weight_factor(&rows->w, rows->first);
+    const uint k = b * BLOCK, bytes = unit_bytes(format);
+    const bool whole = k + BLOCK <= rows->w.k_count;
+    uint16 words[2][16], factors[2][16], minimums[16];
     for (uint r = 0; r < 16; r++) {
         __global const uchar *row =
             blocks_begin(format, &rows->w, min(rows->first + r, rows->last));
-        float2 f[4];
-        prefetch_line(row + b * BLOCK / format_columns(format) * format_bytes(format) +
-                      ahead);
-        words[r] = as_uint16(block_integers(format, row, b * BLOCK, rows->w.k_count, f));
-        for (uint s = 0; s < STRETCHES; s++) {
-            scales[s][r] = f[s * 4 / STRETCHES].x * factor;
-            minimums[s][r] = f[s * 4 / STRETCHES].y * factor;
+        struct unit u;
+        for (uint i = 0; i < bytes; i += 64)
+            prefetch_line(row + k / format_columns(format) * format_bytes(format) + i +
+                          ahead);
+        if (whole)
+            unit_at(format, row, k, &u);
+        else
+            unit_of_pieces(format, row, k, rows->w.k_count, &u);
+        for (uint h = 0; h < 2; h++) {
+            words[h][r] = u.q[h];
+            factors[h][r] = as_uint16(u.factor[h] * weight);
         }
+        minimums[r] = as_uint16((float16)(u.minimum * weight, (float8)0));
     }
-    turn_over(words);
+    turn_over(words[0]);
+    turn_over(words[1]);
+    turn_over(factors[0]);
+    if (PARTS == 2)
+        turn_over(factors[1]);
+    if (MINIMUMS)
+        turn_over(minimums);
+#pragma unroll
     for (uint s = 0; s < STRETCHES; s++) {
-        out->scales[s][v] = vload16(0, scales[s]);
-        out->minimums[s][v] = vload16(0, minimums[s]);
+        out->scales[s][v] = as_float16(factors[s % PARTS][s / PARTS * 4]);
+        out->minimums[s][v] = as_float16(minimums[s * 8 / STRETCHES]);
     }
 #pragma unroll
-    for (uint i = 0; i < 16; i++)
-        for (uint j = 0; j < 2; j++)
-            out->pairs[j * 16 + i][v] = byte_pairs(as_int16(words[i]), j);
+    for (uint i = 0; i < 64; i++)
+        out->pairs[i][v] = byte_pairs(as_int16(words[i / 32][i % 16]), i / 16 % 2);
 }
 
 static inline void
@@ -188,7 +204,7 @@ multiply_pairs(const struct unpacked *w, __global const int *pairs, ulong row_wo
 static inline float
 stretch_sum(__global const float *sums, uint b, uint s, uint last)
 {
-    const uint n = 4 / STRETCHES, first = b * 4 + s * n;
+    const uint n = 8 / STRETCHES, first = b * 8 + s * n;
     const float sum = sums[min(first, last)];
     return n == 1 ? sum : sum + sums[min(first + 1, last)];
 }
@@ -206,8 +222,9 @@ add_products(const struct unpacked *w, __global const int *x, ulong row_words, u
             for (uint v = 0; v < VECTORS; v++)
                 sum[t][v] = 0;
 #pragma unroll 1
-        for (uint j = 0; j < PLANES / 2; j++) {
-            const uint first = j * 16 + s * STRETCH_WORDS;
+        for (uint j = 0; j < STRETCH_PLANES; j++) {
+            const uint first =
+                (s % PARTS * STRETCH_PLANES + j) * 16 + s / PARTS * STRETCH_WORDS;
             multiply_pairs(w, x + b * PAIRS, row_words, first, first + STRETCH_WORDS,
                            tokens, sum);
         }

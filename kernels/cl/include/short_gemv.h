@@ -89,38 +89,57 @@ short_row_dot(const struct weight *w, ulong n, __global const int *x,
     return sum;
 }
 #elif SHORTS && BLOCKS
-/* Adds a unit's products with 128 of x, whose factor and sums of 16 are given. */
+/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x, `factor`
+ * and `xs` are the first row's block, its factor and its sums, of which there are `sums`. */
 __attribute__((always_inline)) static inline void
-add_unit(const struct unit *u, __global const int *x, float factor, float8 xs,
-         float16 *sum, float8 *minimums)
+add_unit(const struct unit *u, __global const int *x, ulong row_words,
+         __global const float *factor, __global const float *xs, uint sums,
+         const uint tokens, float16 *sum, float8 *minimums)
 {
-    int16 a = add_pairs((int16)0, u->pairs[0], vload16(0, x));
-    a = add_pairs(a, u->pairs[1], vload16(1, x));
-    int16 b = add_pairs((int16)0, u->pairs[2], vload16(2, x));
-    b = add_pairs(b, u->pairs[3], vload16(3, x));
+    int16 pairs[4];
+#pragma unroll
+    for (uint i = 0; i < 4; i++)
+        pairs[i] = byte_pairs(as_int16(u->q[i / 2]), i % 2);
+#pragma unroll
+    for (uint t = 0; t < tokens; t++) {
+        __global const int *at = x + t * row_words;
+        int16 a = add_pairs((int16)0, pairs[0], vload16(0, at));
+        a = add_pairs(a, pairs[1], vload16(1, at));
+        int16 b = add_pairs((int16)0, pairs[2], vload16(2, at));
+        b = add_pairs(b, pairs[3], vload16(3, at));
 #if FACTOR_K == 16
-    *sum += (convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1]) * factor;
+        sum[t] +=
+            (convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1]) *
+            factor[t * row_words];
 #else
-    *sum += convert_float16(a + b) * (u->factor[0] * factor);
+        sum[t] += convert_float16(a + b) * (u->factor[0] * factor[t * row_words]);
 #endif
-    if (MINIMUMS)
-        *minimums += u->minimum * xs;
+        if (MINIMUMS && sums == 8)
+            minimums[t] += u->minimum * vload8(0, xs + t * row_words);
+        for (uint i = 0; MINIMUMS && sums < 8 && i < sums; i++)
+            minimums[t].s0 += ((const float *)&u->minimum)[i] * xs[t * row_words + i];
+    }
 }
 
-/* The same of one format. Of the sums of x, those behind the row's end are not there. */
-__attribute__((always_inline)) static inline float16
-short_format_dot(const uint format, const struct weight *w, ulong n,
-                 __global const int *x, __global const float *xs)
+/* The products of a row with `tokens` rows of x, each still spread over 16 lanes. */
+__attribute__((always_inline)) static inline void
+short_format_dots(const uint format, const struct weight *w, ulong n,
+                  __global const int *x, ulong row_words, const uint tokens, float16 *sum)
 {
     const uint units = (w->k_count + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
     const uint bytes = unit_bytes(format);
     const uint run = max(format_columns(format), (uint)UNIT_COLUMNS);
     __global const uchar *row = blocks_begin(format, w, n);
     __global const float *factor = (__global const float *)x + units * (UNIT_COLUMNS / 2);
-    float16 sum = 0;
-    float8 minimums = 0;
+    __global const float *xs = factor + units;
+    float8 minimums[4];
     struct unit u;
     uint k = 0;
+#pragma unroll
+    for (uint t = 0; t < tokens; t++) {
+        sum[t] = 0;
+        minimums[t] = 0;
+    }
     for (; k + run <= w->k_count; k += run, row += bytes) {
 #pragma unroll
         for (uint i = 0; i < bytes; i += 64)
@@ -128,28 +147,41 @@ short_format_dot(const uint format, const struct weight *w, ulong n,
 #pragma unroll
         for (uint i = 0; i < run; i += UNIT_COLUMNS, x += UNIT_COLUMNS / 2, xs += 8) {
             unit_at(format, row, i, &u);
-            add_unit(&u, x, *factor++, vload8(0, xs), &sum, &minimums);
+            add_unit(&u, x, row_words, factor++, xs, 8, tokens, sum, minimums);
         }
     }
     if (k < w->k_count) {
-        const uint left = w->k_count - k;
-        float last[8];
-        for (uint i = 0; i < 8; i++)
-            last[i] = i < left / 16 ? xs[i] : 0.0f;
-        unit_of_pieces(format, row, 0, left, &u);
-        add_unit(&u, x, *factor, vload8(0, last), &sum, &minimums);
+        unit_of_pieces(format, row, 0, w->k_count - k, &u);
+        add_unit(&u, x, row_words, factor, xs, (w->k_count - k) / 16, tokens, sum,
+                 minimums);
     }
-    sum.lo -= minimums;
-    return sum;
+    const float weight = weight_factor(w, n);
+#pragma unroll
+    for (uint t = 0; t < tokens; t++) {
+        sum[t].lo -= minimums[t];
+        sum[t] *= weight;
+    }
+}
+
+/* The same of the weight's format. */
+__attribute__((always_inline)) static inline void
+short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row_words,
+               const uint tokens, float16 *sum)
+{
+    if (FORMATS > 2 && w->format == 2)
+        short_format_dots(2, w, n, x, row_words, tokens, sum);
+    else if (FORMATS > 1 && w->format == 1)
+        short_format_dots(1, w, n, x, row_words, tokens, sum);
+    else
+        short_format_dots(0, w, n, x, row_words, tokens, sum);
 }
 
 __attribute__((always_inline)) static inline float16
 short_row_dot(const struct weight *w, ulong n, __global const int *x,
               __global const float *xs)
 {
-    return (FORMATS > 2 && w->format == 2   ? short_format_dot(2, w, n, x, xs)
-            : FORMATS > 1 && w->format == 1 ? short_format_dot(1, w, n, x, xs)
-                                            : short_format_dot(0, w, n, x, xs)) *
-           weight_factor(w, n);
+    float16 sum;
+    short_row_dots(w, n, x, 0, 1, &sum);
+    return sum;
 }
 #endif
