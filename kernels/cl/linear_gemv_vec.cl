@@ -22,18 +22,22 @@ linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const int *x, OTHER_PARAMETERS,
     struct segment s;
     FIND_SEGMENT(s, block, per_item);
     const struct segment up = UP_SEGMENT;
-    const uint first = block * per_item, end = min(first + per_item, s.n_count);
-    for (uint n = first; n < end; n += BATCH) {
+    const uint end = min((block + 1) * per_item, s.n_count);
+    for (uint n = block * per_item; n < end; n += BATCH) {
         const uint count = min(end - n, (uint)BATCH);
-        for (uint t = 0; t < t_count; t++) {
-            const struct x_row row = x_row_at(x, t, k_count);
-            float v[BATCH] = {0}, u[BATCH] = {0};
+        for (uint first = 0; first < t_count; first += TOKENS_AT_ONCE) {
+            const uint tokens = min(t_count - first, (uint)TOKENS_AT_ONCE);
+            __global const int *rows = x_row_at(x, first, k_count).x;
+            float v[TOKENS_AT_ONCE][BATCH] = {{0}}, u[TOKENS_AT_ONCE][BATCH] = {{0}};
             for (uint i = 0; i < count; i++) {
-                v[i] = sum16(product_with(&s.w, stored_row(&s.w, 0, n + i), &row));
+                products_with(&s.w, stored_row(&s.w, 0, n + i), rows, tokens, v[0] + i,
+                              BATCH);
                 if (PRODUCTS == 2)
-                    u[i] = sum16(product_with(&up.w, stored_row(&up.w, 0, n + i), &row));
+                    products_with(&up.w, stored_row(&up.w, 0, n + i), rows, tokens,
+                                  u[0] + i, BATCH);
             }
-            store_results(&s, &up, t, n, count, v, u);
+            for (uint t = 0; t < tokens; t++)
+                store_results(&s, &up, first + t, n, count, v[t], u[t]);
         }
     }
 }

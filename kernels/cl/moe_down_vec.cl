@@ -4,11 +4,14 @@
  *
  *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
  *
- * e = ids[t][s]. A work-item computes per_item neighbouring n of one token; the sum over the slots
- * stays in lanes until the end. Global size {H / per_item rounded up, T}, local size 1. h is
+ * e = ids[t][s]. A work-item computes per_item neighbouring n of one token, RUN of them for one slot
+ * after the other: their rows lie side by side, those of another expert far away. The sum over the
+ * slots stays in lanes until the end. Global size {H / per_item rounded up, T}, local size 1. h is
  * prepared rows (prepared.h).
  */
 #include "gemv_rows.h"
+
+#define RUN 8
 
 #ifndef ADD
 #define ADD f32 /* element of add */
@@ -24,17 +27,24 @@ moe_down_vec(WEIGHT_PARAMETERS(w), __global const int *h, __global const int *id
     const ulong t = get_global_id(1);
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, n_count);
-    for (uint n = first; n < end; n++) {
-        float16 sum = 0;
-        sum.s0 = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
+    for (uint n = first; n < end; n += RUN) {
+        const uint count = min(end - n, (uint)RUN);
+        float16 sum[RUN];
+        for (uint r = 0; r < count; r++) {
+            sum[r] = 0;
+            sum[r].s0 = add ? LOAD(ADD, add, t * n_count + n + r) : 0.0f;
+        }
         for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
             const ulong expert = ids[slot];
             const struct x_row row = x_row_at(h, slot, k_count);
-            float16 dot = product_with(&w, stored_row(&w, expert, n), &row);
-            if (bias)
-                dot.s0 += bias[expert * n_count + n];
-            sum += weights[slot] * dot;
+            for (uint r = 0; r < count; r++) {
+                float16 dot = product_with(&w, stored_row(&w, expert, n + r), &row);
+                if (bias)
+                    dot.s0 += bias[expert * n_count + n + r];
+                sum[r] += weights[slot] * dot;
+            }
         }
-        STORE(DST, y, t * n_count + n, sum16(sum));
+        for (uint r = 0; r < count; r++)
+            STORE(DST, y, t * n_count + n + r, sum16(sum[r]));
     }
 }

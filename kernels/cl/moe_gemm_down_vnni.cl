@@ -11,6 +11,24 @@
 #include "expert_rows.h"
 #include "short_gemm.h"
 
+#include "gemv_rows.h"
+
+#if BLOCKS
+/* Rows `first` … of an expert for few rows of h. */
+static inline void
+down_few(const struct weight *w, ulong expert, uint first, __global const int *h,
+         uint tokens, __global const float *bias, __global float *y, uint n_count)
+{
+    const uint end = min(first + 16 * VECTORS, n_count);
+    for (uint n = first; n < end; n++) {
+        float v[TOKENS_AT_ONCE];
+        products_with(w, stored_row(w, expert, n), h, tokens, v, 1);
+        for (uint t = 0; t < tokens; t++)
+            y[(ulong)t * n_count + n] = v[t] + (bias ? bias[expert * n_count + n] : 0.0f);
+    }
+}
+#endif
+
 __kernel void
 moe_gemm_down_vnni(WEIGHT_PARAMETERS(w), __global const int *h,
                    __global const uint *first_tile, __global const int *tile_expert,
@@ -31,6 +49,14 @@ moe_gemm_down_vnni(WEIGHT_PARAMETERS(w), __global const int *h,
                                       stored_row(&w, expert, n_count - 1), 64};
     while (p < end) {
         const uint tokens = min(tokens_of_pass(end - p), end - p);
+#if BLOCKS
+        if (tokens <= TOKENS_AT_ONCE) {
+            down_few(&w, expert, first, h + p * row_words, tokens, bias,
+                     y + (ulong)p * n_count, n_count);
+            p += tokens;
+            continue;
+        }
+#endif
         short_gemm(rows, h + p * row_words, tokens, f);
         for (uint t = 0; t < tokens; t++, p++)
             put_rows(f[t], n_count - first, bias ? bias + row : 0, y,

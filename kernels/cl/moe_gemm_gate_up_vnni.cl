@@ -15,6 +15,8 @@
 #include "expert_rows.h"
 #include "short_gemm.h"
 
+#include "gemv_rows.h"
+
 #ifndef OUT_SUMS
 #define OUT_SUMS 0 /* of how many h there are sums; 0: none */
 #endif
@@ -50,6 +52,32 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
         }
     }
 }
+
+#if BLOCKS
+/* Columns i … of h for few rows of x: rows of weights one by one, gate and up in turn. */
+static inline void
+gate_up_few(const struct weight *gate, const struct weight *up, const struct gate_up *g,
+            ulong expert, uint i, __global const int *x, uint tokens, uint i_count,
+            float (*h)[OUT_BLOCK])
+{
+    for (uint at = 0; at < OUT_BLOCK; at += 16) {
+        const uint count = i + at < i_count ? min(i_count - i - at, 16u) : 0;
+        float a[TOKENS_AT_ONCE][16] = {{0}}, b[TOKENS_AT_ONCE][16] = {{0}};
+        for (uint r = 0; r < count; r++) {
+            const uint n = i + at + r;
+            products_with(gate, stored_row(gate, expert, n), x, tokens, a[0] + r, 16);
+            products_with(up, stored_row(up, expert, n), x, tokens, b[0] + r, 16);
+        }
+        for (uint t = 0; t < tokens; t++) {
+            vstore16(gate_times_up16(g, expert, i + at, vload16(0, a[t]),
+                                     vload16(0, b[t])),
+                     0, h[t] + at);
+            for (uint r = count; r < 16; r++)
+                h[t][at + r] = 0.0f;
+        }
+    }
+}
+#endif
 
 /* Block b of a row of h. */
 static inline void
@@ -87,9 +115,15 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
     float v[MOST_TOKENS][OUT_BLOCK];
     while (p < end) {
         const uint tokens = min(tokens_of_pass(end - p), end - p);
-        for (uint i = 0; i < OUT_BLOCK; i += 8 * VECTORS)
-            gate_up(&gates, &ups, &g, expert, b * OUT_BLOCK + i, x + p * row_words, tokens,
-                    i_count, i, v);
+#if BLOCKS
+        if (tokens <= TOKENS_AT_ONCE)
+            gate_up_few(&gates, &ups, &g, expert, b * OUT_BLOCK, x + p * row_words, tokens,
+                        i_count, v);
+        else
+#endif
+            for (uint i = 0; i < OUT_BLOCK; i += 8 * VECTORS)
+                gate_up(&gates, &ups, &g, expert, b * OUT_BLOCK + i, x + p * row_words,
+                        tokens, i_count, i, v);
         for (uint t = 0; t < tokens; t++, p++)
             write_block(v[t], h + p * h_words, b, i_count);
     }

@@ -21,7 +21,9 @@
 #include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
 
-enum { FEW_PER_EXPERT = 4 };
+/* Tokens of an expert up to which the steps for few tokens run. Steps for many that decode a weight
+ * once for all its tokens pay as soon as one expert in some has two. */
+enum { FEW_PER_EXPERT = 4, EXPERTS_PER_SHARED = 4 };
 /* What the counters of moe_sort_gen may take of local memory; 32-bit words that the sg
  * products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
@@ -420,7 +422,13 @@ xm_moe_experts_fini(struct xm_moe_experts *m)
 uint64_t
 xm_moe_experts_few(const struct xm_moe_experts *m)
 {
-    return FEW_PER_EXPERT * m->experts;
+    const bool decodes_once =
+        xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form == XM_FORM_SHORT_PAIRS &&
+        xm_weight_is_blocks(xm_moe_gate(m));
+    const uint64_t shared = m->experts / EXPERTS_PER_SHARED;
+    if (!decodes_once)
+        return FEW_PER_EXPERT * m->experts;
+    return shared > m->top_k ? shared : m->top_k;
 }
 
 static bool

@@ -62,18 +62,18 @@ const problem few[] = {
     {"views, group-major", 1, 5, 96, 64, 2, view_of({XM_U4, 32, true, XM_F16, true}),
      view_of({XM_U8, 32, true, XM_F16, true})},
     {"views of floats", 3, 5, 50, 22, 2, view_of(bf16), view_of(f16)},
-    {"blocks of three formats", 2, 5, 256, 96, 2, q4_k, q4_0},
+    {"blocks of three formats", 2, 16, 256, 96, 2, q4_k, q4_0},
     {"blocks of two formats, f16 with addend", 1, 4, 64, 256, 2, mxfp4, q6_k, swiglu,
      XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 0, false, true},
-    {"blocks of one format, shared", 3, 4, 64, 96, 2, q8_0, q8_0, swiglu, XM_ACT_SWISH,
+    {"blocks of one format, shared", 3, 24, 64, 96, 2, q8_0, q8_0, swiglu, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX, XM_F32, 1},
-    {"views of blocks", 2, 5, 256, 32, 2, view_of(q6_k), view_of(mxfp4)},
+    {"views of blocks", 2, 16, 256, 32, 2, view_of(q6_k), view_of(mxfp4)},
     {"small floats", 2, 5, 128, 96, 2, mxfp4_ir, nf4g32},
     {"factors, f16 with addend", 1, 4, 64, 256, 2, nvfp4, fp8g32, swiglu, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX, XM_F16, 0, false, true},
     {"floats with factors, shared", 3, 4, 64, 96, 2, fp8g32, with_factors(f16), swiglu,
      XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F32, 1},
-    {"blocks with factors", 2, 5, 256, 96, 2, with_factors(q4_k), with_factors(q4_0)},
+    {"blocks with factors", 2, 16, 256, 96, 2, with_factors(q4_k), with_factors(q4_0)},
     {"odd small floats", 1, 3, 50, 22, 2, {XM_F8E4M3, 2, false}, {XM_NF4, 22, false}},
     {"views of codes", 2, 5, 96, 64, 2, view_of(nvfp4), view_of(codebook_of(nf4g32))},
 };
@@ -421,12 +421,16 @@ TEST_F(Moe, BlocksOfEveryFormatMeetIntegers)
     setenv("XM_FORCE", "vec", 1);
     for (const weight_format &f : some_blocks()) {
         const uint64_t inter = unit_of(f, 0) == 32 ? 96 : 256;
-        problem p = {"f16", 2, 3, 256, inter, 2, beside(f, 256, 1), f};
+        problem p = {"f16", 1, 3, 256, inter, 2, beside(f, 256, 1), f};
         p.element = XM_F16;
         p.biased = 7;
         const std::string few_used = check(p);
         EXPECT_NE(few_used.find("moe_gate_up_vnni"), std::string::npos) << few_used;
         EXPECT_NE(few_used.find("moe_down_vnni"), std::string::npos) << few_used;
+        /* Experts of few tokens, and of many. */
+        p.tokens = 4;
+        const std::string some_used = check(p);
+        EXPECT_NE(some_used.find("moe_gemm_gate_up_vnni"), std::string::npos) << some_used;
         p.tokens = 37;
         const std::string used = check(p);
         EXPECT_NE(used.find("moe_gemm_gate_up_vnni"), std::string::npos) << used;

@@ -32,3 +32,24 @@ product_with(const struct weight *w, ulong n, const struct x_row *x)
     return row_dot(w, n, (__global const float *)x->x, x->sums);
 #endif
 }
+
+/* The products of stored row n with `tokens` rows of x, at most TOKENS_AT_ONCE: out[t * step]. */
+static inline void
+products_with(const struct weight *w, ulong n, __global const int *x, uint tokens,
+              float *out, uint step)
+{
+#if SHORTS && BLOCKS
+    if (tokens > 1) {
+        float16 sum[TOKENS_AT_ONCE];
+        short_row_dots(w, n, x, prepared_words(w->k_count, PLANES, SUM_K, X_KIND), tokens,
+                       sum);
+        for (uint t = 0; t < tokens; t++)
+            out[t * step] = sum16(sum[t]);
+        return;
+    }
+#endif
+    for (uint t = 0; t < tokens; t++) {
+        const struct x_row row = x_row_at(x, t, w->k_count);
+        out[t * step] = sum16(product_with(w, n, &row));
+    }
+}

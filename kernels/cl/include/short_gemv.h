@@ -11,6 +11,8 @@
 #include "gemv.h"
 #include "shorts.h"
 
+#define TOKENS_AT_ONCE 4 /* that meet a row of weights while it is read */
+
 #if SHORTS && GROUP && (GROUP % BLOCK == 0 || BLOCK % GROUP == 0)
 #define KEEP (PLANES == 8 ? 0xf000fu : 0xff00ffu)
 
@@ -100,7 +102,6 @@ add_unit(const struct unit *u, __global const int *x, ulong row_words,
 #pragma unroll
     for (uint i = 0; i < 4; i++)
         pairs[i] = byte_pairs(as_int16(u->q[i / 2]), i % 2);
-#pragma unroll
     for (uint t = 0; t < tokens; t++) {
         __global const int *at = x + t * row_words;
         int16 a = add_pairs((int16)0, pairs[0], vload16(0, at));
@@ -121,7 +122,8 @@ add_unit(const struct unit *u, __global const int *x, ulong row_words,
     }
 }
 
-/* The products of a row with `tokens` rows of x, each still spread over 16 lanes. */
+/* The products of a row with `tokens` rows of x, each still spread over 16 lanes. Each weight is
+ * decoded once. */
 __attribute__((always_inline)) static inline void
 short_format_dots(const uint format, const struct weight *w, ulong n,
                   __global const int *x, ulong row_words, const uint tokens, float16 *sum)
@@ -132,10 +134,9 @@ short_format_dots(const uint format, const struct weight *w, ulong n,
     __global const uchar *row = blocks_begin(format, w, n);
     __global const float *factor = (__global const float *)x + units * (UNIT_COLUMNS / 2);
     __global const float *xs = factor + units;
-    float8 minimums[4];
+    float8 minimums[TOKENS_AT_ONCE];
     struct unit u;
     uint k = 0;
-#pragma unroll
     for (uint t = 0; t < tokens; t++) {
         sum[t] = 0;
         minimums[t] = 0;
@@ -156,7 +157,6 @@ short_format_dots(const uint format, const struct weight *w, ulong n,
                  minimums);
     }
     const float weight = weight_factor(w, n);
-#pragma unroll
     for (uint t = 0; t < tokens; t++) {
         sum[t].lo -= minimums[t];
         sum[t] *= weight;
