@@ -88,7 +88,7 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
         used += xm_defines_print(d.text + used, n - used, " -DROWS=%u", l->x.per);
     if (row->caps & XM_CAP_VNNI)
         used += xm_defines_print(d.text + used, n - used, " -DVNNI=1");
-    if (row->form == XM_FORM_SHORTS || row->form == XM_FORM_SHORT_PAIRS)
+    if (row->form == XM_FORM_SHORTS)
         used += xm_defines_print(d.text + used, n - used, " -DSHORTS=1");
     if (l->size == XM_MATRIX_LANES)
         xm_defines_print(d.text + used, n - used, " -DSG=%u -DMATRIX_ENGINE=%d",

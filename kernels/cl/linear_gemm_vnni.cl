@@ -5,6 +5,7 @@
  * A work-item computes 16 * VECTORS columns of y for up to MOST_TOKENS tokens. Global size
  * {N / (16 * VECTORS), passes} rounded up, local size 1. x was packed by linear_prepare_vec.
  */
+#define SHORTS 1
 #include "short_gemm.h"
 
 __kernel void

@@ -4,10 +4,10 @@
  *
  *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
  *
- * e = ids[t][s]. A work-item computes per_item neighbouring n of one token, RUN of them for one slot
- * after the other: their rows lie side by side, those of another expert far away. The sum over the
- * slots stays in lanes until the end. Global size {H / per_item rounded up, T}, local size 1. h is
- * prepared rows (prepared.h).
+ * e = ids[t][s]. A work-item computes per_item neighbouring n of one token, RUN of them for one
+ * slot after the other: their rows lie side by side, those of another expert far away. The sum
+ * over the slots stays in lanes until the end. Global size {H / per_item rounded up, T}, local
+ * size 1. h is prepared rows (prepared.h).
  */
 #include "gemv_rows.h"
 

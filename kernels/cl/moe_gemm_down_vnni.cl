@@ -7,7 +7,8 @@
  * A work-item computes 16 * VECTORS neighbouring n for all rows of one expert. Global size
  * {H / (16 * VECTORS) rounded up, E}, local size 1.
  */
-#define DST f32
+#define DST    f32
+#define SHORTS 1
 #include "expert_rows.h"
 #include "short_gemm.h"
 

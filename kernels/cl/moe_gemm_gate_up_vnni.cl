@@ -11,6 +11,7 @@
  */
 #define REAL float16
 #define REAL_IS_16
+#define SHORTS 1
 #include "gate_up.h"
 #include "expert_rows.h"
 #include "short_gemm.h"

@@ -430,7 +430,8 @@ TEST_F(Moe, BlocksOfEveryFormatMeetIntegers)
         /* Experts of few tokens, and of many. */
         p.tokens = 4;
         const std::string some_used = check(p);
-        EXPECT_NE(some_used.find("moe_gemm_gate_up_vnni"), std::string::npos) << some_used;
+        EXPECT_NE(some_used.find("moe_gemm_gate_up_vnni"), std::string::npos)
+            << some_used;
         p.tokens = 37;
         const std::string used = check(p);
         EXPECT_NE(used.find("moe_gemm_gate_up_vnni"), std::string::npos) << used;

@@ -29,8 +29,7 @@ nvfp4_unit(__global const uchar *p, uint i, struct unit *u)
     const uint16 shift = (uint16)((uint4)(0, 0, 4, 4), (uint4)(0, 0, 4, 4),
                                   (uint4)(0, 0, 4, 4), (uint4)(0, 0, 4, 4));
     const uchar8 d = (uchar8)(vload4(0, p), vload4(0, p + 36)) & (uchar)127;
-    const ushort8 bits = convert_ushort8(select(d, (uchar8)0, d == (uchar)127))
-                         << (ushort)7;
+    const ushort8 bits = convert_ushort8(d == (uchar)127 ? (uchar8)0 : d) << (ushort)7;
     const float4 even = half_bits4(bits.even) * 128.0f,
                  odd = half_bits4(bits.odd) * 128.0f;
     u->factor[0] = spread4(even);

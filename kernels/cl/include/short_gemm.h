@@ -5,6 +5,8 @@
  *
  *     f[t][v][lane] = sum_k w[row 16 v + lane][k] x[t][k]
  *
+ * Kernels define SHORTS 1 before they include anything.
+ *
  * Block by block: 16 rows are read as the file has them, turned over so that a vector holds one
  * word of every row, and fall apart into pairs of 16-bit integers less their zero points. These
  * stay in the L1 cache while the tokens pass, whose pairs are broadcast: one instruction makes
