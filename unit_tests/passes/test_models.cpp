@@ -3,6 +3,8 @@
  * The pipeline on whole models: what is fused, that all stays valid, and that the logits
  * of a short prompt are the same before and after, whatever passes are left out.
  */
+#include <map>
+
 #include "plugin/readers/openvino_ir.h"
 #include "transformations/passes/keep_past.h"
 #include "unit_tests/passes/pass_test.h"
@@ -240,11 +242,31 @@ all_but_one(const void *ctx, enum xm_op op, const union xm_attr *, xm_value *con
     return op != *(const int *)ctx;
 }
 
+/* A model as the pipeline leaves it on a machine that has every op, and its logits before. */
+struct whole {
+    Graph fused{nullptr, xm_graph_destroy};
+    std::vector<Floats> want;
+};
+
+const whole &
+whole_of(const std::string &model)
+{
+    static std::map<std::string, whole> all;
+    whole &w = all[model];
+    if (!w.fused) {
+        w.fused = read(model);
+        w.want = logits(w.fused.get());
+        EXPECT_EQ(run_pipeline(w.fused.get(), "", nullptr), "");
+    }
+    return w;
+}
+
 class Without : public ::testing::TestWithParam<int>
 {
 };
 
-/* What is left runs, and says the same. */
+/* What is left runs, and says the same; where the op was not missed, it is the graph that
+ * PassAndStayValid runs. */
 TEST_P(Without, TheFusedOpTheGraphMeansTheSame)
 {
     const int missing = GetParam();
@@ -254,14 +276,14 @@ TEST_P(Without, TheFusedOpTheGraphMeansTheSame)
          {"qwen3moe-tiny/ov/int4_asym_g64", "gemma4-moe-tiny/ov/int4_asym_g32",
           "gpt-oss-tiny/ov/int4_sym_g64"}) {
         SCOPED_TRACE(model);
-        Graph with = read(model), without = read(model);
-        auto want = logits(with.get());
-        ASSERT_EQ(run_pipeline(with.get(), "", nullptr), "");
+        const whole &with = whole_of(model);
+        Graph without = read(model);
         ASSERT_EQ(run_pipeline(without.get(), "", nullptr, &caps), "");
-        made += count(with.get(), (enum xm_op)missing);
+        made += count(with.fused.get(), (enum xm_op)missing);
         EXPECT_EQ(count(without.get(), (enum xm_op)missing), 0);
         expect_valid(without.get());
-        expect_close(want, logits(without.get()), 1e-4f);
+        if (print(without.get()) != print(with.fused.get()))
+            expect_close(with.want, logits(without.get()), 1e-4f);
     }
     /* These end within others, or are what others end in. */
     const bool ends = missing == XM_OP_ROPE || missing == XM_OP_GLU ||
