@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # xm_build_kernels_fast(): for the tests of this folder PoCL builds kernels without its optimiser
 # where sanitizers look at our code, which takes half the time, and building is most of what tests
-# of kernels do. What is built with it runs in the tests as released, on whole models, and
-# test_kernels_compile builds all there are; tools/test --release runs all tests so.
+# of kernels do. With it, kernels run in the tests as released: every variant of products, experts
+# and attention, and whole models; tools/test --release runs all tests so.
 function(xm_build_kernels_fast)
     get_property(tests DIRECTORY PROPERTY TESTS)
     if(XM_SANITIZE)
