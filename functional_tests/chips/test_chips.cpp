@@ -3,9 +3,12 @@
  * A model on every chip that the tables know, as far as this machine's device can stand in for it
  * (XM_DEVICE_AS): what the rules of the configuration say, whether the experts are fused, which
  * kernels are taken, and that the text stays the reference's. Prints the table that it checks.
+ * Unfused, each chip is run with one of the passes left out that fuse them; both, where all cases
+ * are asked for.
  * Every chip with every kind of program and every setting is in
  * unit_tests/runtime/test_config.cpp.
  */
+#include "functional_tests/common/cases.h"
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
 
@@ -19,7 +22,7 @@ struct Chip {
     const char *name, *fused, *unfused, *kv, *copy;
 };
 /* clang-format off */
-const Chip chips[] = {
+const std::vector<Chip> chips = {
     {"skl",     "NO",  "NO",  "i8",  "YES"},
     {"kbl",     "NO",  "NO",  "i8",  "YES"},
     {"cfl",     "NO",  "NO",  "i8",  "YES"},
@@ -134,26 +137,35 @@ TEST_P(Chips, FuseTheExpertsAndGiveTheReferencesText)
     EXPECT_EQ(Json(o.out).text("/text").rfind(" France.", 0), 0u) << o.out;
 }
 
-/* Without the first of the passes, and without the last, as where no kernel runs what it makes. */
-TEST_P(Chips, RunTheExpertsUnfused)
+class Unfused : public testing::TestWithParam<std::tuple<Chip, const char *>>
 {
-    const Chip &c = GetParam();
-    for (const char *pass : {moe_passes[0], moe_passes[2]}) {
-        SCOPED_TRACE(pass);
-        const Words settings = as(c, {std::string("XM_SKIP=") + pass});
-        Outcome o = generate(settings);
-        ASSERT_EQ(o.code, 0) << o.err;
-        EXPECT_NE(o.out.find("\"LowerUnfusedMoE\""), std::string::npos) << o.out;
-        EXPECT_EQ(o.out.find("\"FuseMOE3GemmCompressed\""), std::string::npos) << o.out;
-        EXPECT_EQ(Json(o.out).text("/text").rfind(" France.", 0), 0u) << o.out;
-        std::string rules = run({"info", "-v", tiny + "/ov/int4_asym_g64"}, settings).out;
-        const char no_engine[] =
-            "GPU_USE_ONEDNN = NO: oneDNN's GPU engine is not used on";
-        const std::string onednn = word_after(rules, "GPU_USE_ONEDNN = ");
-        EXPECT_TRUE(onednn == c.unfused || rules.find(no_engine) != std::string::npos)
-            << rules;
-    }
+};
+
+/* Without the first of the passes, or without the last, as where no kernel runs what it makes. */
+TEST_P(Unfused, ExpertsRunOnTheChip)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const auto &[c, pass] = GetParam();
+    const Words settings = as(c, {std::string("XM_SKIP=") + pass});
+    Outcome o = generate(settings);
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("\"LowerUnfusedMoE\""), std::string::npos) << o.out;
+    EXPECT_EQ(o.out.find("\"FuseMOE3GemmCompressed\""), std::string::npos) << o.out;
+    EXPECT_EQ(Json(o.out).text("/text").rfind(" France.", 0), 0u) << o.out;
+    std::string rules = run({"info", "-v", tiny + "/ov/int4_asym_g64"}, settings).out;
+    const char no_engine[] = "GPU_USE_ONEDNN = NO: oneDNN's GPU engine is not used on";
+    const std::string onednn = word_after(rules, "GPU_USE_ONEDNN = ");
+    EXPECT_TRUE(onednn == c.unfused || rules.find(no_engine) != std::string::npos)
+        << rules;
 }
+
+const std::vector<const char *> skipped = {moe_passes[0], moe_passes[2]};
+INSTANTIATE_TEST_SUITE_P(All, Unfused, testing::ValuesIn(dealt(chips, skipped, 1)),
+                         [](const auto &info) {
+                             return std::string(std::get<0>(info.param).name) + "_" +
+                                    std::get<1>(info.param);
+                         });
 
 INSTANTIATE_TEST_SUITE_P(All, Chips, testing::ValuesIn(chips),
                          [](const testing::TestParamInfo<Chip> &info) {

@@ -106,7 +106,7 @@ TEST(BenchmarkLines, HavePointsInEveryLocale)
     EXPECT_FALSE(contains(read_file(folder / "benchmark_report.csv"), ","));
 }
 
-/* Of a terminal, with nothing that an earlier run has kept. */
+/* Of a terminal, with nothing that an earlier run has kept, of kernels that are soonest built. */
 TEST(BenchmarkProgress, CountsTheKernelsThatAreBuilt)
 {
     if (!has_device())
@@ -115,14 +115,14 @@ TEST(BenchmarkProgress, CountsTheKernelsThatAreBuilt)
     for (const bool shown : {true, false}) {
         const Folder folder("benchmark_progress");
         Terminal t(words + Words{"-progress", shown ? "yes" : "no"},
-                   {"POCL_CACHE_DIR=" + folder.path, "XDG_CACHE_HOME=" + folder.path});
+                   {"XM_FORCE=ref", "XDG_CACHE_HOME=" + folder.path,
+                    "POCL_CACHE_DIR=" + folder.path});
         if (shown) {
             t.wait_for("compiling " + language.substr(0, 20), 300);
             t.wait_for_match("building kernel [0-9]+ of [0-9]+: ", 300);
             t.wait_for("Compile model took", 300);
             t.wait_for("first inference", 300);
-            t.wait_for_match(
-                "building (kernel [0-9]+ of [0-9]+|for a launch of a new size): ", 300);
+            t.wait_for_match("building (kernel |for a launch of a new size: )", 300);
         }
         EXPECT_EQ(t.finish(300), 0) << t.raw();
         EXPECT_FALSE(contains(t.text(), "building kernel")) << "it is wiped away";

@@ -7,16 +7,17 @@
 #include <cmath>
 #include <filesystem>
 
+#include "functional_tests/common/cases.h"
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/kernels.h"
 #include "functional_tests/common/program.h"
 
 static const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny";
 
-static const char *const variants[] = {"int4_asym_g64", "int4_sym_g64", "int8_asym",
-                                       "int4_asym_g128_r1"};
-static const char *const prompts[] = {"short",    "reverse", "long",
-                                      "nonascii", "chat",    "arith"};
+static const std::vector<const char *> variants = {"int4_asym_g64", "int4_sym_g64",
+                                                   "int8_asym", "int4_asym_g128_r1"};
+static const std::vector<const char *> prompts = {"short",    "reverse", "long",
+                                                  "nonascii", "chat",    "arith"};
 
 static std::string
 model(const std::string &variant)
@@ -38,7 +39,7 @@ struct Prompt {
     explicit Prompt(const std::string &name)
     {
         Json list(read_file(tiny + "/golden/prompts.json"));
-        for (size_t i = 0; i < std::size(prompts); i++) {
+        for (size_t i = 0; i < prompts.size(); i++) {
             std::string at = "/" + std::to_string(i);
             if (list.text(at + "/name") != name)
                 continue;
@@ -112,9 +113,7 @@ TEST_P(Golden, LogitsInFullPrecision)
     expect_logits("f32", 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, Golden,
-                         testing::Combine(testing::ValuesIn(variants),
-                                          testing::ValuesIn(prompts)),
+INSTANTIATE_TEST_SUITE_P(Tiny, Golden, testing::ValuesIn(dealt(variants, prompts, 2)),
                          case_name);
 
 /* ---- each file --------------------------------------------------------------------- */
@@ -141,22 +140,6 @@ TEST_P(GoldenFile, PerplexityIsTheReferences)
     EXPECT_EQ(Json(o.out).number("/tokens"), 2550);
 }
 
-TEST_P(GoldenFile, EveryStepAgreesWithTheHostReference)
-{
-    if (!has_device())
-        GTEST_SKIP() << "no OpenCL device";
-    const std::pair<const char *, const char *> types[] = {
-        {"f16", "f16"}, {"f16", "i8"}, {"f16", "u4"}, {"f32", "f32"}, {"f32", "u4"}};
-    for (const auto &[precision, kv] : types) {
-        Outcome o = run({"verify", "-m", model(variant), "--precision", precision, "--kv",
-                         kv, "--json", "-p", Prompt("nonascii").text, "--ubatch", "40"});
-        ASSERT_EQ(o.code, 0) << o.err << o.out;
-        Json json(o.out);
-        EXPECT_EQ(json.number("/compared"), yyjson_arr_size(json.at("/steps")));
-        EXPECT_GE(json.number("/compared"), 18);
-    }
-}
-
 TEST_P(GoldenFile, TheReferenceDeviceGivesTheSameLogits)
 {
     Prompt p("reverse");
@@ -169,6 +152,40 @@ TEST_P(GoldenFile, TheReferenceDeviceGivesTheSameLogits)
 INSTANTIATE_TEST_SUITE_P(Tiny, GoldenFile, testing::ValuesIn(variants),
                          [](const testing::TestParamInfo<const char *> &info) {
                              return std::string(info.param);
+                         });
+
+/* The precisions of values and of the cache. */
+struct Types {
+    const char *values, *kv;
+};
+
+class GoldenSteps : public testing::TestWithParam<std::tuple<const char *, Types>>
+{
+};
+
+TEST_P(GoldenSteps, AgreeWithTheHostReference)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const auto &[variant, types] = GetParam();
+    Outcome o =
+        run({"verify", "-m", model(variant), "--precision", types.values, "--kv",
+             types.kv, "--json", "-p", Prompt("nonascii").text, "--ubatch", "40"});
+    ASSERT_EQ(o.code, 0) << o.err << o.out;
+    Json json(o.out);
+    EXPECT_EQ(json.number("/compared"), yyjson_arr_size(json.at("/steps")));
+    EXPECT_GE(json.number("/compared"), 18);
+}
+
+static const std::vector<Types> all_types = {
+    {"f16", "f16"}, {"f16", "i8"}, {"f16", "u4"}, {"f32", "f32"}, {"f32", "u4"}};
+
+INSTANTIATE_TEST_SUITE_P(Tiny, GoldenSteps,
+                         testing::ValuesIn(dealt(variants, all_types, 2)),
+                         [](const auto &info) {
+                             const Types types = std::get<1>(info.param);
+                             return std::string(std::get<0>(info.param)) + "_" +
+                                    types.values + "_" + types.kv;
                          });
 
 /* ---- what must not matter ---------------------------------------------------------- */
@@ -193,7 +210,7 @@ TEST(Chunks, OfAnySizeGiveTheSameLogits)
     }
 }
 
-class SkippedPass : public testing::TestWithParam<const char *>
+class SkippedPass : public testing::TestWithParam<Case>
 {
 };
 
@@ -201,25 +218,29 @@ TEST_P(SkippedPass, LeavesTheTextAsItIs)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    for (const char *variant : {"int4_asym_g64", "int4_asym_g128_r1"}) {
-        Outcome o = run({"generate", "-m", model(variant), "-p",
-                         "Paris is the capital of", "-n", "12"},
-                        {std::string("XM_SKIP=") + GetParam()});
-        EXPECT_EQ(o.code, 0) << o.err;
-        EXPECT_EQ(o.out.rfind(" France.", 0), 0u) << variant << ": " << o.out;
-    }
+    const auto &[pass, variant] = GetParam();
+    Outcome o = run(
+        {"generate", "-m", model(variant), "-p", "Paris is the capital of", "-n", "12"},
+        {std::string("XM_SKIP=") + pass});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out.rfind(" France.", 0), 0u) << o.out;
 }
 
+static const std::vector<const char *> passes = {"FuseVectorizedMOE3GEMM",
+                                                 "ConvertMOEToMOECompressed",
+                                                 "FuseMoERouter",
+                                                 "FuseMOE3GemmCompressed",
+                                                 "FuseRoPE",
+                                                 "FuseRoPETables",
+                                                 "FuseAttentionInputs",
+                                                 "FuseResidualAdd",
+                                                 "FuseLinearGLU",
+                                                 "FuseLinearSiblings"};
+/* Exports with the patterns of two versions. */
+static const std::vector<const char *> exports = {"int4_asym_g64", "int4_asym_g128_r1"};
+
 INSTANTIATE_TEST_SUITE_P(Passes, SkippedPass,
-                         testing::Values("FuseVectorizedMOE3GEMM",
-                                         "ConvertMOEToMOECompressed", "FuseMoERouter",
-                                         "FuseMOE3GemmCompressed", "FuseRoPE",
-                                         "FuseRoPETables", "FuseAttentionInputs",
-                                         "FuseResidualAdd", "FuseLinearGLU",
-                                         "FuseLinearSiblings"),
-                         [](const testing::TestParamInfo<const char *> &info) {
-                             return std::string(info.param);
-                         });
+                         testing::ValuesIn(dealt(passes, exports, 1)), case_name);
 
 /* ---- which kernels ------------------------------------------------------------------- */
 

@@ -7,8 +7,7 @@
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_GGUF_H
 #define XM_FUNCTIONAL_TESTS_COMMON_GGUF_H
 
-#include <cstdlib>
-
+#include "functional_tests/common/cases.h"
 #include "functional_tests/common/files.h"
 
 struct GgufFile {
@@ -85,13 +84,5 @@ struct GgufPrompt {
         EXPECT_FALSE(ids.empty()) << name;
     }
 };
-
-/* What takes too long for every run of the tests. */
-inline bool
-test_all()
-{
-    const char *all = getenv("XM_TEST_ALL");
-    return all && std::string(all) == "1";
-}
 
 #endif

@@ -79,9 +79,9 @@ TEST_P(DryBenchmark, ReshapesSmallModels)
     expect_throughput(r, 15.0);
 }
 
+/* One without matrix engines, one with them. */
 INSTANTIATE_TEST_SUITE_P(Chips, DryBenchmark,
                          testing::Values(Case{"tgllp", "linear_gemm_sg"},
-                                         Case{"dg1", "linear_gemm_sg"},
                                          Case{"dg2", "linear_gemm_dpas"}),
                          [](const testing::TestParamInfo<Case> &info) {
                              return std::string(std::get<0>(info.param));

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Seconds of the longest test programs, on two cores where nothing is built yet. CTest begins with
+# those that cost most, so that none of them is alone at the end; the others need no row.
+set(costs
+    test_dry_onednn_models   60
+    test_dry_onednn          50
+    test_dry_gguf            45
+    test_dry_run             45
+    test_cli_start           40
+    test_cli_golden          40
+    test_memory              35
+    test_cli_gguf            30
+    test_cli_kin             30
+    test_remote_dry          30
+    test_cli_benchmark_app   30
+    test_chips               30
+    test_cli_chat_terminal   25
+    test_cli_compile         20
+    test_cli_gguf_context    20
+    test_cli_parallel        20
+    test_genai_cycles        20
+    test_dry_benchmark       15
+    test_api_gguf            15
+    test_api_gguf_tokens     15)
+
+# For the tests of the folder whose CMakeLists.txt calls it: their properties are set nowhere else.
+function(xm_set_costs)
+    get_property(tests DIRECTORY PROPERTY TESTS)
+    foreach(name IN LISTS tests)
+        list(FIND costs ${name} row)
+        if(NOT row EQUAL -1)
+            math(EXPR row "${row} + 1")
+            list(GET costs ${row} seconds)
+            set_tests_properties(${name} PROPERTIES COST ${seconds})
+        endif()
+    endforeach()
+endfunction()
