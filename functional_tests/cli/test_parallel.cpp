@@ -103,7 +103,10 @@ TEST_F(Parallel, TextsEndAsSingleRunsDo)
     const Words prompts = {"Paris is the capital of", "The capital",
                            "One day, the day and"};
     write("Paris is the capital of\nThe capital\nOne day, the day and\n");
-    expect_single_runs(prompts, {"-n", "30", "--stop", "the", "--stop", "."}, {"1", "2"});
+    const Words stops = {"-n", "30", "--stop", "the", "--stop", "."};
+    EXPECT_TRUE(contains(alone(prompts[0], stops).out, "France"));
+    EXPECT_FALSE(contains(alone(prompts[0], stops).out, "."));
+    expect_single_runs(prompts, stops, {"1", "2"});
     expect_single_runs(prompts, {"-n", "1"}, {"2"});
     expect_single_runs(prompts, {"-n", "9", "--ignore-eos", "--special"}, {"4"});
     expect_single_runs(prompts, {"-n", "40", "--ignore-eos", "--presence-penalty", "30"},
