@@ -40,7 +40,10 @@ TEST_P(Gguf, TextsBecomeTheReferencesIds)
     }
 }
 
-TEST_P(Gguf, PerplexityIsTheReferences)
+/* Of some files: test_api_gguf has the logits of every position of each. */
+using GgufPerplexity = Gguf;
+
+TEST_P(GgufPerplexity, IsTheReferences)
 {
     Outcome o = run({"perplexity", "-m", file.path(), "--json", "--by-row", "--ids",
                      "@" + file.folder() + "/golden/ppl_tokens.npy"});
@@ -62,6 +65,10 @@ TEST_P(Gguf, WeightsAreCopiedOnce)
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Gguf, testing::ValuesIn(gguf_files), gguf_name);
+
+const std::vector<GgufFile> all_files(std::begin(gguf_files), std::end(gguf_files));
+INSTANTIATE_TEST_SUITE_P(Files, GgufPerplexity, testing::ValuesIn(some(all_files, 2)),
+                         gguf_name);
 
 /* llama.cpp needs these keys, 0 where there is no such part. */
 TEST(GgufFiles, ThatAreSyntheticHaveTheKeysOfOtherReaders)
