@@ -83,6 +83,7 @@ xm_caps_text(uint32_t caps, char *out, size_t out_bytes)
         "bf16 products",
         "slow built-in functions",
         "driver's own files",
+        "pairs of 16-bit integers",
     };
     size_t used = 0;
     out[0] = 0;

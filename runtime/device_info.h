@@ -59,6 +59,8 @@ enum xm_cap {
     XM_CAP_DRIVER_FILES =
         1u << 19, /* the driver keeps machine code in files, and compiles
                                         more of it at launches (driver_files.h) */
+    XM_CAP_SHORT_PAIRS =
+        1u << 20, /* products of pairs of 16-bit integers: AVX2 (CPU devices) */
 };
 
 /* Where a device is on the bus. */

@@ -73,7 +73,7 @@ onednn_gpu_refuses(const void *problem)
 /* clang-format off */
 /* Rows that join have y of all weights from one launch, the others a launch for each. */
 static const struct xm_variant few_rows[] = {
-    {"linear_gemv_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
+    {"linear_gemv_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_SHORTS, "linear_gemv_vec", .joins = true},
     {"linear_gemv_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_PLANES, .joins = true},
@@ -88,7 +88,7 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
     /* linear_many has the rows from here on */
     {"linear_gemm_onednn_gpu", XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
-    {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
+    {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_SHORT_PAIRS},
     {"linear_gemm_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}}, XM_FORM_TILES},

@@ -74,7 +74,7 @@ onednn_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
-    {"moe_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
+    {"moe_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_SHORTS, "moe_gate_up_vec",
      .emits = true},
     {"moe_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
@@ -85,7 +85,7 @@ static const struct xm_variant gate_up_rows[] = {
     {"moe_gate_up_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, 1}}},
 };
 static const struct xm_variant down_rows[] = {
-    {"moe_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
+    {"moe_down_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_SHORTS, "moe_down_vec"},
     {"moe_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_PLANES},
@@ -103,7 +103,7 @@ static const struct xm_variant sort_rows[] = {
 static const struct xm_variant gather_rows[] = {
     {"moe_gather_rows_ref", XM_FAMILY_ONEDNN, 0, onednn_refuses,
      {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, 1}}, XM_FORM_ROWS},
-    {"moe_gather_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
+    {"moe_gather_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
      {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_SHORT_PAIRS},
     {"moe_gather_vec", XM_FAMILY_VEC, 0, NULL,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
@@ -120,7 +120,7 @@ static const struct xm_variant gather_rows[] = {
 /* Columns are h's, up to the end of its last block. */
 static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
-    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
+    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_COLS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
@@ -136,7 +136,7 @@ static const struct xm_variant gemm_gate_up_rows[] = {
 };
 static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
-    {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
+    {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},

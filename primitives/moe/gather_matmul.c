@@ -22,7 +22,7 @@ struct gather_matmul {
 
 /* clang-format off */
 static const struct xm_variant rows[] = {
-    {"gather_matmul_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
+    {"gather_matmul_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}, {XM_SLOTS, 1}},
      XM_FORM_SHORTS, "gather_matmul_vec"},
     {"gather_matmul_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,

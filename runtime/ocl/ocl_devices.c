@@ -199,6 +199,8 @@ probe_kind(cl_device_id d, struct xm_device_info *info)
         info->caps |= XM_CAP_UNIFIED;
     if (info->kind == XM_DEVICE_CPU)
         info->caps |= XM_CAP_UNIFIED | XM_CAP_HOST_VISIBLE;
+    if (info->kind == XM_DEVICE_CPU && xm_cpu_has_avx2())
+        info->caps |= XM_CAP_SHORT_PAIRS;
     if (info->kind == XM_DEVICE_CPU && xm_cpu_has_vnni())
         info->caps |= XM_CAP_VNNI;
     if (info->kind == XM_DEVICE_CPU && xm_cpu_has_bf16())

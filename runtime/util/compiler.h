@@ -53,6 +53,17 @@ xm_cpu_has_vnni(void)
 #endif
 }
 
+/* Whether they have products of pairs of 16-bit integers, 16 at a time. */
+static inline bool
+xm_cpu_has_avx2(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2");
+#else
+    return false;
+#endif
+}
+
 /* Whether they have products of bf16 (AVX512-BF16; so has each processor with AMX tiles). */
 static inline bool
 xm_cpu_has_bf16(void)

@@ -75,7 +75,7 @@ print_result(const struct options *o, const struct problem *p, const char *kerne
            kernels);
 }
 
-/* What vec prefers without VNNI. */
+/* What vec prefers without products of 16-bit integers. */
 #define FLOATS                                                                           \
     "linear_few=linear_gemv_vec,linear_many=linear_gemm_vec,"                            \
     "linear_long=linear_gemm_vec,moe_gate_up=moe_gate_up_vec,moe_down=moe_down_vec,"     \

@@ -250,7 +250,7 @@ TEST(Launch, OfEveryRowIsOfItsKind)
             EXPECT_TRUE(l.y.per || !l.z.per) << "a third direction without a second";
             EXPECT_TRUE(l.y.take != XM_SHARED && l.z.take != XM_SHARED);
             if (row.form == XM_FORM_SHORTS) {
-                EXPECT_NE(row.caps & XM_CAP_VNNI, 0u);
+                EXPECT_NE(row.caps & XM_CAP_SHORT_PAIRS, 0u);
             }
         }
     }
