@@ -142,14 +142,18 @@ short_format_dots(const uint format, const struct weight *w, ulong n,
         minimums[t] = 0;
     }
     for (; k + run <= w->k_count; k += run, row += bytes) {
-#pragma unroll
         for (uint i = 0; i < bytes; i += 64)
             prefetch_ahead(row + i);
-#pragma unroll
-        for (uint i = 0; i < run; i += UNIT_COLUMNS, x += UNIT_COLUMNS / 2, xs += 8) {
-            unit_at(format, row, i, &u);
-            add_unit(&u, x, row_words, factor++, xs, 8, tokens, sum, minimums);
+        unit_at(format, row, 0, &u);
+        add_unit(&u, x, row_words, factor, xs, 8, tokens, sum, minimums);
+        if (run > UNIT_COLUMNS) { /* 256 at most */
+            unit_at(format, row, UNIT_COLUMNS, &u);
+            add_unit(&u, x + UNIT_COLUMNS / 2, row_words, factor + 1, xs + 8, 8, tokens,
+                     sum, minimums);
         }
+        x += run / 2;
+        factor += run / UNIT_COLUMNS;
+        xs += run / 16;
     }
     if (k < w->k_count) {
         unit_of_pieces(format, row, 0, w->k_count - k, &u);
