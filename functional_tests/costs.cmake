@@ -2,6 +2,8 @@
 # Seconds of the longest test programs, on two cores where nothing is built yet. CTest begins with
 # those that cost most, so that none of them is alone at the end; the others need no row.
 set(costs
+    test_genai               130
+    test_api_errors          100
     test_dry_onednn_models   60
     test_dry_onednn          50
     test_dry_gguf            45

@@ -81,7 +81,7 @@ TEST(Pipelines, LeaveNothingBehind)
 
 TEST(Pipelines, LeaveNothingBehindOnADevice)
 {
-    const size_t cycles = cycles_or(12);
+    const size_t cycles = cycles_or(24);
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
     expect_no_growth("CPU", cycles, {(long)cycles * 2, 32768});
