@@ -21,7 +21,20 @@ mxfp4_integers(__global const uchar *block, uint i, float2 *f)
     *f = (float2)(mxfp4_factor(block[0]), 0.0f);
     return fp4_doubles(block_bytes16(block + 1) >> (uchar)(4 * i));
 }
+
+#ifdef __SSSE3__
 VALUES_OF_INTEGERS(mxfp4)
+#else
+/* As bits of a half without sign, such a float is its value times 2^-14: halves with the same
+ * exponent bias 1 and one bit of their mantissa. */
+static inline float16
+mxfp4_values(__global const uchar *block, uint i)
+{
+    const ushort16 q = convert_ushort16(block_bytes16(block + 1)) >> (ushort)(4 * i);
+    const ushort16 bits = (q & (ushort)7) << (ushort)9 | (q & (ushort)8) << (ushort)12;
+    return ldexp(vload_half16(0, (const half *)&bits), (int16)(block[0] - 127 + 14));
+}
+#endif
 
 #ifdef UNITS
 static inline void

@@ -8,5 +8,11 @@
 static inline char16
 fp4_doubles(uchar16 q)
 {
+#ifdef __SSSE3__
     return look_up_bytes(FP4_DOUBLES, q & (uchar)15);
+#else
+    const char16 m = as_char16(q & (uchar)7);
+    const char16 size = m > (char)6 ? (char16)12 : m > (char)4 ? m + m - (char)4 : m;
+    return as_char16(q & (uchar)8) > (char)0 ? -size : size;
+#endif
 }
