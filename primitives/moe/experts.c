@@ -2,7 +2,7 @@
  *
  * A set of experts: choosing and building the kernels of its steps, laying out scratch.
  *
- * Few tokens (up to FEW_PER_EXPERT slots an expert on average) go through two products
+ * Few tokens (up to xm_moe_experts_few slots) go through two products
  * row by row; more are sorted into tiles of 16 tokens of one expert (experts_steps.c). What
  * the steps for many tokens hand over to each other has a form; where the chosen rows do not
  * agree on it, because XM_FORCE or the compiler took one away, they are chosen again without
