@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Units: 128 columns of weights in blocks, as they meet a unit of 16-bit activations
- * (write_halves, shorts.h) in vectors of 64 bytes.
+ * (write_shorts, shorts.h) in vectors of 64 bytes.
  *
  * A unit is four sub-blocks of 32 columns, each with four lanes of every vector, so that a factor
  * of 32 columns is a factor of lanes: byte i of lane 4 b + j of q[h] is column
@@ -14,10 +14,8 @@
  */
 #if defined(SHORTS) && SHORTS
 #define UNITS
-typedef ushort ushort32 __attribute__((ext_vector_type(32)));
 typedef char char64 __attribute__((ext_vector_type(64)));
-#define UNIT_COLUMNS  128
-#define AS_USHORTS(v) __builtin_astype(v, ushort32)
+#define UNIT_COLUMNS 128
 
 struct unit {
     uint16 q[2];       /* signed bytes */

@@ -84,34 +84,34 @@ prepare_block(const float *v, const uint planes, const uint kind, __global int *
     }                                                                                    \
     __attribute__((always_inline)) static inline void prepare_part_##T(                  \
         __global const STORAGE(T) * x, uint k_count, uint first, uint end,               \
-        __global int *row, const uint planes, const uint group, const uint kind)       \
+        __global int *row, const uint planes, const uint group, const uint kind)         \
     {                                                                                    \
         const uint block = 16 * (planes ? planes : 1);                                   \
         const uint blocks = prepared_blocks(k_count, planes ? planes : 1);               \
         __global float *sums =                                                           \
-            (__global float *)row + prepared_values(k_count, planes, kind);            \
+            (__global float *)row + prepared_values(k_count, planes, kind);              \
         for (uint b = first / block; b * block < end; b++) {                             \
             float v[128];                                                                \
             const uint n = min(k_count - b * block, block);                              \
             uint k = 0;                                                                  \
             for (; k + 16 <= n; k += 16)                                                 \
-                vstore16(LOAD16(T, x, b * block + k), 0, v + k);                         \
+                vstore16(LOAD16(T, x, b *block + k), 0, v + k);                          \
             for (; k < block; k++)                                                       \
                 v[k] = k < n ? LOAD(T, x, b * block + k) : 0.0f;                         \
-            prepare_block(v, planes, kind, row, b, blocks);                            \
+            prepare_block(v, planes, kind, row, b, blocks);                              \
         }                                                                                \
         for (uint g = group ? first / group : 0; group && (g + 1) * group <= end; g++)   \
             sums[g] = prepared_sum_##T(x, g * group, (g + 1) * group);                   \
     }                                                                                    \
     __attribute__((always_inline)) static inline void prepare_row_##T(                   \
         __global const STORAGE(T) * x, uint k_count, ulong r, __global int *prepared,    \
-        const uint planes, const uint group, const uint kind)                          \
+        const uint planes, const uint group, const uint kind)                            \
     {                                                                                    \
         if (planes && prepared)                                                          \
             prepare_part_##T(x + r * k_count, k_count, 0, k_count,                       \
                              prepared +                                                  \
-                                 r * prepared_words(k_count, planes, group, kind),     \
-                             planes, group, kind);                                     \
+                                 r * prepared_words(k_count, planes, group, kind),       \
+                             planes, group, kind);                                       \
     }
 PREPARE(f16)
 PREPARE(f32)
