@@ -34,7 +34,7 @@ ov_status_e xm_api_new_handle(const void *handle, enum xm_api_kind kind);
 /* The text of `b`, which is emptied, for ov_free(). */
 ov_status_e xm_api_give_text(struct xm_strbuf *b, char **out);
 
-/* ---- tensors (tensor.c) ------------------------------------------------------------ */
+/* ---- tensors (ov_tensor.c) --------------------------------------------------------- */
 
 /* The bytes of a tensor; a handle is a reference to it. */
 struct ov_tensor {
