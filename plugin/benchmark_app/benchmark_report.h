@@ -34,9 +34,9 @@ struct xm_benchmark_report {
         struct xm_benchmark_row *list; /* owned */
         size_t n, capacity;
     } sections[XM_REPORT_SECTIONS];
-    size_t
-        group; /* the rows that are added next are of this group of shapes, which JSON has
-                   * as an object of the section's "groups"; 0: of all, the first is 1 */
+    /* the rows that are added next are of this group of shapes, which JSON has as an object of
+     * the section's "groups"; 0: of all, the first is 1 */
+    size_t group;
     bool failed;
 };
 

@@ -26,8 +26,8 @@ struct xm_text_stream {
     struct xm_strbuf raw; /* detokenized, not yet processed                   */
     /* Output that the last call made certain; the thought precedes the text. */
     struct xm_strbuf thought, text;
-    bool
-        stopped; /* by a stop string, or the answer is complete: later tokens are dropped */
+    /* by a stop string, or the answer is complete: later tokens are dropped */
+    bool stopped;
 };
 
 /* Takes the handling of special tokens, the stop strings and the clock from `asked`. */

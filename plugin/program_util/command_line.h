@@ -90,9 +90,8 @@ struct xm_cli_spec {
     const char *operand;
     size_t operand_offset;  /* of its const char * member                        */
     bool operands_are_many; /* it is a struct xm_cli_texts, for any number of words */
-    const char
-        *operand_env; /* the environment variable it is taken from if it is not given;
-                              * NULL: none */
+    /* the environment variable it is taken from if it is not given; NULL: none */
+    const char *operand_env;
     enum xm_cli_style style;
     /* Called for each option with its value as it was given; NULL: nobody asks. */
     enum xm_status (*given)(void *out, const struct xm_cli_option *o, const char *value,

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of a chat model's answer: what it says, and what it thinks before that.
+ * Splits a chat model's answer into the text for the user and the reasoning ("thought") before it.
  *
- * Some models wrap their answers into marks, tokens of their own:
+ * Some models delimit both with marks, tokens that exist for this purpose:
  *
  *     channels   <|channel|>analysis<|message|>thought<|end|>
  *                <|start|>assistant<|channel|>final<|message|>text<|return|>
  *     tags       <think>thought</think>text
  *     named tags <|channel>thought\nthought<channel|>text
  *
- * Which of them a model speaks is told by its tokenizer, which has the marks, and its chat
- * template, which writes them. The caller passes tokens in order: marks by id, the text between
- * them in parts as the detokenizer gives them; where that text was cut does not matter. Marks
- * that are spelt out as plain text are text.
+ * A model has the format whose marks are in its tokenizer and in its chat template. The caller
+ * passes the generated tokens in order: marks by id, the text between them in pieces of any length,
+ * as the detokenizer returns them. A mark's characters in plain text are text.
  */
 #ifndef XM_PLUGIN_TEXT_ANSWER_H
 #define XM_PLUGIN_TEXT_ANSWER_H
@@ -25,45 +24,47 @@ extern "C" {
 #endif
 
 enum xm_answer_part {
-    XM_ANSWER_NOTHING, /* headers and the like: for nobody */
+    XM_ANSWER_NOTHING, /* headers of messages: not shown */
     XM_ANSWER_THOUGHT,
     XM_ANSWER_TEXT
 };
 
 enum { XM_MAX_ANSWER_MARKS = 8 };
 
-/* Zero-initialised: all is text. */
+/* The state of one answer. Zero-initialised: every token is text. Used by one thread at a time. */
 struct xm_answer {
-    const struct xm_answer_format *format; /* NULL: no marks */
-    const struct xm_tokenizer *tokenizer;
-    /* of the format's marks; -1: the tokenizer has none */
+    const struct xm_answer_format *format; /* static; NULL: the model has no marks */
+    const struct xm_tokenizer *tokenizer;  /* not owned */
+    /* token ids of the format's marks; -1: the tokenizer lacks this mark */
     int32_t ids[XM_MAX_ANSWER_MARKS];
-    int state;               /* enum state in answer.c                            */
-    struct xm_strbuf header; /* of the message that begins, as far as it has come */
-    bool has_channel;        /* the header names one */
-    bool has_role;           /* the model has begun the header: it names who speaks */
-    bool replaying;          /* the prompt */
-    bool seen_mark;          /* since the prompt */
-    bool at_start;           /* of a part: newlines are left out */
-    /* A message to the user has ended, or somebody else's has begun: there is no more. */
+    int state;               /* enum state in answer.c */
+    struct xm_strbuf header; /* the header text of the current message so far */
+    bool has_channel;        /* the header names a channel */
+    bool has_role;  /* the model wrote the header's start, so it begins with a role */
+    bool replaying; /* the tokens passed now are the prompt's */
+    bool seen_mark; /* the model has written a mark behind the prompt */
+    bool at_start;  /* no text of this part yet: newlines are dropped */
+    /* The message to the user has ended, or one for another recipient has begun: what follows is
+     * not shown. */
     bool complete;
 };
 
-/* Finds the format of a model. */
+/* Finds the model's format. Keeps `tokenizer`, which must outlive `a`. */
 void xm_answer_init(struct xm_answer *a, const struct xm_tokenizer *tokenizer,
                     const struct xm_chat_template *tmpl);
 void xm_answer_free(struct xm_answer *a);
-/* Begins the answer to this prompt, whose end may have opened a part already. */
+/* Begins the answer to a prompt of `n` tokens. The end of the prompt may have opened a part
+ * already, as a template that ends with "<think>" does. */
 enum xm_status xm_answer_begin(struct xm_answer *a, const int32_t *prompt, size_t n,
                                struct xm_error *err);
-/* False: this id is no mark but text. Text that is still held back elsewhere belongs to the
- * part before a mark: bring it before xm_answer_take. */
+/* False: the token is text. Before a mark is passed to xm_answer_take, pass the text that a
+ * detokenizer or stop strings still hold back: it belongs to the part before the mark. */
 bool xm_answer_is_mark(const struct xm_answer *a, int32_t id);
 void xm_answer_take(struct xm_answer *a, int32_t id);
-/* Text of the part that is open: appends to `out` what is to be shown, and says as what. */
+/* Takes text of the current part: appends to `out` what is to be shown and returns its part. */
 enum xm_answer_part xm_answer_text(struct xm_answer *a, const char *text, size_t n,
                                    struct xm_strbuf *out);
-/* The answer has ended. What it began as a header and never went on with was text. */
+/* Ends the answer. A header that was begun but never completed is appended to `out` as text. */
 enum xm_answer_part xm_answer_end(struct xm_answer *a, struct xm_strbuf *out);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A SentencePiece model's own normalization: a map from short texts to their replacements.
+ * SentencePiece's "precompiled charsmap": a normalizer that maps short texts to replacements.
  *
- * The file holds it as base64 of
+ * tokenizer.json holds it in base64, GGUF files as bytes:
  *
  *     u32 bytes of the trie | trie: u32 units | replacements, each ended by a NUL
  *
@@ -25,17 +25,18 @@ extern "C" {
 
 struct xm_charsmap;
 
-/* `base64` is not referred to afterwards. */
+/* From tokenizer.json's base64 text, which is not kept. XM_INVALID: the map is malformed. */
 enum xm_status xm_charsmap_create(struct xm_slice base64, struct xm_charsmap **out,
                                   struct xm_error *err);
-/* The bytes themselves, as GGUF files have them; they are copied. */
+/* From the map's bytes, as GGUF files have them; they are copied. */
 enum xm_status xm_charsmap_create_of(const uint8_t *bytes, size_t n,
                                      struct xm_charsmap **out, struct xm_error *err);
 void xm_charsmap_free(struct xm_charsmap *map); /* NULL is allowed */
 
-/* Appends the normalized `text` (well-formed UTF-8). Of base64: grapheme clusters of few bytes are
- * looked up as a whole, others character by character; else the longest text that the rest begins
- * with. */
+/* Appends the normalized `text` (well-formed UTF-8). The two sources differ as the programs that
+ * define them do: a map from tokenizer.json looks up grapheme clusters of at most 5 bytes as a
+ * whole and longer ones character by character; a map from GGUF replaces the longest key that the
+ * remaining text begins with. */
 void xm_charsmap_run(const struct xm_charsmap *map, struct xm_slice text,
                      struct xm_strbuf *out);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens that end a text, by their spelling.
+ * End-of-text tokens found by their spelling.
  *
- * The ids in a model's configuration are often not all of them: a chat model names the end of
- * a turn there, and still writes the end of a document, which its tokenizer knows. Only special
- * added tokens count: the same characters as plain text end nothing.
+ * A model's configuration often lacks some of its end-of-text ids: a chat model's file names the
+ * end of a turn, and the model may write the end of a document as well. Only special added tokens
+ * of the tokenizer count; the same characters as plain text end nothing.
  */
 #ifndef XM_PLUGIN_TEXT_END_TOKENS_H
 #define XM_PLUGIN_TEXT_END_TOKENS_H
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* Adds to c->eos those of the table in end_tokens.c that the tokenizer has. */
+/* Appends to c->eos the ids of the spellings in end_tokens.c that the tokenizer has. */
 void xm_generation_config_add_ends(struct xm_generation_config *c,
                                    const struct xm_tokenizer *tokenizer);
 

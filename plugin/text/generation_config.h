@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model's defaults for generation: the ids that begin, end and pad a text, the ids that are never
- * chosen, and the sampling that its authors recommend.
+ * A model's defaults for generation: begin, end and padding token ids, token ids that are never
+ * chosen, and the sampling parameters that its authors recommend.
  *
- * Ids are read from generation_config.json, and those that it lacks from config.json; either file
- * may be missing. A sampling value of another type or out of its range is ignored. Without
- * "do_sample" the likeliest token is taken.
+ * Ids are read from generation_config.json; ids that it lacks, from config.json. Either file may be
+ * missing. A sampling parameter of a wrong type or out of its range is ignored. Without
+ * "do_sample": true, generation is greedy.
  */
 #ifndef XM_PLUGIN_TEXT_GENERATION_CONFIG_H
 #define XM_PLUGIN_TEXT_GENERATION_CONFIG_H
@@ -23,26 +23,28 @@ extern "C" {
 #endif
 
 enum {
-    XM_MAX_EOS = 16,       /* in a file                              */
-    XM_MAX_KNOWN_ENDS = 19 /* that end_tokens.h knows by their texts */
+    XM_MAX_EOS = 16,       /* end-of-text ids taken from files            */
+    XM_MAX_KNOWN_ENDS = 19 /* end-of-text spellings known to end_tokens.h */
 };
 
 struct xm_generation_config {
     int32_t eos[XM_MAX_EOS + XM_MAX_KNOWN_ENDS]; /* any of them ends the text */
     size_t n_eos;
-    /* how many of eos[], from the first on, come from the folder's files; 0: none, or no folder */
+    /* the first n_said members of eos[] come from the model's files, the others from
+     * end_tokens.h */
     size_t n_said;
     int32_t bos, pad; /* -1: none */
-    /* owned; never chosen; ids may be beyond the vocabulary */
+    /* owned; token ids that are never chosen; may lie outside of the vocabulary */
     struct xm_token_list suppressed;
-    struct xm_sampling sampling; /* the caller sets the seed */
-    uint64_t max_tokens;         /* new tokens; 0: not given */
+    struct xm_sampling sampling; /* the seed is 0: the caller sets it   */
+    uint64_t max_tokens;         /* at most so many new tokens; 0: not given */
 };
 
-/* Sets the defaults that hold without any file. */
+/* Sets the defaults that hold when the model has neither file. */
 void xm_generation_config_init(struct xm_generation_config *out);
 void xm_generation_config_free(struct xm_generation_config *c);
-/* On failure `out` still has to be freed. */
+/* Initialises *out and reads the files of a model folder. On failure `out` still has to be
+ * freed. */
 enum xm_status xm_generation_config_load(const char *folder,
                                          struct xm_generation_config *out,
                                          struct xm_error *err);

@@ -16,17 +16,17 @@
 extern "C" {
 #endif
 
-/* *out is an object: free it with yyjson_doc_free(). XM_NOT_FOUND: there is no such file. The
- * sentence of a failure begins with the path. */
+/* Opens the file at `path`; its root is an object. The caller frees *out with yyjson_doc_free().
+ * XM_NOT_FOUND: there is no such file. The error sentence begins with the path. */
 enum xm_status xm_generation_file_open(const char *path, yyjson_doc **out,
                                        struct xm_error *err);
 
-/* -1 counts as absent: some models write it for "none". */
+/* A whole number >= 0. -1 counts as absent: some models write it for "none". */
 enum xm_status xm_generation_file_count(yyjson_val *root, const char *key, uint64_t *out,
                                         struct xm_error *err);
 enum xm_status xm_generation_file_number(yyjson_val *root, const char *key, double *out,
                                          struct xm_error *err);
-/* A token id or a list of them is added to *out; after a failure, too, the caller frees it. */
+/* Appends a token id or a list of token ids to *out, which the caller frees, also on failure. */
 enum xm_status xm_generation_file_ids(yyjson_val *root, const char *key,
                                       struct xm_token_list *out, struct xm_error *err);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What exporters write into an IR besides the graph: net / rt_info. Of an IR of which nothing else
- * is wanted, as a tokenizer's, whose graph has operations of its own.
+ * Reads one value of an OpenVINO IR's metadata (element net / rt_info) without reading its graph.
+ *
+ * For openvino_tokenizer.xml, whose graph consists of operations that the IR reader does not know.
  */
 #ifndef XM_PLUGIN_TEXT_IR_INFO_H
 #define XM_PLUGIN_TEXT_IR_INFO_H
@@ -13,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Appends the value of rt_info's element of that name. XM_NOT_FOUND: there is no such file, or no
- * such element in it. */
+/* Appends the value of the element `name` of rt_info in the IR at `path`. XM_NOT_FOUND: there is no
+ * such file, or no such element in it. */
 enum xm_status xm_ir_info_read(const char *path, const char *name, struct xm_strbuf *out,
                                struct xm_error *err);
 

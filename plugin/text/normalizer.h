@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The normalizer: what happens to text before it is cut.
+ * The normalizer: the stage of a tokenizer that rewrites text before the pre-tokenizer cuts it.
  *
- * A file's component, nested sequences and all, becomes one flat list of steps.
+ * tokenizer.json's "normalizer" object, which may nest sequences, becomes one flat list of steps.
+ * Immutable after loading; many threads may run it.
  */
 #ifndef XM_PLUGIN_TEXT_NORMALIZER_H
 #define XM_PLUGIN_TEXT_NORMALIZER_H
@@ -19,27 +20,29 @@
 extern "C" {
 #endif
 
-enum { XM_MAX_STEPS = 32, XM_MAX_NESTING = 8 }; /* of every component */
+/* Bounds for normalizer and pre-tokenizer alike: steps, and depth of nested sequences. */
+enum { XM_MAX_STEPS = 32, XM_MAX_NESTING = 8 };
 
 struct xm_normalizer_step {
     const struct xm_normalizer_type *type; /* row of the table in normalizer.c  */
-    struct xm_regex *regex;                /* owned; Replace                    */
-    struct xm_charsmap *map;               /* owned; Precompiled                */
-    char *content;                         /* owned; Replace, Prepend           */
+    struct xm_regex *regex;                /* owned; of Replace                 */
+    struct xm_charsmap *map;               /* owned; of Precompiled             */
+    char *content;                         /* owned; of Replace and Prepend     */
     size_t content_bytes;
-    bool strip_left, strip_right;
+    bool strip_left, strip_right; /* of Strip */
 };
 
-/* Zero-initialised: changes nothing. */
+/* Zero-initialised: leaves text unchanged. */
 struct xm_normalizer {
     struct xm_normalizer_step steps[XM_MAX_STEPS];
     size_t n;
 };
 
-/* `value` may be NULL or null. On failure `out` still has to be freed. */
+/* Reads the "normalizer" object; `value` may be NULL or JSON null. XM_UNSUPPORTED: a type that is
+ * not known. On failure `out` still has to be freed. */
 enum xm_status xm_normalizer_load(yyjson_val *value, struct xm_normalizer *out,
                                   struct xm_error *err);
-/* A map of characters as one more step, which takes `map` over, also on failure. */
+/* Appends a step that applies `map`, which the normalizer owns from now on, also on failure. */
 enum xm_status xm_normalizer_add_map(struct xm_normalizer *normalizer,
                                      struct xm_charsmap *map, struct xm_error *err);
 void xm_normalizer_free(struct xm_normalizer *normalizer);
@@ -49,7 +52,8 @@ enum xm_status xm_normalizer_run(const struct xm_normalizer *normalizer,
                                  struct xm_slice text, struct xm_strbuf *out,
                                  struct xm_error *err);
 
-/* Reads {"String": …} or {"Regex": …} at `key`: a pattern of any component. */
+/* Reads the member `key` of `object`, a pattern {"String": …} or {"Regex": …}, as normalizers,
+ * pre-tokenizers and decoders have them. The caller frees *out. */
 enum xm_status xm_pattern_load(yyjson_val *object, const char *key, struct xm_regex **out,
                                struct xm_error *err);
 

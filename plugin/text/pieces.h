@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A text in pieces: one buffer and the end of each piece in it.
+ * A text cut into pieces: one buffer and the end of each piece in it, in bytes.
  *
  *     text   "Hello world"        ends   5, 11
  *
- * Every pre-tokenizer reads one and writes another. No piece is empty.
+ * Each step of a pre-tokenizer reads one such list and writes another. No piece is empty.
  */
 #ifndef XM_PLUGIN_TEXT_PIECES_H
 #define XM_PLUGIN_TEXT_PIECES_H
@@ -22,17 +22,20 @@ struct xm_pieces {
     size_t *ends; /* owned */
     size_t n, capacity;
     bool at_start; /* the first piece is where the caller's text begins */
-    bool failed;   /* out of memory; sticky, as in xm_strbuf            */
+    bool failed;   /* out of memory; stays set, as in xm_strbuf         */
 };
 
+/* Piece i < n, valid until the next change of `pieces`. */
 struct xm_slice xm_pieces_get(const struct xm_pieces *pieces, size_t i);
 
-/* Makes what was appended to `text` since the last piece a piece, unless it is empty. */
+/* Ends a piece: the bytes appended to `text` since the last piece become one, unless there are
+ * none. */
 void xm_pieces_close(struct xm_pieces *pieces);
+/* Appends a copy of `piece` as a piece. */
 void xm_pieces_add(struct xm_pieces *pieces, struct xm_slice piece);
 
 bool xm_pieces_ok(const struct xm_pieces *pieces);
-void xm_pieces_clear(struct xm_pieces *pieces); /* no piece, memory kept */
+void xm_pieces_clear(struct xm_pieces *pieces); /* n = 0; keeps the memory */
 void xm_pieces_free(struct xm_pieces *pieces);
 
 #ifdef __cplusplus

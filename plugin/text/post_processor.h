@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The post-processor: the special tokens around a text, such as a begin-of-text token.
+ * The post-processor: the special tokens put around a text, such as a begin-of-text token.
  *
- * Whatever the component, for one text it comes down to two lists of ids.
+ * Every type of "post_processor" in tokenizer.json, applied to a single text, reduces to two lists
+ * of token ids.
  */
 #ifndef XM_PLUGIN_TEXT_POST_PROCESSOR_H
 #define XM_PLUGIN_TEXT_POST_PROCESSOR_H
@@ -21,7 +22,8 @@ struct xm_post_processor {
     struct xm_token_list before, after;
 };
 
-/* `value` may be NULL or null. On failure `out` still has to be freed. */
+/* Reads the "post_processor" object; `value` may be NULL or JSON null. On failure `out` still has
+ * to be freed. */
 enum xm_status xm_post_processor_load(yyjson_val *value, struct xm_post_processor *out,
                                       struct xm_error *err);
 void xm_post_processor_free(struct xm_post_processor *post);

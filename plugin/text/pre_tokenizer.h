@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pre-tokenizer: cuts text into pieces that no merge crosses.
+ * The pre-tokenizer: cuts text into pieces; no token crosses the border of two pieces.
  *
- * Every kind of file component is made of four simple steps:
+ * Every type of "pre_tokenizer" in tokenizer.json is composed of four kinds of steps:
  *
- *     CUT      at the matches of a pattern (see split.h)
- *     REPLACE  the matches of a pattern by a text
- *     PREFIX   a text put before a piece that does not begin with it
- *     BYTES    bytes written as printable characters (see byte_level.h)
+ *     CUT      cuts at the matches of a pattern (see split.h)
+ *     REPLACE  replaces the matches of a pattern by a text
+ *     PREFIX   puts a text before each piece that does not begin with it
+ *     BYTES    writes each byte as a printable character (see byte_level.h)
  *
  *     ByteLevel = PREFIX " ", CUT, BYTES        Metaspace = REPLACE " ", PREFIX "▁", CUT
  */
@@ -31,12 +31,13 @@ enum { XM_PREFIX_BYTES = 8 }; /* room for one character */
 
 struct xm_pre_step {
     enum xm_pre_step_kind kind;
-    struct xm_regex *regex; /* owned; CUT, REPLACE */
-    enum xm_split_behavior behavior;
-    bool invert;                /* CUT: what does not match is the delimiter      */
-    char text[XM_PREFIX_BYTES]; /* REPLACE, PREFIX                                */
+    struct xm_regex *regex; /* owned; of CUT and REPLACE                          */
+    enum xm_split_behavior
+        behavior;               /* of CUT: what becomes of the matches                */
+    bool invert;                /* of CUT: the text between matches is the delimiter  */
+    char text[XM_PREFIX_BYTES]; /* of REPLACE and PREFIX                              */
     size_t text_bytes;
-    bool first_only; /* PREFIX: only where the caller's text begins    */
+    bool first_only; /* of PREFIX: only before the first piece of the caller's text */
 };
 
 /* Zero-initialised: one piece, the whole text. */
@@ -45,22 +46,28 @@ struct xm_pre_tokenizer {
     size_t n;
 };
 
-/* `value` may be NULL or null. On failure `out` still has to be freed. */
+/* Reads the "pre_tokenizer" object; `value` may be NULL or JSON null. On failure `out` still has to
+ * be freed. */
 enum xm_status xm_pre_tokenizer_load(yyjson_val *value, struct xm_pre_tokenizer *out,
                                      struct xm_error *err);
-/* One step more: a cut at a pattern's matches, which are pieces as what is between them is; bytes
- * written as characters. */
+/* The next three append a step, for formats without a tokenizer.json. On failure `pre` still has to
+ * be freed. */
+
+/* CUT at the matches of `pattern`; both the matches and the text between them become pieces. */
 enum xm_status xm_pre_tokenizer_add_cut(struct xm_pre_tokenizer *pre, const char *pattern,
                                         struct xm_error *err);
-/* A cut at white space, which is left out. */
+/* CUT at white space, which is dropped. */
 enum xm_status xm_pre_tokenizer_add_white_space(struct xm_pre_tokenizer *pre,
                                                 struct xm_error *err);
-extern const char xm_byte_level_pattern[]; /* what ByteLevel cuts with */
+extern const char
+    xm_byte_level_pattern[]; /* the pattern that ByteLevel cuts with (GPT-2's) */
+/* BYTES. */
 enum xm_status xm_pre_tokenizer_add_bytes(struct xm_pre_tokenizer *pre,
                                           struct xm_error *err);
 void xm_pre_tokenizer_free(struct xm_pre_tokenizer *pre);
 
-/* Cuts the pieces of `pieces` further; `scratch` is overwritten. */
+/* Runs all steps over `pieces`, in place; `scratch` is overwritten. Many threads may run the same
+ * pre-tokenizer, each with lists of its own. */
 enum xm_status xm_pre_tokenizer_run(const struct xm_pre_tokenizer *pre,
                                     struct xm_pieces *pieces, struct xm_pieces *scratch,
                                     struct xm_error *err);

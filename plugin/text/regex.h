@@ -2,11 +2,10 @@
  *
  * Regular expressions of tokenizer files, over PCRE2.
  *
- * The files are written for Oniguruma's Ruby syntax. The pattern is translated where the
- * two dialects differ (regex_dialect.c) and refused where they differ and cannot be
- * translated. Compiled code is read-only and shared by threads. Matching is limited in
- * steps and memory, so that a pattern that backtracks without end is an error, not a
- * hang.
+ * The files are written for Oniguruma's Ruby syntax. A construct that PCRE2 spells differently is
+ * translated (regex_dialect.c); one that PCRE2 does not have is refused. A compiled pattern is
+ * immutable and may be used by many threads. Matching is limited in steps and memory, so that a
+ * pattern that backtracks exponentially fails instead of hanging.
  */
 #ifndef XM_PLUGIN_TEXT_REGEX_H
 #define XM_PLUGIN_TEXT_REGEX_H
@@ -21,13 +20,13 @@ extern "C" {
 
 struct xm_regex;
 
-/* A piece of text [start, end) that the pattern matches, or that lies between matches. */
+/* Bytes [start, end) of a text: a match of the pattern, or the text between two matches. */
 struct xm_span {
     size_t start, end;
     bool is_match;
 };
 
-/* Zero-initialise to use; kept by the caller over many calls. */
+/* Zero-initialise to use. The caller keeps it over many calls, which reuse its memory. */
 struct xm_span_list {
     struct xm_span *spans; /* owned */
     size_t n, capacity;
@@ -35,13 +34,13 @@ struct xm_span_list {
 
 enum xm_status xm_regex_create(struct xm_slice pattern, struct xm_regex **out,
                                struct xm_error *err);
-/* A pattern without special characters; an empty one is refused. */
+/* Matches `text` literally. XM_UNSUPPORTED: the text is empty. */
 enum xm_status xm_regex_create_literal(struct xm_slice text, struct xm_regex **out,
                                        struct xm_error *err);
 void xm_regex_free(struct xm_regex *regex); /* NULL is allowed */
 
-/* Cuts `text` (well-formed UTF-8) into spans that tile it, in order; an empty match gives
- * an empty span. Empty text gives no span. */
+/* Cuts `text` (well-formed UTF-8) into consecutive spans that cover it; an empty match is an empty
+ * span. An empty text has no span. */
 enum xm_status xm_regex_spans(const struct xm_regex *regex, struct xm_slice text,
                               struct xm_span_list *out, struct xm_error *err);
 

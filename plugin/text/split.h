@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of the delimiters when text is cut at them ("the-final--countdown" at
- * "-"):
+ * Where delimiters go when text is cut at them. "the-final--countdown" cut at "-":
  *
  *     Removed              the final countdown
  *     Isolated             the - final - - countdown
@@ -24,12 +23,14 @@ enum xm_split_behavior {
     XM_SPLIT_MERGED_WITH_PREVIOUS,
     XM_SPLIT_MERGED_WITH_NEXT,
     XM_SPLIT_CONTIGUOUS,
-    XM_SPLIT_BEHAVIOR_COUNT /* no such name */
+    XM_SPLIT_BEHAVIOR_COUNT
 };
 
+/* A behavior by tokenizer.json's name; XM_SPLIT_BEHAVIOR_COUNT: there is no such name. */
 enum xm_split_behavior xm_split_behavior_parse(struct xm_slice name);
 
-/* Merges the spans, in place. Afterwards a span with is_match is one to leave out. */
+/* Turns the spans of xm_regex_spans, where is_match marks delimiters, into pieces, in place.
+ * Afterwards is_match marks the spans to drop. */
 void xm_split_merge(struct xm_span_list *list, enum xm_split_behavior behavior);
 
 #ifdef __cplusplus

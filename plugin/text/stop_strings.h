@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stop strings in text that arrives in parts.
+ * Finds stop strings in a text that arrives in parts, and ends the text before the first.
  *
  *     stop "###"    parts "abc#" "#" "x" "y###z"    out "abc" "" "##x" "y", stopped
  *
- * What may be the beginning of a stop string is held back until that is decided. The stop
- * string that is complete first ends the text, the longest of those that end at the same
- * byte; neither it nor what follows comes out. The result does not depend on where the
- * text was cut.
+ * Text that may be the beginning of a stop string is held back until that is decided. The stop
+ * string that is complete first ends the text; of several that end at the same byte, the longest.
+ * Neither the stop string nor the text behind it is returned. The result does not depend on where
+ * the text was cut into parts. An object belongs to one text and one thread at a time.
  */
 #ifndef XM_PLUGIN_TEXT_STOP_STRINGS_H
 #define XM_PLUGIN_TEXT_STOP_STRINGS_H
@@ -22,25 +22,25 @@ extern "C" {
 
 struct xm_stop_strings;
 
-/* Copies the strings; an empty one is an error. Without any nothing is ever held back. */
+/* Copies the `n` strings. XM_INVALID: one is empty. With n = 0 no text is ever held back. */
 enum xm_status xm_stop_strings_create(const struct xm_slice *strings, size_t n,
                                       struct xm_stop_strings **out, struct xm_error *err);
 void xm_stop_strings_free(struct xm_stop_strings *stops); /* NULL is allowed */
-/* What is held back belongs to both, which then go their own ways. NULL: no memory. */
+/* A copy with the held-back text, independent of `stops` from then on. NULL: no memory. */
 struct xm_stop_strings *xm_stop_strings_copy(const struct xm_stop_strings *stops);
-/* From now on the one that is found comes out, too. */
+/* From now on the text ends behind the stop string, which is returned as well. */
 void xm_stop_strings_keep_found(struct xm_stop_strings *stops);
-/* From now on parts are tokens, and blanks and line breaks before the one that is found do not come
- * out where its first token begins with them. */
+/* From now on each pushed part is one token's text. Spaces and line breaks with which the token
+ * begins that the found stop string starts in are dropped, not returned. */
 void xm_stop_strings_drop_blanks(struct xm_stop_strings *stops);
 
-/* Appends the text that is certain now. *stopped: a stop string was found, now or before;
- * the rest of the text is ignored. */
+/* Takes the next n bytes and appends the text that cannot belong to a stop string any more.
+ * *stopped: a stop string was found, in this call or before; the remaining text is ignored. */
 enum xm_status xm_stop_strings_push(struct xm_stop_strings *stops, const char *text,
                                     size_t n, struct xm_strbuf *out, bool *stopped,
                                     struct xm_error *err);
 
-/* The text has ended: appends what is held back, and begins anew. */
+/* Ends the text: appends the text held back and resets the object for the next text. */
 enum xm_status xm_stop_strings_flush(struct xm_stop_strings *stops, struct xm_strbuf *out,
                                      struct xm_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How often tokens occur in a text. Its size follows the number of different tokens, not the
- * vocabulary's. Zero-initialise to use.
+ * Counts how often each token occurs in a text. The memory grows with the number of distinct
+ * tokens, not with the vocabulary. Zero-initialise to use.
  */
 #ifndef XM_PLUGIN_TEXT_TOKEN_COUNTS_H
 #define XM_PLUGIN_TEXT_TOKEN_COUNTS_H
@@ -16,21 +16,23 @@ extern "C" {
 
 struct xm_token_count {
     int32_t id;
-    uint32_t count;  /* 0: none, and the entry may be empty             */
-    uint32_t before; /* of them, when xm_token_counts_mark was called   */
+    uint32_t count;  /* occurrences; 0: the entry is empty or its tokens were removed */
+    uint32_t before; /* `count` at the last call of xm_token_counts_mark              */
 };
 
-/* A hash table with open addressing; its users go over all entries and skip those of count 0. */
+/* A hash table with open addressing. To visit all tokens, walk entries[0..capacity-1] and skip
+ * those of count 0. */
 struct xm_token_counts {
     struct xm_token_count *entries; /* owned */
     size_t capacity;                /* a power of two, or 0 */
     size_t used;                    /* entries that have an id */
 };
 
-bool xm_token_counts_add(struct xm_token_counts *c, int32_t id); /* false: no memory */
-void xm_token_counts_remove(struct xm_token_counts *c,
-                            int32_t id); /* one that was added */
-/* All that is there is from before. */
+/* Counts one occurrence; false: no memory. */
+bool xm_token_counts_add(struct xm_token_counts *c, int32_t id);
+/* Takes back one occurrence, which must have been added. */
+void xm_token_counts_remove(struct xm_token_counts *c, int32_t id);
+/* Marks all occurrences so far as those of the prompt: before = count. */
 void xm_token_counts_mark(struct xm_token_counts *c);
 void xm_token_counts_clear(struct xm_token_counts *c); /* keeps the memory */
 void xm_token_counts_free(struct xm_token_counts *c);

@@ -19,9 +19,10 @@ struct xm_token_list {
     size_t capacity;
 };
 
-bool xm_token_list_add(struct xm_token_list *list, int32_t id); /* false: no memory */
+/* Both append; false: no memory, the list is unchanged. */
+bool xm_token_list_add(struct xm_token_list *list, int32_t id);
 bool xm_token_list_add_n(struct xm_token_list *list, const int32_t *ids, size_t n);
-void xm_token_list_clear(struct xm_token_list *list); /* length 0, memory kept */
+void xm_token_list_clear(struct xm_token_list *list); /* n = 0; keeps the memory */
 void xm_token_list_free(struct xm_token_list *list);
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A token's weight in a draw, a whole number:
+ * The weight of a token in a random draw, a whole number in proportion to its probability:
  *
  *     weight = 2^bits * exp(-(largest - logit) / temperature), rounded down
  *
- * The largest logit has 2^bits. Whole numbers make a sum independent of the order of its terms, so
- * that filters may select without sorting. `bits` is chosen such that a vocabulary of tokens with
- * that weight has a sum below 2^62.
+ * The largest logit has the weight 2^bits. Sums of whole numbers do not depend on the order of
+ * their terms, so filters need not sort. `bits` is the largest number with which the weights of a
+ * whole vocabulary sum to less than 2^62.
  *
  * The exponent is rounded to a multiple of 2^-20. Therefore a weight never rises where the logit
  * falls, and its relative error is below 2^-19 for a difference of at most 11 temperatures.
@@ -25,10 +25,11 @@ extern "C" {
 #endif
 
 enum {
-    XM_WEIGHT_FRACTION = 20, /* bits of the exponent behind the point           */
-    XM_WEIGHT_LEAST = 64     /* halvings at which any weight is rounded to zero */
+    XM_WEIGHT_FRACTION = 20, /* fractional bits of the exponent              */
+    XM_WEIGHT_LEAST = 64     /* 2^-64 of the largest weight is rounded to zero */
 };
 
+/* `bits` for a vocabulary of this size. */
 static inline int
 xm_weight_bits(size_t vocab_size)
 {
@@ -38,7 +39,7 @@ xm_weight_bits(size_t vocab_size)
     return bits;
 }
 
-/* Steps of the exponent in a difference of logits of 1. */
+/* log2(e) / temperature in units of 2^-20: how far the exponent falls for a difference of 1. */
 static inline float
 xm_weight_steps(float temperature)
 {
@@ -47,7 +48,8 @@ xm_weight_steps(float temperature)
     return steps < (double)FLT_MAX ? (float)steps : FLT_MAX;
 }
 
-/* How often a weight is halved, in steps; at most XM_WEIGHT_LEAST times. NaN is the farthest. */
+/* The negated exponent of 2, in units of 2^-20, of a logit that lies `difference` below the
+ * largest; at most XM_WEIGHT_LEAST * 2^20, also for NaN. */
 static inline float
 xm_weight_exponent(float difference, float steps)
 {
@@ -56,14 +58,15 @@ xm_weight_exponent(float difference, float steps)
     return x < most ? x : most;
 }
 
-/* The weight as a share of the largest, in [2^-XM_WEIGHT_LEAST, 1]. */
+/* 2^-x for x in units of 2^-20: the weight as a share of the largest weight, in [2^-64, 1]. */
 static inline float
 xm_weight_power(float x)
 {
     const int32_t exponent = (int32_t)(x + 0.5f);
     const int32_t fraction = exponent & ((1 << XM_WEIGHT_FRACTION) - 1);
     const float g = -(float)fraction / (float)(1 << XM_WEIGHT_FRACTION); /* (-1, 0] */
-    /* 1 + g * (2^g - 1) / g, Chebyshev's polynomial of degree 5; its error is below 2^-27. */
+    /* 2^g = 1 + g * (2^g - 1) / g; the quotient as a Chebyshev polynomial of degree 5, whose error
+     * is below 2^-27. */
     float p = 0x1.e2025b670806dp-14f;
     p = p * g + 0x1.529848a1a40c4p-10f;
     p = p * g + 0x1.3a79c4237ac8fp-7f;
@@ -77,6 +80,7 @@ xm_weight_power(float x)
     return p * scale;
 }
 
+/* Both steps at once. */
 static inline float
 xm_weight_share(float difference, float steps)
 {

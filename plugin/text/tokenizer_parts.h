@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of a tokenizer: for tokenizer*.c, detokenizer.c and gguf/gguf_tokenizer.c only.
+ * The members of a tokenizer, for tokenizer*.c, detokenizer.c and gguf/gguf_tokenizer.c only.
  */
 #ifndef XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
 #define XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
@@ -20,7 +20,7 @@ struct xm_tokenizer {
     struct xm_added_tokens added;
     struct xm_normalizer normalizer;
     struct xm_pre_tokenizer pre;
-    struct xm_bpe bpe; /* the model, unless unigram.n or wordpiece.vocab */
+    struct xm_bpe bpe; /* the model, unless unigram.n > 0 or wordpiece.vocab is set */
     struct xm_unigram unigram;
     struct xm_wordpiece wordpiece;
     struct xm_post_processor post;

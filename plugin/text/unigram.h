@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unigram: of all ways to cut a word into pieces the one with the largest sum of scores.
+ * Unigram: cuts a word into the pieces whose scores (log-probabilities) have the largest sum.
  *
  *     best(0) = 0,   best(end) = max over pieces word[start..end) of best(start) + score
  *
- * A character that is no piece costs more than every piece. Such characters in a row are
- * one token, or byte tokens where the model has them.
+ * A character that is not a piece has a score below every piece's. Consecutive characters of this
+ * kind become one unknown token, or byte tokens where the model has them.
  */
 #ifndef XM_PLUGIN_TEXT_UNIGRAM_H
 #define XM_PLUGIN_TEXT_UNIGRAM_H
@@ -20,38 +20,39 @@ extern "C" {
 #endif
 
 struct xm_unigram_piece {
-    struct xm_slice text; /* in the vocabulary */
+    struct xm_slice text; /* points into the vocabulary */
     double score;
     int32_t id;
 };
 
 struct xm_unigram {
     const struct xm_vocab *vocab;    /* not owned                                    */
-    struct xm_unigram_piece *pieces; /* owned; in order of their bytes               */
+    struct xm_unigram_piece *pieces; /* owned; sorted by the bytes of their texts    */
     size_t n;                        /* 0: the tokenizer has another kind of model   */
-    double unk_score;                /* of a character that is no piece              */
-    int32_t unk;                     /* XM_NO_TOKEN: an unknown character is an error */
-    bool byte_fallback;              /* unknown characters become <0xHH> tokens      */
-    int32_t byte_ids[256];           /* of <0xHH>, or XM_NO_TOKEN                    */
+    double unk_score;                /* of a character that is not a piece           */
+    int32_t unk;           /* the unknown token; XM_NO_TOKEN: such a character fails */
+    bool byte_fallback;    /* unknown characters become <0xHH> tokens      */
+    int32_t byte_ids[256]; /* ids of the <0xHH> tokens; XM_NO_TOKEN: not there */
 };
 
-/* Scratch of an encode call, kept over its words. Zero-initialise to use. */
+/* Scratch memory of one thread, reused for all words of an encode call. Zero-initialise to use. */
 struct xm_unigram_work {
     struct xm_unigram_end *ends; /* owned */
     size_t capacity;
-    struct xm_token_list ids; /* of one word, the last one first */
+    struct xm_token_list ids; /* of one word, in reverse order */
 };
 
-/* Reads the "model" object and fills `vocab`, which must outlive `out`. On failure `out`
- * still has to be freed. */
+/* Reads tokenizer.json's "model" object and fills `vocab`, which must outlive `out`. On failure
+ * `out` still has to be freed. */
 enum xm_status xm_unigram_load(yyjson_val *model, struct xm_vocab *vocab,
                                struct xm_unigram *out, struct xm_error *err);
-/* The same without a file's object: room for n pieces, once; tokens of the vocabulary as pieces;
- * then the unknown token, and whether it has bytes for unknown characters. */
+/* For pieces that do not come from tokenizer.json. Allocates room for `n` pieces; call it once. */
 enum xm_status xm_unigram_reserve(struct xm_unigram *unigram,
                                   const struct xm_vocab *vocab, size_t n,
                                   struct xm_error *err);
+/* Adds the vocabulary's token `id` as a piece; at most the reserved number. */
 void xm_unigram_add(struct xm_unigram *unigram, int32_t id, double score);
+/* Sorts the pieces and sets the unknown token; call it after the last piece. */
 void xm_unigram_finish(struct xm_unigram *unigram, int32_t unk, bool byte_fallback);
 void xm_unigram_free(struct xm_unigram *unigram);
 

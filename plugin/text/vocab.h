@@ -2,8 +2,8 @@
  *
  * The vocabulary: token id <-> text.
  *
- * Ids may have holes (a model's table is often padded). Added tokens live in the same
- * table, marked: the model's merges never produce one that the model itself lacks.
+ * Ids need not be contiguous (a model's vocabulary is often padded). The table also holds the added
+ * tokens. in_model tells the model's own tokens from them, because merges produce only those.
  */
 #ifndef XM_PLUGIN_TEXT_VOCAB_H
 #define XM_PLUGIN_TEXT_VOCAB_H
@@ -20,46 +20,47 @@ enum { XM_NO_TOKEN = -1 };
 struct xm_vocab_entry {
     struct xm_slice text; /* text.text is NULL: no token has this id */
     bool in_model;        /* part of the model's own vocabulary      */
-    bool special;         /* left out of text shown to people        */
+    bool special;         /* a control token: skip_special drops it  */
 };
 
-/* Zero-initialise to use. */
+/* Zero-initialise to use. Immutable once the tokenizer is loaded. */
 struct xm_vocab {
-    struct xm_arena arena; /* texts */
-    struct xm_vocab_entry *entries;
-    size_t n; /* largest id + 1 */
+    struct xm_arena arena;          /* holds the texts */
+    struct xm_vocab_entry *entries; /* owned; by id    */
+    size_t n;                       /* largest id + 1 */
     size_t capacity;
     int32_t *slots;  /* open-addressed hash table of ids; XM_NO_TOKEN: free */
     size_t n_slots;  /* a power of two */
     size_t n_tokens; /* entries with a text */
 };
 
-/* Makes room for `n_tokens` more tokens. */
+/* Allocates for `n_tokens` more tokens. */
 enum xm_status xm_vocab_reserve(struct xm_vocab *vocab, size_t n_tokens,
                                 struct xm_error *err);
 
-/* Copies `text`. Id and text must both be new. */
+/* Adds a token and copies its text. XM_INVALID: the id or the text is there already. */
 enum xm_status xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id,
                             bool in_model, struct xm_error *err);
 
-/* Which of several tokens with equal texts xm_vocab_find returns. */
+/* Which of several tokens with equal texts xm_vocab_find returns: the one added first or last. */
 enum xm_vocab_repeat { XM_REPEAT_FINDS_FIRST, XM_REPEAT_FINDS_LAST };
 
-/* The same for a token of the model whose text may be another token's: each id keeps its text. */
+/* Adds a token of the model whose text another token may have, too; each id keeps its text. */
 enum xm_status xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice text,
                                        int32_t id, enum xm_vocab_repeat repeat,
                                        struct xm_error *err);
 
-/* XM_NO_TOKEN: there is no such token. The second looks at the model's own only. */
+/* The id of a text, among all tokens or among the model's own; XM_NO_TOKEN: there is none. */
 int32_t xm_vocab_find(const struct xm_vocab *vocab, struct xm_slice text);
 int32_t xm_vocab_find_in_model(const struct xm_vocab *vocab, struct xm_slice text);
-/* The model's own without special tokens: those are found as added tokens, or are text. */
+/* The same among the model's own tokens that are not special: a special token is recognised as an
+ * added token or not at all. */
 int32_t xm_vocab_find_ordinary(const struct xm_vocab *vocab, struct xm_slice text);
 
 /* NULL: no token has this id. */
 const struct xm_vocab_entry *xm_vocab_get(const struct xm_vocab *vocab, int32_t id);
 
-/* Ids of the model's <0x00> .. <0xFF>, XM_NO_TOKEN where it has none. */
+/* The ids of the model's byte tokens <0x00> to <0xFF>; XM_NO_TOKEN for each that it lacks. */
 void xm_vocab_find_bytes(const struct xm_vocab *vocab, int32_t ids[256]);
 
 void xm_vocab_free(struct xm_vocab *vocab);

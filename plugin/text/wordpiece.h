@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WordPiece: a word is cut from its beginning into the longest pieces that there are.
+ * WordPiece: cuts a word from left to right, each time into the longest piece of the vocabulary.
  *
  *     "unaffable" -> un, ##aff, ##able
  *
- * A word of which any part is no piece is one unknown token, as is a word that is too long.
+ * If some part of a word is not a piece, or the word is too long, the whole word is one unknown
+ * token.
  */
 #ifndef XM_PLUGIN_TEXT_WORDPIECE_H
 #define XM_PLUGIN_TEXT_WORDPIECE_H
@@ -17,14 +18,14 @@
 extern "C" {
 #endif
 
-/* Characters of a word that is cut, at most: that of every published model. */
+/* Longest word that is cut, in characters; all published models have this limit. */
 enum { XM_WORDPIECE_MOST = 100 };
 
 struct xm_wordpiece {
-    const struct xm_vocab
-        *vocab;  /* not owned; NULL: the tokenizer has another kind of model */
-    int32_t unk; /* XM_NO_TOKEN: such a word is an error */
-    /* What the texts of pieces begin with that begin a word, and that go on in one; static. */
+    /* not owned; NULL: the tokenizer has another kind of model */
+    const struct xm_vocab *vocab;
+    int32_t unk; /* the unknown token; XM_NO_TOKEN: such a word fails */
+    /* prefixes of the vocabulary's texts: of pieces that begin a word, and of the others; static */
     const char *first, *inner;
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of this folder.
+ * Inside plugin/text/gguf: how the files of this folder share the work of reading a tokenizer.
  *
- *     gguf_special.c         which ids have a meaning
- *     gguf_pre_tokenizers.c  what the names of tokenizer.ggml.pre stand for
+ *     gguf_special.c         ids of special tokens
+ *     gguf_pre_tokenizers.c  the pre-tokenizers that tokenizer.ggml.pre names
  *     gguf_vocab.c           tokens, their types, merges and scores
- *     gguf_unigram.c         pieces with scores, and their map of characters
- *     gguf_tokenizer.c       all of it as a tokenizer
+ *     gguf_unigram.c         pieces with scores, and the charsmap
+ *     gguf_tokenizer.c       the tokenizer made of all these
  */
 #ifndef XM_PLUGIN_TEXT_GGUF_GGUF_PARTS_H
 #define XM_PLUGIN_TEXT_GGUF_GGUF_PARTS_H
@@ -21,76 +21,79 @@ extern "C" {
 /* ---- keys ---------------------------------------------------------------------------- */
 
 bool xm_gguf_has(const struct xm_gguf *g, const char *key);
-/* XM_INVALID: there is no such key, which the tokenizer that the file has cannot do without. */
+/* XM_INVALID: the file lacks the key; the sentence says that its tokenizer needs it. */
 enum xm_status xm_gguf_need(const struct xm_gguf *g, const char *key,
                             struct xm_error *err);
-/* *out stays as it is where there is no such key. */
+/* Reads a boolean; without the key *out keeps its value. */
 enum xm_status xm_gguf_bool_or(const struct xm_gguf *g, const char *key, bool *out,
                                struct xm_error *err);
 
 /* ---- ids ----------------------------------------------------------------------------- */
 
-/* Whether a value of tokenizer.ggml.model says that the file has no tokenizer, but ids only. */
+/* Whether tokenizer.ggml.model has the value for "no tokenizer": the model is used with ids. */
 bool xm_gguf_is_no_tokenizer(struct xm_slice model);
 
-/* -1: there is none. All others are ids of the list of tokens, where the file has one. */
+/* -1: the file has no such key. Other values are valid indices of its token list, if it has one. */
 struct xm_gguf_special {
     int32_t bos, eos, unk, pad;
-    int32_t eot, eom; /* of a turn, of a message */
-    int32_t cls, sep; /* around a text, of BERT's kind */
+    int32_t eot, eom; /* end of turn, end of message          */
+    int32_t cls, sep; /* put before and behind a text by BERT */
 };
 
 enum xm_status xm_gguf_find_special(const struct xm_gguf *g, struct xm_gguf_special *out,
                                     struct xm_error *err);
-/* The list of tokens: texts, not too many. */
+/* The key tokenizer.ggml.tokens. XM_INVALID: it is missing, not a list of texts, empty, or longer
+ * than XM_MAX_TOKENS. */
 enum xm_status xm_gguf_tokens(const struct xm_gguf *g, struct xm_gguf_values *out,
                               struct xm_error *err);
 
-/* ---- ways to cut texts into words ---------------------------------------------------- */
+/* ---- pre-tokenizers ------------------------------------------------------------------ */
 
+/* Properties of a pre-tokenizer, or-ed. */
 enum {
-    /* a word that is a token is one, whatever the merges */
+    /* a word that is a token becomes it without merging */
     XM_GGUF_WHOLE_WORDS = 1 << 0,
-    /* bos stands before each text, unless a key says no */
+    /* bos is put before each text, unless the key tokenizer.ggml.add_bos_token is false */
     XM_GGUF_BEGINS = 1 << 1,
-    /* U+0020 is U+2581; else bytes are written as characters */
+    /* U+0020 becomes U+2581; without this flag bytes are written as printable characters */
     XM_GGUF_MARKS_SPACES = 1 << 2,
-    /* bos stands before each text, whatever the key says */
+    /* bos is put before each text, whatever that key says */
     XM_GGUF_ALWAYS_BEGINS = 1 << 3,
-    /* newlines that are a token are one, whatever the merges */
+    /* a run of newlines that is a token becomes it without merging */
     XM_GGUF_WHOLE_NEWLINES = 1 << 4,
-    /* white space ends words and is no part of them; characters stay characters */
+    /* white space separates words and is dropped; characters are not replaced */
     XM_GGUF_DROPS_SPACES = 1 << 5
 };
 
 struct xm_gguf_pre_tokenizer {
     const char *const *names; /* up to a NULL */
-    const char *const
-        *patterns; /* up to a NULL: each cuts what those before have left; NULL:
-                                    the text is cut at white space */
+    /* up to a NULL; each cuts the pieces that those before it left; NULL: cut at white
+     * space */
+    const char *const *patterns;
     unsigned flags;
 };
 
-/* XM_UNSUPPORTED: no way has this name; the sentence has those that there are. */
+/* The row of a name. XM_UNSUPPORTED: there is none; the sentence lists the known names. */
 enum xm_status xm_gguf_find_pre_tokenizer(struct xm_slice name,
                                           const struct xm_gguf_pre_tokenizer **out,
                                           struct xm_error *err);
 
 /* ---- the model ----------------------------------------------------------------------- */
 
-/* Fills the vocabulary and the added tokens; `own_are_special`: "user defined" ones too. */
+/* Fills t's vocabulary and added tokens. `own_are_special`: tokens of the type "user defined" count
+ * as special tokens, as control tokens do. */
 enum xm_status xm_gguf_load_vocab(const struct xm_gguf *g, bool own_are_special,
                                   struct xm_tokenizer *t, struct xm_error *err);
-/* What merges: a table, or each token by its score. */
+/* Fills bpe's merges: from tokenizer.ggml.merges, or as ranks from tokenizer.ggml.scores. */
 enum xm_status xm_gguf_load_merges(const struct xm_gguf *g, struct xm_bpe *bpe,
                                    struct xm_error *err);
 enum xm_status xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe,
                                    struct xm_error *err);
-/* Pieces with their scores, where the best cut of the whole text is taken. */
+/* Fills t's Unigram model from tokens and scores; `unk` as in struct xm_unigram. */
 enum xm_status xm_gguf_load_unigram(const struct xm_gguf *g, int32_t unk,
                                     struct xm_tokenizer *t, struct xm_error *err);
-/* What tokenizer.ggml.precompiled_charsmap makes of characters, as the first step of the
- * normalizer; nothing where there is no such key. */
+/* Appends tokenizer.ggml.precompiled_charsmap to t's normalizer. Without the key it does
+ * nothing. */
 enum xm_status xm_gguf_load_charsmap(const struct xm_gguf *g, struct xm_tokenizer *t,
                                      struct xm_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of filters of the files that hold them; filters.c asks them one after the other.
+ * Filters ("value | name") are implemented in several files, each with a table of its own.
+ * filters.c looks a name up in these tables in turn.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_FILTERS_H
 #define XM_PLUGIN_TEXT_JINJA_FILTERS_H
@@ -12,30 +13,34 @@ const struct xm_jinja_builtin *xm_jinja_find_sequence_filter(struct xm_slice nam
 const struct xm_jinja_builtin *xm_jinja_find_select_filter(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_group_filter(struct xm_slice name);
 
-/* Appends `s` with entities for what means something in HTML. */
+/* Appends `s` with & < > " ' as HTML entities. */
 void xm_jinja_add_escaped(const struct xm_jinja_run *r, struct xm_slice s,
                           struct xm_jinja_buffer *b);
 
-/* Whether an argument is there and not none. */
+/* Whether an argument was given and is not none. */
 static inline bool
 xm_jinja_is_given(struct xm_jinja_value v)
 {
     return v.kind != XM_JINJA_ABSENT && v.kind != XM_JINJA_NONE;
 }
 
-/* An indentation: a number of spaces (`none`: where it is no integer), or a text. */
+/* Reads an indentation: an integer is a number of spaces, a string is taken as it is, for any other
+ * value `none` spaces. */
 enum xm_status xm_jinja_read_indentation(struct xm_jinja_run *r,
                                          struct xm_jinja_value width, int64_t none,
                                          struct xm_slice *out);
 
-/* What items are sorted, grouped and compared by: the item or an attribute ("a,b": several, with
- * `many`), strings without their case unless `with_case`. `other` (may be NULL) stands for an
- * attribute that is not there. */
+/* The key by which items are sorted, grouped and compared: the item itself, or an attribute of
+ * it. */
 struct xm_jinja_key {
+    /* a path as xm_jinja_path reads it; none: the item */
     struct xm_jinja_value attribute;
+    /* replaces a missing attribute; NULL: undefined */
     const struct xm_jinja_value *other;
-    bool with_case, many;
+    bool with_case; /* false: strings are compared without case         */
+    bool many;      /* `attribute` is a list of paths, "a,b"            */
 };
+/* The key of one item. */
 enum xm_status xm_jinja_key_of(struct xm_jinja_run *r, const struct xm_jinja_key *key,
                                struct xm_jinja_value item, struct xm_jinja_value *out);
 /* A sorted copy; equal items keep their order. */

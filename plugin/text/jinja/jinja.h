@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jinja templates, as far as chat templates use them.
+ * Renders Jinja templates, as far as chat templates need the language.
  *
  *     text -> lexer -> tokens -> parser -> tree      tree + variables -> run -> text
  *
- * The language is Jinja 3.1 in the set-up that chat templates are written for: trim_blocks
- * and lstrip_blocks are on, break and continue exist, values cannot be changed in place,
- * tojson writes plain JSON, {% generation %} marks text and changes nothing.
+ * The language is Jinja 3.1 as Hugging Face's transformers configures it: trim_blocks and
+ * lstrip_blocks are on, break and continue exist, values are immutable, tojson does not escape
+ * HTML, and {% generation %} has no effect. {% do %} exists as well.
  *
- * Not done: include, import, extends and block; autoescape; the filters pprint, random, urlize
- * and wordwrap, and lipsum(); integers beyond 64 bits and complex numbers. Upper and lower case
- * are Unicode's simple mappings. {% do %} is there, though not everybody's set-up has it.
+ * Not done: include, import, extends and block; autoescape; the filters pprint, random, urlize and
+ * wordwrap, and lipsum(); integers beyond 64 bits and complex numbers. Upper and lower case are
+ * Unicode's simple mappings (one character to one).
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_JINJA_H
 #define XM_PLUGIN_TEXT_JINJA_JINJA_H
@@ -27,33 +27,35 @@ extern "C" {
 
 struct xm_jinja_template;
 
-/* What one run may use; a template that needs more fails with a sentence. */
+/* Bounds of one run. A template that exceeds one fails with a sentence, so that a malicious
+ * template cannot hang the process or exhaust its memory. */
 struct xm_jinja_limits {
-    uint64_t steps;      /* nodes evaluated, items looked at       */
-    size_t memory_bytes; /* values that the run makes              */
-    size_t output_bytes; /* of the result, and of each captured text */
-    unsigned depth;      /* nested nodes, calls and values         */
+    uint64_t steps;      /* nodes evaluated plus items visited          */
+    size_t memory_bytes; /* of all values that the run creates          */
+    size_t output_bytes; /* of the result, and of each captured text    */
+    unsigned depth;      /* nesting of nodes, calls and values          */
 };
 extern const struct xm_jinja_limits xm_jinja_default_limits;
 
-/* A name that the template sees. The value is not referred to after the run. */
+/* A variable of the template. The value is not used after the run. */
 struct xm_jinja_variable {
     struct xm_slice name;
     yyjson_val *value;
-    /* its strings are content, but for roles of messages and types of parts */
+    /* its strings are content (content.h), except message roles and types of content parts */
     bool is_content;
 };
 
-/* Reads a template; ill-formed UTF-8 is read as U+FFFD. Sentences begin with "line L,
- * column C: ", columns count bytes. The text is not referred to afterwards. */
+/* Parses a template of n bytes, which is copied; ill-formed UTF-8 is read as U+FFFD. Error
+ * sentences begin with "line L, column C: "; columns count bytes from 1. */
 enum xm_status xm_jinja_parse(const char *text, size_t n, struct xm_jinja_template **out,
                               struct xm_error *err);
 void xm_jinja_free(struct xm_jinja_template *tmpl); /* NULL is allowed */
 
-/* Appends the text that the template makes of the variables; of equal names the last one
- * counts. `limits` NULL: the default. `marks` (may be NULL) gets a byte for each byte of text:
- * 1 where the byte comes from content, however the template cut, joined or wrote it, else 0. A
- * template may be run by many threads at once. On failure `out` holds a part. */
+/* Renders the template and appends the text to `out`. Of variables with equal names the last one
+ * counts. `limits` NULL: xm_jinja_default_limits. To `marks` (may be NULL) a byte is appended for
+ * each byte of text: 1 where the byte comes from content, also if the template cut, joined or
+ * converted it; else 0. Many threads may render one template at once. On failure `out` holds a part
+ * of the text. */
 enum xm_status xm_jinja_render(const struct xm_jinja_template *tmpl,
                                const struct xm_jinja_variable *variables,
                                size_t n_variables, const struct xm_jinja_limits *limits,

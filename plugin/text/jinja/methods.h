@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Methods of strings, which stand in several files; the table is in string_methods.c.
+ * Methods of strings ("text.split()"). The table is in string_methods.c; the functions are in the
+ * files named below.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_METHODS_H
 #define XM_PLUGIN_TEXT_JINJA_METHODS_H
@@ -8,8 +9,9 @@
 #include "plugin/text/jinja/run_state.h"
 
 const struct xm_jinja_builtin *xm_jinja_find_string_method(struct xm_slice name);
+/* Fails: `v` should have been a string. */
 enum xm_status xm_jinja_fail_not_text(struct xm_jinja_run *r, struct xm_jinja_value v);
-/* An integer; *out stays as it is where none is given. */
+/* Reads an optional integer argument; *out keeps its value when `v` was not given. */
 enum xm_status xm_jinja_read_size(struct xm_jinja_run *r, struct xm_jinja_value v,
                                   int64_t *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens and the tree of a template. Both live in the template's arena and are never
- * changed after parsing.
+ * The tokens and the syntax tree of a template, and the parser's internal functions. The tree lives
+ * in the template's arena and is immutable after parsing.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_NODE_H
 #define XM_PLUGIN_TEXT_JINJA_NODE_H
@@ -9,7 +9,7 @@
 #include "plugin/text/jinja/value.h"
 
 enum xm_jinja_token_kind {
-    XM_JINJA_TOKEN_TEXT, /* between tags, white space already controlled */
+    XM_JINJA_TOKEN_TEXT, /* text between tags, already trimmed as {%- and -%} say */
     XM_JINJA_TOKEN_PRINT_BEGIN,
     XM_JINJA_TOKEN_PRINT_END,
     XM_JINJA_TOKEN_BLOCK_BEGIN,
@@ -28,8 +28,8 @@ struct xm_jinja_token {
     struct xm_slice text;
 };
 
-/* in[], args and body of each kind; "expr" and "node …" are trees, "list" is chained by
- * `next`. A KEYWORD node is an argument or a parameter with a name. */
+/* The comment behind each kind says which members of struct xm_jinja_node it uses. args, body and
+ * orelse are lists chained by `next`. A KEYWORD node is a named argument or a parameter. */
 enum xm_jinja_node_kind {
     XM_JINJA_CONSTANT,      /* constant                                         */
     XM_JINJA_NAME,          /* name                                             */
@@ -79,12 +79,13 @@ struct xm_jinja_node {
     const struct xm_jinja_builtin *builtin;
     struct xm_jinja_node *in[4];
     struct xm_jinja_node *args, *body, *orelse; /* lists */
-    struct xm_jinja_node *next;                 /* in the list that this node is of */
-    bool is_recursive;                          /* FOR: loop() may be called        */
-    unsigned uses;                              /* MACRO: enum xm_jinja_special     */
+    struct xm_jinja_node *next;                 /* the next node of the same list       */
+    bool is_recursive;                          /* FOR: the body may call loop(items)   */
+    unsigned uses;                              /* MACRO: enum xm_jinja_special, or-ed  */
 };
 
-/* Names that a macro has only when its body uses them. */
+/* Implicit variables of a macro, which are set only when its body uses them: `caller`, `kwargs`,
+ * `varargs`. */
 enum xm_jinja_special {
     XM_JINJA_USES_CALLER = 1,
     XM_JINJA_USES_KWARGS = 2,
@@ -102,12 +103,12 @@ xm_jinja_is(struct xm_slice text, const char *what)
     return xm_slice_equal(text, xm_slice_of(what, strlen(what)));
 }
 
-/* XM_INVALID with "line L, column C: " before the sentence. */
+/* Fails with XM_INVALID and "line L, column C: " before the sentence. */
 enum xm_status xm_jinja_fail_at(struct xm_error *err, uint32_t line, uint32_t column,
                                 const char *fmt, ...) XM_PRINTF(4, 5);
 
-/* `source` must have "\n" line ends and live as long as the tokens, which are owned by the
- * caller (xm_free); texts point into `source` or `arena`. */
+/* Cuts `source` into tokens, the last of which is XM_JINJA_TOKEN_END. `source` must have "\n" line
+ * ends. The caller frees *tokens with xm_free; their texts point into `source` or `arena`. */
 enum xm_status xm_jinja_lex(struct xm_slice source, struct xm_arena *arena,
                             struct xm_jinja_token **tokens, struct xm_error *err);
 
@@ -116,11 +117,12 @@ struct xm_jinja_parser {
     const struct xm_jinja_token *at; /* the next token */
     struct xm_arena *arena;
     struct xm_error *err;
-    unsigned depth, loops; /* nested constructs; for loops around this place */
-    unsigned uses;         /* special names that the macro here has used     */
+    unsigned depth, loops; /* depth of nesting; number of enclosing for loops   */
+    unsigned uses;         /* implicit variables used by the macro parsed so far */
 };
 
-/* Each takes its tokens and leaves p->at behind them. NULL: failed, p->err says why. */
+/* Each function parses the construct at p->at and moves p->at behind it. NULL: failed, p->err has
+ * the sentence. */
 struct xm_jinja_node *xm_jinja_parse_expression(struct xm_jinja_parser *p);
 struct xm_jinja_node *
 xm_jinja_parse_no_condition(struct xm_jinja_parser *p); /* no inline if */
@@ -143,7 +145,8 @@ bool xm_jinja_at_name(const struct xm_jinja_parser *p, const char *name);
 bool xm_jinja_skip_operator(struct xm_jinja_parser *p, const char *op);
 bool xm_jinja_skip_name(struct xm_jinja_parser *p, const char *name);
 bool xm_jinja_expect_operator(struct xm_jinja_parser *p, const char *op);
-/* Counts one level of nesting; false: too deep, p->err says so. */
+/* Increments p->depth, which the caller decrements again; false: nested too deep, p->err says
+ * so. */
 bool xm_jinja_parse_enter(struct xm_jinja_parser *p);
 
 #endif

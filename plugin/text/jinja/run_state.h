@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a run, and what its parts need from each other.
+ * The state of one run (one rendering of a template), and the internal functions of the
+ * interpreter, grouped by the file that defines them.
  *
- * All memory of a run is one arena: nothing is freed before its end, and its size is what
- * the memory limit counts. Every function here that returns a status has recorded a
- * sentence with the place (r->at) when it fails.
+ * All memory of a run lies in one arena: it is freed at the end of the run, and the memory limit
+ * counts its size. Every function here that fails has recorded a sentence with the source place
+ * r->at in r->err. A run belongs to one thread.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_RUN_STATE_H
 #define XM_PLUGIN_TEXT_JINJA_RUN_STATE_H
@@ -16,12 +17,14 @@
 #include "plugin/text/jinja/node.h"
 #include "plugin/text/jinja/value.h"
 
-/* Names of a scope; lookup goes outwards. A loop's body has a new one each time. */
+/* A variable of a scope. */
 struct xm_jinja_binding {
     struct xm_slice name;
     struct xm_jinja_value value;
     struct xm_jinja_binding *next;
 };
+/* A scope; a name is looked up from the innermost scope outwards. Each iteration of a loop has a
+ * new one. */
 struct xm_jinja_frame {
     struct xm_jinja_binding *bindings;
     struct xm_jinja_frame *outer;
@@ -32,24 +35,29 @@ enum xm_jinja_flow { XM_JINJA_GO_ON, XM_JINJA_LEAVE_LOOP, XM_JINJA_NEXT_ROUND };
 struct xm_jinja_run {
     const struct xm_jinja_limits *limits;
     struct xm_arena arena;
-    struct xm_jinja_chunk *content; /* texts that have content, newest chunk first */
-    struct xm_jinja_buffer *out;    /* where text goes now */
-    struct xm_jinja_frame *frame;   /* innermost scope */
-    const struct xm_jinja_node *at; /* for sentences */
-    struct xm_jinja_value captured; /* of the innermost block that captures */
-    enum xm_jinja_flow flow;        /* what break and continue ask for */
-    uint64_t steps;
-    unsigned depth;
+    /* chunks of text with marks, newest first (content.h) */
+    struct xm_jinja_chunk *content;
+    struct xm_jinja_buffer *out;  /* where statements write text now */
+    struct xm_jinja_frame *frame; /* innermost scope */
+    /* the node that runs, whose place error sentences name */
+    const struct xm_jinja_node *at;
+    /* text of the innermost {% set %} or {% filter %} block */
+    struct xm_jinja_value captured;
+    enum xm_jinja_flow flow; /* set by {% break %} and {% continue %} */
+    uint64_t steps;          /* spent so far, at most limits->steps */
+    unsigned depth;          /* of nesting, at most limits->depth */
     struct xm_error *err;
 };
 
 /* run_state.c */
 enum xm_status xm_jinja_fail(struct xm_jinja_run *r, const char *fmt, ...)
     XM_PRINTF(2, 3);
+/* Adds to r->steps; fails beyond the limit. */
 enum xm_status xm_jinja_charge(struct xm_jinja_run *r, uint64_t steps);
-/* For looking at `bytes` of text. */
+/* Charges the steps of scanning `bytes` of text. */
 enum xm_status xm_jinja_charge_text(struct xm_jinja_run *r, uint64_t bytes);
 enum xm_status xm_jinja_enter(struct xm_jinja_run *r); /* undone by r->depth-- */
+/* Allocates n zeroed elements of `bytes` bytes; *(void **)out points to them. */
 enum xm_status xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes,
                               void *out);
 enum xm_status xm_jinja_new_list(struct xm_jinja_run *r, uint64_t n,
@@ -57,25 +65,24 @@ enum xm_status xm_jinja_new_list(struct xm_jinja_run *r, uint64_t n,
 enum xm_status xm_jinja_new_pair(struct xm_jinja_run *r, struct xm_jinja_value a,
                                  struct xm_jinja_value b, struct xm_jinja_value *out);
 enum xm_status xm_jinja_new_dict(struct xm_jinja_run *r, struct xm_jinja_dict **out);
-/* Fails on what Python cannot hash: lists, mappings, and tuples of them. */
+/* Fails for values that Python cannot hash: lists, mappings, and tuples of them. */
 enum xm_status xm_jinja_check_key(struct xm_jinja_run *r, struct xm_jinja_value key);
 enum xm_status xm_jinja_dict_find(struct xm_jinja_run *r, const struct xm_jinja_dict *d,
                                   struct xm_jinja_value key,
                                   const struct xm_jinja_value **out); /* NULL: none */
 enum xm_status xm_jinja_dict_put(struct xm_jinja_run *r, struct xm_jinja_dict *d,
                                  struct xm_jinja_value key, struct xm_jinja_value value);
-/* `content`: its strings are content. */
+/* Converts JSON; with `content` the strings are marked as content (content.h). */
 enum xm_status xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
                                   struct xm_jinja_value *out);
 enum xm_status xm_jinja_bind(struct xm_jinja_run *r, struct xm_slice name,
                              struct xm_jinja_value value); /* in the innermost scope */
 
 /* safe.c */
-/* The text with entities for what means something in HTML, marked as safe; a text that is marked
- * stays as it is. */
+/* str(v) with & < > " ' as HTML entities, marked as safe; a string marked as safe is unchanged. */
 enum xm_status xm_jinja_escape(struct xm_jinja_run *r, struct xm_jinja_value v,
                                struct xm_jinja_value *out);
-/* Marks what a method or filter has made of `self`, where that was marked. */
+/* Marks the result *out of a method or filter as safe if `self` was marked as safe. */
 enum xm_status xm_jinja_keep_safe(struct xm_jinja_run *r,
                                   const struct xm_jinja_builtin *builtin,
                                   struct xm_jinja_value self, struct xm_jinja_value *out);
@@ -83,7 +90,7 @@ enum xm_status xm_jinja_keep_safe(struct xm_jinja_run *r,
 /* operators.c */
 enum xm_status xm_jinja_equal(struct xm_jinja_run *r, struct xm_jinja_value a,
                               struct xm_jinja_value b, bool *out);
-/* *out < 0, 0, > 0 as a < b, a == b, a > b; fails on kinds without order. */
+/* *out < 0, 0, > 0 as a < b, a == b, a > b; fails for kinds of values that have no order. */
 enum xm_status xm_jinja_order(struct xm_jinja_run *r, struct xm_jinja_value a,
                               struct xm_jinja_value b, int *out);
 enum xm_status xm_jinja_compare(struct xm_jinja_run *r, struct xm_slice op,
@@ -98,7 +105,7 @@ enum xm_status xm_jinja_binary(struct xm_jinja_run *r, struct xm_slice op,
                                struct xm_jinja_value *out);
 
 /* iterables.c */
-/* A call that waits until its items are wanted; copies the arguments. */
+/* An iterator that calls `builtin` when its first item is asked for; copies the arguments. */
 enum xm_status xm_jinja_defer(struct xm_jinja_run *r,
                               const struct xm_jinja_builtin *builtin,
                               struct xm_jinja_value self,
@@ -110,14 +117,14 @@ enum xm_status xm_jinja_new_iterator(struct xm_jinja_run *r,
 enum xm_status xm_jinja_new_view(struct xm_jinja_run *r, const char *name,
                                  const struct xm_jinja_list *items,
                                  struct xm_jinja_value *out);
-/* Fails on step 0 and on too many numbers. */
+/* Fails for step 0 and for more numbers than the limits allow. */
 enum xm_status xm_jinja_new_range(struct xm_jinja_run *r, int64_t start, int64_t stop,
                                   int64_t step, struct xm_jinja_value *out);
 /* Takes the next item of an iterator; *out is undefined when there is none. */
 enum xm_status xm_jinja_take(struct xm_jinja_run *r, struct xm_jinja_value iterator,
                              struct xm_jinja_value *out);
-/* Items of a list, keys of a dict, characters of a string; nothing of undefined. Takes all items
- * of an iterator. */
+/* The items of a list, keys of a dict, characters of a string; an empty list for undefined.
+ * Consumes an iterator. */
 enum xm_status xm_jinja_iterate(struct xm_jinja_run *r, struct xm_jinja_value v,
                                 const struct xm_jinja_list **out);
 enum xm_status xm_jinja_length(struct xm_jinja_run *r, struct xm_jinja_value v,
@@ -127,13 +134,13 @@ enum xm_status xm_jinja_attribute(struct xm_jinja_run *r, struct xm_jinja_value 
                                   struct xm_slice name, struct xm_jinja_value *out);
 enum xm_status xm_jinja_item(struct xm_jinja_run *r, struct xm_jinja_value v,
                              struct xm_jinja_value key, struct xm_jinja_value *out);
-/* The value behind "a.b.0", or an item by number; as filters name attributes. `other` (may be
- * NULL) stands for each part that is not there. */
+/* The value at `path` as filters name attributes: "a.b.0", or an integer index. `other` (may be
+ * NULL) replaces each missing part. */
 enum xm_status xm_jinja_path(struct xm_jinja_run *r, struct xm_jinja_value v,
                              struct xm_jinja_value path,
                              const struct xm_jinja_value *other,
                              struct xm_jinja_value *out);
-/* Bounds are integers, none or ABSENT. */
+/* v[start:stop:step]; each bound is an integer, none or ABSENT. */
 enum xm_status xm_jinja_slice(struct xm_jinja_run *r, struct xm_jinja_value v,
                               const struct xm_jinja_value bounds[3],
                               struct xm_jinja_value *out);
@@ -142,7 +149,7 @@ enum xm_status xm_jinja_slice(struct xm_jinja_run *r, struct xm_jinja_value v,
 enum xm_status xm_jinja_evaluate(struct xm_jinja_run *r, const struct xm_jinja_node *node,
                                  struct xm_jinja_value *out);
 /* calls.c */
-/* Those of a call, a filter or a test. */
+/* Evaluates the arguments of a call, a filter or a test. */
 enum xm_status xm_jinja_evaluate_args(struct xm_jinja_run *r,
                                       const struct xm_jinja_node *list,
                                       struct xm_jinja_args *out);
@@ -151,23 +158,24 @@ enum xm_status xm_jinja_call_builtin(struct xm_jinja_run *r,
                                      struct xm_jinja_value self,
                                      const struct xm_jinja_args *args,
                                      struct xm_jinja_value *out);
-/* With `caller` (may be NULL) as the argument of this name. */
+/* Evaluates a CALL node, with `caller` (may be NULL) as its argument "caller". */
 enum xm_status xm_jinja_call(struct xm_jinja_run *r, const struct xm_jinja_node *call,
                              const struct xm_jinja_function *caller,
                              struct xm_jinja_value *out);
 
 /* execute.c */
+/* Runs a list of statements; text goes to r->out. */
 enum xm_status xm_jinja_execute(struct xm_jinja_run *r, const struct xm_jinja_node *list);
-/* What loop(items) writes. */
+/* Runs the body of a recursive loop over new items: loop(items). *out is its text. */
 enum xm_status xm_jinja_call_loop(struct xm_jinja_run *r,
                                   const struct xm_jinja_loop *loop,
                                   const struct xm_jinja_args *args,
                                   struct xm_jinja_value *out);
-/* Runs `list` in a new scope inside `scope`; its text becomes *out. */
+/* Runs `list` in a new scope inside the current one; its text becomes *out. */
 enum xm_status xm_jinja_capture(struct xm_jinja_run *r, const struct xm_jinja_node *list,
                                 struct xm_jinja_value *out);
 
-/* print_value.c: appended to `b`. */
+/* print_value.c: the first two append to `b`. */
 enum xm_status xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v,
                               struct xm_jinja_buffer *b); /* as str() */
 enum xm_status xm_jinja_print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,
@@ -194,7 +202,7 @@ enum { XM_JINJA_LEFT = 1, XM_JINJA_RIGHT = 2 };
 /* `chars` NULL: white space. */
 struct xm_slice xm_jinja_strip(struct xm_slice s, const struct xm_slice *chars,
                                int sides);
-/* The same as a value; costs steps, since each character is looked for in `chars`. */
+/* The same as a value; charges steps, because each character is searched for in `chars`. */
 enum xm_status xm_jinja_strip_text(struct xm_jinja_run *r, struct xm_slice s,
                                    const struct xm_slice *chars, int sides,
                                    struct xm_jinja_value *out);
@@ -208,15 +216,16 @@ enum xm_jinja_case {
 };
 void xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
                           enum xm_jinja_case to, struct xm_jinja_buffer *b);
-/* The first place ≥ from in bytes, or SIZE_MAX. Costs steps. */
+/* Byte offset of the first occurrence of `what` at or behind `from`, or SIZE_MAX. Charges steps. */
 enum xm_status xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s,
                                   struct xm_slice what, size_t from, size_t *out);
-/* The last place ≥ from. */
+/* The same for the last occurrence. */
 enum xm_status xm_jinja_find_last_text(struct xm_jinja_run *r, struct xm_slice s,
                                        struct xm_slice what, size_t from, size_t *out);
 /* The line that begins at *from, without its end; moves *from behind that. */
 struct xm_slice xm_jinja_next_line(struct xm_slice s, size_t *from);
-/* count < 0: all. Empty `old` stands before each character and at the end. */
+/* Replaces the first `count` occurrences of `old`; count < 0: all. An empty `old` occurs before
+ * each character and at the end. */
 enum xm_status xm_jinja_replace(struct xm_jinja_run *r, struct xm_slice s,
                                 struct xm_slice old, struct xm_slice to, int64_t count,
                                 struct xm_jinja_value *out);

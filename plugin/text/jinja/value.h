@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values of a run: Python's, as far as templates see them.
+ * The values of a running template: Python's types, as far as templates see them.
  *
- * They are small and passed by value; what they point to lives in the arena of the run (or
- * of the template) and is never changed, namespaces excepted. All text is well-formed
- * UTF-8 and counted in characters.
+ * A value is small and passed by value. The memory that it points to lies in the arena of the run
+ * (or of the template) and is immutable, except for namespaces, iterators, cyclers and loops. All
+ * text is well-formed UTF-8; lengths and indices that templates see count characters, those of C
+ * bytes.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_VALUE_H
 #define XM_PLUGIN_TEXT_JINJA_VALUE_H
@@ -16,7 +17,7 @@
 struct xm_jinja_run;
 
 enum xm_jinja_kind {
-    XM_JINJA_ABSENT, /* an argument that was not given; no value at all */
+    XM_JINJA_ABSENT, /* no value: an argument that was not given */
     XM_JINJA_UNDEFINED,
     XM_JINJA_NONE,
     XM_JINJA_BOOL,
@@ -26,9 +27,9 @@ enum xm_jinja_kind {
     XM_JINJA_LIST,
     XM_JINJA_TUPLE,
     XM_JINJA_DICT,
-    XM_JINJA_VIEW,     /* of a mapping: what keys(), values() and items() give */
-    XM_JINJA_RANGE,    /* what range() gives */
-    XM_JINJA_ITERATOR, /* what map and its like give: it can be gone through once */
+    XM_JINJA_VIEW,     /* the result of a mapping's keys(), values() or items() */
+    XM_JINJA_RANGE,    /* the result of range() */
+    XM_JINJA_ITERATOR, /* the result of map, select and other lazy filters: usable once */
     XM_JINJA_CYCLER,
     XM_JINJA_NAMESPACE,
     XM_JINJA_LOOP,
@@ -37,12 +38,12 @@ enum xm_jinja_kind {
 
 struct xm_jinja_value {
     enum xm_jinja_kind kind;
-    bool is_safe; /* of a string: by the filters safe and escape; see safe.c */
+    bool is_safe; /* a string marked by the filters safe or escape; see safe.c */
     union {
         bool truth;
         int64_t integer;
         double real;
-        struct xm_slice text;             /* UNDEFINED: the name that was looked for */
+        struct xm_slice text;             /* STRING; UNDEFINED: the name looked up   */
         const struct xm_jinja_list *list; /* also TUPLE     */
         struct xm_jinja_dict *dict;       /* also NAMESPACE */
         const struct xm_jinja_view *view;
@@ -57,10 +58,10 @@ struct xm_jinja_value {
 struct xm_jinja_list {
     size_t n;
     struct xm_jinja_value *items;
-    bool is_group; /* a pair of groupby, with the attributes grouper and list */
+    bool is_group; /* a pair made by groupby, which has the attributes grouper and list */
 };
 
-/* In order of insertion. */
+/* A mapping in order of insertion. */
 struct xm_jinja_dict {
     size_t n, capacity;
     struct xm_jinja_value *keys, *values;
@@ -76,16 +77,16 @@ struct xm_jinja_range {
     const struct xm_jinja_list *items;
 };
 
-/* Made when the first item is asked for, as a call that waits until then. */
+/* A deferred call of a filter: it runs when the first item is asked for. */
 struct xm_jinja_iterator {
-    const struct xm_jinja_builtin *builtin; /* NULL: there are items */
+    const struct xm_jinja_builtin *builtin; /* the filter to call; NULL: `items` is set */
     struct xm_jinja_value self;
     const struct xm_jinja_args *args;
     const struct xm_jinja_list *items;
-    size_t used; /* items that somebody has taken */
+    size_t used; /* items taken so far */
 };
 
-/* Items in turn, around and around; of a joiner the last one stays. */
+/* cycler() returns its items in turn, again and again; joiner() stays at its last item. */
 struct xm_jinja_cycler {
     const struct xm_jinja_list *items;
     size_t at;
@@ -95,10 +96,10 @@ struct xm_jinja_cycler {
 struct xm_jinja_loop {
     const struct xm_jinja_list *items;
     size_t index;                      /* from 0 */
-    unsigned depth;                    /* from 0: how deep it has called itself */
-    const struct xm_jinja_node *node;  /* what it runs */
-    struct xm_jinja_frame *scope;      /* around it */
-    const struct xm_jinja_list *asked; /* by loop.changed() the last time */
+    unsigned depth;                    /* of recursive loop() calls, from 0 */
+    const struct xm_jinja_node *node;  /* the FOR node */
+    struct xm_jinja_frame *scope;      /* the scope outside of the loop */
+    const struct xm_jinja_list *asked; /* arguments of the last loop.changed() */
 };
 
 /* A macro, a global, or a method with the value it is called on. */
@@ -109,26 +110,28 @@ struct xm_jinja_function {
     struct xm_jinja_frame *scope; /* where the macro was defined */
 };
 
-/* Positional arguments, then those with a name. */
+/* The arguments of a call: first the positional, then the named ones. */
 struct xm_jinja_args {
     size_t n, n_positional;
     struct xm_jinja_value *values;
     struct xm_slice *names; /* empty for positional ones */
 };
 
-/* A row of a table of filters, tests, globals or methods. With `params` the function gets
- * one value for each of them, ABSENT where none was given; without, the raw arguments. */
+/* Implementation of a filter, test, global function or method. `self` is the value before "|", "is"
+ * or ".". args->values has one value for each of the row's params, ABSENT where none was given;
+ * with is_raw, args are the arguments as they were given. */
 enum { XM_JINJA_MAX_PARAMS = 4 };
 typedef enum xm_status xm_jinja_fn(struct xm_jinja_run *r, struct xm_jinja_value self,
                                    const struct xm_jinja_args *args,
                                    struct xm_jinja_value *out);
+/* A row of a table of such functions. */
 struct xm_jinja_builtin {
     const char *name;
     xm_jinja_fn *run;
     const char *const params[XM_JINJA_MAX_PARAMS];
     unsigned n_required;
     bool is_raw;
-    bool is_lazy; /* the result is an iterator; the function runs when that is used */
+    bool is_lazy; /* the result is an iterator, which runs the function when first used */
 };
 
 /* NULL: no row has this name. */
@@ -190,8 +193,8 @@ bool xm_jinja_is_list(struct xm_jinja_value v);     /* list, tuple */
 double xm_jinja_to_double(struct xm_jinja_value v); /* of a number */
 int64_t xm_jinja_to_int(struct xm_jinja_value v);   /* of a bool or int */
 
-/* Numbers from text as Python reads them, without white space around them; false: it is none, or
- * too large. `base` 2 to 36, or 0: as the prefix says. */
+/* Read a number as Python's int() and float() do, without surrounding white space; false: not a
+ * number, or too large. `base`: 2 to 36; 0: as the prefix (0x, 0o, 0b) says. */
 bool xm_jinja_read_int_of(struct xm_slice text, int base, int64_t *out);
 bool xm_jinja_read_int(struct xm_slice text, int64_t *out); /* base 10 */
 bool xm_jinja_read_float(struct xm_slice text, double *out);
