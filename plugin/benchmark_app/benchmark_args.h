@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line of xemoe benchmark_app: OpenVINO's, by table.
+ * The command line of xemoe benchmark_app, with the flags of OpenVINO's benchmark_app.
  *
- * A flag has one dash or two, and most have a second, longer name. A flag that is on or off may
- * stand alone or take a value; -i takes all words up to the next flag.
+ * A flag has one dash or two; most have a second, longer name. A switch may be given alone or with
+ * a value ("-pc", "-pc true"). -i takes all words up to the next flag.
  */
 #ifndef XM_PLUGIN_BENCHMARK_APP_BENCHMARK_ARGS_H
 #define XM_PLUGIN_BENCHMARK_APP_BENCHMARK_ARGS_H
@@ -22,7 +22,7 @@ extern "C" {
 /* A number that was not given. */
 #define XM_BENCHMARK_UNSAID UINT64_MAX
 
-/* A flag as it was given: for the reports. */
+/* A given flag with its value, for the report. */
 struct xm_benchmark_given {
     const char *flag; /* "-niter", static */
     char *value;      /* owned            */
@@ -33,7 +33,7 @@ struct xm_benchmark_args {
     const char *shape, *data_shape, *layout, *ip, *op, *iop;
     const char *pcsort, *report_type, *report_folder, *exec_graph;
     const char *dump_config, *load_config, *cache_dir;
-    const char *extensions, *custom, *mean, *scale; /* no others than NULL are taken */
+    const char *extensions, *custom, *mean, *scale; /* not supported: refused if given */
     uint64_t niter, seconds, nireq, nthreads, batch, percentile;
     double max_irate; /* 0: no cap */
     enum xm_cli_switch inference_only, no_warmup, pc, pcseq, json_stats, lfile;
@@ -43,17 +43,17 @@ struct xm_benchmark_args {
     size_t n_given;
 };
 
-/* XM_INVALID: the sentence names the flag. *out is to be freed in any case, and keeps pointers into
- * argv. */
+/* Parses the command line. XM_INVALID: the sentence names the flag. *out must be freed in any case;
+ * it keeps pointers into argv. */
 enum xm_status xm_benchmark_args_read(int argc, char *const *argv,
                                       struct xm_benchmark_args *out,
                                       struct xm_error *err);
 void xm_benchmark_args_free(struct xm_benchmark_args *a);
-/* Whether -pc, -pcsort or -report_type need the times of layers. */
+/* Whether -pc, -pcsort or -report_type is given, which need the times of layers (PERF_COUNT). */
 bool xm_benchmark_args_have_counters(const struct xm_benchmark_args *a);
-/* The table of flags, with usage and about. */
+/* The table of flags, with usage line and description. */
 extern const struct xm_cli_spec xm_benchmark_spec;
-/* The list of flags. */
+/* Appends the help text. */
 void xm_benchmark_args_help(struct xm_strbuf *out);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ctrl-C while benchmark_app measures: a thread waits for it and cancels the requests through the
- * public API, which a signal handler may not call.
+ * Ctrl-C while benchmark_app measures: a thread waits for it and cancels the requests through
+ * OpenVINO's C API, which is not safe to call from a signal handler.
  */
 #ifndef XM_PLUGIN_BENCHMARK_APP_BENCHMARK_CANCEL_H
 #define XM_PLUGIN_BENCHMARK_APP_BENCHMARK_CANCEL_H
@@ -14,7 +14,7 @@ struct xm_benchmark_cancel;
 enum xm_status xm_benchmark_cancel_begin(const struct xm_benchmark_run *r,
                                          struct xm_benchmark_cancel **out,
                                          struct xm_error *err);
-/* It ends the process again. */
+/* Ends the thread and frees; from now on Ctrl-C ends the process again. */
 void xm_benchmark_cancel_end(struct xm_benchmark_cancel *c);
 
 #endif

@@ -8,12 +8,12 @@
 #include "plugin/benchmark_app/benchmark_args.h"
 #include "runtime/util/status.h"
 
-/* Values of flags; the properties of -load_config are not read yet. A failure is a mistake of the
- * command line. */
+/* Checks the values of the flags, but not the file of -load_config. XM_INVALID: the sentence names
+ * the flag. */
 enum xm_status xm_benchmark_check_values(const struct xm_benchmark_args *a,
                                          struct xm_error *err);
-/* The model's file exists, and the report's folder; -exec_graph_path and -dump_config can be
- * written. Leaves no file behind. */
+/* Checks that the model's file and the report's folder exist and that the files of -exec_graph_path
+ * and -dump_config can be written. Leaves no file behind. */
 enum xm_status xm_benchmark_check_paths(const struct xm_benchmark_args *a,
                                         struct xm_error *err);
 

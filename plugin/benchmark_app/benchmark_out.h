@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines of benchmark_app, all on standard output, as those who parse them expect:
+ * The output lines of benchmark_app, all on standard output, in the form that programs which parse
+ * OpenVINO's benchmark_app expect:
  *
  *     [Step 4/11] Reading model files
  *     [ INFO ] Read model took 12.34 ms
@@ -15,13 +16,13 @@
 extern "C" {
 #endif
 
-/* `number` from 1 to 11; `remark` in brackets behind the title; NULL: none. */
+/* Prints the title of step 1 to 11, followed by `remark` in brackets unless NULL. */
 void xm_benchmark_step(int number, const char *remark);
 void xm_benchmark_info(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_benchmark_warn(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_benchmark_error(const char *fmt, ...) XM_PRINTF(1, 2);
-/* The four lines; in microseconds where the average is below one millisecond. Their labels are
- * narrower where they are those of a group of shapes. */
+/* Prints the four lines of latencies, in microseconds if the average is below one millisecond. The
+ * column of labels is narrower for a group of shapes. */
 enum xm_benchmark_latency_labels { XM_LATENCY_OF_ALL, XM_LATENCY_OF_GROUP };
 void xm_benchmark_print_latency(const struct xm_benchmark_latency *l, uint64_t percent,
                                 enum xm_benchmark_latency_labels labels);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * benchmark_app's report: named texts in three sections, as benchmark_report.csv or .json.
+ * benchmark_app's report: named values in three sections, written as benchmark_report.csv or .json.
  */
 #ifndef XM_PLUGIN_BENCHMARK_APP_BENCHMARK_REPORT_H
 #define XM_PLUGIN_BENCHMARK_APP_BENCHMARK_REPORT_H
@@ -16,19 +16,19 @@ extern "C" {
 #endif
 
 enum xm_benchmark_section {
-    XM_REPORT_COMMAND, /* what was given           */
-    XM_REPORT_SETUP,   /* what was measured        */
-    XM_REPORT_RESULTS, /* and what came out of it  */
+    XM_REPORT_COMMAND, /* the given flags          */
+    XM_REPORT_SETUP,   /* model, device, requests  */
+    XM_REPORT_RESULTS, /* the measured figures     */
     XM_REPORT_SECTIONS
 };
 
 struct xm_benchmark_row {
     char *name, *value; /* owned */
-    size_t group;
-    bool is_switch; /* JSON has true or false, not a text */
+    size_t group;       /* of shapes, from 1; 0: of all groups */
+    bool is_switch;     /* written in JSON as true or false, not as a text */
 };
 
-/* Zero-initialise. Failures to allocate are told by writing it. */
+/* Zero-initialise. A failure to allocate is reported by xm_benchmark_report_write. */
 struct xm_benchmark_report {
     struct xm_benchmark_rows {
         struct xm_benchmark_row *list; /* owned */
@@ -42,17 +42,17 @@ struct xm_benchmark_report {
 
 void xm_benchmark_report_add(struct xm_benchmark_report *r, enum xm_benchmark_section s,
                              const char *name, const char *fmt, ...) XM_PRINTF(4, 5);
-/* "True" or "False". */
+/* Adds "True" or "False". */
 void xm_benchmark_report_add_switch(struct xm_benchmark_report *r,
                                     enum xm_benchmark_section s, const char *name,
                                     bool is_on);
 void xm_benchmark_report_free(struct xm_benchmark_report *r);
-/* Into `folder`; says where. */
+/* Writes the report into `folder` and prints its path. */
 enum xm_status xm_benchmark_report_write(const struct xm_benchmark_report *r,
                                          const char *folder, bool as_json,
                                          struct xm_error *err);
 
-/* "folder/name", for xm_free; NULL: out of memory. */
+/* "folder/name", which the caller frees with xm_free; NULL: out of memory. */
 char *xm_benchmark_join(const char *folder, const char *name);
 
 #ifdef __cplusplus

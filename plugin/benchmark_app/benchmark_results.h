@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What came out of benchmark_app's run: its last lines, and the same as rows of the report.
+ * The results of benchmark_app's run: its last output lines, and rows of the report.
  */
 #ifndef XM_PLUGIN_BENCHMARK_APP_BENCHMARK_RESULTS_H
 #define XM_PLUGIN_BENCHMARK_APP_BENCHMARK_RESULTS_H
@@ -8,7 +8,7 @@
 #include "plugin/benchmark_app/benchmark_report.h"
 #include "plugin/benchmark_app/benchmark_run.h"
 
-/* What they are made of, and where they go. */
+/* Sources and destination of the results; nothing is owned. */
 struct xm_benchmark_results {
     const struct xm_benchmark_args *args;
     const struct xm_benchmark_model *model;
@@ -18,9 +18,9 @@ struct xm_benchmark_results {
     struct xm_error *err;
 };
 
-/* Rows of the report. */
+/* Adds the results to the report. */
 enum xm_status xm_benchmark_results_report(const struct xm_benchmark_results *r);
-/* Lines. */
+/* Prints the results. */
 enum xm_status xm_benchmark_results_say(const struct xm_benchmark_results *r);
 
 #endif

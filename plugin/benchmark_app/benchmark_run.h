@@ -1,59 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The measurement: requests, the first inference, and inferences one by one or as many at once as
- * there are requests, up to a number or a time.
+ * The measurement: a first inference, then inferences one at a time (-api sync) or on all requests
+ * at once (-api async), until a number or a time is reached.
  */
 #ifndef XM_PLUGIN_BENCHMARK_APP_BENCHMARK_RUN_H
 #define XM_PLUGIN_BENCHMARK_APP_BENCHMARK_RUN_H
 
 #include "plugin/benchmark_app/benchmark_inputs.h"
 
-/* What is asked for. */
+/* The parameters of a measurement; nothing is owned. */
 struct xm_benchmark_job {
     ov_compiled_model_t *compiled;
     const struct xm_benchmark_inputs *inputs;
     const struct xm_benchmark_ports *outputs;
-    ov_remote_context_t *context; /* tensors are in its memory; NULL: in the host's */
-    uint64_t requests;
-    uint64_t niter;   /* at least; XM_BENCHMARK_UNSAID: no limit */
-    uint64_t seconds; /* the same                                */
-    uint64_t round;   /* inferences come in multiples of it      */
-    double max_irate; /* inferences a second; 0: no cap */
+    ov_remote_context_t *context; /* tensors lie in its memory; NULL: in host memory */
+    uint64_t requests;            /* number of requests                      */
+    uint64_t niter;   /* least number of inferences; XM_BENCHMARK_UNSAID: not given */
+    uint64_t seconds; /* least duration; XM_BENCHMARK_UNSAID: not given             */
+    uint64_t round;   /* the number of inferences is a multiple of it               */
+    double max_irate; /* most inferences a second; 0: no limit                      */
     bool is_async;
-    /* the next set before each inference; false: request i keeps set i */
+    /* true: a request gets the next set before each inference; false: request i keeps set i */
     bool fills_inside;
     bool warm_up, progress;
 };
 
-/* Zero-initialise. */
+/* One inference: its latency, and the set of inputs that it ran. */
 struct xm_benchmark_sample {
     double ms;
     size_t set;
 };
+/* Zero-initialise. */
 
 struct xm_benchmark_run {
     struct xm_benchmark_request *requests; /* owned */
     size_t n_requests;
-    struct xm_benchmark_sample *samples; /* owned, as the inferences ended */
+    /* owned; in the order in which inferences ended */
+    struct xm_benchmark_sample *samples;
     size_t n, capacity;
-    double first_ms;         /* of the inference before; < 0: none */
-    double duration_ms;      /* of all samples together            */
-    uint64_t frames, tokens; /* in all samples                     */
+    double first_ms; /* latency of the first inference, which is no sample; < 0: none */
+    /* from the start of the first sample to the end of the last */
+    double duration_ms;
+    uint64_t frames, tokens; /* in all samples; frames: the sum of batch sizes */
 };
 
-/* Makes the requests and fills each for the first time. `job` must outlive *out. */
+/* Creates the requests and fills the inputs of each. `job` must outlive *out. */
 enum xm_status xm_benchmark_run_prepare(const struct xm_benchmark_job *job,
                                         struct xm_benchmark_run *out,
                                         struct xm_error *err);
-/* The first inference. XM_CANCELLED: Ctrl-C. */
+/* Runs the first inference. XM_CANCELLED: Ctrl-C. */
 enum xm_status xm_benchmark_run_first(const struct xm_benchmark_job *job,
                                       struct xm_benchmark_run *r, struct xm_error *err);
-/* All that are measured. */
+/* Runs the measured inferences. XM_CANCELLED: Ctrl-C. */
 enum xm_status xm_benchmark_run_all(const struct xm_benchmark_job *job,
                                     struct xm_benchmark_run *r, struct xm_error *err);
 void xm_benchmark_run_free(struct xm_benchmark_run *r);
 
-/* For their counters. */
+/* Request i, for reading its counters; owned by `r`. */
 ov_infer_request_t *xm_benchmark_run_request(const struct xm_benchmark_run *r, size_t i);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What xemoe bench prints of its tests, in llama-bench's forms: a table in Markdown, CSV, JSON, a
- * JSON object a line, SQL. Fields have the names and the order that they have there; the device's
- * facts come behind them.
+ * Prints the results of xemoe bench in llama-bench's formats: a Markdown table, CSV, JSON, JSON
+ * Lines, SQL. The fields have llama-bench's names and order; fields about the device follow them.
  */
 #ifndef XM_PLUGIN_CLI_BENCH_OUT_H
 #define XM_PLUGIN_CLI_BENCH_OUT_H
@@ -26,39 +25,40 @@ enum xm_bench_format {
     XM_BENCH_JSONL,
     XM_BENCH_SQL
 };
-/* False: there is no such format. */
+/* The format called `name`; false: there is none. */
 bool xm_bench_format_find(const char *name, enum xm_bench_format *out);
 
-/* Columns of the table that are not always there, or-ed. */
+/* Optional columns of the Markdown table, or-ed, and when they are printed. */
 enum xm_bench_column {
-    XM_BENCH_NGL = 1 << 0,     /* a device is no processor */
-    XM_BENCH_THREADS = 1 << 1, /* a device is one          */
-    XM_BENCH_BATCH = 1 << 2,   /* the others: an option    */
+    XM_BENCH_NGL = 1 << 0,     /* some device is not a CPU device         */
+    XM_BENCH_THREADS = 1 << 1, /* some device is a CPU device             */
+    XM_BENCH_BATCH = 1 << 2,   /* this one and below: its option is given */
     XM_BENCH_UBATCH = 1 << 3,
     XM_BENCH_TYPES = 1 << 4,
     XM_BENCH_DEVICE = 1 << 5
 };
 
-/* A test that has run. Texts are not NULL. */
+/* The result of one test. No text is NULL. */
 struct xm_bench_result {
     const char *build, *cpu, *gpu, *backend;
-    const char *model, *model_type;        /* its path; family, parameters, weights     */
-    const char *type_k, *type_v, *devices; /* types of the cache by ggml's names  */
+    const char *model, *model_type;        /* path; "family parameters weights"      */
+    const char *type_k, *type_v, *devices; /* types of the KV cache by ggml's names  */
     const char *device_name, *driver, *platform;
-    const char *time; /* when it began, RFC 3339 */
+    const char *time; /* when the test began, RFC 3339 */
     uint64_t model_bytes, parameters;
-    uint64_t n_batch, n_ubatch, n_threads; /* threads: 0: no processor           */
-    uint64_t n_prompt, n_gen, n_depth;
-    const uint64_t *samples_ns;
+    uint64_t n_batch, n_ubatch, n_threads; /* n_threads 0: not a CPU device          */
+    uint64_t n_prompt, n_gen, n_depth;     /* in tokens                              */
+    const uint64_t *samples_ns;            /* [n_samples] durations                  */
     size_t n_samples;
-    /* Of the samples: xm_bench_sum_up. */
+    /* set by xm_bench_sum_up: mean and standard deviation of durations and of tokens a second */
     uint64_t avg_ns, stddev_ns;
-    double avg_ts, stddev_ts; /* tokens a second */
+    double avg_ts, stddev_ts;
 };
 
+/* Computes the last four members from the samples. */
 void xm_bench_sum_up(struct xm_bench_result *r);
 
-/* "pp512", "tg128", "pp512+tg128", each with " @ d4096" behind it where the cache is filled. */
+/* The test's name: "pp512", "tg128", "pp512+tg128"; with n_depth > 0 followed by " @ d4096". */
 enum { XM_BENCH_TEST_CHARS = 96 };
 void xm_bench_test_text(const struct xm_bench_result *r, char out[XM_BENCH_TEST_CHARS]);
 
@@ -67,10 +67,11 @@ struct xm_bench_out {
     unsigned columns; /* enum xm_bench_column, or-ed     */
     FILE *to;
     const char *build;
-    size_t n; /* tests that have been printed; 0 */
+    size_t n; /* tests printed so far; initialise to 0 */
 };
 
-/* XM_NO_MEMORY, or what was written is out; whether all of it could be, ferror knows. */
+/* Print the head, one result, the end. XM_NO_MEMORY is the only failure; errors of writing are seen
+ * by ferror(o->to). */
 enum xm_status xm_bench_out_begin(struct xm_bench_out *o, struct xm_error *err);
 enum xm_status xm_bench_out_test(struct xm_bench_out *o, const struct xm_bench_result *r,
                                  struct xm_error *err);

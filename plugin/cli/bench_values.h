@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values of options of which all combinations are run, as llama-bench takes them:
+ * Parses llama-bench's lists of option values. xemoe bench runs all combinations of them.
  *
  *     512     1,2,4     1-8  (1 2 3 … 8)     1-8+2  (1 3 5 7)     1-8*2  (1 2 4 8)
  *
- * and any of these behind one another, with commas.
+ * These may be joined with commas.
  */
 #ifndef XM_PLUGIN_CLI_BENCH_VALUES_H
 #define XM_PLUGIN_CLI_BENCH_VALUES_H
@@ -22,19 +22,20 @@ struct xm_bench_values {
     size_t n;
 };
 
-/* Appends those of every text, each from `least` to XM_CLI_MOST_TOKENS. XM_INVALID: the sentence
- * names the option. */
+/* Parses every text and appends its values, which must lie in least..XM_CLI_MOST_TOKENS.
+ * XM_INVALID: the sentence names the option. */
 enum xm_status xm_bench_values_read(const char *option, const struct xm_cli_texts *texts,
                                     uint64_t least, struct xm_bench_values *out,
                                     struct xm_error *err);
 
-/* Texts apart by commas. Zero-initialise. */
+/* A list of texts. Zero-initialise. */
 struct xm_bench_texts {
     char *list[XM_BENCH_MOST_VALUES]; /* owned */
     size_t n;
 };
 
-/* Appends those of every text; what `is_whole` holds for stays as it is. NULL: nothing does. */
+/* Splits every text at its commas and appends the parts. A text for which `is_whole` returns true
+ * is not split; NULL: all are. */
 enum xm_status xm_bench_texts_read(const char *option, const struct xm_cli_texts *texts,
                                    bool (*is_whole)(const char *text),
                                    struct xm_bench_texts *out, struct xm_error *err);

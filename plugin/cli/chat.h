@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe chat: what its loop (chat.c), its turns (chat_turn.c), its commands
- * (chat_commands.c) and its settings (chat_settings.c) share.
+ * Inside xemoe chat: the structs and functions shared by its loop (chat.c), its turns
+ * (chat_turn.c), its slash commands (chat_commands.c) and its settings (chat_settings.c).
  */
 #ifndef XM_PLUGIN_CLI_CHAT_H
 #define XM_PLUGIN_CLI_CHAT_H
@@ -13,35 +13,35 @@
 struct xm_chat_args {
     struct xm_cli_generation generation; /* first: the common options */
     const char *system;
-    uint64_t tokens; /* of an answer, at most */
+    uint64_t tokens; /* most tokens of an answer */
     bool show_thinking, no_history, verbose;
 };
 
 /* ---- settings ------------------------------------------------------------------------ */
 
-/* Where a value comes from. */
+/* Where a setting's value comes from. */
 enum xm_chat_source {
     XM_CHAT_DEFAULT,
     XM_CHAT_OPTION,
     XM_CHAT_MODEL, /* the model's files recommend it */
-    XM_CHAT_SET    /* /set                           */
+    XM_CHAT_SET    /* the command /set               */
 };
 
 enum { XM_CHAT_N_SETTINGS = 11, XM_CHAT_SEED = 24 };
 struct xm_chat_settings {
-    struct xm_sampling sampling; /* what the settings come to */
+    struct xm_sampling sampling; /* the settings as the sampler takes them */
     enum xm_chat_source source[XM_CHAT_N_SETTINGS];
-    char seed[XM_CHAT_SEED]; /* the text that /set gave */
+    char seed[XM_CHAT_SEED]; /* the value of /set seed */
 };
 
-/* Before options are parsed: what is not given can be told from what is. */
+/* Sets all settings to "not given". Call it before the options are parsed. */
 void xm_chat_settings_open(struct xm_chat_args *a);
-/* Options that are wrong: XM_EXIT_USAGE, before a model is read. */
+/* Checks the options, before a model is read. XM_EXIT_USAGE: one is out of range. */
 int xm_chat_settings_check(const struct xm_chat_args *a, struct xm_chat_settings *s);
-/* What is open becomes what the package recommends, or the default. */
+/* Settings that were not given get the values that the package recommends, else the defaults. */
 int xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package,
                             struct xm_chat_settings *s);
-/* "sampling": {"temp": …}, and "seed" where it is used. */
+/* Adds "sampling": {"temp": …} to the result, and "seed" unless sampling is greedy. */
 void xm_chat_settings_add_json(const struct xm_chat_args *a,
                                const struct xm_chat_settings *s, struct xm_json_out *j);
 
@@ -53,39 +53,39 @@ struct xm_chat {
     struct xm_cli_model *model;
     struct xm_session *session;
     struct xm_conversation conversation;
-    /* Tokens that memory has room for; 0: it was never full. */
+    /* tokens that the KV cache has room for; 0: it was never full */
     uint64_t memory_tokens;
-    struct xm_generation_times all, last; /* of all answers; of the last one */
-    double first_s;                       /* until the last one's first token */
+    struct xm_generation_times all, last; /* of all answers; of the last answer */
+    double first_s;                       /* seconds to the last answer's first token */
     uint64_t n_answers;
-    bool interactive; /* a person types                                  */
-    bool failed;      /* a turn                                           */
-    bool lost;        /* the device, and with it the rest of the messages */
-    bool stopped;     /* by Ctrl-C, where nobody types                    */
+    bool interactive; /* a person types on a terminal                           */
+    bool failed;      /* some turn failed: the exit code is not 0               */
+    bool lost;        /* the device is lost: the conversation ends              */
+    bool stopped;     /* Ctrl-C ended a conversation that is not interactive    */
 };
 
-/* What bounds prompt and answer together; 0: nothing. */
+/* Bound of prompt and answer together, in tokens; 0: none. */
 uint64_t xm_chat_context(const struct xm_chat *c);
-/* Answers the conversation, whose last message is a user's. What fails is said, and noted in the
- * record; the message is taken back. */
+/* Answers the conversation, whose last message is a user's. When that fails, prints the reason,
+ * removes the message from the conversation and records it as failed (conversation.h). */
 void xm_chat_take_turn(struct xm_chat *c);
-/* What all turns have cost. */
+/* Times and memory of all turns. */
 void xm_chat_find_costs(const struct xm_chat *c, struct xm_costs *costs);
 
 /* ---- commands ------------------------------------------------------------------------ */
 
-/* What to do after a line. */
+/* What the loop does next, after a line of input. */
 enum xm_chat_next {
-    XM_CHAT_READ,   /* the next line                                          */
+    XM_CHAT_READ,   /* read the next line                                      */
     XM_CHAT_ANSWER, /* answer the conversation, whose last message is a user's */
-    XM_CHAT_END
+    XM_CHAT_END     /* end the program                                         */
 };
 
-/* Whether a line is a command, or was meant as one. Then it is carried out, and *next says what
- * follows. */
+/* Whether `line` begins with "/" as a command does, also if there is no such command. If so,
+ * carries it out and sets *next. */
 bool xm_chat_command(struct xm_chat *c, const char *line, enum xm_chat_next *next);
 
-/* /set without words, with a name, or with a name and a value. */
+/* The command /set: `words` is empty, a setting's name, or a name and a value. */
 void xm_chat_set(struct xm_chat *c, const char *words);
 
 #endif

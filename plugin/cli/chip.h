@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device that something is counted or drawn for: one that is here, or a chip that need not be.
+ * The device that `list`, `plan` and `info --svg` describe a model for: a device of this computer,
+ * or an Intel GPU given by the name of its chip, which need not be present.
  */
 #ifndef XM_PLUGIN_CLI_CHIP_H
 #define XM_PLUGIN_CLI_CHIP_H
@@ -9,10 +10,10 @@
 
 #include "runtime/engine.h"
 
-/* The device that `list` and `plan` count for, and the context: first member of their structs. */
+/* Options of `list` and `plan`: the device and the context. First member of their structs. */
 struct xm_chip_args {
     const char *device, *device_as;
-    uint64_t memory;  /* MiB; 0: what the device has */
+    uint64_t memory;  /* MiB; 0: the device's own    */
     uint64_t context; /* tokens; 0: not given        */
 };
 /* clang-format off */
@@ -25,12 +26,11 @@ struct xm_chip_args {
     { 'c', "context",   XM_CLI_COUNT, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or as many as the model was trained for if fewer)" }
 /* clang-format on */
 
-/* Values out of range and a chip that is not known are mistakes of the command line:
- * XM_EXIT_USAGE. */
+/* XM_EXIT_USAGE: a value is out of range, or there is no chip of this name. */
 int xm_cli_check_chip(const struct xm_chip_args *a);
 
-/* The device's facts: of the chip `device_as` where that is not NULL (xm_device_imagine), else of
- * the OpenCL device called `device` (NULL: the default one). */
+/* Facts of the chip `device_as` if that is not NULL (xm_device_imagine), else of the OpenCL device
+ * `device` (NULL: the default device). */
 enum xm_status xm_cli_find_chip(const char *device, const char *device_as,
                                 struct xm_device_info *out, struct xm_error *err);
 

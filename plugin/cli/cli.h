@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program `xemoe`: what its subcommands share.
+ * The program `xemoe`: functions and options that its subcommands share.
  *
- * A subcommand is one file with one function; main.c has the table of them. Functions here that
- * return int return an exit code; whenever it is not 0 the reason is already on standard error,
- * as one sentence behind "xemoe: ".
+ * A subcommand is a file with a function of the list at the end; commands.c has the table of them.
+ * Functions here that return int return an exit code (exit_codes.h). When it is not 0, one sentence
+ * with the reason has been printed on standard error, behind "xemoe: ".
  */
 #ifndef XM_PLUGIN_CLI_CLI_H
 #define XM_PLUGIN_CLI_CLI_H
@@ -17,21 +17,22 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/text/token_list.h"
 
-/* Prints the sentence of a failure, with the command's options for the properties in it, and
+/* Prints err's sentence, in which names of properties are replaced by the command's options, and
  * returns the exit code of its status. */
 int xm_cli_failed(const struct xm_error *err);
-/* The same for xm_core_find: a name that was given and is no device's is a mistake of the command
- * line, XM_EXIT_USAGE; what the computer lacks is XM_EXIT_DEVICE. `name` NULL: none was given. */
+/* The same for a failure of xm_core_find. XM_EXIT_USAGE: `name` was given to `option` and is no
+ * device's; XM_EXIT_DEVICE: the computer lacks a device. `name` NULL: none was given. */
 int xm_cli_no_device(const char *option, const char *name, const struct xm_error *err);
 /* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
 void xm_cli_catch_interrupt(struct xm_infer *r);
 
-/* Parses argv; *done: the command ends here with the returned code (help, or bad usage). */
+/* Parses argv into *out. *done: the command must end with the returned code, because help was
+ * printed or the command line is wrong. */
 int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out,
                  bool *done);
 
-/* From now on xm_cli_begin hands each command's table to `fn`, and the command ends there; NULL: no
- * more. */
+/* For generating documents: from now on xm_cli_begin passes each command's table of options to `fn`
+ * and ends the command. NULL: back to normal. */
 typedef void (*xm_cli_collect_fn)(const struct xm_cli_spec *spec, void *ctx);
 void xm_cli_collect(xm_cli_collect_fn fn, void *ctx);
 
@@ -43,28 +44,27 @@ struct xm_cli_target {
     const char *kv_memory, *key_cache, *value_cache;
     uint64_t ubatch;
     bool json;
-    bool measures; /* not an option: steps are measured (PERF_COUNT) */
-    /* nor this: what is exported refers to the weights' files (CACHE_MODE) */
-    bool refers;
-    /* Nor this: what of text generation is built before the model is open, where the driver
-     * compiles at launches: for a person who waits, and only where kernels were built anew; or in
-     * any case. */
+
+    /* The members below are no options; the command sets them. */
+    bool measures; /* device times of steps are measured (PERF_COUNT) */
+    bool refers;   /* an exported model refers to the weights' files (CACHE_MODE) */
+    /* Runs one generation while the model opens, on drivers that compile kernels at their first
+     * launch. TOKEN and PROMPT: only when kernels had to be built and a progress line is shown. */
     enum {
         XM_CLI_NO_WARM_UP,
-        XM_CLI_WARM_UP_TOKEN,  /* a decoded token                          */
-        XM_CLI_WARM_UP_PROMPT, /* that behind a prompt                     */
-        XM_CLI_WARM_UP_ALWAYS
+        XM_CLI_WARM_UP_TOKEN,  /* one decoded token                        */
+        XM_CLI_WARM_UP_PROMPT, /* a prompt and one decoded token           */
+        XM_CLI_WARM_UP_ALWAYS  /* the same, in any case                    */
     } warm_up;
-    const char *numerics; /* not an option: XM_NUMERICS; NULL: the environment's */
-    /* Not an option: the command's words on what to do where there is no tokenizer, which is then
-     * said before anything is compiled; NULL: it does without. */
+    const char *numerics; /* XM_NUMERICS; NULL: the environment variable's value */
+    /* Advice for a model without a tokenizer, with which opening it then fails before anything is
+     * compiled; NULL: the command needs no tokenizer. */
     const char *needs_tokenizer;
-    /* Nor these: --chat-template of the commands that have it, a file; and whether the command
-     * takes a chat template, which is then read before anything is compiled. */
+    /* the file of --chat-template; NULL: not given */
     const char *chat_template;
-    bool needs_chat_template;
+    bool needs_chat_template; /* read the chat template before anything is compiled */
 };
-/* For prompts of text. */
+/* needs_tokenizer of commands whose prompt is a text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
 enum { XM_CLI_N_TARGET_OPTIONS = 15 };
 /* clang-format off */
@@ -97,39 +97,39 @@ struct xm_cli_setting {
     const char *value; /* NULL: not given */
 };
 enum { XM_CLI_NUMBER = 24 }; /* characters that a number needs, at most */
-/* Values that no device takes are mistakes of the command line: XM_EXIT_USAGE. */
+/* XM_EXIT_USAGE: a value that no device accepts for its property. */
 int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
-/* The same for the options of a target, but for --cache-dir. */
+/* The same for all options of a target except --cache-dir. */
 int xm_cli_check_target(const struct xm_cli_target *t);
 
 struct xm_cli_model {
     struct xm_core *core;
     struct xm_compiled *compiled;
-    /* its text side has been read, but for the chat template */
+    /* tokenizer and generation defaults have been read, the chat template only if needed */
     struct xm_package *package;
-    double load_s;
-    double load_peak_rss; /* MiB, once loaded */
+    double load_s;        /* seconds that opening took              */
+    double load_peak_rss; /* peak resident memory after that, MiB   */
 };
 
-/* Reads and compiles; closes again on failure. */
+/* Reads and compiles the model; on failure everything is closed again. */
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);
 void xm_cli_model_close(struct xm_cli_model *m);
-/* What --context asks for; XM_EXIT_USAGE: more positions than any model has. */
+/* Checks the value of --context. XM_EXIT_USAGE: more positions than any model has. */
 int xm_cli_check_context(uint64_t positions);
-/* Whether these are more than the model was trained for, and what to say then. */
+/* Whether `positions` exceeds the `trained` context (0: not known); if so, fills in `warning`. */
 enum { XM_CLI_WARNING = 192 };
 bool xm_cli_beyond_training(uint64_t positions, uint64_t trained,
                             char warning[XM_CLI_WARNING]);
 struct xm_token_runner;
-/* The logits of the last `wanted` tokens that were fed. NULL: the model gives fewer; the sentence
- * says so. */
+/* The logits [wanted][*vocabulary] of the last `wanted` tokens that were fed, valid until the next
+ * run. NULL: the model returns fewer rows; err has a sentence. */
 const float *xm_cli_logits_of(const struct xm_token_runner *r, uint64_t wanted,
                               uint64_t *vocabulary, struct xm_error *err);
-/* "GPU: <name of the chip>" */
+/* Appends "GPU: <name of the chip>". */
 void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
 
-/* {"cl_mem": {"now": …, "peak": …, "buffers": …}, …} into an object of the result. */
+/* Adds {"cl_mem": {"now": …, "peak": …, "buffers": …}, …} to the object `o` of the result. */
 void xm_cli_add_memory_kinds(struct xm_json_out *j, yyjson_mut_val *o,
                              const struct xm_memory_stats *s);
 
@@ -141,17 +141,18 @@ struct xm_cli_ids {
     size_t n;
 };
 
-/* "1,2,3"; "@FILE": integers apart by space, comma or newline, or an .npy file, of which
- * "@FILE:R" takes row R. Without R a file of several rows gives them all. Each id must lie
- * below `vocabulary`, each row must hold one at least. */
+/* Reads token ids from "1,2,3", or from a file: "@FILE" holds integers separated by spaces, commas
+ * or newlines, or is an .npy file, of which "@FILE:R" is row R and "@FILE" all rows. Each id must
+ * be below `vocabulary`, and each row must have at least one. */
 int xm_cli_ids_read(const char *arg, uint64_t vocabulary, struct xm_cli_ids *out);
-/* The same where one row is wanted. */
+/* The same for a single row. */
 int xm_cli_ids_read_row(const char *arg, uint64_t vocabulary, struct xm_token_list *out);
 void xm_cli_ids_free(struct xm_cli_ids *ids);
-/* Whether they can be read, before a model is: any vocabulary will do. */
+/* Checks that the ids can be read, before the model is; no vocabulary is known yet. */
 int xm_cli_ids_check(const char *arg, bool one_row);
 
-/* The prompt of generate and verify: --ids, else the text. */
+/* The prompt's token ids for generate and verify: those of `ids` unless NULL, else of `text` (n
+ * bytes). */
 int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text,
                   size_t n, struct xm_token_list *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The subcommands, and what is said once for all of them: exit codes and environment variables.
+ * The table of subcommands, and the tables of exit codes and environment variables for the help
+ * text.
  */
 #ifndef XM_PLUGIN_CLI_COMMANDS_H
 #define XM_PLUGIN_CLI_COMMANDS_H
@@ -16,7 +17,7 @@ struct xm_cli_command {
 extern const struct xm_cli_command xm_cli_commands[];
 extern const size_t xm_cli_n_commands;
 const struct xm_cli_command *xm_cli_command_find(const char *name);
-/* "there is no command 'genrate': did you mean 'generate'?"; XM_EXIT_USAGE. */
+/* Prints "there is no command 'genrate': did you mean 'generate'?" and returns XM_EXIT_USAGE. */
 int xm_cli_no_command(const char *name);
 
 struct xm_cli_fact {
@@ -25,7 +26,8 @@ struct xm_cli_fact {
 extern const struct xm_cli_fact xm_cli_exit_codes[], xm_cli_environment[];
 extern const size_t xm_cli_n_exit_codes, xm_cli_n_environment;
 
-/* xemoe make-docs KIND [FOLDER]: hidden; the build and tests call it. */
+/* xemoe make-docs KIND [FOLDER]: a hidden command with which the build makes man pages, completion
+ * and docs/reference.md. */
 int xm_cli_make_docs(int argc, char **argv);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A conversation as a file: {"messages": [{"role": "user", "content": "…"}, …]}, as xemoe chat
- * --json prints it.
+ * Saves and loads a conversation: {"messages": [{"role": "user", "content": "…"}, …]}, as xemoe
+ * chat --json prints it.
  *
- * What is read may come from anybody: it is bounded, and has the form that templates want.
+ * A file may come from anybody: its size is bounded, and its roles are checked.
  */
 #ifndef XM_PLUGIN_CLI_CONVERSATION_FILE_H
 #define XM_PLUGIN_CLI_CONVERSATION_FILE_H
@@ -14,16 +14,16 @@
 extern "C" {
 #endif
 
-/* No file is longer. */
+/* Largest file, in MiB. */
 enum { XM_CONVERSATION_MOST_MIB = 64 };
 
-/* For its owner alone. XM_INVALID: the file is there, and must not be replaced; or the path is a
- * folder, a pipe or a device. A failure leaves an old file as it was. */
+/* Writes a file that only its owner can read. XM_INVALID: the file exists and `replace` is false,
+ * or the path is a folder, a pipe or a device. After a failure an old file is unchanged. */
 enum xm_status xm_conversation_save(const struct xm_conversation *c, const char *path,
                                     bool replace, struct xm_error *err);
-/* Takes the place of all messages; on failure they stay. Of the file's object other members are not
- * looked at. The first message may be the system's; then a user's and an assistant's take turns,
- * and the last one is an assistant's. */
+/* Replaces all messages by the file's; on failure they are unchanged. Other members of the file are
+ * ignored. The first message may be the system's; user and assistant must alternate behind it, and
+ * the last message must be the assistant's. */
 enum xm_status xm_conversation_load(struct xm_conversation *c, const char *path,
                                     struct xm_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `xemoe devices` knows of one device, and its two ways to print it.
+ * Inside xemoe devices: the facts of one device, and printing them as text or JSON.
  */
 #ifndef XM_PLUGIN_CLI_DEVICES_H
 #define XM_PLUGIN_CLI_DEVICES_H
@@ -10,26 +10,28 @@
 
 struct xm_cli_device {
     char name[32];  /* "GPU.1"                                 */
-    char alias[32]; /* "CPU.1" where it is one; ""              */
+    char alias[32]; /* its second name, "CPU.1"; "": none       */
     const struct xm_device_info *info;
     const struct xm_ze_facts *zero; /* Level Zero's; NULL: none, see why_not_zero */
     struct xm_ze_telemetry telemetry;
     char why_not_zero[XM_ERROR_TEXT];
-    char *rules; /* which config rules fire, lines; NULL: not asked for */
+    char *rules; /* the config rules that apply, a line each; NULL: not asked for */
 };
 
 const char *xm_cli_device_kind(const struct xm_device_info *info); /* "GPU", static */
-/* "86800000-20ff-…" of n bytes into out, which has 3 n + 1. */
+/* Writes n bytes as "86800000-20ff-…" into out[3 n + 1]. */
 void xm_cli_hex(const uint8_t *bytes, size_t n, char *out);
 
 void xm_cli_device_text(const struct xm_cli_device *d);
 void xm_cli_device_json(const struct xm_cli_device *d, struct xm_json_out *j,
                         yyjson_mut_val *list);
-/* Those of plugins that are libraries of others, as text where `j` is NULL. */
+/* Prints the devices of external plugins (docs/add_a_device.md): as text, or into `list` unless `j`
+ * is NULL. */
 struct xm_core;
 void xm_cli_devices_of_plugins(const struct xm_core *core, struct xm_json_out *j,
                                yyjson_mut_val *list);
-/* What can be read of devices and compiled models, and what can be set, with defaults. */
+/* Prints the properties of devices and compiled models: those to read, and those to set with their
+ * defaults. */
 enum xm_status xm_cli_print_properties(struct xm_error *err);
 
 #endif

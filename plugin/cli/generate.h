@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe generate: what one text and several in parallel share.
+ * Inside xemoe generate: functions shared by the generation of one text (generate.c) and of several
+ * texts in parallel (generate_parallel.c).
  */
 #ifndef XM_PLUGIN_CLI_GENERATE_H
 #define XM_PLUGIN_CLI_GENERATE_H
@@ -12,28 +13,30 @@
 struct xm_generate_args {
     struct xm_cli_generation generation; /* first: the common options */
     const char *prompt, *file, *ids;
-    const char *system; /* with `chat`: what the model is told before the prompt */
-    bool chat;          /* the prompt is a message of a user, through the chat template */
-    struct xm_sampling sampling; /* what the common options say of it */
-    uint64_t tokens, parallel;   /* parallel: 0: not given */
+    /* with `chat`: the system message */
+    const char *system;
+    bool chat; /* the prompt is a user's message, rendered by the chat template */
+    struct xm_sampling sampling; /* made of the common options */
+    uint64_t tokens, parallel;   /* new tokens, texts at once; parallel 0: not given */
     bool ignore_eos, special, verbose, profile;
     const char *profile_out; /* a file for the trace */
 };
 
-/* A greedy run uses no seed. */
+/* Whether tokens are drawn at random, not chosen greedily: only then the seed matters. */
 bool xm_generate_is_drawn(const struct xm_generate_args *a);
 
-/* What the options say of a text; the caller adds prompt and callback. `stops` outlives it. */
+/* The parameters of one text from the options; the caller adds prompt and callback. `stops` must
+ * outlive it. */
 struct xm_generation xm_generate_wish(const struct xm_cli_model *m,
                                       const struct xm_generate_args *a,
                                       const struct xm_cli_stops *stops);
 
-/* The context that bounds prompt and text, in tokens; 0: no bound. */
+/* Bound of prompt and text together, in tokens; 0: none. */
 uint64_t xm_generate_context(const struct xm_cli_model *m,
                              const struct xm_generate_args *a);
 
-/* XM_INVALID: a prompt of `n` tokens leaves no room in the context, or without -c it is longer than
- * the context that the model was trained for. */
+/* Checks the length of a prompt. XM_INVALID: its `n` tokens fill the context, or -c is not given
+ * and they exceed the context that the model was trained for. */
 enum xm_status xm_generate_check_prompt(const struct xm_cli_model *m,
                                         const struct xm_generate_args *a, uint64_t n,
                                         struct xm_error *err);
@@ -42,32 +45,33 @@ enum xm_status xm_generate_check_prompt(const struct xm_cli_model *m,
 int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
                            uint64_t n);
 
-/* Appends the ids of a prompt of text, which with --chat goes through the chat template. */
+/* Appends the token ids of a prompt text, rendered by the chat template if --chat is given. */
 enum xm_status xm_generate_encode(const struct xm_cli_model *m,
                                   const struct xm_generate_args *a,
                                   const struct xm_strbuf *text, struct xm_token_list *out,
                                   struct xm_error *err);
 
-/* As --json has it: "stop", "length" … */
+/* The value of "finish" in --json: "stop", "length" … */
 const char *xm_generate_finish_text(enum xm_finish finish);
 
-/* "xemoe: the context of … is full", of a text or of so many. */
+/* Prints "xemoe: the context of … is full", for one text or for `texts`. */
 void xm_generate_say_full(uint64_t context, size_t texts);
 
-/* What --profile and --profile-out measure of a request that is about to run … */
+/* Begins to measure a request that is about to run, if --profile or --profile-out is given. */
 enum xm_status xm_generate_begin_profile(const struct xm_generate_args *a,
                                          struct xm_infer *r, struct xm_profile *p,
                                          struct xm_error *err);
-/* … and when it has run: the limits that the table needs, and the trace's file. */
+/* After the run: measures the device's rates for the table and writes the trace's file. */
 enum xm_status xm_generate_end_profile(const struct xm_cli_model *m,
                                        const struct xm_generate_args *a,
                                        struct xm_profile *p, struct xm_costs *c,
                                        struct xm_error *err);
 
-/* What has been written is out: the exit code, and the sentence of a run that Ctrl-C has ended. */
+/* Flushes standard output and returns the exit code; prints a sentence if Ctrl-C ended the run. */
 int xm_generate_end(void);
 
-/* The texts of --parallel; of --ids where there are no lines. */
+/* Generates the texts of --parallel from the prompts in `lines`, or from --ids if there are
+ * none. */
 int xm_generate_parallel(struct xm_cli_model *m, const struct xm_generate_args *a,
                          const struct xm_prompt_lines *lines);
 

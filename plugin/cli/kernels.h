@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiled kernels as the program sees them: the folder that keeps them, and a line that counts
- * them while they are built.
+ * The program's cache folder for compiled kernels, and the progress lines of building them.
  */
 #ifndef XM_PLUGIN_CLI_KERNELS_H
 #define XM_PLUGIN_CLI_KERNELS_H
@@ -12,23 +11,24 @@
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
-/* The folder for compiled kernels into out, before the first device is opened: what --cache-dir
- * says, else the user's ($XDG_CACHE_HOME/xemoe, $HOME/.cache/xemoe). Nothing is added for
- * "none", for "", and where the user's folder cannot be written. */
+/* Appends the folder for compiled kernels: `option` (the value of --cache-dir) unless NULL, else
+ * $XDG_CACHE_HOME/xemoe or $HOME/.cache/xemoe. Appends nothing, for no cache, if the option is
+ * "none" or "", or the user's folder cannot be written. Call it before the first device is
+ * opened. */
 enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
                                  struct xm_error *err);
 
-/* "<what> n tokens", and percent as the request tells how many are done; up to hide_builds. */
+/* Until xm_cli_hide_builds: shows "<what> n tokens" with the percentage that the request has
+ * done. */
 struct xm_infer;
 void xm_cli_show_reading(struct xm_infer *r, const char *what, uint64_t n);
 
-/* From now on, until the other is called, builds are shown. Not while text is written to the
- * terminal: the line would be wiped away. */
+/* Begin and end showing each kernel that is built. Do not show builds while text is written to the
+ * terminal, because the progress line overwrites the line it stands on. */
 void xm_cli_show_builds(void);
 void xm_cli_hide_builds(void);
 
-/* xm_text_out_piece for runs during which builds are shown: from the first token on the terminal
- * belongs to the text. */
+/* xm_text_out_piece for a run that shows builds: hides them before it writes the first token. */
 struct xm_piece;
 bool xm_cli_piece_out(const struct xm_piece *piece, void *ctx);
 

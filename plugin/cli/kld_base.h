@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * llama-perplexity's file of a model's distributions, which others are compared with
- * (--kl-divergence-base). Little-endian, nothing padded but rows:
+ * llama-perplexity's file of a base model's distributions (--kl-divergence-base). Little-endian;
+ * only rows are padded:
  *
  *     "_logits_" | u32 C | i32 V | i32 N | i32 tokens[N x C] | N x S rows
  *
- * N chunks of C tokens, of which positions C/2 … C - 2 are scored (S = C - 1 - C/2). A row is
+ * N chunks of C tokens, of which positions C/2 … C - 2 are scored (S = C - 1 - C/2); V is the
+ * vocabulary. A row is
  *
- *     f32 scale | f32 least | u16 q[V], and one more where V is odd
+ *     f32 scale | f32 least | u16 q[V], and one more if V is odd
  *
- * and log p of token i is least + scale q[i]. What lies more than 16 below the largest is q = 0.
+ * and log p of token i is least + scale q[i]. A log p more than 16 below the largest is stored as
+ * q = 0.
  */
 #ifndef XM_PLUGIN_CLI_KLD_BASE_H
 #define XM_PLUGIN_CLI_KLD_BASE_H
@@ -23,10 +25,10 @@
 extern "C" {
 #endif
 
-/* Chunks that can be halved and have a position to score. */
+/* The shortest chunk that has a position to score. */
 enum { XM_KLD_LEAST_CONTEXT = 4 };
 
-/* Positions of a chunk that are scored. */
+/* Number of positions of a chunk that are scored. */
 static inline uint32_t
 xm_kld_scored(uint32_t context)
 {
@@ -35,7 +37,7 @@ xm_kld_scored(uint32_t context)
 
 /* ---- reading ---- */
 
-/* A file's content, which it refers to. */
+/* A file's content; points into the caller's bytes. */
 struct xm_kld_base {
     uint32_t context, vocabulary, chunks;
     const uint8_t *tokens, *rows;
@@ -50,33 +52,34 @@ struct xm_kld_row {
     float scale, least;
     const uint8_t *q;
 };
-/* The i-th scored position of a chunk. XM_INVALID: no log-probabilities. */
+/* The row of the i-th scored position of a chunk. XM_INVALID: it holds no log-probabilities. */
 enum xm_status xm_kld_base_row(const struct xm_kld_base *b, uint32_t chunk, uint32_t i,
                                struct xm_kld_row *out, struct xm_error *err);
 double xm_kld_row_log_p(const struct xm_kld_row *r, uint64_t token);
 
 /* ---- writing ---- */
 
-/* Bytes of a row, and the row of these logits, of which one at least is finite. */
+/* Bytes of a row; encodes a row of logits, at least one of which is finite. */
 uint64_t xm_kld_row_bytes(uint32_t vocabulary);
 void xm_kld_row_encode(const float *logits, uint32_t vocabulary, uint8_t *out);
 
-/* Beside the file, and in its place once it is complete. Zero-initialise. */
+/* Writes a temporary file beside the final one, which takes its place when it is complete.
+ * Zero-initialise. */
 struct xm_kld_writer {
     FILE *f;
     struct xm_new_file at;
     uint32_t vocabulary;
     uint8_t *row;
 };
-/* `tokens` are chunks x context. */
+/* `tokens`: [sizes->chunks][sizes->context]. */
 enum xm_status xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
                                    const struct xm_kld_base *sizes, const int32_t *tokens,
                                    struct xm_error *err);
-/* The distributions of a chunk after another. */
+/* Appends the row of the next scored position. */
 enum xm_status xm_kld_writer_add(struct xm_kld_writer *w, const float *logits,
                                  struct xm_error *err);
 enum xm_status xm_kld_writer_end(struct xm_kld_writer *w, struct xm_error *err);
-/* Removes what is not complete; frees. */
+/* Frees; removes the temporary file unless it was completed. */
 void xm_kld_writer_free(struct xm_kld_writer *w);
 
 #ifdef __cplusplus

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Editing of lines on a terminal, with a history, by libedit; where the program was built
- * without it there never is an editor.
+ * Line editing with history on a terminal, by libedit. Without libedit at build time
+ * xm_line_editor_create returns NULL.
  *
- * Keys are UTF-8 in every locale: of the process's locale only LC_CTYPE is set, to one of
- * UTF-8. A block of lines that is pasted stays one text (the terminal brackets it). The
- * history is kept between conversations (input_history.h), and silently not kept where that cannot
- * be written.
+ * Input is UTF-8 in every locale: only LC_CTYPE of the process's locale is set, to a UTF-8 one. A
+ * pasted block of lines is one text (bracketed paste). The history is kept between conversations
+ * (input_history.h); if its file cannot be written, it is not kept, without a message.
  */
 #ifndef XM_PLUGIN_CLI_LINE_EDITOR_H
 #define XM_PLUGIN_CLI_LINE_EDITOR_H
@@ -23,12 +22,14 @@ enum xm_line {
 
 struct xm_line_editor;
 
-/* remembers: the history is read and kept. NULL: this terminal, or this build, cannot edit. */
+/* `remembers`: reads the history file and appends to it. NULL: this terminal or this build cannot
+ * edit lines. */
 struct xm_line_editor *xm_line_editor_create(bool remembers);
 void xm_line_editor_free(struct xm_line_editor *e); /* NULL is allowed */
-/* One line, or one pasted block, appended to `line` without its newline. */
+/* Reads one line or one pasted block and appends it to `line` without its newline. */
 enum xm_line xm_line_editor_read(struct xm_line_editor *e, const char *prompt,
                                  struct xm_strbuf *line, struct xm_error *err);
+/* Adds a message to the history. */
 void xm_line_editor_remember(struct xm_line_editor *e, const char *text);
 
 #endif

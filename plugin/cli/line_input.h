@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages that a person types, or that come line by line through a pipe.
+ * Reads messages from standard input: typed on a terminal, or line by line from a pipe.
  *
- * On a terminal lines are edited, with the history of earlier ones, if the program was built
- * with libedit; else the terminal's own line editing serves. A line that ends with a backslash
- * goes on in the next one. While a line is read, Ctrl-C must be noted (interrupt.h).
+ * On a terminal, lines are edited with libedit (line_editor.h), or by the terminal if the program
+ * was built without it. A line that ends with a backslash is continued by the next line. The caller
+ * must have called xm_cli_note_interrupt() (interrupt.h) while a line is read.
  */
 #ifndef XM_PLUGIN_CLI_LINE_INPUT_H
 #define XM_PLUGIN_CLI_LINE_INPUT_H
@@ -13,17 +13,17 @@
 
 #include "plugin/cli/line_editor.h"
 
-/* No message is longer. */
+/* Longest message, in MiB. */
 enum { XM_LINE_MOST_MIB = 64 };
 
 struct xm_line_input;
 
-/* interactive: standard input and standard error are a person's terminal. remembers: lines of
- * earlier conversations come back, and those of this one are kept. */
+/* `interactive`: standard input and standard error are a terminal. `remembers`: the history of
+ * earlier conversations is available, and this one is added to it. */
 enum xm_status xm_line_input_create(bool interactive, bool remembers,
                                     struct xm_line_input **out, struct xm_error *err);
 void xm_line_input_free(struct xm_line_input *in); /* NULL is allowed */
-/* One message, into `out`, which is cleared before. */
+/* Reads one message into `out`, which is cleared first. */
 enum xm_line xm_line_input_read(struct xm_line_input *in, struct xm_strbuf *out,
                                 struct xm_error *err);
 

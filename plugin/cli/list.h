@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe list: list_find.c finds models below a folder, list_row.c looks at each, and
- * list_print.c says it.
+ * Inside xemoe list: list_find.c finds the models below a folder, list_row.c determines the facts
+ * of each, list_print.c prints them.
  */
 #ifndef XM_PLUGIN_CLI_LIST_H
 #define XM_PLUGIN_CLI_LIST_H
@@ -15,52 +15,53 @@ enum xm_list_kind {
     XM_LIST_GGUF,
     XM_LIST_OPENVINO,
     XM_LIST_COMPILED,
-    XM_LIST_FOLDER, /* that cannot be read */
+    XM_LIST_FOLDER, /* a folder that cannot be read */
     XM_LIST_KINDS
 };
 
-/* A model, or what looks like one. */
+/* A file or folder that is a model, or looks like one. */
 struct xm_list_row {
-    char *path; /* owned; below the folder, or "." */
+    char *path; /* owned; relative to the folder, or "." */
     enum xm_list_kind kind;
-    dev_t device; /* of the file */
+    /* of the file; both together identify a file that has several names */
+    dev_t device;
     ino_t inode;
-    bool is_named; /* its name says what it is, not only its first bytes */
-    /* Found by xm_list_look(); 0 or "": not known. */
+    bool is_named; /* recognised by its name, not only by its first bytes */
+    /* Set by xm_list_look(); 0 or "": not known. */
     char family[64], architecture[96];
     uint64_t parameters, active_parameters, bytes;
-    char weights[64];    /* the format of most of them: "q4_k", "u4 g64" */
-    bool is_counted;     /* the next three */
-    uint64_t context;    /* positions that were counted */
-    uint64_t need;       /* bytes of memory */
-    uint64_t excess;     /* bytes that are missing; 0: it fits */
-    struct xm_error why; /* it is not known, or not counted */
+    char weights[64];    /* format of most weights: "q4_k", "u4 g64"      */
+    bool is_counted;     /* the next three members are set                */
+    uint64_t context;    /* in tokens; `need` is for a KV cache of them   */
+    uint64_t need;       /* memory that the model needs, in bytes         */
+    uint64_t excess;     /* bytes that the device lacks; 0: the model fits */
+    struct xm_error why; /* the reason why facts or memory are not known  */
 };
 
 struct xm_list {
-    struct xm_list_row *rows; /* owned; in the order of their paths */
+    struct xm_list_row *rows; /* owned; sorted by path */
     size_t n, capacity;
-    bool is_cut; /* the folder has more entries than are looked at */
+    bool is_cut; /* the folder has more entries than the search visits */
 };
 
-/* What the models are counted for. */
+/* The device and the context that memory is computed for. */
 struct xm_list_wish {
-    bool has_device;
+    bool has_device; /* false: memory is not computed */
     struct xm_device_info device;
-    uint64_t context; /* 0: that of `plan` */
-    uint64_t memory;  /* bytes there are; 0: the device's */
+    uint64_t context; /* in tokens; 0: the default of xemoe plan */
+    uint64_t memory;  /* available bytes; 0: the device's memory */
 };
 
-/* All models below. What cannot be read there is a row with its reason; XM_NOT_FOUND, XM_IO: the
- * folder itself cannot be. */
+/* Finds all models below `folder`. An entry that cannot be read is a row with the reason.
+ * XM_NOT_FOUND, XM_IO: the folder itself cannot be read. */
 enum xm_status xm_list_find(const char *folder, struct xm_list *out,
                             struct xm_error *err);
 void xm_list_free(struct xm_list *l);
-/* Fills the row in. */
+/* Reads the model of a row that xm_list_find made and fills in the other members. */
 void xm_list_look(const char *folder, const struct xm_list_wish *wish,
                   struct xm_list_row *row);
 
-/* `columns`: of the terminal; 0: as wide as it is. */
+/* Prints a table at most `columns` wide; 0: of any width. */
 void xm_list_print(const struct xm_list *l, const struct xm_list_wish *wish,
                    size_t columns);
 enum xm_status xm_list_print_json(const struct xm_list *l, const char *folder,

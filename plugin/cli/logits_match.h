@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How close two rows of logits are, and what that is called.
+ * Compares two rows of logits, a and b, by normalised mean square errors (NMSE):
  *
- *     sum/sum       sum (a - b)^2 / sum b^2                as test-backend-ops has it
- *     mean-removed  sum (a - b)^2 / sum (b - mean b)^2     as causal-verify-logits has it
+ *     sum/sum       sum (a - b)^2 / sum b^2                as ggml's test-backend-ops
+ *     mean-removed  sum (a - b)^2 / sum (b - mean b)^2     as llama.cpp's causal-verify-logits
  *
- * b is the other program's. What is -inf in both is a token that is excluded, and equal.
+ * b is the other program's row. A token that is -infinity in both rows counts as equal.
  */
 #ifndef XM_PLUGIN_CLI_LOGITS_MATCH_H
 #define XM_PLUGIN_CLI_LOGITS_MATCH_H
@@ -20,21 +20,22 @@ extern "C" {
 struct xm_logits_match {
     double error;             /* sum (a - b)^2                */
     double square, variation; /* sum b^2, sum (b - mean b)^2  */
-    double largest;           /* difference                   */
+    double largest;           /* largest |a - b|              */
     double kld;               /* sum p_b (log p_b - log p_a)  */
     uint64_t likeliest, other_likeliest;
 };
 void xm_logits_compare(const float *a, const float *b, uint64_t n,
                        struct xm_logits_match *out);
-/* 0 where there is no difference. */
+/* Both are 0 for equal rows, also for rows of zeros. */
 double xm_nmse_sum(const struct xm_logits_match *m);
 double xm_nmse(const struct xm_logits_match *m); /* mean-removed */
 
-/* "excellent": what causal-verify-logits calls such a mean-removed error; static. */
+/* causal-verify-logits's word for a mean-removed error, such as "excellent"; static. */
 const char *xm_nmse_label(double nmse);
 bool xm_nmse_passes(double nmse);
 
-/* The `n` likeliest tokens of a row, in order; fewer where it has fewer: how many. */
+/* Writes the ids of the `n` most likely tokens into ids[n], the most likely first. Returns their
+ * number, which is smaller than n if the vocabulary is. */
 uint64_t xm_logits_top(const float *row, uint64_t vocabulary, uint64_t *ids, uint64_t n);
 
 #ifdef __cplusplus

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which model it is that a figure belongs to, and the token that its texts begin with.
+ * A short description of a model, printed beside measured figures; and its begin-of-text token.
  */
 #ifndef XM_PLUGIN_CLI_MODEL_ID_H
 #define XM_PLUGIN_CLI_MODEL_ID_H
 
 #include "plugin/cli/cli.h"
 
-/* What is not known is 0 or "". */
+/* 0 or "": not known. */
 struct xm_model_id {
     char text[128]; /* "qwen3_moe 30.53B.A3.34B u4": family, parameters, weights */
     uint64_t bytes, parameters;
 };
 
-/* Reads the graph for it. */
+/* Fills in *out; reads the model's graph once more. */
 void xm_model_id_find(const struct xm_cli_model *m, struct xm_model_id *out);
 
 /* The token that the tokenizer puts before a text; false: none, or there is no tokenizer. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe perplexity: a text in chunks through a model.
+ * Inside xemoe perplexity: runs a model over a text in chunks and hands out the logits.
  */
 #ifndef XM_PLUGIN_CLI_PERPLEXITY_H
 #define XM_PLUGIN_CLI_PERPLEXITY_H
@@ -8,25 +8,27 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/kld_base.h"
 
-/* Chunks of tokens, the first of each replaced by what texts begin with. */
+/* A text as chunks of tokens. */
 struct xm_chunks {
     const int32_t *tokens; /* n x context */
     uint32_t context, n;
-    bool has_first;
-    int32_t first;
+    bool has_first; /* `first` replaces the first token of each chunk */
+    int32_t first;  /* the begin-of-text token */
 };
 
-/* Who is told of the positions in a chunk's second half but the last, in order. */
+/* Receives the scored positions of each chunk, in order: those of its second half except the last,
+ * whose following token is not in the chunk. */
 struct xm_scorer {
-    /* Position i of those that are scored, its logits, the token that follows. */
+    /* Called with the i-th scored position of a chunk: its logits and the token that follows. */
     enum xm_status (*position)(void *ctx, uint32_t chunk, uint32_t i, const float *logits,
                                uint64_t vocabulary, int32_t next, struct xm_error *err);
-    /* Chunks that are complete; prints. NULL: nothing is printed as it goes. */
+    /* Called when the first n chunks are complete, to print them; NULL: nothing is printed. */
     void (*chunk)(void *ctx, uint32_t n);
-    bool leaves_line_open; /* what it prints is no whole line */
+    bool leaves_line_open; /* `chunk` prints parts of one line, not whole lines */
     void *ctx;
 };
 
+/* Runs all chunks. Stops at the first failure of the model or of the scorer. */
 enum xm_status xm_chunks_run(const struct xm_cli_model *m, const struct xm_chunks *chunks,
                              const struct xm_scorer *scorer, struct xm_error *err);
 

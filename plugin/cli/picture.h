@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A compiled program as a picture, in graphviz's language: the steps before the layers, one layer
- * of each kind, the steps behind. A box is a step with its kernels and weights, an arrow a value.
+ * Draws a compiled program in graphviz's language: the steps before the layers, one layer of each
+ * kind, the steps behind the layers. A box is a step with its kernels and weights, an arrow a
+ * value.
  */
 #ifndef XM_PLUGIN_CLI_PICTURE_H
 #define XM_PLUGIN_CLI_PICTURE_H
@@ -11,7 +12,7 @@
 /* All layers, one of each kind. */
 #define XM_PICTURE_OF_ALL UINT64_MAX
 
-/* title: of the model; layer: that one alone, or XM_PICTURE_OF_ALL. */
+/* Appends the picture. `layer`: draws this layer alone; XM_PICTURE_OF_ALL: the whole program. */
 void xm_picture_print(const struct xm_program_view *v, const char *title, uint64_t layer,
                       struct xm_strbuf *out);
 

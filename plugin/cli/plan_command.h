@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe plan: what plan_command.c finds out and plan_print.c says.
+ * Inside xemoe plan: plan_command.c computes the memory plan, plan_print.c prints it.
  */
 #ifndef XM_PLUGIN_CLI_PLAN_COMMAND_H
 #define XM_PLUGIN_CLI_PLAN_COMMAND_H
@@ -20,7 +20,7 @@ struct xm_plan_args {
 
 struct xm_plan_result {
     struct xm_plan plan;
-    uint64_t trained_context; /* of config.json; 0: not known */
+    uint64_t trained_context; /* the model's, from its files, in tokens; 0: not known */
 };
 
 void xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers with units, and names from files, as people read them.
+ * Formats numbers with units, and names from files, for people.
  */
 #ifndef XM_PLUGIN_CLI_QUANTITY_H
 #define XM_PLUGIN_CLI_QUANTITY_H
@@ -15,7 +15,8 @@ enum { XM_CLI_QUANTITY = 32 }; /* bytes of a quantity's text, with its NUL */
 const char *xm_cli_count_text(uint64_t n, char out[XM_CLI_QUANTITY]);
 /* Three digits and a unit of 1024: "17.3 GiB", "512 bytes". Returns `out`. */
 const char *xm_cli_bytes_text(uint64_t n, char out[XM_CLI_QUANTITY]);
-/* A name from a file, which may go to a terminal: control characters become '?'. */
+/* Appends a name from a file. Control characters become '?', because the text may go to a
+ * terminal. */
 void xm_cli_add_name(struct xm_strbuf *out, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures in graphviz's language, drawn by its program `dot`.
+ * Draws a picture in graphviz's language with its program `dot`.
  */
 #ifndef XM_PLUGIN_CLI_SVG_H
 #define XM_PLUGIN_CLI_SVG_H
@@ -8,7 +8,8 @@
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
-/* Writes `path`. XM_NOT_FOUND when there is no `dot` on this machine. */
+/* Writes the SVG file `path` from the text `dot`. XM_NOT_FOUND: the program `dot` is not
+ * installed. */
 enum xm_status xm_cli_write_svg(const struct xm_strbuf *dot, const char *path,
                                 struct xm_error *err);
 

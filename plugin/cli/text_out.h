@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What generate and chat share: the options that choose tokens, and how the pieces of a text are
- * shown on standard output.
+ * Shared by generate and chat: the sampling options, and writing the pieces of a generated text to
+ * standard output.
  */
 #ifndef XM_PLUGIN_CLI_TEXT_OUT_H
 #define XM_PLUGIN_CLI_TEXT_OUT_H
@@ -9,7 +9,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/pipeline/session.h"
 
-/* First member of the commands' structs. */
+/* Values of the shared options. First member of the commands' structs. */
 struct xm_cli_generation {
     struct xm_cli_target target;
     struct xm_cli_texts stops;
@@ -21,10 +21,10 @@ struct xm_cli_generation {
 };
 enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 12 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
-/* Checks ranges and fills the sampler's struct. */
+/* Checks the ranges and fills *out. XM_EXIT_USAGE: a value is out of range. */
 int xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out);
 
-/* Of --stop; they point into argv. */
+/* The texts of --stop; they point into argv. */
 struct xm_cli_stops {
     struct xm_slice list[XM_CLI_MAX_TEXTS];
     size_t n;
@@ -32,18 +32,24 @@ struct xm_cli_stops {
 struct xm_cli_stops xm_cli_stops(const struct xm_cli_generation *a);
 
 struct xm_text_out {
-    bool has_text;      /* false: there is no tokenizer, ids are written instead     */
-    bool stream;        /* false: nothing is written                                 */
-    bool show_thoughts; /* the caller's choice                                       */
-    bool on_terminal, styles, in_thought, in_line, wrote; /* of standard output */
-    size_t n_thought;                                     /* tokens that are not shown */
+    bool has_text;      /* false: there is no tokenizer; token ids are written instead */
+    bool stream;        /* false: nothing is written                                   */
+    bool show_thoughts; /* set by the caller behind xm_text_out_begin                  */
+    bool on_terminal;   /* standard output is a terminal                               */
+    bool styles;        /* thoughts are written faint                                  */
+    bool in_thought;    /* the last piece was a thought                                */
+    bool in_line;       /* the last line has no end yet                                */
+    bool wrote;         /* something was written                                       */
+    size_t n_thought;   /* tokens of thoughts that were not shown                      */
 };
 
+/* Initialises all members. */
 void xm_text_out_begin(struct xm_text_out *o, bool has_text, bool stream);
-/* An on_piece callback of xm_generation; ctx is the struct. False: Ctrl-C. */
+/* The on_piece callback of struct xm_generation; ctx is a struct xm_text_out. False: stop, because
+ * Ctrl-C was pressed. */
 bool xm_text_out_piece(const struct xm_piece *piece, void *ctx);
-/* Ends the line. `is_whole`: the run has not failed; of one that failed before the first text there
- * is no line to end. */
+/* Ends the line of the text. `is_whole` is false for a failed run, whose line is ended only if
+ * something was written. */
 void xm_text_out_finish(struct xm_text_out *o, bool is_whole);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe verify: logits against those of another program, or of other numerics.
+ * Inside xemoe verify: compares a model's logits with those of another program (--against), or with
+ * its own under bf16 rounding (--numerics).
  */
 #ifndef XM_PLUGIN_CLI_VERIFY_H
 #define XM_PLUGIN_CLI_VERIFY_H
@@ -8,25 +9,25 @@
 #include "plugin/cli/cli.h"
 #include "plugin/program_util/npy.h"
 
-/* Another program's logits: of every position of a text, or of its last. */
+/* The logits to compare with: of every position of a text, or of its last position only. */
 struct xm_other_logits {
     const char *path;
-    struct xm_npy_floats rows; /* a raw file is one row */
+    struct xm_npy_floats rows; /* [positions][vocabulary]; a raw file is one row */
     bool is_raw;
-    bool is_f32; /* not of another program: this model's, without XM_NUMERICS=bf16 */
+    bool is_f32; /* this model's own logits, without XM_NUMERICS=bf16 */
 };
 
-/* .npy, or floats without anything around them. XM_EXIT_FILE. */
+/* Reads a .npy file, or a file of raw little-endian floats. XM_EXIT_FILE: it cannot be read. */
 int xm_other_logits_read(const char *path, struct xm_other_logits *out);
 void xm_other_logits_free(struct xm_other_logits *o);
 
-/* Runs the tokens and says how close the logits are. XM_EXIT_FAILED: not close enough, which those
- * that are compared with is_f32 always are. */
+/* Runs the tokens and prints how close the logits are. XM_EXIT_FAILED: not close enough; with
+ * is_f32 any difference is accepted. */
 int xm_verify_against(const struct xm_cli_model *m, struct xm_other_logits *other,
                       const struct xm_token_list *ids, bool json);
 
-/* Compiles the model once more, with roundings as in training, and compares the logits of `m`,
- * which is closed before, with those. */
+/* Closes `m`, compiles the model again with activations rounded to bf16 as in training
+ * (XM_NUMERICS=bf16), and compares the logits of both. */
 int xm_verify_numerics(struct xm_cli_model *m, const struct xm_cli_target *t,
                        const struct xm_token_list *ids);
 

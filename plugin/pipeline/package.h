@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model package: all that a path holds for making text.
+ * A model package: the graph, the tokenizer and the other parts of a language model at one path.
  *
  *     path ──► the reader that recognises it ──► graph
  *                                            ├──► tokenizer
@@ -8,12 +8,13 @@
  *                                            ├──► generation: ids that end a text, sampling
  *                                            └──► facts: family, dimensions, context
  *
- * Opening finds the reader only. The graph and each part of the text side are read when they are
- * asked for, so that who wants the tokenizer maps no weights. Whether parts are files of their
- * own or lie in the one that has the graph is the reader's matter: a format is a row of the table
- * in package.c, and nobody else asks which one it is.
+ * Opening a package only finds its reader. The graph and each part of the text side are read on
+ * demand, so that a caller who needs only the tokenizer maps no weights. A reader is the code of
+ * one file format, a row of the table in package.c. It decides in which files the parts lie; no
+ * code outside of the readers depends on the format.
  *
- * Parts are read by one thread; what has been read is immutable and may be used by many.
+ * One thread at a time may read parts. A part that has been read is immutable and may be used by
+ * many threads.
  */
 #ifndef XM_PLUGIN_PIPELINE_PACKAGE_H
 #define XM_PLUGIN_PIPELINE_PACKAGE_H
@@ -31,72 +32,77 @@ extern "C" {
 enum xm_package_part {
     XM_PACKAGE_TOKENIZER,
     XM_PACKAGE_CHAT_TEMPLATE,
-    XM_PACKAGE_GENERATION, /* that nothing is said is no failure; ends that only the tokenizer
-                              knows are among its ids */
+    /* never missing: without its file it holds defaults; it includes the end-of-text tokens that
+     * only the tokenizer knows (end_tokens.h) */
+    XM_PACKAGE_GENERATION,
     XM_PACKAGE_FACTS,
     XM_PACKAGE_N_PARTS
 };
 
 struct xm_package {
-    const struct xm_package_reader *reader; /* the row */
+    const struct xm_package_reader *reader; /* the format's row */
     char *path;                             /* owned; as it was given */
     struct xm_tokenizer *tokenizer;         /* owned; NULL: none, or not read */
-    struct xm_chat_template *chat_template; /* the same */
-    struct xm_strbuf other_template;        /* that stands for the model's; empty: none */
+    struct xm_chat_template *chat_template; /* owned; NULL: none, or not read */
+    struct xm_strbuf other_template; /* replaces the model's template; empty: does not */
     struct xm_generation_config generation;
-    struct xm_hyper_parameters facts; /* zeros: not said, or not read */
-    /* How reading a part went, and why not. */
+    struct xm_hyper_parameters facts; /* zeros: not given, or not read */
+    /* whether reading a part was tried, and its error */
     struct xm_package_outcome {
         bool tried;
         struct xm_error why;
     } outcome[XM_PACKAGE_N_PARTS];
 };
 
-/* A format: a file or a folder. Sentences name the file. */
+/* A file format. Its error sentences name the file. */
 struct xm_package_reader {
     const char *name;
-    const char *tokenizer; /* what there is none of: "tokenizer.json beside the model" */
-    const char *sampling;  /* who recommends it: "generation_config.json" */
-    /* Looks at names and first bytes only. */
+    const char *tokenizer; /* for "no …": "tokenizer.json beside the model" */
+    const char *sampling;  /* source of recommended sampling: "generation_config.json" */
+    /* Whether the path has this format; reads names and first bytes only. */
     bool (*recognises)(const char *path);
-    /* `weights`: their file, where the format has one and it is not where it usually is; else
-     * NULL or "". */
+    /* `weights`: the path of the weights, if they are not in their usual place beside the graph;
+     * else NULL or "". */
     enum xm_status (*read_graph)(const char *path, const char *weights,
                                  struct xm_graph **out, struct xm_error *err);
     /* Fills the part's member of the package; XM_NOT_FOUND: there is none. */
     enum xm_status (*read_part[XM_PACKAGE_N_PARTS])(struct xm_package *p,
                                                     struct xm_error *err);
-    /* Of the graph and its weights, on the disk. */
+    /* Size on disk of graph and weights. */
     uint64_t (*file_bytes)(const char *path);
 };
 
-/* XM_NOT_FOUND: no reader recognises the path; the sentence says what one would. */
+/* Finds the reader of a path. XM_NOT_FOUND: no reader recognises it; the sentence lists the known
+ * formats. */
 enum xm_status xm_package_open(const char *path, struct xm_package **out,
                                struct xm_error *err);
 void xm_package_close(struct xm_package *p); /* NULL is allowed */
 
-/* The graph to make text with: caches that it has as inputs and results are its states. */
+/* Reads the graph for generating text. KV caches that the file has as inputs and results become
+ * states. The caller destroys *out. */
 enum xm_status xm_package_read_graph(const struct xm_package *p, const char *weights,
                                      struct xm_graph **out, struct xm_error *err);
-/* Reads a part unless that has been tried; the same answer each time, but where memory ran out.
- * XM_NOT_FOUND: the package has none; anything else: it is damaged. */
+/* Reads a part at the first call; later calls return the same status and sentence, except that a
+ * part that failed for want of memory is tried again. XM_NOT_FOUND: the package lacks the part; any
+ * other failure: the part is damaged. */
 enum xm_status xm_package_read(struct xm_package *p, enum xm_package_part part,
                                struct xm_error *err);
-/* Gives the package another chat template, which gets the package's special tokens, and reads it.
- * Before that part has been read. XM_INVALID: it cannot be parsed. */
+/* Replaces the model's chat template by `text` (n bytes) and parses it, with the package's special
+ * tokens. Call it before that part has been read. XM_INVALID: the text cannot be parsed. */
 enum xm_status xm_package_use_chat_template(struct xm_package *p, const char *text,
                                             size_t n, struct xm_error *err);
 uint64_t xm_package_file_bytes(const struct xm_package *p);
-/* Where the files beside the graph's are: the path itself, or what is before its last slash. */
+/* Appends the folder of the package's files: the path itself if it is a folder, else the part
+ * before its last slash. */
 enum xm_status xm_package_folder(const char *path, struct xm_strbuf *out,
                                  struct xm_error *err);
 
-/* The graph alone and as it is, for those who want nothing else of the path. */
+/* Reads the graph as the file has it, without opening a package. The caller destroys *out. */
 enum xm_status xm_package_graph_of(const char *path, const char *weights,
                                    struct xm_graph **out, struct xm_error *err);
 
-/* Whether two names of files in one folder are parts of one split GGUF model: they differ in the
- * part's number only. */
+/* Whether two file names of one folder are parts of the same split GGUF model: they differ only in
+ * the part's number. */
 bool xm_package_is_same_gguf(const char *a, const char *b);
 
 /* The rows. */

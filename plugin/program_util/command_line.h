@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Command lines by table: one row an option, values stored into a struct by offset.
+ * Parses command lines by a table: one row an option, whose value is stored into a struct at an
+ * offset.
  *
  *     static const struct xm_cli_option options[] = {
  *         { 'n', "tokens", XM_CLI_COUNT, offsetof(struct args, n), "N", "at most N new tokens" },
  *     };
  *
  * Accepted: -n 5, -n5, --tokens 5, --tokens=5, flags without a value, "--" before operands that
- * begin with '-'. A name without a letter may stand behind one dash: -ctk f16. The help text is
- * printed from the same rows.
+ * begin with '-'. An option without a letter may also be given with one dash: -ctk f16. The help
+ * text is made from the same rows.
  *
- * XM_CLI_ONE_DASH is the style of OpenVINO's programs: a name or its alias behind one dash or two,
- * letters are names, "-h" and "--help" are rows as others, and an option is never the value of the
- * option before it.
+ * XM_CLI_ONE_DASH is the style of OpenVINO's programs: a name or its alias with one dash or two;
+ * there are no letters; "-h" and "--help" are ordinary rows; and a word that is an option is never
+ * taken as the value of the option before it.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_COMMAND_LINE_H
 #define XM_PLUGIN_PROGRAM_UTIL_COMMAND_LINE_H
@@ -30,18 +31,18 @@ extern "C" {
 
 /* What a value looks like, and the type of the member it is stored in. */
 enum xm_cli_kind {
-    XM_CLI_FLAG,   /* bool: no value                       */
-    XM_CLI_TEXT,   /* const char *: points into argv       */
-    XM_CLI_TEXTS,  /* struct xm_cli_texts: may be repeated */
-    XM_CLI_COUNT,  /* uint64_t: a whole number from 1      */
-    XM_CLI_WHOLE,  /* uint64_t: a whole number from 0      */
-    XM_CLI_LIMIT,  /* uint64_t: from 1 to XM_CLI_MOST_TOKENS; -1: none, UINT64_MAX */
+    XM_CLI_FLAG,  /* bool: no value                       */
+    XM_CLI_TEXT,  /* const char *: points into argv       */
+    XM_CLI_TEXTS, /* struct xm_cli_texts: may be repeated */
+    XM_CLI_COUNT, /* uint64_t: a whole number from 1      */
+    XM_CLI_WHOLE, /* uint64_t: a whole number from 0      */
+    XM_CLI_LIMIT, /* uint64_t: from 1 to XM_CLI_MOST_TOKENS; -1: no limit, stored as UINT64_MAX */
     XM_CLI_REAL,   /* float: a number from 0               */
-    XM_CLI_SWITCH, /* enum xm_cli_switch: alone, or "yes", "off", … as the value */
+    XM_CLI_SWITCH, /* enum xm_cli_switch: no value, or "yes", "off", … */
     XM_CLI_CHOICE, /* const char *: one of the words of `choices`  */
     XM_CLI_WORD,   /* const char *: a text that is not empty        */
-    XM_CLI_SAID,   /* const char *: NULL where the text is empty    */
-    XM_CLI_BOUND,  /* uint64_t: from 0, which stands for no bound: UINT64_MAX */
+    XM_CLI_SAID,   /* const char *: NULL if the text is empty       */
+    XM_CLI_BOUND,  /* uint64_t: from 0; 0: no bound, stored as UINT64_MAX */
     XM_CLI_RATE,   /* double: a number from 0              */
     XM_CLI_FILES   /* struct xm_cli_files: all words up to the next option */
 };
@@ -51,7 +52,7 @@ enum xm_cli_switch { XM_SWITCH_UNSAID, XM_SWITCH_OFF, XM_SWITCH_ON };
 struct xm_cli_files {
     const char *const *list; /* words of argv, or `one` */
     size_t n;
-    const char *one; /* behind '=' */
+    const char *one; /* the word behind '=', as in -i=FILE */
 };
 
 enum { XM_CLI_MAX_TEXTS = 16, XM_CLI_MOST_TOKENS = 1 << 24 };
@@ -61,20 +62,20 @@ struct xm_cli_texts {
 };
 
 struct xm_cli_option {
-    char letter;      /* 0: none                              */
+    char letter;      /* of -n; 0: none                       */
     const char *name; /* without dashes                       */
     enum xm_cli_kind kind;
     size_t offset;       /* of the member                        */
     const char *value;   /* name of the value in the help; NULL for flags */
-    const char *help;    /* NULL: in no help, another row says it       */
+    const char *help;    /* NULL: not in the help, because another row describes it */
     const char *alias;   /* a second name; NULL: none           */
-    const char *choices; /* of XM_CLI_CHOICE, apart by spaces   */
+    const char *choices; /* of XM_CLI_CHOICE, separated by spaces */
 };
 
 enum xm_cli_style { XM_CLI_TWO_DASHES, XM_CLI_ONE_DASH };
 
-/* A row that is no option: the heading of the rows below it, in help and documents, with a command
- * line that has some of them. */
+/* A row that is no option: a heading for the rows below it in help and documents, with an example
+ * command line that uses some of them. */
 #define XM_CLI_GROUP(text, example)                                                      \
     {                                                                                    \
         0, NULL, XM_CLI_FLAG, 0, example, text                                           \
@@ -86,26 +87,29 @@ struct xm_cli_spec {
     /* Rows common to several commands, then the command's own. NULL: none. */
     const struct xm_cli_option *common, *own;
     size_t n_common, n_own;
-    /* Name of the one operand, which must be there or an option of its member; NULL: none. */
+    /* Name of the only operand, in the help. It is required, unless an option sets the same member.
+     * NULL: the command takes none. */
     const char *operand;
-    size_t operand_offset;  /* of its const char * member                        */
-    bool operands_are_many; /* it is a struct xm_cli_texts, for any number of words */
-    /* the environment variable it is taken from if it is not given; NULL: none */
+    size_t operand_offset; /* of its const char * member                        */
+    /* the member is a struct xm_cli_texts and takes any number of words */
+    bool operands_are_many;
+    /* environment variable that replaces an operand that was not given; NULL: none */
     const char *operand_env;
     enum xm_cli_style style;
-    /* Called for each option with its value as it was given; NULL: nobody asks. */
+    /* Called for each given option with its value as text; may be NULL. */
     enum xm_status (*given)(void *out, const struct xm_cli_option *o, const char *value,
                             struct xm_error *err);
 };
 
-/* Stores what argv[1 …] says into *out; members of options that are not given stay as they
- * are. *help: --help was among them, and nothing else was checked. XM_INVALID: the sentence
- * names the option. */
+/* Parses argv[1..argc-1] and stores the values into *out; members of options that are not given
+ * keep their values. *help: --help was given, and nothing else was checked. XM_INVALID: the
+ * sentence names the option. */
 enum xm_status xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv,
                             void *out, bool *help, struct xm_error *err);
+/* Appends the help text. */
 void xm_cli_help(const struct xm_cli_spec *spec, struct xm_strbuf *out);
 
-/* A whole number of decimal digits only; false when it is none or does not fit. */
+/* Reads a whole number of decimal digits; false: `text` has other characters or does not fit. */
 bool xm_cli_whole(const char *text, uint64_t *out);
 
 #ifdef __cplusplus

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ctrl-C, other signals that end the process, and files that are mapped and vanish.
+ * Handles Ctrl-C, other signals that end the process, and mapped files that become unreadable.
  *
- *     at first           Ctrl-C ends the process, with a sentence and XM_EXIT_CANCELLED
- *     while a run is caught  the first one cancels it, the next one ends the process
- *     while it is noted  Ctrl-C is remembered only: whoever waits for input looks
+ * Ctrl-C has one of three effects:
  *
- * A Ctrl-C is never lost: one that was noted cancels the request that is caught next, and one
- * that comes before a caught request runs cancels that run. SIGTERM, SIGHUP, Ctrl-\ and their kin
- * end the process at any time, by that signal; a mapped file that cannot be read any more ends it
- * with a sentence and XM_EXIT_FILE. When the process ends in a handler, files that it has not
- * finished are removed, the terminal gets its modes back, and a line of text that is not complete
- * is ended.
+ *     at first                     ends the process, with a sentence and XM_EXIT_CANCELLED
+ *     after xm_cli_catch_run       the first one cancels the run, the second one ends the process
+ *     after xm_cli_note_interrupt  is remembered only; code that waits for input checks it
+ *
+ * No Ctrl-C is lost: a remembered one cancels the next run that is caught, and one that arrives
+ * between catching and running cancels that run. SIGTERM, SIGHUP, SIGQUIT and the like end the
+ * process at any time, by that signal. A mapped file that cannot be read any more (SIGBUS) ends it
+ * with a sentence and XM_EXIT_FILE. Before the process ends in a handler, unfinished output files
+ * are removed, the terminal's modes are restored, and an incomplete line of text is ended.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_INTERRUPT_H
 #define XM_PLUGIN_PROGRAM_UTIL_INTERRUPT_H
@@ -22,43 +23,44 @@
 extern "C" {
 #endif
 
-/* How a run is cancelled from a signal's handler, in any thread, and made ready again. */
+/* How to cancel a run, from a signal handler in any thread, and how to make it usable again. */
 struct xm_interruptible {
     void (*cancel)(void *run);
     void (*resume)(void *run);
 };
 
-/* For all of them; xm_cli_begin calls it. */
+/* Installs the handlers; xm_cli_begin calls it. */
 void xm_cli_watch_interrupt(void);
-/* From now on the first Ctrl-C cancels `run`, until xm_cli_release_interrupt or _note_. `ops` are
- * static, and the same in every call. */
+/* From now on the first Ctrl-C cancels `run`, until xm_cli_release_interrupt or
+ * xm_cli_note_interrupt. `ops` is static and the same in every call. */
 void xm_cli_catch_run(void *run, const struct xm_interruptible *ops);
-/* Ctrl-C ends the process again. Afterwards no handler uses the request, in no thread. */
+/* From now on Ctrl-C ends the process again. On return no handler uses the run, in any thread. */
 void xm_cli_release_interrupt(void);
-/* From now on, until a request is caught or released: only remember it. The request that was
- * caught is let go as by a release. */
+/* From now on Ctrl-C is only remembered, until the next xm_cli_catch_run or
+ * xm_cli_release_interrupt. Releases the caught run. */
 void xm_cli_note_interrupt(void);
 /* Whether Ctrl-C has come and has not been forgotten. */
 bool xm_cli_interrupted(void);
 void xm_cli_forget_interrupt(void);
-/* "xemoe: stopped by Ctrl-C" on standard error, as the handler says it. */
+/* Prints "xemoe: stopped by Ctrl-C" on standard error, as the handler does. */
 void xm_cli_say_interrupted(void);
 
-/* For those who wait with poll(): readable once a signal of xm_cli_wake_on has come, or Ctrl-C
- * while it is noted. -1: there is none. */
+/* A file descriptor for poll(): readable once a signal of xm_cli_wake_on, or a remembered Ctrl-C,
+ * has arrived. -1: it could not be created. */
 int xm_cli_wake_fd(void);
 void xm_cli_wake_drain(void);
-/* This signal, too, makes it readable, and raises *came (xm_flag_get), which lives until
- * xm_cli_wake_off. Nothing is done where the program was started to ignore the signal. */
+/* From now on this signal makes the descriptor readable and sets *came (read it with xm_flag_get),
+ * which must live until xm_cli_wake_off. No effect if the program was started with the signal
+ * ignored. */
 void xm_cli_wake_on(int signal_number, bool *came);
-/* And from here on does what it did before. */
+/* Restores the signal's previous effect. */
 void xm_cli_wake_off(int signal_number);
 
-/* Whether a line of text stands on standard output that has no end yet. */
+/* Tells the handlers whether standard output ends in an incomplete line. */
 void xm_cli_line_is_open(bool open);
-/* While the modes of the terminal are changed: what to write to this file, which is the terminal,
- * if the process ends in a handler, which also gives it back its modes. NULL: they are as they
- * were. */
+/* While the modes of the terminal `fd` are changed: `codes` are the escape codes that a handler
+ * writes to it before it restores the modes and ends the process. NULL: the modes are restored
+ * already. */
 void xm_cli_farewell(int fd, const char *codes);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What --json prints: one object on standard output, built with yyjson and our allocator.
+ * Builds and prints the result of --json: one object on standard output, made with yyjson and
+ * xm_alloc.
  *
- * Functions that take a key may fail to allocate; as with xm_strbuf one check at the end, in
- * xm_json_print, is enough.
+ * A function that runs out of memory sets `failed`, and xm_json_print returns XM_NO_MEMORY; callers
+ * need no other check.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_JSON_OUT_H
 #define XM_PLUGIN_PROGRAM_UTIL_JSON_OUT_H
@@ -43,11 +44,12 @@ void xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char 
                       bool b);
 void xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                      const int32_t *ids, size_t n);
-/* A list of the parts of a text that stand apart by `separator`, without empty ones. */
+/* Adds a list of the parts of `text` between separators, without the empty ones. */
 void xm_json_add_parts(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                        const char *text, const char *separator);
-/* A value as text, for xm_free; NULL: out of memory. */
+/* A value as JSON text, which the caller frees with xm_free; NULL: out of memory. */
 char *xm_json_value_text(const yyjson_mut_val *v);
+/* Prints the object on standard output. XM_NO_MEMORY: some value is missing; nothing is printed. */
 enum xm_status xm_json_print(struct xm_json_out *j, struct xm_error *err);
 
 #ifdef __cplusplus

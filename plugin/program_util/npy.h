@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumPy's .npy files, little-endian and in C order: ids, rows of floats and tensors of any type
- * read, float32 written.
+ * NumPy's .npy files, little-endian and in C order. Reads token ids, rows of floats and tensors of
+ * any type; writes float32.
  *
  *     "\x93NUMPY" | version 1.0 | u16 length | {'descr': '<f4', 'fortran_order': False,
  *     'shape': (3, 5), } padded with spaces to a multiple of 64, newline | data
@@ -27,8 +27,9 @@ struct xm_npy {
     int64_t *data; /* rows x cols, owned */
 };
 
-bool xm_npy_is(const void *bytes, uint64_t n); /* begins as such a file does */
-/* Reads integers from a file's content. */
+bool xm_npy_is(const void *bytes, uint64_t n); /* whether it begins like an .npy file */
+/* Reads integers from a file's content (n bytes). XM_INVALID, XM_UNSUPPORTED: another kind of
+ * file. */
 enum xm_status xm_npy_read(const void *bytes, uint64_t n, struct xm_npy *out,
                            struct xm_error *err);
 void xm_npy_free(struct xm_npy *a);
@@ -42,13 +43,13 @@ enum xm_status xm_npy_read_floats(const void *bytes, uint64_t n,
                                   struct xm_npy_floats *out, struct xm_error *err);
 void xm_npy_floats_free(struct xm_npy_floats *a);
 
-/* A tensor of any type, where it stands in the content. */
+/* A tensor of any type, as a view of the file's content. */
 enum { XM_NPY_MOST_RANK = 8 };
 struct xm_npy_view {
     enum xm_element element;
     uint32_t rank;
     uint64_t dim[XM_NPY_MOST_RANK], n; /* n: elements */
-    const void *data;                  /* the content's, at any alignment */
+    const void *data;                  /* points into the content, at any alignment */
 };
 enum xm_status xm_npy_open(const void *bytes, uint64_t n, struct xm_npy_view *out,
                            struct xm_error *err);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One line on standard error that says what is being waited for, when that is a terminal with
- * escape codes; it is wiped away when the work is done, or before anything else is written. To
- * a file, a pipe or a dumb terminal nothing is written.
+ * The progress line: one line on standard error that names the work in progress. It is written only
+ * to a terminal that understands escape codes, and erased when the work is done or before anything
+ * else is written.
  *
- * Standard output may be the same terminal: the line is wiped only while it stands, since what
- * stands there otherwise is somebody else's. It never fills the terminal's width, because a
- * wrapped line cannot be wiped.
+ * Standard output may be the same terminal, so the line is erased only if this module wrote it. It
+ * is always shorter than the terminal is wide, because a wrapped line cannot be erased.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_PROGRESS_H
 #define XM_PLUGIN_PROGRAM_UTIL_PROGRESS_H
@@ -25,12 +24,12 @@ extern "C" {
 
 void xm_progress_show(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_progress_clear(void);
-/* The line of the k-th kernel that is built, of n; n 0: one that nobody has announced, where a
- * launch needs code of its own. As a function that builds are watched with. */
+/* Shows kernel k of n that is being built; n = 0: the number is not known, because a driver builds
+ * code for a launch. A callback for functions that report builds; ctx is not used. */
 void xm_progress_build(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 /* Whether lines are shown at all. */
 bool xm_progress_is_shown(void);
-/* Whether a line stands; a signal handler may ask. */
+/* Whether the progress line is on the terminal now; callable from a signal handler. */
 bool xm_progress_stands(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "Did you mean": the known name that a mistyped word is nearest to.
+ * "Did you mean": finds the known name nearest to a mistyped word.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_SUGGEST_H
 #define XM_PLUGIN_PROGRAM_UTIL_SUGGEST_H
@@ -12,17 +12,18 @@ extern "C" {
 #endif
 
 struct xm_suggestion {
-    const char *word; /* n bytes, the caller's */
+    const char *word; /* n bytes, not owned */
     size_t n;
     size_t distance;  /* of `best` */
-    const char *best; /* the nearest name so far; NULL: none is near enough */
+    const char *best; /* the nearest name so far; NULL: no name is near enough */
 };
+/* Begins a search for `word` (n bytes). */
 
 struct xm_suggestion xm_suggest_for(const char *word, size_t n);
-/* Compares with one name, or with each name of a list apart by spaces. A name is near if at most
- * one letter in three is missing, added, other or exchanged with the next, or if it begins with the
- * word (from three letters on). NULL is no name. A name that is found in a list is copied into
- * memory of the process, and lives until the next such call. */
+/* Compares the word with one name, or with each name of a list separated by spaces; NULL: none. A
+ * name is near enough if at most a third of its letters is missing, added, changed or swapped with
+ * the next, or if it begins with the word and the word has at least 3 letters. A name found in a
+ * list is copied to static memory, which the next call overwrites. */
 void xm_suggest(struct xm_suggestion *s, const char *name);
 void xm_suggest_list(struct xm_suggestion *s, const char *names);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a standard stream is: a terminal or not, how wide, and what may be sent to it.
+ * Properties of a terminal, and the width of text on it.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_TERMINAL_H
 #define XM_PLUGIN_PROGRAM_UTIL_TERMINAL_H
@@ -13,8 +13,7 @@
 extern "C" {
 #endif
 
-/* Select graphic rendition (ECMA-48): faint, and neither bold nor faint; green, and the usual
- * colour. */
+/* Escape codes (ECMA-48): faint, not faint; green, default colour. */
 #define XM_STYLE_DIM     "\033[2m"
 #define XM_STYLE_NOT_DIM "\033[22m"
 #define XM_STYLE_GREEN   "\033[32m"
@@ -23,15 +22,15 @@ extern "C" {
 bool xm_terminal_is(int fd);
 /* A terminal that understands escape codes: TERM is set, and not to "dumb". */
 bool xm_terminal_has_escapes(int fd);
-/* That, and the user has not asked for plain text with NO_COLOR (https://no-color.org). */
+/* The same, and NO_COLOR (https://no-color.org) is not set. */
 bool xm_terminal_has_styles(int fd);
-/* Columns of the terminal; 80 where it does not say. */
+/* Width of the terminal in columns; 80 if it is not known. */
 size_t xm_terminal_columns(int fd);
-/* Columns that a character takes: 0, 1 or 2. */
+/* Columns of a character: 0, 1 or 2. */
 size_t xm_terminal_char_width(int32_t code);
-/* How many bytes of `text` fit into this many columns, whole characters only. */
+/* Bytes of the longest beginning of `text` (n bytes) that fits into `columns`; whole characters. */
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
-/* Columns that the text takes. */
+/* Columns of `text` (n bytes). */
 size_t xm_terminal_width(const char *text, size_t n);
 
 #ifdef __cplusplus

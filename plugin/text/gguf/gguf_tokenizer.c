@@ -128,8 +128,8 @@ load_gpt2(struct loading *l)
         XM_TRY(xm_gguf_text(l->g, key, &name, l->err));
     else
         xm_log(XM_LOG_WARNING,
-               "key '%s' is missing, by which texts are cut: they are cut as 'default', "
-               "and ids may be others than the model's; a newer file has the key",
+               "key '%s' is missing: texts are cut as by 'default', and token ids may "
+               "differ from the model's; files of newer converters have the key",
                key);
     return load_cut_texts(l, name);
 }
