@@ -90,7 +90,7 @@ struct xm_plugin {
 /* A step of a compiled model. */
 struct xm_step_fact {
     const char *op, *name; /* of the graph's node */
-    bool on_host;          /* no kernel does it   */
+    bool on_host;          /* runs on the host, not as a kernel */
 };
 typedef void (*xm_step_fact_fn)(const struct xm_step_fact *step, void *ctx);
 
@@ -104,8 +104,8 @@ struct xm_compiled_ops {
     /* The program as text, for `info -v` and the runtime model. */
     void (*print)(struct xm_compiled *c, struct xm_strbuf *out);
     void (*destroy)(struct xm_compiled *c);
-    /* Contexts that run together; NULL: this plugin has none. XM_UNSUPPORTED: nor has this
-     * model. */
+    /* Sequences, and the batch that runs them together. NULL: the plugin does not support them;
+     * XM_UNSUPPORTED: this model does not. */
     enum xm_status (*create_sequence)(struct xm_compiled *c, struct xm_sequence **out,
                                       struct xm_error *err);
     enum xm_status (*create_batch)(struct xm_compiled *c, struct xm_batch **out,
@@ -113,26 +113,30 @@ struct xm_compiled_ops {
     /* Announces `n` sequences of that many positions each: the cache reserves memory for them and
      * no more. NULL: the device needs no announcement. */
     void (*expect)(struct xm_compiled *c, const uint64_t *positions, size_t n);
-    /* NULL: no statistics. */
+    /* Statistics of memory and kernels. NULL: not supported. */
     void (*stats)(struct xm_compiled *c, struct xm_compiled_stats *out);
-    /* Reads counts from the device; waits for a run that has the caches. NULL: there are none. */
+    /* Statistics of the expert caches, read from the device; waits for a run that uses the caches.
+     * NULL: the plugin has none. */
     enum xm_status (*expert_cache)(struct xm_compiled *c,
                                    struct xm_expert_cache_stats *out,
                                    struct xm_error *err);
-    /* Bytes a second at which the device streams weights where they lie, measured for `seconds` and
-     * kept in CACHE_DIR. 0 s: the kept one; XM_NOT_FOUND: there is none. NULL: nobody knows. */
+    /* The rate of streaming weights from the memory that they lie in, in bytes a second, measured
+     * for `seconds` and stored in CACHE_DIR. seconds = 0: the stored rate, or XM_NOT_FOUND. NULL:
+     * not supported. */
     enum xm_status (*read_rate)(struct xm_compiled *c, double seconds, double *out,
                                 struct xm_error *err);
-    /* Measures, for so many seconds, the most multiply-adds a second of the device's kernels at the
-     * precision of the activations. NULL: not known. */
+    /* Measures for `seconds` the highest rate of multiply-adds a second in the precision of the
+     * activations. NULL: not supported. */
     enum xm_status (*multiply_rate)(struct xm_compiled *c, double seconds, double *out,
                                     struct xm_error *err);
-    /* The steps, in order. NULL: there are none. */
+    /* Calls `fn` for each step of the program, in order of execution. NULL: the plugin has no
+     * steps. */
     void (*steps)(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx);
-    /* What runs, as a graph, for xm_exec_graph_free, also on failure. NULL: nobody knows. */
+    /* The steps as a graph, which the caller frees with xm_exec_graph_free, also on failure. NULL:
+     * not supported. */
     enum xm_status (*exec_graph)(struct xm_compiled *c, struct xm_exec_graph *out,
                                  struct xm_error *err);
-    /* What it runs in; referenced. NULL: it has none. */
+    /* The context that the model runs in; *out is referenced. NULL: the plugin has no contexts. */
     enum xm_status (*get_context)(struct xm_compiled *c, struct xm_context **out,
                                   struct xm_error *err);
 };
@@ -141,12 +145,12 @@ struct xm_compiled {
     const struct xm_compiled_ops *ops;
     int refs;
     struct xm_ports ports;                /* lists of the ops' owner */
-    const struct xm_pass_report *reports; /* which passes fired; may be NULL */
+    const struct xm_pass_report *reports; /* of each pass; may be NULL */
     size_t n_reports;
-    /* A sentence a line: which rules of the configuration fired, and what the passes say of the
-     * graph; NULL for plugins without. */
+    /* one sentence a line: decisions of config rules; remarks of the passes on the graph. NULL:
+     * none */
     const char *rules, *notes;
-    uint32_t n_rounded; /* places that are rounded as in training (XM_NUMERICS) */
+    uint32_t n_rounded; /* values that are rounded to bf16 as in training (XM_NUMERICS) */
 };
 void xm_compiled_ref(struct xm_compiled *c);
 void xm_compiled_unref(struct xm_compiled *c); /* NULL is allowed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How kernels are told of a weight: build options for the format, arguments for the
- * bytes. The other side is kernels/cl/include/weights.h.
+ * Passes weights to kernels: build options for the format, arguments for the bytes. The kernels'
+ * side is kernels/cl/include/weights.h.
  */
 #ifndef XM_PRIMITIVES_DEVICE_WEIGHT_H
 #define XM_PRIMITIVES_DEVICE_WEIGHT_H
@@ -13,15 +13,15 @@ extern "C" {
 #endif
 
 enum {
-    XM_WEIGHT_DEFINES = 256, /* room for xm_weight_defines */
-    XM_KERNEL_DEFINES = 384, /* and for a kernel's own */
-    XM_KERNEL_WEIGHTS = 3,
-    XM_PLANE_BLOCK = 16 /* lanes of a plane; see kernels/cl/include/planes.h */
+    XM_WEIGHT_DEFINES = 256, /* bytes of the text of xm_weight_defines   */
+    XM_KERNEL_DEFINES = 384, /* bytes of that text and a kernel's own options */
+    XM_KERNEL_WEIGHTS = 3,   /* most weights of one kernel               */
+    XM_PLANE_BLOCK = 16      /* lanes of a plane; see kernels/cl/include/planes.h */
 };
 
-/* NULL: kernels can read this weight; else a static sentence. */
+/* NULL: kernels can read this weight; else a static sentence with the reason. */
 const char *xm_weight_unreadable(const struct xm_weight *w);
-/* The weights that a kernel reads, as its source counts them. */
+/* The weights that a kernel reads, in the order of its source. */
 struct xm_kernel_weights {
     const struct xm_weight *w[XM_KERNEL_WEIGHTS];
     uint32_t n;
@@ -34,37 +34,41 @@ xm_one_weight(const struct xm_weight *w)
     return weights;
 }
 
-/* "-DWEI=u4 -DGROUP=128 …": what a kernel reads weight 0, 1 … of: elements of one format, or
- * blocks of any. */
+/* Writes the build options "-DWEI=u4 -DGROUP=128 …" of a kernel's weights, which are either all
+ * elements of one format, or blocks of any formats. */
 void xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes);
 /* NULL: one kernel can read both; else a static sentence. */
 const char *xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
-/* Planes of the element type (8, 4 or 1; 1 of blocks), and K rounded up to whole blocks of
- * planes: the floats of one activation row as the vector kernels read it. */
+/* Planes of a weight, the number of its elements in a 32-bit word (8, 4 or 1; 1 for blocks); and
+ * its columns rounded up to whole blocks of planes, the floats of an activation row for vector
+ * kernels. */
 uint32_t xm_weight_planes(const struct xm_weight *w);
 uint64_t xm_weight_padded_cols(const struct xm_weight *w);
-/* Whether its elements are integers without scales, which kernels read one by one. */
+/* Whether the weight's elements are integers without scales, which kernels read one by one. */
 bool xm_weight_is_plain_integers(const struct xm_weight *w);
-/* NULL: the vector kernels can read this weight; else a static sentence. */
+/* The next three: NULL: the kernels named can read this weight; else a static sentence with the
+ * reason. The kernels of family vec, which read planes. */
 const char *xm_weight_not_in_planes(const struct xm_weight *w);
-/* NULL: the sub-group kernels can read this weight, `words` 32-bit words of a row at a time;
- * else a static sentence. */
+/* The kernels of family sg, which read `words` 32-bit words of a row at a time. */
 const char *xm_weight_not_in_words(const struct xm_weight *w, uint32_t words);
-/* NULL: this weight can meet activations of type `src` as 16-bit integers with a factor a block
- * (kernels/cl/include/shorts.h); else a static sentence. */
+/* The kernels that multiply it by activations of type `src` converted to 16-bit integers with a
+ * factor for each block (kernels/cl/include/shorts.h). */
 const char *xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src);
-/* What the rows of a product look at before all else: the first member of its problem. */
+/* The facts by which variants of a product are refused. The first member of the struct that
+ * describes a problem to xm_variant.refuses. */
 struct xm_product {
     const struct xm_weight *weight;
-    enum xm_element src; /* of the activations that meet it */
+    enum xm_element src; /* type of the activations that are multiplied by it */
 };
-/* The same refusals, for rows of variant tables; `words` is 1. */
+/* The last three functions above as members `refuses` of variant tables; `problem` begins with a
+ * struct xm_product, and `words` is 1. */
 const char *xm_product_not_in_planes(const void *problem);
 const char *xm_product_not_in_words(const void *problem);
 const char *xm_product_not_in_shorts(const void *problem);
 
-/* Rows for one work-item of a vector kernel, when `copies` work-items share each block of
- * rows: several work-items a compute unit, long streams in each. */
+/* The rows of a weight for one work-item of a vector kernel, of `rows` in all, when `copies`
+ * work-items process each range of rows: few enough rows for several work-items a compute unit, and
+ * enough for each to read a long stream. */
 uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,
                           uint64_t copies);
 
@@ -72,7 +76,7 @@ uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,
 uint64_t xm_row_blocks_per_item(const struct xm_device_info *device, uint64_t rows,
                                 uint64_t copies, uint64_t block);
 
-/* A kernel built for the formats of its weights and some more options (printf). */
+/* Builds the kernel `name` for the formats of its weights, with further build options (printf). */
 enum xm_status xm_weight_kernel(struct xm_engine *engine, const char *name,
                                 struct xm_kernel_weights weights, struct xm_kernel **out,
                                 struct xm_error *err, const char *fmt, ...)

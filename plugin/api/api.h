@@ -228,7 +228,7 @@ void xm_api_request_unlock(const ov_infer_request_t *r);
 
 /* infer_slots.c: one input or output of a request. */
 struct xm_api_slot {
-    ov_status_e status; /* the rest is there when OK */
+    ov_status_e status; /* the other members are set only if this is OK */
     ov_tensor_t **tensor;
     const struct xm_port *port;
     uint32_t index;

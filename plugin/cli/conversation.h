@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 struct xm_message {
-    const char *role;      /* static */
-    struct xm_strbuf text; /* owned  */
+    const char *role;      /* "system", "user" or "assistant"; static */
+    struct xm_strbuf text; /* owned                                   */
 };
 
 /* A turn that failed; the texts are owned. */

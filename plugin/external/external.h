@@ -25,7 +25,8 @@ extern "C" {
 
 /* ---- libraries (external_library.c) ------------------------------------------------ */
 
-/* An opened file. It is kept when nobody uses it any more, for whoever opens it next. */
+/* A loaded library. It stays loaded when its last user releases it, for the next one that opens
+ * it. */
 struct xm_library;
 
 /* Opens, or finds among those that are open. `path` without a slash is looked for as dlopen does.
@@ -161,8 +162,8 @@ struct xm_external_context {
 /* Memory of the plugin's, which the tensor and the requests that were given it hold together. */
 struct xm_external_block {
     int refs;
-    const struct xm_external *shared; /* the context's: who holds a block holds that */
-    void *memory;                     /* the plugin's */
+    const struct xm_external *shared; /* the context's library, referenced by the block */
+    void *memory;                     /* the plugin's handle to the memory */
 };
 void xm_external_block_ref(struct xm_external_block *b);   /* NULL is allowed */
 void xm_external_block_unref(struct xm_external_block *b); /* likewise        */

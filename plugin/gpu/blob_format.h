@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of a blob, for blob_write.c, blob_read.c and tests. Numbers are the machine's own.
+ * The layout of a blob (an exported compiled model), for blob_write.c, blob_read.c and tests.
+ * Numbers have the machine's byte order.
  *
  *     header │ section │ section │ …      each section at a multiple of XM_BLOB_ALIGN
  */
@@ -20,40 +21,40 @@ extern "C" {
 enum { XM_BLOB_BYTE_ORDER = 0x01020304, XM_BLOB_VERSION = 1, XM_BLOB_ALIGN = 4096 };
 
 enum xm_blob_section {
-    XM_BLOB_IDENTITY, /* text: who can use it, a line "what value" each         */
-    XM_BLOB_CONFIG,   /* text: "KEY value", where set or of weight for the graph */
+    XM_BLOB_IDENTITY, /* text: lines "name value"; versions, device, driver     */
+    XM_BLOB_CONFIG,   /* text: lines "KEY value"; options set or read by passes */
     XM_BLOB_GRAPH,    /* text of transformations/graph/text.h                   */
-    XM_BLOB_NOTES,    /* text                                                   */
+    XM_BLOB_NOTES,    /* text: the notes of struct xm_compiled                  */
     XM_BLOB_PASSES,   /* text: "name skipped progress nodes"                    */
     XM_BLOB_FILES,    /* struct xm_blob_file, then the paths' texts             */
-    XM_BLOB_VIEWS,    /* struct xm_blob_view, by node and part                  */
-    XM_BLOB_KERNELS,  /* struct xm_blob_kernel_head, bytes; the next at 8 bytes */
-    XM_BLOB_BYTES,    /* of constants                                           */
+    XM_BLOB_VIEWS,    /* struct xm_blob_view, sorted by node and part           */
+    XM_BLOB_KERNELS,  /* struct xm_blob_kernel_head and bytes, padded to 8 bytes */
+    XM_BLOB_BYTES,    /* bytes of constants that are in no file                 */
     XM_BLOB_SECTIONS
 };
 
-/* Texts end with a NUL, which counts. */
+/* A section, in bytes from the beginning of the blob. Texts end with a NUL, which is counted. */
 struct xm_blob_range {
     uint64_t offset, n_bytes;
-    uint64_t checksum; /* of BYTES 0: each view has its own */
+    uint64_t checksum; /* 0 for XM_BLOB_BYTES, where each view has a checksum */
 };
 
 struct xm_blob_header {
     char magic[8];
     uint32_t byte_order, version;
-    uint64_t n_bytes;  /* of the blob                                      */
-    uint64_t checksum; /* of the header, with this 0                       */
+    uint64_t n_bytes;  /* of the whole blob                                */
+    uint64_t checksum; /* of the header with this member set to 0          */
     uint64_t n_files;
     struct xm_blob_range section[XM_BLOB_SECTIONS];
 };
 
-/* A file that constants lie in. Paths: bytes from the beginning of the section; `relative` (to the
- * blob's folder) UINT64_MAX: there is none. */
+/* A file that holds constants, and how to recognise it. */
 struct xm_blob_file {
     uint64_t n_bytes;
-    int64_t mtime_ns;
-    uint64_t samples; /* xm_checksum_samples */
-    uint64_t absolute, relative;
+    int64_t mtime_ns;  /* its modification time      */
+    uint64_t samples;  /* xm_checksum_samples        */
+    uint64_t absolute; /* offset of its path in the section */
+    uint64_t relative; /* of its path relative to the blob's folder; UINT64_MAX: none */
 };
 
 enum xm_blob_part {
@@ -64,16 +65,17 @@ enum xm_blob_part {
     XM_BLOB_FACTOR
 };
 
-/* Bytes of a node: in file `file` - 1, or of section BYTES. */
+/* Where the bytes of a constant node lie. */
 struct xm_blob_view {
-    uint32_t node, part;
-    uint32_t file, reserved;
-    uint64_t offset, n_bytes;
-    uint64_t checksum;          /* of bytes in the blob */
-    struct xm_weight_view view; /* of a weight's data   */
+    uint32_t node, part; /* the node's number in the graph; enum xm_blob_part */
+    uint32_t file;       /* number of the file + 1; 0: the section XM_BLOB_BYTES */
+    uint32_t reserved;
+    uint64_t offset, n_bytes;   /* in the file or the section                */
+    uint64_t checksum;          /* of bytes in the section; 0 for a file     */
+    struct xm_weight_view view; /* for XM_BLOB_DATA of a weight: its view    */
 };
 
-/* Header, sections and checksums of a blob, whoever can use it. */
+/* Checks header, sections and checksums, but not whether the blob suits this device and version. */
 enum xm_status xm_blob_check(const struct xm_import *from, struct xm_blob_header *out,
                              struct xm_error *err);
 
@@ -85,14 +87,14 @@ struct xm_blob_kernel_head {
     uint64_t n_bytes;
 };
 
-/* Whether an option is the blob's: of programs, but for which device is meant, and for what a blob
- * holds. */
+/* Whether a blob stores the option's value: it is an option of compiled models, but neither selects
+ * the device nor the content of blobs. */
 bool xm_blob_has_option(enum xm_option o);
-/* Whether passes look at it: then it cannot be another once they have run. */
+/* Whether passes read the option, so that its value cannot change when a blob is imported. */
 bool xm_blob_decides_graph(enum xm_option o);
-/* The identity of this xemoe on this device. */
+/* Appends the text of XM_BLOB_IDENTITY for this build of xemoe on a device. */
 void xm_blob_identity(const struct xm_device_info *d, struct xm_strbuf *out);
-/* That of a header. */
+/* The checksum of a header. */
 uint64_t xm_blob_header_checksum(const struct xm_blob_header *h);
 
 #ifdef __cplusplus

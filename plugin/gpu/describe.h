@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program's steps as texts for people: kernels, weights, what is particular.
+ * Describes the steps of a program for people: kernels, weights, details.
  *
- * Which kernels a step takes depends on how many tokens come, so requests of the program are fed a
- * prompt and then a token. That is meant for programs on a counting engine that keep their graph:
- * nothing is computed there.
+ * The kernels of a step depend on the number of tokens, so a request of the program is run with a
+ * prompt and then with one token. Use it on a counting engine (runtime/counting), which computes
+ * nothing, with a program that kept its graph.
  */
 #ifndef XM_PLUGIN_GPU_DESCRIBE_H
 #define XM_PLUGIN_GPU_DESCRIBE_H
@@ -16,11 +16,11 @@ extern "C" {
 #endif
 
 struct xm_step_text {
-    struct xm_strbuf token,
-        prompt;               /* kernels, apart by spaces, for one token and for many */
-    struct xm_strbuf weights; /* a line each: "[4096, 2048] u4, groups of 128"      */
-    struct xm_strbuf detail;  /* of attention, experts and row chains; lines; or empty */
-    struct xm_strbuf signature; /* equal in steps that do the same; without names */
+    /* names of the kernels for one token and for a prompt, separated by spaces */
+    struct xm_strbuf token, prompt;
+    struct xm_strbuf weights;   /* a line each: "[4096, 2048] u4, groups of 128" */
+    struct xm_strbuf detail;    /* lines on attention, experts or a row chain; or empty */
+    struct xm_strbuf signature; /* equal for steps that differ only in names      */
     uint64_t weight_bytes;
 };
 
@@ -29,7 +29,7 @@ struct xm_program_texts {
     uint32_t n, prompt_tokens;
 };
 
-/* *out is for xm_program_texts_free, also on failure. */
+/* The caller frees *out with xm_program_texts_free, also on failure. */
 enum xm_status xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
                                    struct xm_error *err);
 void xm_program_texts_free(struct xm_program_texts *t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside the plugin GPU: how its programs, requests and sequences stand behind plugin.h.
+ * Inside the plugin GPU: the adapters by which its programs, contexts, requests and sequences
+ * implement the interfaces of plugin/plugin.h.
  */
 #ifndef XM_PLUGIN_GPU_GPU_PLUGIN_H
 #define XM_PLUGIN_GPU_GPU_PLUGIN_H
@@ -12,12 +13,13 @@
 struct xm_gpu_compiled {
     struct xm_compiled base; /* first */
     struct xm_program *program;
-    const char *plugin;        /* "GPU"                              */
-    uint32_t index, n_devices; /* of the device; of all of the plugin */
-    uint32_t device;           /* its number among all devices        */
-    char *model_name;          /* owned */
-    bool has_contexts;         /* the plugin makes contexts */
-    /* it was compiled in; referenced; NULL: the device's own */
+    const char *plugin; /* "GPU"                              */
+    uint32_t index,
+        n_devices;     /* the device's number in the plugin; number of its devices */
+    uint32_t device;   /* the device's number among those of all plugins */
+    char *model_name;  /* owned */
+    bool has_contexts; /* the plugin supports remote contexts */
+    /* the context that it was compiled in; referenced; NULL: the device's default context */
     struct xm_context *context;
 };
 
@@ -27,37 +29,40 @@ xm_gpu_compiled_of(struct xm_compiled *c)
     return (struct xm_gpu_compiled *)c;
 }
 
-/* gpu_compiled.c: makes it that of a program, which it takes over. */
+/* gpu_compiled.c: fills `c` for a program, which it owns from now on. */
 void xm_gpu_compiled_wrap(struct xm_gpu_compiled *c, struct xm_program *p);
-/* As its last user does; also of one without a program, or NULL. */
+/* Frees `c`, which may be NULL or have no program. */
 void xm_gpu_compiled_free(struct xm_gpu_compiled *c);
 
-/* gpu_context.c: the device's own, in which an engine of the plugin's works. */
+/* gpu_context.c: identifies a device. */
 struct xm_gpu_place {
-    const char *plugin;     /* "GPU" */
-    uint32_t index, device; /* among the plugin's, and among all */
+    const char *plugin; /* "GPU" */
+    uint32_t index;     /* the device's number in the plugin            */
+    uint32_t device;    /* its number among the devices of all plugins  */
 };
+/* The context of an engine that the plugin opened: the device's default context. */
 enum xm_status xm_gpu_context_of(const struct xm_gpu_place *place,
                                  struct xm_engine *engine, struct xm_context **out,
                                  struct xm_error *err);
-/* Somebody else's, for a config that is not final: options follow from the queue. */
+/* A context around the program's OpenCL context or queue. Sets the options of `config`, which is
+ * not final, that follow from the queue. */
 enum xm_status xm_gpu_context_share(const struct xm_gpu_place *place,
                                     const struct xm_shared_cl *share,
                                     struct xm_config *config, struct xm_context **out,
                                     struct xm_error *err);
-/* The engine of a context for a config that is not final; referenced. `own`: those of the plugin
- * that compiles. */
+/* The engine of a context for a config that is not final; *out is referenced. `own`: the open
+ * engines of the plugin that compiles. */
 enum xm_status xm_gpu_context_engine(struct xm_context *c, struct xm_open_engines *own,
                                      struct xm_config *config, struct xm_engine **out,
                                      struct xm_error *err);
-/* Its device, among the plugin's. XM_INVALID: the context is another plugin's. */
+/* The number in the plugin of a context's device. XM_INVALID: the context is another plugin's. */
 enum xm_status xm_gpu_context_device(const struct xm_context *c, const char *plugin,
                                      uint32_t *index, struct xm_error *err);
-/* The bytes of a tensor on the device. XM_INVALID: they are another plugin's. */
+/* The buffer of a remote tensor. XM_INVALID: the tensor is another plugin's. */
 enum xm_status xm_gpu_buffer_of(struct xm_remote *m, struct xm_buffer **out,
                                 struct xm_error *err);
 
-/* gpu_requests.c: of xm_compiled_ops. */
+/* gpu_requests.c: members of struct xm_compiled_ops. */
 enum xm_status xm_gpu_create_request(struct xm_compiled *c, struct xm_infer **out,
                                      struct xm_error *err);
 enum xm_status xm_gpu_create_sequence(struct xm_compiled *c, struct xm_sequence **out,

@@ -24,8 +24,8 @@ struct xm_token_feeder_ops {
                            struct xm_error *err);
     uint64_t (*past)(const struct xm_token_feeder *f);
     void (*truncate)(struct xm_token_feeder *f, uint64_t past);
-    /* Takes over cached positions of the beginning of ids[n] while none are held; NULL: not
-     * possible. */
+    /* While no positions are held: takes over cached positions of the longest prefix of ids[n] that
+     * the KV cache still has. NULL: not supported. */
     enum xm_status (*match)(struct xm_token_feeder *f, const int32_t *ids, uint64_t n,
                             struct xm_error *err);
     struct xm_infer *(*control)(const struct xm_token_feeder *f);
