@@ -273,8 +273,8 @@ uint64_t xm_engine_kernels_built(const struct xm_engine *engine);
 
 /* Totals of all builds. */
 struct xm_build_stats {
-    uint64_t built, loaded; /* kernels: by the compiler, from the cache                 */
-    uint64_t launches;    /* compilations of the driver for the local size of a launch */
+    uint64_t built, loaded; /* kernels built by the compiler, loaded from the cache     */
+    uint64_t launches;    /* compilations by the driver for a new local size           */
     uint64_t cache_bytes; /* written to the cache                                     */
     double seconds;       /* of builds and loads                                      */
 };
@@ -287,11 +287,11 @@ void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats
 typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
 bool xm_build_is_watched(void);
-/* A program is about to be made as it was made on `counted`, an engine that only counts: its
- * kernels are expected to be built, but those from the cache, and code for the launches that
- * `counted` has seen, where the driver makes code for launches. */
+/* Tells the watcher how many builds to expect for a program that was made before on `counted`, a
+ * counting engine (runtime/counting): its kernels that are not in the cache and, for drivers that
+ * compile at launches, its launches. */
 void xm_engine_expect_builds(struct xm_engine *engine, const struct xm_engine *counted);
-/* It has been made: of the kernels that were built, not loaded, the launches are expected. */
+/* When that program has been made: expect only launches of kernels that were not in the cache. */
 void xm_engine_expect_launches(struct xm_engine *engine, struct xm_engine *counted);
 
 /* ---- queues --------------------------------------------------------------------- */

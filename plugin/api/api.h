@@ -212,9 +212,11 @@ struct xm_api_runner;
 
 struct ov_infer_request {
     struct xm_infer *infer;
-    ov_tensor_t **inputs, **outputs; /* one each port; NULL: none yet */
-    ov_tensor_t **bound;             /* inputs whose memory the device has been handed */
-    bool *is_stale;               /* outputs that the last run's bytes are not in yet */
+    ov_tensor_t **inputs,
+        **outputs;       /* one for each port; NULL: not set, not asked for yet */
+    ov_tensor_t **bound; /* for each input, the tensor that infer refers to    */
+    /* for each output: the last run's result was not copied into it yet */
+    bool *is_stale;
     struct xm_api_runner *runner; /* lock and thread */
 };
 
@@ -234,6 +236,7 @@ struct xm_api_slot {
     uint32_t index;
     bool is_output;
 };
+/* Find a slot. `xm_api_slot_only`: the only input or output; an error if there are several. */
 struct xm_api_slot xm_api_slot_by_name(const ov_infer_request_t *r, const char *name);
 struct xm_api_slot xm_api_slot_by_port(const ov_infer_request_t *r,
                                        const struct xm_api_port *p);

@@ -39,8 +39,8 @@ void xm_kld_free(struct xm_kld *k);
 /* Statistics of all positions so far. */
 struct xm_kld_summary {
     struct xm_estimate ppl, ppl_base, ln_ratio, ratio, difference;
-    struct xm_estimate divergence, dp, dp_rms,
-        same_top;       /* the last three as parts of 1 */
+    /* the last three as parts of 1 */
+    struct xm_estimate divergence, dp, dp_rms, same_top;
     double correlation; /* of the logarithms of both perplexities */
 };
 void xm_kld_sum_up(const struct xm_kld *k, struct xm_kld_summary *out);

@@ -77,39 +77,40 @@ enum xm_copy_kind {
     XM_COPY_TILE
 };
 
-/* What a host step evaluates: nodes in order, and the graph's values of its operands. Sizes inside
- * may depend on data. */
+/* The part of the graph that a host step evaluates: its nodes in order, and the values of the graph
+ * that are the step's operands. Shapes inside may depend on data. */
 struct xm_region {
     const struct xm_node **nodes;
     uint32_t n_nodes;
     const struct xm_value **values;
 };
 
-/* What a step's weights cost for each row of its result, and what else its operands' shapes do not
- * say of its work (step_work.h). */
+/* The work of a step that does not follow from the shapes of its operands (step_work.h). Bytes are
+ * read from weights. */
 struct xm_step_cost {
-    uint64_t bytes;            /* read; of experts, those of one token           */
-    uint64_t expert_bytes;     /* of them: of routed experts                     */
-    uint64_t all_expert_bytes; /* of all routed experts: no run reads more       */
-    uint64_t row_bytes;        /* of a table, for each row of the result         */
-    uint64_t multiply_adds;    /* with a weight                                  */
-    uint32_t result;           /* which operand                                  */
-    /* 1 + the operand of which as much is read as is written; 0: none */
+    uint64_t bytes;            /* once a run; of experts, those that one token uses */
+    uint64_t expert_bytes;     /* part of `bytes`: of routed experts             */
+    uint64_t all_expert_bytes; /* of all routed experts, the most that a run reads */
+    uint64_t row_bytes;        /* of a looked-up table, for each row of the result */
+    uint64_t multiply_adds;    /* with a weight, for each row of the result      */
+    uint32_t result;           /* number of the operand that is the result       */
+    /* 1 + the gathered operand: only as many of its bytes are read as the result has; 0: none */
     uint32_t picked;
-    uint32_t
-        inner; /* activations multiplied: the axis of operand 0 that is summed over, 1
-                        being its last; 0: they are not */
-    /* of attention, for each position of the cache: */
-    uint64_t key_bytes;         /* of K, V and their scales    */
-    uint64_t key_multiply_adds; /* by a token that sees it     */
-    uint64_t window;            /* positions seen; 0: all      */
+    /* of a product of activations: the axis of operand 0 that is summed over, counted from the
+     * last, which is 1; 0: no such product */
+    uint32_t inner;
+    /* of attention, for each position of the KV cache: */
+    uint64_t key_bytes;         /* of K, V and their scales          */
+    uint64_t key_multiply_adds; /* of a token that sees the position */
+    uint64_t window;            /* most positions seen; 0: all       */
     bool causal;
 };
 
 struct xm_step_operand {
-    uint32_t value; /* XM_NO_VALUE: absent, or the request has it (attention's tables) */
-    /* Which of the node's it is, or XM_NO_VALUE. An input that the node has and the step has not is
-     * the host's. */
+    /* XM_NO_VALUE: absent, or a buffer of the request (attention's tables) */
+    uint32_t value;
+    /* The number of the node's input or result, or XM_NO_VALUE. An input of the node that no
+     * operand has is read on the host. */
     uint32_t input, result;
     uint8_t role; /* enum xm_role */
 };

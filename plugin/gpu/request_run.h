@@ -145,22 +145,24 @@ enum xm_status xm_request_fetch_inputs(struct xm_request *r, bool all,
                                        struct xm_error *err);
 enum xm_status xm_request_copy_input(struct xm_request *r, uint32_t i,
                                      struct xm_error *err);
-/* The result of a run that is in the queue, or has been read; does not wait. */
+/* Delivers output i of a run that is still in the queue or has completed; does not wait. */
 enum xm_status xm_request_deliver(struct xm_request *r, uint32_t i, struct xm_error *err);
 void xm_request_free_remote(struct xm_request *r);
 
-/* request.c: a tensor's bytes for its shape; what there is may be reused. */
+/* request.c: allocates memory for the tensor's shape, reusing the tensor's memory if it is large
+ * enough. */
 enum xm_status xm_request_resize(struct xm_host_tensor *t, struct xm_error *err);
-/* The shape of output i under the current bindings; the bytes of earlier runs are kept for its
- * own. */
+/* Output i as an operand, with its shape under the current bindings of symbols, which the output's
+ * host tensor gets as well. */
 struct xm_operand xm_request_describe_result(struct xm_request *r, uint32_t i);
 
-/* request_run.c: the tensor of the input of that name among a run's; NULL: there is none. */
+/* request_run.c: the tensor of the input called `name` among the inputs of a run; NULL: there is
+ * none. */
 const struct xm_host_tensor *xm_request_input_named(const struct xm_request *r,
                                                     const struct xm_host_tensor *inputs,
                                                     const char *name);
 
-/* request_host.c: the nodes of a host step, by the reference. */
+/* request_host.c: evaluates the nodes of a host step with the host reference. */
 enum xm_status xm_request_run_host(struct xm_request *r, const struct xm_step *s,
                                    struct xm_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside linear: the rows whose products a library multiplies, one weight at a time. What differs
- * between libraries is a table of functions; what is made of a weight is theirs, and dies before
- * the engine, the weight and the bias that it was made of.
+ * Inside linear: the variants whose products are computed by a library, one weight at a time. A
+ * library is a table of functions. The object that it makes for a weight must be destroyed before
+ * the engine, the weight and the bias.
  */
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_LIBRARY_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_LIBRARY_H
@@ -14,46 +14,47 @@
 extern "C" {
 #endif
 
-/* One that is a gate: y = act(x W^T + bias) times. */
+/* A gate: y = act(x W^T + bias) * times, element by element. */
 struct xm_library_gate {
     enum xm_activation activation;
-    uint64_t times_step; /* elements from row to row of what it is multiplied by */
+    uint64_t times_step; /* elements from one row of `times` to the next */
 };
 struct xm_library_desc {
     struct xm_device_weight *weight;
     struct xm_buffer *bias;             /* f32 [N]; NULL: none */
     enum xm_element src, dst;           /* f16 or f32 */
-    const struct xm_library_gate *gate; /* NULL: it is none */
-    /* tokens at once, at most, to make code for; 0: the engine's XM_UBATCH */
+    const struct xm_library_gate *gate; /* NULL: the product is no gate */
+    /* most tokens of a call, for which the library generates code; 0: the engine's XM_UBATCH */
     uint64_t chunk;
 };
 struct xm_library_call {
     struct xm_buffer *x, *y;
-    struct xm_onednn_span times; /* of a gate */
+    struct xm_onednn_span times; /* the factor of a gate; else not used */
     uint64_t tokens;
 };
 struct xm_linear_library {
-    /* What it makes of a weight that it does not refuse. XM_NOT_BUILT: nothing. */
+    /* Makes the library's object for a weight that it does not refuse. XM_NOT_BUILT: it has no
+     * implementation after all. */
     enum xm_status (*create)(struct xm_engine *engine, const struct xm_library_desc *desc,
                              void **out, struct xm_error *err);
     void (*destroy)(void *linear); /* NULL is allowed */
-    /* What run takes from a scratch of `p`. */
+    /* Bytes of scratch memory that run allocates for primitive `p`. */
     uint64_t (*scratch)(const void *linear, const struct xm_primitive *p,
                         uint64_t tokens);
-    /* Enqueues y[tokens, N] = x W^T + bias, or the gate's. */
+    /* Enqueues y[tokens, N] = x W^T + bias, or the gate. */
     enum xm_status (*run)(void *linear, const struct xm_library_call *call,
                           struct xm_scratch *s, struct xm_queue *queue,
                           struct xm_error *err);
 };
 
-/* oneDNN's CPU engine (onednn_linear.c), of at least 64 tokens; never a gate. */
+/* oneDNN's CPU engine (onednn_linear.c), for at least 64 tokens; never for a gate. */
 extern const struct xm_linear_library xm_onednn_linear;
-/* NULL: it takes this problem with an optimised implementation; else a static sentence ("built
- * without oneDNN" in builds without it). Thread-safe. */
+/* NULL: oneDNN has an optimised implementation for this product; else a static sentence with the
+ * reason ("built without oneDNN" in builds without it). Thread-safe. */
 const char *xm_onednn_linear_refuses(const struct xm_device_info *device,
                                      const struct xm_weight *w, enum xm_element src);
-/* What its products are of: the element type of both operands, and the parts whose sum an
- * activation is. {XM_DYNAMIC, 0}: it has no product for the weight. */
+/* How oneDNN computes a product: the element type of both operands, and the number of parts into
+ * which an activation is split (their sum is the activation). {XM_DYNAMIC, 0}: it does not. */
 struct xm_onednn_operands {
     enum xm_element element;
     uint32_t parts;
@@ -63,7 +64,8 @@ struct xm_onednn_operands xm_onednn_linear_operands(const struct xm_device_info 
                                                     enum xm_element src);
 /* oneDNN's GPU engine (onednn_gpu_linear.c). */
 extern const struct xm_linear_library xm_onednn_gpu_linear;
-/* The same of it, where it is open on this device. gate NULL: it is none. */
+/* NULL: oneDNN's GPU engine is open on this device and has an optimised implementation for the
+ * product; else a static sentence. `gate` NULL: the product is no gate. */
 const char *xm_onednn_gpu_linear_refuses(struct xm_engine *engine,
                                          const struct xm_weight *w, enum xm_element src,
                                          enum xm_element dst,

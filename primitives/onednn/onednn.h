@@ -91,7 +91,7 @@ enum xm_status xm_onednn_matmul_get(struct xm_onednn *o,
                                     const struct xm_onednn_problem *p,
                                     struct xm_onednn_matmul **out, struct xm_error *err);
 void xm_onednn_matmul_put(struct xm_onednn_matmul *m); /* NULL is allowed */
-/* Bytes it wants as its SCRATCHPAD. */
+/* Bytes of the scratchpad that the caller must pass to each call. */
 uint64_t xm_onednn_matmul_scratch(const struct xm_onednn_matmul *m);
 
 enum xm_status xm_onednn_begin(struct xm_onednn *o, struct xm_queue *queue,

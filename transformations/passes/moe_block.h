@@ -49,7 +49,7 @@ enum {
 
 /* Conditions; false leaves the sentence in m->why. */
 bool xm_moe_tail_holds(struct xm_match *m);
-/* `tiled` is X [T,H] repeated for `experts` experts; *x gets X. */
+/* Whether `tiled` is a value X [T,H] repeated for `experts` experts; sets *x to X. */
 bool xm_moe_is_tiled(struct xm_match *m, const struct xm_value *tiled, int64_t experts,
                      struct xm_value **x);
 /* `matmul` multiplies by the transposed [experts, N, K] weight. */

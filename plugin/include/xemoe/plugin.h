@@ -108,8 +108,8 @@ typedef struct xm_ext_sink {
 /* A tensor: row-major, without gaps, at any alignment. */
 typedef struct xm_ext_tensor {
     uint32_t element;         /* enum xm_ext_element             */
-    uint32_t rank;            /* 0: one number                   */
-    int64_t dim[XM_EXT_RANK]; /* of them `rank`                  */
+    uint32_t rank;            /* number of dimensions; 0: scalar */
+    int64_t dim[XM_EXT_RANK]; /* the first `rank` are set        */
     void *data;               /* NULL where there are no bytes   */
     uint64_t bytes;           /* size of the data                */
 } xm_ext_tensor;
