@@ -15,33 +15,35 @@
 extern "C" {
 #endif
 
-/* What such a name promises and nobody keeps, in words behind "it runs on GPU alone: "; NULL:
- * nothing. *bit is its own for each name. */
+/* For a warning behind "it runs on GPU alone: ": the feature of such a name that xemoe does not
+ * have; NULL: none. *bit differs for each kind of name. */
 const char *xm_device_lack(const char *device, uint32_t *bit);
 
-/* Whether each device of the name's list is meant to be there. *bit is its own for each name. */
+/* Whether every device of the name's list must exist. *bit differs for each kind of name. */
 bool xm_device_needs_all(const char *device, uint32_t *bit);
 
-/* Whether it is BATCH, or BATCH with a list. NULL names no device. */
+/* Whether the name is "BATCH" or begins with "BATCH:"; `device` may be NULL. */
 bool xm_device_is_batch(const char *device);
 
-/* Where a model is to be compiled, and how: "AUTO" with MULTI_DEVICE_PRIORITIES=GPU,CPU means
- * "AUTO:GPU,CPU", and who reads that property of the compiled model finds the list either way. */
+/* A device name and properties for compiling, in one form: "AUTO" with the property
+ * MULTI_DEVICE_PRIORITIES=GPU,CPU and "AUTO:GPU,CPU" become the same, and the compiled model has
+ * that property in both cases. */
 struct xm_device_wish {
     const char *device;             /* for xm_core_find; NULL: none was named         */
-    struct xm_property *properties; /* the caller's, and room for two more; owned */
+    struct xm_property *properties; /* owned; the caller's, and room for two more */
     uint32_t n;
-    const char *list; /* of the device; NULL or "": it has none */
-    char *name;       /* owned; NULL: `device` is the caller's  */
-    char index[12];   /* the value of DEVICE_ID */
+    const char *list; /* the devices behind the colon; NULL or "": none       */
+    char *name;       /* owned, `device` points to it; NULL: to the caller's text */
+    char index[12];   /* memory for the value of DEVICE_ID */
 };
-/* *out is for xm_device_wish_free, also on failure. */
+/* The caller frees *out with xm_device_wish_free, also on failure. */
 enum xm_status xm_device_wish_make(const char *device,
                                    const struct xm_property *properties,
                                    uint32_t n_properties, struct xm_device_wish *out,
                                    struct xm_error *err);
-/* For the plugin that it is: adds the property where the name has a list, and DEVICE_ID where it
- * has an index (NULL: it has none), which so counts before what was set for the plain name. */
+/* When plugin `p` has been chosen: adds MULTI_DEVICE_PRIORITIES if the name has a list, and
+ * DEVICE_ID if the name has an index (`index`; NULL: none), which then overrides a DEVICE_ID set on
+ * the core. */
 void xm_device_wish_tell(struct xm_device_wish *w, const struct xm_plugin *p,
                          const uint32_t *index);
 void xm_device_wish_free(struct xm_device_wish *w);

@@ -42,24 +42,24 @@ struct xm_property {
 
 struct xm_plugin_ops {
     const char *name; /* the device name: "GPU"                                      */
-    const char *description; /* of the plugin, for versions */
-    /* The present number of devices. "GPU.1" has index 1. */
+    const char *description; /* of the plugin, for lists of versions */
+    /* The number of devices that exist now. "GPU.1" has index 1. */
     uint32_t (*count)(struct xm_plugin *p);
-    /* The facts of an OpenCL device, static. NULL: this plugin's devices are none. */
+    /* The facts of an OpenCL device, static. NULL: the plugin's devices are not OpenCL devices. */
     const struct xm_device_info *(*info)(struct xm_plugin *p, uint32_t index);
     /* A property of one device as OpenVINO text; XM_NOT_FOUND: not a property of this
      * plugin. */
     enum xm_status (*get_property)(struct xm_plugin *p, uint32_t index, const char *key,
                                    struct xm_strbuf *out, struct xm_error *err);
-    /* Stored for later compiles on this plugin. */
+    /* Sets a property for models compiled later on this plugin. */
     enum xm_status (*set_property)(struct xm_plugin *p, const char *key,
                                    const char *value, struct xm_error *err);
-    /* Compiles; takes `g` over, also on failure. */
+    /* Compiles `g`, which the plugin owns from now on, also on failure. */
     enum xm_status (*compile)(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
                               const struct xm_property *properties, uint32_t n_properties,
                               const struct xm_compile_options *options,
                               struct xm_compiled **out, struct xm_error *err);
-    /* From what export_model wrote. NULL: this device cannot import. */
+    /* Imports a model that export_model wrote. NULL: the plugin cannot. */
     enum xm_status (*import_model)(struct xm_plugin *p, uint32_t index,
                                    const struct xm_import *from,
                                    const struct xm_property *properties,
@@ -259,11 +259,12 @@ struct xm_batch {
 /* ---- the core: plugins by name ---- */
 
 struct xm_core;
-/* With the built-in plugins GPU (OpenCL devices, best first), CPU (those of them that are
- * processors) and REFERENCE (the host reference), and those of the lists that XM_PLUGINS names. */
+/* Creates a core with the built-in plugins GPU (all OpenCL devices, the best first), CPU (the
+ * OpenCL devices that are processors) and REFERENCE (the host reference), and with the external
+ * plugins of the lists in the environment variable XM_PLUGINS. */
 enum xm_status xm_core_create(struct xm_core **out, struct xm_error *err);
 void xm_core_destroy(struct xm_core *c); /* NULL is allowed; compiled models stay valid */
-/* Takes the plugin over; XM_INVALID when the name is taken. */
+/* Adds a plugin, which the core owns from now on. XM_INVALID: another plugin has its name. */
 enum xm_status xm_core_register(struct xm_core *c, struct xm_plugin *p,
                                 struct xm_error *err);
 /* The plugin of a library (xemoe/plugin.h) as the device `name`; it is loaded at once. */

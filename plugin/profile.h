@@ -16,29 +16,30 @@ extern "C" {
 
 struct xm_infer;
 
-/* The step of launches between steps: the cache's copies of pages, for one. */
+/* The step number of launches that belong to no step, such as copies of KV cache pages. */
 enum { XM_PROFILE_NO_STEP = UINT32_MAX };
 
 /* A kernel of a step, since the last reset. Texts live as long as the compiled model. */
 struct xm_profile_row {
-    uint32_t step; /* its index; rows come in this order, NO_STEP last                 */
+    uint32_t step; /* number of the step; rows come in this order, NO_STEP last        */
     /* "primitive", "attention", "copy", "host", "none" */
     const char *kind;
     const char *op,
         *name;        /* "linear", the node's friendly name                          */
     const char *type; /* of the layer: xm_layer_type; "" between steps               */
     const char *precision; /* that the step computes in: "f16"                          */
-    const char *kernel;  /* "": the step has launched nothing                           */
-    bool on_host;        /* ns are the host's                                           */
-    uint64_t step_runs;  /* how often the step ran                                      */
-    uint64_t runs, ns;   /* of the kernel                                               */
-    uint64_t unmeasured; /* of its runs: ns does not have them                          */
-    /* The step's in all runs, on the first of its rows; 0 on others: sums over rows are right. */
+    const char *kernel;  /* its name; "": the step has launched nothing                 */
+    bool on_host;        /* ns is host time                                             */
+    uint64_t step_runs;  /* number of runs of the step                                  */
+    uint64_t runs, ns;   /* number of launches of the kernel, and their time            */
+    uint64_t unmeasured; /* launches whose time is not in ns                            */
+    /* Of the step, in all runs. Only on its first row and 0 on the others, so that sums over rows
+     * are right. */
     uint64_t bytes, multiply_adds;
 };
 typedef void (*xm_profile_row_fn)(void *ctx, const struct xm_profile_row *row);
 
-/* A launch. Nanoseconds of a clock of the device, whose zero is somewhere. */
+/* A launch. Times are nanoseconds of a clock of the device with an arbitrary zero. */
 struct xm_trace_row {
     uint32_t step;
     const char *op, *name, *kernel;
@@ -48,14 +49,15 @@ struct xm_trace_row {
 typedef void (*xm_trace_row_fn)(void *ctx, const struct xm_trace_row *row);
 
 struct xm_profile_ops {
-    /* Waits; all steps have a row. XM_INVALID: compiled without PERF_COUNT. Other failures, after
-     * the rows, say what could not be measured. */
+    /* Waits for the runs, then calls `fn` for each row; every step has one. XM_INVALID: compiled
+     * without PERF_COUNT. Any other failure is returned after all rows, and states what could not
+     * be measured. */
     enum xm_status (*rows)(struct xm_infer *r, xm_profile_row_fn fn, void *ctx,
                            struct xm_error *err);
     void (*reset)(struct xm_infer *r);
-    /* From now on the last launches, a fixed number, are kept one by one. */
+    /* From now on keeps a fixed number of the last launches for `trace`. */
     enum xm_status (*begin_trace)(struct xm_infer *r, struct xm_error *err);
-    /* Waits; in the order of time. *dropped: launches that were not kept. */
+    /* Waits, then calls `fn` for each launch in order of time. *dropped: launches not kept. */
     enum xm_status (*trace)(struct xm_infer *r, xm_trace_row_fn fn, void *ctx,
                             uint64_t *dropped, struct xm_error *err);
 };

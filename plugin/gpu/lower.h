@@ -60,41 +60,48 @@ enum xm_status xm_lower_f32_buffer(struct xm_lower *l, const struct xm_value *v,
 /* The device side of a WEIGHT node's value; NULL for xm_none. */
 enum xm_status xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
                                struct xm_device_weight **out);
-/* The same for the weights of one layer's experts, which are on the device or stay on the host
- * together; *host_bytes: what stays there. */
+/* The same for the n weights of one layer's experts, which all lie either on the device or in host
+ * memory; *host_bytes: their bytes in host memory. */
 enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v,
                                 uint32_t n, struct xm_device_weight **out,
                                 uint64_t *host_bytes);
-/* The type on the device that the graph says; kernels know f16 and f32 of the floats. */
+/* The element type on the device of a value of the graph. Of the float types, kernels know f16 and
+ * f32. */
 enum xm_element xm_lower_element(const struct xm_value *v);
 
 /* lower_forms.c */
-/* The form, other than plain, in which v's rows of `cols` columns meet the largest weight. */
+/* The form, other than plain rows, in which the largest weight that multiplies v's rows of `cols`
+ * columns needs them. */
 struct xm_rows_form xm_lower_form_wanted(struct xm_lower *l, const struct xm_value *v,
                                          uint64_t cols);
-/* A new value for the first rows of value `of` in that form, which its maker writes. */
+/* Adds a value of the program for the first rows of value `of` in that form; the step that writes
+ * `of` writes it as well. *out is its operand. */
 enum xm_status xm_lower_prepared(struct xm_lower *l, uint32_t of,
                                  const struct xm_rows_form *form, uint64_t cols,
                                  struct xm_step_operand *out);
-/* That value, and its form; XM_NO_VALUE: value `id` has none. */
+/* The value that xm_lower_prepared added for value `id`, and its form; XM_NO_VALUE: there is
+ * none. */
 uint32_t xm_lower_prepared_of(const struct xm_lower *l, uint32_t id, uint64_t cols,
                               struct xm_rows_form *form);
 
-/* lower.c: a step whose operands are its primitive's, which it takes over, also on failure … */
+/* lower.c: adds a step with the operands of its primitive, and owns the primitive from now on, also
+ * on failure. */
 enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
                              enum xm_step_kind kind, struct xm_primitive *primitive,
                              struct xm_step_operand *operands, struct xm_step **out);
-/* … and one that reads the first n_in of its operands and writes the n_out behind them. */
+/* The same for a step that reads its first n_in operands and writes the n_out operands behind
+ * them. */
 enum xm_status xm_lower_list_step(struct xm_lower *l, struct xm_node *n,
                                   enum xm_step_kind kind, struct xm_primitive *primitive,
                                   struct xm_step_operand *operands, uint32_t n_in,
                                   uint32_t n_out, struct xm_step **out);
 
 /* lower_host.c */
+/* A region is a set of nodes that one host step evaluates (struct xm_region). */
 enum xm_status xm_lower_find_regions(struct xm_lower *l);
 void xm_lower_free_regions(struct xm_lower *l);
-/* Whether n belongs to a region; its last node lowers it, unless a result is needed before:
- * then the second function does, from any of its nodes. */
+/* Whether n belongs to a region. xm_lower_region makes the region's step when n is its last node;
+ * xm_lower_region_before makes it earlier, from any node, when a result is needed before. */
 bool xm_lower_is_in_region(const struct xm_lower *l, const struct xm_node *n);
 enum xm_status xm_lower_region(struct xm_lower *l, struct xm_node *n);
 enum xm_status xm_lower_region_before(struct xm_lower *l, struct xm_node *n);

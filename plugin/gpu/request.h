@@ -47,17 +47,18 @@ enum xm_status xm_request_set_remote_output(struct xm_request *r, uint32_t outpu
  * earlier run. After a failure the states hold the positions that they held before
  * (states on the host: none) in the order in which they were. */
 enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
-/* The result of the last run: memory of the request, valid until the next run. It is read when it
- * is first asked for; from then on runs read it before they end, so that there is one wait. Results
- * with a row for each token of a prompt that ran in chunks have been read in any case. */
+/* A result of the last run; *t points to memory of the request, valid until the next run. The first
+ * call reads the result from the device; later runs read it before they end, which saves a second
+ * wait. Results with a row for each token are also read by a run whose prompt is cut into
+ * chunks. */
 enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
                                  struct xm_host_tensor *t, struct xm_error *err);
-/* The same without its data, which is not read for that. */
+/* The same without reading the data: t->data is NULL. */
 enum xm_status xm_request_describe_output(struct xm_request *r, uint32_t output,
                                           struct xm_host_tensor *t, struct xm_error *err);
 void xm_request_reset(struct xm_request *r); /* all states empty */
-/* Forgets all positions from `past` on: prefix reuse. A program with states on the host
- * forgets all: see xm_request_past. */
+/* Drops all positions from `past` on, to reuse the prefix before. A program with states on the host
+ * drops all positions: see xm_request_past. */
 void xm_request_truncate(struct xm_request *r, uint64_t past);
 uint64_t xm_request_past(const struct xm_request *r);
 /* Stops a run between chunks and steps; from any thread, and from a signal's handler. The run
@@ -65,11 +66,11 @@ uint64_t xm_request_past(const struct xm_request *r);
  * comes just before a run begins is not lost. */
 void xm_request_cancel(struct xm_request *r);
 void xm_request_resume(struct xm_request *r);
-/* For engines that only count: from now on runs enqueue their steps, but for those on the host, and
- * nobody computes. Which launches there are is known then. */
+/* For counting engines (runtime/counting), which compute nothing: from now on runs enqueue all
+ * steps except host steps, so that the engine sees the launches. */
 void xm_request_enqueue_counted(struct xm_request *r);
-/* From now on `fn` is told while a prompt runs, in its thread, how many of its tokens the device
- * has done; NULL: nobody is. */
+/* From now on calls `fn` during a prompt, in the thread of the run, with the number of its tokens
+ * that the device has completed; NULL: no call. */
 void xm_request_watch(struct xm_request *r, xm_tokens_fn fn, void *ctx);
 void xm_request_set_hook(struct xm_request *r, xm_step_hook hook, void *ctx);
 /* Reads a device operand into packed bytes of its element type (waits). */

@@ -87,47 +87,49 @@ struct xm_decoder_layer {
     uint32_t heads, kv_heads;
     uint32_t ffn; /* width of the dense feed-forward, 0: none */
     bool has_experts;
-    uint32_t kv_layer; /* whose keys and values it reads: its own number, or one before */
+    /* the layer whose keys and values it reads: itself or an earlier one */
+    uint32_t kv_layer;
     bool keys_are_values;
-    uint64_t tensors; /* the set it has */
+    uint64_t tensors; /* the tensors that it has, one bit each: enum xm_decoder_tensor */
 };
 
 struct xm_decoder {
     const struct xm_architecture *arch;
-    uint32_t traits; /* of the architecture, and as the file says otherwise */
+    uint32_t traits; /* the architecture's, as changed by keys of the file */
     uint32_t n_layers, hidden, vocabulary, context;
-    /* layers of the file behind the n_layers that are read, which predict further tokens */
+    /* number of layers behind the n_layers that predict further tokens and are not read */
     uint32_t n_nextn;
     float epsilon;
     float logit_cap; /* cap * tanh(x / cap), 0: none */
     struct xm_decoder_attention attention[XM_ATTENTION_KINDS];
-    uint32_t q_rank, kv_rank; /* of a latent; q_rank 0: queries have none */
+    uint32_t q_rank, kv_rank; /* sizes of latents; q_rank 0: queries have no latent */
     struct {
         enum xm_rope_scaling kind;
         uint32_t original_context;
         float factor, beta_fast, beta_slow;
-        float attention_factor; /* times what the formula has; 0: nothing besides */
-        float log_multiplier;   /* of a latent's scores: (m ln(factor) + 1)²      */
+        float attention_factor; /* further factor of the formula's scale; 0: none */
+        /* m in the factor (m ln(factor) + 1)² of latent attention's scores */
+        float log_multiplier;
     } rope_scaling;
     /* experts */
     uint32_t experts, experts_used, expert_ffn, shared_ffn;
     enum xm_decoder_gate gate;
-    float weights_scale;
-    uint32_t groups, groups_used; /* 0: no groups */
-    uint32_t ple;                 /* a layer's embedding, 0: none */
-    uint64_t tensors;             /* those of the model that it has */
-    struct xm_decoder_layer *layer;
+    float weights_scale;          /* factor of the routed experts' weights      */
+    uint32_t groups, groups_used; /* groups of experts, groups chosen; 0: none  */
+    uint32_t ple;                 /* size of per-layer embeddings; 0: none      */
+    uint64_t tensors; /* the model's tensors outside of layers, one bit each */
+    struct xm_decoder_layer *layer; /* [n_layers] */
 };
 
-/* The last n_shared layers read keys and values of the last layer of their kind before them, all
- * others their own. Kinds are known. */
+/* Sets kv_layer of all layers: each of the last n_shared layers reads the keys and values of the
+ * last layer before them with the same kind of attention, every other layer its own. */
 enum xm_status xm_decoder_share_keys(struct xm_decoder *d, uint32_t n_shared,
                                      struct xm_error *err);
 
-/* The sets that follow from the description: every tensor a layer must have (layer < n_layers), or
- * the model (layer == n_layers; of the head only what is always there). */
+/* The tensors that layer `layer` must have according to the description, or, for layer == n_layers,
+ * those that the model must have outside of layers. One bit each. */
 uint64_t xm_decoder_needs(const struct xm_decoder *d, uint32_t layer);
-/* And what it may have besides. */
+/* The tensors that it may have besides. */
 uint64_t xm_decoder_may_have(const struct xm_decoder *d, uint32_t layer);
 
 /* The tensor's sizes, outermost first; ones behind its rank. */

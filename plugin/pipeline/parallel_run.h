@@ -41,12 +41,12 @@ struct xm_texts_run {
     struct xm_generation_times *times;
     struct xm_place *places;    /* [asked->places]; they do not move */
     struct xm_batch_row *rows;  /* [asked->places] */
-    struct xm_choice *choices;  /* [asked->places] of this step … */
-    struct xm_place **choosing; /* … and whose they are           */
-    uint64_t vocabulary;        /* of the last logits             */
-    size_t next;                /* text that has not begun */
-    bool has_text;
-    bool has_ended; /* a text, since one that waited went on */
+    struct xm_choice *choices;  /* [asked->places]; tokens chosen in this step */
+    struct xm_place **choosing; /* [asked->places]; the place of each choice   */
+    uint64_t vocabulary;        /* size of the last rows of logits             */
+    size_t next;                /* the next text to begin                      */
+    bool has_text;              /* the model has a tokenizer                   */
+    bool has_ended;             /* a text ended after a waiting text continued last */
 };
 
 /* ---- places (parallel_texts.c) ---- */
@@ -54,10 +54,10 @@ struct xm_texts_run {
 bool xm_place_runs(const struct xm_place *p);
 bool xm_place_waits(const struct xm_place *p);
 bool xm_place_has_unread_prompt(const struct xm_place *p);
-/* How many places are meant. */
+/* Number of places for which `is_meant` returns true. */
 size_t xm_places_count(const struct xm_texts_run *r,
                        bool (*is_meant)(const struct xm_place *));
-/* Of the places that are meant the one whose text comes first; NULL: none is. */
+/* The one of these places whose text has the lowest number; NULL: there is none. */
 struct xm_place *xm_places_oldest(const struct xm_texts_run *r,
                                   bool (*is_meant)(const struct xm_place *));
 uint64_t xm_place_past(const struct xm_place *p); /* positions that its sequence holds */
@@ -66,28 +66,29 @@ void xm_place_close(struct xm_place *p);
 /* ---- texts that begin and end (parallel_texts.c) ---- */
 
 const struct xm_token_list *xm_texts_prompt(const struct xm_texts_run *r, size_t text);
-/* Tells the device what the places hold at most, where all texts have a near end. */
+/* Announces to the device the most positions that each place will hold, if all texts have a
+ * bound. */
 enum xm_status xm_texts_announce(const struct xm_texts_run *r, struct xm_error *err);
-/* Begins texts in the places that are free. */
+/* Begins the next texts in the free places. */
 enum xm_status xm_texts_fill_places(struct xm_texts_run *r, struct xm_error *err);
-/* Begins the other texts of the prompt that `first` has read, as its forks. */
+/* Begins further texts with the same prompt as forks of `first`, which has read it. */
 enum xm_status xm_texts_fork(struct xm_texts_run *r, const struct xm_place *first,
                              struct xm_error *err);
-/* Appends what the place's stream has made certain to the text. */
+/* Moves the decided text of the place's stream to the result. */
 enum xm_status xm_texts_pass_on(struct xm_texts_run *r, const struct xm_place *p,
                                 struct xm_error *err);
 enum xm_status xm_texts_end(struct xm_texts_run *r, struct xm_place *p,
                             enum xm_finish finish, struct xm_error *err);
-/* The text keeps its tokens; the other texts go on. */
+/* Ends a text with an error. It keeps its tokens; the other texts continue. */
 void xm_texts_fail(struct xm_texts_run *r, struct xm_place *p,
                    const struct xm_error *why);
-/* Ends the texts that have begun, and those that have not. */
+/* Ends all texts, begun or not, as cancelled. */
 enum xm_status xm_texts_cancel(struct xm_texts_run *r, struct xm_error *err);
 
 /* ---- tokens (parallel_choose.c) ---- */
 
-/* Chooses a token for each text that has logits; a text whose choice fails ends. A failure is one
- * of all texts. */
+/* Chooses a token for each text that has logits. A text whose choice fails ends; a returned failure
+ * concerns all texts. */
 enum xm_status xm_texts_choose(struct xm_texts_run *r, struct xm_error *err);
 
 #endif

@@ -89,22 +89,25 @@ struct xm_ir_joint;
 enum xm_status xm_ir_parse(const char *xml, size_t n, struct xm_ir_net *net,
                            struct xm_error *err);
 enum xm_status xm_ir_link(struct xm_ir_net *net, struct xm_error *err);
-/* Appends the net's nodes to `g`. `joint`: what stands for its inputs; NULL: they are the
- * graph's. */
+/* Appends the net's nodes to `g`. `joint`: replaces inputs by results of other nets; NULL: all
+ * inputs are inputs of the graph. */
 enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
                            struct xm_ir_joint *joint, struct xm_graph *g,
                            struct xm_error *err);
 
 /* ---- nets that become one graph ------------------------------------------------------ */
 
-/* The nets of embeddings are built first, then the language model. */
+/* State of joining nets: the embedding nets are built first, then the language model. */
 struct xm_ir_joint {
-    bool is_embeddings;      /* this net: of ids, and its result is none of the graph's */
-    struct xm_value *ids;    /* of the first of them; NULL: none is built yet          */
-    struct xm_value *result; /* of the last of them                                    */
-    /* the language model's inputs_embeds */
+    /* the net being built is an embedding net: it maps token ids to a value that is no result
+     * of the graph */
+    bool is_embeddings;
+    /* the input of token ids, shared by these nets; NULL: not built yet */
+    struct xm_value *ids;
+    struct xm_value *result; /* the result of the last embedding net                    */
+    /* the value for the language model's input inputs_embeds */
     struct xm_value *embeddings;
-    /* its per_layer_inputs; NULL: there are none */
+    /* the value for its input per_layer_inputs; NULL: the model has none */
     struct xm_value *per_layer;
 };
 

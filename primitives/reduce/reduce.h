@@ -40,7 +40,8 @@ enum xm_status xm_softmax_create(struct xm_engine *engine,
                                  const struct xm_softmax_desc *desc,
                                  struct xm_primitive **out, struct xm_error *err);
 
-/* Last axis only; values in order, ties: lower index first. k is the outputs' last dim. */
+/* topk: the k largest (or smallest) elements along the last axis of x, sorted; of equal ones the
+ * lower index first. k is the last dimension of both outputs. */
 enum { XM_TOPK_X, XM_TOPK_VALUES, XM_TOPK_IDS, XM_TOPK_N_OPERANDS };
 struct xm_topk_desc {
     bool largest;

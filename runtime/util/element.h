@@ -29,7 +29,7 @@ bool xm_element_is_int(enum xm_element e); /* boolean counts as one */
 /* By OpenVINO's spelling ("f16", "i64"), or the port precision of an IR ("FP16", "I64",
  * "BOOL"). Returns XM_ELEMENT_COUNT when there is no such type. */
 enum xm_element xm_element_parse(const char *text);
-/* Whether two texts are the same but for the case of ASCII letters, in every locale. */
+/* Whether two texts are equal, ignoring the case of ASCII letters; independent of the locale. */
 bool xm_same_but_case(const char *a, const char *b);
 
 /* Bytes of n packed elements; false when that overflows or the type has no size. */

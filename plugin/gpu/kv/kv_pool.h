@@ -23,10 +23,10 @@ extern "C" {
 
 struct xm_kv_pool;
 
-/* What a layer's cache needs. */
+/* The KV cache of one layer. */
 struct xm_kv_need {
     uint64_t page_bytes; /* > 0 */
-    uint64_t window;     /* positions that a token sees, itself included; 0: all */
+    uint64_t window;     /* most positions that a token sees, itself included; 0: all */
 };
 
 struct xm_kv_pool_desc {
@@ -34,35 +34,36 @@ struct xm_kv_pool_desc {
     uint32_t page_tokens;
     const struct xm_kv_need *layers;
     uint32_t n_layers;
-    /* tokens of a sequence in one run, at most: windows keep as many more */
+    /* most tokens of a sequence in one run; a sliding window keeps as many positions more */
     uint64_t chunk;
-    uint64_t budget; /* bytes */
+    uint64_t budget; /* most bytes of all slabs */
 };
 
 enum xm_status xm_kv_pool_create(const struct xm_kv_pool_desc *desc,
                                  struct xm_kv_pool **out, struct xm_error *err);
-/* All its sequences are gone. NULL is allowed. */
+/* All its sequences must have been destroyed. NULL is allowed. */
 void xm_kv_pool_destroy(struct xm_kv_pool *pool);
 
-/* So many sequences of so many positions will come beside those there are: the next slab has room
- * for them, if the budget has. The first few slabs have room for no more. */
+/* Announces `sequences` new sequences of `positions` positions each, so that the next slab is large
+ * enough for them, within the budget. The first few slabs are no larger than that. */
 void xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t positions);
-/* The same for sequences of their own lengths. */
+/* The same for n sequences of positions[i] positions. */
 void xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_t n);
 
-/* A run that was announced has failed: its positions do not come, and slabs grow as if nobody had
- * announced any. Sequences that others announced lose that, too; they take more slabs then. */
+/* Withdraws all announcements, after an announced run has failed: slabs grow as without any. This
+ * also concerns sequences announced by others, which then only need more slabs. */
 void xm_kv_pool_expect_none(struct xm_kv_pool *pool);
 
-/* Gives all memory back, and forgets what was expected; nothing happens while pages are used. */
+/* Frees all slabs and withdraws all announcements; does nothing while pages are used. */
 void xm_kv_pool_trim(struct xm_kv_pool *pool);
 
 uint32_t xm_kv_pool_groups(const struct xm_kv_pool *pool);
 uint32_t xm_kv_pool_group_of(const struct xm_kv_pool *pool, uint32_t layer);
-/* The slabs of a layer, NULL where there is none (yet); borrowed. */
+/* The slabs of a layer; NULL for slabs that do not exist yet. Not referenced for the caller. */
 void xm_kv_pool_slabs(struct xm_kv_pool *pool, uint32_t layer, struct xm_buffer **out);
 
-/* The state of a group. A page is used by a sequence, or free; free ones may have contents. */
+/* The state of a group of layers with the same window. A page is used by sequences or free; a free
+ * page may still hold positions that a later prompt can reuse (`cached`). */
 struct xm_kv_group_stats {
     uint64_t window; /* 0: none */
     uint32_t layers;
@@ -72,7 +73,7 @@ struct xm_kv_group_stats {
 void xm_kv_pool_stats(struct xm_kv_pool *pool, uint32_t group,
                       struct xm_kv_group_stats *out);
 uint64_t xm_kv_pool_bytes(struct xm_kv_pool *pool); /* of all slabs */
-/* Pages of a group that a sequence of so many positions uses, at most. */
+/* The most pages of a group that a sequence of this many positions uses. */
 uint64_t xm_kv_pool_pages_for(const struct xm_kv_pool *pool, uint32_t group,
                               uint64_t positions);
 
