@@ -135,23 +135,24 @@ struct ov_genai_decoded_results_opaque {
 
 struct ov_genai_llm_pipeline_opaque {
     pthread_mutex_t lock; /* calls come one after the other */
-    bool is_orphan;       /* freed: who has the lock destroys it */
+    bool is_orphan; /* freed by the caller during a call, which destroys it at its end */
     struct xm_core *core;
     struct xm_package *package;
     struct xm_compiled *compiled;
-    struct xm_session *session;   /* NULL: not needed yet, or a chat has ended   */
-    struct xm_parallel *parallel; /* the same, of several texts of one prompt    */
+    struct xm_session *session;   /* NULL: not created yet, or a chat has ended  */
+    struct xm_parallel *parallel; /* the same for several texts of one prompt    */
     ov_genai_generation_config config;
-    bool looks_up; /* greedy texts, also where their config does not say so */
+    /* prompt lookup for greedy texts is on by default (property prompt_lookup) */
+    bool looks_up;
     double load_ms;
     ov_genai_chat_history *chat; /* NULL: there is none */
 };
 
-/* What generate is asked for. */
+/* The arguments and results of a call of generate. */
 struct xm_genai_call {
     ov_genai_llm_pipeline *pipe;
     const ov_genai_generation_config *config; /* NULL: the pipeline's */
-    const streamer_callback *streamer;        /* NULL: nobody looks   */
+    const streamer_callback *streamer;        /* NULL: none           */
     struct xm_prompt prompt;
     double start; /* xm_now() when the call came */
     /* out */
@@ -160,14 +161,14 @@ struct xm_genai_call {
     size_t echoed; /* bytes of the prompt that each text begins with */
 };
 
-/* llm_run.c; the pipeline is locked. Checks the config, and makes the texts. */
+/* llm_run.c: checks the config and generates the texts. The caller holds the pipeline's lock. */
 enum xm_status xm_genai_run(struct xm_genai_call *call, struct xm_error *err);
-/* What the config does not say of ends is as in `from`. */
+/* Takes the stop ids and eos_token_id of `from`, each if `c` has none. */
 enum xm_status xm_genai_config_inherit(ov_genai_generation_config *c,
                                        const ov_genai_generation_config *from,
                                        struct xm_error *err);
 
-/* llm_pipeline.c: false: this thread has it already, in a streamer. */
+/* llm_pipeline.c: locks the pipeline. False: this thread holds the lock already, in a streamer. */
 bool xm_genai_lock(const ov_genai_llm_pipeline *pipe, struct xm_error *err);
 void xm_genai_unlock(const ov_genai_llm_pipeline *pipe); /* and destroys an orphan */
 

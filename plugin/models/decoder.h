@@ -38,7 +38,8 @@ struct xm_tensor_info {
 };
 extern const struct xm_tensor_info xm_tensor_infos[XM_TENSORS];
 
-/* What sizes and tensors do not tell: a bit for each row of traits.def. */
+/* Traits, properties of an architecture that its keys and tensors do not show: a bit for each row
+ * of traits.def. */
 enum xm_trait_number {
 #define TRAIT(id) XM_TRAIT_NUMBER_##id,
 #include "plugin/models/traits.def"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xm_decoder_build: what its parts share. As with all builders, a NULL operand gives NULL
- * and the first cause is in graph->err.
+ * Inside xm_decoder_build: the state shared by its parts, and helper functions that build nodes. As
+ * with all builders, a NULL operand gives NULL, and the first cause is kept in graph->err.
  */
 #ifndef XM_PLUGIN_MODELS_DECODER_GRAPH_H
 #define XM_PLUGIN_MODELS_DECODER_GRAPH_H
@@ -17,17 +17,17 @@ struct xm_decoder_graph {
     /* the inputs */
     struct xm_value *ids, *mask, *positions, *beams;
     struct xm_value *batch; /* i64 [1]                   */
-    struct xm_value *table; /* of the tokens' embeddings */
-    struct xm_value *ple;   /* [B,T,L,P]                 */
-    /* Of each kind of attention, made when a layer first asks: [B,1,T,R]; and f32 [B,1,T,S],
-     * added to the scores. */
+    struct xm_value *table; /* token embeddings          */
+    struct xm_value *ple;   /* per-layer embeddings [B,T,L,P] */
+    /* For each kind of attention, made when a layer first needs it: tables of the rotary embedding
+     * [B,1,T,R]; and the mask, f32 [B,1,T,S], which is added to the scores. */
     struct xm_value *cos[XM_ATTENTION_KINDS], *sin[XM_ATTENTION_KINDS];
     struct xm_value *seen[XM_ATTENTION_KINDS];
-    /* Of each layer, [B,Hkv,S,D]: all keys and values; NULL: not its own. */
+    /* [n_layers]: each layer's keys and values [B,Hkv,S,D]; NULL: it reads another layer's */
     struct xm_value **keys, **values;
 };
 
-/* ---- decoder_ops.c: a tensor, and operations in the spelling of exporters ------------- */
+/* ---- decoder_ops.c: tensors, and operations in the spelling of exporters -------------- */
 
 struct xm_value *xm_dg_tensor(struct xm_decoder_graph *s, enum xm_decoder_tensor t,
                               uint32_t layer);
@@ -54,34 +54,35 @@ struct xm_value *xm_dg_reduce_sum(struct xm_decoder_graph *s, struct xm_value *x
 /* x[from : to] on `axis`. */
 struct xm_value *xm_dg_slice(struct xm_decoder_graph *s, struct xm_value *x, int64_t axis,
                              int64_t from, int64_t to);
-/* [B,T,heads,D] and [B,heads,T,D] into each other. */
+/* Transposes [B,T,heads,D] to [B,heads,T,D], or back. */
 struct xm_value *xm_dg_swap_heads(struct xm_decoder_graph *s, struct xm_value *x);
 /* x times a number. */
 struct xm_value *xm_dg_scale(struct xm_decoder_graph *s, struct xm_value *x,
                              float factor);
-/* x w^T of a matrix; of one with a bias, x w^T + bias where the layer has that. */
+/* x w^T; x w^T + bias if the layer has the bias. */
 struct xm_value *xm_dg_product(struct xm_decoder_graph *s, enum xm_decoder_tensor w,
                                uint32_t layer, struct xm_value *x);
 struct xm_value *xm_dg_biased(struct xm_decoder_graph *s, enum xm_decoder_tensor w,
                               enum xm_decoder_tensor bias, uint32_t layer,
                               struct xm_value *x);
-/* x / sqrt(mean(x²) + epsilon) on the last axis, times a vector. */
+/* unit: x / sqrt(mean(x²) + epsilon) on the last axis; norm: the same times gamma. */
 struct xm_value *xm_dg_unit(struct xm_decoder_graph *s, struct xm_value *x);
 struct xm_value *xm_dg_norm(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma,
                             uint32_t layer, struct xm_value *x);
-/* The activation of feed-forwards. */
+/* The activation of the feed-forward parts. */
 struct xm_value *xm_dg_activation(struct xm_decoder_graph *s, struct xm_value *x);
 
 /* ---- decoder_masks.c, decoder_rope.c: once for each kind of attention ----------------- */
 
-/* 0 where a query sees a key, else the least half; past_keys [B,Hkv,past,D] of any layer. */
+/* The mask: 0 where a query sees a key, else -65504, the lowest f16. past_keys: [B,Hkv,past,D] of
+ * any layer, read for its shape. */
 struct xm_value *xm_dg_mask(struct xm_decoder_graph *s, enum xm_attention_kind kind,
                             struct xm_value *past_keys);
-/* x [B,heads,T,columns], of which the first are rotated by their positions. */
+/* Applies the rotary embedding to x [B,heads,T,columns], whose first R columns are rotated. */
 struct xm_value *xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind kind,
                               struct xm_value *x, uint32_t columns);
 
-/* ---- decoder_mla.c: attention's queries, keys and values of x [B,T,H] --------------- */
+/* ---- decoder_mla.c: queries, keys and values of latent attention from x [B,T,H] ----- */
 
 /* [B,Hq,T,D], rotated. */
 struct xm_value *xm_dg_latent_queries(struct xm_decoder_graph *s, uint32_t layer,
@@ -91,14 +92,14 @@ struct xm_dg_keys {
 };
 struct xm_dg_keys xm_dg_latent_keys(struct xm_decoder_graph *s, uint32_t layer,
                                     struct xm_value *x);
-/* What scores are multiplied by. */
+/* The factor of attention's scores. */
 float xm_dg_latent_scale(const struct xm_decoder_graph *s, uint32_t layer);
 
 /* ---- decoder_attention.c, decoder_experts.c: [B,T,H] to [B,T,H] ----------------------- */
 
 struct xm_value *xm_dg_attention(struct xm_decoder_graph *s, uint32_t layer,
                                  struct xm_value *x);
-/* `scored` is what the router reads, x or another view of the stream. */
+/* `scored`: the input of the router, which is x or another normalisation of the residual stream. */
 struct xm_value *xm_dg_experts(struct xm_decoder_graph *s, uint32_t layer,
                                struct xm_value *x, struct xm_value *scored);
 

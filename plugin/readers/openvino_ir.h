@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenVINO IR, versions 10 and 11: an XML file of layers and edges, and a .bin file with
- * the bytes of the constants. File -> graph, nothing else; one node a layer, or several that
- * are the same as a layer the graph has no operation for, nothing folded.
+ * Reads OpenVINO IR, versions 10 and 11, into a graph: an XML file of layers and edges, and a .bin
+ * file with the bytes of the constants. Each layer becomes a node, or several nodes if the graph
+ * has no operation for it (ir_composed.c). Nothing is folded or fused.
  *
- * Constants are views of the .bin, which is mapped and stays open as long as the graph
- * lives. Layers with bodies (TensorIterator, Loop, If) and custom operations are refused
- * by name. Every sentence has the file, the layer, what was expected and what was found.
+ * Constants are views of the .bin file, which stays mapped as long as the graph exists. Layers with
+ * bodies (TensorIterator, Loop, If) and custom operations are refused by name. Every error sentence
+ * has the file, the layer, what was expected and what was found.
  */
 #ifndef XM_PLUGIN_READERS_OPENVINO_IR_H
 #define XM_PLUGIN_READERS_OPENVINO_IR_H

@@ -49,21 +49,21 @@ enum xm_pat_kind {
     XM_PAT_INTS, /* known integer content (const, shape_value, …)                   */
     /* in replacements only */
     XM_PAT_LIKE, /* in[0], reshaped as the slot's value                                */
-    XM_PAT_FLAT, /* the slot's constant as f32[n]; none stays none                     */
-    XM_PAT_MAKE  /* what a function makes                                              */
+    XM_PAT_FLAT, /* the slot's constant as f32[n]; an absent operand stays absent      */
+    XM_PAT_MAKE  /* the result of a function                                           */
 };
 
-/* What a node may have for operands beside those of the pattern. */
+/* The operands of a node that the pattern does not name. */
 enum xm_pat_rest {
-    XM_REST_NO_MORE, /* their number is the pattern's                                   */
-    XM_REST_FREE,    /* anything; a replacement keeps those that the slot's node has    */
-    XM_REST_ABSENT   /* none                                                            */
+    XM_REST_NO_MORE, /* there are none: the node has as many operands as the pattern    */
+    XM_REST_FREE,    /* match anything; a replacement keeps those of the slot's node    */
+    XM_REST_ABSENT   /* must be absent                                                  */
 };
 
 struct xm_pat {
     enum xm_pat_kind kind;
     enum xm_op op; /* OP                                                          */
-    int slot;      /* where the value goes; -1: nowhere                           */
+    int slot;      /* the slot that stores the matched value; -1: none            */
     double number; /* SCALAR                                                      */
     uint32_t out;  /* OP: which result of the node                                */
     uint32_t at;   /* AT                                                          */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What attention reads of a run's sequences (runtime/operations/attention_operation.h): past_lens,
- * subsequence_begins, and for each group block_indices and their begins. All lie in one buffer of
- * the request, with room for more than the run at hand, so that the next one needs no other.
+ * The tables by which attention finds the sequences of a run and their pages
+ * (runtime/operations/attention_operation.h): past_lens, subsequence_begins, and for each group of
+ * layers block_indices and their begins. All tables lie in one buffer of the request, which is
+ * larger than the run needs, so that the next runs can reuse it.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_TABLES_H
 #define XM_PLUGIN_GPU_KV_KV_TABLES_H
@@ -20,17 +21,18 @@ enum xm_status xm_kv_tables_create(struct xm_kv_pool *pool, struct xm_kv_tables 
                                    struct xm_error *err);
 void xm_kv_tables_destroy(struct xm_kv_tables *t); /* NULL is allowed */
 
-/* Sequences in the order of their tokens' rows, with the pages reserved. Enqueues one write,
- * without the pages where those are as they were. A buffer that becomes too small is replaced:
- * nothing enqueued may use the old one. */
+/* Fills the tables for a run of n sequences, given in the order of their tokens' rows; tokens[i] is
+ * the number of tokens of sequence i, whose pages are reserved. Enqueues one write, which omits the
+ * page tables if they have not changed. A buffer that is too small is replaced; no enqueued command
+ * may still use it. */
 enum xm_status xm_kv_tables_write(struct xm_kv_tables *t,
                                   struct xm_kv_sequence *const *sequences,
                                   const uint32_t *tokens, uint32_t n, struct xm_queue *q,
                                   struct xm_error *err);
-/* The operands of a layer of `group`, by enum xm_attention_operand. */
+/* Sets the operands of attention in a layer of `group`, indexed by enum xm_attention_operand. */
 void xm_kv_tables_operands(const struct xm_kv_tables *t, uint32_t group,
                            struct xm_operand *operands);
-/* The host's copies: [n] and [n + 1]. */
+/* The host's copies of past_lens [n] and subsequence_begins [n + 1]. */
 const int32_t *xm_kv_tables_past_lens(const struct xm_kv_tables *t);
 const int32_t *xm_kv_tables_begins(const struct xm_kv_tables *t);
 uint32_t xm_kv_tables_sequences(const struct xm_kv_tables *t);

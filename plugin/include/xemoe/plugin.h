@@ -228,32 +228,33 @@ typedef struct xm_ext_ops {
 
     /* -- the plugin -- */
 
-    /* The present number n of devices, which may be 0. Indices are 0 … n - 1, names "EXAMPLE.1".
-     * NULL: one device. */
+    /* The number n of devices that exist now, which may be 0. Their indices are 0 … n - 1; the
+     * device of index 1 is "EXAMPLE.1". NULL: one device. */
     uint32_t (*count)(void *plugin);
     /* A property of a device as OpenVINO writes it. NOT_FOUND: there is no such property; the host
      * then answers FULL_DEVICE_NAME, AVAILABLE_DEVICES, DEVICE_TYPE and SUPPORTED_PROPERTIES by
      * itself. NULL: none. */
     int32_t (*get_property)(void *plugin, uint32_t device, const char *key,
                             const xm_ext_sink *out, xm_ext_error *err);
-    /* For later compiles; what can be set can be read. NOT_FOUND: there is no such property. NULL:
-     * none. */
+    /* Sets a property for models compiled later; get_property must return it. NOT_FOUND: there is
+     * no such property. NULL: there are none. */
     int32_t (*set_property)(void *plugin, const char *key, const char *value,
                             xm_ext_error *err);
-    /* Calls `supported` for each node that the device runs. This version never asks, since
-     * OpenVINO's C API has no such call. NULL: UNSUPPORTED. */
+    /* Calls `supported` for each node that the device can run. This version never calls it, because
+     * OpenVINO's C API has no such function. NULL: UNSUPPORTED. */
     int32_t (*query_model)(void *plugin, uint32_t device, const xm_ext_model *m,
                            void (*supported)(void *ctx, uint32_t node), void *ctx,
                            xm_ext_error *err);
-    /* Needed. The properties count before those that were set. Of keys in XM_ and CACHE_ there are
-     * those that SUPPORTED_PROPERTIES lists; of others all that the program gives. A key that the
-     * plugin does not know is NOT_FOUND. *compiled is not NULL. */
+    /* Needed. Sets *compiled, not NULL. `properties` override those of set_property. Keys that
+     * begin with XM_ or CACHE_ are passed only if SUPPORTED_PROPERTIES lists them, all others as
+     * the program gives them. NOT_FOUND: the plugin does not know a key. */
     int32_t (*compile)(void *plugin, uint32_t device, const xm_ext_model *m,
                        const xm_ext_property *properties, uint32_t n, void **compiled,
                        xm_ext_error *err);
-    /* From what export_model wrote, in this or another process. The bytes stay until the compiled
-     * model is destroyed; they are not to be trusted. Needs compiled_port and reset: the host does
-     * not know whether what is imported has states. NULL: UNSUPPORTED. */
+    /* Imports bytes that export_model wrote, in this or another process. They stay valid until the
+     * compiled model is destroyed, and must not be trusted. Needs compiled_port and reset, because
+     * the host does not know the ports of an imported model, nor whether it has states. NULL:
+     * UNSUPPORTED. */
     int32_t (*import_model)(void *plugin, uint32_t device, const void *bytes,
                             uint64_t n_bytes, const xm_ext_property *properties,
                             uint32_t n, void **compiled, xm_ext_error *err);
@@ -271,7 +272,7 @@ typedef struct xm_ext_ops {
      * OPTIMAL_NUMBER_OF_INFER_REQUESTS and SUPPORTED_PROPERTIES by itself. NULL: none. */
     int32_t (*compiled_property)(void *compiled, const char *key, const xm_ext_sink *out,
                                  xm_ext_error *err);
-    /* Needed. A request has states of its own, empty at first. *request is not NULL. */
+    /* Needed. Sets *request, not NULL. A request has its own states, which are empty at first. */
     int32_t (*create_request)(void *compiled, void **request, xm_ext_error *err);
     void (*destroy_compiled)(void *compiled); /* needed */
 
@@ -281,8 +282,8 @@ typedef struct xm_ext_ops {
      * unchanged during a run; the input may be set again before the next run. */
     int32_t (*set_input)(void *request, uint32_t i, const xm_ext_tensor *t,
                          xm_ext_error *err);
-    /* Needed. Returns when the results are there. All inputs have been set. A failure leaves the
-     * states unchanged. */
+    /* Needed. Runs the model once, after all inputs have been set; returns when the results are
+     * complete. A failure must leave the states unchanged. */
     int32_t (*infer)(void *request, xm_ext_error *err);
     /* Needed. Result `i` of the last run, valid until the next. The host compares it with the port:
      * element, rank, fixed dimensions, bytes. */
@@ -306,36 +307,38 @@ typedef struct xm_ext_ops {
     int32_t (*create_context)(void *plugin, uint32_t device,
                               const xm_ext_context_wish *wish, void **context,
                               xm_ext_error *err);
-    /* Keys and values as OpenVINO has them, apart by spaces, and how many pairs:
-     * "CONTEXT_TYPE OCL OCL_CONTEXT 0x5581…". */
+    /* Writes OpenVINO's keys and values of the context, separated by spaces, and sets the number of
+     * pairs: "CONTEXT_TYPE OCL OCL_CONTEXT 0x5581…". */
     void (*context_params)(void *context, const xm_ext_sink *out, uint32_t *pairs);
     void (*destroy_context)(void *context);
-    /* As compile. */
+    /* As compile, for running in the context. */
     int32_t (*compile_in)(void *plugin, void *context, const xm_ext_model *m,
                           const xm_ext_property *properties, uint32_t n, void **compiled,
                           xm_ext_error *err);
-    /* *host: where the host can read and write it, or NULL. A request that was given memory keeps
-     * it: it is not destroyed before the request has been given something else for that input or
-     * result, or has been destroyed. A tensor that grows gets other memory, which requests know
-     * when they are given it. */
+    /* Allocates or wraps memory. *host: a pointer by which the host can access it, or NULL. Memory
+     * that was set on a request is destroyed only after the request got another tensor for that
+     * input or result, or was destroyed. A tensor that grows gets new memory, which is set on
+     * requests again. */
     int32_t (*create_memory)(void *context, const xm_ext_memory_wish *wish, void **memory,
                              void **host, xm_ext_error *err);
     void (*memory_params)(void *memory, const xm_ext_sink *out, uint32_t *pairs);
     void (*destroy_memory)(void *memory);
-    /* As set_input, of a model compiled in the context; the tensor has no data. */
+    /* As set_input, with the tensor's bytes in `memory` of the context that the model was compiled
+     * in; t->data is NULL. */
     int32_t (*set_remote_input)(void *request, uint32_t i, const xm_ext_tensor *t,
                                 void *memory, xm_ext_error *err);
-    /* Later runs also write the result there; NULL: no longer. `output` may then return its tensor
-     * without data. */
+    /* From now on runs also write result i into `memory`; NULL: no longer. `output` may then return
+     * the result with data NULL. */
     int32_t (*set_remote_output)(void *request, uint32_t i, void *memory,
                                  xm_ext_error *err);
 } xm_ext_ops;
 
-/* The function that a plugin exports, called once for each device that the library is to be, also
- * while functions of the table run for another. `version` is the host's, `host` its table. *ops is
- * the plugin's table, which stays as it is while the library is loaded; *plugin is handed to its
- * functions. First *ops is set, for a host of another version to say which one the plugin has;
- * where `version` is not XM_EXT_VERSION nothing more is done, and UNSUPPORTED returned. */
+/* The function that a plugin exports. It is called once for each device name under which the
+ * library is registered, possibly while functions of the table run for another name. `version` is
+ * the host's version, `host` its table. Set *ops first, to the plugin's table, which must not
+ * change while the library is loaded: a host of another version reads the plugin's version from it.
+ * If `version` is not XM_EXT_VERSION, return UNSUPPORTED. Else set *plugin, which is passed to the
+ * table's functions. */
 typedef int32_t (*xm_ext_entry_fn)(uint32_t version, const xm_ext_host *host,
                                    const xm_ext_ops **ops, void **plugin,
                                    xm_ext_error *err);
