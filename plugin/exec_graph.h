@@ -13,9 +13,9 @@ extern "C" {
 
 /* A result of a node. */
 struct xm_exec_port {
-    enum xm_element element; /* on the device   */
+    enum xm_element element; /* the type on the device          */
     uint32_t rank;
-    int64_t dim[XM_MAX_RANK]; /* -1: not fixed  */
+    int64_t dim[XM_MAX_RANK]; /* -1: changes from run to run    */
 };
 
 /* An operand of a node: a result of an earlier node. */
@@ -23,26 +23,26 @@ struct xm_exec_edge {
     uint32_t node, result;
 };
 
-/* Texts are the graph's, or static. */
+/* A step, or an input or result. Texts lie in the graph's arena, or are static. */
 struct xm_exec_node {
-    const char *name; /* of the model's layer, or of one of several that became one */
+    const char *name; /* of the model's layer; of one of them if several were fused */
     const char *type; /* xm_layer_type; "Input", "Output" */
-    /* Apart by spaces; "": of inputs and results. */
+    /* names separated by spaces; "" for inputs and results */
     const char *kernels;
-    const char *precision; /* what it computes in: "f16" */
-    /* Names of the file's layers that it came from, apart by commas. */
+    const char *precision; /* the type that it computes in: "f16" */
+    /* names of the file's layers that were fused into it, separated by commas */
     const char *layers;
     const struct xm_exec_edge *in; /* constants and weights are not among them */
     const struct xm_exec_port *out;
     uint32_t n_in, n_out;
     bool on_host;
-    uint64_t mean_ns; /* of a run, so far; 0: none was measured (PERF_COUNT) */
+    uint64_t mean_ns; /* mean time of a run so far; 0: not measured (PERF_COUNT) */
 };
 
 struct xm_exec_graph {
-    struct xm_arena arena; /* of all that is below */
+    struct xm_arena arena; /* holds all nodes and texts */
     struct xm_exec_node *nodes;
-    uint32_t n, n_steps; /* of all; of them neither inputs nor results */
+    uint32_t n, n_steps; /* number of nodes; number of those that are steps */
 };
 void xm_exec_graph_free(struct xm_exec_graph *g);
 

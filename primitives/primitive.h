@@ -39,8 +39,8 @@ uint64_t xm_operand_rows(const struct xm_operand *o);
 struct xm_device_weight {
     struct xm_weight host; /* sizes, elements, group, order of what is on the device; the
                             * views say where it came from */
-    struct xm_weight
-        file;     /* the weight as it was before its copy took the device's form */
+    /* the weight as it was before its copy took the device's form */
+    struct xm_weight file;
     bool on_host; /* made by xm_host_weight_create                               */
     struct xm_buffer *data, *scale;
     struct xm_buffer *zero_point; /* or codebook, or factors; NULL where absent */
@@ -85,11 +85,12 @@ extern const uint8_t xm_roles_1_1[2], xm_roles_2_1[3], xm_roles_3_1[4], xm_roles
 
 struct xm_expert_cache;
 
-/* What a run gets besides operands. */
+/* The arguments of a run besides its operands. */
 struct xm_run {
     struct xm_queue *queue;
     struct xm_buffer *scratch; /* at least plan()'s bytes; NULL when that was 0 */
-    const struct xm_expert_cache *experts; /* of moe: some of its own; NULL: none */
+    /* for moe: the cache from which it reads experts that lie in host memory; NULL: none */
+    const struct xm_expert_cache *experts;
 };
 
 struct xm_primitive;

@@ -44,18 +44,18 @@ enum xm_weight_format {
     XM_WEIGHT_FORMATS
 };
 
-/* Forms of activations. */
+/* The forms of activations that kernels can multiply by a weight of a format, or-ed. */
 enum xm_weight_meets {
     XM_MEETS_FLOATS = 1u << 0,
-    XM_MEETS_SHORTS = 1u << 1, /* 16-bit integers */
-    XM_MEETS_PAIRS = 1u << 2   /* of halves       */
+    XM_MEETS_SHORTS = 1u << 1, /* 16-bit integers with a factor a block */
+    XM_MEETS_PAIRS = 1u << 2   /* pairs of f16, for matrix engines      */
 };
 
 struct xm_weight_format_info {
     const char *text;
     uint32_t block_cols, block_bytes;
     uint32_t meets; /* enum xm_weight_meets */
-    /* The numbers of a block at any address; NULL: ELEMENTS. */
+    /* decodes a block, at any alignment, into block_cols floats; NULL: ELEMENTS */
     void (*decode)(const uint8_t *block, float *out);
 };
 extern const struct xm_weight_format_info xm_weight_formats[XM_WEIGHT_FORMATS];

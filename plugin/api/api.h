@@ -154,14 +154,15 @@ xm_api_core_properties_create(void); /* NULL: out of memory */
 void
 xm_api_core_properties_destroy(struct xm_api_core_properties *p); /* NULL is allowed */
 
-/* core_settings.c. A device that is not used yet only keeps what is set; NULL: all devices, of
- * which some may not know a key that is the core's as well. */
+/* core_settings.c: properties set by the caller. They are stored until their device is first used.
+ * `device` NULL: all devices. `is_cores`: the core has the property as well, so a device need not
+ * know it. */
 struct xm_api_settings *xm_api_settings_create(void);    /* NULL: out of memory */
 void xm_api_settings_destroy(struct xm_api_settings *s); /* NULL is allowed */
 enum xm_status xm_api_set_for_device(const ov_core_t *core, const char *device,
                                      const struct xm_property *p, bool is_cores,
                                      struct xm_error *err);
-/* Whatever needs a device finds it here: the first time it gets what was set. */
+/* Finds a device by its name; at its first use applies the stored properties. */
 enum xm_status xm_api_use_device(const ov_core_t *core, const char *device,
                                  struct xm_plugin **plugin, uint32_t *index,
                                  struct xm_error *err);
@@ -171,7 +172,8 @@ struct ov_compiled_model {
     struct xm_api_timeout *timeout; /* NULL: the device is not BATCH */
 };
 
-/* Takes over one reference to `c`, also on failure. device: as the caller named it; NULL: not. */
+/* Wraps `c`, whose reference it owns from now on, also on failure. `device`: the name that the
+ * caller gave; NULL: none. */
 ov_status_e xm_api_compiled_create(struct xm_compiled *c, const char *device,
                                    ov_compiled_model_t **out);
 
@@ -179,7 +181,7 @@ struct ov_remote_context {
     struct xm_context *context; /* referenced */
 };
 
-/* Takes over one reference, also on failure. */
+/* Wraps `context`, whose reference it owns from now on, also on failure. */
 ov_status_e xm_api_context_give(struct xm_context *context, ov_remote_context_t **out);
 
 /* remote_context.c: what keys of contexts and of shared memory come with; NULL: not given. */

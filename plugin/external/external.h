@@ -58,20 +58,20 @@ enum xm_status xm_external_create(const char *name, xm_ext_entry_fn entry,
 /* Of the library in a file. */
 enum xm_status xm_external_load(const char *name, const char *path,
                                 struct xm_plugin **out, struct xm_error *err);
-/* NULL, or why no device can have the name. */
+/* NULL: a device may have the name; else a static sentence with the reason. */
 const char *xm_external_refuse_name(const char *name);
 
-/* "EXAMPLE", or "EXAMPLE.1" where there are several. */
+/* Appends the device's name: "EXAMPLE", or "EXAMPLE.1" if the plugin has several devices. */
 void xm_external_print_name(const struct xm_external *x, uint32_t index,
                             struct xm_strbuf *out);
 
-/* One that adds to a text. */
+/* A sink that appends to `out`. */
 xm_ext_sink xm_external_sink(struct xm_strbuf *out);
 
-/* Whether it is a failure that xemoe/plugin.h has. */
+/* Whether `status` is a failure defined in xemoe/plugin.h. */
 bool xm_external_is_status(int32_t status);
-/* Of a call that returned `status` and wrote `why`: our status, and the plugin's sentence behind
- * its name. */
+/* Converts the result of a plugin's function that returned `status` and wrote `why`: returns our
+ * status and writes the plugin's sentence behind the plugin's name. */
 enum xm_status xm_external_status(const struct xm_external *x, const char *function,
                                   int32_t status, xm_ext_error *why,
                                   struct xm_error *err);

@@ -33,31 +33,31 @@ bool xm_genai_give(const struct xm_strbuf *text, char *output, size_t *output_si
 
 /* ---- JSON (json_container.c) --------------------------------------------------------- */
 
-/* The value, compact; its first character says what it is. */
+/* A JSON value without white space; its first character tells its type. */
 struct ov_genai_json_container_opaque {
     struct xm_strbuf text;
 };
 
-/* Takes the text, compact JSON, which is emptied; NULL: no memory. */
+/* A container of `text`, JSON without white space, which is moved out of it; NULL: no memory. */
 ov_genai_json_container *xm_genai_json_take(struct xm_strbuf *text);
 
 /* ---- histories (chat_history.c) ------------------------------------------------------ */
 
 struct ov_genai_chat_history_opaque {
-    struct xm_strbuf *messages; /* compact objects */
+    struct xm_strbuf *messages; /* owned, [n]; each a JSON object */
     size_t n, capacity;
-    struct xm_strbuf tools, extra; /* an array, an object; empty: never set */
+    struct xm_strbuf tools, extra; /* a JSON array, a JSON object; empty: not set */
 };
 
-void xm_genai_history_clear(ov_genai_chat_history *h); /* of messages */
-void xm_genai_history_pop(ov_genai_chat_history *h);   /* the last one; there is one */
+void xm_genai_history_clear(ov_genai_chat_history *h); /* removes all messages */
+void xm_genai_history_pop(ov_genai_chat_history *h);   /* removes the last; n > 0 */
 /* Appends {"role":…,"content":…}. */
 enum xm_status xm_genai_history_say(ov_genai_chat_history *h, const char *role,
                                     const char *text, size_t n, struct xm_error *err);
-/* All messages, an array. */
+/* Appends all messages as a JSON array. */
 void xm_genai_history_messages(const ov_genai_chat_history *h, struct xm_strbuf *out);
-/* What the template sees besides: an object with the tools, where there are any, and the members
- * of the extra context. */
+/* Appends the template's further variables as a JSON object: "tools", if there are any, and the
+ * members of the extra context. */
 void xm_genai_history_variables(const ov_genai_chat_history *h, struct xm_strbuf *out);
 
 /* ---- configs (genai_config.c) -------------------------------------------------------- */

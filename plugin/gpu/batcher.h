@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sequences of a language model, run together: prompts and single tokens, of any lengths.
+ * Runs several sequences of a language model together: prompts and single tokens, of any lengths.
  *
- * The program is compiled with sampled_logits, so that only rows that somebody wants go through the
- * vocabulary's matrix. Rows of all sequences stand side by side along `tokens`; a run of more rows
- * than XM_UBATCH goes in several steps. A program whose tokens cannot be mixed (xm_program,
- * is_ragged) takes its sequences one after the other; results are the same. One whose prompts
- * cannot be cut (can_chunk) takes each entry whole.
+ * The program is compiled with sampled_logits, so that only the wanted rows are multiplied by the
+ * vocabulary's matrix. The rows of all sequences are concatenated along `tokens`; more than
+ * XM_UBATCH rows are run in several steps. A program whose tokens cannot be mixed
+ * (xm_program.is_ragged is false) runs its sequences one after the other, with the same results. A
+ * program whose prompts cannot be cut (xm_program.can_chunk is false) runs each entry whole.
  *
  * A batch is used by one thread at a time, and no sequence by two batches at once.
  */
@@ -24,10 +24,10 @@ struct xm_batcher;
 struct xm_request;
 
 struct xm_batcher_entry {
-    struct xm_kv_sequence *sequence; /* of the program's pool; once in a run */
-    const int32_t *ids;              /* tokens that continue it */
-    uint64_t n;                      /* > 0 */
-    uint64_t wanted;                 /* of the last so many the logits are wanted; <= n */
+    struct xm_kv_sequence *sequence; /* of the program's pool; at most once in a run */
+    const int32_t *ids;              /* [n] tokens that continue it                  */
+    uint64_t n;                      /* > 0                                          */
+    uint64_t wanted;                 /* logits are wanted for so many last tokens; <= n */
 };
 
 /* XM_UNSUPPORTED: the program has other inputs than a language model's, or states elsewhere than in
@@ -35,15 +35,15 @@ struct xm_batcher_entry {
 enum xm_status xm_batcher_create(struct xm_program *p, struct xm_batcher **out,
                                  struct xm_error *err);
 void xm_batcher_destroy(struct xm_batcher *b); /* NULL is allowed */
-/* Rows of a step; UINT64_MAX: any, since tokens of a sequence may see those behind them. */
+/* Most rows of a step; UINT64_MAX: no limit, because tokens of a sequence may see later ones. */
 uint64_t xm_batcher_chunk(const struct xm_program *p);
-/* After a failure every sequence is as it was. */
+/* Runs the n entries and extends their sequences. A failure leaves every sequence unchanged. */
 enum xm_status xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list,
                               uint32_t n, struct xm_error *err);
-/* The wanted rows of an entry of the last run, rows x vocabulary; valid until the next run. */
+/* The wanted logits [*rows][*vocabulary] of an entry of the last run; valid until the next run. */
 const float *xm_batcher_logits(const struct xm_batcher *b, uint32_t entry, uint64_t *rows,
                                uint64_t *vocabulary);
-/* For cancelling, statistics and hooks; the batch's own. */
+/* The batch's request, for cancelling, statistics and hooks. Not referenced for the caller. */
 struct xm_request *xm_batcher_request(struct xm_batcher *b);
 
 #ifdef __cplusplus

@@ -40,22 +40,25 @@ struct xm_attention_desc {
      * referenced */
     struct xm_buffer *q_gamma, *k_gamma, *v_gamma;
     float epsilon;                /* of those norms */
-    struct xm_rows_form prepared; /* plain: none */
+    struct xm_rows_form prepared; /* form of the prepared results; plain: not written */
 };
 enum { XM_KV_SLABS = 8, XM_KV_SLAB_SHIFT = 28, XM_KV_BLOCK = 16 /* elements a scale */ };
-/* A page: K [Hkv][page_tokens][D] at 0, V [Hkv][page_tokens][Dv], the scales of K's rows and of
- * V's [Hkv][page_tokens][D / 16, rounded up]; each of them begins at a multiple of 64 bytes. */
+/* The layout of a page of the KV cache: byte offsets of its parts, and its size. K
+ * [Hkv][page_tokens][D] is at offset 0; V is [Hkv][page_tokens][Dv]; the scales of K and V are
+ * [Hkv][page_tokens][D or Dv / 16, rounded up]. Each part begins at a multiple of 64 bytes. */
 struct xm_kv_page {
     uint64_t v, k_scale, v_scale, bytes;
 };
-/* Looks at heads_kv, d, dv, page_tokens and the caches; false: above what 64 bits can say. */
+/* Computes it from d's heads_kv, d, dv, page_tokens and cache types; false: a size exceeds 64
+ * bits. */
 bool xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out);
-/* Whether a cache of this type is of rotated rows, with scales. */
+/* Whether rows of a cache of this type are rotated and have scales (i8, u4). */
 bool xm_attention_rotates(enum xm_element cache);
 /* Bytes of a row of n elements in a cache of this type, its scales included. */
 uint64_t xm_attention_row_bytes(enum xm_element cache, uint32_t n);
-/* What is not an operand, or is read by the host as well: the contents of PAST_LENS [S] and
- * SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL where there is none. */
+/* Arguments of a run that are no operands: host copies of the operands PAST_LENS [S] and
+ * SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL for those that do not
+ * exist. */
 struct xm_attention_run {
     uint32_t n_sequences;
     const int32_t *past_lens, *subsequence_begins;
