@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* The questions passes may ask, answered by the primitives; the precision is what the rules give
- * for `program`, NULL: a language model. All are borrowed. */
+/* The capabilities for passes: can_run asks the primitives; the precision is decided by the config
+ * rules for `program` (NULL: a language model). The arguments must outlive the result. */
 struct xm_caps xm_program_caps(const struct xm_device_info *device,
                                const struct xm_config *config,
                                const struct xm_program_facts *program);

@@ -53,26 +53,29 @@ void xm_import_close(struct xm_import *i);
 #define XM_BLOB_MAGIC "xmblob\r\n"
 /* Whether these bytes begin with them. */
 bool xm_blob_recognises(const struct xm_import *from);
-/* Where the first of the files is that it refers to: the model's. XM_NOT_FOUND: there is none. */
+/* Appends the path of the first file that the blob refers to, the model's. XM_NOT_FOUND: there is
+ * none. */
 enum xm_status xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,
                                   struct xm_error *err);
 
-/* What a blob says of itself, whoever can use it. Texts are views of the blob. */
+/* The facts in a blob, also if it was made for another device or version. Texts are views of the
+ * blob. */
 struct xm_blob_facts {
-    const char *identity;             /* lines "what value": xemoe, device, driver …  */
+    const char *identity;             /* lines "name value": xemoe, device, driver …  */
     const char *config;               /* lines "KEY value"                             */
     const char *notes;                /* lines                                          */
     const char *passes;               /* lines "name skipped progress nodes"            */
     uint64_t n_bytes, constant_bytes; /* of the blob; of constants that lie in it */
     uint64_t kernels, kernel_bytes;
-    /* Files that it refers to, as they were. */
+    /* the files that it refers to, with the sizes when it was made */
     struct xm_blob_file_fact {
         const char *path;
         uint64_t n_bytes;
     } * files; /* owned */
     uint64_t n_files;
 };
-/* XM_INVALID: it is damaged. *out is for xm_blob_facts_free, also on failure. */
+/* XM_INVALID: the blob is damaged. The caller frees *out with xm_blob_facts_free, also on
+ * failure. */
 enum xm_status xm_blob_facts(const struct xm_import *from, struct xm_blob_facts *out,
                              struct xm_error *err);
 void xm_blob_facts_free(struct xm_blob_facts *f);

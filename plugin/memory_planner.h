@@ -96,29 +96,31 @@ struct xm_plan_kv_group {
 };
 
 struct xm_plan {
-    /* The caller's. */
+    /* Set by the caller: */
     struct xm_device_info info;
-    /* as the user wants it; a cache of experts of an open size gets one */
+    /* the user's options; an expert cache whose size is not set gets one */
     struct xm_config config;
     struct xm_plan_wish wish;
     struct xm_memory_room room;
-    /* Found. */
-    struct xm_config decided; /* as the rules made it */
+    /* Set by xm_planner_plan: */
+    struct xm_config decided; /* the config after the rules */
     struct xm_memory_need need;
-    uint64_t excess;          /* bytes; 0: it fits */
-    uint64_t largest_context; /* of as many requests, at most XM_PLAN_LARGEST_CONTEXT */
-    bool is_beyond_counting;  /* the wish: no device takes such buffers */
+    uint64_t excess; /* missing bytes; 0: the model fits */
+    /* that fits with as many requests; <= XM_PLAN_LARGEST_CONTEXT */
+    uint64_t largest_context;
+    bool is_beyond_counting; /* the wish needs larger buffers than any device has */
     struct xm_plan_advice advice[XM_PLAN_N_CHANGES];
     size_t n_advice;
     struct xm_plan_kv_group *kv_groups; /* owned: xm_planner_free_plan */
     uint32_t n_kv_groups;
 };
 
-/* Counts what `g`, which stays the caller's, takes, and looks for what would help where it does not
- * fit. XM_NO_MEMORY with is_beyond_counting: the sentence says which context would fit. */
+/* Computes the memory that the model `g` needs; if it does not fit, searches for changes that make
+ * it fit. Does not own `g`. XM_NO_MEMORY with is_beyond_counting: the sentence says which context
+ * would fit. */
 enum xm_status xm_planner_plan(struct xm_plan *p, const struct xm_graph *g,
                                struct xm_error *err);
-void xm_planner_free_plan(struct xm_plan *p); /* what was found, not the struct */
+void xm_planner_free_plan(struct xm_plan *p); /* frees the members, not *p */
 /* The default context of a plan: at most the context that the model was trained for (0: not
  * known). */
 uint64_t xm_planner_usual_context(uint64_t trained);

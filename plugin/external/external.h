@@ -97,20 +97,20 @@ enum xm_status xm_external_property(const struct xm_external *x,
 
 struct xm_ext_model {
     int refs;
-    struct xm_graph *graph;       /* owned; all that follows is in its arena        */
-    struct xm_ports ports;        /*                                                */
-    const struct xm_node **nodes; /* n of them: those of the graph but the absent one */
-    xm_ext_node *views;           /* by node                                        */
-    xm_ext_property **attributes; /* by node                                        */
+    struct xm_graph *graph;       /* owned; its arena holds all members below       */
+    struct xm_ports ports;        /* inputs and results of the graph                */
+    const struct xm_node **nodes; /* [n]; the graph's nodes without the absent one  */
+    xm_ext_node *views;           /* [n]; the nodes as the plugin sees them         */
+    xm_ext_property **attributes; /* [n]; the nodes' attributes as texts            */
     uint32_t n;
     bool has_states;
 };
 
-/* Takes `g` over, also on failure. */
+/* A model of the graph `g`, which it owns from now on, also on failure. */
 enum xm_status xm_external_model_create(struct xm_graph *g, xm_ext_model **out,
                                         struct xm_error *err);
 void xm_external_model_release(const xm_ext_model *m);
-/* As the host's table has it. */
+/* The function run_node of struct xm_ext_host. */
 int32_t xm_external_run_node(const xm_ext_model *m, uint32_t node,
                              const xm_ext_tensor *in, xm_ext_tensor *out,
                              void *(*alloc)(void *ctx, uint64_t bytes), void *ctx,
@@ -122,23 +122,25 @@ const xm_ext_host *xm_external_host(void);
 struct xm_external_compiled {
     struct xm_compiled base; /* ports are the model's, or in the arena         */
     struct xm_external *shared;
-    void *compiled;             /* the plugin's                                   */
-    xm_ext_model *model;        /* NULL: imported                                 */
+    void *compiled;             /* the plugin's handle                            */
+    xm_ext_model *model;        /* NULL: it was imported                          */
     uint32_t index;             /* of the device                                  */
-    struct xm_context *context; /* referenced; NULL: compiled in none       */
-    /* Of imported ones: the bytes, and the ports that the plugin says. */
+    struct xm_context *context; /* referenced; NULL: compiled without a context   */
+    /* only if imported: the file's bytes; memory for the ports that the plugin reports */
     struct xm_mapping *blob;
     struct xm_arena arena;
     struct xm_dim_pool dims;
 };
 
-/* Take `shared` by a reference, and `model` over, also on failure. */
+/* The parameters of xm_external_compile. */
 struct xm_external_compile {
     uint32_t index;             /* of the device */
-    struct xm_context *context; /* NULL: none; then it is referenced */
+    struct xm_context *context; /* referenced by the compiled model; NULL: none */
     const struct xm_property *properties;
     uint32_t n_properties;
 };
+/* Both functions reference `shared`. xm_external_compile owns `model` from now on, also on
+ * failure. */
 enum xm_status xm_external_compile(struct xm_external *shared,
                                    const struct xm_external_compile *how,
                                    xm_ext_model *model, struct xm_compiled **out,

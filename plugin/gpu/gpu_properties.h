@@ -14,28 +14,30 @@ extern "C" {
 
 struct xm_program;
 
-/* Whose properties are asked for. All borrowed. */
+/* The device or compiled model whose property is read. Nothing is owned. */
 struct xm_gpu_subject {
     const struct xm_device_info *device;
-    const struct xm_config *config;   /* whose options are given back            */
-    struct xm_open_engines *engines;  /* of the plugin; NULL: a compiled model's */
-    uint32_t engine;                  /* number of the device among all          */
-    const struct xm_program *program; /* NULL: a device's                        */
+    const struct xm_config *config;   /* the options to return                   */
+    struct xm_open_engines *engines;  /* the plugin's; NULL for a compiled model */
+    uint32_t engine;                  /* the device's number among all devices   */
+    const struct xm_program *program; /* the compiled model's; NULL for a device */
     const char *model_name;           /* of the compiled model                   */
     const char *plugin;               /* "GPU"                                   */
-    uint32_t index, n_devices;        /* of the device; of all of the plugin     */
-    /* set by xm_gpu_property: where a printer says why it could not */
+    uint32_t index;                   /* the device's number in the plugin       */
+    uint32_t n_devices;               /* number of the plugin's devices          */
+    /* set by xm_gpu_property; a printing function writes its failure here */
     struct xm_error *err;
 };
 
-/* A row, or an option of the config. XM_NOT_FOUND: neither. */
+/* Appends the value of a property: a row of the table, or an option of the config. XM_NOT_FOUND:
+ * neither has the key. */
 enum xm_status xm_gpu_property(struct xm_gpu_subject subject, const char *key,
                                struct xm_strbuf *out, struct xm_error *err);
 
-/* As xm_config_set, of the plugin `plugin`. */
+/* Sets an option as xm_config_set does; error sentences name the plugin. */
 enum xm_status xm_gpu_set_option(struct xm_config *c, const char *plugin, const char *key,
                                  const char *value, struct xm_error *err);
-/* XM_NOT_FOUND, in the words that programs look for. */
+/* Fails with XM_NOT_FOUND and the words of OpenVINO's sentence, which programs search for. */
 enum xm_status xm_gpu_unsupported(const char *plugin, const char *key,
                                   struct xm_error *err);
 

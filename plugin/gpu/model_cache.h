@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models that were compiled before (CACHE_DIR), as blobs: `<hash>.blob` beside the kernels.
+ * The cache of compiled models in CACHE_DIR: blobs `<hash>.blob` beside the cached kernels.
  *
- * The hash is of all that the blob depends on: the graph's text, where its constants are and what
- * is there, the device, which rows have logits, and the options of programs. An entry refers to
- * the weights' files; a graph that cannot be told from another one has no entry. As with kernels
- * nothing here fails a compile: what cannot be read is compiled, what cannot be written is a
+ * The hash covers all that a blob depends on: the graph's text, place and content of its constants,
+ * the device, which rows have logits, and the options of compiled models. An entry refers to the
+ * weights' files; a graph whose constants cannot be identified has no entry. No failure here fails
+ * a compile: an entry that cannot be read is compiled again, one that cannot be written causes a
  * warning.
  */
 #ifndef XM_PLUGIN_GPU_MODEL_CACHE_H
@@ -22,13 +22,16 @@
 extern "C" {
 #endif
 
-/* The entry's file for xm_free; NULL: there is no folder, or no memory. */
+/* The path of the entry's file, which the caller frees with xm_free; NULL: there is no cache, the
+ * graph has no entry, or no memory. */
 char *xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
                           const struct xm_compile_options *options,
                           const struct xm_device_info *device);
-/* An entry, decrypted where there is a cipher, for xm_import_close. XM_NOT_FOUND: none. */
+/* Opens an entry, decrypted by `cipher` if it is set. The caller closes *out with xm_import_close.
+ * XM_NOT_FOUND: there is none. */
 enum xm_status xm_model_cache_open(const char *path, const struct xm_cache_cipher *cipher,
                                    struct xm_import *out, struct xm_error *err);
+/* Writes an entry; logs a warning on failure. */
 void xm_model_cache_store(const char *path, const struct xm_cache_cipher *cipher,
                           struct xm_program *p);
 

@@ -116,27 +116,29 @@ struct xm_step_operand {
 };
 
 struct xm_step {
-    uint32_t id;     /* its index in the program     */
-    uint32_t device; /* which one runs it: 0, the only one */
+    uint32_t id;     /* its index in the program */
+    uint32_t device; /* index of the device that runs it; always 0 in this version */
     enum xm_step_kind kind;
     const char *name; /* friendly name of the node                              */
     const char *op;   /* its op's text                                         */
     struct xm_primitive *primitive;
-    /* In the primitive's order, at most XM_STEP_OPERANDS; of copies and host steps what they read,
-     * then what they write, any number. */
+    /* For a primitive: its operands in its order, at most XM_STEP_OPERANDS. For copies and host
+     * steps: any number of operands that are read, then those that are written. */
     const struct xm_step_operand *operand;
     uint32_t n_operands;
-    /* The values of those that are there, in that order, by role: some may be in both. */
+    /* The values of the present operands that are read and written, in that order; a value may be
+     * in both. */
     const uint32_t *in, *out;
     uint32_t n_in, n_out;
     enum xm_copy_kind copy;
     int64_t ints[2 * XM_MAX_RANK];
-    uint32_t layer;        /* ATTENTION: index into kv                              */
-    uint64_t host_experts; /* bytes of its routed experts that stay in host memory … */
-    struct xm_expert_cache *experts; /* … and a cache of them; owned; NULL: none     */
-    const struct xm_node *node; /* while the graph is kept; NULL: a region of several */
-    const struct xm_region *region; /* HOST, which always keeps the graph */
-    struct xm_step_cost cost;       /* bytes zero: reads no weight, or a table         */
+    uint32_t layer;        /* of attention: index into the program's kv layers     */
+    uint64_t host_experts; /* bytes of its routed experts that lie in host memory  */
+    struct xm_expert_cache *experts; /* owned; cache of these experts; NULL: none  */
+    /* the node, only while the graph is kept; NULL: a region of several nodes */
+    const struct xm_node *node;
+    const struct xm_region *region; /* of a host step; then the graph is always kept */
+    struct xm_step_cost cost;       /* bytes 0: reads no weight, or looks up a table */
 };
 
 /* One cached layer; layers that share a cache share an entry. */
@@ -145,7 +147,8 @@ struct xm_kv_layer {
     uint32_t heads, d, dv;
     enum xm_element k_element, v_element;
     uint64_t page_bytes;
-    uint64_t window; /* the largest of those that read it; 0: one reads all positions */
+    /* the largest window of the layers that read it; 0: one sees all positions */
+    uint64_t window;
 };
 
 /* A ReadValue of a step on the host. */

@@ -13,23 +13,25 @@
 extern "C" {
 #endif
 
-/* By the same names in struct xm_profile_ops. */
+/* xm_request_profile, _reset_profile, _begin_trace and _trace implement the members rows, reset,
+ * begin_trace and trace of struct xm_profile_ops (plugin/profile.h). */
 enum xm_status xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
                                   struct xm_error *err);
 /* Whether runs are measured: PERF_COUNT was set. */
 bool xm_request_is_measured(const struct xm_request *r);
-/* A row a step as if none had run. */
+/* Calls `fn` with a row for each step, with all counts 0. */
 void xm_request_name_steps(const struct xm_request *r, xm_profile_row_fn fn, void *ctx);
 void xm_request_reset_profile(struct xm_request *r);
 enum xm_status xm_request_begin_trace(struct xm_request *r, struct xm_error *err);
 enum xm_status xm_request_trace(struct xm_request *r, xm_trace_row_fn fn, void *ctx,
                                 uint64_t *dropped, struct xm_error *err);
 
-/* What a step has done in all runs since the last reset. */
+/* The work of a step in all runs since the last reset. */
 struct xm_step_sum {
     uint64_t runs, bytes, multiply_adds;
 };
-/* Step i runs under the current bindings; for request_run.c, with r->sums. */
+/* Adds a run of step i, under the current bindings of symbols, to r->sums; called by
+ * request_run.c. */
 void xm_request_count_step(struct xm_request *r, uint32_t i);
 
 #ifdef __cplusplus

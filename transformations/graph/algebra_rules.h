@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Private to algebra*.c: what a rule xm_algebra_<algebra> (ops.def) is asked and answers.
+ * Private to algebra*.c: the interface of the rules xm_algebra_<algebra>, one for each op
+ * (ops.def).
  *
- * A rule says in which operands `result` is linear, and lists assignments in which something is
- * split. Those with partial sums of a linear operand, and those of elementwise ops, follow from
- * the rest and are listed for it.
+ * A rule states in which operands a result is linear, and enumerates assignments: ways to split the
+ * operands and results of an op among devices (algebra.h). Assignments with partial sums of a
+ * linear operand, and those of elementwise ops, follow from the others and are enumerated by the
+ * caller.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_ALGEBRA_RULES_H
 #define XM_TRANSFORMATIONS_GRAPH_ALGEBRA_RULES_H
@@ -15,9 +17,10 @@ struct xm_algebra {
     const struct xm_node *node;
     uint32_t result;
     struct xm_linearity linear; /* of the result */
-    uint32_t k;                 /* how many assignments come before the wanted one */
-    bool found;
-    struct xm_layout *in, *out; /* NULL: only linearity is asked */
+    uint32_t k;                 /* number of assignments before the wanted one */
+    bool found;                 /* the wanted one was reached                  */
+    struct xm_layout *in, *out; /* out: the layouts of operands and results in the wanted
+                                 * assignment; NULL: only linearity is wanted  */
 };
 
 #define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
@@ -36,14 +39,16 @@ xm_algebra_has(const struct xm_algebra *a, uint32_t i)
     return i < a->node->n_in && !xm_is_none(xm_in(a->node, i));
 }
 
-/* Begins one more assignment; true: it is the wanted one, and all is mirrored so far. */
+/* Begins the next assignment; true: it is the wanted one, and all layouts are set to mirrored, so
+ * that the rule only sets the split ones. */
 bool xm_algebra_next(struct xm_algebra *a);
 void xm_algebra_split(struct xm_layout *l, uint32_t dim, int64_t grain);
-/* Assignments that split one dimension of result 0 but its last `but`, and of operands 0 .. n-1
- * where they have it, aligned at the last dimension. */
+/* Enumerates the assignments that split one dimension of result 0, except its last `but`
+ * dimensions, and the same dimension of those of operands 0 .. n-1 that have it (aligned at the
+ * last dimension). */
 void xm_algebra_split_elements(struct xm_algebra *a, uint32_t n, uint32_t but);
-/* Assignments that split one dimension of operand 0 that is not in `whole` (bits), and the same
- * dimension of operands 1 .. n-1 and of every result. */
+/* Enumerates the assignments that split one dimension of operand 0 whose bit in `whole` is 0, and
+ * the same dimension of operands 1 .. n-1 and of every result. */
 void xm_algebra_split_rows(struct xm_algebra *a, uint32_t n, uint32_t whole);
 
 #endif

@@ -66,19 +66,20 @@ bool xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
  * that is a fact about the model and no error. */
 bool xm_dim_merge(struct xm_dim a, struct xm_dim b, struct xm_dim *out);
 
-/* Integers of elementwise ops with two operands (evaluate_eltwise.c). Sums and products wrap; what
- * xm_int_divides wants a b that is not 0. */
+/* The integer result of an elementwise op with two operands (evaluate_eltwise.c). Sums and products
+ * wrap around. If xm_int_divides(op), b must not be 0. */
 bool xm_int_divides(enum xm_op op);
 int64_t xm_int_binary(enum xm_op op, const union xm_attr *attr, int64_t a, int64_t b);
 
-/* The part of operand 0 that a slice reads. */
+/* The part of operand 0 that an operation of the slice family reads. */
 struct xm_slice {
-    /* of each of its dimensions; not constant: unknown */
+    /* for each dimension of operand 0: first index read; not a constant: not known */
     struct xm_dim first[XM_MAX_RANK];
     int64_t step[XM_MAX_RANK];
-    int from[XM_MAX_RANK]; /* by dimension of the result: the operand's; -1: a new one */
+    int from
+        [XM_MAX_RANK]; /* for each dimension of the result: that of operand 0; -1: a new one */
 };
-/* The shape function of slices, which also gives the part that is read. */
+/* The shape function of these operations; also computes the part that is read. */
 enum xm_status xm_slice_plan(struct xm_infer *i, struct xm_slice *s);
 
 /* Records the content of result k (copied). Does nothing above XM_MAX_CONTENT. */

@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-/* The product that gives the logits of n, a router or a block of experts, or the values that its
- * ids are chosen from; NULL: none. */
+/* The matrix product whose result is the logits of n, a router or a block of experts, or the values
+ * by which its expert ids are chosen; NULL: there is none. */
 struct xm_node *xm_router_product(const struct xm_node *n);
-/* Whether n is a norm, or a chain that may have one. */
+/* Whether n is a norm, or a row chain, which may contain one. */
 bool xm_is_norm(const struct xm_node *n);
-/* matmul and gather convert what they read of a weight. */
+/* Whether n, a matmul or a gather, reads a weight node, whose elements it then converts itself. */
 bool xm_reads_weight(const struct xm_node *n);
 
 #ifdef __cplusplus
