@@ -34,15 +34,16 @@ enum xm_shared_memory {
 };
 struct xm_remote_wish {
     enum xm_shared_memory kind;
-    void *handle; /* the application's; NULL: allocate */
+    void *handle; /* the application's memory; NULL: allocate */
     uint64_t bytes;
 };
 
 struct xm_remote_ops {
-    /* "MEM_HANDLE 0x… OCL_CONTEXT 0x… SHARED_MEM_TYPE OCL_BUFFER": so many pairs. */
+    /* Appends keys and values, "MEM_HANDLE 0x… OCL_CONTEXT 0x… SHARED_MEM_TYPE OCL_BUFFER", and
+     * sets *pairs to their number. */
     void (*params)(const struct xm_remote *m, struct xm_strbuf *out, size_t *pairs);
-    /* Grows to at least that many bytes; contents are lost. XM_INVALID: the application's
-     * memory, which cannot grow. */
+    /* Makes the memory at least `bytes` large; its contents are lost. XM_INVALID: the memory
+     * belongs to the application. */
     enum xm_status (*grow)(struct xm_remote *m, uint64_t bytes, struct xm_error *err);
     void (*destroy)(struct xm_remote *m);
 };
@@ -51,7 +52,8 @@ struct xm_remote {
     const struct xm_remote_ops *ops;
     struct xm_context *context; /* referenced by the core */
     uint64_t bytes;
-    void *host; /* what the library's own memory is for the host; NULL: nothing */
+    /* the host's pointer to memory that the library allocated; NULL: it has none */
+    void *host;
 };
 void xm_remote_destroy(struct xm_remote *m); /* NULL is allowed */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The handles that callers hold. A function asks here, before it reads a byte behind a
- * pointer, whether that is a live handle of the kind that it takes; so NULL, freed handles
- * and handles of another kind are all INVALID_C_PARAM, as far as memory that has been
- * given out anew lets that be known.
+ * The set of live handles of the C API. Before a function of the API reads memory through a pointer
+ * from the caller, it checks here that the pointer is a live handle of the expected kind. Therefore
+ * NULL, a freed handle and a handle of another kind give INVALID_C_PARAM; a freed handle is not
+ * noticed if its address was reused for a handle of the same kind. Thread-safe.
  */
 #ifndef XM_PLUGIN_API_HANDLES_H
 #define XM_PLUGIN_API_HANDLES_H
@@ -33,11 +33,13 @@ enum xm_api_kind {
     XM_API_PIPELINE
 };
 
-/* One handle more at this address: those of one tensor share theirs. False: no memory. */
+/* Adds a handle. All handles of one tensor have the same address, which is counted. False: no
+ * memory. */
 bool xm_api_handle_add(const void *handle, enum xm_api_kind kind);
-/* One less. False: there is none, and nothing is to be freed. */
+/* Removes one. False: there is none, so the caller must not free anything. */
 bool xm_api_handle_drop(const void *handle, enum xm_api_kind kind);
-bool xm_api_is(const void *handle, enum xm_api_kind kind); /* false for NULL */
+/* Whether `handle` is a live handle of this kind; false for NULL. */
+bool xm_api_is(const void *handle, enum xm_api_kind kind);
 
 #ifdef __cplusplus
 }

@@ -23,18 +23,18 @@ struct xm_buffer_plan {
     uint64_t used;            /* number of the run that used it last                */
 };
 
-/* What a run left of an output. */
+/* An output of the last run. */
 struct xm_result {
-    struct xm_host_tensor tensor; /* bytes owned */
+    struct xm_host_tensor tensor; /* its bytes are owned */
     enum { XM_RESULT_NONE, XM_RESULT_ON_DEVICE, XM_RESULT_READ } state;
-    bool is_asked_for; /* somebody has read it: the next run reads it before it ends */
+    bool is_asked_for; /* it was read once: later runs read it before they end */
 };
 
-/* An input or output that is in memory of others. */
+/* An input or output in a remote tensor. */
 struct xm_remote_io {
-    struct xm_buffer *buffer; /* referenced; NULL: it is not   */
-    void *copy;               /* an input's bytes for the host */
-    uint64_t room;            /* of the copy                   */
+    struct xm_buffer *buffer; /* referenced; NULL: it is in no remote tensor */
+    void *copy;               /* owned; an input's bytes for host steps      */
+    uint64_t room;            /* bytes allocated for `copy`                  */
 };
 
 struct xm_request {

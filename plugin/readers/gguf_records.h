@@ -25,31 +25,31 @@ enum xm_status xm_gguf_parse(struct xm_gguf_part *p, const uint8_t *bytes,
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* Elements of values by their number in files: false where there is none. */
+/* The element type of values by its number in files; false: there is no such type. */
 bool xm_gguf_element(uint32_t number, enum xm_element *out);
 
-/* The one value of a key, a whole number from 0 to `most`. */
+/* The value of a key that has a single one, a whole number from 0 to `most`. */
 enum xm_status xm_gguf_whole(const struct xm_gguf_key *k, uint64_t most, uint64_t *out,
                              struct xm_error *err);
 
 /* ---- records by name ----------------------------------------------------------------- */
 
-/* Records are any that begin with their name. Sorts pointers to them; *twice: a name that two of
- * them have, or of length 0. */
+/* Sorts n pointers to records by name. A record is any struct whose first member is its name.
+ * *twice: a name that two records have; of length 0: there is none. */
 void xm_gguf_sort_names(const void **records, uint64_t n, struct xm_slice *twice);
 const void *xm_gguf_find_name(const void *const *sorted, uint64_t n, const char *name);
 
 /* ---- parts --------------------------------------------------------------------------- */
 
 struct xm_gguf_split {
-    uint64_t number, count; /* from 0; 1: not split  */
-    uint64_t n_tensors;     /* of all parts; UINT64_MAX: not said */
+    uint64_t number, count; /* part `number` (from 0) of `count`; count 1: not split */
+    uint64_t n_tensors;     /* of all parts together; UINT64_MAX: not given          */
 };
 
 enum xm_status xm_gguf_find_split(const struct xm_gguf_part *p, struct xm_gguf_split *out,
                                   struct xm_error *err);
-/* What part i is called by the path of another, which `of` describes. XM_INVALID: that path does
- * not say which part it is. */
+/* The path of part i, derived from the path of the part that `of` describes. XM_INVALID: that path
+ * has no part number. */
 enum xm_status xm_gguf_part_path(const char *path, const struct xm_gguf_split *of,
                                  uint64_t i, struct xm_arena *arena, const char **out,
                                  struct xm_error *err);

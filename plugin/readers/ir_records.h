@@ -32,14 +32,15 @@ struct xm_ir_text {
 
 struct xm_ir_port {
     uint64_t id;
-    const char *precision; /* "FP32"; NULL: not said                       */
+    const char *precision; /* "FP32"; NULL: not given                      */
     const char *names;     /* tensor names, comma-separated; NULL: none    */
     uint32_t rank;
     int64_t dim[XM_MAX_RANK]; /* -1: dynamic                                  */
     struct xm_ir_port *next;
-    struct xm_ir_layer *from;     /* inputs, once linked: who feeds it       */
-    struct xm_ir_port *from_port; /* … and from which of its outputs         */
-    struct xm_value *value;       /* outputs, once built                     */
+    struct xm_ir_layer *from; /* of an input, after linking: the layer that feeds it */
+    /* of an input, after linking: that layer's output */
+    struct xm_ir_port *from_port;
+    struct xm_value *value; /* of an output, after building                        */
 };
 
 struct xm_ir_ports {
@@ -52,7 +53,7 @@ enum xm_ir_visit { XM_IR_UNSEEN, XM_IR_OPEN, XM_IR_DONE };
 struct xm_ir_layer {
     uint64_t id;
     const char *name, *type;
-    const char *version;      /* "opset8"; NULL: not said             */
+    const char *version;      /* "opset8"; NULL: not given            */
     const char *output_names; /* tensor names of a Result; NULL: none */
     struct xm_ir_text *data;  /* attributes                           */
     struct xm_ir_ports in, out;
@@ -111,7 +112,8 @@ struct xm_ir_joint {
     struct xm_value *per_layer;
 };
 
-/* The value that stands for a layer Parameter; *out is NULL: it is an input of the graph. */
+/* The value that replaces a layer of type Parameter; *out NULL: the layer is an input of the
+ * graph. */
 enum xm_status xm_ir_joint_input(const struct xm_ir_joint *j, struct xm_builder *b,
                                  const struct xm_ir_layer *l, struct xm_value **out,
                                  struct xm_error *err);
