@@ -20,9 +20,9 @@ enum { XM_VIEW_NONE = UINT32_MAX };
 struct xm_value_view {
     const char *type; /* "f32[batch,tokens,256]"                                    */
     uint32_t root;    /* the value whose bytes it is: itself, when it is no other name */
-    uint32_t
-        maker; /* the step; XM_VIEW_NONE: none makes it (an input, a constant), or it is what
-                     * another value is in another form */
+    /* the step; XM_VIEW_NONE: none makes it (an input, a constant), or it is what another value
+     * is in another form */
+    uint32_t maker;
     bool is_input;
     const char *input, *output; /* of a root: names of its ports; NULL: it has none    */
 };
@@ -41,8 +41,8 @@ struct xm_step_view {
 };
 
 struct xm_program_view {
-    struct xm_arena arena; /* of all that follows */
-    const char *device;    /* its name            */
+    struct xm_arena arena; /* holds all members below */
+    const char *device;    /* the device's name       */
     struct xm_step_view *steps;
     struct xm_value_view *values;
     uint32_t n_steps, n_values;

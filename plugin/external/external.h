@@ -35,7 +35,7 @@ enum xm_status xm_library_open(const char *path, struct xm_library **out,
                                struct xm_error *err);
 void xm_library_close(struct xm_library *l); /* NULL is allowed */
 xm_ext_entry_fn xm_library_entry(const struct xm_library *l);
-/* Those that nobody uses. From any thread. */
+/* Unloads all libraries without users. May be called from any thread. */
 void xm_library_unload_idle(void);
 
 /* ---- the plugin (external_plugin.c) ------------------------------------------------ */

@@ -52,9 +52,9 @@ enum xm_trait {
 
 /* How experts are scored and chosen; in the order of GGUF's numbers, from 1. */
 enum xm_decoder_gate {
-    XM_GATE_SOFTMAX = 1, /* of all */
+    XM_GATE_SOFTMAX = 1, /* of the logits of all experts */
     XM_GATE_SIGMOID,
-    XM_GATE_SOFTMAX_OF_CHOSEN, /* choice by logits */
+    XM_GATE_SOFTMAX_OF_CHOSEN, /* of the logits of the chosen experts, which are chosen by logits */
     XM_GATE_SQRT_SOFTPLUS,
     XM_GATES
 };

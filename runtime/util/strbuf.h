@@ -35,7 +35,7 @@ xm_strbuf_take(struct xm_strbuf *b); /* the caller owns it (xm_free); NULL: fail
 void xm_strbuf_clear(struct xm_strbuf *b); /* length 0, memory kept                   */
 void xm_strbuf_free(struct xm_strbuf *b);
 
-/* Whether `word`, of n characters, stands in a list of words apart by a separator. */
+/* Whether `list`, words separated by `separator`, contains `word` (n bytes). */
 bool xm_list_has(const char *list, char separator, const char *word, size_t n);
 
 #ifdef __cplusplus
