@@ -47,6 +47,15 @@ class Matcher
         return take(out);
     }
 
+    /* Goes on in a copy. */
+    void change()
+    {
+        struct xm_stop_strings *copy = xm_stop_strings_copy(m);
+        ASSERT_NE(copy, nullptr);
+        xm_stop_strings_free(m);
+        m = copy;
+    }
+
     struct xm_stop_strings *m = nullptr;
     struct xm_error err = {};
     enum xm_status status = XM_OK;
@@ -82,12 +91,17 @@ check_every_split(const strings &stops, const std::string &text)
 {
     result expected = reference(stops, text);
     auto check = [&](const strings &parts) {
-        Matcher m(stops);
-        std::string out;
-        for (const std::string &part : parts)
-            out += m.push(part);
-        EXPECT_EQ(m.stopped, expected.stopped) << text;
-        EXPECT_EQ(out + m.flush(), expected.text) << text;
+        for (bool copied : {false, true}) {
+            Matcher m(stops);
+            std::string out;
+            for (const std::string &part : parts) {
+                out += m.push(part);
+                if (copied)
+                    m.change();
+            }
+            EXPECT_EQ(m.stopped, expected.stopped) << text;
+            EXPECT_EQ(out + m.flush(), expected.text) << text;
+        }
     };
     for (size_t a = 0; a <= text.size(); a++)
         for (size_t b = a; b <= text.size(); b++)
@@ -295,6 +309,11 @@ TEST(StopStrings, EveryAllocationMayFail)
         enum xm_status status = m.status;
         if (status == XM_OK)
             status = xm_stop_strings_push(m.m, "xab", 3, &out, &m.stopped, nullptr);
+        if (status == XM_OK) {
+            struct xm_stop_strings *copy = xm_stop_strings_copy(m.m);
+            status = copy ? XM_OK : XM_NO_MEMORY;
+            xm_stop_strings_free(copy);
+        }
         bool seen = xm_fail_allocation_seen();
         xm_fail_allocation(0);
         xm_strbuf_free(&out);
