@@ -13,10 +13,11 @@ target_link_options(xemoe PRIVATE
 set_target_properties(xemoe PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 
 add_custom_target(products)
-add_dependencies(products xemoe xemoe_cli benchmark_app)
+add_dependencies(products xemoe xemoe_cli benchmark_app bench_kernels)
 # First, so that a build that is not whole leaves nothing half installed.
 install(CODE "
-    foreach(file $<TARGET_FILE:xemoe> $<TARGET_FILE:xemoe_cli> $<TARGET_FILE:benchmark_app>)
+    foreach(file $<TARGET_FILE:xemoe> $<TARGET_FILE:xemoe_cli> $<TARGET_FILE:benchmark_app>
+            $<TARGET_FILE:bench_kernels>)
         if(NOT EXISTS \${file})
             message(FATAL_ERROR \"\${file} is not built, so nothing was installed: run \"
                     \"cmake --build ${CMAKE_BINARY_DIR} --target products\")
@@ -25,8 +26,8 @@ install(CODE "
 install(TARGETS xemoe EXPORT xemoeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${XM_INCLUDE_DESTINATION})
 install(TARGETS xemoe_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# Not in bin, where OpenVINO's own program of that name may be.
-install(TARGETS benchmark_app RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/xemoe)
+# Not in bin: xemoe starts them, and OpenVINO's own program of that name may be there.
+install(TARGETS benchmark_app bench_kernels RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/xemoe)
 install(DIRECTORY plugin/include/ DESTINATION ${XM_INCLUDE_DESTINATION}
         FILES_MATCHING PATTERN "*.h")
 file(RELATIVE_PATH XM_PC_TO_PREFIX

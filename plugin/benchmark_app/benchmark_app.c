@@ -655,7 +655,7 @@ main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "make-docs") == 0)
         return make_docs(argv[2]);
     if (read_command_line(&a, argc, argv) != XM_OK) {
-        code = xm_cli_usage("%s; see 'xemoe benchmark_app -h'", a.err.text);
+        code = xm_cli_usage_of(&a.err, "xemoe benchmark_app -h");
     } else if (a.args.help == XM_SWITCH_ON) {
         code = print_help();
     } else {

@@ -318,9 +318,26 @@ bench(const struct xm_bench_args *a)
     return code;
 }
 
+/* `--kernels` is another program, to which all other words go. */
+static bool
+take_out(const char *word, int *argc, char **argv)
+{
+    int n = 0;
+    for (int i = 0; i < *argc; i++) {
+        if (i == 0 || strcmp(argv[i], word) != 0)
+            argv[n++] = argv[i];
+    }
+    const bool found = n < *argc;
+    *argc = n;
+    argv[n] = NULL;
+    return found;
+}
+
 int
 xm_cli_bench(int argc, char **argv)
 {
+    if (take_out("--kernels", &argc, argv))
+        return xm_cli_start_program("bench_kernels", argv);
     struct xm_bench_args *a =
         xm_calloc(1, sizeof(*a)); /* lists: too large for the stack */
     static const struct xm_error no_memory = {XM_NO_MEMORY,

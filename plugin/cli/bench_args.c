@@ -20,6 +20,8 @@ const size_t xm_bench_n_known_types = XM_ARRAY_LEN(xm_bench_known_types);
 
 #define AT(member) offsetof(struct xm_bench_args, member)
 static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("Kernels alone", "xemoe bench --kernels --filter moe"),
+    { 0,   "kernels",      XM_CLI_FLAG,  AT(kernels),         NULL,    "times the kernels of single steps in place of models; has options\nof its own: xemoe bench --kernels --help" },
     XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU"),
     { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
     { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)" },

@@ -135,10 +135,9 @@ xm_cli_collect(xm_cli_collect_fn fn, void *ctx)
 static int
 fail_parse(const struct xm_error *err, const char *command)
 {
-    const size_t n = strlen(err->text);
-    const bool asks = n && err->text[n - 1] == '?';
-    return xm_cli_usage("%s%s 'xemoe %s --help'", err->text, asks ? " See" : "; see",
-                        command);
+    char help[64];
+    snprintf(help, sizeof(help), "xemoe %s --help", command);
+    return xm_cli_usage_of(err, help);
 }
 
 int

@@ -23,6 +23,8 @@ int xm_cli_failed(const struct xm_error *err);
 /* The same for a failure of xm_core_find. XM_EXIT_USAGE: `name` was given to `option` and is no
  * device's; XM_EXIT_DEVICE: the computer lacks a device. `name` NULL: none was given. */
 int xm_cli_no_device(const char *option, const char *name, const struct xm_error *err);
+/* Becomes the program `name` of xemoe's own, with these words; returns only on failure. */
+int xm_cli_start_program(const char *name, char **argv);
 /* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
 void xm_cli_catch_interrupt(struct xm_infer *r);
 

@@ -46,6 +46,14 @@ xm_cli_usage(const char *fmt, ...)
 }
 
 int
+xm_cli_usage_of(const struct xm_error *err, const char *help)
+{
+    const size_t n = strlen(err->text);
+    const bool asks = n && err->text[n - 1] == '?';
+    return xm_cli_usage("%s%s '%s'", err->text, asks ? " See" : "; see", help);
+}
+
+int
 xm_cli_flush(void)
 {
     errno = 0;

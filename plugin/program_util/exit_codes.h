@@ -6,6 +6,7 @@
 #define XM_PLUGIN_PROGRAM_UTIL_EXIT_CODES_H
 
 #include "runtime/util/compiler.h"
+#include "runtime/util/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +28,8 @@ enum xm_exit {
 int xm_cli_start(void);
 /* Prints a sentence about the command line and returns XM_EXIT_USAGE. */
 int xm_cli_usage(const char *fmt, ...) XM_PRINTF(1, 2);
+/* The same for the failure of xm_cli_parse; `help` is the command line that prints the help. */
+int xm_cli_usage_of(const struct xm_error *err, const char *help);
 /* Flushes standard output; XM_EXIT_FILE: not all of it could be written, a sentence was printed. */
 int xm_cli_flush(void);
 /* The process's peak resident memory in MiB, mapped file pages included; 0: the system does not

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugin/bench_kernels/bench.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
-#include "tools/bench_kernels/bench.h"
 
 enum { READ_BYTES = 512 << 20, MAX_THREADS = 64 };
 

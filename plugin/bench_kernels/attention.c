@@ -5,9 +5,9 @@
  */
 #include <inttypes.h>
 
+#include "plugin/bench_kernels/bench.h"
 #include "primitives/attention/attention.h"
 #include "runtime/util/memory.h"
-#include "tools/bench_kernels/bench.h"
 
 enum { PAGE_TOKENS = 32, CACHE_BYTE = 0x2c };
 

@@ -4,11 +4,11 @@
  * element of the activations.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "plugin/bench_kernels/bench.h"
+#include "plugin/program_util/command_line.h"
 #include "primitives/attention/attention.h"
-#include "tools/bench_kernels/bench.h"
 
 static bool
 set_number(struct problem *p, const char *word)
@@ -27,11 +27,9 @@ set_number(struct problem *p, const char *word)
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
         size_t n = strlen(numbers[i].name);
-        char *end;
         if (strncmp(word, numbers[i].name, n) != 0)
             continue;
-        *numbers[i].to = strtoull(word + n, &end, 10);
-        return end != word + n && *end == 0 && *numbers[i].to <= INT32_MAX;
+        return xm_cli_whole(word + n, numbers[i].to) && *numbers[i].to <= INT32_MAX;
     }
     return false;
 }
@@ -55,7 +53,7 @@ set_word(struct problem *p, const char *word, struct xm_error *err)
     if (set_number(p, word) || set_format(p, word))
         return XM_OK;
     enum xm_element e = xm_element_parse(word);
-    if (e == XM_DYNAMIC)
+    if (e == XM_DYNAMIC || e == XM_ELEMENT_COUNT)
         return xm_fail(err, XM_INVALID, "'%s' is neither a size nor an element type",
                        word);
     if (p->weight == XM_DYNAMIC)

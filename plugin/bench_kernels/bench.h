@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench_kernels: every variant of the steps that cost most, on given sizes, as a share of
- * what the machine can do in the same minute.
+ * The program bench_kernels, which `xemoe bench --kernels` starts: every variant of the steps that
+ * cost most, on given sizes, as a share of what the machine can do in the same minute.
  *
- *   problem.c   one line of problems.txt -> struct problem
+ *   problems.c  the problems that are run where no file is given
+ *   problem.c   one line -> struct problem
  *   limits.c    streaming reads (host, device) and multiply-adds (device)
  *   run.c       a problem's primitive with random weights, timed
  *   attention.c attention, its operands and its cache
- *   main.c      options, the loop over problems and variants, the table
+ *   main.c      options, the loop over problems and variants
+ *   report.c    a result as a line or as JSON
  */
-#ifndef XM_TOOLS_BENCH_KERNELS_BENCH_H
-#define XM_TOOLS_BENCH_KERNELS_BENCH_H
+#ifndef XM_PLUGIN_BENCH_KERNELS_BENCH_H
+#define XM_PLUGIN_BENCH_KERNELS_BENCH_H
 
 #include "primitives/primitive.h"
 #include "runtime/weight.h"
@@ -29,6 +31,9 @@ struct problem {
     enum xm_element weight, activations;
     uint64_t group; /* 0: not quantised */
 };
+extern const char *const xm_bench_problems[];
+extern const size_t xm_bench_n_problems;
+/* XM_INVALID: the sentence repeats the line. */
 enum xm_status xm_bench_problem_parse(const char *line, struct problem *p,
                                       struct xm_error *err);
 /* What one run reads of weights, or of the cache, and twice its multiply-adds. */
@@ -41,6 +46,18 @@ struct limits {
 };
 enum xm_status xm_bench_limits(struct xm_engine *engine, double seconds,
                                struct limits *out, struct xm_error *err);
+
+struct bench_report;
+/* Begins with the device and its limits. Out of memory is told by xm_bench_report_end. */
+struct bench_report *xm_bench_report_begin(const struct xm_device_info *device,
+                                           const struct limits *limits, bool json);
+void xm_bench_report_problem(struct bench_report *r, const struct problem *p);
+void xm_bench_report_result(struct bench_report *r, const struct problem *p,
+                            const char *kernels, double seconds);
+/* That a family of kernels cannot run the problem, and why. */
+void xm_bench_report_refusal(struct bench_report *r, const char *family, const char *why);
+/* Prints what is left to print, and frees; NULL is out of memory. */
+enum xm_status xm_bench_report_end(struct bench_report *r, struct xm_error *err);
 
 struct bench_attention;
 /* *out is to be destroyed, also on failure. */

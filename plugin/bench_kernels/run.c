@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin/bench_kernels/bench.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
 #include "runtime/util/memory.h"
-#include "tools/bench_kernels/bench.h"
 
 enum { MAX_COPIES = 16, COLD_BYTES = 256 << 20, N_LOGITS = 16, RUNS_AT_ONCE = 16 };
 

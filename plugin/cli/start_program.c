@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe benchmark_app: starts the program of that name in the place of this one.
+ * Commands that are programs of their own: xemoe starts them in its own place.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,18 +25,16 @@ find_own_folder(char folder[MOST_PATH])
 }
 
 int
-xm_cli_benchmark_app(int argc, char **argv)
+xm_cli_start_program(const char *name, char **argv)
 {
     /* Installed, then built: in a folder of programs another one may have that name. */
-    static const char *const places[] = {XM_BIN_TO_LIBEXEC "/benchmark_app",
-                                         "benchmark_app"};
+    static const char *const places[] = {XM_BIN_TO_LIBEXEC "/", ""};
     char folder[MOST_PATH];
     struct xm_strbuf path = {0};
     struct xm_error err = {0};
-    (void)argc;
     for (size_t i = 0; find_own_folder(folder) && i < XM_ARRAY_LEN(places); i++) {
         xm_strbuf_clear(&path);
-        xm_strbuf_printf(&path, "%s%s", folder, places[i]);
+        xm_strbuf_printf(&path, "%s%s%s", folder, places[i], name);
         if (!xm_strbuf_ok(&path) || access(xm_strbuf_text(&path), F_OK) != 0)
             continue;
         execv(xm_strbuf_text(&path), argv);
@@ -45,9 +43,17 @@ xm_cli_benchmark_app(int argc, char **argv)
         break;
     }
     xm_strbuf_free(&path);
-    xm_fail(&err, XM_NOT_FOUND,
-            "the program benchmark_app is neither in '%s' nor beside xemoe, which was "
-            "installed without it",
-            XM_BIN_TO_LIBEXEC);
+    xm_fail(
+        &err, XM_NOT_FOUND,
+        "the program %s is neither in '%s' nor beside xemoe, which was installed without "
+        "it",
+        name, XM_BIN_TO_LIBEXEC);
     return xm_cli_failed(&err);
+}
+
+int
+xm_cli_benchmark_app(int argc, char **argv)
+{
+    (void)argc;
+    return xm_cli_start_program("benchmark_app", argv);
 }

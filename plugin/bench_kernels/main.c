@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options, and the loop over problems and families of kernels.
+ *
+ * The families are forced one by one through XM_FORCE; the reference kernels only with --ref: they
+ * take minutes. What the machine can do is measured in the same run, before.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/bench_kernels/bench.h"
+#include "plugin/program_util/command_line.h"
+#include "plugin/program_util/exit_codes.h"
+#include "plugin/program_util/interrupt.h"
+
+struct options {
+    const char *file, *filter, *device;
+    bool list, json, ref;
+    double seconds;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct options, member)
+static const struct xm_cli_option rows[] = {
+    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them" },
+    { 0,   "filter",  XM_CLI_TEXT, AT(filter),  "TEXT", "only problems whose line has it, such as 'moe' or 'q4_k'" },
+    { 0,   "seconds", XM_CLI_RATE, AT(seconds), "S",    "time for each family of kernels (1)" },
+    { 0,   "ref",     XM_CLI_FLAG, AT(ref),     NULL,   "the reference kernels, too, which take minutes" },
+    { 0,   "list",    XM_CLI_FLAG, AT(list),    NULL,   "print the problems and run none" },
+    { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the results as one JSON object" },
+    { 'f', "file",    XM_CLI_TEXT, AT(file),    "FILE", "problems, one a line ('#' begins a comment); - is standard input;\ndefault: those of --list" },
+};
+
+static const struct xm_cli_spec spec = {
+    .usage = "xemoe bench --kernels [options]",
+    .about =
+        "Times the kernels of single steps with random weights, every family that the\n"
+        "device takes, and says what share of the machine's reading and multiplying\n"
+        "that is. A problem is a line:\n"
+        "\n"
+        "  linear N=4096 K=2048 T=1 q4_k f16             rows, columns, tokens\n"
+        "  moe E=128 K=8 H=2048 I=768 T=16 u4 g128 f16   experts, chosen, widths\n"
+        "  attention Q=32 KV=4 D=128 P=2048 T=1 i8 f16   heads, their size, positions\n"
+        "\n"
+        "with the weight's type (and its group) or the cache's, then the activations'.\n",
+    .own = rows,
+    .n_own = XM_ARRAY_LEN(rows),
+};
+#undef AT
+
+/* What vec prefers without products of 16-bit integers. */
+#define FLOATS                                                                           \
+    "linear_few=linear_gemv_vec,linear_many=linear_gemm_vec,"                            \
+    "linear_long=linear_gemm_vec,moe_gate_up=moe_gate_up_vec,moe_down=moe_down_vec,"     \
+    "moe_gather=moe_gather_vec,moe_gemm_gate_up=moe_gemm_gate_up_vec,"                   \
+    "moe_gemm_down=moe_gemm_down_vec"
+static const struct {
+    const char *name, *force;
+} families[] = {
+    { "default", "" },   { "host", "host" }, { "vec", "vec" }, { "vec, floats", FLOATS },
+    { "gen", "gen" },    { "sg", "sg" },     { "ref", "ref" },
+};
+/* clang-format on */
+
+struct run {
+    struct options options;
+    struct xm_engine *engine;    /* NULL: problems are listed */
+    struct bench_report *report; /* of an engine */
+    size_t n;                    /* problems that the filter takes */
+};
+
+/* One problem with every family; one that ends in the same kernels as an earlier one is not
+ * told again. */
+static void
+run_problem(const struct run *r, const struct problem *p)
+{
+    char seen[XM_ARRAY_LEN(families)][512] = {{0}};
+    xm_bench_report_problem(r->report, p);
+    for (size_t f = 0; f < XM_ARRAY_LEN(families) - !r->options.ref; f++) {
+        struct xm_error err = {0};
+        double best = 0;
+        bool again = false;
+        setenv("XM_FORCE", families[f].force, 1);
+        enum xm_status s = xm_bench_problem_time(r->engine, p, r->options.seconds, &best,
+                                                 seen[f], sizeof(seen[f]), &err);
+        for (size_t i = 0; i < f; i++)
+            again = again || strcmp(seen[i], seen[f]) == 0;
+        if (s != XM_OK)
+            xm_bench_report_refusal(r->report, families[f].name, err.text);
+        else if (!again)
+            xm_bench_report_result(r->report, p, seen[f], best);
+    }
+}
+
+static enum xm_status
+take_line(struct run *r, const char *line, struct xm_error *err)
+{
+    struct problem p;
+    if (line[strspn(line, " \t\r")] == 0 ||
+        (r->options.filter && !strstr(line, r->options.filter)))
+        return XM_OK;
+    XM_TRY(xm_bench_problem_parse(line, &p, err));
+    r->n++;
+    if (!r->engine)
+        puts(p.text);
+    else
+        run_problem(r, &p);
+    return XM_OK;
+}
+
+static enum xm_status
+take_file(struct run *r, const char *name, FILE *file, struct xm_error *err)
+{
+    struct problem p;
+    char line[sizeof(p.text) + 128];
+    for (size_t number = 1; fgets(line, sizeof(line), file); number++) {
+        const bool whole = strchr(line, '\n') || feof(file);
+        line[strcspn(line, "#\r\n")] = 0;
+        enum xm_status s =
+            whole && strlen(line) < sizeof(p.text)
+                ? take_line(r, line, err)
+                : xm_fail(err, XM_INVALID, "the line has more than %zu bytes",
+                          sizeof(p.text) - 1);
+        if (s != XM_OK) {
+            xm_error_prefix(err, "'%.150s', line %zu", name, number);
+            return s == XM_INVALID ? XM_IO
+                                   : s; /* the file is wrong, not the command line */
+        }
+    }
+    return ferror(file)
+               ? xm_fail(err, XM_IO, "'%.150s' cannot be read: %s", name, strerror(errno))
+               : XM_OK;
+}
+
+static enum xm_status
+take_problems(struct run *r, struct xm_error *err)
+{
+    const char *name = r->options.file;
+    if (!name) {
+        for (size_t i = 0; i < xm_bench_n_problems; i++)
+            XM_TRY(take_line(r, xm_bench_problems[i], err));
+        return XM_OK;
+    }
+    if (strcmp(name, "-") == 0)
+        return take_file(r, "standard input", stdin, err);
+    FILE *file = fopen(name, "r");
+    if (!file)
+        return xm_fail(err, XM_IO, "'%.150s' cannot be read: %s", name, strerror(errno));
+    enum xm_status s = take_file(r, name, file, err);
+    fclose(file);
+    return s;
+}
+
+/* "GPU" and "GPU.1", as `xemoe devices` names them. */
+static enum xm_status
+find_device(const char *name, size_t *index, struct xm_error *err)
+{
+    const struct xm_device_info *infos = NULL;
+    size_t n = 0;
+    uint64_t number = 0;
+    const bool is_gpu = !name || strncmp(name, "GPU", 3) == 0;
+    const bool is_known = is_gpu && (!name || !name[3] ||
+                                     (name[3] == '.' && xm_cli_whole(name + 4, &number)));
+    XM_TRY(xm_engine_list(&infos, &n, err));
+    if (!is_known || (number >= n && n > 0))
+        return xm_fail(err, XM_INVALID,
+                       "option --device: there is no '%.40s' whose kernels can be timed; "
+                       "'xemoe devices' lists what there is",
+                       name);
+    *index = (size_t)number;
+    return XM_OK;
+}
+
+static enum xm_status
+open_device(struct run *r, struct xm_error *err)
+{
+    struct limits limits = {0};
+    size_t index = 0;
+    XM_TRY(find_device(r->options.device, &index, err));
+    XM_TRY(xm_engine_create(index, NULL, &r->engine, err));
+    XM_TRY(xm_bench_limits(r->engine, r->options.seconds, &limits, err));
+    r->report =
+        xm_bench_report_begin(xm_engine_info(r->engine), &limits, r->options.json);
+    return r->report ? XM_OK : xm_no_memory(err, "a report");
+}
+
+static int
+exit_code(enum xm_status s)
+{
+    switch (s) {
+    case XM_OK:
+        return XM_EXIT_OK;
+    case XM_INVALID:
+        return XM_EXIT_USAGE;
+    case XM_IO:
+        return XM_EXIT_FILE;
+    default:
+        return XM_EXIT_DEVICE;
+    }
+}
+
+static int
+run(struct run *r)
+{
+    struct xm_error err = {0};
+    enum xm_status s = r->options.list ? XM_OK : open_device(r, &err);
+    if (s == XM_OK)
+        s = take_problems(r, &err);
+    if (s == XM_OK && r->n == 0)
+        s = xm_fail(&err, XM_INVALID, "no problem has '%.60s'",
+                    r->options.filter ? r->options.filter : "");
+    if (r->report && s == XM_OK)
+        s = xm_bench_report_end(r->report, &err);
+    else if (r->report)
+        (void)xm_bench_report_end(r->report, NULL);
+    xm_engine_unref(r->engine);
+    if (s != XM_OK)
+        (void)xm_cli_usage("%s", err.text);
+    const int flushed = xm_cli_flush();
+    return s == XM_OK ? flushed : exit_code(s);
+}
+
+static int
+print_help(void)
+{
+    struct xm_strbuf text = {0};
+    xm_cli_help(&spec, &text);
+    printf("%s\nexample: xemoe bench --kernels --filter moe --seconds 0.3\n",
+           xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
+    return xm_cli_flush();
+}
+
+int
+main(int argc, char **argv)
+{
+    struct run r = {.options = {.seconds = 1}};
+    struct xm_error err = {0};
+    bool help = false;
+    int code = xm_cli_start();
+    if (code != XM_EXIT_OK)
+        return code;
+    if (xm_cli_parse(&spec, argc, argv, &r.options, &help, &err) != XM_OK)
+        return xm_cli_usage_of(&err, "xemoe bench --kernels --help");
+    if (help)
+        return print_help();
+    if (!(r.options.seconds > 0))
+        return xm_cli_usage("option --seconds takes a number above 0");
+    xm_cli_watch_interrupt();
+    return run(&r);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Results as lines, printed as they come, or as one JSON object, printed at the end.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/bench_kernels/bench.h"
+#include "plugin/program_util/exit_codes.h"
+#include "plugin/program_util/json_out.h"
+#include "runtime/util/memory.h"
+
+struct bench_report {
+    struct limits limits;
+    bool is_json;
+    struct xm_json_out json;
+    yyjson_mut_val *results; /* of json */
+};
+
+static void
+begin_json(struct bench_report *r, const struct xm_device_info *device)
+{
+    struct xm_json_out *j = &r->json;
+    xm_json_begin(j);
+    xm_json_add_text(j, NULL, "device", device->name, strlen(device->name));
+    xm_json_add_text(j, NULL, "driver", device->driver, strlen(device->driver));
+    xm_json_add_real(j, NULL, "read_bytes_per_second", r->limits.device_read);
+    xm_json_add_real(j, NULL, "host_read_bytes_per_second", r->limits.host_read);
+    xm_json_add_real(j, NULL, "flops", r->limits.multiply);
+    r->results = xm_json_add_array(j, NULL, "results");
+}
+
+struct bench_report *
+xm_bench_report_begin(const struct xm_device_info *device, const struct limits *limits,
+                      bool json)
+{
+    struct bench_report *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    r->limits = *limits;
+    r->is_json = json;
+    if (json)
+        begin_json(r, device);
+    else
+        printf("%s: reads %.1f GB/s (host %.1f), multiplies %.1f GFLOP/s\n", device->name,
+               limits->device_read / 1e9, limits->host_read / 1e9,
+               limits->multiply / 1e9);
+    return r;
+}
+
+void
+xm_bench_report_problem(struct bench_report *r, const struct problem *p)
+{
+    if (!r->is_json)
+        puts(p->text);
+    fflush(stdout);
+}
+
+void
+xm_bench_report_result(struct bench_report *r, const struct problem *p,
+                       const char *kernels, double seconds)
+{
+    const double bytes = xm_bench_problem_bytes(p) / seconds,
+                 flops = xm_bench_problem_flops(p) / seconds;
+    const double read = r->limits.host_read > r->limits.device_read
+                            ? r->limits.host_read
+                            : r->limits.device_read;
+    if (r->is_json) {
+        struct xm_json_out *j = &r->json;
+        yyjson_mut_val *o = xm_json_add_object(j, r->results, NULL);
+        xm_json_add_text(j, o, "problem", p->text, strlen(p->text));
+        xm_json_add_parts(j, o, "kernels", kernels, " ");
+        xm_json_add_real(j, o, "seconds", seconds);
+        xm_json_add_real(j, o, "bytes_per_second", bytes);
+        xm_json_add_real(j, o, "flops", flops);
+        return;
+    }
+    printf("%10.1f us  %6.2f GB/s %3.0f %%  %8.1f GFLOP/s %3.0f %%  %s\n", seconds * 1e6,
+           bytes / 1e9, 100 * bytes / read, flops / 1e9, 100 * flops / r->limits.multiply,
+           kernels);
+    fflush(stdout);
+}
+
+void
+xm_bench_report_refusal(struct bench_report *r, const char *family, const char *why)
+{
+    if (!r->is_json)
+        printf("  %s: %s\n", family, why);
+}
+
+enum xm_status
+xm_bench_report_end(struct bench_report *r, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    if (!r)
+        return xm_no_memory(err, "a report");
+    if (r->is_json) {
+        s = xm_json_print(&r->json, err);
+        xm_json_end(&r->json);
+    }
+    xm_free(r);
+    return s;
+}
