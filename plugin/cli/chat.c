@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/cli/line_input.h"
+#include "plugin/program_util/line_input.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/log.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/distribution.h"
+#include "plugin/logits/distribution.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/json_out.h"
 #include "plugin/program_util/npy.h"

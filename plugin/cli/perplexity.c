@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/kld.h"
 #include "plugin/cli/model_id.h"
 #include "plugin/cli/prompt_file.h"
+#include "plugin/logits/kld.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/text/sampler.h"

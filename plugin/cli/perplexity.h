@@ -6,7 +6,7 @@
 #define XM_PLUGIN_CLI_PERPLEXITY_H
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/kld_base.h"
+#include "plugin/logits/kld_base.h"
 
 /* A text as chunks of tokens. */
 struct xm_chunks {

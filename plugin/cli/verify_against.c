@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/distribution.h"
-#include "plugin/cli/logits_match.h"
 #include "plugin/cli/verify.h"
+#include "plugin/logits/distribution.h"
+#include "plugin/logits/logits_match.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/mapped_file.h"

@@ -2,7 +2,7 @@
 // A file of log-probabilities, every row of it.
 #include <math.h>
 
-#include "plugin/cli/kld.h"
+#include "plugin/logits/kld.h"
 #include "unit_tests/fuzz/fuzz.h"
 
 static void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/line_input.h"
+#include "plugin/program_util/line_input.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/input_history.h"
+#include "plugin/program_util/input_history.h"
 
 #include <errno.h>
 #include <fcntl.h>

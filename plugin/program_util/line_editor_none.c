@@ -2,7 +2,7 @@
  *
  * In place of line_editor.c where libedit is missing.
  */
-#include "plugin/cli/line_editor.h"
+#include "plugin/program_util/line_editor.h"
 
 struct xm_line_editor *
 xm_line_editor_create(bool remembers)

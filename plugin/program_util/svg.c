@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/svg.h"
+#include "plugin/program_util/svg.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,11 +9,11 @@
  *     Δp          p - p_base of the token that follows
  *     same top    whether both models have the same most likely token
  */
-#ifndef XM_PLUGIN_CLI_KLD_H
-#define XM_PLUGIN_CLI_KLD_H
+#ifndef XM_PLUGIN_LOGITS_KLD_H
+#define XM_PLUGIN_LOGITS_KLD_H
 
-#include "plugin/cli/distribution.h"
-#include "plugin/cli/kld_base.h"
+#include "plugin/logits/distribution.h"
+#include "plugin/logits/kld_base.h"
 #include "plugin/program_util/json_out.h"
 
 #ifdef __cplusplus

@@ -7,8 +7,8 @@
  *
  * b is the other program's row. A token that is -infinity in both rows counts as equal.
  */
-#ifndef XM_PLUGIN_CLI_LOGITS_MATCH_H
-#define XM_PLUGIN_CLI_LOGITS_MATCH_H
+#ifndef XM_PLUGIN_LOGITS_LOGITS_MATCH_H
+#define XM_PLUGIN_LOGITS_LOGITS_MATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * end. Several chats may append at the same time: each does so under a lock. A file that grows
  * beyond XM_HISTORY_MOST_BYTES loses its older half.
  */
-#ifndef XM_PLUGIN_CLI_INPUT_HISTORY_H
-#define XM_PLUGIN_CLI_INPUT_HISTORY_H
+#ifndef XM_PLUGIN_PROGRAM_UTIL_INPUT_HISTORY_H
+#define XM_PLUGIN_PROGRAM_UTIL_INPUT_HISTORY_H
 
 #include <stdbool.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/kld_base.h"
+#include "plugin/logits/kld_base.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "plugin/cli/distribution.h"
+#include "plugin/logits/distribution.h"
 #include "plugin/text/sampler.h"
 #include "runtime/util/memory.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/kld.h"
+#include "plugin/logits/kld.h"
 #include "plugin/text/sampler.h"
 
 #include <inttypes.h>

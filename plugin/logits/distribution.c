@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/distribution.h"
+#include "plugin/logits/distribution.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/line_editor.h"
+#include "plugin/program_util/line_editor.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "plugin/cli/input_history.h"
+#include "plugin/program_util/input_history.h"
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"

@@ -7,8 +7,8 @@
  * pasted block of lines is one text (bracketed paste). The history is kept between conversations
  * (input_history.h); if its file cannot be written, it is not kept, without a message.
  */
-#ifndef XM_PLUGIN_CLI_LINE_EDITOR_H
-#define XM_PLUGIN_CLI_LINE_EDITOR_H
+#ifndef XM_PLUGIN_PROGRAM_UTIL_LINE_EDITOR_H
+#define XM_PLUGIN_PROGRAM_UTIL_LINE_EDITOR_H
 
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"

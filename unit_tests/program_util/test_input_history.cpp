@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/cli/input_history.h"
+#include "plugin/program_util/input_history.h"
 
 namespace
 {

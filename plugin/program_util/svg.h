@@ -2,8 +2,8 @@
  *
  * Draws a picture in graphviz's language with its program `dot`.
  */
-#ifndef XM_PLUGIN_CLI_SVG_H
-#define XM_PLUGIN_CLI_SVG_H
+#ifndef XM_PLUGIN_PROGRAM_UTIL_SVG_H
+#define XM_PLUGIN_PROGRAM_UTIL_SVG_H
 
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"

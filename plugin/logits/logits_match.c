@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/logits_match.h"
+#include "plugin/logits/logits_match.h"
 
 #include <math.h>
 #include <stddef.h>
 
-#include "plugin/cli/distribution.h"
+#include "plugin/logits/distribution.h"
 #include "plugin/text/sampler.h"
 #include "runtime/util/compiler.h"
 

@@ -13,8 +13,8 @@
  * and log p of token i is least + scale q[i]. A log p more than 16 below the largest is stored as
  * q = 0.
  */
-#ifndef XM_PLUGIN_CLI_KLD_BASE_H
-#define XM_PLUGIN_CLI_KLD_BASE_H
+#ifndef XM_PLUGIN_LOGITS_KLD_BASE_H
+#define XM_PLUGIN_LOGITS_KLD_BASE_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Statistics over token distributions. A row of logits has the probabilities
  * p = exp(logit - xm_log_sum_exp(logits)).
  */
-#ifndef XM_PLUGIN_CLI_DISTRIBUTION_H
-#define XM_PLUGIN_CLI_DISTRIBUTION_H
+#ifndef XM_PLUGIN_LOGITS_DISTRIBUTION_H
+#define XM_PLUGIN_LOGITS_DISTRIBUTION_H
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
  * Files of log-probabilities, and what is said of two models by them, against what another program
  * has written and computed (make_kld_base.py).
  */
-#include "plugin/cli/kld.h"
+#include "plugin/logits/kld.h"
 #include "plugin/text/sampler.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ content(const std::string &path)
     return text.str();
 }
 
-const std::string golden = content(XM_SOURCE_DIR "/unit_tests/cli/kld_base.bin");
+const std::string golden = content(XM_SOURCE_DIR "/unit_tests/logits/kld_base.bin");
 
 using Row = std::vector<float>;
 
@@ -44,7 +44,7 @@ struct Golden {
 
     Golden()
     {
-        std::ifstream file(XM_SOURCE_DIR "/unit_tests/cli/kld_base.txt");
+        std::ifstream file(XM_SOURCE_DIR "/unit_tests/logits/kld_base.txt");
         for (std::string line; std::getline(file, line);) {
             std::istringstream words(line);
             std::string kind, word;

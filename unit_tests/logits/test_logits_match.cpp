@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/cli/logits_match.h"
+#include "plugin/logits/logits_match.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 """Writes kld_base.bin, a file of log-probabilities as llama-perplexity keeps them, and kld_base.txt:
 the logits it was made of, those of another model, and what llama-perplexity says of the two.
 
-    unit_tests/cli/make_kld_base.py FOLDER
+    unit_tests/logits/make_kld_base.py FOLDER
 
 Nothing of xemoe is used: the layout and the formulas are llama-perplexity's.
 """

@@ -6,12 +6,12 @@
  * was built without it. A line that ends with a backslash is continued by the next line. The caller
  * must have called xm_cli_note_interrupt() (interrupt.h) while a line is read.
  */
-#ifndef XM_PLUGIN_CLI_LINE_INPUT_H
-#define XM_PLUGIN_CLI_LINE_INPUT_H
+#ifndef XM_PLUGIN_PROGRAM_UTIL_LINE_INPUT_H
+#define XM_PLUGIN_PROGRAM_UTIL_LINE_INPUT_H
 
 #include <stdbool.h>
 
-#include "plugin/cli/line_editor.h"
+#include "plugin/program_util/line_editor.h"
 
 /* Longest message, in MiB. */
 enum { XM_LINE_MOST_MIB = 64 };
