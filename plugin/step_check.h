@@ -20,6 +20,7 @@ struct xm_step_check {
     double error;          /* |device - reference| / |reference| of that row, 2-norms   */
     double tolerance;      /* 0: integers, which must agree                             */
     uint64_t row;
+    const char *part; /* what it is a row of: NULL, a result; or a static text */
 };
 
 /* The error of a step divided by its tolerance; above 1 the step fails. Infinity: NaN or infinite

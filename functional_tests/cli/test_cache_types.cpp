@@ -112,3 +112,31 @@ TEST_F(CacheTypes, OfFewBitsKeepTheNeighboursOfLargeElements)
     EXPECT_LE(compare(folder.path, "u4").number("/kld/value"), 0.035);
     EXPECT_LE(compare(folder.path, "i8").number("/kld_quantiles/median"), 1e-5);
 }
+
+/* Logits of this model are so steep that keys of 4 bits turn some tokens to other positions:
+ * results of exact keys are off by more than they are large. */
+TEST_F(CacheTypes, OfFewBitsAreVerifiedByWhatTheyHold)
+{
+    const std::string model = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
+    const struct {
+        const char *cache;
+        double least, most; /* errors of the worst row that is stored */
+    } cases[] = {{"u4", 0.06, 0.08}, {"i8", 4e-3, 8e-3}};
+    for (const auto &c : cases) {
+        const Json json(run({"verify", "-m", model, "--kv", c.cache, "--json"}).out);
+        EXPECT_EQ(json.number("/over"), 0) << c.cache;
+        size_t i, n, n_attention = 0;
+        yyjson_val *step;
+        yyjson_arr_foreach(json.at("/steps"), i, n, step)
+        {
+            if (strcmp(yyjson_get_str(yyjson_obj_get(step, "op")), "attention") != 0)
+                continue;
+            n_attention++;
+            const double error = yyjson_get_real(yyjson_obj_get(step, "error"));
+            ASSERT_TRUE(yyjson_get_str(yyjson_obj_get(step, "part"))) << "a result";
+            EXPECT_GE(error, c.least) << c.cache << ": nothing was rounded";
+            EXPECT_LE(error, c.most) << c.cache;
+        }
+        EXPECT_EQ(n_attention, 4u);
+    }
+}

@@ -98,9 +98,10 @@ print_text(const struct xm_cli_model *m, const struct verify *v, uint32_t compar
     for (uint32_t i = 0; i < v->n && i < WORST_SHOWN + over; i++) {
         const struct xm_step_check *r = &v->worst[i];
         if (r->compared)
-            printf("  %.2e of %.0e%s  step %u %s '%s', row %" PRIu64 "\n", r->error,
+            printf("  %.2e of %.0e%s  step %u %s '%s', row %" PRIu64 "%s%s\n", r->error,
                    r->tolerance, xm_step_check_severity(r) > 1.0 ? " OVER" : "", r->step,
-                   r->op, r->name, r->row);
+                   r->op, r->name, r->row, r->part ? " of the " : "",
+                   r->part ? r->part : "");
     }
 }
 
@@ -129,6 +130,8 @@ print_json(const struct xm_cli_model *m, const struct verify *v, uint32_t compar
         xm_json_add_real(&j, o, "error", r->error);
         xm_json_add_real(&j, o, "tolerance", r->tolerance);
         xm_json_add_whole(&j, o, "row", r->row);
+        if (r->part)
+            xm_json_add_text(&j, o, "part", r->part, strlen(r->part));
     }
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);

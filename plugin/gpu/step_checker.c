@@ -93,27 +93,40 @@ xm_step_check_severity(const struct xm_step_check *c)
     return c->tolerance > 0.0 ? c->error / c->tolerance : c->error > 0.0 ? INFINITY : 0.0;
 }
 
+/* What the device has made of some rows, and what it should have. */
+struct comparison {
+    const char *part; /* NULL: the step's result */
+    enum xm_element element;
+    const struct xm_tensor *device, *reference;
+    /* of the reference, off by rounding: how many of them there are, and how far rows may be off
+     * for each unit of what they are */
+    struct xm_tensor *const *rounded;
+    uint32_t n_rounded;
+    double roundings;
+};
+
 /* Keeps the worst row. One that rounding alone changes, by steep logits, may be further off. */
 static enum xm_status
-compare(const struct xm_verify_step *v, const struct xm_operand *o,
-        const struct xm_tensor *device, const struct xm_tensor *reference,
-        struct xm_tensor *const *rounded, struct xm_step_check *out, struct xm_error *err)
+compare(const struct comparison *c, double tolerance, struct xm_step_check *out,
+        struct xm_error *err)
 {
-    const bool is_half = o->element == XM_F16;
-    uint64_t cols = o->rank ? (uint64_t)o->dim[o->rank - 1] : 1;
-    if (device->n != reference->n)
+    const struct xm_tensor *t = c->reference;
+    const bool is_half = c->element == XM_F16;
+    const uint64_t cols = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
+    if (c->device->n != t->n)
         return xm_fail(err, XM_INVALID,
                        "the device has %" PRIu64 " elements, the reference %" PRIu64,
-                       device->n, reference->n);
-    for (uint64_t r = 0; cols && r < device->n / cols; r++) {
+                       c->device->n, t->n);
+    for (uint64_t r = 0; cols && r < t->n / cols; r++) {
         struct xm_step_check row = *out;
         double by = 0.0;
         row.row = r;
+        row.part = c->part;
         row.compared = true;
-        row.error = row_error(device, reference, r * cols, cols, is_half);
-        for (uint32_t i = 0; i < XM_VERIFY_ROUNDED && rounded[i]; i++)
-            by = fmax(by, row_error(rounded[i], reference, r * cols, cols, is_half));
-        row.tolerance = tolerance_of(v) + fmin(ROUNDINGS * by, MOST_ROUNDED);
+        row.error = row_error(c->device, t, r * cols, cols, is_half);
+        for (uint32_t i = 0; i < c->n_rounded && c->rounded[i]; i++)
+            by = fmax(by, row_error(c->rounded[i], t, r * cols, cols, is_half));
+        row.tolerance = tolerance + fmin(c->roundings * by, MOST_ROUNDED);
         if (!out->compared || xm_step_check_severity(&row) > xm_step_check_severity(out))
             *out = row;
     }
@@ -122,28 +135,62 @@ compare(const struct xm_verify_step *v, const struct xm_operand *o,
 }
 
 static enum xm_status
+check_results(const struct xm_verify_step *v, const struct xm_verify_results *r,
+              struct xm_step_check *out, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < xm_verify_n_results(v); i++) {
+        const struct xm_operand *o = xm_verify_result(v, i);
+        struct xm_tensor *device = NULL;
+        enum xm_status s = xm_verify_read(v, o, &device, err);
+        const struct comparison c = {.element = o->element,
+                                     .device = device,
+                                     .reference = r->reference[i],
+                                     .rounded = r->rounded,
+                                     .n_rounded = XM_VERIFY_ROUNDED,
+                                     .roundings = ROUNDINGS};
+        if (s == XM_OK)
+            s = compare(&c, tolerance_of(v), out, err);
+        xm_tensor_destroy(device);
+        XM_TRY(s);
+    }
+    return XM_OK;
+}
+
+/* All rows that a token of the run may see, not only the new ones: none has changed since. */
+static enum xm_status
+check_cache(const struct xm_verify_step *v, const struct xm_verify_results *r,
+            struct xm_step_check *out, struct xm_error *err)
+{
+    static const char *const parts[XM_VERIFY_CACHED] = {
+        [XM_VERIFY_KEYS] = "cached keys", [XM_VERIFY_VALUES] = "cached values"};
+    for (uint32_t i = 0; i < XM_VERIFY_CACHED; i++) {
+        struct xm_verify_rows rows;
+        XM_TRY(xm_verify_stored(v, i, &rows, err));
+        const struct comparison c = {.part = parts[i],
+                                     .element = rows.element,
+                                     .device = r->cached[i],
+                                     .reference = rows.exact,
+                                     .rounded = &rows.rounded,
+                                     .n_rounded = 1,
+                                     .roundings = 1.0};
+        enum xm_status s = compare(&c, tolerance_of(v), out, err);
+        xm_tensor_destroy(rows.rounded);
+        XM_TRY(s);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
 check_step(const struct xm_verify_step *v, struct xm_step_check *out,
            struct xm_error *err)
 {
-    uint32_t n = xm_verify_n_results(v);
-    struct xm_tensor **reference = xm_calloc(n + 1, sizeof(struct xm_tensor *));
-    struct xm_tensor *rounded[XM_VERIFY_ROUNDED] = {NULL};
-    if (!reference)
-        return xm_no_memory(err, "a step's results");
-    enum xm_status s = xm_verify_reference(v, reference, rounded, err);
-    for (uint32_t i = 0; i < n && s == XM_OK; i++) {
-        const struct xm_operand *o = xm_verify_result(v, i);
-        struct xm_tensor *device = NULL;
-        s = xm_verify_read(v, o, &device, err);
-        if (s == XM_OK)
-            s = compare(v, o, device, reference[i], rounded, out, err);
-        xm_tensor_destroy(device);
-    }
-    for (uint32_t i = 0; i < n; i++)
-        xm_tensor_destroy(reference[i]);
-    for (uint32_t i = 0; i < XM_VERIFY_ROUNDED; i++)
-        xm_tensor_destroy(rounded[i]);
-    xm_free(reference);
+    struct xm_verify_results r = {0};
+    enum xm_status s = xm_verify_reference(v, &r, err);
+    if (s == XM_OK)
+        s = check_results(v, &r, out, err);
+    if (s == XM_OK && v->step->kind == XM_STEP_ATTENTION)
+        s = check_cache(v, &r, out, err);
+    xm_verify_free(v, &r);
     return s == XM_NOT_FOUND && (!err || err->status == XM_OK) ? XM_OK : s;
 }
 

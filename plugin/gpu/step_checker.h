@@ -5,8 +5,10 @@
  *     error of a row = |device - reference| / |reference|     (Euclidean, along the last axis)
  *
  * Because each step is compared on what the device gave it, errors do not add up from step to step:
- * the first wrong kernel is the first step over its tolerance. Not compared: steps that ran on
- * the host. A step with two equal router logits may choose another expert than the reference.
+ * the first wrong kernel is the first step over its tolerance. In attention the reference has the
+ * keys and values that are in the device's cache, whose rows are compared as well. Not compared:
+ * steps that ran on the host. A step with two equal router logits may choose another expert than
+ * the reference.
  */
 #ifndef XM_PLUGIN_GPU_STEP_CHECKER_H
 #define XM_PLUGIN_GPU_STEP_CHECKER_H

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plugin/gpu/verify_cache.h"
 #include "primitives/attention/attention.h"
 #include "runtime/reference/reference.h"
 
@@ -139,17 +140,18 @@ most_around(const struct xm_tensor *t, uint64_t i, uint64_t n)
 }
 
 /* Half a unit of element i of rows of n: of f16 and f32 in the last place; of i8 the largest of a
- * block by 254, and an eighth more for its scale; of u4 that by 16, about the mean of its levels.
- */
+ * block by 254, and an eighth more for its scale; of u4, whose levels are further apart the larger
+ * they are, a sixteenth of it, which is what errors are in the mean where all elements are among
+ * the largest. Those of few bits are not below that of the least scale. */
 static float
 half_unit(const struct xm_tensor *t, enum xm_element stored, uint64_t i, uint64_t n)
 {
     const uint64_t block = n % XM_KV_BLOCK ? n : XM_KV_BLOCK;
     switch (stored) {
     case XM_I8:
-        return most_around(t, i, block) * (1.125f / 254.0f);
+        return fmaxf(most_around(t, i, block) * (1.125f / 254.0f), 0x1p-27f);
     case XM_U4:
-        return most_around(t, i, block) / 16.0f;
+        return fmaxf(most_around(t, i, block) / 16.0f, 0x1p-12f);
     case XM_F16:
         return t->f[i] * 0x1p-11f;
     default:
@@ -184,26 +186,6 @@ off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed
     return r;
 }
 
-/* The states so far, as the cache has rounded them. */
-static enum xm_status
-rounded_states(const struct xm_verify_step *v, const struct xm_kv_layer *kv,
-               uint32_t seed, struct xm_state_store *out, struct xm_error *err)
-{
-    const struct xm_attention_attr *a = &v->step->node->attr.attention;
-    const char *const names[] = {a->key_state, a->value_state};
-    const enum xm_element stored[] = {kv->k_element, kv->v_element};
-    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
-        const struct xm_tensor *t = xm_state_get(v->states, names[i]);
-        struct xm_tensor *r = t ? off_by_rounding(t, stored[i], seed) : NULL;
-        if (t && !r)
-            return xm_no_memory(err, "a step's operands");
-        enum xm_status s = r ? xm_state_set(out, names[i], r, err) : XM_OK;
-        xm_tensor_destroy(r);
-        XM_TRY(s);
-    }
-    return XM_OK;
-}
-
 static enum xm_status
 run_reference(const struct xm_verify_step *v, struct xm_tensor *const *in,
               struct xm_state_store *states, struct xm_tensor **out, struct xm_error *err)
@@ -214,64 +196,126 @@ run_reference(const struct xm_verify_step *v, struct xm_tensor *const *in,
                             states, bindings, n_bindings, err);
 }
 
-/* Attention norms and rotates its inputs, then stores them; softmax raises what that changes. */
+/* ---- attention ---------------------------------------------------------------------- */
+
+/* Its result of queries that come alone, with these keys and values as states. */
 static enum xm_status
-evaluate_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in,
-                 uint32_t seed, struct xm_tensor **out, struct xm_error *err)
+attend(const struct xm_verify_step *v, struct xm_tensor *const *in, struct xm_tensor *q,
+       struct xm_tensor *const *cached, struct xm_tensor **out, struct xm_error *err)
 {
-    const struct xm_kv_layer *kv = &xm_request_program(v->request)->kv[v->step->layer];
-    const enum xm_element stored[] = {[XM_ATTENTION_Q] =
-                                          v->operands[XM_ATTENTION_Q].element,
-                                      [XM_ATTENTION_K] = kv->k_element,
-                                      [XM_ATTENTION_V] = kv->v_element};
+    const struct xm_attention_attr *a = &v->step->node->attr.attention;
+    struct xm_tensor *alone[XM_ATTENTION_N_IN];
     struct xm_state_store *states = xm_state_store_create();
-    struct xm_tensor *all[XM_ATTENTION_N_IN], *own[XM_ATTENTION_V + 1] = {NULL};
-    enum xm_status s = states ? rounded_states(v, kv, seed, states, err)
-                              : xm_no_memory(err, "a step's operands");
-    for (uint32_t i = 0; i < XM_ATTENTION_N_IN; i++)
-        all[i] = in[i];
-    for (uint32_t i = XM_ATTENTION_Q; i <= XM_ATTENTION_V && s == XM_OK; i++) {
-        if (!in[i])
-            continue;
-        all[i] = own[i] = off_by_rounding(in[i], stored[i], seed + i);
-        if (!own[i])
-            s = xm_no_memory(err, "a step's operands");
-    }
+    memcpy(alone, in, sizeof(alone));
+    alone[XM_ATTENTION_Q] = q;
+    alone[XM_ATTENTION_K] = alone[XM_ATTENTION_V] = NULL;
+    enum xm_status s =
+        states ? xm_state_set(states, a->key_state, cached[XM_VERIFY_KEYS], err)
+               : xm_no_memory(err, "a step's operands");
     if (s == XM_OK)
-        s = run_reference(v, all, states, out, err);
-    for (size_t i = 0; i < XM_ARRAY_LEN(own); i++)
-        xm_tensor_destroy(own[i]);
+        s = xm_state_set(states, a->value_state, cached[XM_VERIFY_VALUES], err);
+    if (s == XM_OK)
+        s = run_reference(v, alone, states, out, err);
     xm_state_store_destroy(states);
     return s;
 }
 
+/* The same of operands that are off as the device's type of activations may change them on their
+ * way: softmax raises that. */
 static enum xm_status
-evaluate(const struct xm_verify_step *v, struct xm_tensor **in, struct xm_tensor **out,
-         struct xm_tensor **rounded, struct xm_error *err)
+attend_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in, uint32_t seed,
+               struct xm_tensor *const *cached, struct xm_tensor **out,
+               struct xm_error *err)
+{
+    const enum xm_element e = v->operands[XM_ATTENTION_Q].element;
+    struct xm_tensor *q = off_by_rounding(in[XM_ATTENTION_Q], e, seed),
+                     *rows[XM_VERIFY_CACHED];
+    bool is_complete = q;
+    for (uint32_t i = 0; i < XM_VERIFY_CACHED; i++) {
+        rows[i] = off_by_rounding(cached[i], e, seed + 1 + i);
+        is_complete = is_complete && rows[i];
+    }
+    enum xm_status s = is_complete ? attend(v, in, q, rows, out, err)
+                                   : xm_no_memory(err, "a step's operands");
+    for (uint32_t i = 0; i < XM_VERIFY_CACHED; i++)
+        xm_tensor_destroy(rows[i]);
+    xm_tensor_destroy(q);
+    return s;
+}
+
+/* What a cache of few bits does to keys is far more than what is looked for, and where logits are
+ * steep it turns softmax to another position: then a result of exact keys has nothing in common
+ * with one of cached keys that are as near to them as they can be. So the reference attends to what
+ * the cache holds, and that is compared apart (xm_verify_stored). */
+static enum xm_status
+evaluate_attention(const struct xm_verify_step *v, struct xm_tensor *const *in,
+                   struct xm_verify_results *out, struct xm_error *err)
+{
+    struct xm_tensor *of_exact = NULL; /* what is wanted of it are the states */
+    XM_TRY(run_reference(v, in, v->states, &of_exact, err));
+    xm_tensor_destroy(of_exact);
+    XM_TRY(xm_verify_cache(v->request, v->step, v->states, out->cached, err));
+    for (uint32_t i = 0; i < XM_VERIFY_ROUNDED; i++)
+        XM_TRY(attend_rounded(v, in, 1000 * i, out->cached, &out->rounded[i], err));
+    return attend(v, in, in[XM_ATTENTION_Q], out->cached, out->reference, err);
+}
+
+enum xm_status
+xm_verify_stored(const struct xm_verify_step *v, enum xm_verify_cached which,
+                 struct xm_verify_rows *out, struct xm_error *err)
+{
+    const struct xm_kv_layer *kv = &xm_request_program(v->request)->kv[v->step->layer];
+    const bool is_key = which == XM_VERIFY_KEYS;
+    out->element = is_key ? kv->k_element : kv->v_element;
+    out->exact = xm_state_get(v->states, is_key ? kv->key_state : kv->value_state);
+    out->rounded = off_by_rounding(out->exact, out->element, 0);
+    return out->rounded ? XM_OK : xm_no_memory(err, "rows of the KV cache");
+}
+
+/* ---- all steps ----------------------------------------------------------------------- */
+
+static enum xm_status
+evaluate(const struct xm_verify_step *v, struct xm_tensor **in,
+         struct xm_verify_results *out, struct xm_error *err)
 {
     const struct xm_node *n = v->step->node;
     for (uint32_t i = 0; i < n->n_in; i++)
         XM_TRY(input_tensor(v, i, &in[i], err));
-    for (uint32_t i = 0; i < XM_VERIFY_ROUNDED && v->step->kind == XM_STEP_ATTENTION; i++)
-        XM_TRY(evaluate_rounded(v, in, 1000 * i, &rounded[i], err));
-    return run_reference(v, in, v->states, out, err);
+    return v->step->kind == XM_STEP_ATTENTION
+               ? evaluate_attention(v, in, out, err)
+               : run_reference(v, in, v->states, out->reference, err);
 }
 
 enum xm_status
-xm_verify_reference(const struct xm_verify_step *v, struct xm_tensor **out,
-                    struct xm_tensor *rounded[XM_VERIFY_ROUNDED], struct xm_error *err)
+xm_verify_reference(const struct xm_verify_step *v, struct xm_verify_results *out,
+                    struct xm_error *err)
 {
     const struct xm_node *n = v->step->node;
     if (v->step->kind == XM_STEP_HOST)
         return XM_NOT_FOUND;
+    out->reference = xm_calloc(xm_verify_n_results(v) + 1, sizeof(*out->reference));
+    if (!out->reference)
+        return xm_no_memory(err, "a step's results");
     if (!n) /* a conversion between element types: the same numbers */
-        return xm_verify_read(v, input_of(v, 0), out, err);
+        return xm_verify_read(v, input_of(v, 0), out->reference, err);
     struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
     if (!in)
         return xm_no_memory(err, "a step's operands");
-    enum xm_status s = evaluate(v, in, out, rounded, err);
+    enum xm_status s = evaluate(v, in, out, err);
     for (uint32_t i = 0; i < n->n_in; i++)
         xm_tensor_destroy(in[i]);
     xm_free(in);
     return s;
+}
+
+void
+xm_verify_free(const struct xm_verify_step *v, struct xm_verify_results *out)
+{
+    for (uint32_t i = 0; out->reference && i < xm_verify_n_results(v); i++)
+        xm_tensor_destroy(out->reference[i]);
+    for (uint32_t i = 0; i < XM_VERIFY_ROUNDED; i++)
+        xm_tensor_destroy(out->rounded[i]);
+    for (uint32_t i = 0; i < XM_VERIFY_CACHED; i++)
+        xm_tensor_destroy(out->cached[i]);
+    xm_free(out->reference);
 }

@@ -87,6 +87,11 @@ enum xm_status xm_attention_copy_page(struct xm_buffer *const *slabs,
                                       const struct xm_kv_page *page, int32_t from,
                                       int32_t to, struct xm_queue *queue,
                                       struct xm_error *err);
+/* The bytes of the page that a word says; waits. */
+enum xm_status xm_attention_read_page(struct xm_buffer *const *slabs,
+                                      const struct xm_kv_page *page, int32_t word,
+                                      uint8_t *out, struct xm_queue *queue,
+                                      struct xm_error *err);
 
 #ifdef __cplusplus
 }

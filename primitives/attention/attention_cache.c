@@ -89,6 +89,17 @@ xm_attention_copy_page(struct xm_buffer *const *slabs, const struct xm_kv_page *
                       : xm_queue_copy(queue, src, src_at, dst, dst_at, page->bytes, err);
 }
 
+enum xm_status
+xm_attention_read_page(struct xm_buffer *const *slabs, const struct xm_kv_page *page,
+                       int32_t word, uint8_t *out, struct xm_queue *queue,
+                       struct xm_error *err)
+{
+    struct xm_buffer *slab = NULL;
+    uint64_t at = 0;
+    XM_TRY(find_page(slabs, page, word, &slab, &at, err));
+    return xm_queue_read(queue, slab, at, out, page->bytes, err);
+}
+
 /* ---- for kernels -------------------------------------------------------------------- */
 
 static const struct xm_buffer *

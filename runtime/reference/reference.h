@@ -99,6 +99,13 @@ uint64_t xm_ref_rotation(uint64_t n);
  * is none. Strides are added in the order 1, 2, 4 …, as kernels do it. */
 void xm_ref_rotate(float *x, uint64_t rows, uint64_t n);
 
+/* ---- rows of the KV cache (cached_row.c) -------------------------------------------- */
+
+/* The n elements of a row of a cache of f16, f32, i8 or u4, rotated back where it is of rotated
+ * ones; scales: a byte for each block of 16, of the last two. */
+void xm_ref_cached_row(enum xm_element cache, const uint8_t *values,
+                       const uint8_t *scales, uint64_t n, float *x);
+
 /* ---- mixture of experts (reference_moe.c) ------------------------------------------ */
 
 /* logits[T,E] -> weights[T,K], ids[T,K]; bias[E] and expert_scale[E] may be NULL. The weights of

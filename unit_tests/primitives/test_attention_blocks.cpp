@@ -103,11 +103,23 @@ take_block(uint8_t *slab, const part_of_page &p, const spot &at, size_t i, const
     *byte = 0xff;
 }
 
+/* A row that lies at `slab`, as the host reference reads it. */
+std::vector<float>
+read_row(const uint8_t *slab, const part_of_page &p, const spot &at)
+{
+    std::vector<float> x(p.n);
+    xm_ref_cached_row(p.cache,
+                      slab + p.values + at.row * p.n * xm_element_bits(p.cache) / 8,
+                      slab + p.scales + at.row * ((p.n + 15) / 16), p.n, x.data());
+    return x;
+}
+
 /* Takes the rows x out of what is stored: they are rotated, and of the bits that the host makes of
- * them; and become what memory held before. */
+ * them, which it can read; and become what memory held before. */
 void
 take_rows(stored &bytes, const state &s, std::vector<float> x, const part_of_page &p)
 {
+    const std::vector<float> all = cached(x, p.cache, p.n);
     xm_ref_rotate(x.data(), x.size() / p.n, p.n);
     const float *row = x.data();
     for (size_t i = 0; i < s.first.size(); i++) {
@@ -117,6 +129,8 @@ take_rows(stored &bytes, const state &s, std::vector<float> x, const part_of_pag
                 SCOPED_TRACE("position " + std::to_string(j));
                 const spot at = find(s, i, j, head);
                 uint8_t *slab = bytes.slab[at.slab].data() + at.page;
+                const auto want = all.begin() + (row - x.data());
+                ASSERT_EQ(read_row(slab, p, at), std::vector<float>(want, want + p.n));
                 for (size_t k = 0; k < p.n; k += 16) {
                     take_block(slab, p, at, k, row + k);
                     if (testing::Test::HasFatalFailure())
