@@ -5,9 +5,9 @@
  * a threshold, the smallest key that stays: it is found by histograms of the keys, each over the
  * range of the bin where the one before it has crossed the limit. Lists stay in the order of ids.
  *
- *     top_k > 0   k keys out of the row, no weights yet ──► weights of k tokens
- *     else        weights of all tokens ──► keys of those that may stay
- *                                                     └──► min_p ──► top_p ──► draw
+ *     top_k > 0   k keys out of the row ──► their weights ──► min_p ──► top_p ──► draw
+ *     else        weights of all tokens ──► of some a guess where top_p ends ──► min_p, and
+ *                 keys of those around it ──► top_p ──► draw
  */
 #include "plugin/text/candidates.h"
 
@@ -22,13 +22,16 @@ enum {
     BLOCK = 64, /* tokens whose weights have a common sum   */
     DIGIT = 11, /* bits of a key that a histogram tells     */
     BINS = 1 << DIGIT,
-    FEW = 4096 /* keys that top_k gathers at least, before it drops some */
+    FEW = 4096,      /* keys that top_k gathers at least, before it drops some */
+    SAMPLED = 32,    /* of so many tokens one says where the k-th may be       */
+    SHARE_DIGIT = 4, /* bits of a weight behind its first that a bin tells      */
 };
 
 struct xm_candidates {
     size_t vocab_size;
     float *shares;   /* owned; [vocab_size] of the largest weight, by id             */
     int64_t *sums;   /* owned; of the weights of each block of tokens                */
+    int64_t *kept;   /* owned; of those of the ones that stay                        */
     uint64_t *keys;  /* owned; [vocab_size] of the candidates, in the order of ids   */
     uint64_t *spare; /* owned; [vocab_size] for histograms                           */
     uint64_t bins[BINS];
@@ -52,9 +55,10 @@ xm_candidates_create(size_t vocab_size)
     c->scale = ldexpf(1.0f, xm_weight_bits(vocab_size));
     c->shares = xm_calloc(vocab_size, sizeof(*c->shares));
     c->sums = xm_calloc(vocab_size / BLOCK + 1, sizeof(*c->sums));
+    c->kept = xm_calloc(vocab_size / BLOCK + 1, sizeof(*c->kept));
     c->keys = xm_calloc(vocab_size, sizeof(*c->keys));
     c->spare = xm_calloc(vocab_size, sizeof(*c->spare));
-    if (c->shares && c->sums && c->keys && c->spare)
+    if (c->shares && c->sums && c->kept && c->keys && c->spare)
         return c;
     xm_candidates_free(c);
     return NULL;
@@ -67,6 +71,7 @@ xm_candidates_free(struct xm_candidates *c)
         return;
     xm_free(c->shares);
     xm_free(c->sums);
+    xm_free(c->kept);
     xm_free(c->keys);
     xm_free(c->spare);
     xm_free(c);
@@ -203,24 +208,39 @@ is_any_above(const float *logits, float floor)
     return n > 0;
 }
 
-/* Gathers the keys of the best k tokens, in the order of ids; how many there are. Each time that
- * enough are gathered all but the best k are dropped, and what is not above the k-th of these is
- * not looked at any more: of equal logits the lower id comes first. */
+/* A logit that most likely k are above, and not many more: by some tokens, of which a few more than
+ * their part of k are. */
+static float
+guess_floor(struct xm_candidates *c, const float *logits, size_t vocab_size, size_t k)
+{
+    const double part = (double)k / SAMPLED;
+    const size_t rank = (size_t)(part + 4.0 * sqrt(part)) + 8;
+    size_t n = 0;
+    for (size_t i = 0; i < vocab_size; i += SAMPLED)
+        if (logits[i] > -INFINITY)
+            c->keys[n++] = key_of(logits[i], (uint32_t)i);
+    return rank < n ? logits[id_of(find_threshold(c, n, rank, false))] : -INFINITY;
+}
+
+/* Gathers the keys of the best k tokens above a floor, in the order of ids; how many there are.
+ * Each time that enough are gathered all but the best k are dropped, and what is not above the k-th
+ * of these is not looked at any more: of equal logits the lower id comes first. */
 static size_t
-gather_best(struct xm_candidates *c, const float *logits, size_t vocab_size, size_t k)
+gather_above(struct xm_candidates *c, const float *logits, size_t vocab_size, size_t k,
+             float floor)
 {
     const size_t wanted = k < FEW / 2 ? FEW : 2 * k;
-    const size_t room = wanted < vocab_size ? wanted : vocab_size;
-    float floor = -INFINITY;
+    const size_t room = wanted + LANES < vocab_size ? wanted + LANES : vocab_size;
     size_t n = 0;
     for (size_t first = 0; first < vocab_size; first += LANES) {
         const size_t left = vocab_size - first;
         const size_t end = first + (left < LANES ? left : LANES);
         if (left >= LANES && !is_any_above(logits + first, floor))
             continue;
-        for (size_t i = first; i < end; i++)
-            if (logits[i] > floor)
-                c->keys[n++] = key_of(logits[i], (uint32_t)i);
+        for (size_t i = first; i < end; i++) {
+            c->keys[n] = key_of(logits[i], (uint32_t)i);
+            n += logits[i] > floor;
+        }
         if (n + LANES > room && end < vocab_size && n > k) {
             const uint64_t threshold = find_threshold(c, n, k, false);
             n = keep_best(c, n, threshold);
@@ -228,6 +248,16 @@ gather_best(struct xm_candidates *c, const float *logits, size_t vocab_size, siz
         }
     }
     return n > k ? keep_best(c, n, find_threshold(c, n, k, false)) : n;
+}
+
+static size_t
+gather_best(struct xm_candidates *c, const float *logits, size_t vocab_size, size_t k)
+{
+    const float floor = guess_floor(c, logits, vocab_size, k);
+    const size_t n = gather_above(c, logits, vocab_size, k, floor);
+    return n >= k || floor == -INFINITY
+               ? n
+               : gather_above(c, logits, vocab_size, k, -INFINITY);
 }
 
 static float
@@ -287,23 +317,165 @@ weigh_all(struct xm_candidates *c, const float *logits, size_t n, float largest,
     return sum;
 }
 
-/* Gathers the keys of the tokens whose weight is at least `least`, > 0; how many there are. */
-static size_t
-gather_likely(struct xm_candidates *c, const float *logits, size_t vocab_size,
-              int64_t least)
+/* Weights by their first bits: from bin to bin they rise as keys do. */
+enum {
+    LAST_BIN = XM_WEIGHT_LEAST << SHARE_DIGIT,
+    BIN_SHIFT = FLT_MANT_DIG - 1 - SHARE_DIGIT,
+    FIRST_SHARE = (127 - XM_WEIGHT_LEAST) << SHARE_DIGIT /* bits of the least */
+};
+
+/* They rise as shares do, which are above 0. */
+static uint32_t
+bits_of(float share)
 {
-    size_t n = 0;
+    uint32_t bits;
+    memcpy(&bits, &share, sizeof(bits));
+    return bits;
+}
+
+static size_t
+bin_of(float share)
+{
+    return (bits_of(share) >> BIN_SHIFT) - FIRST_SHARE;
+}
+
+/* The least share of a bin. */
+static float
+share_of_bin(size_t bin)
+{
+    const uint32_t bits = (uint32_t)(bin + FIRST_SHARE) << BIN_SHIFT;
+    float share;
+    memcpy(&share, &bits, sizeof(share));
+    return share;
+}
+
+/* That of the least weight that is not below `weight`. */
+static float
+share_of(const struct xm_candidates *c, int64_t weight)
+{
+    const float rounded = (float)weight;
+    return ((int64_t)rounded < weight ? nextafterf(rounded, INFINITY) : rounded) /
+           c->scale;
+}
+
+/* Tokens of at least the share `high` stay, those below `low` do not; of the others those stay
+ * whose key is at least `threshold`. */
+struct staying {
+    float low, high;
+    uint64_t threshold;
+};
+
+/* Where the least of the staying most likely is: all below it weigh `left_out`. By some tokens,
+ * whose sum says that of all but for a few standard deviations. */
+static struct staying
+guess_staying(struct xm_candidates *c, size_t vocab_size, int64_t left_out)
+{
+    struct staying s = {0.0f, INFINITY, 0};
+    double below = 0.0, variance = 0.0;
+    memset(c->bins, 0, (LAST_BIN + 1) * sizeof(*c->bins));
+    for (size_t i = 0; i < vocab_size; i += SAMPLED)
+        c->bins[bin_of(c->shares[i])] += (uint64_t)weight_of(c, (uint32_t)i);
+    for (size_t bin = 0; bin <= LAST_BIN && s.high == INFINITY; bin++) {
+        const double sum = (double)c->bins[bin] * SAMPLED;
+        const float end = share_of_bin(bin + 1);
+        below += sum;
+        variance += sum * SAMPLED * (double)(end * c->scale);
+        if (below + 3.0 * sqrt(variance) <= (double)left_out)
+            s.low = end;
+        if (below - 3.0 * sqrt(variance) > (double)left_out)
+            s.high = end;
+    }
+    if (s.high == INFINITY) /* few tokens have most of what is left out */
+        s.low = 0.0f;
+    return s;
+}
+
+static int64_t
+sum_from(const float *shares, size_t n, float least, float scale)
+{
+    float kept[BLOCK];
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        kept[i] = shares[i] >= least ? shares[i] : 0.0f;
+    for (size_t i = 0; i < n; i++)
+        sum += (int64_t)(kept[i] * scale);
+    return sum;
+}
+
+static size_t
+end_of_block(size_t first, size_t vocab_size)
+{
+    return vocab_size - first < BLOCK ? vocab_size : first + BLOCK;
+}
+
+/* What tokens from `high` on weigh together, and block for block in `kept`; gathers the keys of the
+ * n tokens between `low` and `high`, in the order of ids. Blocks whose sums are below `least` have
+ * neither. */
+static int64_t
+part_tokens(struct xm_candidates *c, const float *logits, size_t vocab_size,
+            int64_t least, const struct staying *s, size_t *n)
+{
+    const uint32_t low = bits_of(s->low), span = bits_of(s->high) - low;
+    int64_t all = 0;
+    *n = 0;
     for (size_t first = 0; first < vocab_size; first += BLOCK) {
-        const size_t left = vocab_size - first;
-        const size_t end = first + (left < BLOCK ? left : BLOCK);
+        const size_t end = end_of_block(first, vocab_size);
+        int64_t *kept = &c->kept[first / BLOCK];
+        *kept = 0;
         if (c->sums[first / BLOCK] < least)
             continue;
-        for (size_t i = first; i < end; i++) {
-            c->keys[n] = key_of(logits[i], (uint32_t)i);
-            n += weight_of(c, (uint32_t)i) >= least;
-        }
+        for (size_t i = first; i < end; i++)
+            if (bits_of(c->shares[i]) - low < span) /* one branch: it is rarely taken */
+                c->keys[(*n)++] = key_of(logits[i], (uint32_t)i);
+        if (s->high < INFINITY)
+            *kept = sum_from(c->shares + first, end - first, s->high, c->scale);
+        all += *kept;
     }
-    return n;
+    return all;
+}
+
+static int64_t
+sum_of_candidates(const struct xm_candidates *c, size_t n)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += weight_of(c, id_of(c->keys[i]));
+    return sum;
+}
+
+/* Adds the candidates from the threshold on to what is kept; their sum. */
+static int64_t
+keep_candidates(struct xm_candidates *c, size_t n, uint64_t threshold)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        const int64_t weight = c->keys[i] >= threshold ? weight_of(c, id) : 0;
+        c->kept[id / BLOCK] += weight;
+        sum += weight;
+    }
+    return sum;
+}
+
+/* The best tokens whose weights reach `enough`, or all down to the least share, where they do not.
+ * What they weigh together, and block for block in `kept`. Tokens of weights below `rest`, which is
+ * not below the least, do not stay. */
+static int64_t
+keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
+             int64_t rest, int64_t enough, struct staying *s)
+{
+    const float rest_share = share_of(c, rest);
+    size_t n;
+    s->low = fmaxf(s->low, rest_share);
+    s->high = fmaxf(s->high, rest_share);
+    int64_t sum = part_tokens(c, logits, vocab_size, rest, s, &n);
+    if (sum >= enough || (s->low > rest_share &&
+                          sum_of_candidates(c, n) < enough - sum)) { /* a bad guess */
+        *s = (struct staying){rest_share, INFINITY, 0};
+        sum = part_tokens(c, logits, vocab_size, rest, s, &n);
+    }
+    s->threshold = find_threshold(c, n, (uint64_t)(enough - sum), true);
+    return sum + keep_candidates(c, n, s->threshold);
 }
 
 /* ---- the draw ----------------------------------------------------------------------------- */
@@ -329,13 +501,30 @@ draw_of_all(const struct xm_candidates *c, int64_t sum, double unit)
 }
 
 static int32_t
+draw_of_staying(const struct xm_candidates *c, const float *logits, size_t vocab_size,
+                const struct staying *s, int64_t sum, double unit)
+{
+    int64_t left = point_in(sum, unit);
+    size_t i = 0;
+    for (; left >= c->kept[i / BLOCK]; i += BLOCK)
+        left -= c->kept[i / BLOCK];
+    for (; i + 1 < vocab_size; i++) {
+        const float share = c->shares[i];
+        const bool stays =
+            share >= s->high ||
+            (share >= s->low && key_of(logits[i], (uint32_t)i) >= s->threshold);
+        if (stays && left < weight_of(c, (uint32_t)i))
+            break;
+        left -= stays ? weight_of(c, (uint32_t)i) : 0;
+    }
+    return (int32_t)i;
+}
+
+static int32_t
 draw_of_candidates(const struct xm_candidates *c, size_t n, double unit)
 {
-    int64_t sum = 0, left;
+    int64_t left = point_in(sum_of_candidates(c, n), unit);
     size_t i = 0;
-    for (size_t k = 0; k < n; k++)
-        sum += weight_of(c, id_of(c->keys[k]));
-    left = point_in(sum, unit);
     for (; left >= weight_of(c, id_of(c->keys[i])); i++)
         left -= weight_of(c, id_of(c->keys[i]));
     return (int32_t)id_of(c->keys[i]);
@@ -374,27 +563,44 @@ filter_and_draw(struct xm_candidates *c, size_t n, int64_t enough, int64_t least
     return draw_of_candidates(c, kept, unit);
 }
 
+static int32_t
+draw_of_best(struct xm_candidates *c, const float *logits, size_t n, float largest,
+             const struct xm_candidate_filter *f, double unit)
+{
+    const size_t n_best = gather_best(c, logits, n, (size_t)f->top_k);
+    const int64_t sum =
+        weigh_candidates(c, logits, n_best, largest, xm_weight_steps(f->temperature));
+    const int64_t enough = f->top_p < 1.0f ? enough_of(sum, f->top_p) : INT64_MAX;
+    return filter_and_draw(c, n_best, enough, least_of(c, f->min_p), unit);
+}
+
+static int32_t
+draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float largest,
+            const struct xm_candidate_filter *f, double unit)
+{
+    const int64_t least = least_of(c, f->min_p);
+    const int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(f->temperature));
+    if (f->top_p >= 1.0f && f->min_p <= 0.0f)
+        return draw_of_all(c, sum, unit);
+    struct staying s = {0.0f, 0.0f, 0};
+    int64_t enough = INT64_MAX, rest = least;
+    if (f->top_p < 1.0f) {
+        enough = enough_of(sum, f->top_p);
+        s = guess_staying(c, n, sum - enough);
+        /* Tokens of smaller weights have less together than what top_p may leave out. */
+        if (enough < sum && (sum - enough) / (int64_t)n + 1 > least)
+            rest = (sum - enough) / (int64_t)n + 1;
+    }
+    const int64_t kept = keep_staying(c, logits, n, rest, enough, &s);
+    return draw_of_staying(c, logits, n, &s, kept, unit);
+}
+
 int32_t
 xm_candidates_draw(struct xm_candidates *c, const float *logits, size_t n, int32_t best,
                    const struct xm_candidate_filter *filter, double unit)
 {
     assert(best >= 0 && n <= c->vocab_size);
-    const float largest = logits[best], steps = xm_weight_steps(filter->temperature);
-    const bool is_k = filter->top_k > 0 && (size_t)filter->top_k < n;
-    int64_t least = least_of(c, filter->min_p);
-    size_t n_best = 0;
-    if (is_k)
-        n_best = gather_best(c, logits, n, (size_t)filter->top_k);
-    const int64_t sum = is_k ? weigh_candidates(c, logits, n_best, largest, steps)
-                             : weigh_all(c, logits, n, largest, steps);
-    if (!is_k && filter->top_p >= 1.0f && filter->min_p <= 0.0f)
-        return draw_of_all(c, sum, unit);
-    const int64_t enough =
-        filter->top_p < 1.0f ? enough_of(sum, filter->top_p) : INT64_MAX;
-    if (!is_k) {
-        /* Tokens of smaller weights have less together than what top_p may leave out. */
-        const int64_t rest = enough < sum ? (sum - enough) / (int64_t)n + 1 : 1;
-        n_best = gather_likely(c, logits, n, rest > least ? rest : least);
-    }
-    return filter_and_draw(c, n_best, enough, least, unit);
+    return filter->top_k > 0 && (size_t)filter->top_k < n
+               ? draw_of_best(c, logits, n, logits[best], filter, unit)
+               : draw_of_row(c, logits, n, logits[best], filter, unit);
 }

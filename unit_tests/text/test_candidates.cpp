@@ -157,7 +157,7 @@ make_row(std::mt19937 &r, size_t n)
     floats row(n);
     const float spread =
         std::vector<float>{0.0f, 1e-6f, 0.1f, 1.0f, 3.0f, 10.0f, 1e4f, 1e38f}[pick(r, 8)];
-    const size_t kind = pick(r, 6);
+    const size_t kind = pick(r, 8);
     for (float &x : row)
         x = normal(r) * spread;
     for (size_t i = 0; i < n; i++) {
@@ -171,6 +171,8 @@ make_row(std::mt19937 &r, size_t n)
             row[i] = (float)i * spread;
         if (kind == 5)
             row[i] = pick(r, 2) ? 0.0f : -0.0f;
+        if (kind >= 6 && i % 32 == 0) /* the tokens that guesses are made by */
+            row[i] += (kind == 6 ? 5.0f : -5.0f) * spread;
     }
     switch (pick(r, 8)) {
     case 0:
