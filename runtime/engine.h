@@ -291,7 +291,8 @@ bool xm_build_is_watched(void);
  * counting engine (runtime/counting): its kernels that are not in the cache and, for drivers that
  * compile at launches, its launches. */
 void xm_engine_expect_builds(struct xm_engine *engine, const struct xm_engine *counted);
-/* When that program has been made: expect only launches of kernels that were not in the cache. */
+/* When that program has been made: expect only what is left to build, kernels that are built when
+ * they are first wanted and launches of kernels that were not in the cache. */
 void xm_engine_expect_launches(struct xm_engine *engine, struct xm_engine *counted);
 
 /* ---- queues --------------------------------------------------------------------- */

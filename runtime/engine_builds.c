@@ -96,12 +96,15 @@ xm_engine_expect_builds(struct xm_engine *e, const struct xm_engine *counted)
                   (builds_at_launch(e) ? atomic_load(&counted->launches_built) : 0));
 }
 
-/* Launches of kernel `c` on a counting engine for which the engine has yet to make code. */
+/* What the engine has yet to make for kernel `c` of a counting engine: code for its launches,
+ * unless that is most likely in the driver's cache; before it the kernel, where a variant that is
+ * forced builds its kernels when they are first wanted. */
 static uint64_t
-missing_launches(const struct xm_engine *e, const struct xm_kernel *c)
+missing_builds(const struct xm_engine *e, const struct xm_kernel *c)
 {
     const struct xm_kernel *k = xm_engine_find_kernel(e, c->name, c->defines);
-    return k && k->is_new ? c->launched.n : 0;
+    const uint64_t n = c->launched.n;
+    return !k ? n + (n > 0) : k->is_new ? n : 0;
 }
 
 void
@@ -111,7 +114,7 @@ xm_engine_expect_launches(struct xm_engine *e, struct xm_engine *counted)
     pthread_mutex_lock(&e->kernel_lock);
     for (size_t i = 0; i < XM_KERNEL_BUCKETS && builds_at_launch(e); i++) {
         for (const struct xm_kernel *c = counted->kernels[i]; c; c = c->next)
-            n += missing_launches(e, c);
+            n += missing_builds(e, c);
     }
     pthread_mutex_unlock(&e->kernel_lock);
     expect(e, n);

@@ -147,8 +147,20 @@ all_built(const std::string &raw)
     return list;
 }
 
-/* All of it before the first token, counted one by one up to a number that was told at first; and
- * where no folder is wanted, none is made. */
+/* One by one, up to a number that was told at first. */
+void
+expect_counted(const std::string &raw)
+{
+    const std::vector<Built> list = all_built(raw);
+    ASSERT_GT(list.size(), 20u) << raw;
+    for (size_t i = 0; i < list.size(); i++) {
+        EXPECT_EQ(list[i].k, (int)i + 1);
+        EXPECT_EQ(list[i].n, list[0].n);
+        EXPECT_LE(list[i].k, list[i].n);
+    }
+}
+
+/* All of it before the first token; and where no folder is wanted, none is made. */
 TEST_F(Start, BuildsAreCountedToTheEndBeforeTheTextBegins)
 {
     if (!keeps_kernels())
@@ -159,17 +171,24 @@ TEST_F(Start, BuildsAreCountedToTheEndBeforeTheTextBegins)
     EXPECT_EQ(t.finish(deadline_s), 0) << t.raw();
     EXPECT_FALSE(fs::exists(root / "xemoe"));
     EXPECT_FALSE(fs::exists("none"));
-    const std::vector<Built> list = all_built(t.raw());
-    ASSERT_GT(list.size(), 20u) << t.raw();
-    for (size_t i = 0; i < list.size(); i++) {
-        EXPECT_EQ(list[i].k, (int)i + 1);
-        EXPECT_EQ(list[i].n, list[0].n);
-        EXPECT_LE(list[i].k, list[i].n);
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_counted(t.raw()));
     const size_t last = t.raw().rfind("building "), text = t.raw().find("France");
     ASSERT_NE(text, std::string::npos) << t.raw();
     EXPECT_LT(last, text) << t.raw();
     EXPECT_FALSE(contains(t.text(), "building")) << "it is wiped away";
+}
+
+/* Their kernels are built when they are first wanted. */
+TEST_F(Start, BuildsOfForcedVariantsAreCountedToo)
+{
+    if (!keeps_kernels())
+        GTEST_SKIP() << "the driver keeps kernels in its own way";
+    Words words = generate;
+    words.push_back("--cache-dir=none");
+    Terminal t(words, {user[0], "XM_FORCE=ref"});
+    EXPECT_EQ(t.finish(deadline_s), 0) << t.raw();
+    expect_counted(t.raw());
+    EXPECT_FALSE(contains(t.raw(), "of a new size")) << t.raw();
 }
 
 /* The first answer waits for no kernel whose shape could be known. */
