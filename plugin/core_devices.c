@@ -91,9 +91,9 @@ is_there(const struct xm_core *c, const char *device)
 }
 
 /* What OpenVINO spreads over several devices runs on one here: the first of the list that is there,
- * else, for the sentence, the first. */
+ * else, for the sentence, the first; or the first, whether it is there or not. */
 static void
-choose(const struct xm_core *c, const char *list, char chosen[XM_DEVICE_NAME])
+choose(const struct xm_core *c, const char *list, bool first, char chosen[XM_DEVICE_NAME])
 {
     char name[XM_DEVICE_NAME];
     const char *best = is_left_out(list, "GPU") ? "CPU" : "GPU";
@@ -101,7 +101,7 @@ choose(const struct xm_core *c, const char *list, char chosen[XM_DEVICE_NAME])
     while (!found && xm_device_list_next(&list, name)) {
         if (name[0] == '-')
             continue;
-        found = is_there(c, name);
+        found = first || is_there(c, name);
         if (found || !named)
             memcpy(chosen, name, XM_DEVICE_NAME);
         named = true;
@@ -144,8 +144,9 @@ resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE
     const char *list = device ? xm_device_list(device) : "";
     if (!list)
         return resolve_cpu(c, device);
-    choose(c, list, chosen);
-    if (device) {
+    uint32_t bit;
+    choose(c, list, device && xm_device_needs_all(device, &bit), chosen);
+    if (device && is_there(c, chosen)) {
         xm_log(XM_LOG_INFO, "device %s is taken as %s", device, chosen);
         warn_of_absent(c, device, list);
         warn_of_lack(c, device, chosen);

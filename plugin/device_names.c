@@ -7,8 +7,8 @@
 #include "runtime/util/compiler.h"
 
 /* What users expect of the name, and do not get; NULL: nothing. Of those with a list: where it has
- * several devices. Of HETERO's list all are meant to be there; AUTO and MULTI take those that
- * are. */
+ * several devices. Of HETERO's list all are meant to be there, and the first has to be; AUTO and
+ * MULTI take those that are. */
 static const struct row {
     const char *name, *lack;
     bool is_of_several, needs_all;

@@ -19,7 +19,8 @@ extern "C" {
  * have; NULL: none. *bit differs for each kind of name. */
 const char *xm_device_lack(const char *device, uint32_t *bit);
 
-/* Whether every device of the name's list must exist. *bit differs for each kind of name. */
+/* Whether every device of the name's list is expected to exist, and the first has to. *bit differs
+ * for each kind of name. */
 bool xm_device_needs_all(const char *device, uint32_t *bit);
 
 /* Whether the name is "BATCH" or begins with "BATCH:"; `device` may be NULL. */

@@ -291,8 +291,8 @@ TEST_F(CoreWithFake, FindsDevicesByNameAndIndex)
     EXPECT_EQ(index, 1u);
     find("AUTO:FAKE.7,FAKE.1(2)", &index);
     EXPECT_EQ(index, 1u);
-    for (const char *wrong :
-         {"HETERO:FAKE.2,ABSENT", "FAKE.2", "FAKE.", "FAKE.x", "fake", "FAK", ""}) {
+    for (const char *wrong : {"HETERO:FAKE.2,FAKE.1", "AUTO:FAKE.2,ABSENT", "FAKE.2",
+                              "FAKE.", "FAKE.x", "fake", "FAK", ""}) {
         xm_plugin *p = nullptr;
         xm_error e = {};
         EXPECT_EQ(xm_core_find(core, wrong, &p, &index, &e), XM_NOT_FOUND) << wrong;
@@ -386,13 +386,17 @@ TEST_F(CoreWithFake, SaysOnceWhichDevicesOfHeteroAreAbsent)
     };
     for (const char *silent : {"AUTO:ABSENT,FAKE.1", "MULTI:FAKE.0(2)"})
         EXPECT_EQ(said(silent), "") << silent;
+    xm_plugin *p;
+    EXPECT_EQ(xm_core_find(core, "HETERO:FAKE.7,FAKE.1", &p, &index, &err), XM_NOT_FOUND);
+    EXPECT_NE(std::string(err.text).find("\"FAKE.7\""), std::string::npos) << err.text;
+    EXPECT_EQ(log, "") << "the sentence says it";
     EXPECT_EQ(
-        said("HETERO:FAKE.7,FAKE.1,ABSENT"),
-        "device HETERO:FAKE.7,FAKE.1,ABSENT: there is no FAKE.7, ABSENT\n"
-        "device HETERO:FAKE.7,FAKE.1,ABSENT runs on FAKE.1 alone: the other devices "
+        said("HETERO:FAKE.1,FAKE.7,ABSENT"),
+        "device HETERO:FAKE.1,FAKE.7,ABSENT: there is no FAKE.7, ABSENT\n"
+        "device HETERO:FAKE.1,FAKE.7,ABSENT runs on FAKE.1 alone: the other devices "
         "of the list are not used\n");
     EXPECT_EQ(index, 1u);
-    EXPECT_EQ(said("HETERO:FAKE.7,FAKE.1,ABSENT"), "");
+    EXPECT_EQ(said("HETERO:FAKE.1,FAKE.7,ABSENT"), "");
     EXPECT_EQ(said("MULTI:FAKE.1,ABSENT"),
               "device MULTI:FAKE.1,ABSENT runs on FAKE.1 alone: the other devices of the "
               "list are not used\n");
