@@ -287,9 +287,8 @@ void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats
 typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
 bool xm_build_is_watched(void);
-/* Tells the watcher how many builds to expect for a program that was made before on `counted`, a
- * counting engine (runtime/counting): its kernels that are not in the cache and, for drivers that
- * compile at launches, its launches. */
+/* Tells the watcher how many builds to expect for a program made before on `counted`, a counting
+ * engine: kernels that are not in the cache and, where drivers compile at launches, launches. */
 void xm_engine_expect_builds(struct xm_engine *engine, const struct xm_engine *counted);
 /* When that program has been made: expect only what is left to build, kernels that are built when
  * they are first wanted and launches of kernels that were not in the cache. */

@@ -132,6 +132,25 @@ TEST(BenchmarkFiles, ThatAreWrongAreToldBeforeTheModelIsCompiled)
     }
 }
 
+/* -lfile knows the inputs when the model has been compiled. */
+TEST(BenchmarkFiles, ThatAreNotThereAreToldBeforeTheModelIsCompiledAtOnce)
+{
+    const Folder folder("benchmark_no_files");
+    folder.write("x.npy", npy("<f4", "2, 16", std::string(128, '\0')));
+    const std::string there = folder / "x.npy";
+    for (const char *absent : {"/nowhere/x.npy", "data:/nowhere/x.npy"}) {
+        const auto r = on_host(
+            small().mlp, {"-niter", "1", "-lfile", "-i", "data:" + there + "," + absent});
+        EXPECT_EQ(r.outcome.code, 1);
+        EXPECT_TRUE(
+            r.says("[ ERROR ] -i: there is no file '" + std::string(absent) + "'\n"))
+            << r.outcome.out;
+        EXPECT_FALSE(r.says("[Step 7/11]"));
+    }
+    expect_complete(
+        on_host(small().mlp, {"-niter", "1", "-lfile", "-i", "data:" + there}));
+}
+
 /* A list without names is dealt out to the inputs that have none. */
 TEST(BenchmarkFiles, WithoutNamesAreDealtOut)
 {

@@ -10,6 +10,7 @@
 
 #include "plugin/benchmark_app/benchmark_check.h"
 #include "plugin/benchmark_app/benchmark_counters.h"
+#include "plugin/benchmark_app/benchmark_files.h"
 #include "plugin/benchmark_app/benchmark_out.h"
 #include "plugin/benchmark_app/benchmark_report.h"
 #include "plugin/benchmark_app/benchmark_reshape.h"
@@ -170,7 +171,7 @@ step_read(struct app *a)
     a->model.is_exported = xm_benchmark_model_is_exported(a->args.model);
     xm_benchmark_step(4, is_read_first(a) ? NULL : "skipped");
     if (!is_read_first(a))
-        return XM_OK;
+        return a->args.niter == 0 ? XM_OK : xm_benchmark_files_check(&a->args, &a->err);
     xm_benchmark_info("Loading model files");
     XM_TRY(xm_benchmark_model_read(&a->model, a->args.model, &a->err));
     xm_benchmark_info("Read model took %.2f ms", a->model.read_ms);

@@ -178,6 +178,42 @@ check_part(struct xm_slice part, struct xm_error *err)
                          (int)(colon - part.text), part.text, (int)part.n, part.text);
 }
 
+/* Whether there is a file of the text, or of what stands behind one of its colons. */
+static bool
+is_any_there(const char *text)
+{
+    while (text && access(text, F_OK) != 0) {
+        text = strchr(text, ':');
+        text = text ? text + 1 : NULL;
+    }
+    return text != NULL;
+}
+
+static enum xm_status
+check_word(const char *word, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    for (const char *at = word; at && s == XM_OK;) {
+        struct xm_strbuf part = {0};
+        const size_t n = strcspn(at, ",");
+        xm_strbuf_add_n(&part, at, n);
+        if (!part.failed && !is_any_there(xm_strbuf_text(&part)))
+            s = xm_fail(err, XM_INVALID, "-i: there is no file '%.200s'",
+                        xm_strbuf_text(&part));
+        xm_strbuf_free(&part);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    return s;
+}
+
+enum xm_status
+xm_benchmark_files_check(const struct xm_benchmark_args *a, struct xm_error *err)
+{
+    for (size_t i = 0; i < a->files.n; i++)
+        XM_TRY(check_word(a->files.list[i], err));
+    return XM_OK;
+}
+
 /* A word of -i. */
 static enum xm_status
 take_word(struct taker *t, const char *word)

@@ -28,6 +28,10 @@ struct xm_benchmark_files {
     size_t n_inputs;
 };
 
+/* Checks, before the model's inputs are known, that the files exist. XM_INVALID: the sentence names
+ * -i. */
+enum xm_status xm_benchmark_files_check(const struct xm_benchmark_args *a,
+                                        struct xm_error *err);
 /* Finds the files of all inputs. XM_INVALID: a word is wrong; the sentence names -i. On failure
  * *out still has to be freed. */
 enum xm_status xm_benchmark_files_find(const struct xm_benchmark_args *a,
