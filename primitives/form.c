@@ -11,6 +11,8 @@ enum { VECTOR_WORDS = 16 };
 /* Integers that meet weights in blocks of any format: PLANES and SUM_K of
  * kernels/cl/include/planes.h. */
 enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
+/* What belongs to a unit besides its integers (kernels/cl/include/shorts.h). */
+enum { UNIT_EXTRA_WORDS = 9 };
 
 /* clang-format off */
 static const struct {
@@ -58,8 +60,10 @@ xm_prepared_words(const struct xm_rows_form *f, uint64_t cols)
 {
     const uint64_t k = padded(f, cols), sums = f->group ? cols / f->group : 0;
     const uint64_t blocks = k / XM_PLANE_BLOCK / f->planes;
-    return xm_align_up((f->form == XM_FORM_PLANES ? k : k / 2 + blocks) + sums,
-                       VECTOR_WORDS);
+    const uint64_t words = f->form == XM_FORM_PLANES ? k
+                           : f->in_units             ? k / 2 + blocks * UNIT_EXTRA_WORDS
+                                                     : k / 2 + blocks;
+    return xm_align_up(words + sums, VECTOR_WORDS);
 }
 
 static bool

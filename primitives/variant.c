@@ -86,8 +86,6 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
         used += xm_defines_print(d.text, n, " -DITEMS=%u", l->size);
     if (l->x.axis == XM_ROWS && l->x.per)
         used += xm_defines_print(d.text + used, n - used, " -DROWS=%u", l->x.per);
-    if ((row->caps & XM_CAP_SHORT_PAIRS) && xm_device_has(device, XM_CAP_VNNI))
-        used += xm_defines_print(d.text + used, n - used, " -DVNNI=1");
     if (row->form == XM_FORM_SHORTS)
         used += xm_defines_print(d.text + used, n - used, " -DSHORTS=1");
     if (l->size == XM_MATRIX_LANES)

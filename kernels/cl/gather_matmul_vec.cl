@@ -21,16 +21,19 @@ gather_matmul_vec(WEIGHT_PARAMETERS(w), __global const int *a,
     const struct weight w = WEIGHT(w, k_count, 0);
     const ulong t = get_global_id(1), s = get_global_id(2);
     const ulong t_count = get_global_size(1), slots = get_global_size(2);
-    const struct x_row row =
-        x_row_at(a, min(s, (ulong)a_slots - 1) * t_count + t, k_count);
+    __global const int *row =
+        x_row_at(a, min(s, (ulong)a_slots - 1) * t_count + t, k_count).x;
     const long e = LOAD(IDS, ids, t * slots + s);
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, n_count);
-    for (uint n = first; n < end; n++) {
-        float sum = 0;
-        if (e >= 0 && e < experts)
-            sum = sum16(product_with(&w, stored_row(&w, e, n), &row)) +
-                  (bias ? bias[(ulong)e * n_count + n] : 0.0f);
-        STORE(DST, out, (s * t_count + t) * n_count + n, sum);
+    for (uint n = first; n < end; n += ROWS_AT_ONCE) {
+        const uint count = min(end - n, (uint)ROWS_AT_ONCE);
+        float16 sum = 0;
+        if (e >= 0 && e < experts) {
+            products_of_rows(&w, stored_row(&w, e, n), count, row, 1, &sum);
+            if (bias)
+                sum += LOAD_SOME(f32, bias, (ulong)e * n_count + n, count);
+        }
+        STORE_SOME(DST, out, (s * t_count + t) * n_count + n, count, sum);
     }
 }

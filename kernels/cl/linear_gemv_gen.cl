@@ -36,6 +36,6 @@ linear_gemv_gen(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_P
     for (uint r = 0; r < ROWS; r++) {
         float v = sum[r], u = up_sum[r];
         if (me == r && row + r < s.n_count)
-            store_results(&s, &up, t, row + r, 1, &v, &u);
+            store_results(&s, &up, t, row + r, 1, v, u);
     }
 }

@@ -31,5 +31,5 @@ linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PA
         up_total = lane_total(sum);
     }
     if (get_sub_group_local_id() < ROWS && n < s.n_count)
-        store_results(&s, &up, t, n, 1, &total, &up_total);
+        store_results(&s, &up, t, n, 1, total, up_total);
 }

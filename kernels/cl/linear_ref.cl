@@ -29,5 +29,5 @@ linear_ref(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PARAME
     float v = product(&s.w, n, x + t * k_count), u = 0.0f;
     if (PRODUCTS == 2)
         u = product(&up.w, n, x + t * k_count);
-    store_results(&s, &up, t, n, 1, &v, &u);
+    store_results(&s, &up, t, n, 1, v, u);
 }

@@ -11,6 +11,8 @@
  * prepared (NULL: not wanted): h again, as prepared.h says, for moe_down_vec; per_item is then
  * whole blocks and groups of it.
  */
+#define REAL float16
+#define REAL_IS_16
 #include "gate_up.h"
 #include "gemv_rows.h"
 
@@ -22,13 +24,16 @@ moe_gate_up_vec(GATE_UP_PARAMETERS, __global const int *x,
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
     const ulong slot = get_global_id(1), expert = ids[slot];
-    const struct x_row row = x_row_at(x, slot / top_k, k_count);
+    __global const int *row = x_row_at(x, slot / top_k, k_count).x;
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, i_count);
-    for (uint i = first; i < end; i++) {
-        const float gate = sum16(product_with(&gates, stored_row(&gates, expert, i), &row));
-        const float up = sum16(product_with(&ups, stored_row(&ups, expert, i), &row));
-        h[slot * i_count + i] = gate_times_up(&g, expert, i, gate, up);
+    for (uint i = first; i < end; i += ROWS_AT_ONCE) {
+        const uint count = min(end - i, (uint)ROWS_AT_ONCE);
+        float16 a, b;
+        products_in_turn(&gates, stored_row(&gates, expert, i), &ups,
+                         stored_row(&ups, expert, i), count, row, 1, &a, &b);
+        STORE_SOME(f32, h, slot * i_count + i, count,
+                   gate_times_up16(&g, expert, i, a, b));
     }
     if (prepared)
         prepare_part_f32(h + slot * i_count, i_count, first, end,

@@ -21,11 +21,14 @@ down_few(const struct weight *w, ulong expert, uint first, __global const int *h
          uint tokens, __global const float *bias, __global float *y, uint n_count)
 {
     const uint end = min(first + 16 * VECTORS, n_count);
-    for (uint n = first; n < end; n++) {
-        float v[TOKENS_AT_ONCE];
-        products_with(w, stored_row(w, expert, n), h, tokens, v, 1);
+    for (uint n = first; n < end; n += ROWS_AT_ONCE) {
+        const uint count = min(end - n, (uint)ROWS_AT_ONCE);
+        float16 v[TOKENS_AT_ONCE], b = 0;
+        products_of_rows(w, stored_row(w, expert, n), count, h, tokens, v);
+        if (bias)
+            b = LOAD_SOME(f32, bias, expert * n_count + n, count);
         for (uint t = 0; t < tokens; t++)
-            y[(ulong)t * n_count + n] = v[t] + (bias ? bias[expert * n_count + n] : 0.0f);
+            STORE_SOME(f32, y, (ulong)t * n_count + n, count, v[t] + b);
     }
 }
 #endif

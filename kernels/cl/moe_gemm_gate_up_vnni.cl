@@ -63,16 +63,11 @@ gate_up_few(const struct weight *gate, const struct weight *up, const struct gat
 {
     for (uint at = 0; at < OUT_BLOCK; at += 16) {
         const uint count = i + at < i_count ? min(i_count - i - at, 16u) : 0;
-        float a[TOKENS_AT_ONCE][16] = {{0}}, b[TOKENS_AT_ONCE][16] = {{0}};
-        for (uint r = 0; r < count; r++) {
-            const uint n = i + at + r;
-            products_with(gate, stored_row(gate, expert, n), x, tokens, a[0] + r, 16);
-            products_with(up, stored_row(up, expert, n), x, tokens, b[0] + r, 16);
-        }
+        float16 a[TOKENS_AT_ONCE], b[TOKENS_AT_ONCE];
+        products_in_turn(gate, stored_row(gate, expert, i + at), up,
+                         stored_row(up, expert, i + at), count, x, tokens, a, b);
         for (uint t = 0; t < tokens; t++) {
-            vstore16(gate_times_up16(g, expert, i + at, vload16(0, a[t]),
-                                     vload16(0, b[t])),
-                     0, h[t] + at);
+            vstore16(gate_times_up16(g, expert, i + at, a[t], b[t]), 0, h[t] + at);
             for (uint r = count; r < 16; r++)
                 h[t][at + r] = 0.0f;
         }

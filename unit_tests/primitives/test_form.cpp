@@ -21,6 +21,35 @@ const weight_format formats[] = {
 };
 const uint64_t columns[] = {256, 320, 352};
 
+/* Integer k of a row of units, read as bytes or as pairs of 16 bits: which of them lies there is
+ * the device's choice (kernels/cl/include/shorts.h). */
+int
+unit_integer(const std::vector<int64_t> &words, uint64_t at, uint64_t k, bool bytes)
+{
+    const uint64_t in = k % 128, half = in / 16 % 2, in_word = in % 4;
+    const uint64_t lane = in / 32 * 4 + in % 16 / 4;
+    auto word = [&](uint64_t plane) {
+        return (uint32_t)words[at + k / 128 * 64 + (half * 2 + plane) * 16 + lane];
+    };
+    if (bytes)
+        return 256 * (int8_t)(word(0) >> 8 * in_word) + (int8_t)(word(1) >> 8 * in_word);
+    return (int16_t)(word(in_word % 2) >> in_word / 2 * 16);
+}
+
+/* Whether a row of units has minus the sum of each 16 integers where they are read so. */
+bool
+sums_agree(const std::vector<int64_t> &words, uint64_t at, uint64_t blocks, bool bytes)
+{
+    bool agree = true;
+    for (uint64_t i = 0; i < blocks * 8; i++) {
+        int64_t sum = words[at + blocks * 65 + i];
+        for (uint64_t k = 16 * i; k < 16 * i + 16; k++)
+            sum += unit_integer(words, at, k, bytes);
+        agree &= sum == 0;
+    }
+    return agree;
+}
+
 /* A prepared row as its description says (kernels/cl/include/prepared.h), taken apart. */
 struct prepared_row {
     std::vector<float> x, sums; /* k in natural order */
@@ -38,16 +67,15 @@ take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f
         return v;
     };
     prepared_row row;
+    const bool bytes = f.in_units && sums_agree(words, at, blocks, true);
+    if (f.in_units && !bytes) {
+        EXPECT_TRUE(sums_agree(words, at, blocks, false));
+    }
     for (uint64_t k = 0; k < blocks * block; k++) {
         const uint64_t b = k / block, i = k % block / f.planes, j = k % f.planes;
         float v;
         if (f.in_units) {
-            const uint64_t in = k % block, half = in / 16 % 2, in_word = in % 4;
-            const uint64_t lane = in / 32 * 4 + in % 16 / 4, plane = in_word % 2;
-            const uint32_t word =
-                (uint32_t)words[at + b * 64 + (half * 2 + plane) * 16 + lane];
-            v = (float)(int16_t)(in_word < 2 ? word : word >> 16) *
-                as_float(blocks * 64 + b);
+            v = (float)unit_integer(words, at, k, bytes) * as_float(blocks * 64 + b);
         } else if (f.form == XM_FORM_SHORTS) {
             const uint64_t half = f.planes / 2;
             const uint32_t word = (uint32_t)words[at + b * block / 2 + j % half * 16 + i];
@@ -63,8 +91,9 @@ take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f
         else
             EXPECT_EQ(v, 0.0f) << "behind the row's end";
     }
-    const uint64_t values =
-        f.form == XM_FORM_PLANES ? blocks * block : blocks * (block / 2 + 1);
+    const uint64_t values = f.form == XM_FORM_PLANES
+                                ? blocks * block
+                                : blocks * (block / 2 + (f.in_units ? 9 : 1));
     for (uint64_t g = 0; f.group && g < cols / f.group; g++)
         row.sums.push_back(as_float(values + g));
     return row;

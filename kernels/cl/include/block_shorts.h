@@ -66,6 +66,28 @@ block_integers(const uint format, __global const uchar *row, uint k, uint k_coun
 }
 
 #ifdef UNITS
+/* What is taken off the integers of a unit. */
+static inline uint
+format_zero(const uint format)
+{
+#if PASTE(UNIT_, FORMAT0)
+#define ZERO0 PASTE(ZERO_, FORMAT0)
+#else
+#define ZERO0 128
+#endif
+#if PASTE(UNIT_, FORMAT1)
+#define ZERO1 PASTE(ZERO_, FORMAT1)
+#else
+#define ZERO1 128
+#endif
+#if PASTE(UNIT_, FORMAT2)
+#define ZERO2 PASTE(ZERO_, FORMAT2)
+#else
+#define ZERO2 128
+#endif
+    return FORMATS > 2 && format == 2 ? ZERO2 : FORMATS > 1 && format == 1 ? ZERO1 : ZERO0;
+}
+
 /* Columns k … k + 127 of a row that begins at `row`, those behind k_count 0, 16 at a time. */
 __attribute__((always_inline)) static inline void
 unit_of_pieces(const uint format, __global const uchar *row, uint k, uint k_count,
@@ -89,8 +111,9 @@ unit_of_pieces(const uint format, __global const uchar *row, uint k, uint k_coun
     }
 #pragma unroll
     for (uint h = 0; h < 2; h++) {
-        u->factor[h] = spread4(vload4(0, factor[h]));
-        u->q[h] = as_uint16((int16)(q[h][0], q[h][1], q[h][2], q[h][3]));
+        u->factor[h] = SPREAD4(vload4(0, factor[h]), 0);
+        u->q[h] = with_zero(as_uint16((int16)(q[h][0], q[h][1], q[h][2], q[h][3])),
+                            format_zero(format));
     }
     u->minimum = vload8(0, minimum);
 }

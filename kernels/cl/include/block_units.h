@@ -10,15 +10,16 @@
  * A format says how its bytes become a unit where that is faster than 16 columns at a time:
  *
  *     void <name>_unit(block, i, u)   columns 128 i … of the block or blocks at an address;
- *                                     UNIT_<name> is 1
+ *                                     UNIT_<name> is 1, and ZERO_<name> what is taken off each
+ *                                     integer: 0 or a power of two
  */
 #if defined(SHORTS) && SHORTS
 #define UNITS
-typedef char char64 __attribute__((ext_vector_type(64)));
+typedef uchar uchar64 __attribute__((ext_vector_type(64)));
 #define UNIT_COLUMNS 128
 
 struct unit {
-    uint16 q[2];       /* signed bytes */
+    uint16 q[2];       /* bytes without sign, the format's zero more than the integers */
     float16 factor[2]; /* of halves 0 and 1 */
     float8 minimum;    /* of each 16 columns; 0 where a format sets none */
 };
@@ -37,6 +38,17 @@ loose4(__global const uchar *p)
     return ((__global const loose_uint4 *)p)->v;
 }
 
+/* 64 bytes by one instruction: compilers take apart the loads of what is then shuffled. */
+static inline uint16
+load_whole(__global const uchar *p)
+{
+    uint16 v = ((__global const loose_uint16 *)p)->v;
+#ifdef __AVX512F__
+    __asm__("" : "+vr"(v));
+#endif
+    return v;
+}
+
 /* The 16 bytes of each of four blocks, which are `step` apart. */
 static inline uint16
 quads(__global const uchar *p, const uint step)
@@ -45,18 +57,25 @@ quads(__global const uchar *p, const uint step)
                     loose4(p + 3 * step));
 }
 
-/* Element b in lanes 4 b … 4 b + 3. */
-static inline float16
-spread4(float4 v)
-{
-    return (float16)(v.xxxx, v.yyyy, v.zzzz, v.wwww);
-}
+/* Elements of v from `first` on, which is a number, in four lanes each, or two; quarters of v. As
+ * one shuffle: of a literal of parts compilers make one instruction a part. */
+#define SPREAD4(v, first)                                                                \
+    __builtin_shufflevector(v, v, (first), (first), (first), (first), (first) + 1,       \
+                            (first) + 1, (first) + 1, (first) + 1, (first) + 2,          \
+                            (first) + 2, (first) + 2, (first) + 2, (first) + 3,          \
+                            (first) + 3, (first) + 3, (first) + 3)
+#define SPREAD2(v, first)                                                                \
+    __builtin_shufflevector(v, v, (first), (first), (first) + 1, (first) + 1,            \
+                            (first) + 2, (first) + 2, (first) + 3, (first) + 3)
+#define QUARTER(n) 4 * (n), 4 * (n) + 1, 4 * (n) + 2, 4 * (n) + 3
+#define QUARTERS(v, a, b, c, d)                                                          \
+    __builtin_shufflevector(v, v, QUARTER(a), QUARTER(b), QUARTER(c), QUARTER(d))
 
 /* A factor of each sub-block. */
 static inline void
 put_factors(float4 f, struct unit *u)
 {
-    u->factor[0] = u->factor[1] = spread4(f);
+    u->factor[0] = u->factor[1] = SPREAD4(f, 0);
 }
 
 /* 16 bits of each of four blocks; halves. */
@@ -101,11 +120,11 @@ look_up_words(char16 table, uint16 q)
 #endif
 }
 
-/* Bytes less n. */
+/* Signed bytes, zero more. */
 static inline uint16
-bytes_less(uint16 q, const char n)
+with_zero(uint16 q, const uint zero)
 {
-    return __builtin_astype(__builtin_astype(q, char64) - n, uint16);
+    return __builtin_astype(__builtin_astype(q, uchar64) + (uchar)zero, uint16);
 }
 
 /* 64 bits as bytes, the lowest first: `set` where one is set, else 0. */

@@ -85,7 +85,7 @@ WIDTHS(ONE, float)
     VALUE T min(T, T);                                                                   \
     VALUE T clamp(T, T, T);
 WIDTHS(ONE, float)
-ONE(int) ONE(uint) ONE(long) ONE(ulong) ONE(int8) ONE(int16) ONE(uint16)
+ONE(int) ONE(uint) ONE(long) ONE(ulong) ONE(uint4) ONE(int8) ONE(int16) ONE(uint16)
 #undef ONE
 
 VALUE uint popcount(uint);

@@ -6,6 +6,7 @@
 #define COLUMNS_iq4_nl 32
 #define BYTES_iq4_nl   18
 #define UNIT_iq4_nl 1
+#define ZERO_iq4_nl 128
 
 static inline char16
 iq4_nl_integers(__global const uchar *block, uint i, float2 *f)
@@ -21,8 +22,8 @@ iq4_nl_unit(__global const uchar *p, uint i, struct unit *u)
 {
     const uint16 q = quads(p + 2, 18);
     put_factors(block_halves(p, 18), u);
-    u->q[0] = look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu);
-    u->q[1] = look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu);
+    u->q[0] = look_up_words(IQ4_NUMBERS ^ (char)-128, q & 0x0f0f0f0fu);
+    u->q[1] = look_up_words(IQ4_NUMBERS ^ (char)-128, q >> 4 & 0x0f0f0f0fu);
 }
 #endif
 #endif

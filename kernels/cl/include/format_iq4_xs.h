@@ -7,6 +7,7 @@
 #define COLUMNS_iq4_xs 256
 #define BYTES_iq4_xs   136
 #define UNIT_iq4_xs 1
+#define ZERO_iq4_xs 128
 
 static inline char16
 iq4_xs_integers(__global const uchar *block, uint i, float2 *f)
@@ -29,8 +30,8 @@ iq4_xs_unit(__global const uchar *p, uint i, struct unit *u)
     const uint4 high = (uint4)p[2 + i] >> (uint4)(0, 2, 4, 6) & 3;
     const float4 scale = convert_float4(as_int4(low | high << 4) - 32);
     put_factors(scale * block_half(p), u);
-    u->q[0] = look_up_words(IQ4_NUMBERS, q & 0x0f0f0f0fu);
-    u->q[1] = look_up_words(IQ4_NUMBERS, q >> 4 & 0x0f0f0f0fu);
+    u->q[0] = look_up_words(IQ4_NUMBERS ^ (char)-128, q & 0x0f0f0f0fu);
+    u->q[1] = look_up_words(IQ4_NUMBERS ^ (char)-128, q >> 4 & 0x0f0f0f0fu);
 }
 #endif
 #endif

@@ -7,6 +7,7 @@
 #define COLUMNS_mxfp4 32
 #define BYTES_mxfp4   17
 #define UNIT_mxfp4    1
+#define ZERO_mxfp4    16
 
 /* 2^(e - 128), of which the two least are no normal numbers. */
 static inline float
@@ -41,11 +42,11 @@ static inline void
 mxfp4_unit(__global const uchar *p, uint i, struct unit *u)
 {
     const uint16 q = quads(p + 1, 17);
-    put_factors((float4)(mxfp4_factor(p[0]), mxfp4_factor(p[17]), mxfp4_factor(p[34]),
-                         mxfp4_factor(p[51])),
-                u);
-    u->q[0] = look_up_words(FP4_DOUBLES, q & 0x0f0f0f0fu);
-    u->q[1] = look_up_words(FP4_DOUBLES, q >> 4 & 0x0f0f0f0fu);
+    /* As mxfp4_factor: 0x400000 is 2^-127, and twice that 2^-126. */
+    const uint4 e = (uint4)(p[0], p[17], p[34], p[51]) << 23;
+    put_factors(as_float4(max(e, (uint4)0x400000)) * 0.5f, u);
+    u->q[0] = look_up_words(FP4_DOUBLES + (char)ZERO_mxfp4, q & 0x0f0f0f0fu);
+    u->q[1] = look_up_words(FP4_DOUBLES + (char)ZERO_mxfp4, q >> 4 & 0x0f0f0f0fu);
 }
 #endif
 #endif

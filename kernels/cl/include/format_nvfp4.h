@@ -8,6 +8,7 @@
 #define COLUMNS_nvfp4 64
 #define BYTES_nvfp4   36
 #define UNIT_nvfp4 1
+#define ZERO_nvfp4 16
 #define FACTORS_nvfp4 16
 
 static inline char16
@@ -32,12 +33,13 @@ nvfp4_unit(__global const uchar *p, uint i, struct unit *u)
     const ushort8 bits = convert_ushort8(d == (uchar)127 ? (uchar8)0 : d) << (ushort)7;
     const float4 even = half_bits4(bits.even) * 128.0f,
                  odd = half_bits4(bits.odd) * 128.0f;
-    u->factor[0] = spread4(even);
-    u->factor[1] = spread4(odd);
+    u->factor[0] = SPREAD4(even, 0);
+    u->factor[1] = SPREAD4(odd, 0);
+    const char16 numbers = FP4_DOUBLES + (char)ZERO_nvfp4;
     u->q[0] = look_up_words(
-        FP4_DOUBLES, (uint16)(q.s0101, q.s4545, q.s8989, q.scdcd) >> shift & 0x0f0f0f0fu);
+        numbers, (uint16)(q.s0101, q.s4545, q.s8989, q.scdcd) >> shift & 0x0f0f0f0fu);
     u->q[1] = look_up_words(
-        FP4_DOUBLES, (uint16)(q.s2323, q.s6767, q.sabab, q.sefef) >> shift & 0x0f0f0f0fu);
+        numbers, (uint16)(q.s2323, q.s6767, q.sabab, q.sefef) >> shift & 0x0f0f0f0fu);
 }
 #endif
 #endif

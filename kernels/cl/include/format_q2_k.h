@@ -8,6 +8,7 @@
 #define COLUMNS_q2_k  256
 #define BYTES_q2_k    84
 #define UNIT_q2_k 1
+#define ZERO_q2_k 0
 #define FACTORS_q2_k  16
 #define MINIMUMS_q2_k 1
 
@@ -30,8 +31,8 @@ q2_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uint16 two = (uint16)((uint4)0, (uint4)2, (uint4)4, (uint4)6);
     const uchar8 scales = vload8(0, p + 8 * i);
     const float8 scale = convert_float8(scales & (uchar)15) * block_half(p + 80);
-    u->factor[0] = spread4(scale.even);
-    u->factor[1] = spread4(scale.odd);
+    u->factor[0] = SPREAD4(scale.even, 0);
+    u->factor[1] = SPREAD4(scale.odd, 0);
     u->minimum = convert_float8(scales >> (uchar)4) * block_half(p + 82);
     u->q[0] = (uint16)(a, a, a, a) >> two & 0x03030303u;
     u->q[1] = (uint16)(b, b, b, b) >> two & 0x03030303u;

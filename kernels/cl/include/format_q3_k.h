@@ -8,6 +8,7 @@
 #define COLUMNS_q3_k 256
 #define BYTES_q3_k   110
 #define UNIT_q3_k 1
+#define ZERO_q3_k 4
 #define FACTORS_q3_k 16
 
 static inline char16
@@ -37,14 +38,12 @@ q3_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uchar8 high = (uchar8)(rest, rest >> (uchar)2) & (uchar)3;
     const float8 scale =
         convert_float8(as_char8(low | high << (uchar)4) - (char)32) * block_half(p + 108);
-    u->factor[0] = spread4(scale.even);
-    u->factor[1] = spread4(scale.odd);
-    u->q[0] = bytes_less(((uint16)(a, a, a, a) >> two & 0x03030303u) |
-                             ((uint16)(c, c, c, c) >> bit & 0x01010101u) << 2,
-                         4);
-    u->q[1] = bytes_less(((uint16)(b, b, b, b) >> two & 0x03030303u) |
-                             ((uint16)(d, d, d, d) >> bit & 0x01010101u) << 2,
-                         4);
+    u->factor[0] = SPREAD4(scale.even, 0);
+    u->factor[1] = SPREAD4(scale.odd, 0);
+    u->q[0] = ((uint16)(a, a, a, a) >> two & 0x03030303u) |
+              ((uint16)(c, c, c, c) >> bit & 0x01010101u) << 2;
+    u->q[1] = ((uint16)(b, b, b, b) >> two & 0x03030303u) |
+              ((uint16)(d, d, d, d) >> bit & 0x01010101u) << 2;
 }
 #endif
 #endif

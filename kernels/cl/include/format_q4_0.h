@@ -6,6 +6,7 @@
 #define COLUMNS_q4_0 32
 #define BYTES_q4_0   18
 #define UNIT_q4_0 1
+#define ZERO_q4_0 8
 
 static inline char16
 q4_0_integers(__global const uchar *block, uint i, float2 *f)
@@ -21,8 +22,8 @@ q4_0_unit(__global const uchar *p, uint i, struct unit *u)
 {
     const uint16 q = quads(p + 2, 18);
     put_factors(block_halves(p, 18), u);
-    u->q[0] = bytes_less(q & 0x0f0f0f0fu, 8);
-    u->q[1] = bytes_less(q >> 4 & 0x0f0f0f0fu, 8);
+    u->q[0] = q & 0x0f0f0f0fu;
+    u->q[1] = q >> 4 & 0x0f0f0f0fu;
 }
 #endif
 #endif

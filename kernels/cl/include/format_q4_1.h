@@ -6,6 +6,7 @@
 #define COLUMNS_q4_1  32
 #define BYTES_q4_1    20
 #define UNIT_q4_1 1
+#define ZERO_q4_1 0
 #define MINIMUMS_q4_1 1
 
 static inline char16
@@ -23,7 +24,7 @@ q4_1_unit(__global const uchar *p, uint i, struct unit *u)
     const uint16 q = quads(p + 4, 20);
     const float4 m = block_halves(p + 2, 20);
     put_factors(block_halves(p, 20), u);
-    u->minimum = -(float8)(m.xx, m.yy, m.zz, m.ww);
+    u->minimum = -SPREAD2(m, 0);
     u->q[0] = q & 0x0f0f0f0fu;
     u->q[1] = q >> 4 & 0x0f0f0f0fu;
 }

@@ -7,6 +7,7 @@
 #define COLUMNS_q4_k  256
 #define BYTES_q4_k    144
 #define UNIT_q4_k 1
+#define ZERO_q4_k 0
 #define MINIMUMS_q4_k 1
 
 static inline char16
@@ -22,11 +23,11 @@ VALUES_OF_INTEGERS(q4_k)
 static inline void
 q4_k_unit(__global const uchar *p, uint i, struct unit *u)
 {
-    const uint16 q = ((__global const loose_uint16 *)(p + 16 + 64 * i))->v;
+    const uint16 q = load_whole(p + 16 + 64 * i);
     const uint16 shift = (uint16)((uint4)0, (uint4)4, (uint4)0, (uint4)4);
     k_unit_factors(p, i, u);
-    u->q[0] = (uint16)(q.s0123, q.s0123, q.s89ab, q.s89ab) >> shift & 0x0f0f0f0fu;
-    u->q[1] = (uint16)(q.s4567, q.s4567, q.scdef, q.scdef) >> shift & 0x0f0f0f0fu;
+    u->q[0] = QUARTERS(q, 0, 0, 2, 2) >> shift & 0x0f0f0f0fu;
+    u->q[1] = QUARTERS(q, 1, 1, 3, 3) >> shift & 0x0f0f0f0fu;
 }
 #endif
 #endif

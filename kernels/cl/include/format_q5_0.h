@@ -7,6 +7,7 @@
 #define COLUMNS_q5_0 32
 #define BYTES_q5_0   22
 #define UNIT_q5_0 1
+#define ZERO_q5_0 16
 
 static inline char16
 q5_0_integers(__global const uchar *block, uint i, float2 *f)
@@ -26,8 +27,8 @@ q5_0_unit(__global const uchar *p, uint i, struct unit *u)
     const ulong low = as_ulong(block_ushorts(p + 2, 22));
     const ulong high = as_ulong(block_ushorts(p + 4, 22));
     put_factors(block_halves(p, 22), u);
-    u->q[0] = bytes_less((q & 0x0f0f0f0fu) | bits_as_bytes(low, 16), 16);
-    u->q[1] = bytes_less((q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16), 16);
+    u->q[0] = (q & 0x0f0f0f0fu) | bits_as_bytes(low, 16);
+    u->q[1] = (q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16);
 }
 #endif
 #endif

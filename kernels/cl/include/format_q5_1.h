@@ -6,6 +6,7 @@
 #define COLUMNS_q5_1  32
 #define BYTES_q5_1    24
 #define UNIT_q5_1 1
+#define ZERO_q5_1 0
 #define MINIMUMS_q5_1 1
 
 static inline char16
@@ -26,7 +27,7 @@ q5_1_unit(__global const uchar *p, uint i, struct unit *u)
     const ulong high = as_ulong(block_ushorts(p + 6, 24));
     const float4 m = block_halves(p + 2, 24);
     put_factors(block_halves(p, 24), u);
-    u->minimum = -(float8)(m.xx, m.yy, m.zz, m.ww);
+    u->minimum = -SPREAD2(m, 0);
     u->q[0] = (q & 0x0f0f0f0fu) | bits_as_bytes(low, 16);
     u->q[1] = (q >> 4 & 0x0f0f0f0fu) | bits_as_bytes(high, 16);
 }

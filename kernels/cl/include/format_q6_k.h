@@ -8,6 +8,7 @@
 #define COLUMNS_q6_k 256
 #define BYTES_q6_k   210
 #define UNIT_q6_k 1
+#define ZERO_q6_k 32
 #define FACTORS_q6_k 16
 
 static inline char16
@@ -27,22 +28,20 @@ VALUES_OF_INTEGERS(q6_k)
 static inline void
 q6_k_unit(__global const uchar *p, uint i, struct unit *u)
 {
-    const uint16 low = ((__global const loose_uint16 *)(p + 64 * i))->v;
+    const uint16 low = load_whole(p + 64 * i);
     const uint4 a = loose4(p + 128 + 32 * i), b = loose4(p + 144 + 32 * i);
     const uint16 shift = (uint16)((uint4)0, (uint4)0, (uint4)4, (uint4)4);
     const uint16 two = (uint16)((uint4)0, (uint4)2, (uint4)4, (uint4)6);
     const float8 scale =
         convert_float8(as_char8(vload8(0, p + 192 + 8 * i))) * block_half(p + 208);
-    u->factor[0] = spread4(scale.even);
-    u->factor[1] = spread4(scale.odd);
-    u->q[0] = bytes_less(
-        ((uint16)(low.s0123, low.s89ab, low.s0123, low.s89ab) >> shift & 0x0f0f0f0fu) |
-            ((uint16)(a, a, a, a) >> two & 0x03030303u) << 4,
-        32);
-    u->q[1] = bytes_less(
-        ((uint16)(low.s4567, low.scdef, low.s4567, low.scdef) >> shift & 0x0f0f0f0fu) |
-            ((uint16)(b, b, b, b) >> two & 0x03030303u) << 4,
-        32);
+    u->factor[0] = SPREAD4(scale.even, 0);
+    u->factor[1] = SPREAD4(scale.odd, 0);
+    u->q[0] =
+        (QUARTERS(low, 0, 2, 0, 2) >> shift & 0x0f0f0f0fu) |
+        ((uint16)(a, a, a, a) >> two & 0x03030303u) << 4;
+    u->q[1] =
+        (QUARTERS(low, 1, 3, 1, 3) >> shift & 0x0f0f0f0fu) |
+        ((uint16)(b, b, b, b) >> two & 0x03030303u) << 4;
 }
 #endif
 #endif

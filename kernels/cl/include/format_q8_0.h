@@ -6,6 +6,7 @@
 #define COLUMNS_q8_0 32
 #define BYTES_q8_0   34
 #define UNIT_q8_0 1
+#define ZERO_q8_0 128
 
 static inline char16
 q8_0_integers(__global const uchar *block, uint i, float2 *f)
@@ -20,8 +21,8 @@ static inline void
 q8_0_unit(__global const uchar *p, uint i, struct unit *u)
 {
     put_factors(block_halves(p, 34), u);
-    u->q[0] = quads(p + 2, 34);
-    u->q[1] = quads(p + 18, 34);
+    u->q[0] = quads(p + 2, 34) ^ 0x80808080u;
+    u->q[1] = quads(p + 18, 34) ^ 0x80808080u;
 }
 #endif
 #endif

@@ -33,23 +33,59 @@ product_with(const struct weight *w, ulong n, const struct x_row *x)
 #endif
 }
 
-/* The products of stored row n with `tokens` rows of x, at most TOKENS_AT_ONCE: out[t * step]. */
+/* Rows whose lanes are added up at once (sum_each): horizontal sums and conversions one by one cost
+ * as much as the products of 500 columns. */
+#define ROWS_AT_ONCE 16
+
+/* The products of stored row n with `tokens` rows of x, at most TOKENS_AT_ONCE, still spread over
+ * 16 lanes: out[t * ROWS_AT_ONCE]. Blocks meet two rows of x at a time: more of them wait for
+ * loads of x longer than decoding takes again. */
 static inline void
 products_with(const struct weight *w, ulong n, __global const int *x, uint tokens,
-              float *out, uint step)
+              float16 *out)
 {
-#if SHORTS && BLOCKS
-    if (tokens > 1) {
-        float16 sum[TOKENS_AT_ONCE];
-        short_row_dots(w, n, x, prepared_words(w->k_count, PLANES, SUM_K, X_KIND), tokens,
-                       sum);
-        for (uint t = 0; t < tokens; t++)
-            out[t * step] = sum16(sum[t]);
-        return;
-    }
-#endif
     for (uint t = 0; t < tokens; t++) {
         const struct x_row row = x_row_at(x, t, w->k_count);
-        out[t * step] = sum16(product_with(w, n, &row));
+#if SHORTS && BLOCKS
+        if (t + 1 < tokens) {
+            float16 two[2];
+            short_row_dots(w, n, row.x,
+                           prepared_words(w->k_count, PLANES, SUM_K, X_KIND), 2, two);
+            out[t++ * ROWS_AT_ONCE] = two[0];
+            out[t * ROWS_AT_ONCE] = two[1];
+            continue;
+        }
+#endif
+        out[t * ROWS_AT_ONCE] = product_with(w, n, &row);
+    }
+}
+
+/* The products of `count` (at most ROWS_AT_ONCE) stored rows from n on: out[t], in whose other
+ * lanes is anything. */
+static inline void
+products_of_rows(const struct weight *w, ulong n, uint count, __global const int *x,
+                 uint tokens, float16 *out)
+{
+    float16 lanes[TOKENS_AT_ONCE][ROWS_AT_ONCE];
+    for (uint i = 0; i < count; i++)
+        products_with(w, n + i, x, tokens, lanes[0] + i);
+    for (uint t = 0; t < tokens; t++)
+        out[t] = sum_each(lanes[t]);
+}
+
+/* The same of rows of two weights in turn: two long streams of memory. */
+static inline void
+products_in_turn(const struct weight *a, ulong a_row, const struct weight *b, ulong b_row,
+                 uint count, __global const int *x, uint tokens, float16 *out_a,
+                 float16 *out_b)
+{
+    float16 lanes_a[TOKENS_AT_ONCE][ROWS_AT_ONCE], lanes_b[TOKENS_AT_ONCE][ROWS_AT_ONCE];
+    for (uint i = 0; i < count; i++) {
+        products_with(a, a_row + i, x, tokens, lanes_a[0] + i);
+        products_with(b, b_row + i, x, tokens, lanes_b[0] + i);
+    }
+    for (uint t = 0; t < tokens; t++) {
+        out_a[t] = sum_each(lanes_a[t]);
+        out_b[t] = sum_each(lanes_b[t]);
     }
 }

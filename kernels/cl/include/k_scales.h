@@ -25,10 +25,10 @@ k_unit_factors(__global const uchar *block, uint i, struct unit *u)
     /* Words: scales 0 … 3, minimums 0 … 3, then 4 … 7, of which two bits are elsewhere. */
     const uint4 q = (s.yzww >> shift & low) |
                     (s.xxyz >> 2u & (uint4)(0, 0, 0x30303030u, 0x30303030u));
-    const float16 v = convert_float16(as_uchar16(q));
-    const float2 d = half_bits4(as_ushort4((uint2)(s.x, s.x))).xy;
-    const float4 m = (i ? v.scdef : v.s4567) * d.y;
-    put_factors((i ? v.s89ab : v.s0123) * d.x, u);
-    u->minimum = (float8)(m.xx, m.yy, m.zz, m.ww);
+    const float4 d = half_bits4(as_ushort4((uint2)(s.x, s.x)));
+    const float16 v = convert_float16(as_uchar16(q)) *
+                      (float16)(d.xxxx, d.yyyy, d.xxxx, d.yyyy);
+    u->factor[0] = u->factor[1] = i ? SPREAD4(v, 8) : SPREAD4(v, 0);
+    u->minimum = i ? SPREAD2(v, 12) : SPREAD2(v, 4);
 }
 #endif

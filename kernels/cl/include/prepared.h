@@ -4,7 +4,7 @@
  *
  *     planes:  k in the order of plane_position (planes.h), f32, times plane_factor, padded with
  *              zeros to whole blocks
- *     shorts:  16-bit integers and a factor for each block (shorts.h)
+ *     shorts:  16-bit integers and what belongs to each block (shorts.h)
  *
  * and behind either, for each group of `group` k (0: none), the sum of the row's x; then up to 15
  * words of nothing, so that rows begin where vectors do. A block is 16 * planes of k.
@@ -40,7 +40,7 @@ static inline ulong
 prepared_values(uint k_count, uint planes, uint kind)
 {
     const ulong blocks = prepared_blocks(k_count, planes);
-    return blocks * (kind ? 8 * planes + 1 : 16 * planes);
+    return blocks * (kind == 2 ? 64 + 1 + 8 : kind ? 8 * planes + 1 : 16 * planes);
 }
 
 static inline ulong

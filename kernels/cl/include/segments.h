@@ -16,8 +16,8 @@
  *   SEGMENTS  1, 2 or 3
  *   DST       element of the results and of other
  *   GLU       0 or 1; its activation is activation.h's
- *   BATCH     elements of a result that are stored at a time: 1, or 16 of a GLU (then REAL is
- *             float16)
+ *
+ * Results are stored one by one, or up to 16 at a time where REAL is float16.
  */
 #include "activation.h"
 #include "weights.h"
@@ -27,9 +27,6 @@
 #endif
 #ifndef GLU
 #define GLU 0
-#endif
-#ifndef BATCH
-#define BATCH 1
 #endif
 #if GLU && SEGMENTS == 2
 #define PRODUCTS 2 /* for one element of a result: the gate's, then up's */
@@ -99,33 +96,30 @@ is_behind(const struct segment *s, uint *block, uint rows)
     }
 #endif
 
-static inline float
-with_bias(const struct segment *s, uint n, float product)
-{
-    return product + (s->bias ? s->bias[n] : 0.0f);
-}
-
-/* Elements n ... n + count - 1 of token t of a segment's result, at most BATCH; v and u have
- * room for so many. v: its products; u: with PRODUCTS 2, those of up. */
+/* Elements n ... n + count - 1 of token t of a segment's result; one, or at most 16 where REAL is
+ * float16. v: its products; u: with PRODUCTS 2, those of up. */
+#ifdef REAL_IS_16
+#define SOME(T, p, i)         LOAD_SOME(T, p, i, count)
+#define PUT_SOME(T, p, i, v)  STORE_SOME(T, p, i, count, v)
+#else
+#define SOME(T, p, i)         LOAD(T, p, i)
+#define PUT_SOME(T, p, i, v)  STORE(T, p, i, v)
+#endif
 static inline void
 store_results(const struct segment *s, const struct segment *up, ulong t, uint n,
-              uint count, float *v, float *u)
+              uint count, REAL v, REAL u)
 {
-    for (uint i = 0; i < count; i++) {
-        v[i] = with_bias(s, n + i, v[i]);
-        if (PRODUCTS == 2)
-            u[i] = with_bias(up, n + i, u[i]);
-        else if (s->other)
-            u[i] = LOAD(DST, s->other, t * s->other_step + s->other_first + n + i);
-    }
-#if GLU && BATCH == 16
-    vstore16(gated(vload16(0, v), vload16(0, u), 1.0f), 0, v);
-#elif GLU
-    v[0] = gated(v[0], u[0], 1.0f);
+    if (s->bias)
+        v += SOME(f32, s->bias, n);
+    if (PRODUCTS == 2 && up->bias)
+        u += SOME(f32, up->bias, n);
+    if (PRODUCTS == 1 && s->other)
+        u = SOME(DST, s->other, t * s->other_step + s->other_first + n);
+#if GLU
+    v = gated(v, u, 1.0f);
 #else
     if (s->other)
-        v[0] += u[0];
+        v += u;
 #endif
-    for (uint i = 0; i < count; i++)
-        STORE(DST, s->y, t * s->n_count + n + i, v[i]);
+    PUT_SOME(DST, s->y, t * s->n_count + n, v);
 }

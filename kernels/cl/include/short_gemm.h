@@ -8,9 +8,10 @@
  * Kernels define SHORTS 1 before they include anything.
  *
  * Block by block: 16 rows are read as the file has them, turned over so that a vector holds one
- * word of every row, and fall apart into pairs of 16-bit integers less their zero points. These
- * stay in the L1 cache while the tokens pass, whose pairs are broadcast: one instruction makes
- * 32 products. Sums are integers over a stretch of equal scale, then floats.
+ * word of every row, and fall apart into pairs of 16-bit integers less their zero points; where
+ * bytes are multiplied (shorts.h), weights in blocks stay bytes, and the zero points are taken off
+ * the sums. These stay in the L1 cache while the tokens pass, whose words are broadcast. Sums are
+ * integers over a stretch of equal scale, then floats.
  */
 #include "planes.h"
 #include "prepared.h"
@@ -24,6 +25,11 @@
 #define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
 #define MOST_TOKENS 48 /* a multiple of AT_ONCE */
 #define PAIRS       (BLOCK / 2)
+#if BLOCKS && BYTE_DOTS
+#define UNPACKED_WORDS (BLOCK / 4) /* of bytes */
+#else
+#define UNPACKED_WORDS PAIRS
+#endif
 
 #if GROUP || BLOCKS
 /* Stretches of a block whose scale is the same: so many, each of words and planes of pairs. In
@@ -48,7 +54,7 @@ struct short_rows {
 
 /* A block of 16 * VECTORS rows. */
 struct unpacked {
-    int16 pairs[PAIRS][VECTORS];
+    int16 words[UNPACKED_WORDS][VECTORS];
     float16 scales[STRETCHES][VECTORS], minimums[STRETCHES][VECTORS];
 };
 
@@ -74,6 +80,23 @@ turn_over(uint16 v[16])
 }
 
 #if BLOCKS
+/* v[r].s[i] -> out[i].s[r]. */
+static inline void
+turn_quads(const float4 v[16], float16 out[4])
+{
+    float16 t[4], even[2], odd[2];
+    for (uint i = 0; i < 4; i++)
+        t[i] = (float16)(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
+    for (uint i = 0; i < 2; i++) {
+        even[i] = (float16)(t[2 * i].even, t[2 * i + 1].even);
+        odd[i] = (float16)(t[2 * i].odd, t[2 * i + 1].odd);
+    }
+    out[0] = (float16)(even[0].even, even[1].even);
+    out[1] = (float16)(odd[0].even, odd[1].even);
+    out[2] = (float16)(even[0].odd, even[1].odd);
+    out[3] = (float16)(odd[0].odd, odd[1].odd);
+}
+
 /* Block b of 16 rows as vector `v` of an unpacked one. */
 __attribute__((always_inline)) static inline void
 unpack_format(const uint format, const struct short_rows *rows, uint b,
@@ -83,7 +106,8 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
     const float weight = weight_factor(&rows->w, rows->first);
     const uint k = b * BLOCK, bytes = unit_bytes(format);
     const bool whole = k + BLOCK <= rows->w.k_count;
-    uint16 words[2][16], factors[2][16], minimums[16];
+    uint16 words[2][16];
+    float4 factors[2][16], minimums[2][16];
     for (uint r = 0; r < 16; r++) {
         __global const uchar *row =
             blocks_begin(format, &rows->w, min(rows->first + r, rows->last));
@@ -97,25 +121,39 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
             unit_of_pieces(format, row, k, rows->w.k_count, &u);
         for (uint h = 0; h < 2; h++) {
             words[h][r] = u.q[h];
-            factors[h][r] = as_uint16(u.factor[h] * weight);
+            factors[h][r] = u.factor[h].s048c * weight;
         }
-        minimums[r] = as_uint16((float16)(u.minimum * weight, (float8)0));
+        minimums[0][r] = u.minimum.even * weight;
+        minimums[1][r] = u.minimum.odd * weight;
     }
     turn_over(words[0]);
     turn_over(words[1]);
-    turn_over(factors[0]);
-    if (PARTS == 2)
-        turn_over(factors[1]);
-    if (MINIMUMS)
-        turn_over(minimums);
 #pragma unroll
-    for (uint s = 0; s < STRETCHES; s++) {
-        out->scales[s][v] = as_float16(factors[s % PARTS][s / PARTS * 4]);
-        out->minimums[s][v] = as_float16(minimums[s * 8 / STRETCHES]);
+    for (uint part = 0; part < PARTS; part++) {
+        float16 turned[4];
+        turn_quads(factors[part], turned);
+        for (uint i = 0; i < 4; i++)
+            out->scales[i * PARTS + part][v] = turned[i];
+        if (MINIMUMS)
+            turn_quads(minimums[part], turned);
+        for (uint i = 0; MINIMUMS && i < 4; i++)
+            out->minimums[i * PARTS + part][v] = turned[i];
     }
 #pragma unroll
-    for (uint i = 0; i < 64; i++)
-        out->pairs[i][v] = byte_pairs(as_int16(words[i / 32][i % 16]), i / 16 % 2);
+    for (uint i = 0; i < UNPACKED_WORDS; i++) {
+#if BYTE_DOTS
+        out->words[i][v] = as_int16(words[i / 16][i % 16]);
+#else
+        out->words[i][v] = byte_pairs(words[i / 32][i % 16], i / 16 % 2);
+#endif
+    }
+}
+
+/* What is taken off the integers of rows. */
+static inline int
+rows_zero(const struct short_rows *rows)
+{
+    return format_zero(FORMATS > 1 && rows->w.format == 1 ? 1 : 0);
 }
 
 static inline void
@@ -127,6 +165,12 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
         unpack_format(0, rows, b, out, v);
 }
 #else
+static inline int
+rows_zero(const struct short_rows *rows)
+{
+    return 0; /* unpack_rows takes zero points off */
+}
+
 /* Block b of the rows n; the one behind it is on its way meanwhile. */
 static inline void
 read_block(const struct short_rows *rows, const ulong n[16], uint b, uint16 words[16])
@@ -175,7 +219,7 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
             for (uint j = 0; j < PLANES / 2; j++) {
                 const uint16 q = words[i] >> (j * (32 / PLANES)) &
                                  (PLANES == 8 ? 0xf000fu : 0xff00ffu);
-                out->pairs[j * 16 + i][v] =
+                out->words[j * 16 + i][v] =
                     __builtin_astype(AS_SHORTS(q) - zero_pairs, int16);
             }
         }
@@ -183,23 +227,85 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
 }
 #endif
 
-/* Adds the products of pairs first ... end - 1 of `tokens` rows. Inlined by force so that the
- * sums are registers. */
+/* Adds the products of `count` words of `tokens` rows. Inlined by force so that the sums are
+ * registers. */
 __attribute__((always_inline)) static inline void
-multiply_pairs(const struct unpacked *w, __global const int *pairs, ulong row_words,
-               uint first, uint end, const uint tokens, int16 (*sum)[VECTORS])
+multiply_words(const int16 (*w)[VECTORS], __global const int *x, ulong row_words,
+               uint count, const uint tokens, int16 (*sum)[VECTORS])
 {
-#pragma unroll 1
-    for (uint p = first; p < end; p++) {
+#pragma unroll 4
+    for (uint p = 0; p < count; p++) {
 #pragma unroll
         for (uint t = 0; t < tokens; t++) {
-            const int16 a = pairs[t * row_words + p];
+            const int16 a = x[t * row_words + p];
 #pragma unroll
             for (uint v = 0; v < VECTORS; v++)
-                sum[t][v] = add_pairs(sum[t][v], w->pairs[p][v], a);
+#if BLOCKS && BYTE_DOTS
+                sum[t][v] = add_bytes(sum[t][v], as_uint16(w[p][v]), a);
+#else
+                sum[t][v] = add_pairs(sum[t][v], w[p][v], a);
+#endif
         }
     }
 }
+
+#if BLOCKS
+/* What the zero points take from the sums of stretch s: `less` is the first row's (shorts.h). */
+static inline int
+stretch_less(__global const int *less, uint s)
+{
+    return PARTS == 2 ? less[s] : less[2 * s] + less[2 * s + 1];
+}
+
+/* Adds the products with plane `plane` of stretch s of a block of x. */
+__attribute__((always_inline)) static inline void
+multiply_plane(const struct unpacked *w, __global const int *x, ulong row_words, uint s,
+               const uint plane, const uint tokens, int16 (*sum)[VECTORS])
+{
+    const uint first = s / PARTS * 4;
+    for (uint h = PARTS == 2 ? s % 2 : 0; h < (PARTS == 2 ? s % 2 + 1 : 2); h++)
+        multiply_words(w->words + (BYTE_DOTS ? h : 2 * h + plane) * 16 + first,
+                       x + (2 * h + plane) * 16 + first, row_words, 4, tokens, sum);
+}
+
+/* The sums of stretch s of a block of x, whose `less` are at that. */
+__attribute__((always_inline)) static inline void
+sum_stretch(const struct unpacked *w, const int zeros[VECTORS], __global const int *x,
+            __global const int *less, ulong row_words, uint s, const uint tokens,
+            int16 (*sum)[VECTORS])
+{
+#pragma unroll
+    for (uint t = 0; t < tokens; t++)
+#pragma unroll
+        for (uint v = 0; v < VECTORS; v++)
+            sum[t][v] = 0;
+    multiply_plane(w, x, row_words, s, 0, tokens, sum);
+#pragma unroll
+    for (uint t = 0; t < tokens; t++) {
+        const int l = stretch_less(less + t * row_words, s);
+#pragma unroll
+        for (uint v = 0; v < VECTORS; v++)
+            sum[t][v] = (BYTE_DOTS ? sum[t][v] << 8 : sum[t][v]) + l * zeros[v];
+    }
+    multiply_plane(w, x, row_words, s, 1, tokens, sum);
+}
+#else
+__attribute__((always_inline)) static inline void
+sum_stretch(const struct unpacked *w, const int zeros[VECTORS], __global const int *x,
+            __global const int *less, ulong row_words, uint s, const uint tokens,
+            int16 (*sum)[VECTORS])
+{
+#pragma unroll
+    for (uint t = 0; t < tokens; t++)
+        for (uint v = 0; v < VECTORS; v++)
+            sum[t][v] = 0;
+#pragma unroll 1
+    for (uint j = 0; j < STRETCH_PLANES; j++) {
+        const uint first = j * 16 + s * STRETCH_WORDS;
+        multiply_words(w->words + first, x + first, row_words, STRETCH_WORDS, tokens, sum);
+    }
+}
+#endif
 
 /* The sum of x over stretch s of block b: one or two of the sums of a row, of which `last` is the
  * last. Behind that, minimums are 0. */
@@ -213,29 +319,21 @@ stretch_sum(__global const float *sums, uint b, uint s, uint last)
 
 /* Adds block b's products with `tokens` rows of x, whose last sum is `last`. */
 __attribute__((always_inline)) static inline void
-add_products(const struct unpacked *w, __global const int *x, ulong row_words, uint b,
-             uint blocks, uint last, const uint tokens, float16 (*f)[VECTORS])
+add_products(const struct unpacked *w, const int zeros[VECTORS], __global const int *x,
+             ulong row_words, uint b, uint blocks, uint last, const uint tokens,
+             float16 (*f)[VECTORS])
 {
 #pragma unroll 1
     for (uint s = 0; s < STRETCHES; s++) {
         int16 sum[AT_ONCE][VECTORS];
-#pragma unroll
-        for (uint t = 0; t < tokens; t++)
-            for (uint v = 0; v < VECTORS; v++)
-                sum[t][v] = 0;
-#pragma unroll 1
-        for (uint j = 0; j < STRETCH_PLANES; j++) {
-            const uint first =
-                (s % PARTS * STRETCH_PLANES + j) * 16 + s / PARTS * STRETCH_WORDS;
-            multiply_pairs(w, x + b * PAIRS, row_words, first, first + STRETCH_WORDS,
-                           tokens, sum);
-        }
+        sum_stretch(w, zeros, x + b * PAIRS, x + blocks * (PAIRS + 1) + b * 8, row_words, s,
+                    tokens, sum);
 #pragma unroll
         for (uint t = 0; t < tokens; t++) {
             __global const float *row =
                 (__global const float *)(x + t * row_words + blocks * PAIRS);
             const float factor = row[b];
-            const float x_sum = MINIMUMS ? stretch_sum(row + blocks, b, s, last) : 0.0f;
+            const float x_sum = MINIMUMS ? stretch_sum(row + 9 * blocks, b, s, last) : 0.0f;
 #pragma unroll
             for (uint v = 0; v < VECTORS; v++) {
                 f[t][v] += convert_float16(sum[t][v]) * (w->scales[s][v] * factor);
@@ -255,6 +353,9 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
     const uint last = rows[0].w.k_count / SUM_K - 1;
     const ulong row_words = prepared_words(rows[0].w.k_count, X_FORM);
     struct unpacked w;
+    int zeros[VECTORS];
+    for (uint v = 0; v < VECTORS; v++)
+        zeros[v] = rows_zero(&rows[v]);
     for (uint t = 0; t < (tokens + 1) / 2 * 2; t++)
         for (uint v = 0; v < VECTORS; v++)
             f[t][v] = 0;
@@ -266,14 +367,14 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
         uint t = 0;
 #pragma unroll 1
         for (; t + AT_ONCE <= tokens; t += AT_ONCE)
-            add_products(&w, x + t * row_words, row_words, b, blocks, last, AT_ONCE,
-                         f + t);
+            add_products(&w, zeros, x + t * row_words, row_words, b, blocks, last,
+                         AT_ONCE, f + t);
         if (t + 4 < tokens)
-            add_products(&w, x + t * row_words, row_words, b, blocks, last, 6, f + t);
+            add_products(&w, zeros, x + t * row_words, row_words, b, blocks, last, 6, f + t);
         else if (t + 2 < tokens)
-            add_products(&w, x + t * row_words, row_words, b, blocks, last, 4, f + t);
+            add_products(&w, zeros, x + t * row_words, row_words, b, blocks, last, 4, f + t);
         else if (t < tokens)
-            add_products(&w, x + t * row_words, row_words, b, blocks, last, 2, f + t);
+            add_products(&w, zeros, x + t * row_words, row_words, b, blocks, last, 2, f + t);
     }
 }
 #endif
@@ -293,14 +394,9 @@ put_rows(const float16 f[VECTORS], uint n, __global const float *bias,
          __global STORAGE(DST) * y, ulong at)
 {
     for (uint v = 0; v < VECTORS && v * 16 < n; v++) {
-        if (n - v * 16 >= 16) {
-            STORE16(DST, y, at + v * 16, bias ? f[v] + vload16(v, bias) : f[v]);
-            continue;
-        }
-        float lanes[16];
-        vstore16(f[v], 0, lanes);
-        for (uint i = 0; v * 16 + i < n; i++)
-            STORE(DST, y, at + v * 16 + i, lanes[i] + (bias ? bias[v * 16 + i] : 0.0f));
+        const uint count = min(n - v * 16, 16u);
+        const float16 b = bias ? LOAD_SOME(f32, bias, v * 16, count) : 0.0f;
+        STORE_SOME(DST, y, at + v * 16, count, f[v] + b);
     }
 }
 #endif

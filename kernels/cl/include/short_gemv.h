@@ -91,74 +91,125 @@ short_row_dot(const struct weight *w, ulong n, __global const int *x,
     return sum;
 }
 #elif SHORTS && BLOCKS
-/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x, `factor`
- * and `xs` are the first row's block, its factor and its sums, of which there are `sums`. */
+/* Units of a row of x (shorts.h) from one on, and what belongs to them. */
+struct x_units {
+    __global const int *words, *less;
+    __global const float *factor, *sums;
+};
+
+/* The integers of halves 0 and 1 of a unit times x's: where they have one factor, a is both. */
 __attribute__((always_inline)) static inline void
-add_unit(const struct unit *u, __global const int *x, ulong row_words,
-         __global const float *factor, __global const float *xs, uint sums,
-         const uint tokens, float16 *sum, float8 *minimums)
+unit_products(const struct unit *u, const uint zero, __global const int *x,
+              __global const int *less, int16 *a, int16 *b)
 {
-    int16 pairs[4];
-#pragma unroll
-    for (uint i = 0; i < 4; i++)
-        pairs[i] = byte_pairs(as_int16(u->q[i / 2]), i % 2);
-    for (uint t = 0; t < tokens; t++) {
-        __global const int *at = x + t * row_words;
-        int16 a = add_pairs((int16)0, pairs[0], vload16(0, at));
-        a = add_pairs(a, pairs[1], vload16(1, at));
-        int16 b = add_pairs((int16)0, pairs[2], vload16(2, at));
-        b = add_pairs(b, pairs[3], vload16(3, at));
+    const int8 l = vload8(0, less) * (int)zero;
 #if FACTOR_K == 16
-        sum[t] +=
-            (convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1]) *
-            factor[t * row_words];
+    const int16 first =
+        __builtin_shufflevector(l, (int8)0, 0, 8, 8, 8, 2, 8, 8, 8, 4, 8, 8, 8, 6, 8, 8, 8);
+    const int16 second =
+        __builtin_shufflevector(l, (int8)0, 1, 8, 8, 8, 3, 8, 8, 8, 5, 8, 8, 8, 7, 8, 8, 8);
 #else
-        sum[t] += convert_float16(a + b) * (u->factor[0] * factor[t * row_words]);
+    const int16 first =
+        __builtin_shufflevector(l, (int8)0, 0, 8, 1, 8, 2, 8, 3, 8, 4, 8, 5, 8, 6, 8, 7, 8);
 #endif
+#if BYTE_DOTS
+    int16 high = add_bytes((int16)0, u->q[0], vload16(0, x));
+    int16 low = add_bytes(first, u->q[0], vload16(1, x));
+#if FACTOR_K == 16
+    *a = (high << 8) + low;
+    high = 0;
+    low = second;
+#endif
+    high = add_bytes(high, u->q[1], vload16(2, x));
+    low = add_bytes(low, u->q[1], vload16(3, x));
+    *(FACTOR_K == 16 ? b : a) = (high << 8) + low;
+#else
+    int16 sum[2] = {first, 0};
+#if FACTOR_K == 16
+    sum[1] = second;
+#endif
+    for (uint h = 0; h < 2; h++) {
+        sum[h] = add_pairs(sum[h], byte_pairs(u->q[h], 0), vload16(2 * h, x));
+        sum[h] = add_pairs(sum[h], byte_pairs(u->q[h], 1), vload16(2 * h + 1, x));
+    }
+    *a = FACTOR_K == 16 ? sum[0] : sum[0] + sum[1];
+    *b = sum[1];
+#endif
+}
+
+/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x is the
+ * first's; a unit has `sums` sums. */
+__attribute__((always_inline)) static inline void
+add_unit(const struct unit *u, const uint zero, const struct x_units *x,
+         ulong row_words, uint sums, const uint tokens, float16 *sum, float8 *minimums)
+{
+#pragma unroll
+    for (uint t = 0; t < tokens; t++) {
+        const ulong at = t * row_words;
+        __global const float *xs = x->sums + at;
+        const float factor = x->factor[at];
+        int16 a, b;
+        unit_products(u, zero, x->words + at, x->less + at, &a, &b);
+        if (FACTOR_K == 16)
+            sum[t] += (convert_float16(a) * u->factor[0] +
+                       convert_float16(b) * u->factor[1]) *
+                      factor;
+        else
+            sum[t] += convert_float16(a) * (u->factor[0] * factor);
         if (MINIMUMS && sums == 8)
-            minimums[t] += u->minimum * vload8(0, xs + t * row_words);
+            minimums[t] += u->minimum * vload8(0, xs);
         for (uint i = 0; MINIMUMS && sums < 8 && i < sums; i++)
-            minimums[t].s0 += ((const float *)&u->minimum)[i] * xs[t * row_words + i];
+            minimums[t].s0 += ((const float *)&u->minimum)[i] * xs[i];
     }
 }
 
-/* The products of a row with `tokens` rows of x, each still spread over 16 lanes. Each weight is
+static inline void
+skip_units(struct x_units *x, uint n)
+{
+    x->words += n * (UNIT_COLUMNS / 2);
+    x->less += n * 8;
+    x->factor += n;
+    x->sums += n * 8;
+}
+
+/* The products of a row with one or two rows of x, each still spread over 16 lanes. Each weight is
  * decoded once. */
 __attribute__((always_inline)) static inline void
 short_format_dots(const uint format, const struct weight *w, ulong n,
-                  __global const int *x, ulong row_words, const uint tokens, float16 *sum)
+                  __global const int *words, ulong row_words, const uint tokens,
+                  float16 *sum)
 {
     const uint units = (w->k_count + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
-    const uint bytes = unit_bytes(format);
-    const uint run = max(format_columns(format), (uint)UNIT_COLUMNS);
+    const uint bytes = unit_bytes(format), zero = format_zero(format);
+    const uint columns = format_columns(format);
+    const uint run = columns > UNIT_COLUMNS ? columns : UNIT_COLUMNS;
     __global const uchar *row = blocks_begin(format, w, n);
-    __global const float *factor = (__global const float *)x + units * (UNIT_COLUMNS / 2);
-    __global const float *xs = factor + units;
-    float8 minimums[TOKENS_AT_ONCE];
-    struct unit u;
+    __global const float *factor =
+        (__global const float *)words + units * (UNIT_COLUMNS / 2);
+    struct x_units x = {words, (__global const int *)factor + units, factor,
+                        factor + units * 9};
+    float8 minimums[2];
     uint k = 0;
     for (uint t = 0; t < tokens; t++) {
         sum[t] = 0;
         minimums[t] = 0;
     }
     for (; k + run <= w->k_count; k += run, row += bytes) {
+#pragma unroll
         for (uint i = 0; i < bytes; i += 64)
             prefetch_ahead(row + i);
-        unit_at(format, row, 0, &u);
-        add_unit(&u, x, row_words, factor, xs, 8, tokens, sum, minimums);
-        if (run > UNIT_COLUMNS) { /* 256 at most */
-            unit_at(format, row, UNIT_COLUMNS, &u);
-            add_unit(&u, x + UNIT_COLUMNS / 2, row_words, factor + 1, xs + 8, 8, tokens,
-                     sum, minimums);
+#pragma unroll
+        for (uint i = 0; i < run; i += UNIT_COLUMNS) {
+            struct unit u;
+            unit_at(format, row, i, &u);
+            add_unit(&u, zero, &x, row_words, 8, tokens, sum, minimums);
+            skip_units(&x, 1);
         }
-        x += run / 2;
-        factor += run / UNIT_COLUMNS;
-        xs += run / 16;
     }
     if (k < w->k_count) {
+        struct unit u;
         unit_of_pieces(format, row, 0, w->k_count - k, &u);
-        add_unit(&u, x, row_words, factor, xs, (w->k_count - k) / 16, tokens, sum,
-                 minimums);
+        add_unit(&u, zero, &x, row_words, (w->k_count - k) / 16, tokens, sum, minimums);
     }
     const float weight = weight_factor(w, n);
     for (uint t = 0; t < tokens; t++) {

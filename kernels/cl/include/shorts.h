@@ -10,8 +10,12 @@
  *
  * or, for weights in blocks (block_units.h), blocks of 128 of k as
  *
- *     [blocks][2][2][16]  word 4 b + j of part h, p has k = 32 b + 16 h + 4 j + p and that + 2
+ *     [blocks][2][2][16]  where bytes are multiplied: byte i of word 4 b + j of part h, p is of
+ *                         k = 32 b + 16 h + 4 j + i: the high (p = 0) or the low one of
+ *                         256 high + low, both signed; elsewhere that word has the k of i = p and
+ *                         i = p + 2
  *     [blocks]            as above
+ *     [blocks][8]         minus the sum of each 16 integers, for weights with a zero point
  *
  * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest. Where a number
  * is infinite or not one, its block's factor says so.
@@ -26,10 +30,15 @@
 #ifndef VNNI
 #define VNNI 0
 #endif
+#if VNNI && (defined(__AVX512F__) || !defined(__x86_64__))
+#define BYTE_DOTS 1 /* weights in blocks are multiplied as bytes */
+#else
+#define BYTE_DOTS 0
+#endif
 static inline int16
 add_pairs(int16 sum, int16 a, int16 b)
 {
-#if VNNI && (defined(__AVX512F__) || !defined(__x86_64__))
+#if BYTE_DOTS
     __asm__("vpdpwssd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
     return sum;
 #elif defined(__AVX512BW__)
@@ -51,6 +60,16 @@ add_pairs(int16 sum, int16 a, int16 b)
     return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 #endif
 }
+
+#if BYTE_DOTS
+/* sum + the products of the four bytes of each word, those of a without sign. */
+static inline int16
+add_bytes(int16 sum, uint16 a, int16 b)
+{
+    __asm__("vpdpbusd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
+    return sum;
+}
+#endif
 
 /* Elements 16 i ... 16 i + 15 of a block as words: the lower half of each group of `planes`
  * beside the upper one. */
@@ -81,6 +100,23 @@ store_planes(const int16 *w, const uint planes, __global int *to)
     vstore16((int16)(c.odd, d.odd), 3, to);
 }
 
+/* Integers 16 i ... 16 i + 15 of a block as weights in blocks meet them; their sum. */
+static inline int
+store_sixteen(int16 q, uint i, __global int *block)
+{
+    const int8 a = q.lo + q.hi;
+    const int4 b = a.lo + a.hi;
+    block += i % 2 * 32 + i / 2 * 4;
+#if BYTE_DOTS
+    vstore4(as_int4(convert_uchar16((q + 128) >> 8 & 255)), 0, block);
+    vstore4(as_int4(convert_uchar16(q & 255)), 0, block + 16);
+#else
+    vstore4((q.s048c & 0xffff) | q.s26ae << 16, 0, block);
+    vstore4((q.s159d & 0xffff) | q.s37bf << 16, 0, block + 16);
+#endif
+    return b.x + b.y + b.z + b.w;
+}
+
 /* Block b of a row from the 16 * planes floats at v; `halves`: as weights in blocks meet it. */
 __attribute__((always_inline)) static inline void
 write_shorts(const float *v, const uint planes, const bool halves, __global int *row,
@@ -95,18 +131,14 @@ write_shorts(const float *v, const uint planes, const bool halves, __global int 
     const float8 m8 = fmax(most.lo, most.hi);
     const float4 m4 = fmax(m8.lo, m8.hi);
     const float largest = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w));
-    const float factor = largest > 1e-30f ? 32767.0f / largest : 0.0f;
+    const float range = halves ? 32639.0f : 32767.0f; /* 256 * 127 + 127 */
+    const float factor = largest > 1e-30f ? range / largest : 0.0f;
     int16 words[4] = {0};
-    row[blocks * 8 * planes + b] = as_int(largest / 32767.0f + sum16(wrong));
+    row[blocks * 8 * planes + b] = as_int(largest / range + sum16(wrong));
     if (halves) {
-        for (uint i = 0; i < 4; i++) {
-            const float16 first = vload16(i % 2 * 4 + i / 2, v);
-            const float16 second = vload16(i % 2 * 4 + i / 2 + 2, v);
-            words[i] = (int16)(pair_up(convert_int16_rte(first * factor), 4),
-                               pair_up(convert_int16_rte(second * factor), 4));
-        }
-        store_planes(words, 4, row + b * 64);
-        store_planes(words + 2, 4, row + b * 64 + 32);
+        for (uint i = 0; i < 8; i++)
+            row[blocks * 65 + b * 8 + i] = -store_sixteen(
+                convert_int16_rte(vload16(i, v) * factor), i, row + b * 64);
         return;
     }
     for (uint i = 0; i < planes / 2; i++)
