@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Every kernel file compiles alone, with the defaults that it documents, and without a
- * warning, on the OpenCL driver that is present. tools/check_kernels runs this test and
- * does the same offline for Intel GPUs where their compiler is installed.
+ * warning, on the OpenCL driver that is present; and those that multiply integers for each format
+ * of weights in blocks. tools/check_kernels runs this test and does the same offline for Intel
+ * GPUs where their compiler is installed.
  */
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include "runtime/engine.h"
 #include "runtime/kernel_source.h"
 #include "runtime/util/log.h"
+#include "runtime/weight.h"
 
 namespace
 {
@@ -33,37 +35,70 @@ keep_line(xm_log_level, const char *line, void *ctx)
     *static_cast<std::string *>(ctx) += std::string(line) + "\n";
 }
 
-TEST(Kernels, EveryFileCompilesAloneWithoutWarnings)
+class Kernels : public testing::Test
 {
-    const xm_device_info *infos = nullptr;
-    size_t n_devices = 0;
-    xm_error err = {};
-    ASSERT_EQ(xm_engine_list(&infos, &n_devices, &err), XM_OK) << err.text;
-    if (n_devices == 0)
-        GTEST_SKIP() << "no OpenCL device";
-    xm_engine *engine = nullptr;
-    ASSERT_EQ(xm_engine_create(0, nullptr, &engine, &err), XM_OK) << err.text;
+  protected:
+    void SetUp() override
+    {
+        const xm_device_info *infos = nullptr;
+        size_t n_devices = 0;
+        xm_error err = {};
+        ASSERT_EQ(xm_engine_list(&infos, &n_devices, &err), XM_OK) << err.text;
+        if (n_devices == 0)
+            GTEST_SKIP() << "no OpenCL device";
+        ASSERT_EQ(xm_engine_create(0, nullptr, &engine, &err), XM_OK) << err.text;
+        xm_log_set_sink(keep_line, &said);
+        xm_log_set_level(XM_LOG_INFO);
+    }
+    void TearDown() override
+    {
+        xm_log_set_sink(nullptr, nullptr);
+        xm_log_set_level(XM_LOG_WARNING);
+        xm_engine_unref(engine);
+    }
+    void compile(const std::string &entry, const std::string &defines)
+    {
+        xm_kernel *kernel = nullptr;
+        xm_error err = {};
+        EXPECT_EQ(xm_engine_kernel(engine, entry.c_str(), (defines + " -Werror").c_str(),
+                                   &kernel, &err),
+                  XM_OK)
+            << entry << " " << defines << ": " << err.text;
+    }
 
-    size_t n_compiled = 0;
+    xm_engine *engine = nullptr;
     std::string said; /* that builtins.h lacks something, for one */
-    xm_log_set_sink(keep_line, &said);
-    xm_log_set_level(XM_LOG_INFO);
+};
+
+TEST_F(Kernels, EveryFileCompilesAloneWithoutWarnings)
+{
+    size_t n_compiled = 0;
     for (size_t i = 0; i < xm_n_kernel_files; i++) {
         const std::string entry = entry_of(xm_kernel_files[i]);
         if (entry.empty())
             continue;
-        xm_kernel *kernel = nullptr;
-        err = {};
-        EXPECT_EQ(xm_engine_kernel(engine, entry.c_str(), "-Werror", &kernel, &err),
-                  XM_OK)
-            << xm_kernel_files[i].name << ": " << err.text;
+        compile(entry, "");
         n_compiled++;
     }
-    xm_log_set_sink(nullptr, nullptr);
-    xm_log_set_level(XM_LOG_WARNING);
     EXPECT_GT(n_compiled, 0u);
     EXPECT_EQ(said, "");
-    xm_engine_unref(engine);
+}
+
+/* A kernel that a format keeps from building is replaced by a slower one: here it is an error. */
+TEST_F(Kernels, FormatsCompileAsIntegersWithoutWarnings)
+{
+    size_t n_formats = 0;
+    for (const xm_weight_format_info &format : xm_weight_formats) {
+        if (!format.block_bytes || !(format.meets & XM_MEETS_SHORTS))
+            continue;
+        const std::string name = format.text;
+        const std::string of = " -DFORMAT_" + name + " -DFORMAT";
+        compile("linear_gemv_vec", "-DSHORTS=1" + of + "0=" + name);
+        compile("moe_gemm_gate_up_vnni", of + "0=" + name);
+        n_formats++;
+    }
+    EXPECT_GT(n_formats, 0u);
+    EXPECT_EQ(said, "");
 }
 
 } // namespace
