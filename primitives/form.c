@@ -19,10 +19,11 @@ static const struct {
     const char *kernel; /* NULL: the form is plain rows */
     struct xm_launch_shape launch;
     bool is_rows, has_sums;
+    bool is_given; /* by whoever makes the plain rows */
 } makers[XM_FORM_COUNT] = {
-    [XM_FORM_PLANES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
-    [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
-    [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, false},
+    [XM_FORM_PLANES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
+    [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
+    [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
     [XM_FORM_TILES] = {"linear_pack_vec", {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_PAIRS] = {"linear_pack_dpas", {XM_LANES, XM_MATRIX_LANES,
@@ -46,7 +47,7 @@ xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
 bool
 xm_rows_are_prepared(const struct xm_rows_form *f)
 {
-    return makers[f->form].has_sums;
+    return makers[f->form].is_given;
 }
 
 static uint64_t

@@ -14,7 +14,11 @@
 
 #include "gemv_rows.h"
 
-#if BLOCKS
+#if BLOCKS || (GROUP && BLOCK % GROUP == 0)
+/* Rows of weights are read one by one for few rows of h, whose blocks have whole groups: those who
+ * write blocks of h know their sums. */
+#define FEW_AT_ONCE TOKENS_AT_ONCE
+
 /* Rows `first` … of an expert for few rows of h. */
 static inline void
 down_few(const struct weight *w, ulong expert, uint first, __global const int *h,
@@ -31,6 +35,8 @@ down_few(const struct weight *w, ulong expert, uint first, __global const int *h
             STORE_SOME(f32, y, (ulong)t * n_count + n, count, v[t] + b);
     }
 }
+#else
+#define FEW_AT_ONCE 0
 #endif
 
 __kernel void
@@ -53,8 +59,8 @@ moe_gemm_down_vnni(WEIGHT_PARAMETERS(w), __global const int *h,
                                       stored_row(&w, expert, n_count - 1), 64};
     while (p < end) {
         const uint tokens = min(tokens_of_pass(end - p), end - p);
-#if BLOCKS
-        if (tokens <= TOKENS_AT_ONCE) {
+#if FEW_AT_ONCE
+        if (tokens <= FEW_AT_ONCE) {
             down_few(&w, expert, first, h + p * row_words, tokens, bias,
                      y + (ulong)p * n_count, n_count);
             p += tokens;

@@ -54,7 +54,6 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
     }
 }
 
-#if BLOCKS
 /* Columns i … of h for few rows of x: rows of weights one by one, gate and up in turn. */
 static inline void
 gate_up_few(const struct weight *gate, const struct weight *up, const struct gate_up *g,
@@ -73,14 +72,13 @@ gate_up_few(const struct weight *gate, const struct weight *up, const struct gat
         }
     }
 }
-#endif
 
 /* Block b of a row of h. */
 static inline void
 write_block(const float *v, __global int *row, uint b, uint i_count)
 {
     write_shorts(v, OUT_PLANES, OUT_KIND == 2, row, b, prepared_blocks(i_count, OUT_PLANES));
-#if OUT_SUMS
+#if OUT_SUMS && OUT_SUMS <= OUT_BLOCK
     const uint n = OUT_BLOCK / OUT_SUMS, left = i_count / OUT_SUMS - b * n;
     row += prepared_values(i_count, OUT_PLANES, OUT_KIND) + b * n;
     for (uint g = 0; g < min(n, left); g++) {
@@ -111,12 +109,10 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
     float v[MOST_TOKENS][OUT_BLOCK];
     while (p < end) {
         const uint tokens = min(tokens_of_pass(end - p), end - p);
-#if BLOCKS
         if (tokens <= TOKENS_AT_ONCE)
             gate_up_few(&gates, &ups, &g, expert, b * OUT_BLOCK, x + p * row_words, tokens,
                         i_count, v);
         else
-#endif
             for (uint i = 0; i < OUT_BLOCK; i += 8 * VECTORS)
                 gate_up(&gates, &ups, &g, expert, b * OUT_BLOCK + i, x + p * row_words,
                         tokens, i_count, i, v);

@@ -422,9 +422,13 @@ xm_moe_experts_fini(struct xm_moe_experts *m)
 uint64_t
 xm_moe_experts_few(const struct xm_moe_experts *m)
 {
+    const struct xm_weight *down = xm_moe_down(m);
+    /* As moe_gemm_down_vnni: blocks of h have whole groups. */
+    const bool knows_sums =
+        xm_weight_is_blocks(down) ||
+        (down->group && XM_PLANE_BLOCK * xm_weight_planes(down) % down->group == 0);
     const bool decodes_once =
-        xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form == XM_FORM_SHORT_PAIRS &&
-        xm_weight_is_blocks(xm_moe_gate(m));
+        knows_sums && xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form == XM_FORM_SHORT_PAIRS;
     const uint64_t shared = m->experts / EXPERTS_PER_SHARED;
     if (!decodes_once)
         return FEW_PER_EXPERT * m->experts;

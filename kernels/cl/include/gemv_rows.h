@@ -27,7 +27,9 @@ __attribute__((always_inline)) static inline float16
 product_with(const struct weight *w, ulong n, const struct x_row *x)
 {
 #if SHORTS
-    return short_row_dot(w, n, x->x, x->sums);
+    float16 sum;
+    short_row_dots(w, n, x->x, 0, 1, &sum);
+    return sum;
 #else
     return row_dot(w, n, (__global const float *)x->x, x->sums);
 #endif
@@ -38,7 +40,7 @@ product_with(const struct weight *w, ulong n, const struct x_row *x)
 #define ROWS_AT_ONCE 16
 
 /* The products of stored row n with `tokens` rows of x, at most TOKENS_AT_ONCE, still spread over
- * 16 lanes: out[t * ROWS_AT_ONCE]. Blocks meet two rows of x at a time: more of them wait for
+ * 16 lanes: out[t * ROWS_AT_ONCE]. Integers meet two rows of x at a time: more of them wait for
  * loads of x longer than decoding takes again. */
 static inline void
 products_with(const struct weight *w, ulong n, __global const int *x, uint tokens,
@@ -46,7 +48,7 @@ products_with(const struct weight *w, ulong n, __global const int *x, uint token
 {
     for (uint t = 0; t < tokens; t++) {
         const struct x_row row = x_row_at(x, t, w->k_count);
-#if SHORTS && BLOCKS
+#if SHORTS
         if (t + 1 < tokens) {
             float16 two[2];
             short_row_dots(w, n, row.x,

@@ -18,8 +18,7 @@
 
 #include "block_shorts.h"
 
-/* Rows of x; the sums of groups are for the minimums of blocks. */
-#define X_FORM PLANES, (BLOCKS ? SUM_K : 0), X_KIND
+#define X_FORM PLANES, SUM_K, X_KIND /* of rows of x */
 
 #define VECTORS     4
 #define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */

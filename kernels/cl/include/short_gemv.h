@@ -4,8 +4,8 @@
  *
  *     sum_g scale[g] (sum_{k in g} q[k] x[k] - zp[g] sum_{k in g} x[k])
  *
- * A mask leaves two weights of each word, which are multiplied and added at once. xs has the sums
- * of the groups, as gemv.h.
+ * A mask leaves two weights of each word, which are multiplied and added at once. The sums of the
+ * groups lie behind x (prepared.h).
  */
 #include "block_shorts.h"
 #include "gemv.h"
@@ -32,63 +32,69 @@ block_short_dot(uint16 w, __global const int *x)
 }
 
 #if GROUP % BLOCK == 0
-/* Blocks of `groups` whole groups, scaled. */
-static inline float16
-short_groups_dot(__global const uchar *row, uint groups, const float *scale,
-                 __global const int *x, __global const float *factor)
+/* sum[t] += the products of blocks of `groups` whole groups, scaled, with `tokens` rows of x, which
+ * are row_words apart. */
+__attribute__((always_inline)) static inline void
+add_groups(__global const uchar *row, uint groups, const float *scale,
+           __global const int *x, __global const float *factor, ulong row_words,
+           const uint tokens, float16 *sum)
 {
-    float16 sum = 0;
     for (uint g = 0; g < groups; g++) {
 #pragma unroll 4
         for (uint i = 0; i < GROUP / BLOCK; i++, row += 64, x += BLOCK / 2, factor++) {
+            const uint16 words = ((__global const loose_uint16 *)row)->v ^ FLIP;
             prefetch_ahead(row);
-            sum += convert_float16(block_short_dot(
-                       ((__global const loose_uint16 *)row)->v ^ FLIP, x)) *
-                   (scale[g] * *factor);
+#pragma unroll
+            for (uint t = 0; t < tokens; t++)
+                sum[t] += convert_float16(block_short_dot(words, x + t * row_words)) *
+                          (scale[g] * factor[t * row_words]);
         }
     }
-    return sum;
 }
 #else
 /* The same where a block holds several groups; the row's last block may be cut short. */
-static inline float16
-short_groups_dot(__global const uchar *row, uint groups, const float *scale,
-                 __global const int *x, __global const float *factor)
+__attribute__((always_inline)) static inline void
+add_groups(__global const uchar *row, uint groups, const float *scale,
+           __global const int *x, __global const float *factor, ulong row_words,
+           const uint tokens, float16 *sum)
 {
-    float16 sum = 0;
     for (uint g = 0, b = 0; g < groups; g += BLOCK / GROUP, b++) {
+        const uint16 words = block_words(row, b, groups * GROUP);
         float lanes[16];
 #pragma unroll
         for (uint i = 0; i < 16; i++)
             lanes[i] = scale[min(g + i * PLANES / GROUP, groups - 1)];
         prefetch_ahead(row + b * 64);
-        sum += convert_float16(block_short_dot(block_words(row, b, groups * GROUP),
-                                               x + b * BLOCK / 2)) *
-               (vload16(0, lanes) * factor[b]);
+#pragma unroll
+        for (uint t = 0; t < tokens; t++)
+            sum[t] += convert_float16(block_short_dot(
+                          words, x + t * row_words + b * BLOCK / 2)) *
+                      (vload16(0, lanes) * factor[t * row_words + b]);
     }
-    return sum;
 }
 #endif
 
-/* The product, still spread over 16 lanes that the caller adds up (sum16). */
-__attribute__((always_inline)) static inline float16
-short_row_dot(const struct weight *w, ulong n, __global const int *x,
-              __global const float *xs)
+/* The products of a row with one or two rows of x, each still spread over 16 lanes. */
+__attribute__((always_inline)) static inline void
+short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row_words,
+               const uint tokens, float16 *sum)
 {
-    const uint groups = group_count(w), blocks = (w->k_count + BLOCK - 1) / BLOCK;
+    const uint groups = group_count(w), blocks = prepared_blocks(w->k_count, PLANES);
     const ulong first_group = row_begin(w, n) / GROUP;
     __global const uchar *row = row_bytes(w, n);
     __global const float *factor = (__global const float *)x + blocks * (BLOCK / 2);
-    float16 sum = 0;
+    __global const float *xs = factor + blocks;
+    for (uint t = 0; t < tokens; t++)
+        sum[t] = 0;
     for (uint first = 0; first < groups; first += 16) {
         const uint count = min(groups - first, 16u), b = first * GROUP / BLOCK;
         struct factors f;
         load_factors(w->scale, w->zp, first_group + first, count, &f);
-        sum += short_groups_dot(row + (ulong)b * 64, count, f.scale + f.skip,
-                                x + b * (BLOCK / 2), factor + b) -
-               zero_term(&f, count, xs + first);
+        add_groups(row + (ulong)b * 64, count, f.scale + f.skip, x + b * (BLOCK / 2),
+                   factor + b, row_words, tokens, sum);
+        for (uint t = 0; t < tokens; t++)
+            sum[t] -= zero_term(&f, count, xs + t * row_words + first);
     }
-    return sum;
 }
 #elif SHORTS && BLOCKS
 /* Units of a row of x (shorts.h) from one on, and what belongs to them. */
@@ -231,12 +237,4 @@ short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row
         short_format_dots(0, w, n, x, row_words, tokens, sum);
 }
 
-__attribute__((always_inline)) static inline float16
-short_row_dot(const struct weight *w, ulong n, __global const int *x,
-              __global const float *xs)
-{
-    float16 sum;
-    short_row_dots(w, n, x, 0, 1, &sum);
-    return sum;
-}
 #endif
