@@ -74,10 +74,12 @@ per_unit(const struct xm_launch_shape *s, const struct xm_device_info *device,
 
 /* Sub-groups of a work-group. */
 static uint64_t
-sub_groups(const struct xm_device_info *device)
+sub_groups(const struct xm_launch_shape *s, const struct xm_device_info *device)
 {
     bool cpu =
         xm_device_really_has(device, XM_CAP_HOST_VISIBLE); /* also as XM_DEVICE_AS */
+    if (s->split)
+        return s->split;
     return cpu ? 1 : GROUPED_SUB_GROUPS;
 }
 
@@ -94,7 +96,9 @@ xm_launch_for(const struct xm_launch_shape *s, const struct xm_device_info *devi
     if (s->unit == XM_SPAN && most > 0 && x > most)
         x = most;
     if (s->unit == XM_LANES)
-        group = items * sub_groups(device);
+        group = items * sub_groups(s, device);
+    if (s->split)
+        x *= s->split;
     *per_item = per;
     const struct xm_launch driver_chooses = {{x, y, z}, {0, 0, 0}};
     const struct xm_launch launch = {{xm_align_up(x * items, group), y, z},

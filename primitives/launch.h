@@ -75,6 +75,7 @@ struct xm_launch_shape {
     enum xm_unit unit;
     uint16_t size;
     struct xm_side x, y, z;
+    uint16_t split; /* sub-groups that share a unit, as a work-group; 0: a unit has one */
 };
 
 /* The sizes of the axes in one run. */

@@ -8,6 +8,7 @@
 #include "primitives/device_weight.h"
 
 enum { CHUNK_WORDS = 8, STEP_K = 16 }; /* words of a chunk at most; k of a step */
+enum { INTEGER_K = 32 };               /* k of a step of integers               */
 
 const char *
 xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
@@ -28,6 +29,57 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     if (chunk % STEP_K != 0 || w->cols % chunk != 0 ||
         (xm_weight_is_quantised(w) && w->group % chunk != 0))
         return "the columns or the group are not whole steps of matrix engines";
+    return xm_weight_not_in_words(w, 1);
+}
+
+/* Words of all that is stored: kernels count them in 32 bits. */
+static uint64_t
+stored_words(const struct xm_weight *w)
+{
+    return w->data.n / sizeof(uint32_t);
+}
+
+/* Formats that matrix engines take as they are, and columns that are whole words. */
+static const struct {
+    enum xm_weight_format format;
+    uint32_t cols;
+} integer_blocks[] = {
+    {XM_WEIGHT_Q4_0, 64},
+    {XM_WEIGHT_Q8_0, 64},
+    {XM_WEIGHT_Q4_K, 256},
+};
+
+static const char *
+blocks_refuse(const struct xm_weight *w)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(integer_blocks); i++) {
+        const uint32_t cols = integer_blocks[i].cols;
+        if (w->format == integer_blocks[i].format)
+            return w->cols % cols || xm_weight_row_cols(w) % cols ||
+                           w->view.first_col % cols
+                       ? "the rows are not whole 32-bit words of blocks"
+                       : NULL;
+    }
+    return "no kernel takes blocks of this format into matrix engines as they are";
+}
+
+const char *
+xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
+{
+    const uint32_t bits = xm_element_bits(w->element);
+    if (src != XM_F16)
+        return "integers are coarser than f32 activations";
+    if (xm_weight_is_codes(w))
+        return "matrix engines take no small floats, codebooks and factors";
+    if (stored_words(w) > UINT32_MAX)
+        return "the weight has 16 GiB or more";
+    if (xm_weight_is_blocks(w))
+        return blocks_refuse(w);
+    if (!xm_weight_is_quantised(w) || xm_element_is_float(w->element) ||
+        (bits != 4 && bits != 8))
+        return "the weight is not integers of 4 or 8 bits with groups";
+    if (w->cols % INTEGER_K != 0 || w->group % INTEGER_K != 0)
+        return "the columns or the group are not whole steps of 32";
     return xm_weight_not_in_words(w, 1);
 }
 

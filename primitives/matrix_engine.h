@@ -13,12 +13,16 @@
 extern "C" {
 #endif
 
-/* Rows of weights of a sub-group, k that one packs. */
-enum { XM_MATRIX_ROWS = 16, XM_MATRIX_PACK_K = 128 };
+/* Rows of weights of a sub-group, k that one packs; rows of a work-group that takes stored
+ * integers. */
+enum { XM_MATRIX_ROWS = 16, XM_MATRIX_PACK_K = 128, XM_INTEGER_ROWS = 32 };
 
 /* NULL: the kernels can multiply activations of type `src` with this weight; else a static
  * sentence. */
 const char *xm_matrix_refuses(const struct xm_weight *w, enum xm_element src);
+/* NULL: those for few tokens can, which take stored integers as they are
+ * (kernels/cl/include/lane_rows.h); else a static sentence. */
+const char *xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src);
 /* Lanes of their sub-groups, which are the smallest that the chip has: 8 or 16. */
 uint32_t xm_matrix_lanes(const struct xm_device_info *device);
 /* Whether the device's engines multiply; else they are emulated. */

@@ -46,6 +46,16 @@ matrix_refuses(const void *problem)
 }
 
 static const char *
+matrix_rows_refuse(const void *problem)
+{
+    const struct problem *p = problem;
+    const char *why = xm_matrix_rows_refuse(p->product.weight, p->product.src);
+    for (uint32_t i = 1; p->desc && i < p->desc->n && !why; i++)
+        why = xm_matrix_rows_refuse(&p->desc->segment[i].weight->host, p->desc->src);
+    return why;
+}
+
+static const char *
 onednn_refuses(const void *problem)
 {
     const struct problem *p = problem;
@@ -77,6 +87,8 @@ static const struct xm_variant few_rows[] = {
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_SHORTS, "linear_gemv_vec", .joins = true},
     {"linear_gemv_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_PLANES, .joins = true},
+    {"linear_gemv_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_rows_refuse,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_TOKENS, 1}, .split = 8}, .joins = true},
     {"linear_gemv_sg", XM_FAMILY_SG, 0, xm_product_not_in_words,
      {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}, .joins = true},
     {"linear_gemv_gen", XM_FAMILY_GEN, 0, NULL,

@@ -4,6 +4,7 @@
  * the data's way through tiles and lanes is that of the real ones, for both sizes of sub-group.
  */
 #include "primitives/args.h"
+#include "primitives/matrix_engine.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/weight_fixture.h"
 
@@ -59,6 +60,65 @@ class MatrixEngine : public PrimitiveTest
     static uint64_t blocks(uint64_t n, uint64_t block)
     {
         return (n + block - 1) / block;
+    }
+
+    /* Few tokens: stored integers times two rows of bytes. f32 shows what x loses as bytes. */
+    void check_rows(const weight_format &f, uint32_t lanes, uint32_t split, uint64_t n,
+                    uint64_t k, uint64_t tokens)
+    {
+        SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) +
+                     " SPLIT=" + std::to_string(split) + " N=" + std::to_string(n) +
+                     " K=" + std::to_string(k) + " T=" + std::to_string(tokens));
+        test_weight w(1, n, k, f, 7);
+        ASSERT_STREQ(xm_matrix_rows_refuse(&w.host, XM_F16), nullptr);
+        tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
+        tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
+        tensor y(XM_F32, {(int64_t)tokens, (int64_t)n});
+        xm_args a = {};
+        xm_put_weight(&a, "w0", w.device);
+        xm_put_buffer(&a, "bias0", bias.buffer());
+        xm_put_buffer(&a, "y0", y.buffer());
+        xm_put_uint(&a, "rows0", n);
+        xm_put_buffer(&a, "x", x.buffer());
+        xm_put_buffer(&a, "other", nullptr);
+        xm_put_uint(&a, "other_step", n);
+        xm_put_uint(&a, "other_first", 0);
+        xm_put_uint(&a, "k_count", k);
+        const xm_launch_shape shape = {XM_LANES,
+                                       (uint16_t)lanes,
+                                       {XM_ROWS, XM_INTEGER_ROWS, XM_FIXED},
+                                       {XM_TOKENS, 1, XM_FIXED},
+                                       {},
+                                       (uint16_t)split};
+        xm_counts counts = {};
+        counts.n[XM_ROWS] = n;
+        counts.n[XM_TOKENS] = tokens;
+        xm_kernel *rows = kernel("linear_gemv_dpas", w,
+                                 "-DSRC=f16 -DDST=f32 -DSG=" + std::to_string(lanes) +
+                                     " -DSPLIT=" + std::to_string(split));
+        ASSERT_XM_OK(xm_launch(&shape, rows, &counts, &a, queue, &err));
+        std::vector<float> want(y.size());
+        ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
+                                bias.rounded().data(), want.data()),
+                  XM_OK);
+        expect_exact_to_bytes(w.host, want, y.read());
+    }
+
+    /* x of at most 1 loses half a 32639-th at most: what independent errors add up to with the
+     * numbers of a row, six times their standard deviation. */
+    static void expect_exact_to_bytes(const xm_weight &w, const std::vector<float> &want,
+                                      const std::vector<float> &got)
+    {
+        const double loss = 0.5 / 32639 / std::sqrt(3.0);
+        std::vector<float> row(w.cols);
+        for (uint64_t n = 0; n < w.rows; n++) {
+            double norm = 0;
+            xm_weight_row(&w, 0, n, row.data());
+            for (float v : row)
+                norm += (double)v * v;
+            for (uint64_t i = n; i < want.size(); i += w.rows)
+                ASSERT_NEAR(got[i], want[i], 6 * loss * std::sqrt(norm)) << "row " << n;
+        }
     }
 
     /* Packs x into tiles of pairs, multiplies them. */
@@ -295,6 +355,67 @@ TEST_F(MatrixEngine, LinearTakesAnyNumberOfRowsAndTokens)
             for (uint64_t tokens : sample::of<uint64_t>({1, 8, 16, 32, 47}, 3))
                 check_linear(formats[0], lanes, n, 64, tokens);
         }
+    }
+}
+
+/* Formats whose stored integers matrix engines take, and where a row may end: steps of 32 columns,
+ * groups, pairs of blocks. */
+struct rows_case {
+    weight_format format;
+    uint64_t k;
+};
+const std::vector<rows_case> rows_cases = {
+    {{XM_U4, 128, true}, 384},
+    {{XM_U4, 64, true, XM_F32, false, true}, 448},
+    {{XM_U4, 32, true, XM_F16, true}, 352},
+    {view_of({XM_U4, UINT64_MAX, true}), 352},
+    {{XM_I4, 32, false}, 96},
+    {view_of({XM_I4, 128, false, XM_BF16}), 256},
+    {{XM_U8, 64, true}, 320},
+    {{XM_I8, UINT64_MAX, false, XM_F32}, 544},
+    {view_of({XM_I8, 32, false, XM_F16, true}), 160},
+    {blocks_of(XM_WEIGHT_Q4_0), 320},
+    {blocks_of(XM_WEIGHT_Q4_0), 64},
+    {blocks_of(XM_WEIGHT_Q8_0), 320},
+    {blocks_of(XM_WEIGHT_Q4_K), 768},
+    {view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))), 256},
+};
+
+TEST_F(MatrixEngine, StoredIntegersMeetBytesInEveryFormat)
+{
+    for (const rows_case &c : sample::of(rows_cases, 6)) {
+        for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
+            check_rows(c.format, lanes, 4, 40, c.k, 2);
+    }
+}
+
+TEST_F(MatrixEngine, StoredIntegersOfOtherPlacesAreRefused)
+{
+    const struct {
+        weight_format format;
+        uint64_t k;
+        xm_element src;
+    } cases[] = {
+        {{XM_U4, 128, true}, 256, XM_F32},
+        {{XM_U4, 16, true}, 64, XM_F16},
+        {{XM_F16, 0, false}, 64, XM_F16},
+        {{XM_NF4, 32, false}, 64, XM_F16},
+        {blocks_of(XM_WEIGHT_Q4_0), 96, XM_F16},
+        {view_of(blocks_of(XM_WEIGHT_Q8_0)), 64,
+         XM_F16}, /* begins with the second block */
+        {blocks_of(XM_WEIGHT_IQ1_S), 256, XM_F16},
+    };
+    for (const auto &c : cases) {
+        test_weight w(1, 8, c.k, c.format, 1);
+        EXPECT_NE(xm_matrix_rows_refuse(&w.host, c.src), nullptr) << text_of(c.format);
+    }
+}
+
+TEST_F(MatrixEngine, RowsOfLanesMayBeOfAnyNumber)
+{
+    for (uint32_t lanes : {8u, 16u}) {
+        for (uint64_t n : sample::of<uint64_t>({1, 31, 32, 33, 65}, 2))
+            check_rows(rows_cases[0].format, lanes, 8, n, 128, 1);
     }
 }
 

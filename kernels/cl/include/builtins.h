@@ -90,7 +90,9 @@ ONE(int) ONE(uint) ONE(long) ONE(ulong) ONE(uint4) ONE(int8) ONE(int16) ONE(uint
 
 VALUE uint popcount(uint);
 
-#define ONE(T) VALUE T native_exp(T);
+#define ONE(T)                                                                           \
+    VALUE T native_exp(T);                                                               \
+    VALUE T native_recip(T);
 WIDTHS(ONE, float)
 #undef ONE
 

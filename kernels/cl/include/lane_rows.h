@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * 32 rows of a weight times one activation row: a work-group, K split among its sub-groups.
+ *
+ *     sum_k w[n][k] x[k]        the stored bytes in integer products, a row a lane
+ *
+ * The weights are b of the products (integer_mad.h), as they are stored; the activations are a, two
+ * rows of bytes (activation_bytes.h), zeros where they meet no weight. Scales and zero points
+ * come in afterwards, in float, a group or a block at a time. A sub-group has all 32 rows, SG at a
+ * time: making the bytes of x costs as much as multiplying SG rows by them.
+ *
+ *   SPLIT  sub-groups of a work-group: each takes every SPLIT-th unit of columns
+ *
+ * All sub-groups take as many turns, some of them for nothing: a device that emulates sub-groups
+ * wants all of a work-group in step.
+ */
+#include "activation_bytes.h"
+#include "planes.h"
+
+#ifndef SPLIT
+#define SPLIT 8
+#endif
+
+#define UNIT_ROWS  32
+#define ROW_BLOCKS (UNIT_ROWS / SG)
+
+#define LANE_ROWS_GROUP                                                                  \
+    __attribute__((reqd_work_group_size(SPLIT * SG, 1, 1))) SUB_GROUP_SIZE
+
+/* A lane's rows. Places are of 32 bits and count words, so that compilers may address memory by the
+ * kernel's argument and an index. */
+struct lane_rows {
+    const struct weight *w;
+    uint word[ROW_BLOCKS];  /* that a row begins with */
+    uint scale[ROW_BLOCKS]; /* of its first group     */
+};
+
+#if BLOCKS
+#include "lane_blocks.h"
+#else
+static inline uint
+unit_columns(const uint format)
+{
+    return X_COLUMNS;
+}
+
+/* Columns that are multiplied before their scale comes in. */
+#if GROUP % 32
+#error "groups are whole steps of 32 columns"
+#elif GROUP % 128 == 0
+#define RUN_K 128
+#elif GROUP % 64 == 0
+#define RUN_K 64
+#else
+#define RUN_K 32
+#endif
+
+#define LOAD_WORDS_u4 vload4
+#define LOAD_WORDS_i4 vload4
+#define LOAD_WORDS_u8 vload8
+#define LOAD_WORDS_i8 vload8
+
+static inline void
+find_row(const uint format, struct lane_rows *rows, uint i, ulong row)
+{
+    rows->word[i] = (uint)(row_begin(rows->w, row) / PLANES);
+    rows->scale[i] = (uint)scale_index(rows->w, row, 0);
+}
+
+/* sum += the products of a unit's columns from k on times `factor`; `whole`: the row has all. */
+static inline void
+add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE(SRC) * x,
+         uint k, const bool whole, float factor, float sum[ROW_BLOCKS])
+{
+    const struct weight *w = rows->w;
+    const uint step = GROUP_MAJOR ? w->view.z : 1, last = w->k_count - 32 - k;
+    float v[X_VALUES];
+    struct activations a;
+    load_values(x, k, w->k_count, whole, LANE_SLOTS, v);
+    make_integers(v, &a);
+#pragma unroll
+    for (uint run = 0; run < X_COLUMNS; run += RUN_K) {
+        int2 dot[ROW_BLOCKS];
+#pragma unroll
+        for (uint i = 0; i < ROW_BLOCKS; i++)
+            dot[i] = 0;
+#pragma unroll
+        for (uint s = run; s < run + RUN_K; s += 32) {
+            const a_rows2 bytes = byte_rows(a.q + s / SG);
+#pragma unroll
+            for (uint i = 0; i < ROW_BLOCKS; i++) {
+                __global const uint *words =
+                    (__global const uint *)w->data + (rows->word[i] + k / PLANES);
+                dot[i] =
+                    PASTE(mad_, WEI)(bytes,
+                                     PASTE(LOAD_WORDS_, WEI)(
+                                         0, words + (whole ? s : min(s, last)) / PLANES),
+                                     dot[i]);
+            }
+        }
+        const uint g = (k + (whole ? run : min(run, last))) / GROUP * step;
+        const float x_sum = HAS_ZP ? sum_of_x(&a, run / SG, RUN_K / SG) : 0.0f;
+#pragma unroll
+        for (uint i = 0; i < ROW_BLOCKS; i++) {
+            const float q_sum = (float)both_bytes(dot[i]) * a.scale;
+            const float zero = zero_point_at(w, rows->scale[i] + g);
+            sum[i] += (q_sum - zero * x_sum) *
+                      (ALIGNED(SCALE, w->scale, rows->scale[i] + g) * factor);
+        }
+    }
+}
+#endif
+
+/* This sub-group's share of stored rows from `first` on times x; rows behind `last` repeat it. */
+static inline void
+add_format(const uint format, const struct weight *w, ulong first, ulong last,
+           __global const STORAGE(SRC) * x, float sum[ROW_BLOCKS])
+{
+    const uint columns = unit_columns(format), units = w->k_count / columns;
+    const uint mine = sub_group_broadcast(get_sub_group_id(), 0);
+    struct lane_rows rows = {w, {0}, {0}};
+#pragma unroll
+    for (uint i = 0; i < ROW_BLOCKS; i++)
+        find_row(format, &rows, i,
+                 first + min(i * SG + get_sub_group_local_id(), (uint)(last - first)));
+#pragma unroll 1
+    for (uint from = 0; from < units; from += SPLIT) {
+        const uint u = from + mine;
+        add_unit(format, &rows, x, min(u, units - 1) * columns, true,
+                 u < units ? 1.0f : 0.0f, sum);
+    }
+#pragma unroll 1
+    for (uint k = units * columns; k < w->k_count; k += columns)
+        add_unit(format, &rows, x, k, false, mine == 0 ? 1.0f : 0.0f, sum);
+#pragma unroll
+    for (uint i = 0; i < ROW_BLOCKS; i++)
+        sum[i] *= weight_factor(w, first);
+}
+
+/* A row's share of every sub-group. */
+typedef float row_shares[SPLIT][UNIT_ROWS];
+
+static inline void
+share_rows(__local row_shares *shares, const float sum[ROW_BLOCKS])
+{
+#pragma unroll
+    for (uint i = 0; i < ROW_BLOCKS; i++)
+        (*shares)[get_sub_group_id()][i * SG + get_sub_group_local_id()] = sum[i];
+}
+
+static inline float
+row_total(__local row_shares *shares, uint row)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (uint s = 0; s < SPLIT; s++)
+        sum += (*shares)[s][row];
+    return sum;
+}
+
+/* Puts this sub-group's share of rows from `first` on where row_total finds it behind a barrier. */
+static inline void
+multiply_rows(const struct weight *w, ulong first, ulong last,
+              __global const STORAGE(SRC) * x, __local row_shares *shares)
+{
+    float sum[ROW_BLOCKS] = {0};
+#if BLOCKS && FORMATS > 1
+    if (w->format == 0)
+        add_format(0, w, first, last, x, sum);
+    else if (FORMATS == 2 || w->format == 1)
+        add_format(1, w, first, last, x, sum);
+    else
+        add_format(2, w, first, last, x, sum);
+#else
+    add_format(0, w, first, last, x, sum);
+#endif
+    share_rows(shares, sum);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
+ *
+ * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-group makes 32
+ * neighbouring n of one token, K split among its sub-groups (lane_rows.h). Global size
+ * {blocks of 32 rows of all segments * SG * SPLIT, T}.
+ */
+#include "lane_rows.h"
+#include "segments.h"
+
+LANE_ROWS_GROUP __kernel void
+linear_gemv_dpas(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
+                 OTHER_PARAMETERS, uint k_count)
+{
+    __local row_shares shares[PRODUCTS];
+    uint block = (uint)get_group_id(0);
+    struct segment s;
+    FIND_SEGMENT(s, block, UNIT_ROWS);
+    const struct segment up = UP_SEGMENT;
+    const uint first = block * UNIT_ROWS, last = s.n_count - 1;
+    const ulong t = get_group_id(1);
+    x += t * k_count;
+    multiply_rows(&s.w, stored_row(&s.w, 0, first), stored_row(&s.w, 0, last), x,
+                  &shares[0]);
+    if (PRODUCTS == 2)
+        multiply_rows(&up.w, stored_row(&up.w, 0, first), stored_row(&up.w, 0, last), x,
+                      &shares[PRODUCTS - 1]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint i = (uint)get_local_id(0);
+    if (i >= UNIT_ROWS || first + i > last)
+        return;
+    float product = row_total(&shares[0], i),
+          up_product = row_total(&shares[PRODUCTS - 1], i);
+    store_results(&s, &up, t, first + i, 1, &product, &up_product);
+}
