@@ -20,12 +20,11 @@ linear_gemv_dpas(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
     const struct segment up = UP_SEGMENT;
     const uint first = block * UNIT_ROWS, last = s.n_count - 1;
     const ulong t = get_group_id(1);
+    const struct slots alone = {0, 0, 1};
     x += t * k_count;
-    multiply_rows(&s.w, stored_row(&s.w, 0, first), stored_row(&s.w, 0, last), x,
-                  &shares[0]);
+    multiply_rows(&s.w, &alone, first, last, x, &shares[0]);
     if (PRODUCTS == 2)
-        multiply_rows(&up.w, stored_row(&up.w, 0, first), stored_row(&up.w, 0, last), x,
-                      &shares[PRODUCTS - 1]);
+        multiply_rows(&up.w, &alone, first, last, x, &shares[PRODUCTS - 1]);
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint i = (uint)get_local_id(0);
     if (i >= UNIT_ROWS || first + i > last)

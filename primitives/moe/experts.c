@@ -63,6 +63,18 @@ matrix_refuses(const void *problem)
     return why ? why : xm_matrix_refuses(xm_moe_down(m), m->desc.src);
 }
 
+/* Of few tokens; up is gate's neighbour in one kernel. */
+static const char *
+matrix_rows_refuse(const void *problem)
+{
+    const struct xm_moe_problem *p = problem;
+    const struct xm_device_weight *up = p->m ? p->m->desc.experts.up : NULL;
+    const char *why = xm_matrix_rows_refuse(p->product.weight, p->product.src);
+    if (!why && up && p->product.weight == xm_moe_gate(p->m))
+        why = xm_matrix_rows_refuse(&up->host, p->product.src);
+    return why;
+}
+
 static const char *
 onednn_refuses(const void *problem)
 {
@@ -79,6 +91,8 @@ static const struct xm_variant gate_up_rows[] = {
      .emits = true},
     {"moe_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_PLANES, .emits = true},
+    {"moe_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_rows_refuse,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_SLOTS, 1}, .split = 4}},
     {"moe_gate_up_sg", XM_FAMILY_SG, 0, xm_product_not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
     {"moe_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
@@ -89,6 +103,8 @@ static const struct xm_variant down_rows[] = {
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_SHORTS, "moe_down_vec"},
     {"moe_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_PLANES},
+    {"moe_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_rows_refuse,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_TOKENS, 1}, .split = 16}},
     {"moe_down_sg", XM_FAMILY_SG, 0, xm_product_not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}},
     {"moe_down_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_TOKENS, 1}}},

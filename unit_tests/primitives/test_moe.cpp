@@ -311,7 +311,9 @@ class Moe : public PrimitiveTest
      * them come together. */
     static void force_row(const xm_variant_table &table, const char *name)
     {
-        if (std::string(name).find("_dpas") == std::string::npos)
+        const std::string row = name;
+        if (row.find("_dpas") == std::string::npos || row == "moe_gate_up_dpas" ||
+            row == "moe_down_dpas")
             force(table.step, name);
         else
             setenv("XM_FORCE",
@@ -356,7 +358,8 @@ uint64_t
 items_of(const xm_launch_shape &shape)
 {
     if (shape.unit == XM_LANES)
-        return shape.size == XM_MATRIX_LANES ? 8 : XM_SUB_GROUP;
+        return (shape.size == XM_MATRIX_LANES ? 8 : XM_SUB_GROUP) *
+               (shape.split ? shape.split : 1);
     return shape.unit == XM_GROUP ? shape.size : 1;
 }
 
@@ -391,7 +394,7 @@ TEST(MoeTables, EveryRowSaysHowItIsLaunched)
             EXPECT_NE(s.x.axis, XM_UNITS) << "a step of experts has axes of their own";
             EXPECT_EQ(l.global[0] % items, 0u);
             expect_covered(l.global[0] / items, per_item, counts.n[s.x.axis],
-                           s.unit == XM_LANES ? 3 : 0);
+                           s.unit == XM_LANES && !s.split ? 3 : 0);
             EXPECT_EQ(s.z.per, 0u);
             if (!s.y.per)
                 continue;
@@ -436,6 +439,27 @@ TEST_F(Moe, BlocksOfEveryFormatMeetIntegers)
         const std::string used = check(p);
         EXPECT_NE(used.find("moe_gemm_gate_up_vnni"), std::string::npos) << used;
         EXPECT_NE(used.find("moe_gemm_down_vnni"), std::string::npos) << used;
+    }
+}
+
+/* Experts of formats that matrix engines take as they are, through the emulated instruction. */
+TEST_F(Moe, StoredIntegersMeetBytes)
+{
+    const weight_format formats[] = {u4g128, i4g64, i8g32,         q4_0,
+                                     q8_0,   q4_k,  view_of(q4_k), with_factors(q8_0)};
+    if (!xm_device_really_has(xm_engine_info(engine),
+                              XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
+        GTEST_SKIP() << "no sub-groups of a required size";
+    setenv("XM_FORCE", "moe_gate_up=moe_gate_up_dpas,moe_down=moe_down_dpas", 1);
+    for (const weight_format &f :
+         sample::of<weight_format>({std::begin(formats), std::end(formats)}, 4)) {
+        const uint64_t unit = std::max<uint64_t>(unit_of(f, 128), 64);
+        problem p = {"f16", 1, 5, 3 * unit, unit, 3, f, f};
+        p.element = XM_F16;
+        p.biased = 15;
+        const std::string used = check(p);
+        EXPECT_NE(used.find("moe_gate_up_dpas"), std::string::npos) << used;
+        EXPECT_NE(used.find("moe_down_dpas"), std::string::npos) << used;
     }
 }
 

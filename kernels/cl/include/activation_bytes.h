@@ -36,41 +36,40 @@ sum_of_x(const struct activations *a, const uint first, const uint n)
     return (float)((int)sub_group_reduce_add(sum) - (int)(n * SG * X_BITS)) * a->scale;
 }
 
-/* The X_COLUMNS values from x[k] on: lane l has, of each SG * n of them, the n from n l on. All are
- * there if `whole`, else those before k_count. */
+/* x[0 … n - 1]; n is 1 or even, and then halves lie in whole words. */
 static inline void
-load_values(__global const STORAGE(SRC) * x, uint k, uint k_count, const bool whole,
-            const uint n, float v[X_VALUES])
+load_neighbours(__global const STORAGE(SRC) * x, const uint n, float *v)
 {
-    const uint first = k + n * get_sub_group_local_id();
 #if IS_HALF(SRC)
-    if (whole && n * SG == 32 && SG == 16) {
-        const uint4 words = intel_sub_group_block_read4((__global const uint *)(x + k));
+    if (n > 1) {
 #pragma unroll
-        for (uint i = 0; i < 4; i++)
-            vstore2(halves(words[i]), i, v);
+        for (uint i = 0; i < n; i += 2)
+            vstore2(halves(((__global const uint *)x)[i / 2]), 0, v + i);
         return;
     }
 #endif
-    x += first;
+#pragma unroll
+    for (uint i = 0; i < n; i++)
+        v[i] = ALIGNED(SRC, x, i);
+}
+
+/* The X_COLUMNS values from x[k] on: lane l has, of each SG * n of them, the n from n l on. In
+ * place of SG * n that lie behind column `last`, those that begin there come once more. */
+static inline void
+load_values(__global const STORAGE(SRC) * x, uint k, uint last, const uint n,
+            float v[X_VALUES])
+{
 #pragma unroll
     for (uint i = 0; i < X_VALUES; i += n) {
-#pragma unroll
-        for (uint j = 0; j < n; j += 2) {
-            const bool in = whole || first + i * SG < k_count;
-            __global const STORAGE(SRC) *at = x + (in ? i * SG + j : 0);
+        __global const STORAGE(SRC) *at = x + min(k + i * SG, last);
 #if IS_HALF(SRC)
-            if (n > 1) {
-                const float2 two = halves(*(__global const uint *)at);
-                v[i + j] = in ? two.x : 0.0f;
-                v[i + j + 1] = in ? two.y : 0.0f;
-                continue;
-            }
-#endif
-            v[i + j] = in ? ALIGNED(SRC, at, 0) : 0.0f;
-            if (n > 1)
-                v[i + j + 1] = in ? ALIGNED(SRC, at, 1) : 0.0f;
+        if (n == 2) {
+            const uint two = intel_sub_group_block_read((__global const uint *)at);
+            vstore2(halves(two), 0, v + i);
+            continue;
         }
+#endif
+        load_neighbours(at + n * get_sub_group_local_id(), n, v + i);
     }
 }
 

@@ -3,8 +3,8 @@
  * Weights in blocks, a row a lane, in integer products as the file has them (lane_rows.h). A
  * format says
  *
- *     LANE_K_<name>                                     columns of a unit
- *     void <name>_add(rows, x, k, whole, factor, sum)   what add_unit does
+ *     LANE_K_<name>                              columns of a unit
+ *     void <name>_add(rows, x, k, factor, sum)   what add_unit does
  *
  * Its rows are whole words: the host refuses others (primitives/matrix_engine.c).
  */
@@ -77,19 +77,18 @@ rotated_place(uint i, const uint run)
 }
 
 /* Values of 128 columns for two such pairs of blocks: per pair four runs of 16, or two of 32, those
- * of the first block rotated. */
+ * of the first block rotated. Where the row ends with one pair, it comes twice. */
 static inline void
-load_pairs(__global const STORAGE(SRC) * x, uint k, uint k_count, const bool whole,
-           const uint run, float v[X_VALUES])
+load_pairs(__global const STORAGE(SRC) * x, uint k, uint k_count, const uint run,
+           float v[X_VALUES])
 {
-    const uint n = run / SG; /* of a run in a lane */
+    const uint n = run / SG, lane = get_sub_group_local_id(); /* n of a run in a lane */
+    const uint second = k + X_COLUMNS <= k_count ? 64 : 0;
 #pragma unroll
     for (uint i = 0; i < X_VALUES; i++) {
-        const uint from = i / n * run, place = from % 64 < 32
-                                                   ? rotated_place(i % n, run)
-                                                   : get_sub_group_local_id() * n + i % n;
-        const bool in = whole || k + from < k_count;
-        v[i] = in ? ALIGNED(SRC, x + k, from + place) : 0.0f;
+        const uint from = i / n * run % 64;
+        const uint place = from < 32 ? rotated_place(i % n, run) : lane * n + i % n;
+        v[i] = ALIGNED(SRC, x + k + (i * SG < 64 ? 0 : second), from + place);
     }
 }
 
@@ -97,7 +96,8 @@ load_pairs(__global const STORAGE(SRC) * x, uint k, uint k_count, const bool who
 static inline __global const uint *
 pair_words(const struct lane_rows *rows, uint i, uint pair, const uint words)
 {
-    return (__global const uint *)rows->w->data + (rows->word[i] + pair * words);
+    return (__global const uint *)rows->w->data +
+           (rows->word[i] + (rows->words + pair * words));
 }
 
 #ifdef FORMAT_q4_0
@@ -105,12 +105,12 @@ pair_words(const struct lane_rows *rows, uint i, uint pair, const uint words)
 
 static inline void
 q4_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
-         const bool whole, float factor, float sum[ROW_BLOCKS])
+         float factor, float sum[ROW_BLOCKS])
 {
-    const uint last = rows->w->k_count / 64 - 1;
+    const uint pairs = min((rows->w->k_count - k) / 64, 2u);
     float v[X_VALUES];
     struct activations a;
-    load_pairs(x, k, rows->w->k_count, whole, 16, v);
+    load_pairs(x, k, rows->w->k_count, 16, v);
     make_integers(v, &a);
 #pragma unroll
     for (uint p = 0; p < X_COLUMNS / 64; p++) {
@@ -119,8 +119,7 @@ q4_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             pair_rows(q, q + STRIPE), pair_rows(q + 2 * STRIPE, q + 3 * STRIPE), false);
 #pragma unroll
         for (uint i = 0; i < ROW_BLOCKS; i++) {
-            __global const uint *at =
-                pair_words(rows, i, whole ? k / 64 + p : min(k / 64 + p, last), 9);
+            __global const uint *at = pair_words(rows, i, k / 64 + min(p, pairs - 1), 9);
             const uint4 w0 = vload4(0, at), w4 = vload4(1, at);
             const uint4 q0 = w0 ^ 0x88888888u, q4 = w4 ^ 0x88888888u;
             const uint4 q5 = (uint4)(q4.yzw, at[8] ^ 0x88888888u);
@@ -128,7 +127,7 @@ q4_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             const int2 second = mad_i4(b.second, q5, (int2)0);
             sum[i] += (halves(w0.x).x * (float)both_bytes(first) +
                        halves(w4.x).y * (float)both_bytes(second)) *
-                      (a.scale * factor);
+                      (p < pairs ? a.scale * factor : 0.0f);
         }
     }
 }
@@ -139,12 +138,12 @@ q4_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 
 static inline void
 q8_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
-         const bool whole, float factor, float sum[ROW_BLOCKS])
+         float factor, float sum[ROW_BLOCKS])
 {
-    const uint last = rows->w->k_count / 64 - 1;
+    const uint pairs = min((rows->w->k_count - k) / 64, 2u);
     float v[X_VALUES];
     struct activations a;
-    load_pairs(x, k, rows->w->k_count, whole, 32, v);
+    load_pairs(x, k, rows->w->k_count, 32, v);
     make_integers(v, &a);
 #pragma unroll
     for (uint p = 0; p < X_COLUMNS / 64; p++) {
@@ -153,8 +152,7 @@ q8_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             place_blocks(byte_rows(q), byte_rows(q + LANE_SLOTS), true);
 #pragma unroll
         for (uint i = 0; i < ROW_BLOCKS; i++) {
-            __global const uint *at =
-                pair_words(rows, i, whole ? k / 64 + p : min(k / 64 + p, last), 17);
+            __global const uint *at = pair_words(rows, i, k / 64 + min(p, pairs - 1), 17);
             const uint8 w0 = (uint8)(vload4(0, at), vload4(1, at));
             const uint8 w8 = (uint8)(vload4(2, at), vload4(3, at));
             const uint8 w9 = (uint8)(w8.s1234, w8.s567, at[16]);
@@ -162,7 +160,7 @@ q8_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             const int2 second = mad_i8(b.second, w9, (int2)0);
             sum[i] += (halves(w0.s0).x * (float)both_bytes(first) +
                        halves(w8.s0).y * (float)both_bytes(second)) *
-                      (a.scale * factor);
+                      (p < pairs ? a.scale * factor : 0.0f);
         }
     }
 }
@@ -180,7 +178,7 @@ static inline void
 load_half(__global const STORAGE(SRC) * x, uint k, struct half_x *h)
 {
     float v[X_VALUES];
-    load_values(x, k, k + X_COLUMNS, true, STRIPE, v);
+    load_values(x, k, UINT_MAX, STRIPE, v);
     make_integers(v, &h->a);
 #pragma unroll
     for (uint i = 0; i < X_COLUMNS / 32; i++)
@@ -192,15 +190,15 @@ load_half(__global const STORAGE(SRC) * x, uint k, struct half_x *h)
 
 static inline void
 q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
-         const bool whole, float factor, float sum[ROW_BLOCKS])
+         float factor, float sum[ROW_BLOCKS])
 {
     struct half_x h[2];
     load_half(x, k, &h[0]);
     load_half(x, k + X_COLUMNS, &h[1]);
 #pragma unroll
     for (uint i = 0; i < ROW_BLOCKS; i++) {
-        __global const uint *at =
-            (__global const uint *)rows->w->data + (rows->word[i] + k / 256 * 36);
+        __global const uint *at = (__global const uint *)rows->w->data +
+                                  (rows->word[i] + (rows->words + k / 256 * 36));
         const uint4 head = vload4(0, at);
         const uint2 scales =
             (uint2)(head.y & 0x3f3f3f3fu,
@@ -249,10 +247,18 @@ find_row(const uint format, struct lane_rows *rows, uint i, ulong row)
     rows->word[i] = BY_FORMAT(format, LANE_WORD);
 }
 
-#define ADD_FORMAT(format) PASTE(format, _add)(rows, x, k, whole, factor, sum)
+static inline void
+find_expert(const uint format, struct lane_rows *rows, uint expert)
+{
+#define LANE_WORDS(format)                                                               \
+    rows->w->view.x / PASTE(COLUMNS_, format) * PASTE(BYTES_, format) / 4
+    rows->words = expert * (rows->w->view.z * (BY_FORMAT(format, LANE_WORDS)));
+}
+
+#define ADD_FORMAT(format) PASTE(format, _add)(rows, x, k, factor, sum)
 static inline void
 add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE(SRC) * x,
-         uint k, const bool whole, float factor, float sum[ROW_BLOCKS])
+         uint k, float factor, float sum[ROW_BLOCKS])
 {
     if (FORMATS > 2 && format == 2)
         ADD_FORMAT(FORMAT2);

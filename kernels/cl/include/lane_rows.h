@@ -11,8 +11,8 @@
  *
  *   SPLIT  sub-groups of a work-group: each takes every SPLIT-th unit of columns
  *
- * All sub-groups take as many turns, some of them for nothing: a device that emulates sub-groups
- * wants all of a work-group in step.
+ * All sub-groups take as many turns, some of them with a factor of 0: a device that emulates
+ * sub-groups wants all of a work-group in step.
  */
 #include "activation_bytes.h"
 #include "planes.h"
@@ -27,12 +27,20 @@
 #define LANE_ROWS_GROUP                                                                  \
     __attribute__((reqd_work_group_size(SPLIT * SG, 1, 1))) SUB_GROUP_SIZE
 
-/* A lane's rows. Places are of 32 bits and count words, so that compilers may address memory by the
- * kernel's argument and an index. */
+/* A lane's rows of one expert. Places are of 32 bits and count words, so that compilers may address
+ * memory by the kernel's argument and an index. */
 struct lane_rows {
     const struct weight *w;
-    uint word[ROW_BLOCKS];  /* that a row begins with */
-    uint scale[ROW_BLOCKS]; /* of its first group     */
+    uint word[ROW_BLOCKS];  /* that a row of expert 0 begins with …  */
+    uint scale[ROW_BLOCKS]; /* … the scale of its first group        */
+    uint words, scales;     /* how far behind the expert's are       */
+};
+
+/* The experts whose products are added up: expert ids[i] times row i of x times weights[i]. */
+struct slots {
+    __global const int *ids;       /* NULL: expert 0 */
+    __global const float *weights; /* NULL: 1        */
+    uint count;
 };
 
 #if BLOCKS
@@ -67,74 +75,82 @@ find_row(const uint format, struct lane_rows *rows, uint i, ulong row)
     rows->scale[i] = (uint)scale_index(rows->w, row, 0);
 }
 
-/* sum += the products of a unit's columns from k on times `factor`; `whole`: the row has all. */
+static inline void
+find_expert(const uint format, struct lane_rows *rows, uint expert)
+{
+    const uint4 view = rows->w->view;
+    rows->words = expert * (view.z * (view.x / PLANES));
+    rows->scales = expert * (view.z * (view.x / GROUP));
+}
+
+/* sum += the products of a unit's columns from k on, as far as the row goes, times `factor`. */
 static inline void
 add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE(SRC) * x,
-         uint k, const bool whole, float factor, float sum[ROW_BLOCKS])
+         uint k, float factor, float sum[ROW_BLOCKS])
 {
     const struct weight *w = rows->w;
-    const uint step = GROUP_MAJOR ? w->view.z : 1, last = w->k_count - 32 - k;
+    const uint step = GROUP_MAJOR ? w->view.z : 1;
+    const uint last =
+        w->k_count - RUN_K; /* run; rows end within a unit where runs are short */
     float v[X_VALUES];
     struct activations a;
-    load_values(x, k, w->k_count, whole, LANE_SLOTS, v);
+    load_values(x, k, RUN_K < X_COLUMNS ? w->k_count - 32 : UINT_MAX, LANE_SLOTS, v);
     make_integers(v, &a);
 #pragma unroll
     for (uint run = 0; run < X_COLUMNS; run += RUN_K) {
-        int2 dot[ROW_BLOCKS];
-#pragma unroll
-        for (uint i = 0; i < ROW_BLOCKS; i++)
-            dot[i] = 0;
-#pragma unroll
-        for (uint s = run; s < run + RUN_K; s += 32) {
-            const a_rows2 bytes = byte_rows(a.q + s / SG);
-#pragma unroll
-            for (uint i = 0; i < ROW_BLOCKS; i++) {
-                __global const uint *words =
-                    (__global const uint *)w->data + (rows->word[i] + k / PLANES);
-                dot[i] =
-                    PASTE(mad_, WEI)(bytes,
-                                     PASTE(LOAD_WORDS_, WEI)(
-                                         0, words + (whole ? s : min(s, last)) / PLANES),
-                                     dot[i]);
-            }
-        }
-        const uint g = (k + (whole ? run : min(run, last))) / GROUP * step;
+        const uint from = RUN_K < X_COLUMNS ? min(k + run, last) : k;
+        const uint g = rows->scales + from / GROUP * step;
         const float x_sum = HAS_ZP ? sum_of_x(&a, run / SG, RUN_K / SG) : 0.0f;
+        const float scale = k + run <= last ? factor : 0.0f;
+        a_rows2 bytes[RUN_K / 32];
+#pragma unroll
+        for (uint s = 0; s < RUN_K; s += 32)
+            bytes[s / 32] = byte_rows(a.q + (run + s) / SG);
 #pragma unroll
         for (uint i = 0; i < ROW_BLOCKS; i++) {
-            const float q_sum = (float)both_bytes(dot[i]) * a.scale;
+            __global const uint *words = (__global const uint *)w->data +
+                                         (rows->word[i] + (rows->words + from / PLANES));
+            int2 dot = 0;
+#pragma unroll
+            for (uint s = 0; s < RUN_K; s += 32)
+                dot = PASTE(mad_, WEI)(
+                    bytes[s / 32], PASTE(LOAD_WORDS_, WEI)(0, words + s / PLANES), dot);
+            const float q_sum = (float)both_bytes(dot) * a.scale;
             const float zero = zero_point_at(w, rows->scale[i] + g);
             sum[i] += (q_sum - zero * x_sum) *
-                      (ALIGNED(SCALE, w->scale, rows->scale[i] + g) * factor);
+                      (ALIGNED(SCALE, w->scale, rows->scale[i] + g) * scale);
         }
     }
 }
 #endif
 
-/* This sub-group's share of stored rows from `first` on times x; rows behind `last` repeat it. */
+/* This sub-group's share of rows `first` … of all slots, whose units count one after the other;
+ * rows behind `last` repeat it. At least one turn: PoCL miscompiles loops that may be passed by
+ * when they have barriers, which its sub-groups are made of. */
 static inline void
-add_format(const uint format, const struct weight *w, ulong first, ulong last,
-           __global const STORAGE(SRC) * x, float sum[ROW_BLOCKS])
+add_format(const uint format, const struct weight *w, const struct slots *slots,
+           uint first, uint last, __global const STORAGE(SRC) * x, float sum[ROW_BLOCKS])
 {
-    const uint columns = unit_columns(format), units = w->k_count / columns;
-    const uint mine = sub_group_broadcast(get_sub_group_id(), 0);
-    struct lane_rows rows = {w, {0}, {0}};
+    const uint columns = unit_columns(format),
+               units = (w->k_count + columns - 1) / columns;
+    const uint all = units * slots->count;
+    uint mine = sub_group_broadcast(get_sub_group_id(), 0);
+    struct lane_rows rows = {w, {0}, {0}, 0, 0};
 #pragma unroll
     for (uint i = 0; i < ROW_BLOCKS; i++)
         find_row(format, &rows, i,
-                 first + min(i * SG + get_sub_group_local_id(), (uint)(last - first)));
+                 stored_row(w, 0, min(first + i * SG + get_sub_group_local_id(), last)));
 #pragma unroll 1
-    for (uint from = 0; from < units; from += SPLIT) {
-        const uint u = from + mine;
-        add_unit(format, &rows, x, min(u, units - 1) * columns, true,
-                 u < units ? 1.0f : 0.0f, sum);
-    }
-#pragma unroll 1
-    for (uint k = units * columns; k < w->k_count; k += columns)
-        add_unit(format, &rows, x, k, false, mine == 0 ? 1.0f : 0.0f, sum);
-#pragma unroll
-    for (uint i = 0; i < ROW_BLOCKS; i++)
-        sum[i] *= weight_factor(w, first);
+    do {
+        const uint u = min(mine, all - 1), slot = slots->count > 1 ? u / units : 0;
+        const uint expert = slots->ids ? slots->ids[slot] : 0;
+        const float weight = slots->weights ? slots->weights[slot] : 1.0f;
+        const float factor = weight * weight_factor(w, stored_row(w, expert, 0));
+        find_expert(format, &rows, expert);
+        add_unit(format, &rows, x + (ulong)slot * w->k_count,
+                 (u - slot * units) * columns, mine < all ? factor : 0.0f, sum);
+        mine += SPLIT;
+    } while (mine / SPLIT * SPLIT < all);
 }
 
 /* A row's share of every sub-group. */
@@ -158,21 +174,21 @@ row_total(__local row_shares *shares, uint row)
     return sum;
 }
 
-/* Puts this sub-group's share of rows from `first` on where row_total finds it behind a barrier. */
+/* Puts this sub-group's share of rows `first` … where row_total finds it behind a barrier. */
 static inline void
-multiply_rows(const struct weight *w, ulong first, ulong last,
+multiply_rows(const struct weight *w, const struct slots *slots, uint first, uint last,
               __global const STORAGE(SRC) * x, __local row_shares *shares)
 {
     float sum[ROW_BLOCKS] = {0};
 #if BLOCKS && FORMATS > 1
     if (w->format == 0)
-        add_format(0, w, first, last, x, sum);
+        add_format(0, w, slots, first, last, x, sum);
     else if (FORMATS == 2 || w->format == 1)
-        add_format(1, w, first, last, x, sum);
+        add_format(1, w, slots, first, last, x, sum);
     else
-        add_format(2, w, first, last, x, sum);
+        add_format(2, w, slots, first, last, x, sum);
 #else
-    add_format(0, w, first, last, x, sum);
+    add_format(0, w, slots, first, last, x, sum);
 #endif
     share_rows(shares, sum);
 }
