@@ -16,6 +16,8 @@ extern "C" {
 /* Rows of weights of a sub-group, k that one packs; rows of a work-group that takes stored
  * integers. */
 enum { XM_MATRIX_ROWS = 16, XM_MATRIX_PACK_K = 128, XM_INTEGER_ROWS = 32 };
+/* Lanes of a sub-group that takes them without matrix engines: four bytes each. */
+enum { XM_DOT_LANES = 8 };
 
 /* NULL: the kernels can multiply activations of type `src` with this weight; else a static
  * sentence. */

@@ -15,8 +15,8 @@
 
 enum { INTEL = 0x8086 };
 
-/* Capabilities that kernels do without, slowly: kernels/cl/include/matrix_mad.h. */
-enum { EMULATED = XM_CAP_DPAS };
+/* Capabilities that kernels do without, slowly: kernels/cl/include/matrix_mad.h, integer_mad.h. */
+enum { EMULATED = XM_CAP_DPAS | XM_CAP_DP4A };
 
 static const char *
 family_refusal(enum xm_family family, const struct xm_device_info *device)
@@ -63,7 +63,7 @@ const char *
 xm_variant_drawback(const struct xm_variant *row, const struct xm_device_info *device)
 {
     if (is_emulated(row, device))
-        return "the device has no matrix engines: the kernel would emulate them";
+        return "the device lacks the products that the kernel would then emulate";
     if (device->kind != XM_DEVICE_CPU)
         return NULL;
     switch (row->family) {
@@ -90,6 +90,10 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
         used += xm_defines_print(d.text + used, n - used, " -DROWS=%u", l->x.per);
     if (row->form == XM_FORM_SHORTS)
         used += xm_defines_print(d.text + used, n - used, " -DSHORTS=1");
+    if (row->caps & XM_CAP_DP4A)
+        used += xm_defines_print(d.text + used, n - used,
+                                 " -DSG=%u -DDP4A=1 -DDOT_PRODUCTS=%d", l->size,
+                                 xm_device_really_has(device, XM_CAP_DP4A));
     if (l->size == XM_MATRIX_LANES)
         xm_defines_print(d.text + used, n - used, " -DSG=%u -DMATRIX_ENGINE=%d",
                          xm_matrix_lanes(device), xm_matrix_is_real(device));

@@ -21,6 +21,13 @@ const weight_format formats[] = {
     {XM_F16, 0, false},
 };
 
+/* What multiplies stored integers: matrix engines of both sizes, products of four bytes. */
+struct rows_engine {
+    uint32_t lanes;
+    const char *defines;
+};
+const std::vector<rows_engine> rows_engines = {{8, ""}, {16, ""}, {8, " -DDP4A=1"}};
+
 class MatrixEngine : public PrimitiveTest
 {
   protected:
@@ -63,10 +70,11 @@ class MatrixEngine : public PrimitiveTest
     }
 
     /* Few tokens: stored integers times two rows of bytes. f32 shows what x loses as bytes. */
-    void check_rows(const weight_format &f, uint32_t lanes, uint32_t split, uint64_t n,
-                    uint64_t k, uint64_t tokens)
+    void check_rows(const weight_format &f, const rows_engine &engine_of, uint32_t split,
+                    uint64_t n, uint64_t k, uint64_t tokens)
     {
-        SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) +
+        const uint32_t lanes = engine_of.lanes;
+        SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) + engine_of.defines +
                      " SPLIT=" + std::to_string(split) + " N=" + std::to_string(n) +
                      " K=" + std::to_string(k) + " T=" + std::to_string(tokens));
         test_weight w(1, n, k, f, 7);
@@ -93,9 +101,10 @@ class MatrixEngine : public PrimitiveTest
         xm_counts counts = {};
         counts.n[XM_ROWS] = n;
         counts.n[XM_TOKENS] = tokens;
-        xm_kernel *rows = kernel("linear_gemv_dpas", w,
-                                 "-DSRC=f16 -DDST=f32 -DSG=" + std::to_string(lanes) +
-                                     " -DSPLIT=" + std::to_string(split));
+        xm_kernel *rows =
+            kernel("linear_gemv_dpas", w,
+                   "-DSRC=f16 -DDST=f32 -DSG=" + std::to_string(lanes) +
+                       " -DSPLIT=" + std::to_string(split) + engine_of.defines);
         ASSERT_XM_OK(xm_launch(&shape, rows, &counts, &a, queue, &err));
         std::vector<float> want(y.size());
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
@@ -384,8 +393,8 @@ const std::vector<rows_case> rows_cases = {
 TEST_F(MatrixEngine, StoredIntegersMeetBytesInEveryFormat)
 {
     for (const rows_case &c : sample::of(rows_cases, 6)) {
-        for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
-            check_rows(c.format, lanes, 4, 40, c.k, 2);
+        for (const rows_engine &e : sample::of(rows_engines, 2))
+            check_rows(c.format, e, 4, 40, c.k, 2);
     }
 }
 
@@ -413,9 +422,9 @@ TEST_F(MatrixEngine, StoredIntegersOfOtherPlacesAreRefused)
 
 TEST_F(MatrixEngine, RowsOfLanesMayBeOfAnyNumber)
 {
-    for (uint32_t lanes : {8u, 16u}) {
+    for (const rows_engine &e : rows_engines) {
         for (uint64_t n : sample::of<uint64_t>({1, 31, 32, 33, 65}, 2))
-            check_rows(rows_cases[0].format, lanes, 8, n, 128, 1);
+            check_rows(rows_cases[0].format, e, 8, n, 128, 1);
     }
 }
 

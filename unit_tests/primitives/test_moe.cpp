@@ -357,9 +357,9 @@ class Moe : public PrimitiveTest
 uint64_t
 items_of(const xm_launch_shape &shape)
 {
+    const uint64_t lanes = shape.size == XM_MATRIX_LANES ? 8 : shape.size;
     if (shape.unit == XM_LANES)
-        return (shape.size == XM_MATRIX_LANES ? 8 : XM_SUB_GROUP) *
-               (shape.split ? shape.split : 1);
+        return (lanes ? lanes : (uint64_t)XM_SUB_GROUP) * (shape.split ? shape.split : 1);
     return shape.unit == XM_GROUP ? shape.size : 1;
 }
 

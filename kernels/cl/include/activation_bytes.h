@@ -6,7 +6,6 @@
  *     x[k] = (256 high[k] + low[k]) scale        bytes are signed, a scale for X_COLUMNS of k
  *
  * exact to 2^-16 of the largest of them. Where that is infinite or not a number, so is the scale.
- * Which k a lane has depends on how a format orders its columns.
  *
  * A number's integer is found in the lowest 16 bits of number + X_ROUND, 128 too large, so that
  * byte 1 is the high byte and byte 0, with its topmost bit flipped, the low one.
@@ -25,15 +24,21 @@ struct activations {
     float scale;
 };
 
-/* The sum of this x that `n` values of each lane from q on stand for. */
+/* The sum of the x that n values of each lane stand for, from `first` on; with `part` 0 or 1 of
+ * those alone that are to meet low or high nibbles (load_pairs). */
+enum { BOTH_PARTS = 2 };
 static inline float
-sum_of_x(const struct activations *a, const uint first, const uint n)
+sum_of_x(const struct activations *a, const uint first, const uint n, const uint part)
 {
-    uint sum = 0;
+    const bool strided = part != BOTH_PARTS && !DP4A; /* else parts are lanes */
+    const uint values = strided ? n / 2 : n;
+    uint sum = 0u - values * X_BITS;
 #pragma unroll
-    for (uint i = first; i < first + n; i++)
-        sum += a->q[i];
-    return (float)((int)sub_group_reduce_add(sum) - (int)(n * SG * X_BITS)) * a->scale;
+    for (uint i = 0; i < values; i++)
+        sum += a->q[first + (strided ? 2 * i + part : i)];
+    if (DP4A && part != BOTH_PARTS)
+        sum = get_sub_group_local_id() % 2 == part ? sum : 0;
+    return (float)sub_group_reduce_add((int)sum) * a->scale;
 }
 
 /* x[0 … n - 1]; n is 1 or even, and then halves lie in whole words. */
@@ -53,24 +58,86 @@ load_neighbours(__global const STORAGE(SRC) * x, const uint n, float *v)
         v[i] = ALIGNED(SRC, x, i);
 }
 
-/* The X_COLUMNS values from x[k] on: lane l has, of each SG * n of them, the n from n l on. In
- * place of SG * n that lie behind column `last`, those that begin there come once more. */
+/* Orders of a step's 32 columns, from x on, in slots: what a lane has of them.
+ *
+ *   bytes    as they are, for weights that are bytes
+ *   nibbles  the same for nibbles: the low one of a byte is the column before the high one's
+ *   pairs    the low nibble of byte j is column j, the high one column `apart` + j, 16 each
+ *
+ * Of a block whose bytes begin behind two others in the first word, they are wanted two bytes
+ * later, the last ones first: `behind` is 2. */
 static inline void
-load_values(__global const STORAGE(SRC) * x, uint k, uint last, const uint n,
-            float v[X_VALUES])
+load_bytes(__global const STORAGE(SRC) * x, const uint behind, float v[LANE_SLOTS])
 {
-#pragma unroll
-    for (uint i = 0; i < X_VALUES; i += n) {
-        __global const STORAGE(SRC) *at = x + min(k + i * SG, last);
-#if IS_HALF(SRC)
-        if (n == 2) {
-            const uint two = intel_sub_group_block_read((__global const uint *)at);
-            vstore2(halves(two), 0, v + i);
-            continue;
-        }
-#endif
-        load_neighbours(at + n * get_sub_group_local_id(), n, v + i);
+    const uint at = LANE_SLOTS * get_sub_group_local_id();
+#if IS_HALF(SRC) && SG == 16
+    if (behind == 0) {
+        vstore2(halves(intel_sub_group_block_read((__global const uint *)x)), 0, v);
+        return;
     }
+#endif
+#pragma unroll
+    for (uint i = 0; i < LANE_SLOTS; i += 2)
+        load_neighbours(x + ((at + i - behind) & 31), 2, v + i);
+}
+
+static inline void
+load_nibbles(__global const STORAGE(SRC) * x, float v[LANE_SLOTS])
+{
+#if DP4A && IS_HALF(SRC)
+    const uint lane = get_sub_group_local_id();
+    const uint4 pairs = vload4(lane / 2, (__global const uint *)x) >> (lane % 2 * 16);
+#pragma unroll
+    for (uint i = 0; i < LANE_SLOTS; i++)
+        v[i] = halves(pairs[i]).x;
+#elif DP4A
+    const uint lane = get_sub_group_local_id();
+#pragma unroll
+    for (uint i = 0; i < LANE_SLOTS; i++)
+        v[i] = ALIGNED(SRC, x, lane / 2 * 8 + lane % 2 + 2 * i);
+#else
+    load_bytes(x, 0, v);
+#endif
+}
+
+static inline void
+load_pairs(__global const STORAGE(SRC) * x, const uint apart, const uint behind,
+           float v[LANE_SLOTS])
+{
+    const uint lane = get_sub_group_local_id();
+#if DP4A
+    x += lane % 2 * apart;
+    load_neighbours(x + ((lane / 2 * 4 - behind) & 15), 2, v);
+    load_neighbours(x + ((lane / 2 * 4 + 2 - behind) & 15), 2, v + 2);
+#elif SG == 16
+    const uint at = (lane - behind) & 15;
+    v[0] = ALIGNED(SRC, x, at);
+    v[1] = ALIGNED(SRC, x, apart + at);
+#else
+    const uint at = (2 * lane - behind) & 15;
+    float low[2], high[2];
+    load_neighbours(x + at, 2, low);
+    load_neighbours(x + apart + at, 2, high);
+    v[0] = low[0];
+    v[1] = high[0];
+    v[2] = low[1];
+    v[3] = high[1];
+#endif
+}
+
+/* A lane's slots that meet the first words of such a block: those behind its two bytes, which are
+ * `slots` of nibbles or bytes. */
+static inline a_rows2
+in_first_words(a_rows2 rows, const uint slots)
+{
+    const uint lane = get_sub_group_local_id();
+#if DP4A
+    return rows & (a_row)(lane < slots / 2 ? 0xffff0000u : 0xffffffffu);
+#elif SG == 16
+    return rows & (a_row)(lane < slots / 2 ? 0 : -1);
+#else
+    return rows & (a_row)(lane ? -1 : slots == 2 ? (int)0xffff0000 : 0);
+#endif
 }
 
 /* The integers of the values v of all lanes. */

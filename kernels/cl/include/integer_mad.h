@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of integers by a sub-group: n x 32 times 32 x SG, rows of signed bytes times columns of
- * 2, 4 or 8 bits as they are stored, sums in int.
+ * 4 or 8 bits as they are stored, sums in int.
  *
  *     c[row][column] + sum_s a[row][s] b[s][column]              32 slots s
  *
- *   a  a row a component (n is 2, 4 or 8). SG 16: slots 2l and 2l + 1 in lane l; SG 8: slots
+ *   a  a row a component (n is 2 or 4). SG 16: slots 2l and 2l + 1 in lane l; SG 8: slots
  *      4l … 4l + 3; the first lowest
  *   b  a column a lane; the slots from the lowest bits of component 0 on
  *   c  a row a component, a column a lane
  *
  *   MATRIX_ENGINE  as for matrix_mad.h: 0 emulates
+ *   DP4A           1: no engines, but products of four bytes, a broadcast from its lane; SG is 8
+ *   DOT_PRODUCTS   1: the device has them; 0 emulates
  *
- * mad_<type>(a, b, c): type u2, u4, i4, u8 or i8. Rows have types of their own size of sub-group:
- * an expression that promotes a short to int would find the function of the other size, which the
+ * mad_<type>(a, b, c): type u4, i4, u8 or i8. Rows have types of their own size of sub-group: an
+ * expression that promotes a short to int would find the function of the other size, which the
  * compiler then emulates without a word.
  */
 #include "sub_group.h"
 
 #ifndef MATRIX_ENGINE
 #define MATRIX_ENGINE 0
+#endif
+#ifndef DP4A
+#define DP4A 0
+#endif
+#ifndef DOT_PRODUCTS
+#define DOT_PRODUCTS 0
 #endif
 
 #define LANE_SLOTS (32 / SG) /* slots of a row in a lane */
@@ -28,19 +36,71 @@
 typedef int a_row;
 typedef int2 a_rows2;
 typedef int4 a_rows4;
-typedef int8 a_rows8;
 #elif SG == 16
 typedef short a_row;
 typedef short2 a_rows2;
 typedef short4 a_rows4;
-typedef short8 a_rows8;
 #else
 #error "matrix engines take sub-groups of 8 or 16"
 #endif
 
 #define OVERLOADED __attribute__((overloadable))
 
-#if MATRIX_ENGINE
+#if DP4A
+#if SG != 8
+#error "four slots a lane want sub-groups of 8"
+#endif
+#if DOT_PRODUCTS
+#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+#define DOT_u8(w, x, c) dot_acc_sat(as_uchar4(w), as_char4(x), c)
+#define DOT_i8(w, x, c) dot_acc_sat(as_char4(w), as_char4(x), c)
+#else
+#define BYTE_OF(w, i)  ((int)((uint)(w) << (24 - 8 * (i))) >> 24)
+#define UBYTE_OF(w, i) ((int)((w) >> 8 * (i)&255u))
+#define DOT_i8(w, x, c)                                                                  \
+    ((c) + BYTE_OF(w, 0) * BYTE_OF(x, 0) + BYTE_OF(w, 1) * BYTE_OF(x, 1) +               \
+     BYTE_OF(w, 2) * BYTE_OF(x, 2) + BYTE_OF(w, 3) * BYTE_OF(x, 3))
+#define DOT_u8(w, x, c)                                                                  \
+    ((c) + UBYTE_OF(w, 0) * BYTE_OF(x, 0) + UBYTE_OF(w, 1) * BYTE_OF(x, 1) +             \
+     UBYTE_OF(w, 2) * BYTE_OF(x, 2) + UBYTE_OF(w, 3) * BYTE_OF(x, 3))
+#endif
+
+/* The first n words of b. */
+#define BYTES_MAD(T)                                                                     \
+    static inline int2 first_##T(a_rows2 a, uint8 b, int2 c, const uint n)               \
+    {                                                                                    \
+        uint words[8];                                                                   \
+        vstore8(b, 0, words);                                                            \
+        _Pragma("unroll") for (uint l = 0; l < n; l++)                                   \
+        {                                                                                \
+            c.x = DOT_##T(words[l], intel_sub_group_shuffle(a.x, l), c.x);               \
+            c.y = DOT_##T(words[l], intel_sub_group_shuffle(a.y, l), c.y);               \
+        }                                                                                \
+        return c;                                                                        \
+    }
+BYTES_MAD(u8)
+BYTES_MAD(i8)
+
+/* The low nibbles of word l of b times lane 2l of a, in c.xy; the high ones times lane 2l + 1, 16
+ * times what they are, in c.zw. Signed ones are all 16 times what they are: so they have a sign. */
+#define NIBBLES_MAD(T, dot, low)                                                         \
+    static inline int4 nibbles_##T(a_rows2 a, uint4 b, int4 c, const uint n)             \
+    {                                                                                    \
+        uint words[4];                                                                   \
+        vstore4(b, 0, words);                                                            \
+        _Pragma("unroll") for (uint l = 0; l < n; l++)                                   \
+        {                                                                                \
+            const uint w = words[l], high = w & 0xf0f0f0f0u;                             \
+            c.x = dot(low, intel_sub_group_shuffle(a.x, 2 * l), c.x);                    \
+            c.y = dot(low, intel_sub_group_shuffle(a.y, 2 * l), c.y);                    \
+            c.z = dot(high, intel_sub_group_shuffle(a.x, 2 * l + 1), c.z);               \
+            c.w = dot(high, intel_sub_group_shuffle(a.y, 2 * l + 1), c.w);               \
+        }                                                                                \
+        return c;                                                                        \
+    }
+NIBBLES_MAD(u4, DOT_u8, (w & 0x0f0f0f0fu))
+NIBBLES_MAD(i4, DOT_i8, (w << 4 & 0xf0f0f0f0u))
+#elif MATRIX_ENGINE
 #define INTEGER_MAD(T, words, n, column)                                                 \
     int##n OVERLOADED intel_sub_group_i8_##T##_matrix_mad_k32(a_rows##n a, column b,     \
                                                               int##n c);                 \
@@ -49,7 +109,6 @@ typedef short8 a_rows8;
         return intel_sub_group_i8_##T##_matrix_mad_k32(a, as_##column(b), c);            \
     }
 #else
-#define SLOT_u2(b, s) (int)(b[(s) / 16] >> (s) % 16 * 2 & 3)
 #define SLOT_u4(b, s) (int)(b[(s) / 8] >> (s) % 8 * 4 & 15)
 #define SLOT_i4(b, s) ((SLOT_u4(b, s) ^ 8) - 8)
 #define SLOT_u8(b, s) (int)(b[(s) / 4] >> (s) % 4 * 8 & 255)
@@ -77,12 +136,47 @@ typedef short8 a_rows8;
     }
 #endif
 
-#define INTEGER_MADS(T, words, column)                                                   \
-    INTEGER_MAD(T, words, 2, column)                                                     \
-    INTEGER_MAD(T, words, 4, column)                                                     \
-    INTEGER_MAD(T, words, 8, column)
-INTEGER_MADS(u2, 2, uint2)
-INTEGER_MADS(u4, 4, uint4)
-INTEGER_MADS(i4, 4, int4)
-INTEGER_MADS(u8, 8, uint8)
-INTEGER_MADS(i8, 8, int8)
+#if !DP4A
+INTEGER_MAD(u4, 4, 2, uint4)
+INTEGER_MAD(u4, 4, 4, uint4)
+INTEGER_MAD(i4, 4, 2, int4)
+INTEGER_MAD(u8, 8, 2, uint8)
+INTEGER_MAD(i8, 8, 2, int8)
+INTEGER_MAD(i8, 8, 4, int8)
+#endif
+
+/* Nibbles of one factor, and those of which the low and the high ones have factors of their own:
+ * sums while steps are added, and what they come to. FIRST: slots of all words of b but the first
+ * are zeros. `apart` are a row of high and one of low bytes for the low nibbles, then for the high
+ * ones. */
+#if DP4A
+typedef int4 nibble_sum;
+typedef a_rows2 apart_rows;
+#define NIBBLES(T, a, b, c)       PASTE(nibbles_, T)(a, b, c, 4)
+#define NIBBLES_APART(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 4)
+#define FIRST_NIBBLES(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 1)
+#define FIRST_BYTES(T, a, b, c)   PASTE(first_, T)(a, b, c, 1)
+#define mad_u8(a, b, c)           first_u8(a, b, c, 8)
+#define mad_i8(a, b, c)           first_i8(a, b, c, 8)
+#define ROWS_APART(a)             (a)
+#define APART_u4(c)               (int4)((c).xy, (c).zw >> 4)
+#define APART_i4(c)               ((c) >> 4)
+#define APART(T, c)               PASTE(APART_, T)(c)
+#define TOGETHER(T, c)            (APART(T, c).xy + APART(T, c).zw)
+#else
+typedef int2 nibble_sum;
+typedef a_rows4 apart_rows;
+#define NIBBLES(T, a, b, c)       PASTE(mad_, T)(a, b, c)
+#define FIRST_NIBBLES(T, a, b, c) PASTE(mad_, T)(a, b, c)
+#define FIRST_BYTES(T, a, b, c)   PASTE(mad_, T)(a, b, c)
+#define NIBBLES_APART(T, a, b, c) PASTE(mad_, T)(a, b, c)
+#define APART(T, c)               (c)
+#define TOGETHER(T, c)            (c)
+
+/* Even and odd slots of two rows as rows of their own, zeros in between. */
+#if SG == 16
+#define ROWS_APART(a) (short4)((a) & (short)0xff, (a) & (short)0xff00)
+#else
+#define ROWS_APART(a) (int4)((a)&0xff00ff, (a) & (int)0xff00ff00)
+#endif
+#endif

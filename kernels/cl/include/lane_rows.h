@@ -63,10 +63,17 @@ unit_columns(const uint format)
 #define RUN_K 32
 #endif
 
-#define LOAD_WORDS_u4 vload4
-#define LOAD_WORDS_i4 vload4
-#define LOAD_WORDS_u8 vload8
-#define LOAD_WORDS_i8 vload8
+#if PLANES == 8
+typedef nibble_sum step_sum;
+#define LOAD_STEP(x, v)     load_nibbles(x, v)
+#define STEP(a, words, sum) NIBBLES(WEI, a, vload4(0, words), sum)
+#define STEPS_TOTAL(sum)    TOGETHER(WEI, sum)
+#else
+typedef int2 step_sum;
+#define LOAD_STEP(x, v)     load_bytes(x, 0, v)
+#define STEP(a, words, sum) PASTE(mad_, WEI)(a, vload8(0, words), sum)
+#define STEPS_TOTAL(sum)    (sum)
+#endif
 
 static inline void
 find_row(const uint format, struct lane_rows *rows, uint i, ulong row)
@@ -94,13 +101,17 @@ add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE
         w->k_count - RUN_K; /* run; rows end within a unit where runs are short */
     float v[X_VALUES];
     struct activations a;
-    load_values(x, k, RUN_K < X_COLUMNS ? w->k_count - 32 : UINT_MAX, LANE_SLOTS, v);
+#pragma unroll
+    for (uint s = 0; s < X_COLUMNS; s += 32)
+        LOAD_STEP(x + (RUN_K < X_COLUMNS ? min(k + s, w->k_count - 32) : k + s),
+                  v + s / SG);
     make_integers(v, &a);
 #pragma unroll
     for (uint run = 0; run < X_COLUMNS; run += RUN_K) {
         const uint from = RUN_K < X_COLUMNS ? min(k + run, last) : k;
         const uint g = rows->scales + from / GROUP * step;
-        const float x_sum = HAS_ZP ? sum_of_x(&a, run / SG, RUN_K / SG) : 0.0f;
+        const float x_sum =
+            HAS_ZP ? sum_of_x(&a, run / SG, RUN_K / SG, BOTH_PARTS) : 0.0f;
         const float scale = k + run <= last ? factor : 0.0f;
         a_rows2 bytes[RUN_K / 32];
 #pragma unroll
@@ -110,12 +121,11 @@ add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE
         for (uint i = 0; i < ROW_BLOCKS; i++) {
             __global const uint *words = (__global const uint *)w->data +
                                          (rows->word[i] + (rows->words + from / PLANES));
-            int2 dot = 0;
+            step_sum dot = 0;
 #pragma unroll
             for (uint s = 0; s < RUN_K; s += 32)
-                dot = PASTE(mad_, WEI)(
-                    bytes[s / 32], PASTE(LOAD_WORDS_, WEI)(0, words + s / PLANES), dot);
-            const float q_sum = (float)both_bytes(dot) * a.scale;
+                dot = STEP(bytes[s / 32], words + s / PLANES, dot);
+            const float q_sum = (float)both_bytes(STEPS_TOTAL(dot)) * a.scale;
             const float zero = zero_point_at(w, rows->scale[i] + g);
             sum[i] += (q_sum - zero * x_sum) *
                       (ALIGNED(SCALE, w->scale, rows->scale[i] + g) * scale);
