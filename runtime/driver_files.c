@@ -21,10 +21,11 @@
 
 enum {
     PATH = 1280,
-    DEPTH = 6,          /* of folders below a program's */
-    MOST = 256 << 20,   /* bytes of a packed folder     */
-    STALE_SECONDS = 10, /* a folder that young may be about to be locked */
-    ROOM = 256 << 20,   /* bytes that a file system in memory must have left */
+    DEPTH = 6,            /* of folders below a program's */
+    MOST = 256 << 20,     /* bytes of a packed folder     */
+    STALE_SECONDS = 10,   /* a folder that young may be about to be locked */
+    ROOM = 256 << 20,     /* bytes that a file system in memory must have left … */
+    LEAST_ROOM = 4 << 20, /* … and any other, where it is not asked for by name */
 };
 
 static const char prefix[] = "xemoe-run-"; /* of the folders of one process */
@@ -167,10 +168,10 @@ remove_abandoned(const char *dir)
 /* PoCL waits for the disk behind each file that it writes, so memory is better where it has
  * room. */
 static bool
-has_room(const char *dir)
+has_room(const char *dir, uint64_t bytes)
 {
     struct statvfs fs;
-    return dir && statvfs(dir, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM;
+    return dir && statvfs(dir, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize >= bytes;
 }
 
 /* Whether code may be run from the file system of this file. */
@@ -221,7 +222,7 @@ default_folder(char out[PATH])
 
 /* A folder for this process where others have theirs, too. */
 static void
-take_temporary(void)
+take_temporary(const char *why)
 {
     const char *const dirs[] = {xm_env("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
     char wanted[PATH];
@@ -235,8 +236,7 @@ take_temporary(void)
         xm_log(XM_LOG_WARNING,
                "%s%s: what the OpenCL driver compiles goes to %s, which is removed at "
                "the end, or by a later start",
-               wanted[0] ? wanted : "HOME is not set",
-               wanted[0] ? " cannot be made or written" : "", own);
+               wanted[0] ? wanted : "HOME is not set", wanted[0] ? why : "", own);
         return;
     }
 }
@@ -247,7 +247,7 @@ make_beside_cache(void)
 {
     const char *const dirs[] = {xm_env("XDG_RUNTIME_DIR"), "/dev/shm", cache};
     for (size_t i = 0; i < XM_ARRAY_LEN(dirs); i++) {
-        if (dirs[i] != cache && !has_room(dirs[i]))
+        if (dirs[i] != cache && !has_room(dirs[i], ROOM))
             continue;
         remove_abandoned(dirs[i]);
         if (make_own(dirs[i]))
@@ -267,7 +267,9 @@ xm_driver_files_open(void)
     else if (!default_folder(folder))
         folder[0] = 0;
     if (xm_folder_make(folder) != 0)
-        take_temporary();
+        take_temporary(" cannot be made or written");
+    else if (!has_room(folder, LEAST_ROOM))
+        take_temporary(" has no room");
 }
 
 /* ---- the folder of a program --------------------------------------------------------- */

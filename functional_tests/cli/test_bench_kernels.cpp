@@ -51,7 +51,7 @@ TEST(BenchKernels, TimesEachFamilyOnce)
     Folder folder("kernels");
     const std::string file = problems(
         folder, std::string(small) + "\nmoe E=8 K=2 H=256 I=256 T=2 q4_0 f16 # small\n");
-    const Outcome o = run(kernels({"--json", "-f", file}));
+    const Outcome o = run(kernels({"--all", "--json", "-f", file}));
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.err, "");
     const Json json(o.out);
@@ -86,6 +86,7 @@ TEST_P(BenchKernelsMistakes, GetOneSentence)
 static const Mistake mistakes[] = {
     {"Option", {"--secnds", "1"}, 2, "did you mean --seconds? See '"},
     {"Word", {"model.gguf"}, 2, "model.gguf"},
+    {"ListOfJson", {"--list", "--json"}, 2, "--list prints lines"},
     {"NoTime", {"--seconds", "0"}, 2, "option --seconds takes a number above 0"},
     {"NoFile", {"--list", "-f", "absent.txt"}, 3, "'absent.txt' cannot be read"},
     {"Folder", {"--list", "-f", "/"}, 3, "'/' cannot be read"},

@@ -79,6 +79,18 @@ TEST_F(Compile, GivesTheSameIdsInAnotherProcess)
     }
 }
 
+TEST_F(Compile, SaysAsJsonWhatItWrote)
+{
+    const std::string file = folder / "json.blob";
+    const Outcome o = run(
+        {"compile", models + "/qwen3moe-tiny/ov/int4_asym_g64", "-o", file, "--json"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    const Json json(o.out);
+    EXPECT_EQ(json.text("/file"), file);
+    EXPECT_EQ(json.number("/bytes"), (double)std::filesystem::file_size(file));
+    EXPECT_GT(json.number("/compile_s"), 0);
+}
+
 TEST_F(Compile, KeepsTheKernels)
 {
     ASSERT_EQ(compile(tiny, {"--cache-dir", folder / "cache"}).code, 0);

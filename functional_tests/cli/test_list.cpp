@@ -188,6 +188,8 @@ TEST_F(List, FitsTheTerminal)
         const auto rows = t.screen.rows();
         ASSERT_EQ(rows.size(), 5u) << t.text() << "a row that is too long takes two";
         EXPECT_TRUE(contains(rows[2], "long.gguf") || columns == 20) << rows[2];
+        EXPECT_TRUE(contains(rows[0], "fits")) << "what one asks for: " << rows[0];
+        EXPECT_TRUE(contains(rows[2], "yes, takes") || columns == 20) << rows[2];
     }
     EXPECT_TRUE(contains(list().out, std::string(90, 'x') + "/long.gguf"))
         << "nothing is cut in a file";

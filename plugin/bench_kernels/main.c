@@ -2,10 +2,12 @@
  *
  * Options, and the loop over problems and families of kernels.
  *
- * The families are forced one by one through XM_FORCE; the reference kernels only with --ref: they
- * take minutes. What the machine can do is measured in the same run, before.
+ * The families are forced one by one through XM_FORCE; those that take minutes only with --all: the
+ * reference kernels, and on a processor kernels that it emulates a GPU for. What the machine can do
+ * is measured in the same run, before.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +16,14 @@
 #include "plugin/program_util/command_line.h"
 #include "plugin/program_util/exit_codes.h"
 #include "plugin/program_util/interrupt.h"
+#include "plugin/program_util/progress.h"
+
+/* Of each limit: shorter, and a busy machine makes shares above 100 %. */
+#define LIMITS_S 1.0
 
 struct options {
     const char *file, *filter, *device;
-    bool list, json, ref;
+    bool list, json, all;
     double seconds;
 };
 
@@ -27,7 +33,7 @@ static const struct xm_cli_option rows[] = {
     { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them" },
     { 0,   "filter",  XM_CLI_TEXT, AT(filter),  "TEXT", "only problems whose line has it, such as 'moe' or 'q4_k'" },
     { 0,   "seconds", XM_CLI_RATE, AT(seconds), "S",    "time for each family of kernels (1)" },
-    { 0,   "ref",     XM_CLI_FLAG, AT(ref),     NULL,   "the reference kernels, too, which take minutes" },
+    { 0,   "all",     XM_CLI_FLAG, AT(all),     NULL,   "also what takes minutes: the reference kernels, and on a\nprocessor those that are written for GPUs" },
     { 0,   "list",    XM_CLI_FLAG, AT(list),    NULL,   "print the problems and run none" },
     { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the results as one JSON object" },
     { 'f', "file",    XM_CLI_TEXT, AT(file),    "FILE", "problems, one a line ('#' begins a comment); - is standard input;\ndefault: those of --list" },
@@ -58,9 +64,15 @@ static const struct xm_cli_spec spec = {
     "moe_gemm_down=moe_gemm_down_vec"
 static const struct {
     const char *name, *force;
+    bool is_for_gpus, is_slow;
 } families[] = {
-    { "default", "" },   { "host", "host" }, { "vec", "vec" }, { "vec, floats", FLOATS },
-    { "gen", "gen" },    { "sg", "sg" },     { "ref", "ref" },
+    { "default", "", false, false },
+    { "host", "host", false, false },
+    { "vec", "vec", false, false },
+    { "vec, floats", FLOATS, false, false },
+    { "gen", "gen", true, false },
+    { "sg", "sg", true, false },
+    { "ref", "ref", false, true },
 };
 /* clang-format on */
 
@@ -71,6 +83,14 @@ struct run {
     size_t n;                    /* problems that the filter takes */
 };
 
+static bool
+is_wanted(const struct run *r, size_t family)
+{
+    const bool is_cpu = xm_engine_info(r->engine)->kind == XM_DEVICE_CPU;
+    return r->options.all ||
+           (!families[family].is_slow && !(is_cpu && families[family].is_for_gpus));
+}
+
 /* One problem with every family; one that ends in the same kernels as an earlier one is not
  * told again. */
 static void
@@ -78,13 +98,17 @@ run_problem(const struct run *r, const struct problem *p)
 {
     char seen[XM_ARRAY_LEN(families)][512] = {{0}};
     xm_bench_report_problem(r->report, p);
-    for (size_t f = 0; f < XM_ARRAY_LEN(families) - !r->options.ref; f++) {
+    for (size_t f = 0; f < XM_ARRAY_LEN(families); f++) {
         struct xm_error err = {0};
         double best = 0;
         bool again = false;
+        if (!is_wanted(r, f))
+            continue;
+        xm_progress_show("timing %s: %s", p->text, families[f].name);
         setenv("XM_FORCE", families[f].force, 1);
         enum xm_status s = xm_bench_problem_time(r->engine, p, r->options.seconds, &best,
                                                  seen[f], sizeof(seen[f]), &err);
+        xm_progress_clear();
         for (size_t i = 0; i < f; i++)
             again = again || strcmp(seen[i], seen[f]) == 0;
         if (s != XM_OK)
@@ -180,7 +204,11 @@ open_device(struct run *r, struct xm_error *err)
     size_t index = 0;
     XM_TRY(find_device(r->options.device, &index, err));
     XM_TRY(xm_engine_create(index, NULL, &r->engine, err));
-    XM_TRY(xm_bench_limits(r->engine, r->options.seconds, &limits, err));
+    xm_progress_show("measuring what the machine can do");
+    enum xm_status s =
+        xm_bench_limits(r->engine, fmax(r->options.seconds, LIMITS_S), &limits, err);
+    xm_progress_clear();
+    XM_TRY(s);
     r->report =
         xm_bench_report_begin(xm_engine_info(r->engine), &limits, r->options.json);
     return r->report ? XM_OK : xm_no_memory(err, "a report");
@@ -246,6 +274,8 @@ main(int argc, char **argv)
         return xm_cli_usage_of(&err, "xemoe bench --kernels --help");
     if (help)
         return print_help();
+    if (r.options.list && r.options.json)
+        return xm_cli_usage("option --list prints lines: it takes no --json");
     if (!(r.options.seconds > 0))
         return xm_cli_usage("option --seconds takes a number above 0");
     xm_cli_watch_interrupt();

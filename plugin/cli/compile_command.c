@@ -42,6 +42,20 @@ check_output(const char *path)
 }
 
 static int
+print_json(const char *file, uint64_t bytes, double seconds)
+{
+    struct xm_error err = {0};
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    xm_json_add_text(&j, NULL, "file", file, strlen(file));
+    xm_json_add_whole(&j, NULL, "bytes", bytes);
+    xm_json_add_real(&j, NULL, "compile_s", seconds);
+    const enum xm_status s = xm_json_print(&j, &err);
+    xm_json_end(&j);
+    return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+}
+
+static int
 export_model(const struct xm_cli_model *m, const struct args *a)
 {
     struct xm_error err = {0};
@@ -51,9 +65,13 @@ export_model(const struct xm_cli_model *m, const struct args *a)
     xm_progress_clear();
     if (s != XM_OK)
         return xm_cli_failed(&err);
-    if (stat(a->file, &st) == 0)
-        printf("%s: %.1f MiB, compiled in %.1f s\n", a->file,
-               (double)st.st_size / 1048576.0, m->load_s);
+    const bool is_there = stat(a->file, &st) == 0;
+    const uint64_t bytes = is_there ? (uint64_t)st.st_size : 0;
+    if (a->target.json)
+        return print_json(a->file, bytes, m->load_s);
+    if (is_there)
+        printf("%s: %.1f MiB, compiled in %.1f s\n", a->file, (double)bytes / 1048576.0,
+               m->load_s);
     return xm_cli_flush();
 }
 

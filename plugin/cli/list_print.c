@@ -5,6 +5,7 @@
 #include "plugin/cli/list.h"
 #include "plugin/cli/quantity.h"
 #include "plugin/program_util/terminal.h"
+#include "runtime/util/compiler.h"
 
 enum { MODEL, FAMILY, PARAMETERS, SIZE, WEIGHTS, FITS, N_COLUMNS, GAP = 2, LEAST = 12 };
 
@@ -119,6 +120,8 @@ print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t column
     for (int i = FAMILY; i < N_COLUMNS; i++) {
         const bool is_last = c->is_reason || i == N_COLUMNS - 1;
         const size_t room = columns > used + GAP ? columns - used - GAP : 0;
+        if (!widths[i] && !c->is_reason)
+            continue;
         if (is_last || widths[i] > room) {
             pad(room ? GAP : 0);
             print_begin(&c->text[i], room);
@@ -132,11 +135,26 @@ print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t column
     printf("\n");
 }
 
+/* Leaves out what a narrow terminal has no room for beside `model` columns of the path, those first
+ * that say least of whether a model fits. Returns the columns of the others. */
+static size_t
+leave_out(size_t widths[N_COLUMNS], size_t model, size_t columns)
+{
+    static const int order[] = {PARAMETERS, WEIGHTS, FAMILY, SIZE};
+    size_t others = 0;
+    for (int i = FAMILY; i < N_COLUMNS; i++)
+        others += widths[i] ? GAP + widths[i] : 0;
+    for (size_t i = 0; i < XM_ARRAY_LEN(order) && model + others > columns; i++) {
+        others -= widths[order[i]] ? GAP + widths[order[i]] : 0;
+        widths[order[i]] = 0;
+    }
+    return others;
+}
+
 /* Paths are cut so that the columns behind them have room, to a third of the width at least. */
 static void
 find_widths(const struct cells *rows, size_t n, size_t columns, size_t widths[N_COLUMNS])
 {
-    size_t others = 0;
     memset(widths, 0, N_COLUMNS * sizeof(*widths));
     for (size_t r = 0; r < n; r++)
         for (int i = 0; i < N_COLUMNS; i++) {
@@ -144,13 +162,12 @@ find_widths(const struct cells *rows, size_t n, size_t columns, size_t widths[N_
             if ((i == MODEL || !rows[r].is_reason) && w > widths[i])
                 widths[i] = w;
         }
-    for (int i = FAMILY; i < N_COLUMNS; i++)
-        others += GAP + widths[i];
+    const size_t least = columns / 3 > LEAST ? columns / 3 : LEAST;
+    const size_t model = widths[MODEL] < least ? widths[MODEL] : least;
+    const size_t others = leave_out(widths, model, columns);
     size_t room = columns > others ? columns - others : 0;
-    if (room < columns / 3)
-        room = columns / 3;
-    if (room < LEAST)
-        room = LEAST;
+    if (room < least)
+        room = least;
     if (widths[MODEL] > room)
         widths[MODEL] = room < columns ? room : columns;
 }
