@@ -29,7 +29,7 @@ linear_gemv_dpas(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
     const uint i = (uint)get_local_id(0);
     if (i >= UNIT_ROWS || first + i > last)
         return;
-    float product = row_total(&shares[0], i),
-          up_product = row_total(&shares[PRODUCTS - 1], i);
-    store_results(&s, &up, t, first + i, 1, &product, &up_product);
+    const float product = row_total(&shares[0], i),
+                up_product = row_total(&shares[PRODUCTS - 1], i);
+    store_results(&s, &up, t, first + i, 1, product, up_product);
 }
