@@ -32,11 +32,11 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     return xm_weight_not_in_words(w, 1);
 }
 
-/* Words of all that is stored: kernels count them in 32 bits. */
+/* Half words of all that is stored: kernels count them, or words, in 32 bits. */
 static uint64_t
-stored_words(const struct xm_weight *w)
+stored_places(const struct xm_weight *w)
 {
-    return w->data.n / sizeof(uint32_t);
+    return w->data.n / sizeof(uint16_t);
 }
 
 /* Formats that matrix engines take as they are, and columns that are whole words. */
@@ -44,9 +44,8 @@ static const struct {
     enum xm_weight_format format;
     uint32_t cols;
 } integer_blocks[] = {
-    {XM_WEIGHT_Q4_0, 64},
-    {XM_WEIGHT_Q8_0, 64},
-    {XM_WEIGHT_Q4_K, 256},
+    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q8_0, 64},  {XM_WEIGHT_Q4_K, 256},
+    {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256}, /* half words */
 };
 
 static const char *
@@ -71,8 +70,8 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
         return "integers are coarser than f32 activations";
     if (xm_weight_is_codes(w))
         return "matrix engines take no small floats, codebooks and factors";
-    if (stored_words(w) > UINT32_MAX)
-        return "the weight has 16 GiB or more";
+    if (stored_places(w) > UINT32_MAX)
+        return "the weight has 8 GiB or more";
     if (xm_weight_is_blocks(w))
         return blocks_refuse(w);
     if (!xm_weight_is_quantised(w) || xm_element_is_float(w->element) ||

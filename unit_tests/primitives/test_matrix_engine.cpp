@@ -388,6 +388,9 @@ const std::vector<rows_case> rows_cases = {
     {blocks_of(XM_WEIGHT_Q8_0), 320},
     {blocks_of(XM_WEIGHT_Q4_K), 768},
     {view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))), 256},
+    {blocks_of(XM_WEIGHT_Q5_K), 512},
+    {blocks_of(XM_WEIGHT_Q6_K), 768},
+    {view_of(blocks_of(XM_WEIGHT_Q6_K)), 512},
 };
 
 TEST_F(MatrixEngine, StoredIntegersMeetBytesInEveryFormat)

@@ -65,13 +65,14 @@ typedef short4 a_rows4;
      UBYTE_OF(w, 2) * BYTE_OF(x, 2) + UBYTE_OF(w, 3) * BYTE_OF(x, 3))
 #endif
 
-/* The first n words of b. */
+/* Words first … end - 1 of b. */
 #define BYTES_MAD(T)                                                                     \
-    static inline int2 first_##T(a_rows2 a, uint8 b, int2 c, const uint n)               \
+    static inline int2 words_##T(a_rows2 a, uint8 b, int2 c, const uint first,           \
+                                 const uint end)                                         \
     {                                                                                    \
         uint words[8];                                                                   \
         vstore8(b, 0, words);                                                            \
-        _Pragma("unroll") for (uint l = 0; l < n; l++)                                   \
+        _Pragma("unroll") for (uint l = first; l < end; l++)                             \
         {                                                                                \
             c.x = DOT_##T(words[l], intel_sub_group_shuffle(a.x, l), c.x);               \
             c.y = DOT_##T(words[l], intel_sub_group_shuffle(a.y, l), c.y);               \
@@ -145,7 +146,8 @@ INTEGER_MAD(i8, 8, 2, int8)
 INTEGER_MAD(i8, 8, 4, int8)
 #endif
 
-/* Nibbles of one factor, and those of which the low and the high ones have factors of their own:
+/* Nibbles of one factor, and those of which the low and the high ones have factors of their own, or
+ * bytes of which 16 have:
  * sums while steps are added, and what they come to. FIRST: slots of all words of b but the first
  * are zeros. `apart` are a row of high and one of low bytes for the low nibbles, then for the high
  * ones. */
@@ -155,17 +157,21 @@ typedef a_rows2 apart_rows;
 #define NIBBLES(T, a, b, c)       PASTE(nibbles_, T)(a, b, c, 4)
 #define NIBBLES_APART(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 4)
 #define FIRST_NIBBLES(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 1)
-#define FIRST_BYTES(T, a, b, c)   PASTE(first_, T)(a, b, c, 1)
-#define mad_u8(a, b, c)           first_u8(a, b, c, 8)
-#define mad_i8(a, b, c)           first_i8(a, b, c, 8)
-#define ROWS_APART(a)             (a)
-#define APART_u4(c)               (int4)((c).xy, (c).zw >> 4)
-#define APART_i4(c)               ((c) >> 4)
-#define APART(T, c)               PASTE(APART_, T)(c)
-#define TOGETHER(T, c)            (APART(T, c).xy + APART(T, c).zw)
+#define FIRST_BYTES(T, a, b, c)   PASTE(words_, T)(a, b, c, 0, 1)
+#define BYTES_APART(T, a, b, c)                                                          \
+    (int4)(PASTE(words_, T)(a, b, (c).xy, 0, 4), PASTE(words_, T)(a, b, (c).zw, 4, 8))
+#define ROW_HALVES(a)   (a)
+#define mad_u8(a, b, c) words_u8(a, b, c, 0, 8)
+#define mad_i8(a, b, c) words_i8(a, b, c, 0, 8)
+#define ROWS_APART(a)   (a)
+#define APART_u4(c)     (int4)((c).xy, (c).zw >> 4)
+#define APART_i4(c)     ((c) >> 4)
+#define APART(T, c)     PASTE(APART_, T)(c)
+#define TOGETHER(T, c)  (APART(T, c).xy + APART(T, c).zw)
 #else
 typedef int2 nibble_sum;
 typedef a_rows4 apart_rows;
+#define BYTES_APART(T, a, b, c)   PASTE(mad_, T)(a, b, c)
 #define NIBBLES(T, a, b, c)       PASTE(mad_, T)(a, b, c)
 #define FIRST_NIBBLES(T, a, b, c) PASTE(mad_, T)(a, b, c)
 #define FIRST_BYTES(T, a, b, c)   PASTE(mad_, T)(a, b, c)
@@ -173,6 +179,10 @@ typedef a_rows4 apart_rows;
 #define APART(T, c)               (c)
 #define TOGETHER(T, c)            (c)
 
+/* The first and the last 16 slots of two rows as rows of their own. */
+#define ROW_HALVES(a)                                                                    \
+    ((apart_rows)((a) & (a_row)(get_sub_group_local_id() < SG / 2 ? -1 : 0),             \
+                  (a) & (a_row)(get_sub_group_local_id() < SG / 2 ? 0 : -1)))
 /* Even and odd slots of two rows as rows of their own, zeros in between. */
 #if SG == 16
 #define ROWS_APART(a) (short4)((a) & (short)0xff, (a) & (short)0xff00)

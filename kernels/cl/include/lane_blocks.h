@@ -4,6 +4,8 @@
  * format says
  *
  *     LANE_K_<name>                              columns of a unit
+ *     PLACE_<name>                               bytes that a row begins at a multiple of: the unit
+ *                                                of places in lane_rows
  *     void <name>_add(rows, x, k, factor, sum)   what add_unit does
  *
  * Its rows are whole words: the host refuses others (primitives/matrix_engine.c).
@@ -29,6 +31,7 @@ load_two_pairs(__global const STORAGE(SRC) * x, const bool both, const bool wide
 
 #ifdef FORMAT_q4_0
 #define LANE_K_q4_0 128
+#define PLACE_q4_0  4
 
 /* q - 8: as a signed nibble where that costs no more than another, or later. */
 #if DP4A
@@ -85,6 +88,7 @@ q4_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 
 #ifdef FORMAT_q8_0
 #define LANE_K_q8_0 128
+#define PLACE_q8_0  4
 
 static inline void
 q8_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
@@ -121,6 +125,21 @@ q8_0_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 
 /* ---- blocks of 256 columns --------------------------------------------------------------- */
 
+/* The scales and minimums of Q4_K and Q5_K (k_scales.h), a byte each: sub-blocks 0 … 3, 4 … 7. */
+struct k_bytes {
+    uint2 scales, minimums;
+};
+
+static inline struct k_bytes
+k_bytes_of(uint4 head)
+{
+    return (struct k_bytes){
+        (uint2)(head.y & 0x3f3f3f3fu,
+                (head.w & 0x0f0f0f0fu) | (head.y >> 2 & 0x30303030u)),
+        (uint2)(head.z & 0x3f3f3f3fu,
+                (head.w >> 4 & 0x0f0f0f0fu) | (head.z >> 2 & 0x30303030u))};
+}
+
 /* Half a block's x in steps: of 16 columns each of two runs of 32. What meets minimums are the sums
  * of the runs. */
 struct half_x {
@@ -154,6 +173,7 @@ load_half(__global const STORAGE(SRC) * x, struct half_x *h)
 
 #ifdef FORMAT_q4_k
 #define LANE_K_q4_k 256
+#define PLACE_q4_k  4
 
 static inline void
 q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
@@ -167,18 +187,13 @@ q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
         __global const uint *at = (__global const uint *)rows->w->data +
                                   (rows->word[i] + (rows->words + k / 256 * 36));
         const uint4 head = vload4(0, at);
-        const uint2 scales =
-            (uint2)(head.y & 0x3f3f3f3fu,
-                    (head.w & 0x0f0f0f0fu) | (head.y >> 2 & 0x30303030u));
-        const uint2 minimums =
-            (uint2)(head.z & 0x3f3f3f3fu,
-                    (head.w >> 4 & 0x0f0f0f0fu) | (head.z >> 2 & 0x30303030u));
+        const struct k_bytes f = k_bytes_of(head);
         float total = 0.0f, less = 0.0f;
 #pragma unroll
         for (uint c = 0; c < 4; c++) { /* 64 columns in 32 bytes */
             const struct half_x *of = &h[c / 2];
             const uint j = c % 2 * 2;
-            const uchar4 s = as_uchar4(scales[c / 2]), m = as_uchar4(minimums[c / 2]);
+            const uchar4 s = as_uchar4(f.scales[c / 2]), m = as_uchar4(f.minimums[c / 2]);
             int4 dot = NIBBLES_APART(u4, of->bytes[j], vload4(1 + 2 * c, at), (int4)0);
             dot = NIBBLES_APART(u4, of->bytes[j + 1], vload4(2 + 2 * c, at), dot);
             dot = APART(u4, dot);
@@ -186,6 +201,140 @@ q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
                       (float)s[j + 1] * (float)both_bytes(dot.zw)) *
                      of->scale;
             less += (float)m[j] * of->sum[j] + (float)m[j + 1] * of->sum[j + 1];
+        }
+        const float2 d = halves(head.x);
+        sum[i] += (d.x * total - d.y * less) * factor;
+    }
+}
+#endif
+
+/* Words from an even address on, which counts in units of two bytes. */
+static inline void
+load_unaligned(__global const uchar *data, uint at, const uint n, uint *words)
+{
+    __global const uint *from = (__global const uint *)data + at / 2;
+    const uint shift = at % 2 * 16, mask = at % 2 ? 0xffff0000u : 0;
+    uint last = from[0];
+#pragma unroll
+    for (uint i = 0; i < n; i++) {
+        const uint next = from[i + 1];
+        words[i] = last >> shift | (next << 16 & mask);
+        last = next;
+    }
+}
+
+/* A block's x as the bytes of 32 columns each, whose halves have factors of their own. */
+static inline void
+load_byte_steps(__global const STORAGE(SRC) * x, struct activations *a)
+{
+    float v[X_VALUES];
+#pragma unroll
+    for (uint s = 0; s < 4; s++)
+        load_bytes(x + 32 * s, 0, v + s * LANE_SLOTS);
+    make_integers(v, a);
+}
+
+#ifdef FORMAT_q6_k
+#define LANE_K_q6_k 256
+#define PLACE_q6_k  2
+
+/* Bytes 4 (q - 32) of columns 32 j … of half a block: two bits of high ones above four low ones. */
+static inline uint8
+q6_k_bytes(uint8 low, uint8 high, const uint j)
+{
+    const uint8 four = j / 2 ? low >> 2u : low << 2u;
+    const uint8 two = j == 3 ? high : high << (6 - 2 * j);
+    return ((two & 0xc0c0c0c0u) | (four & 0x3c3c3c3cu)) ^ 0x80808080u;
+}
+
+static inline void
+q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
+         float factor, float sum[ROW_BLOCKS])
+{
+    struct activations a[2];
+    apart_rows bytes[8];
+#pragma unroll
+    for (uint h = 0; h < 2; h++) {
+        load_byte_steps(x + k + h * X_COLUMNS, &a[h]);
+#pragma unroll
+        for (uint s = 0; s < 4; s++)
+            bytes[4 * h + s] = ROW_HALVES(byte_rows(a[h].q + s * LANE_SLOTS));
+    }
+#pragma unroll
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q6_k / 2));
+        uint words[52];
+        load_unaligned(rows->w->data, at, 52, words);
+        float total = 0.0f;
+#pragma unroll
+        for (uint h = 0; h < 2; h++) {
+            const uint8 high = vload8(4 + h, words);
+            const char8 scales = as_char8(vload2(24 + h, words));
+            float part = 0.0f;
+#pragma unroll
+            for (uint j = 0; j < 4; j++) {
+                const uint8 low = vload8(2 * h + j % 2, words);
+                const int4 dot =
+                    BYTES_APART(i8, bytes[4 * h + j], q6_k_bytes(low, high, j), (int4)0);
+                part += (float)scales[2 * j] * (float)both_bytes(dot.xy) +
+                        (float)scales[2 * j + 1] * (float)both_bytes(dot.zw);
+            }
+            total += part * a[h].scale;
+        }
+        sum[i] += total * (0.25f * factor) *
+                  half_bits(((__global const ushort *)rows->w->data)[at + 104]);
+    }
+}
+#endif
+
+#ifdef FORMAT_q5_k
+#define LANE_K_q5_k 256
+#define PLACE_q5_k  4
+
+/* Bytes of columns 32 j …: nibbles, with bit j of `high` above. */
+static inline uint8
+q5_k_bytes(uint8 low, uint8 high, const uint j)
+{
+    const uint8 four = j % 2 ? low >> 4u : low;
+    const uint8 one = j < 4 ? high << (4 - j) : high >> (j - 4);
+    return (four & 0x0f0f0f0fu) | (one & 0x10101010u);
+}
+
+static inline void
+q5_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
+         float factor, float sum[ROW_BLOCKS])
+{
+    struct activations a[2];
+    a_rows2 bytes[8];
+    float x_sum[8];
+#pragma unroll
+    for (uint h = 0; h < 2; h++) {
+        load_byte_steps(x + k + h * X_COLUMNS, &a[h]);
+#pragma unroll
+        for (uint s = 0; s < 4; s++) {
+            bytes[4 * h + s] = byte_rows(a[h].q + s * LANE_SLOTS);
+            x_sum[4 * h + s] = sum_of_x(&a[h], s * LANE_SLOTS, LANE_SLOTS, BOTH_PARTS);
+        }
+    }
+#pragma unroll
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        __global const uint *at =
+            (__global const uint *)rows->w->data +
+            (rows->word[i] + (rows->words + k / 256 * (BYTES_q5_k / 4)));
+        const uint4 head = vload4(0, at);
+        const uint8 high = (uint8)(vload4(1, at), vload4(2, at));
+        const struct k_bytes f = k_bytes_of(head);
+        float total = 0.0f, less = 0.0f;
+#pragma unroll
+        for (uint c = 0; c < 4; c++) { /* 64 columns in 32 bytes */
+            const uint8 low = (uint8)(vload4(3 + 2 * c, at), vload4(4 + 2 * c, at));
+#pragma unroll
+            for (uint j = 2 * c; j < 2 * c + 2; j++) {
+                const int2 dot = mad_u8(bytes[j], q5_k_bytes(low, high, j), (int2)0);
+                total += (float)as_uchar4(f.scales[j / 4])[j % 4] *
+                         ((float)both_bytes(dot) * a[j / 4].scale);
+                less += (float)as_uchar4(f.minimums[j / 4])[j % 4] * x_sum[j];
+            }
         }
         const float2 d = halves(head.x);
         sum[i] += (d.x * total - d.y * less) * factor;
@@ -208,7 +357,7 @@ find_row(const uint format, struct lane_rows *rows, uint i, ulong row)
 #define LANE_WORD(format)                                                                \
     (uint)((row * (rows->w->view.x / PASTE(COLUMNS_, format)) +                          \
             rows->w->view.y / PASTE(COLUMNS_, format)) *                                 \
-           PASTE(BYTES_, format) / 4)
+           PASTE(BYTES_, format) / PASTE(PLACE_, format))
     rows->word[i] = BY_FORMAT(format, LANE_WORD);
 }
 
@@ -216,7 +365,8 @@ static inline void
 find_expert(const uint format, struct lane_rows *rows, uint expert)
 {
 #define LANE_WORDS(format)                                                               \
-    rows->w->view.x / PASTE(COLUMNS_, format) * PASTE(BYTES_, format) / 4
+    rows->w->view.x / PASTE(COLUMNS_, format) * PASTE(BYTES_, format) /                  \
+        PASTE(PLACE_, format)
     rows->words = expert * (rows->w->view.z * (BY_FORMAT(format, LANE_WORDS)));
 }
 
