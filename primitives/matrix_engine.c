@@ -39,13 +39,14 @@ stored_places(const struct xm_weight *w)
     return w->data.n / sizeof(uint16_t);
 }
 
-/* Formats that matrix engines take as they are, and columns that are whole words. */
+/* Formats that integer products take as they are, and columns that are whole words, or half words
+ * where the kernel reads those. */
 static const struct {
     enum xm_weight_format format;
     uint32_t cols;
 } integer_blocks[] = {
-    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q8_0, 64},  {XM_WEIGHT_Q4_K, 256},
-    {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256}, /* half words */
+    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q8_0, 64},  {XM_WEIGHT_MXFP4, 64},
+    {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
 };
 
 static const char *
@@ -56,7 +57,7 @@ blocks_refuse(const struct xm_weight *w)
         if (w->format == integer_blocks[i].format)
             return w->cols % cols || xm_weight_row_cols(w) % cols ||
                            w->view.first_col % cols
-                       ? "the rows are not whole 32-bit words of blocks"
+                       ? "the rows begin or end inside of a word of blocks"
                        : NULL;
     }
     return "no kernel takes blocks of this format into matrix engines as they are";

@@ -208,16 +208,17 @@ q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 }
 #endif
 
-/* Words from an even address on, which counts in units of two bytes. */
+/* n words from an even address on, which counts in units of two bytes; `reads` words of memory. */
 static inline void
-load_unaligned(__global const uchar *data, uint at, const uint n, uint *words)
+load_unaligned(__global const uchar *data, uint at, const uint n, const uint reads,
+               uint *words)
 {
     __global const uint *from = (__global const uint *)data + at / 2;
     const uint shift = at % 2 * 16, mask = at % 2 ? 0xffff0000u : 0;
     uint last = from[0];
 #pragma unroll
     for (uint i = 0; i < n; i++) {
-        const uint next = from[i + 1];
+        const uint next = i + 1 < reads ? from[i + 1] : last;
         words[i] = last >> shift | (next << 16 & mask);
         last = next;
     }
@@ -264,7 +265,7 @@ q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
     for (uint i = 0; i < ROW_BLOCKS; i++) {
         const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q6_k / 2));
         uint words[52];
-        load_unaligned(rows->w->data, at, 52, words);
+        load_unaligned(rows->w->data, at, 52, 53, words);
         float total = 0.0f;
 #pragma unroll
         for (uint h = 0; h < 2; h++) {
@@ -338,6 +339,67 @@ q5_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
         }
         const float2 d = halves(head.x);
         sum[i] += (d.x * total - d.y * less) * factor;
+    }
+}
+#endif
+
+/* ---- numbers of nibbles ------------------------------------------------------------------ */
+
+#ifdef FORMAT_mxfp4
+#define LANE_K_mxfp4 128
+#define PLACE_mxfp4  2
+
+/* Twice the sizes of floats of 4 bits, as nibbles: 0 1 2 3 4 6 8 12, bit by bit. */
+static inline uint4
+fp4_sizes(uint4 v)
+{
+    const uint4 v1 = v << 1u, v2 = v << 2u, r1 = v >> 1u, r2 = v >> 2u;
+    const uint4 eight = v1 & v2, four = v & (~v1 | v2), one = v & ~r2;
+    const uint4 two = (v & ~r1) | (~v & r1 & v1);
+    const uint4 high = (eight & 0x88888888u) | (four & 0x44444444u);
+    const uint4 low = (two & 0x22222222u) | (one & 0x11111111u);
+    return high | low;
+}
+
+/* Their products: those of all sizes less twice those of negative numbers. */
+static inline int2
+fp4_products(a_rows2 x, uint4 v)
+{
+    const uint4 size = fp4_sizes(v), sign = v >> 3u & 0x11111111u;
+    const nibble_sum all = NIBBLES(u4, x, size, (nibble_sum)0);
+    const nibble_sum less = NIBBLES(u4, x, size & ((sign << 4u) - sign), (nibble_sum)0);
+    return TOGETHER(u4, all) - 2 * TOGETHER(u4, less);
+}
+
+static inline void
+mxfp4_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
+          float factor, float sum[ROW_BLOCKS])
+{
+    const uint pairs = min((rows->w->k_count - k) / 64, 2u);
+    float v[X_VALUES];
+    struct activations a;
+#pragma unroll
+    for (uint s = 0; s < 4; s++)
+        load_pairs(x + k + (pairs == 2 ? s : s % 2) * 32, 16, 0, v + s * LANE_SLOTS);
+    make_integers(v, &a);
+#pragma unroll
+    for (uint p = 0; p < 2; p++) {
+        const float scale = p < pairs ? a.scale * factor : 0.0f;
+        const a_rows2 x0 = byte_rows(a.q + 2 * p * LANE_SLOTS);
+        const a_rows2 x1 = byte_rows(a.q + (2 * p + 1) * LANE_SLOTS);
+        const uint at = rows->words + (k / 64 + min(p, pairs - 1)) * BYTES_mxfp4;
+#pragma unroll
+        for (uint i = 0; i < ROW_BLOCKS; i++) {
+            uint w[9]; /* two blocks: of 1 + 16 bytes, of 17 + 1 + 16 */
+            load_unaligned(rows->w->data, rows->word[i] + at, 9, 9, w);
+            const uint4 w0 = (uint4)(w[0], w[1], w[2], w[3]), w1 = (uint4)(w0.yzw, w[4]);
+            const uint4 w4 = (uint4)(w[4], w[5], w[6], w[7]), w5 = (uint4)(w4.yzw, w[8]);
+            const int2 first = fp4_products(x0, w0 >> 8u | w1 << 24u);
+            const int2 second = fp4_products(x1, w4 >> 16u | w5 << 16u);
+            sum[i] += (mxfp4_factor(w[0] & 255) * (float)both_bytes(first) +
+                       mxfp4_factor(w[4] >> 8 & 255) * (float)both_bytes(second)) *
+                      scale;
+        }
     }
 }
 #endif
