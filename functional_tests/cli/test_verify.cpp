@@ -129,7 +129,7 @@ TEST_F(Against, TextIsATableAndAVerdict)
     for (const char *part :
          {"position  NMSE mean-removed  sum/sum ", "the likeliest of position ",
           "\n  10  ", "likeliest token the same at 1 of 1 positions; KLD ", "\nNMSE ",
-          "\nPASS\n"})
+          ": PASS\n"})
         EXPECT_TRUE(contains(o.out, part)) << part << " in\n" << o.out;
     Floats other = last;
     for (size_t i = 0; i < other.size(); i++)
@@ -138,7 +138,35 @@ TEST_F(Against, TextIsATableAndAVerdict)
     o = verify("off.npy");
     EXPECT_EQ(o.code, 1) << "not a step over tolerance, not a failure with a sentence";
     EXPECT_EQ(o.err, "");
-    EXPECT_TRUE(contains(o.out, "\nneeds review: 1e-2 or more\n")) << o.out;
+    EXPECT_TRUE(ends_with(o.out, "): poor: FAIL\n")) << o.out;
+}
+
+/* Where the words for an error change: one of them, and the exit code agrees with it. */
+TEST_F(Against, TheVerdictIsOneWordOfOneTable)
+{
+    const struct {
+        double nmse;
+        const char *verdict;
+        int code;
+    } cases[] = {{7e-3, "): good: PASS\n", 0}, {6e-2, "): needs review: FAIL\n", 1}};
+    const Floats row = own_logits().row(n - 1);
+    double mean = 0.0, variation = 0.0;
+    for (float x : row)
+        mean += (double)x / VOCABULARY;
+    for (float x : row)
+        variation += ((double)x - mean) * ((double)x - mean);
+    for (const auto &c : cases) {
+        Floats other = row;
+        const auto step = (float)std::sqrt(c.nmse * variation / VOCABULARY);
+        for (size_t i = 0; i < other.size(); i++)
+            other[i] += i % 2 ? step : -step;
+        folder.write("off.npy", npy("(1536,)", other));
+        const Outcome o = verify("off.npy", {"--precision", "f32"});
+        EXPECT_EQ(o.code, c.code) << o.err;
+        EXPECT_TRUE(ends_with(o.out, c.verdict)) << o.out;
+        const Json json(verify("off.npy", {"--precision", "f32", "--json"}).out);
+        EXPECT_EQ(yyjson_is_true(json.at("/pass")), c.code == 0);
+    }
 }
 
 TEST_F(Against, TokensMayComeAsText)

@@ -73,7 +73,7 @@ static const struct {
     { 1e-4,     "excellent",             true  },
     { 1e-3,     "very good",             true  },
     { 1e-2,     "good",                  true  },
-    { 1e-1,     "acceptable",            false },
+    { 1e-1,     "needs review",          false },
     { INFINITY, "poor",                  false },
 };
 /* clang-format on */

@@ -30,7 +30,8 @@ void xm_logits_compare(const float *a, const float *b, uint64_t n,
 double xm_nmse_sum(const struct xm_logits_match *m);
 double xm_nmse(const struct xm_logits_match *m); /* mean-removed */
 
-/* causal-verify-logits's word for a mean-removed error, such as "excellent"; static. */
+/* The verdict on a mean-removed error, by causal-verify-logits's numbers: a word such as
+ * "excellent" (static), and whether it passes. */
 const char *xm_nmse_label(double nmse);
 bool xm_nmse_passes(double nmse);
 

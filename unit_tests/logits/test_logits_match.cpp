@@ -90,7 +90,7 @@ TEST(NmseLabel, IsCausalVerifyLogitss)
                  {1e-4, "very good", true},
                  {1e-3, "good", true},
                  {9.9e-3, "good", true},
-                 {1e-2, "acceptable", false},
+                 {1e-2, "needs review", false},
                  {0.1, "poor", false},
                  {INFINITY, "poor", false},
                  {NAN, "poor", false}};
