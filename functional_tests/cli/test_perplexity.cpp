@@ -326,6 +326,26 @@ TEST_F(Divergence, TheFileIsLlamaPerplexitys)
     }
 }
 
+TEST_F(Divergence, OnlyAnotherBaseIsReplaced)
+{
+    const std::string text = "the only copy";
+    const Words write = {
+        "--ids", rows, "-c", "16", "--chunks", "1", "--kl-divergence-base", base};
+    folder.write("base", text);
+    const Outcome o = perplexity(write);
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "base exists and is no file of --kl-divergence-base: it "
+                                "is not replaced\n"))
+        << o.err;
+    EXPECT_EQ(o.out, "");
+    EXPECT_EQ(read_file(base), text);
+    folder.write("base", "_logits_ of another run");
+    EXPECT_EQ(perplexity(write).code, 0);
+    EXPECT_GT(read_file(base).size(), 1000u);
+    folder.write("base", "");
+    EXPECT_EQ(perplexity(write).code, 0) << "as mktemp makes it";
+}
+
 TEST_F(Divergence, OfTheSameModelIsNextToNothing)
 {
     keep(model);

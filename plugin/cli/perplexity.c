@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "plugin/cli/model_id.h"
 #include "plugin/cli/prompt_file.h"
@@ -404,6 +405,19 @@ run_compared(struct args *a, const struct xm_mapped_file *f)
 
 /* ---- the command ------------------------------------------------------------------- */
 
+/* What is there is replaced only where it is another such file. */
+static int
+check_output(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 ||
+        xm_kld_base_is_file(path))
+        return XM_EXIT_OK;
+    return xm_cli_usage("%s exists and is no file of --kl-divergence-base: it is not "
+                        "replaced",
+                        path);
+}
+
 static int
 check(const struct args *a)
 {
@@ -423,6 +437,8 @@ check(const struct args *a)
     if (a->context && a->context < XM_KLD_LEAST_CONTEXT)
         return xm_cli_usage("option --context takes %d tokens at least",
                             XM_KLD_LEAST_CONTEXT);
+    if (a->base && !a->divergence && check_output(a->base) != XM_EXIT_OK)
+        return XM_EXIT_USAGE;
     return xm_cli_check_context(a->context);
 }
 

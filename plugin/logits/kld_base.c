@@ -107,6 +107,18 @@ check_tokens(const struct xm_kld_base *b, struct xm_error *err)
     return XM_OK;
 }
 
+bool
+xm_kld_base_is_file(const char *path)
+{
+    char begin[MAGIC];
+    FILE *f = fopen(path, "rb");
+    const bool is_one =
+        f && fread(begin, 1, MAGIC, f) == MAGIC && memcmp(begin, magic, MAGIC) == 0;
+    if (f)
+        fclose(f);
+    return is_one;
+}
+
 enum xm_status
 xm_kld_base_read(const void *bytes, uint64_t n, struct xm_kld_base *out,
                  struct xm_error *err)

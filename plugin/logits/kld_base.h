@@ -16,6 +16,7 @@
 #ifndef XM_PLUGIN_LOGITS_KLD_BASE_H
 #define XM_PLUGIN_LOGITS_KLD_BASE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -44,6 +45,9 @@ struct xm_kld_base {
     uint64_t row_bytes;
 };
 
+/* Whether the file begins as such files do. It does not become an input, which no output may
+ * replace (mapped_file.h). */
+bool xm_kld_base_is_file(const char *path);
 enum xm_status xm_kld_base_read(const void *bytes, uint64_t n, struct xm_kld_base *out,
                                 struct xm_error *err);
 int32_t xm_kld_base_token(const struct xm_kld_base *b, uint32_t chunk, uint32_t i);
