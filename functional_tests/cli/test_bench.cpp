@@ -146,6 +146,14 @@ TEST_F(Bench, WhatCannotBeLoadedIsLeftOut)
     EXPECT_EQ(yyjson_arr_size(Json(o.out).at("")), 2u) << o.out;
 }
 
+TEST_F(Bench, OfNoModelThereIsNoTable)
+{
+    const Outcome o = run({"bench", "-m", "/nowhere"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_EQ(o.err, "xemoe: cannot open '/nowhere': No such file or directory\n");
+    EXPECT_EQ(o.out, "");
+}
+
 TEST_F(Bench, StandardErrorTakesASecondForm)
 {
     const Outcome o = run(bench({"-p", "2", "-n", "0", "-o", "csv", "-oe", "jsonl"}));

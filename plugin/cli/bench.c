@@ -285,11 +285,7 @@ static int
 print_all(struct bench *b)
 {
     struct xm_error err = {0};
-    int code = XM_EXIT_OK;
-    if (xm_bench_out_begin(&b->out, &err) != XM_OK ||
-        xm_bench_out_begin(&b->err, &err) != XM_OK)
-        return xm_cli_failed(&err);
-    code = run_all(b);
+    const int code = run_all(b);
     if (xm_bench_out_end(&b->out, &err) != XM_OK ||
         xm_bench_out_end(&b->err, &err) != XM_OK)
         return xm_cli_failed(&err);

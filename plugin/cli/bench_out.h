@@ -70,9 +70,9 @@ struct xm_bench_out {
     size_t n; /* tests printed so far; initialise to 0 */
 };
 
-/* Print the head, one result, the end. XM_NO_MEMORY is the only failure; errors of writing are seen
- * by ferror(o->to). */
-enum xm_status xm_bench_out_begin(struct xm_bench_out *o, struct xm_error *err);
+/* Print one result, the end; the head comes with the first result. Without any, only JSON's list is
+ * printed, which is empty then. XM_NO_MEMORY is the only failure; errors of writing are seen by
+ * ferror(o->to). */
 enum xm_status xm_bench_out_test(struct xm_bench_out *o, const struct xm_bench_result *r,
                                  struct xm_error *err);
 enum xm_status xm_bench_out_end(struct xm_bench_out *o, struct xm_error *err);

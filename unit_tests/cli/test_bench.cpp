@@ -147,7 +147,6 @@ print(xm_bench_format format, const std::vector<xm_bench_result> &results,
     FILE *to = open_memstream(&text, &n);
     xm_bench_out o = {format, columns, to, "xemoe 1.0", 0};
     xm_error err = {};
-    EXPECT_EQ(xm_bench_out_begin(&o, &err), XM_OK);
     for (const xm_bench_result &r : results)
         EXPECT_EQ(xm_bench_out_test(&o, &r, &err), XM_OK);
     EXPECT_EQ(xm_bench_out_end(&o, &err), XM_OK);
@@ -191,6 +190,14 @@ TEST(BenchOut, NamesTestsAsLlamaBenchDoes)
         xm_bench_test_text(&r, text);
         EXPECT_STREQ(text, c.text);
     }
+}
+
+TEST(BenchOut, WithoutATestOnlyAListIsPrinted)
+{
+    for (xm_bench_format format :
+         {XM_BENCH_NONE, XM_BENCH_MD, XM_BENCH_CSV, XM_BENCH_JSONL, XM_BENCH_SQL})
+        EXPECT_EQ(print(format, {}), "") << format;
+    EXPECT_EQ(print(XM_BENCH_JSON, {}), "[\n]\n");
 }
 
 /* Characters, not bytes, fill a column. */
