@@ -185,6 +185,57 @@ TEST_F(ChatSettings, SetChangesWhatComesNext)
               json.text("/messages/1/content"));
 }
 
+/* Of every setting, whatever it came from. */
+TEST_F(ChatSettings, DefaultIsWhatTheChatBeganWith)
+{
+    recommend(hot);
+    const char *const names[] = {"temp",
+                                 "top-k",
+                                 "top-p",
+                                 "min-p",
+                                 "seed",
+                                 "repeat-penalty",
+                                 "context",
+                                 "presence-penalty",
+                                 "frequency-penalty",
+                                 "repeat-last-n",
+                                 "tokens"};
+    const size_t n = std::size(names);
+    std::string changes, back;
+    for (const char *name : names) {
+        changes += std::string("/set ") + name + " 1\n";
+        back += std::string("/set ") + name + " default\n";
+    }
+    for (const Words &options : {Words{}, Words{"--top-p", "0.5", "--seed", "7", "-c",
+                                                "300", "--repeat-last-n", "9"}}) {
+        Outcome o = talk("/set\n" + changes + back + "/set\n", options);
+        EXPECT_EQ(o.code, 0) << o.err;
+        std::vector<std::string> lines;
+        std::istringstream in(o.err);
+        for (std::string line; std::getline(in, line);)
+            lines.push_back(line);
+        ASSERT_EQ(lines.size(), 4 * n) << o.err;
+        for (size_t i = 0; i < n; i++) {
+            EXPECT_EQ(lines[i], lines[3 * n + i]);
+            EXPECT_TRUE(contains(lines[n + i], "set in this chat")) << lines[n + i];
+        }
+    }
+    EXPECT_TRUE(contains(talk("/help\n").err, "default as VALUE"));
+}
+
+TEST_F(ChatSettings, WordsOfTheListAreTaken)
+{
+    Outcome o = talk("/set repeat-penalty 1.5\n/set repeat-last-n 8\n"
+                     "/set repeat-penalty off\n/set repeat-last-n all\n" +
+                     italy);
+    EXPECT_EQ(o.out, std::string(rome) + "\n");
+    EXPECT_TRUE(contains(o.err, "repeat-penalty    1.5 ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "repeat-penalty    off   ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "repeat-last-n     all   ")) << o.err;
+    o = talk("/set top-p off\n");
+    EXPECT_TRUE(contains(o.err, "--top-p takes a number from 0, found 'off'")) << o.err;
+}
+
 TEST_F(ChatSettings, WrongValuesSayTheRange)
 {
     const struct {

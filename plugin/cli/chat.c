@@ -218,6 +218,8 @@ xm_cli_chat(int argc, char **argv)
     if (code != XM_EXIT_OK)
         return code;
     code = xm_chat_settings_settle(&a, m.package, &c.settings);
+    c.first_args = a;
+    c.first_settings = c.settings;
     if (code == XM_EXIT_OK)
         code = run_model(&c);
     xm_cli_model_close(&m);

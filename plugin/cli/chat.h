@@ -50,6 +50,9 @@ void xm_chat_settings_add_json(const struct xm_chat_args *a,
 struct xm_chat {
     struct xm_chat_args *args; /* /set changes them */
     struct xm_chat_settings settings;
+    /* of the chat's begin, to which "/set NAME default" goes back */
+    struct xm_chat_args first_args;
+    struct xm_chat_settings first_settings;
     struct xm_cli_model *model;
     struct xm_session *session;
     struct xm_conversation conversation;
@@ -85,7 +88,8 @@ enum xm_chat_next {
  * carries it out and sets *next. */
 bool xm_chat_command(struct xm_chat *c, const char *line, enum xm_chat_next *next);
 
-/* The command /set: `words` is empty, a setting's name, or a name and a value. */
+/* The command /set: `words` is empty, a setting's name, or a name and a value: what the option of
+ * that name takes, a word that the list shows for 0, or "default". */
 void xm_chat_set(struct xm_chat *c, const char *words);
 
 #endif

@@ -137,7 +137,7 @@ static const struct command {
     const char *help;
 } commands[] = {
     { "/help",  "/?",     NONE,     "",             run_help,  "this list" },
-    { "/set",   NULL,     MAY_HAVE, "[NAME VALUE]", run_set,   "list the settings, or change one: /set temp 0.7" },
+    { "/set",   NULL,     MAY_HAVE, "[NAME VALUE]", run_set,   "list the settings, or change one: /set temp 0.7;\n                      default as VALUE: as at the beginning" },
     { "/stats", NULL,     NONE,     "",             run_stats, "tokens, memory of the KV cache, speeds" },
     { "/reset", "/clear", NONE,     "",             run_reset, "begin anew; what --system says stays" },
     { "/undo",  NULL,     NONE,     "",             run_undo,  "take back the last message and its answer" },

@@ -261,25 +261,55 @@ parse(const struct xm_chat *c, const struct setting *row, const char *value,
 }
 
 static void
+copy_value(const struct setting *row, const struct xm_chat_args *from,
+           struct xm_chat_args *to)
+{
+    static const size_t bytes[] = {
+        [REAL] = sizeof(float), [WHOLE] = sizeof(uint64_t), [SEED] = sizeof(char *)};
+    memcpy((char *)to + row->at, (const char *)from + row->at, bytes[row->kind]);
+}
+
+/* The settings with this one changed; *is_first: to what the chat began with. */
+static bool
+find_value(const struct xm_chat *c, const struct setting *row, const char *value,
+           struct xm_chat_args *out, bool *is_first)
+{
+    static const struct xm_chat_args zero;
+    *is_first = strcmp(value, "default") == 0;
+    const bool is_zero = row->zero && strcmp(value, row->zero) == 0;
+    if (!*is_first && !is_zero)
+        return parse(c, row, value, out);
+    *out = *c->args;
+    copy_value(row, *is_first ? &c->first_args : &zero, out);
+    return true;
+}
+
+static void
 change(struct xm_chat *c, size_t i, const char *value)
 {
     struct xm_chat_settings *now = &c->settings;
+    const struct xm_chat_settings *first = &c->first_settings;
+    const bool is_seed = rows[i].kind == SEED;
     struct xm_chat_args a;
     struct xm_sampling sampling;
     char warning[XM_CLI_WARNING];
-    if (!parse(c, &rows[i], value, &a) ||
+    bool is_first;
+    if (!find_value(c, &rows[i], value, &a, &is_first) ||
         xm_cli_sampling(&a.generation, &sampling) != XM_EXIT_OK)
         return;
-    if (rows[i].kind != SEED) {
+    if (!is_seed) {
         sampling.seed = now->sampling.seed;
+    } else if (is_first) { /* the very one, also if it was chosen at random */
+        sampling.seed = first->sampling.seed;
     } else { /* the line that the text stands in goes */
         snprintf(now->seed, sizeof(now->seed), "%s", value);
         a.generation.seed = now->seed;
     }
     *c->args = a;
     now->sampling = sampling;
-    now->source[i] =
-        rows[i].kind == SEED && is_seed_random(&a) ? XM_CHAT_DEFAULT : XM_CHAT_SET;
+    now->source[i] = is_first                        ? first->source[i]
+                     : is_seed && is_seed_random(&a) ? XM_CHAT_DEFAULT
+                                                     : XM_CHAT_SET;
     if (rows[i].sampling >= 0 || rows[i].kind == SEED)
         xm_session_set_sampling(c->session, &sampling);
     show(c, i);
