@@ -54,6 +54,22 @@ class ChatFailures : public testing::Test
     }
 };
 
+TEST_F(ChatFailures, WithoutATemplateTheOptionIsNamed)
+{
+    const std::string file = "chat_template.jinja", text = read_file(folder / file);
+    std::filesystem::remove(folder / file);
+    const Outcome without = talk(std::string(italy) + "\n", {"-d", "REFERENCE"});
+    EXPECT_EQ(without.code, 3) << without.err;
+    EXPECT_EQ(without.err.rfind("xemoe: no chat template in '", 0), 0u) << without.err;
+    EXPECT_TRUE(ends_with(without.err, "; --chat-template FILE gives one\n"))
+        << without.err;
+    folder.write("other.jinja", text);
+    EXPECT_EQ(talk(std::string(italy) + "\n",
+                   {"-d", "REFERENCE", "--chat-template", folder / "other.jinja"})
+                  .code,
+              0);
+}
+
 TEST_F(ChatFailures, ATemplateThatRefusesAMessageTakesItBack)
 {
     const std::string lines = std::string(italy) + "\nTell me a secret\n" + italy + "\n";

@@ -47,6 +47,17 @@ enum { MOST_TEMPLATE_MIB = 4 };
 
 /* ---- opening ----------------------------------------------------------------------- */
 
+static enum xm_status
+read_own_chat_template(struct xm_package *p, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    const enum xm_status s = xm_package_read(p, XM_PACKAGE_CHAT_TEMPLATE, &why);
+    return s == XM_OK
+               ? XM_OK
+               : xm_fail(err, s, "%s%s", why.text,
+                         s == XM_NOT_FOUND ? "; --chat-template FILE gives one" : "");
+}
+
 /* The model's, or that of a file. */
 static enum xm_status
 read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
@@ -54,8 +65,7 @@ read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
 {
     struct xm_strbuf text = {0};
     if (!t->chat_template)
-        return t->needs_chat_template ? xm_package_read(p, XM_PACKAGE_CHAT_TEMPLATE, err)
-                                      : XM_OK;
+        return t->needs_chat_template ? read_own_chat_template(p, err) : XM_OK;
     enum xm_status s =
         xm_file_read(t->chat_template, "a chat template", MOST_TEMPLATE_MIB, &text, err);
     if (s == XM_OK) {
