@@ -112,8 +112,10 @@ TEST_F(Compile, ServesTextChatAndParallelTexts)
     here.push_back(blob);
     Program a(there, {}, folder / "line"), b(here, {}, folder / "line");
     EXPECT_EQ(a.finish().out, b.finish().out);
-    expect_refused(run({"logits", "-m", blob, "--ids", ids}),
-                   "a compiled model is for generate and chat: give the model itself");
+    for (const char *command : {"logits", "perplexity", "verify"})
+        expect_refused(run({command, "-m", blob, "--ids", ids}),
+                       "a compiled model is for generate, chat and bench: give the model "
+                       "itself");
     want = run({"generate", "-m", tiny, "-p", "Paris is", "-n", "4", "--parallel", "2"});
     EXPECT_EQ(
         run({"generate", "-m", blob, "-p", "Paris is", "-n", "4", "--parallel", "2"}).out,

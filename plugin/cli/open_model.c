@@ -185,8 +185,9 @@ try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
     if (*is_one)
         s = import(m, t, &from, properties, n, err);
     if (*is_one && s == XM_OK && !(options && options->sampled_logits))
-        s = xm_fail(err, XM_UNSUPPORTED,
-                    "a compiled model is for generate and chat: give the model itself");
+        s = xm_fail(
+            err, XM_UNSUPPORTED,
+            "a compiled model is for generate, chat and bench: give the model itself");
     xm_import_close(&from);
     if (s != XM_OK)
         xm_error_prefix(err, "%.150s", t->model);
