@@ -116,6 +116,14 @@ store_whole(enum xm_cli_kind kind, const char *text, char *member)
     return true;
 }
 
+/* What fits into a double only. */
+static bool
+is_too_large(const struct xm_cli_option *o, const char *text)
+{
+    double x;
+    return o->kind == XM_CLI_REAL && real(text, &x) && !isfinite((float)x);
+}
+
 static bool
 store_real(enum xm_cli_kind kind, const char *text, char *member)
 {
@@ -224,7 +232,10 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         return XM_OK;
     return xm_fail(p->err, XM_INVALID, "option %.*s takes %s%s, found '%.60s'",
                    p->n_given, p->given, expected[o->kind],
-                   o->kind == XM_CLI_CHOICE ? o->choices : "", text);
+                   is_too_large(o, text)      ? " to 3.4e38"
+                   : o->kind == XM_CLI_CHOICE ? o->choices
+                                              : "",
+                   text);
 }
 
 /* ---- words ------------------------------------------------------------------------- */
