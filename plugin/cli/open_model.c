@@ -97,15 +97,16 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
     return xm_package_read(p, XM_PACKAGE_GENERATION, err);
 }
 
-/* Sentences on properties begin with the property's name; the user gave an option. */
+/* Sentences on properties begin with the property's name; the user gave an option, or set a
+ * variable. */
 static int
 fail_setting(const struct xm_cli_setting *s, const char *sentence)
 {
-    const bool is_option = s->option[0] == '-';
+    const char *kind = s->option[0] == '-' ? "option " : "";
     const size_t n = strlen(s->key);
-    if (is_option && strncmp(sentence, s->key, n) == 0 && sentence[n] == ' ')
-        return xm_cli_usage("option %s%s", s->option, sentence + n);
-    return xm_cli_usage("%s%s: %s", is_option ? "option " : "", s->option, sentence);
+    if (strncmp(sentence, s->key, n) == 0 && sentence[n] == ' ')
+        return xm_cli_usage("%s%s%s", kind, s->option, sentence + n);
+    return xm_cli_usage("%s%s: %s", kind, s->option, sentence);
 }
 
 int
