@@ -422,6 +422,7 @@ static const Mistake mistakes[] = {
      {"--ids", "1,2,3", "-c", "4"},
      2,
      "the text has 3 tokens; two chunks of 4"},
+    {"TextOfAToken", {"--ids", "1", "-c", "4"}, 2, "the text has 1 token; two chunks"},
     {"ShortChunk", {"--ids", "1,2,3", "-c", "3"}, 2, "takes 4 tokens at least"},
     {"NoBase", {"--kl-divergence"}, 2, "Give --kl-divergence-base FILE"},
     {"BaseHasTheText",

@@ -98,9 +98,9 @@ xm_generate_check_prompt(const struct xm_cli_model *m, const struct xm_generate_
                        n, trained, n + 1);
     if (!xm_generation_room(context, n))
         return xm_fail(err, XM_INVALID,
-                       "the prompt has %" PRIu64 " tokens, which leaves no room in a "
+                       "the prompt has %" PRIu64 " token%s, which leaves no room in a "
                        "context of %" PRIu64 "%s",
-                       n, context,
+                       n, n == 1 ? "" : "s", context,
                        given ? " (-c)" : ": give a larger one with -c, or -n");
     return XM_OK;
 }

@@ -261,9 +261,9 @@ run_text(const struct xm_cli_model *m, const struct args *a,
     const uint64_t context = a->context ? a->context : CONTEXT;
     struct xm_error err = {0};
     if (tokens->n < 2 * context)
-        return xm_cli_usage("the text has %zu tokens; two chunks of %" PRIu64
+        return xm_cli_usage("the text has %zu token%s; two chunks of %" PRIu64
                             " are the least: give a longer text, or fewer with -c",
-                            tokens->n, context);
+                            tokens->n, tokens->n == 1 ? "" : "s", context);
     const uint64_t most = tokens->n / context;
     struct xm_chunks c = {
         .tokens = tokens->ids,

@@ -116,9 +116,9 @@ find_limit(struct run *r, struct xm_error *err)
         if (c->max_length <= r->prompt.n)
             return xm_fail(
                 err, XM_INVALID,
-                "the prompt has %zu tokens, which leaves none for an answer in "
+                "the prompt has %zu token%s, which leaves none for an answer in "
                 "a max_length of %zu",
-                r->prompt.n, c->max_length);
+                r->prompt.n, r->prompt.n == 1 ? "" : "s", c->max_length);
         g->max_tokens = c->max_length - r->prompt.n;
     } else {
         g->context = r->call->pipe->package->facts.context;

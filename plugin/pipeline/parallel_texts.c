@@ -95,9 +95,9 @@ check_prompt(const struct xm_texts_run *r, size_t text, struct xm_error *err)
         return xm_fail(err, XM_INVALID, "the prompt is empty");
     if (xm_generation_room(context, n) == 0)
         return xm_fail(err, XM_INVALID,
-                       "the prompt has %zu tokens, which leaves no room in a context of "
+                       "the prompt has %zu token%s, which leaves no room in a context of "
                        "%" PRIu64,
-                       n, context);
+                       n, n == 1 ? "" : "s", context);
     return XM_OK;
 }
 

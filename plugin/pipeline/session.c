@@ -543,9 +543,9 @@ run_prompt(struct run *r, struct xm_error *err)
     }
     if (room == 0)
         return xm_fail(err, XM_INVALID,
-                       "the prompt has %zu tokens, which leaves no room in a context of "
+                       "the prompt has %zu token%s, which leaves no room in a context of "
                        "%" PRIu64,
-                       n, asked->context);
+                       n, n == 1 ? "" : "s", asked->context);
     enum xm_status s =
         generate(r, room < asked->max_tokens ? room : asked->max_tokens, &why);
     drop_guesses(r);

@@ -73,7 +73,7 @@ TEST_F(Said, NeedsRoomBehindThePrompt)
     s.run.context = 1;
     EXPECT_EQ(s.generate(Ids{X}), XM_INVALID);
     EXPECT_STREQ(s.err.text,
-                 "the prompt has 1 tokens, which leaves no room in a context of 1");
+                 "the prompt has 1 token, which leaves no room in a context of 1");
     EXPECT_EQ(model.runs, 0);
 }
 
