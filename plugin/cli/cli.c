@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "plugin/cli/commands.h"
+#include "runtime/util/slice.h"
 
 /* clang-format off */
 static const struct {
@@ -110,6 +112,19 @@ xm_cli_failed(const struct xm_error *err)
 
 /* "Device with … name is not registered …; available: GPU, REFERENCE", and behind another semicolon
  * what this computer lacks. */
+/* The one of "CPU, GPU.0" that is called so but for the case; empty: none is. */
+static struct xm_slice
+find_same_but_case(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    for (size_t length; *list; list += length + strspn(list + length, ", ")) {
+        length = strcspn(list, ", ");
+        if (length == n && strncasecmp(list, name, n) == 0)
+            return xm_slice_of(list, n);
+    }
+    return xm_slice_of("", 0);
+}
+
 int
 xm_cli_no_device(const char *option, const char *name, const struct xm_error *err)
 {
@@ -118,6 +133,11 @@ xm_cli_no_device(const char *option, const char *name, const struct xm_error *er
         xm_cli_failed(err);
         return XM_EXIT_DEVICE;
     }
+    const struct xm_slice near = find_same_but_case(list + strlen("available: "), name);
+    if (near.n)
+        return xm_cli_usage("option %s is '%s', which is no device here: did you mean "
+                            "%.*s?",
+                            option, name, (int)near.n, near.text);
     return xm_cli_usage("option %s is '%s', which is no device here; %s", option, name,
                         list);
 }
