@@ -47,6 +47,7 @@ static const struct {
 } integer_blocks[] = {
     {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q8_0, 64},  {XM_WEIGHT_MXFP4, 64},
     {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
+    {XM_WEIGHT_Q2_K, 256}, {XM_WEIGHT_Q3_K, 256},
 };
 
 static const char *

@@ -70,47 +70,63 @@ class MatrixEngine : public PrimitiveTest
     }
 
     /* Few tokens: stored integers times two rows of bytes. f32 shows what x loses as bytes. */
-    void check_rows(const weight_format &f, const rows_engine &engine_of, uint32_t split,
-                    uint64_t n, uint64_t k, uint64_t tokens)
+    void check_rows(const std::vector<weight_format> &all, const rows_engine &engine_of,
+                    uint32_t split, uint64_t n, uint64_t k, uint64_t tokens)
     {
-        const uint32_t lanes = engine_of.lanes;
-        SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) + engine_of.defines +
-                     " SPLIT=" + std::to_string(split) + " N=" + std::to_string(n) +
-                     " K=" + std::to_string(k) + " T=" + std::to_string(tokens));
-        test_weight w(1, n, k, f, 7);
-        ASSERT_STREQ(xm_matrix_rows_refuse(&w.host, XM_F16), nullptr);
+        static const char *const ws[] = {"w0", "w1"},
+                                 *const biases[] = {"bias0", "bias1"},
+                                 *const ys[] = {"y0", "y1"},
+                                 *const rows[] = {"rows0", "rows1"};
+        SCOPED_TRACE(text_of(all[0]) + " SG=" + std::to_string(engine_of.lanes) +
+                     engine_of.defines + " SPLIT=" + std::to_string(split) +
+                     " N=" + std::to_string(n) + " K=" + std::to_string(k) +
+                     " T=" + std::to_string(tokens));
+        std::vector<std::unique_ptr<test_weight>> w;
+        std::vector<std::unique_ptr<tensor>> y;
         tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
         tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
-        tensor y(XM_F32, {(int64_t)tokens, (int64_t)n});
+        xm_kernel_weights read = {};
+        xm_counts counts = {};
         xm_args a = {};
-        xm_put_weight(&a, "w0", w.device);
-        xm_put_buffer(&a, "bias0", bias.buffer());
-        xm_put_buffer(&a, "y0", y.buffer());
-        xm_put_uint(&a, "rows0", n);
+        for (size_t i = 0; i < all.size(); i++) {
+            w.push_back(std::make_unique<test_weight>(1, n, k, all[i], 7 + i));
+            y.push_back(std::make_unique<tensor>(
+                XM_F32, std::vector<int64_t>{(int64_t)tokens, (int64_t)n}));
+            ASSERT_STREQ(xm_matrix_rows_refuse(&w[i]->host, XM_F16), nullptr);
+            read.w[read.n++] = &w[i]->host;
+            xm_put_weight(&a, ws[i], w[i]->device);
+            xm_put_buffer(&a, biases[i], bias.buffer());
+            xm_put_buffer(&a, ys[i], y[i]->buffer());
+            xm_put_uint(&a, rows[i], n);
+            counts.part[counts.n_parts++] = n;
+        }
         xm_put_buffer(&a, "x", x.buffer());
         xm_put_buffer(&a, "other", nullptr);
         xm_put_uint(&a, "other_step", n);
         xm_put_uint(&a, "other_first", 0);
         xm_put_uint(&a, "k_count", k);
         const xm_launch_shape shape = {XM_LANES,
-                                       (uint16_t)lanes,
+                                       (uint16_t)engine_of.lanes,
                                        {XM_ROWS, XM_INTEGER_ROWS, XM_FIXED},
                                        {XM_TOKENS, 1, XM_FIXED},
                                        {},
                                        (uint16_t)split};
-        xm_counts counts = {};
-        counts.n[XM_ROWS] = n;
+        counts.n[XM_ROWS] = n * all.size();
         counts.n[XM_TOKENS] = tokens;
-        xm_kernel *rows =
-            kernel("linear_gemv_dpas", w,
-                   "-DSRC=f16 -DDST=f32 -DSG=" + std::to_string(lanes) +
-                       " -DSPLIT=" + std::to_string(split) + engine_of.defines);
-        ASSERT_XM_OK(xm_launch(&shape, rows, &counts, &a, queue, &err));
-        std::vector<float> want(y.size());
-        ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
-                                bias.rounded().data(), want.data()),
-                  XM_OK);
-        expect_exact_to_bytes(w.host, want, y.read());
+        xm_kernel *kernel = nullptr;
+        ASSERT_XM_OK(xm_weight_kernel(engine, "linear_gemv_dpas", read, &kernel, &err,
+                                      "-DSRC=f16 -DDST=f32 -DSEGMENTS=%zu -DSG=%u "
+                                      "-DSPLIT=%u%s -cl-opt-disable",
+                                      all.size(), engine_of.lanes, split,
+                                      engine_of.defines));
+        ASSERT_XM_OK(xm_launch(&shape, kernel, &counts, &a, queue, &err));
+        for (size_t i = 0; i < all.size(); i++) {
+            std::vector<float> want(y[i]->size());
+            ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w[i]->host, 0,
+                                    bias.rounded().data(), want.data()),
+                      XM_OK);
+            expect_exact_to_bytes(w[i]->host, want, y[i]->read());
+        }
     }
 
     /* x of at most 1 loses half a 32639-th at most: what independent errors add up to with the
@@ -388,6 +404,9 @@ const std::vector<rows_case> rows_cases = {
     {blocks_of(XM_WEIGHT_Q8_0), 320},
     {blocks_of(XM_WEIGHT_Q4_K), 768},
     {view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))), 256},
+    {blocks_of(XM_WEIGHT_Q2_K), 512},
+    {blocks_of(XM_WEIGHT_Q3_K), 768},
+    {view_of(blocks_of(XM_WEIGHT_Q3_K)), 256},
     {blocks_of(XM_WEIGHT_Q5_K), 512},
     {blocks_of(XM_WEIGHT_MXFP4), 192},
     {blocks_of(XM_WEIGHT_MXFP4), 256},
@@ -399,8 +418,17 @@ TEST_F(MatrixEngine, StoredIntegersMeetBytesInEveryFormat)
 {
     for (const rows_case &c : rows_cases) {
         for (const rows_engine &e : sample::of(rows_engines, 1))
-            check_rows(c.format, e, 4, 40, c.k, 2);
+            check_rows({c.format}, e, 4, 40, c.k, 2);
     }
+}
+
+TEST_F(MatrixEngine, StoredIntegersMayBeOfTwoFormats)
+{
+    const weight_format q4_k = blocks_of(XM_WEIGHT_Q4_K),
+                        q6_k = blocks_of(XM_WEIGHT_Q6_K);
+    const rows_engine e = sample::of(rows_engines, 1)[0];
+    check_rows({q4_k, q6_k}, e, 4, 40, 512, 1);
+    check_rows({q6_k, q4_k}, e, 4, 33, 256, 2);
 }
 
 TEST_F(MatrixEngine, StoredIntegersOfOtherPlacesAreRefused)
@@ -429,7 +457,7 @@ TEST_F(MatrixEngine, RowsOfLanesMayBeOfAnyNumber)
 {
     for (const rows_engine &e : rows_engines) {
         for (uint64_t n : sample::of<uint64_t>({1, 31, 32, 33, 65}, 2))
-            check_rows(rows_cases[0].format, e, 8, n, 128, 1);
+            check_rows({rows_cases[0].format}, e, 8, n, 128, 1);
     }
 }
 
