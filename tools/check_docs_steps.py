@@ -135,10 +135,10 @@ class Steps(unittest.TestCase):
                   '    XM_TRY(check_range("most_below", s->most_below, 0.0f, FLT_MAX, err));\n')
         self.edit("plugin/text/candidates.h", "};\n\n/* Scratch", "    float most_below;\n")
         self.edit("plugin/text/sampler.c", ".min_p = s->min_p};", ".most_below = s->most_below,\n")
-        self.edit("plugin/text/candidates.c", "    size_t n_best = 0;",
-                  "    const float below = filter->most_below;\n"
-                  "    const float share = below > 0.0f ? xm_weight_share(below, steps) : 0.0f;\n"
-                  "    if (share > filter->min_p)\n        least = least_of(c, share);\n")
+        self.edit("plugin/text/candidates.c", "    const int64_t least = (int64_t)ceil(",
+                  "    const float steps = xm_weight_steps(f->temperature);\n"
+                  "    if (f->most_below > 0.0f)\n"
+                  "        share = fmaxf(share, xm_weight_share(f->most_below, steps));\n")
         self.edit("plugin/cli/text_out.h", "    float repetition_penalty,", "    float most_below;\n")
         self.edit("plugin/cli/text_out.c", '    { 0, "seed",',
                   '    { 0, "most-below", XM_CLI_REAL, AT(most_below), "L", "" },\n')

@@ -538,11 +538,12 @@ enough_of(int64_t sum, float top_p)
     return enough < 1 ? 1 : enough < sum ? enough : sum;
 }
 
-/* Below this weight min_p leaves none; it is > 0. */
+/* The filter leaves no token whose weight is below this; it is > 0. */
 static int64_t
-least_of(const struct xm_candidates *c, float min_p)
+least_of(const struct xm_candidates *c, const struct xm_candidate_filter *f)
 {
-    const int64_t least = (int64_t)ceil((double)min_p * (double)c->scale);
+    float share = f->min_p; /* of the largest weight */
+    const int64_t least = (int64_t)ceil((double)share * (double)c->scale);
     return least > 1 ? least : 1;
 }
 
@@ -571,16 +572,16 @@ draw_of_best(struct xm_candidates *c, const float *logits, size_t n, float large
     const int64_t sum =
         weigh_candidates(c, logits, n_best, largest, xm_weight_steps(f->temperature));
     const int64_t enough = f->top_p < 1.0f ? enough_of(sum, f->top_p) : INT64_MAX;
-    return filter_and_draw(c, n_best, enough, least_of(c, f->min_p), unit);
+    return filter_and_draw(c, n_best, enough, least_of(c, f), unit);
 }
 
 static int32_t
 draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float largest,
             const struct xm_candidate_filter *f, double unit)
 {
-    const int64_t least = least_of(c, f->min_p);
+    const int64_t least = least_of(c, f);
     const int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(f->temperature));
-    if (f->top_p >= 1.0f && f->min_p <= 0.0f)
+    if (f->top_p >= 1.0f && least == 1)
         return draw_of_all(c, sum, unit);
     struct staying s = {0.0f, 0.0f, 0};
     int64_t enough = INT64_MAX, rest = least;
