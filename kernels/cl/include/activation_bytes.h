@@ -30,14 +30,14 @@ enum { BOTH_PARTS = 2 };
 static inline float
 sum_of_x(const struct activations *a, const uint first, const uint n, const uint part)
 {
-    const bool strided = part != BOTH_PARTS && !DP4A; /* else parts are lanes */
-    const uint values = strided ? n / 2 : n;
-    uint sum = 0u - values * X_BITS;
+    const uint step = DP4A ? 1 : part == BOTH_PARTS ? 1 : 2; /* of DP4A parts are lanes */
+    uint sum = 0u - n / step * X_BITS;
 #pragma unroll
-    for (uint i = 0; i < values; i++)
-        sum += a->q[first + (strided ? 2 * i + part : i)];
-    if (DP4A && part != BOTH_PARTS)
-        sum = get_sub_group_local_id() % 2 == part ? sum : 0;
+    for (uint i = 0; i < n; i += step)
+        sum += a->q[first + i + part % step];
+#if DP4A
+    sum = part == BOTH_PARTS ? sum : get_sub_group_local_id() % 2 == part ? sum : 0;
+#endif
     return (float)sub_group_reduce_add((int)sum) * a->scale;
 }
 
