@@ -158,17 +158,20 @@ q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #pragma unroll
     for (uint i = 0; i < ROW_BLOCKS; i++) {
         const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q6_k / 2));
-        uint words[52];
-        load_unaligned(rows->w->data, at, 52, 53, words);
         float total = 0.0f;
 #pragma unroll
-        for (uint s = 0; s < 8; s++) {
-            const uint8 low = vload8(s / 4 * 2 + s % 2, words);
-            const uint8 high = vload8(4 + s / 4, words);
-            const char8 scales = as_char8(vload2(24 + s / 4, words));
-            const float2 dot = block_products(&b, s, q6_k_bytes(low, high, s % 4));
-            total +=
-                (float)scales[s % 4 * 2] * dot.x + (float)scales[s % 4 * 2 + 1] * dot.y;
+        for (uint h = 0; h < 2; h++) { /* by halves: a block is many registers */
+            uint low[16], high[8], word[2];
+            load_unaligned(rows->w->data, at + 32 * h, 16, 17, low);
+            load_unaligned(rows->w->data, at + 64 + 16 * h, 8, 9, high);
+            load_unaligned(rows->w->data, at + 96 + 4 * h, 2, 3, word);
+            const char8 scales = as_char8((uint2)(word[0], word[1]));
+#pragma unroll
+            for (uint j = 0; j < 4; j++) {
+                const float2 dot = block_products(
+                    &b, 4 * h + j, q6_k_bytes(vload8(j % 2, low), vload8(0, high), j));
+                total += (float)scales[2 * j] * dot.x + (float)scales[2 * j + 1] * dot.y;
+            }
         }
         sum[i] += total * (0.25f * factor) *
                   half_bits(((__global const ushort *)rows->w->data)[at + 104]);
