@@ -122,8 +122,7 @@ TEST(Program, HasGroupsOfOptionsWithExamples)
             Words words = words_of(line.substr(at + strlen("example: ")));
             for (std::string &w : words)
                 w = w == "small" ? folder / "small" + std::to_string(examples) : w;
-            EXPECT_TRUE(words[0] == name || words[0] == "generate")
-                << "options that commands share have one of generate's";
+            EXPECT_EQ(words[0], name) << line;
             const Outcome o = run(words, {"XDG_CACHE_HOME=" + folder.path});
             EXPECT_NE(o.code, 2) << line << "\n" << o.err;
         }
@@ -461,7 +460,11 @@ static const Mistake mistakes[] = {
     {"CacheType",
      {"generate", "-m", model, "-p", prompt, "--kv", "i5"},
      2,
-     "option --kv is 'i5'"},
+     "option --kv takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic, found 'i5'"},
+    {"CacheTypeWithoutAFormat",
+     {"chat", "-m", model, "-ctv", "u3"},
+     2,
+     "option -ctv takes one of f32 f16 i8"},
     {"Offload",
      {"generate", "-m", model, "-p", prompt, "--offload", "101"},
      2,

@@ -16,6 +16,7 @@
 #include "plugin/program_util/command_line.h"
 #include "plugin/program_util/exit_codes.h"
 #include "plugin/program_util/interrupt.h"
+#include "plugin/program_util/program_docs.h"
 #include "plugin/program_util/progress.h"
 
 /* Of each limit: shorter, and a busy machine makes shares above 100 %. */
@@ -30,7 +31,7 @@ struct options {
 /* clang-format off */
 #define AT(member) offsetof(struct options, member)
 static const struct xm_cli_option rows[] = {
-    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them" },
+    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
     { 0,   "filter",  XM_CLI_TEXT, AT(filter),  "TEXT", "only problems whose line has it, such as 'moe' or 'q4_k'" },
     { 0,   "seconds", XM_CLI_RATE, AT(seconds), "S",    "time for each family of kernels (1)" },
     { 0,   "all",     XM_CLI_FLAG, AT(all),     NULL,   "also what takes minutes: the reference kernels, and on a\nprocessor those that are written for GPUs" },
@@ -250,15 +251,25 @@ run(struct run *r)
     return s == XM_OK ? flushed : exit_code(s);
 }
 
+static const char example[] = "xemoe bench --kernels --filter moe --seconds 0.3";
+
 static int
 print_help(void)
 {
     struct xm_strbuf text = {0};
-    xm_cli_help(&spec, &text);
-    printf("%s\nexample: xemoe bench --kernels --filter moe --seconds 0.3\n",
-           xm_strbuf_text(&text));
+    xm_cli_help(&spec, example, &text);
+    printf("%s\nexample: %s\n", xm_strbuf_text(&text), example);
     xm_strbuf_free(&text);
     return xm_cli_flush();
+}
+
+/* For `xemoe make-docs`, which joins the parts of all programs. */
+static int
+make_docs(const char *kind)
+{
+    const struct xm_cli_described c = {
+        "bench --kernels", "times the kernels of single steps", example, &spec};
+    return xm_describe_print(kind, &c);
 }
 
 int
@@ -270,6 +281,8 @@ main(int argc, char **argv)
     int code = xm_cli_start();
     if (code != XM_EXIT_OK)
         return code;
+    if (argc == 3 && strcmp(argv[1], "make-docs") == 0)
+        return make_docs(argv[2]);
     if (xm_cli_parse(&spec, argc, argv, &r.options, &help, &err) != XM_OK)
         return xm_cli_usage_of(&err, "xemoe bench --kernels --help");
     if (help)

@@ -18,13 +18,15 @@ const struct xm_bench_type xm_bench_known_types[] = {
 };
 const size_t xm_bench_n_known_types = XM_ARRAY_LEN(xm_bench_known_types);
 
+#define CACHE_TYPES "f32 f16 q8_0 q4_0"
+#define FORMATS "md csv json jsonl sql none"
 #define AT(member) offsetof(struct xm_bench_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Kernels alone", "xemoe bench --kernels --filter moe"),
     { 0,   "kernels",      XM_CLI_FLAG,  AT(kernels),         NULL,    "times the kernels of single steps in place of models; has options\nof its own: xemoe bench --kernels --help" },
     XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU"),
     { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
-    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)" },
+    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)", NULL, "GPU CPU REFERENCE" },
     XM_CLI_GROUP("The tests", "xemoe bench model.gguf -p 512,2048 -n 0 -d 0,4096 -r 3"),
     { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "tests that read a prompt of this many tokens (512); 0: none" },
     { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "tests that decode this many tokens one by one (128); 0: none" },
@@ -32,14 +34,14 @@ static const struct xm_cli_option options[] = {
     { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "tokens in the cache before a test, not timed (0)" },
     { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are given at once (2048)" },
     { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "prompt tokens that go through the model at once\n(512; -ub)" },
-    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "element type of cached keys: f32, f16, q8_0 (i8), q4_0 (u4);\ndefault: what suits the device (-ctk)" },
-    { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "element type of cached values (-ctv)" },
+    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "element type of cached keys: f32, f16, q8_0 (i8), q4_0 (u4);\ndefault: what suits the device (-ctk)", NULL, CACHE_TYPES },
+    { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "element type of cached values (-ctv)", NULL, CACHE_TYPES },
     { 'r', "repetitions",  XM_CLI_COUNT, AT(reps),            "N",     "runs of each test (5)" },
     { 0,   "no-warmup",    XM_CLI_FLAG,  AT(no_warmup),       NULL,    "do not run a test once before it is timed" },
     { 0,   "delay",        XM_CLI_WHOLE, AT(delay),           "S",     "seconds before each test, to cool off (0)" },
     XM_CLI_GROUP("Output", "xemoe bench model.gguf -o json --progress"),
-    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "format of standard output: md (default), csv, json, jsonl, sql,\nnone" },
-    { 0,   "output-err",   XM_CLI_TEXT,  AT(format_err_name), "FORM",  "format of standard error (none; -oe)" },
+    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "format of standard output: md (default), csv, json, jsonl, sql,\nnone", NULL, FORMATS },
+    { 0,   "output-err",   XM_CLI_TEXT,  AT(format_err_name), "FORM",  "format of standard error (none; -oe)", NULL, FORMATS },
     { 0,   "progress",     XM_CLI_FLAG,  AT(progress),        NULL,    "name each run on standard error" },
 };
 #undef AT

@@ -174,10 +174,11 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         return fail_parse(&err, argv[0]);
     if (help) {
         struct xm_strbuf text = {0};
-        xm_cli_help(spec, &text);
         const struct xm_cli_command *command = xm_cli_command_find(argv[0]);
-        if (command && command->example)
-            xm_strbuf_printf(&text, "\nexample: %s\n", command->example);
+        const char *example = command ? command->example : NULL;
+        xm_cli_help(spec, example, &text);
+        if (example)
+            xm_strbuf_printf(&text, "\nexample: %s\n", example);
         printf("%s\n'xemoe --help' lists the exit codes.\n", xm_strbuf_text(&text));
         xm_strbuf_free(&text);
         return xm_cli_flush();

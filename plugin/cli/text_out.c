@@ -16,7 +16,7 @@
 #define AT(member) offsetof(struct xm_cli_generation, member)
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
-    XM_CLI_GROUP("Which tokens", "xemoe generate model.gguf -p Hello --temp 0.7 --top-p 0.9 --seed 1"),
+    XM_CLI_GROUP("Which tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
     { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token; chat takes what the model's files recommend" },
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },

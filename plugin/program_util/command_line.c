@@ -546,27 +546,39 @@ help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
     xm_strbuf_free(&left);
 }
 
+void
+xm_cli_group_example(const struct xm_cli_option *group, const char *example,
+                     struct xm_strbuf *out)
+{
+    if (group->value[0] == '-' && example)
+        xm_strbuf_printf(out, "%s ", example);
+    xm_strbuf_add(out, group->value);
+}
+
 static void
 help_rows(const struct xm_cli_option *rows, size_t n, const char *heading,
-          struct xm_strbuf *out)
+          const char *example, struct xm_strbuf *out)
 {
     if (n && rows[0].name)
         xm_strbuf_printf(out, "\n%s:\n", heading);
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].name)
+        if (rows[i].name) {
             help_row(&rows[i], out);
-        else
-            xm_strbuf_printf(out, "\n%s:\n  example: %s\n", rows[i].help, rows[i].value);
+            continue;
+        }
+        xm_strbuf_printf(out, "\n%s:\n  example: ", rows[i].help);
+        xm_cli_group_example(&rows[i], example, out);
+        xm_strbuf_add(out, "\n");
     }
 }
 
 void
-xm_cli_help(const struct xm_cli_spec *spec, struct xm_strbuf *out)
+xm_cli_help(const struct xm_cli_spec *spec, const char *example, struct xm_strbuf *out)
 {
     static const struct xm_cli_option help = {'h', "help", XM_CLI_FLAG,
                                               0,   NULL,   "this text"};
     xm_strbuf_printf(out, "usage: %s\n\n%s", spec->usage, spec->about);
-    help_rows(spec->own, spec->n_own, "Options", out);
-    help_rows(spec->common, spec->n_common, "Common options", out);
+    help_rows(spec->own, spec->n_own, "Options", example, out);
+    help_rows(spec->common, spec->n_common, "Common options", example, out);
     help_row(&help, out);
 }

@@ -65,17 +65,20 @@ struct xm_cli_option {
     char letter;      /* of -n; 0: none                       */
     const char *name; /* without dashes                       */
     enum xm_cli_kind kind;
-    size_t offset;       /* of the member                        */
-    const char *value;   /* name of the value in the help; NULL for flags */
-    const char *help;    /* NULL: not in the help, because another row describes it */
-    const char *alias;   /* a second name; NULL: none           */
-    const char *choices; /* of XM_CLI_CHOICE, separated by spaces */
+    size_t offset;     /* of the member                        */
+    const char *value; /* name of the value in the help; NULL for flags */
+    const char *help;  /* NULL: not in the help, because another row describes it */
+    const char *alias; /* a second name; NULL: none           */
+    /* Values separated by spaces. XM_CLI_CHOICE takes no others; for other kinds shells complete
+     * them. NULL: none. */
+    const char *choices;
 };
 
 enum xm_cli_style { XM_CLI_TWO_DASHES, XM_CLI_ONE_DASH };
 
 /* A row that is no option: a heading for the rows below it in help and documents, with an example
- * command line that uses some of them. */
+ * command line that uses some of them. An example that begins with '-' stands in a table that
+ * several commands share: it is shown behind the example of the command whose help it is. */
 #define XM_CLI_GROUP(text, example)                                                      \
     {                                                                                    \
         0, NULL, XM_CLI_FLAG, 0, example, text                                           \
@@ -106,8 +109,13 @@ struct xm_cli_spec {
  * sentence names the option. */
 enum xm_status xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv,
                             void *out, bool *help, struct xm_error *err);
-/* Appends the help text. */
-void xm_cli_help(const struct xm_cli_spec *spec, struct xm_strbuf *out);
+/* Appends the help text. `example`: a command line of this command, for groups of options that
+ * several commands share; NULL: none. */
+void xm_cli_help(const struct xm_cli_spec *spec, const char *example,
+                 struct xm_strbuf *out);
+/* Appends the example of a group's row, behind that of the command where it begins with '-'. */
+void xm_cli_group_example(const struct xm_cli_option *group, const char *example,
+                          struct xm_strbuf *out);
 
 /* Reads a whole number of decimal digits; false: `text` has other characters or does not fit. */
 bool xm_cli_whole(const char *text, uint64_t *out);

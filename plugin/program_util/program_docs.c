@@ -82,6 +82,35 @@ variable(const char *name, struct xm_strbuf *out)
         xm_strbuf_printf(out, "%c", isalnum((unsigned char)*name) ? *name : '_');
 }
 
+struct choices_row {
+    const struct xm_cli_option *option;
+    struct xm_strbuf *out;
+};
+
+static void
+print_choices(const char *word, void *ctx)
+{
+    const struct choices_row *r = ctx;
+    xm_strbuf_printf(r->out, " %s=", word);
+    for (const char *p = r->option->choices; *p; p++)
+        xm_strbuf_printf(r->out, "%c", *p == ' ' ? ',' : *p);
+}
+
+/* _xemoe_choices_COMMAND=' --kv=f32,f16 -o=md,csv ' */
+static void
+bash_choices(const struct xm_cli_described *c, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, "_xemoe_choices_");
+    variable(c->name, out);
+    xm_strbuf_add(out, "='");
+    for (size_t i = 0; row(c->spec, i); i++) {
+        struct choices_row r = {row(c->spec, i), out};
+        if (r.option->name && r.option->choices)
+            each_spelling(c->spec, r.option, print_choices, &r);
+    }
+    xm_strbuf_add(out, " '\n");
+}
+
 static void
 bash(const struct xm_cli_described *c, struct xm_strbuf *out)
 {
@@ -100,6 +129,7 @@ bash(const struct xm_cli_described *c, struct xm_strbuf *out)
         }
         xm_strbuf_add(out, " '\n");
     }
+    bash_choices(c, out);
 }
 
 /* ---- zsh ---------------------------------------------------------------------------- */
@@ -167,6 +197,17 @@ fish_spelling(const char *word, void *ctx)
                      word + (is_long ? 2 : 1));
 }
 
+/* The command is on the line, and so is the flag behind its name. */
+static void
+fish_condition(const char *name, struct xm_strbuf *out)
+{
+    const size_t n = strcspn(name, " ");
+    xm_strbuf_printf(out, "__fish_seen_subcommand_from %.*s", (int)n, name);
+    if (name[n])
+        xm_strbuf_printf(out, "; and __fish_contains_opt %s",
+                         name + n + strspn(name + n, " -"));
+}
+
 static void
 fish(const struct xm_cli_described *c, struct xm_strbuf *out)
 {
@@ -175,8 +216,9 @@ fish(const struct xm_cli_described *c, struct xm_strbuf *out)
         const char *help = o->help ? o->help : "the same";
         if (!o->name)
             continue;
-        xm_strbuf_printf(out, "complete -c xemoe -n '__fish_seen_subcommand_from %s'",
-                         c->name);
+        xm_strbuf_add(out, "complete -c xemoe -n '");
+        fish_condition(c->name, out);
+        xm_strbuf_add(out, "'");
         each_spelling(c->spec, o, fish_spelling, out);
         if (takes_value(o))
             xm_strbuf_add(out, takes_path(o) ? " -r -F" : " -x");
@@ -246,17 +288,20 @@ roff_option(const struct xm_cli_spec *spec, const struct xm_cli_option *o,
         xm_strbuf_add(out, " [\\fItrue\\fR|\\fIfalse\\fR]");
     xm_strbuf_add(out, "\n");
     xm_describe_roff(o->help ? o->help : "the same", out);
-    if (o->choices)
+    if (o->kind == XM_CLI_CHOICE)
         xm_strbuf_printf(out, " (%s)", o->choices);
     xm_strbuf_add(out, "\n");
 }
 
 static void
-roff_group(const struct xm_cli_option *o, struct xm_strbuf *out)
+roff_group(const struct xm_cli_option *o, const char *example, struct xm_strbuf *out)
 {
+    struct xm_strbuf line = {0};
+    xm_cli_group_example(o, example, &line);
     xm_strbuf_printf(out, ".SS %s\n.nf\n", o->help);
-    xm_describe_roff(o->value, out);
+    xm_describe_roff(xm_strbuf_text(&line), out);
     xm_strbuf_add(out, "\n.fi\n");
+    xm_strbuf_free(&line);
 }
 
 static void
@@ -277,7 +322,7 @@ man(const struct xm_cli_described *c, struct xm_strbuf *out)
     for (size_t i = 0; row(c->spec, i); i++) {
         const struct xm_cli_option *o = row(c->spec, i);
         if (!o->name)
-            roff_group(o, out);
+            roff_group(o, c->example, out);
         else
             roff_option(c->spec, o, out);
     }
@@ -326,7 +371,7 @@ reference_row(const struct xm_cli_spec *spec, const struct xm_cli_option *o,
     each_spelling(spec, o, code_spelling, &s);
     xm_strbuf_add(out, " | ");
     cell(o->help ? o->help : "the same", out);
-    if (o->choices) {
+    if (o->kind == XM_CLI_CHOICE) {
         xm_strbuf_add(out, " (");
         cell(o->choices, out);
         xm_strbuf_add(out, ")");
@@ -344,10 +389,13 @@ reference(const struct xm_cli_described *c, struct xm_strbuf *out)
         xm_strbuf_printf(out, "\n```\n%s\n```\n", c->example);
     for (size_t i = 0; row(c->spec, i); i++) {
         const struct xm_cli_option *o = row(c->spec, i);
-        if (!o->name)
-            xm_strbuf_printf(out, "\n**%s**\n\n    %s\n%s", o->help, o->value, table);
-        else if (i == 0)
+        if (!o->name) {
+            xm_strbuf_printf(out, "\n**%s**\n\n    ", o->help);
+            xm_cli_group_example(o, c->example, out);
+            xm_strbuf_printf(out, "\n%s", table);
+        } else if (i == 0) {
             xm_strbuf_add(out, table);
+        }
         if (o->name)
             reference_row(c->spec, o, out);
     }

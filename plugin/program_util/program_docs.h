@@ -17,7 +17,8 @@ extern "C" {
 #endif
 
 struct xm_cli_described {
-    const char *name;    /* of the command                   */
+    /* of the command; "bench --kernels" is the command `bench` with this flag */
+    const char *name;
     const char *summary; /* a phrase without a full stop     */
     const char *example; /* command lines, one a line; NULL: none */
     const struct xm_cli_spec *spec;

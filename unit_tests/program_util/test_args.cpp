@@ -198,7 +198,7 @@ TEST(Args, RefuseWithASentence)
 TEST(Args, HelpHasARowForEachOption)
 {
     xm_strbuf out = {};
-    xm_cli_help(&without_file, &out);
+    xm_cli_help(&without_file, nullptr, &out);
     std::string text = xm_strbuf_text(&out);
     EXPECT_EQ(text.rfind("usage: tool\n\nAbout.\n", 0), 0u);
     EXPECT_NE(
@@ -296,16 +296,19 @@ TEST(Args, GroupsStandInTheHelpAndAreNoOptions)
 {
     const xm_cli_option rows[] = {
         XM_CLI_GROUP("Of files", "tool -m x"),
+        XM_CLI_GROUP("Of several tools", "-m y"),
         {'m', "model", XM_CLI_TEXT, offsetof(Args, file), "FILE", "the file"},
     };
     xm_cli_spec spec = model_spec(nullptr);
     spec.own = rows;
-    spec.n_own = 2;
+    spec.n_own = 3;
     xm_strbuf out = {};
-    xm_cli_help(&spec, &out);
-    EXPECT_NE(std::string(xm_strbuf_text(&out))
-                  .find("\nOf files:\n  example: tool -m x\n  -m, --model FILE"),
-              std::string::npos)
+    xm_cli_help(&spec, "tool do-it", &out);
+    EXPECT_NE(
+        std::string(xm_strbuf_text(&out))
+            .find("\nOf files:\n  example: tool -m x\n\nOf several tools:\n  example: "
+                  "tool do-it -m y\n  -m, --model FILE"),
+        std::string::npos)
         << xm_strbuf_text(&out);
     xm_strbuf_free(&out);
     EXPECT_STREQ(parse(spec, {"-m", "a"}).args.file, "a");

@@ -18,24 +18,27 @@ struct Values {
 };
 
 const xm_cli_option rows[] = {
-    XM_CLI_GROUP("Of files", "tool do-it -f x.y"),
+    XM_CLI_GROUP("Of files", "-f x.y"),
     {'f', "file", XM_CLI_TEXT, offsetof(Values, file), "FILE", "it's a\n'file' | -\\"},
     {0, "ff", XM_CLI_TEXT, offsetof(Values, file), "FILE", nullptr},
     {0, "word", XM_CLI_CHOICE, offsetof(Values, word), "WORD", "a [word]", nullptr,
      "a b"},
+    {'t', "text", XM_CLI_TEXT, offsetof(Values, word), "TEXT", "any text", nullptr,
+     "c d"},
     {0, "flag", XM_CLI_FLAG, offsetof(Values, flag), nullptr, "a flag"},
 };
 
 std::string
-describe(const char *kind, xm_cli_style style = XM_CLI_TWO_DASHES)
+describe(const char *kind, xm_cli_style style = XM_CLI_TWO_DASHES,
+         const char *name = "do-it")
 {
     xm_cli_spec spec = {};
     spec.usage = "tool do-it";
     spec.about = "First.\n\n.Second\n";
     spec.own = rows;
-    spec.n_own = 5;
+    spec.n_own = 6;
     spec.style = style;
-    const xm_cli_described c = {"do-it", "does it", "tool do-it -f x", &spec};
+    const xm_cli_described c = {name, "does it", "tool do-it", &spec};
     xm_strbuf out = {};
     EXPECT_TRUE(xm_describe(kind, &c, &out)) << kind;
     const std::string text(xm_strbuf_text(&out), out.n);
@@ -62,14 +65,33 @@ TEST(Describe, KnowsItsKinds)
 
 TEST(Describe, ForShells)
 {
-    expect_parts("bash",
-                 {"_xemoe_options_do_it=' -f --file -ff --word --flag -h --help '",
-                  "_xemoe_values_do_it=' -f --file -ff --word '",
-                  "_xemoe_paths_do_it=' -f --file -ff '"});
+    expect_parts(
+        "bash",
+        {"_xemoe_options_do_it=' -f --file -ff --word -t --text --flag -h --help '",
+         "_xemoe_values_do_it=' -f --file -ff --word -t --text '",
+         "_xemoe_paths_do_it=' -f --file -ff '",
+         "_xemoe_choices_do_it=' --word=a,b -t=c,d --text=c,d '"});
     expect_parts("zsh", {"_xemoe_do_it() {", "'*--file[it'\\''s a]:FILE:_files'",
                          "'*--word[a \\[word\\]]:WORD:(a b)'", "'*--flag[a flag]'"});
     expect_parts("fish", {" -s f -l file -r -F -d 'it\\'s a'", " -l word -x -a 'a b' -d",
                           " -l flag -d 'a flag'", "-o ff"});
+}
+
+TEST(Describe, ACommandBehindAFlag)
+{
+    const char *name = "do --it";
+    EXPECT_NE(describe("bash", XM_CLI_TWO_DASHES, name).find("_xemoe_options_do___it="),
+              std::string::npos);
+    EXPECT_NE(describe("fish", XM_CLI_TWO_DASHES, name)
+                  .find("'__fish_seen_subcommand_from do; and __fish_contains_opt it'"),
+              std::string::npos);
+}
+
+/* Values that are only completed are no part of what an option takes. */
+TEST(Describe, ForPeopleNamesTheValuesOfAChoice)
+{
+    EXPECT_EQ(describe("man").find("c d"), std::string::npos);
+    EXPECT_EQ(describe("reference").find("c d"), std::string::npos);
 }
 
 TEST(Describe, ForPeople)
@@ -87,8 +109,9 @@ TEST(Describe, ForPeople)
 /* Of OpenVINO's style: letters are names, and help is a row as others. */
 TEST(Describe, WithOneDash)
 {
-    EXPECT_NE(describe("bash", XM_CLI_ONE_DASH).find("' -f -file -ff -word -flag '"),
-              std::string::npos);
+    EXPECT_NE(
+        describe("bash", XM_CLI_ONE_DASH).find("' -f -file -ff -word -t -text -flag '"),
+        std::string::npos);
 }
 
 } // namespace
