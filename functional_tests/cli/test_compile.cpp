@@ -147,6 +147,21 @@ TEST_F(Compile, IsDescribedByInfo)
     EXPECT_EQ(run({"info", blob, "--svg", folder / "x.svg"}).code, 2);
 }
 
+/* With the options that it was compiled with, unless others are given. */
+TEST_F(Compile, IsPlannedAsItsModel)
+{
+    ASSERT_EQ(compile(tiny, {"--kv", "i8"}).code, 0);
+    const Json its(run({"plan", blob, "--json"}).out),
+        of_model(run({"plan", tiny, "--kv", "i8", "--json"}).out);
+    EXPECT_EQ(its.text("/kv_cache"), "i8");
+    EXPECT_EQ(its.number("/needed"), of_model.number("/needed"));
+    EXPECT_EQ(its.text("/compiled_from"), tiny + "/openvino_model.xml");
+    EXPECT_EQ(Json(run({"plan", blob, "--kv", "u4", "--json"}).out).text("/kv_cache"),
+              "u4");
+    const Outcome text = run({"plan", blob});
+    EXPECT_TRUE(contains(text.out, "model.xmblob (compiled from " + tiny)) << text.out;
+}
+
 /* Its model need not be there for what the file itself says. */
 TEST_F(Compile, IsDescribedByInfoWithoutItsModel)
 {
@@ -196,7 +211,11 @@ TEST_F(Compile, SaysWhatItCannotWriteOrRead)
                    "compiled with --precision f16");
     expect_refused(generate(blob, {"--device", "REFERENCE"}),
                    "device REFERENCE does not import compiled models");
-    expect_refused(run({"plan", blob}), "a compiled model of xemoe's; expected");
+    expect_refused(run({"compile", blob, "-o", folder / "again"}),
+                   ("model.xmblob is a compiled file already: give the model that it was "
+                    "compiled from, " +
+                    tiny + "/openvino_model.xml\n")
+                       .c_str());
     std::filesystem::resize_file(blob, 70000);
     expect_refused(generate(blob), "model.xmblob: the compiled model is damaged");
 }

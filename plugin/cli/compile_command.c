@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "plugin/cli/cli.h"
+#include "plugin/cli/info.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/new_file.h"
 
@@ -39,6 +40,25 @@ check_output(const char *path)
                   : xm_cli_usage("%s exists and is no compiled model: it is not "
                                  "replaced",
                                  path);
+}
+
+/* Compiling a compiled file would copy it, whatever the options say. */
+static int
+check_input(const char *path)
+{
+    struct xm_import from;
+    struct xm_strbuf model = {0};
+    struct xm_error err = {0};
+    if (xm_import_open(path, &from, NULL) == XM_OK && xm_blob_recognises(&from)) {
+        const bool is_there = xm_info_model_of(&from, &model, NULL) == XM_OK;
+        xm_fail(&err, XM_UNSUPPORTED,
+                "%.150s is a compiled file already: give the model that it was compiled "
+                "from%s%.300s",
+                path, is_there ? ", " : "", is_there ? xm_strbuf_text(&model) : "");
+    }
+    xm_strbuf_free(&model);
+    xm_import_close(&from);
+    return err.status == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
 }
 
 static int
@@ -102,7 +122,9 @@ xm_cli_compile(int argc, char **argv)
         return code;
     if (!a.file)
         return xm_cli_usage("which file? Give -o FILE");
-    code = check_output(a.file);
+    code = check_input(a.target.model);
+    if (code == XM_EXIT_OK)
+        code = check_output(a.file);
     if (code != XM_EXIT_OK)
         return code;
     /* That has read the old one, which may be replaced. */

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/cli/info.h"
+#include "plugin/exported.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/log.h"
 
@@ -92,18 +94,77 @@ check_options(const struct xm_plan_args *a)
     return xm_cli_check_settings(settings, N_SETTINGS);
 }
 
+/* Over what *c has already. */
 static enum xm_status
 set_config(const struct xm_plan_args *a, struct xm_config *c, struct xm_error *err)
 {
     struct xm_cli_setting settings[N_SETTINGS];
     char chunk[XM_CLI_NUMBER];
     find_settings(a, chunk, settings);
-    xm_config_init(c);
     for (size_t i = 0; i < N_SETTINGS; i++) {
         if (settings[i].value)
             XM_TRY(xm_config_set(c, settings[i].key, settings[i].value, err));
     }
     return XM_OK;
+}
+
+/* ---- the model ----------------------------------------------------------------------- */
+
+/* Lines "KEY value". */
+static enum xm_status
+set_lines(const char *text, struct xm_config *c, struct xm_error *err)
+{
+    struct xm_strbuf line = {0};
+    enum xm_status s = XM_OK;
+    for (size_t n; *text && s == XM_OK; text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        xm_strbuf_clear(&line);
+        xm_strbuf_add_n(&line, text, n);
+        char *space = xm_strbuf_ok(&line) ? strchr(line.text, ' ') : NULL;
+        if (!xm_strbuf_ok(&line))
+            s = xm_no_memory(err, "an option");
+        else if (space) {
+            *space = '\0';
+            s = xm_config_set(c, line.text, space + 1, err);
+        }
+    }
+    xm_strbuf_free(&line);
+    return s;
+}
+
+/* A compiled file is counted as its model, with the options that it was compiled with. */
+static enum xm_status
+open_compiled(const struct xm_import *from, struct xm_plan_result *r,
+              struct xm_package **package, struct xm_error *err)
+{
+    struct xm_blob_facts facts;
+    enum xm_status s = xm_blob_facts(from, &facts, err);
+    if (s == XM_OK)
+        s = set_lines(facts.config, &r->plan.config, err);
+    if (s == XM_OK)
+        s = xm_info_model_of(from, &r->compiled_from, err);
+    if (s == XM_OK)
+        s = xm_package_open(xm_strbuf_text(&r->compiled_from), package, err);
+    xm_blob_facts_free(&facts);
+    return s;
+}
+
+static enum xm_status
+open_model(const char *path, struct xm_plan_result *r, struct xm_package **package,
+           struct xm_error *err)
+{
+    struct xm_import from;
+    enum xm_status s;
+    xm_config_init(&r->plan.config);
+    if (xm_import_open(path, &from, NULL) == XM_OK && xm_blob_recognises(&from)) {
+        s = open_compiled(&from, r, package, err);
+        if (s != XM_OK)
+            xm_error_prefix(err, "%.150s", path);
+    } else {
+        s = xm_package_open(path, package, err);
+    }
+    xm_import_close(&from);
+    return s;
 }
 
 /* ---- the command --------------------------------------------------------------------- */
@@ -165,7 +226,8 @@ xm_cli_plan(int argc, char **argv)
             "not: then the exit code is 4. Weights that are used where the file is "
             "mapped\n"
             "have to find room in memory as well: else every token waits for the "
-            "disk.\n",
+            "disk.\n"
+            "Of what 'xemoe compile' wrote: the plan of its model, with its options.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct xm_plan_args, model)),
@@ -187,7 +249,7 @@ xm_cli_plan(int argc, char **argv)
         return xm_cli_no_device("-d", a.chip.device, &err);
     }
     if (s == XM_OK)
-        s = xm_package_open(a.model, &package, &err);
+        s = open_model(a.model, r, &package, &err);
     if (s == XM_OK)
         s = run(&a, package, r, &err);
     xm_progress_clear();
@@ -196,6 +258,7 @@ xm_cli_plan(int argc, char **argv)
     code = verdict(&r->plan, s, &err);
     xm_package_close(package);
     xm_planner_free_plan(&r->plan);
+    xm_strbuf_free(&r->compiled_from);
     xm_free(r);
     return code;
 }

@@ -21,6 +21,8 @@ struct xm_plan_args {
 struct xm_plan_result {
     struct xm_plan plan;
     uint64_t trained_context; /* the model's, from its files, in tokens; 0: not known */
+    /* of a compiled file: the path of the model that it was compiled from; empty: no such file */
+    struct xm_strbuf compiled_from;
 };
 
 void xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p);

@@ -163,11 +163,13 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
 {
     const struct xm_plan *p = &r->plan;
     char warning[XM_CLI_WARNING], types[32];
-    printf("%s on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
-           " request%s\n\n",
-           a->model, p->info.name, p->wish.context, p->decided.ubatch,
-           cache_types(&p->decided, types), p->wish.requests,
-           p->wish.requests == 1 ? "" : "s");
+    printf("%s", a->model);
+    if (r->compiled_from.n)
+        printf(" (compiled from %s)", xm_strbuf_text(&r->compiled_from));
+    printf(
+        " on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64 " request%s\n\n",
+        p->info.name, p->wish.context, p->decided.ubatch, cache_types(&p->decided, types),
+        p->wish.requests, p->wish.requests == 1 ? "" : "s");
     print_need(p);
     print_verdict(p, r->trained_context);
     if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))
@@ -218,6 +220,9 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
     const char *kv = cache_types(&p->decided, types);
     xm_json_begin(&j);
     xm_json_add_text(&j, NULL, "model", a->model, strlen(a->model));
+    if (r->compiled_from.n)
+        xm_json_add_text(&j, NULL, "compiled_from", r->compiled_from.text,
+                         r->compiled_from.n);
     xm_json_add_text(&j, NULL, "device", p->info.name, strlen(p->info.name));
     xm_json_add_whole(&j, NULL, "context", p->wish.context);
     xm_json_add_whole(&j, NULL, "chunk", p->decided.ubatch);
