@@ -516,14 +516,13 @@ static const struct {
     void (*test)(const struct xm_bench_out *o, const struct xm_bench_result *r,
                  struct xm_strbuf *out);
     void (*end)(const struct xm_bench_out *o, struct xm_strbuf *out);
-    bool also_empty; /* head and end are printed without a test, too */
 } printers[] = {
-    [XM_BENCH_NONE] = {NULL, NULL, NULL, false},
-    [XM_BENCH_MD] = {begin_md, add_md, end_md, false},
-    [XM_BENCH_CSV] = {begin_csv, add_csv, NULL, false},
-    [XM_BENCH_JSON] = {begin_json, add_json, end_json, true},
-    [XM_BENCH_JSONL] = {NULL, add_jsonl, NULL, false},
-    [XM_BENCH_SQL] = {begin_sql, add_sql, NULL, false},
+    [XM_BENCH_NONE] = {NULL, NULL, NULL},
+    [XM_BENCH_MD] = {begin_md, add_md, end_md},
+    [XM_BENCH_CSV] = {begin_csv, add_csv, NULL},
+    [XM_BENCH_JSON] = {begin_json, add_json, end_json},
+    [XM_BENCH_JSONL] = {NULL, add_jsonl, NULL},
+    [XM_BENCH_SQL] = {begin_sql, add_sql, NULL},
 };
 
 static void
@@ -560,9 +559,8 @@ enum xm_status
 xm_bench_out_end(struct xm_bench_out *o, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
-    if (o->n == 0 && !printers[o->format].also_empty)
+    if (o->n == 0)
         return XM_OK;
-    begin(o, &text);
     if (printers[o->format].end)
         printers[o->format].end(o, &text);
     return put(o, &text, err);

@@ -70,9 +70,8 @@ struct xm_bench_out {
     size_t n; /* tests printed so far; initialise to 0 */
 };
 
-/* Print one result, the end; the head comes with the first result. Without any, only JSON's list is
- * printed, which is empty then. XM_NO_MEMORY is the only failure; errors of writing are seen by
- * ferror(o->to). */
+/* Print one result, the end; the head comes with the first result. Without a result nothing is
+ * printed. XM_NO_MEMORY is the only failure; errors of writing are seen by ferror(o->to). */
 enum xm_status xm_bench_out_test(struct xm_bench_out *o, const struct xm_bench_result *r,
                                  struct xm_error *err);
 enum xm_status xm_bench_out_end(struct xm_bench_out *o, struct xm_error *err);
