@@ -140,6 +140,22 @@ TEST(Devices, TellTheirProperties)
           "\n  ENABLE_MMAP = YES: accepted; has no effect here: weights are",
           "\n  MODEL_PRIORITY = MEDIUM: accepted; has no effect here\n"})
         EXPECT_TRUE(contains(o.out, line)) << line << " in\n" << o.out;
+    const Json json(run({"devices", "--properties", "--json"}).out);
+    const auto lines = (size_t)std::count(o.out.begin(), o.out.end(), '\n');
+    const size_t headings = 4;
+    EXPECT_EQ(yyjson_arr_size(json.at("/read")) + yyjson_arr_size(json.at("/set")),
+              lines - headings);
+    size_t i, n, found = 0;
+    yyjson_val *row;
+    yyjson_arr_foreach(json.at("/set"), i, n, row)
+    {
+        if (strcmp(yyjson_get_str(yyjson_obj_get(row, "name")), "XM_UBATCH") != 0)
+            continue;
+        found++;
+        EXPECT_STREQ(yyjson_get_str(yyjson_obj_get(row, "default")), "512");
+        EXPECT_STREQ(yyjson_get_str(yyjson_obj_get(row, "set_for")), "compiled_model");
+    }
+    EXPECT_EQ(found, 1u);
 }
 
 TEST(Program, ListsItsDebugFlagsAndRefusesOthers)

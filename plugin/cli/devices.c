@@ -204,6 +204,6 @@ xm_cli_devices(int argc, char **argv)
     if (done)
         return code;
     enum xm_status s =
-        a.properties ? xm_cli_print_properties(&err) : print_devices(&a, &err);
+        a.properties ? xm_cli_print_properties(a.json, &err) : print_devices(&a, &err);
     return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
 }

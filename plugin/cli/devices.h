@@ -30,8 +30,8 @@ void xm_cli_device_json(const struct xm_cli_device *d, struct xm_json_out *j,
 struct xm_core;
 void xm_cli_devices_of_plugins(const struct xm_core *core, struct xm_json_out *j,
                                yyjson_mut_val *list);
-/* Prints the properties of devices and compiled models: those to read, and those to set with their
- * defaults. */
-enum xm_status xm_cli_print_properties(struct xm_error *err);
+/* Prints the properties of devices and compiled models, as text or as one JSON object: those to
+ * read, and those to set with their defaults. */
+enum xm_status xm_cli_print_properties(bool json, struct xm_error *err);
 
 #endif
