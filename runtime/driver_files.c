@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@ static char cache[PATH];                   /* of kernels; "": none           */
 static char folder[PATH];                  /* PoCL's; "": not known          */
 static char own[PATH];                     /* the folder of this process; "" */
 static pid_t owner;                        /* a child after fork removes nothing */
+static bool is_read_only;                  /* `cache`                        */
+static char warning[3 * PATH];             /* for the first build; "": none  */
 
 /* dir/name; false: too long. */
 static bool
@@ -116,14 +119,23 @@ xm_driver_files_count(const char *name)
 
 /* ---- which folder ------------------------------------------------------------------ */
 
-bool
+enum xm_kept_kernels
 xm_driver_files_use(const char *cache_dir)
 {
     cache[0] = 0;
-    if (strlen(cache_dir) >= sizeof(cache) / 2 || xm_folder_make(cache_dir) != 0)
-        return false;
+    if (strlen(cache_dir) >= sizeof(cache) / 2)
+        return XM_KEPT_KERNELS_NONE;
+    is_read_only = xm_folder_make(cache_dir) != 0;
+    if (is_read_only && access(cache_dir, R_OK | X_OK) != 0)
+        return XM_KEPT_KERNELS_NONE;
     snprintf(cache, sizeof(cache), "%s", cache_dir);
-    return true;
+    return is_read_only ? XM_KEPT_KERNELS_READ : XM_KEPT_KERNELS_WRITE;
+}
+
+bool
+xm_driver_files_may_store(void)
+{
+    return !cache[0] || !is_read_only;
 }
 
 static void
@@ -233,12 +245,20 @@ take_temporary(const char *why)
             remove_abandoned(dirs[i]);
         if (!dirs[i] || !make_own(dirs[i]))
             continue;
-        xm_log(XM_LOG_WARNING,
-               "%s%s: what the OpenCL driver compiles goes to %s, which is removed at "
-               "the end, or by a later start",
-               wanted[0] ? wanted : "HOME is not set", wanted[0] ? why : "", own);
+        snprintf(warning, sizeof(warning),
+                 "%s%s: what the OpenCL driver compiles goes to %s, which is removed at "
+                 "the end, or by a later start",
+                 wanted[0] ? wanted : "HOME is not set", wanted[0] ? why : "", own);
         return;
     }
+}
+
+void
+xm_driver_files_warn(void)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (warning[0] && !atomic_flag_test_and_set(&warned))
+        xm_log(XM_LOG_WARNING, "%s", warning);
 }
 
 /* Beside a cache: in memory, else in the cache itself. */

@@ -28,11 +28,22 @@
 extern "C" {
 #endif
 
+/* What this process may do in its folder of compiled kernels. */
+enum xm_kept_kernels {
+    XM_KEPT_KERNELS_NONE, /* nothing: there is no such folder, and none could be made */
+    XM_KEPT_KERNELS_READ, /* load kernels                                             */
+    XM_KEPT_KERNELS_WRITE /* load and store them                                      */
+};
 /* Sets the folder of compiled kernels that this process uses; call before xm_engine_list. Makes
- * the folder (0700) where it is missing; false: it cannot be written. */
-bool xm_driver_files_use(const char *cache_dir);
+ * the folder (0700) where it is missing. */
+enum xm_kept_kernels xm_driver_files_use(const char *cache_dir);
+/* False: xm_driver_files_use was given a folder that can only be read. */
+bool xm_driver_files_may_store(void);
 /* Chooses PoCL's folder; for ocl/, before a driver is opened. */
 void xm_driver_files_open(void);
+/* Called before a driver with XM_CAP_DRIVER_FILES builds a program. The first call prints a warning
+ * if xm_driver_files_open could not use PoCL's default folder. Any thread. */
+void xm_driver_files_warn(void);
 
 /* The present time for `since` below, in nanoseconds of the file system's clock. */
 int64_t xm_driver_files_now(void);

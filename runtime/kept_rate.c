@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/driver_files.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
@@ -51,6 +52,6 @@ xm_kept_rate_store(const char *dir, const struct xm_device_info *device, const c
                    double rate)
 {
     struct xm_kernel_key key;
-    if (dir[0] && find_key(device, what, &key))
+    if (dir[0] && xm_driver_files_may_store() && find_key(device, what, &key))
         xm_kernel_cache_store(dir, &key, &rate, sizeof(rate));
 }

@@ -32,7 +32,14 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
     find_folder(option, out);
     if (!xm_strbuf_ok(out))
         return xm_no_memory(err, "a path");
-    if (out->n == 0 || xm_driver_files_use(xm_strbuf_text(out)))
+    const enum xm_kept_kernels may =
+        out->n ? xm_driver_files_use(xm_strbuf_text(out)) : XM_KEPT_KERNELS_WRITE;
+    if (may == XM_KEPT_KERNELS_READ)
+        xm_log(XM_LOG_WARNING,
+               "the folder '%s' cannot be written: the compiled kernels in it are used, "
+               "new ones are not kept",
+               xm_strbuf_text(out));
+    if (may != XM_KEPT_KERNELS_NONE)
         return XM_OK;
     if (option)
         return xm_fail(err, XM_IO,

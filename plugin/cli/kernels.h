@@ -12,9 +12,10 @@
 #include "runtime/util/strbuf.h"
 
 /* Appends the folder for compiled kernels: `option` (the value of --cache-dir) unless NULL, else
- * $XDG_CACHE_HOME/xemoe or $HOME/.cache/xemoe. Appends nothing, for no cache, if the option is
- * "none" or "", or the user's folder cannot be written. Call it before the first device is
- * opened. */
+ * $XDG_CACHE_HOME/xemoe or $HOME/.cache/xemoe. A folder that can be read but not written is used,
+ * with a warning. Appends nothing, for no cache, if the option is "none" or "", or the user's own
+ * folder can be neither made nor read. XM_IO: the option's folder can be neither made nor read.
+ * Call it before the first device is opened. */
 enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
                                  struct xm_error *err);
 

@@ -77,6 +77,8 @@ build_program(const struct build *b)
 {
     const double start = xm_now();
     struct ocl_handlers handlers;
+    if (xm_device_has(&b->engine->base.info, XM_CAP_DRIVER_FILES))
+        xm_driver_files_warn();
     xm_ocl_keep_handlers(&handlers);
     cl_int code = clBuildProgram(b->out->program, 1, &b->engine->device,
                                  xm_strbuf_text(&b->options), NULL, NULL);
@@ -193,7 +195,7 @@ static void
 store(struct ocl_engine *e, const struct ocl_program *p)
 {
     struct xm_strbuf bytes = {0};
-    if (xm_ocl_program_bytes(e, p, &bytes) &&
+    if (xm_driver_files_may_store() && xm_ocl_program_bytes(e, p, &bytes) &&
         xm_kernel_cache_store(cache_dir(e), &p->key, xm_strbuf_text(&bytes), bytes.n))
         atomic_fetch_add(&e->base.cache_bytes, bytes.n);
     xm_strbuf_free(&bytes);

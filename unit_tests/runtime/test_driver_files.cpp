@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -131,7 +132,7 @@ TEST(DriverFiles, OtherBytesAreNoPackedFolder)
 TEST(DriverFiles, ACacheGivesEachProcessAFolderOfItsOwn)
 {
     apart([](const fs::path &root) {
-        ASSERT_TRUE(xm_driver_files_use((root / "a" / "b").c_str()));
+        ASSERT_EQ(xm_driver_files_use((root / "a" / "b").c_str()), XM_KEPT_KERNELS_WRITE);
         struct stat st = {};
         ASSERT_EQ(stat((root / "a" / "b").c_str(), &st), 0);
         EXPECT_EQ(st.st_mode & 0777, 0700u);
@@ -142,6 +143,22 @@ TEST(DriverFiles, ACacheGivesEachProcessAFolderOfItsOwn)
         ASSERT_EQ(stat(fs::path(folder).parent_path().c_str(), &st), 0);
         EXPECT_EQ(st.st_mode & 0777, 0700u);
         EXPECT_EQ(said, "");
+    });
+}
+
+/* Nobody forbids root anything: what a folder refuses is tried as another user. */
+TEST(DriverFiles, ACacheThatCanOnlyBeReadIsRead)
+{
+    apart([](const fs::path &root) {
+        EXPECT_TRUE(xm_driver_files_may_store()) << "no cache is set";
+        fs::create_directories(root / "cache");
+        ASSERT_EQ(chmod(root.c_str(), 0755), 0);
+        ASSERT_EQ(chmod((root / "cache").c_str(), 0555), 0);
+        ASSERT_TRUE(geteuid() != 0 || setuid(65534) == 0);
+        EXPECT_EQ(xm_driver_files_use((root / "cache").c_str()), XM_KEPT_KERNELS_READ);
+        EXPECT_FALSE(xm_driver_files_may_store());
+        EXPECT_EQ(xm_driver_files_use((root / "none").c_str()), XM_KEPT_KERNELS_NONE);
+        EXPECT_TRUE(xm_driver_files_may_store());
     });
 }
 
@@ -175,6 +192,10 @@ TEST(DriverFiles, AHomeThatCannotBeWrittenCostsAWarning)
         xm_driver_files_open();
         const std::string folder = getenv("POCL_CACHE_DIR");
         EXPECT_EQ(folder.rfind(root.string(), 0), 0u) << folder;
+        EXPECT_EQ(said, "") << "nothing is compiled yet";
+        xm_driver_files_warn();
+        xm_driver_files_warn();
+        EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
         EXPECT_NE(
             said.find("/proc/none/.cache/pocl/kcache cannot be made or written: what the "
                       "OpenCL driver compiles goes to "),
@@ -190,6 +211,7 @@ TEST(DriverFiles, WithoutAHomeNothingGoesWhereOthersWrite)
         setenv("TMPDIR", root.c_str(), 1);
         xm_driver_files_open();
         ASSERT_NE(getenv("POCL_CACHE_DIR"), nullptr);
+        xm_driver_files_warn();
         EXPECT_NE(said.find("HOME is not set: "), std::string::npos) << said;
     });
 }
