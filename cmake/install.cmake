@@ -51,5 +51,10 @@ install(FILES ${CMAKE_BINARY_DIR}/xemoeConfig.cmake ${CMAKE_BINARY_DIR}/xemoeCon
 include(cmake/compat.cmake)
 include(cmake/program_docs.cmake)
 include(cmake/package.cmake)
+# The documents, with README.md above them so that its links and theirs hold.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe
+    FILES_MATCHING PATTERN "*.md")
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md
+    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe
     RENAME copyright)
