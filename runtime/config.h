@@ -59,7 +59,7 @@ enum xm_status xm_config_set(struct xm_config *c, const char *name, const char *
 /* The value as OpenVINO text. XM_NOT_FOUND: no such property. */
 enum xm_status xm_config_get(const struct xm_config *c, const char *name,
                              struct xm_strbuf *out, struct xm_error *err);
-/* An option of `from`, set or not, in place of c's. */
+/* Copies option `o` of `from` to `c`, and whether the user has set it. */
 void xm_config_copy(struct xm_config *c, const struct xm_config *from, enum xm_option o);
 /* Whether all engine options are equal, so that one open engine serves both configs. */
 bool xm_config_same_engine(const struct xm_config *a, const struct xm_config *b);

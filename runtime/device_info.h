@@ -54,8 +54,8 @@ enum xm_cap {
     XM_CAP_FP64 = 1u << 15,
     XM_CAP_VNNI = 1u << 16, /* AVX-512 VNNI, by name in inline assembly (CPU devices) */
     XM_CAP_BF16 = 1u << 17, /* products of bf16 in hardware (CPU devices) */
-    XM_CAP_SLOW_BUILTINS = 1u << 18, /* the compiler reads declarations of all built-in
-                                        functions for each program: builtins.h instead */
+    XM_CAP_SLOW_BUILTINS = 1u << 18, /* the compiler parses declarations of all built-in
+                                        functions for each program: builtins.h is shorter */
     XM_CAP_DRIVER_FILES =
         1u << 19, /* the driver keeps machine code in files, and compiles
                                         more of it at launches (driver_files.h) */
@@ -128,7 +128,7 @@ void xm_device_set_ip_version(struct xm_device_info *d, uint32_t packed);
  * when its IP is newer than every row, the newest arch) with facts_guessed set. */
 void xm_device_apply_tables(struct xm_device_info *d);
 
-/* Puts the facts of the row `name` of devices.def over `d` (XM_DEVICE_AS). */
+/* Replaces facts of `d` by those of the row `name` of devices.def (XM_DEVICE_AS). */
 enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
                                  struct xm_error *err);
 

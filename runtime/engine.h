@@ -247,9 +247,9 @@ void *xm_buffer_native(const struct xm_buffer *b);
 enum xm_status xm_engine_kernel(struct xm_engine *engine, const char *name,
                                 const char *defines, struct xm_kernel **out,
                                 struct xm_error *err);
-/* Calls `fn` with the binary of each built kernel, as the cache on disk keeps it. With `like`, only
- * of kernels that this engine, for which the same program was compiled, has as well. No call where
- * the driver gives no binaries; with drivers that keep files (PoCL) only with CACHE_DIR. */
+/* Calls `fn` with the binary of each built kernel, as the cache on disk stores it; with `like`, an
+ * engine for which the same program was compiled, only if `like` has the kernel, too. No calls if
+ * the driver returns no binaries, or keeps files (PoCL) and CACHE_DIR is not set. */
 struct xm_kernel_key;
 typedef enum xm_status (*xm_kernel_bytes_fn)(void *ctx, const struct xm_kernel_key *key,
                                              const void *bytes, size_t n,
@@ -263,7 +263,7 @@ struct xm_kernel_offer {
     /* The binary of a key; NULL: there is none. */
     const void *(*find)(void *ctx, const struct xm_kernel_key *key, size_t *n);
     void *ctx;
-    struct xm_kernel_offer *next; /* the engine's */
+    struct xm_kernel_offer *next; /* used by the engine */
 };
 void xm_engine_offer_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer);
 void xm_engine_withdraw_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer);
@@ -287,11 +287,11 @@ void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats
 typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
 bool xm_build_is_watched(void);
-/* Tells the watcher how many builds to expect for a program made before on `counted`, a counting
- * engine: kernels that are not in the cache and, where drivers compile at launches, launches. */
+/* Sets the number of expected builds to that of a program compiled on `counted`, a counting engine:
+ * kernels that are not in the cache and, where drivers compile at launches, kinds of launches. */
 void xm_engine_expect_builds(struct xm_engine *engine, const struct xm_engine *counted);
-/* When that program has been made: expect only what is left to build, kernels that are built when
- * they are first wanted and launches of kernels that were not in the cache. */
+/* After that program was compiled on `engine`: reduces the number to the builds that are left,
+ * kernels that are built at their first use, and launches of kernels not loaded from the cache. */
 void xm_engine_expect_launches(struct xm_engine *engine, struct xm_engine *counted);
 
 /* ---- queues --------------------------------------------------------------------- */
@@ -328,9 +328,9 @@ enum xm_status xm_queue_copy(struct xm_queue *q, const struct xm_buffer *src,
 enum xm_status xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                              uint8_t value, uint64_t bytes, struct xm_error *err);
 enum xm_status xm_queue_flush(struct xm_queue *q, struct xm_error *err);
-/* For those who enqueue long runs and look between commands whether to go on: waits until the
- * device has done what had been enqueued when this was called last. Commands since then stay
- * enqueued, so that the device always has some. It is no wait of xm_queue_counts. */
+/* Limits how far the host is ahead of the device, so that a cancelled run ends soon: waits for the
+ * commands that were enqueued before the previous call. Later ones remain enqueued, so that the
+ * device does not become idle. xm_queue_counts does not count this as a wait. */
 enum xm_status xm_queue_keep_pace(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
 /* Host waits (finish, read, a write that had to wait) and kernels enqueued so far, for tests

@@ -26,8 +26,7 @@ struct xm_build_report {
 
 struct xm_engine_ops {
     bool only_counts; /* see xm_engine_only_counts */
-    /* Last reference gone: frees the engine itself. No buffer, kernel or queue is left.
-     */
+    /* Frees the engine after its last reference was dropped; it has no buffer, kernel or queue. */
     void (*destroy)(struct xm_engine *e);
     /* For interop; NULL: the engine has none. */
     void *(*cl_context)(const struct xm_engine *e);
@@ -45,7 +44,7 @@ struct xm_engine_ops {
     /* As buffer_create, of the kind that is set. NULL: the engine cannot share memory. */
     enum xm_status (*buffer_create_shared)(struct xm_buffer *b, struct xm_error *err);
     /* b->native is set, and b->kind: XM_MEMORY_CL or XM_MEMORY_USM_SHARED. Fills kind and host.
-     * NULL: as above. */
+     * NULL: the engine cannot share memory. */
     enum xm_status (*buffer_wrap)(struct xm_buffer *b, struct xm_error *err);
     /* b->root, b->offset and b->bytes are set and checked. Fills native. */
     enum xm_status (*buffer_view)(struct xm_buffer *b, struct xm_error *err);
@@ -67,7 +66,8 @@ struct xm_engine_ops {
     enum xm_status (*queue_create)(struct xm_engine *e, struct xm_queue **out,
                                    struct xm_error *err);
     void (*queue_destroy)(struct xm_queue *q); /* waits; frees the struct */
-    /* The rest is called by one thread at a time per queue, with ranges checked. */
+    /* The callbacks below are called by one thread at a time for each queue; offsets and sizes
+     * have been checked against the buffers. */
     enum xm_status (*run)(struct xm_queue *q, struct xm_kernel *k,
                           const struct xm_arg *args, uint32_t n_args,
                           const struct xm_launch *launch, struct xm_error *err);
@@ -122,7 +122,8 @@ struct xm_engine {
     atomic_bool is_lost; /* `lost` is written before it is set, under stats_lock */
     struct xm_error lost;
     atomic_uint_fast64_t kernels_built, kernels_loaded, launches_built, cache_bytes;
-    /* Kernels of the process and those loaded, when the last expected one is built. */
+    /* the sum of kernels built by the process and kernels loaded by this engine that is reached
+     * with the last expected build */
     atomic_uint_fast64_t expected;
     atomic_uint_fast64_t build_ns; /* spent in builds, also those at a first launch */
 };
@@ -150,7 +151,7 @@ struct xm_kernel {
                                       * only count                                 */
 };
 
-/* A kernel that the compiler has refused: it is not asked again. */
+/* A kernel that the compiler has refused: later requests fail with `why` and do not compile. */
 struct xm_refused_kernel {
     struct xm_refused_kernel *next;
     char *name, *defines;
@@ -162,8 +163,8 @@ struct xm_queue {
     uint64_t waits, kernels;
     uint32_t label; /* of what is enqueued */
     bool measures;  /* set by queue_create  */
-    /* A host function has failed since the last wait; `host_error`, written before that is set, is
-     * the first one's. */
+    /* Set when a host function has failed since the last wait; host_error has the first failure and
+     * is written before. */
     atomic_bool has_host_error;
     struct xm_error host_error;
 };
@@ -182,7 +183,7 @@ const struct xm_kernel *xm_engine_find_kernel(const struct xm_engine *e, const c
                                               const char *defines);
 /* Counts a build, and tells the function of xm_build_watch. */
 void xm_engine_say_building(struct xm_engine *e, const char *kernel);
-/* The reverse; called by ops->destroy. */
+/* Undoes xm_engine_init; called by ops->destroy. */
 void xm_engine_fini(struct xm_engine *e);
 
 /* memory_kind.c: the kind of memory for a use, and whether host bytes are used in place. */

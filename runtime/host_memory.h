@@ -8,13 +8,12 @@
 extern "C" {
 #endif
 
-/* Bytes that the system could still give to this process: free memory, what it holds in caches,
- * and free swap space; at most what the control groups leave that the process is in, as in a
- * container. 0: it does not say. */
+/* Bytes that the system can still give to this process: free memory, page cache and free swap, at
+ * most the remaining limit of the process's control groups (as in a container). 0: unknown. */
 uint64_t xm_host_memory_free(void);
-/* Bytes of memory that the system has; 0: it does not say. */
+/* Bytes of memory that the system has; 0: unknown. */
 uint64_t xm_host_memory_total(void);
-/* The same where /proc and /sys lie below the folder `root`. */
+/* The same with /proc and /sys below the folder `root`, for tests. */
 uint64_t xm_host_memory_free_below(const char *root);
 uint64_t xm_host_memory_total_below(const char *root);
 

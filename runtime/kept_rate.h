@@ -3,7 +3,7 @@
  * Rates of a device that have been measured, kept beside its compiled kernels (kernel_cache.h).
  *
  * A rate belongs to the device's name, its driver, its units and its memory; on CPU devices to the
- * processor, too. A damaged file, or one that holds no rate, is none.
+ * processor, too. A damaged file counts as missing.
  */
 #ifndef XM_RUNTIME_KEPT_RATE_H
 #define XM_RUNTIME_KEPT_RATE_H
@@ -14,10 +14,10 @@
 extern "C" {
 #endif
 
-/* `dir`: CACHE_DIR; "": nothing is kept. `what` names the rate. False: none is kept. */
+/* `dir`: CACHE_DIR; "": nothing is stored. `what` names the rate. False: no rate is stored. */
 bool xm_kept_rate_load(const char *dir, const struct xm_device_info *device,
                        const char *what, double *rate);
-/* Replaces the one that is kept. A folder that takes no files keeps none. */
+/* Stores a rate in place of an earlier one. Does nothing if the folder cannot be written. */
 void xm_kept_rate_store(const char *dir, const struct xm_device_info *device,
                         const char *what, double rate);
 

@@ -4,12 +4,12 @@
  *
  *     -DSRC=f16 -DROWS=8 -DN_EPSILONS=2 -DEPSILONS=1e-6f,1e-5f
  *
- * A compiler takes a wrong number of values, or a cut one, without a word, and the kernel computes
- * something else. So every text is checked before a kernel is built with it:
+ * A compiler accepts a wrong number of values, or a truncated value, without a diagnostic, and the
+ * kernel computes wrong results. So every text is checked before a kernel is built with it:
  *
  *   -DNAME           -DNAME=value       or an option of the compiler: -cl-…, -W…
- *   value            numbers, identifiers, calls of macros with them, one after the other
- *   a list           values with commas between them, N_<NAME> says how many: before or behind it
+ *   value            numbers, identifiers and macro calls with them
+ *   a list           values separated by commas; -DN_<NAME>, before or behind it, has their number
  */
 #ifndef XM_RUNTIME_KERNEL_DEFINES_H
 #define XM_RUNTIME_KERNEL_DEFINES_H
@@ -24,8 +24,8 @@
 extern "C" {
 #endif
 
-/* snprintf for such texts, which xm_defines_check refuses when they did not fit. Returns how many
- * characters were written. */
+/* snprintf for such texts. xm_defines_check refuses a text that did not fit. Returns the number of
+ * characters written. */
 size_t xm_defines_print(char *out, size_t n, const char *fmt, ...) XM_PRINTF(3, 4);
 size_t xm_defines_print_v(char *out, size_t n, const char *fmt, va_list ap);
 

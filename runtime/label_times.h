@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long the steps of a program take: one sum for each label (xm_queue_label), over all queues
- * that share it and as long as it lives, whatever any of them resets.
+ * Device times of a program's steps: a sum of nanoseconds and a count of runs for each label
+ * (xm_queue_label), over all queues that share the object. The sums grow for as long as the object
+ * lives: resetting a queue's profile does not change them.
  *
- * Any thread may add and read. What is read while others add is of some moment, label by label: a
- * run under way has not all of its time yet. Where `t` may be NULL nothing is counted.
+ * Any thread may add and read. While others add, a reader may see a run whose time is not complete.
  */
 #ifndef XM_RUNTIME_LABEL_TIMES_H
 #define XM_RUNTIME_LABEL_TIMES_H
@@ -17,14 +17,14 @@ extern "C" {
 
 struct xm_label_times;
 
-/* Of labels 0 … n - 1; others are not counted. NULL: no memory. */
+/* For labels 0 … n - 1; other labels are ignored. NULL: no memory. */
 struct xm_label_times *xm_label_times_create(uint32_t n);
 void xm_label_times_destroy(struct xm_label_times *t); /* NULL is allowed */
-/* One run of what has the label, which may take several launches (`t` may be NULL), and the time of
- * one of them. */
+/* Counts one run of the label's step, which may take several launches, and adds the time of one
+ * launch. With `t` NULL add_run does nothing. */
 void xm_label_times_add_run(struct xm_label_times *t, uint32_t label);
 void xm_label_times_add_ns(struct xm_label_times *t, uint32_t label, uint64_t ns);
-/* Of a run; 0: no time has been measured. */
+/* The mean time of a run; 0: no time has been measured. */
 uint64_t xm_label_times_mean_ns(const struct xm_label_times *t, uint32_t label);
 
 #ifdef __cplusplus

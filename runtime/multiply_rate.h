@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fast a device multiplies and adds in registers: what prompts are measured against.
+ * The rate at which a device multiplies and adds in registers: the bound for reading prompts.
  */
 #ifndef XM_RUNTIME_MULTIPLY_RATE_H
 #define XM_RUNTIME_MULTIPLY_RATE_H
@@ -11,10 +11,9 @@
 extern "C" {
 #endif
 
-/* Multiply-adds a second of all work-items together, in the fastest pass of those that `seconds`
- * have room for, behind one that does not count. In `element`, f16 or f32; CPU devices multiply in
- * f32 whatever it is, as their kernels do. Matrix engines and products of integers may be
- * faster. */
+/* *rate: multiply-adds a second of all work-items together, in the fastest of the passes that fit
+ * in `seconds`; one pass before them is not counted. `element` is f16 or f32; CPU devices multiply
+ * in f32 in both cases, as their kernels do. Matrix engines and integer products may be faster. */
 enum xm_status xm_multiply_rate(struct xm_engine *engine, enum xm_element element,
                                 double seconds, double *rate, struct xm_error *err);
 

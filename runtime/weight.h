@@ -12,8 +12,8 @@
  *
  * q are integers, small floats (nf4 f4e2m1 f8e4m3 f8e5m2), or what a codebook has at 4-bit indices.
  * Only integers have zero points. 4-bit elements are packed low nibble first. In the other formats
- * a row is blocks, each with its scales inside. Blocks and floats may have one more factor, one of
- * each stored expert.
+ * a row is blocks, each with its scales inside. Weights of blocks or floats may have one f32 factor
+ * for each stored expert, which multiplies all its elements.
  *
  * A view may be a part of the stored weight: rows and columns of a larger matrix, some experts,
  * some rows of each expert. It has the bytes of the whole and the place where the view begins; no

@@ -43,7 +43,7 @@ struct xm_fake_launch {
 
 typedef void (*xm_fake_fn)(const struct xm_fake_launch *launch, void *ctx);
 
-/* Opens an engine that says it is `info`. config NULL: the defaults. */
+/* Opens an engine that reports the facts `info`. config NULL: the defaults. */
 enum xm_status xm_fake_engine_create(const struct xm_device_info *info,
                                      const struct xm_config *config,
                                      struct xm_engine **out, struct xm_error *err);
@@ -51,9 +51,9 @@ enum xm_status xm_fake_engine_create(const struct xm_device_info *info,
 /* The n-th call of this kind from now on (1 = the next) fails with XM_DEVICE, allocations
  * with XM_NO_MEMORY; once. 0: none. */
 void xm_fake_fail(struct xm_engine *engine, enum xm_fake_call call, uint64_t n);
-/* The same, but that call says XM_LOST. */
+/* The same, but that call fails with XM_LOST. */
 void xm_fake_lose(struct xm_engine *engine, enum xm_fake_call call, uint64_t n);
-/* Whether it has failed since then. */
+/* Whether that call has been made and failed. */
 bool xm_fake_failed(const struct xm_engine *engine);
 /* Calls of this kind so far. */
 uint64_t xm_fake_calls(const struct xm_engine *engine, enum xm_fake_call call);

@@ -32,7 +32,7 @@ struct xm_ze_facts {
     uint8_t uuid[16];
     struct xm_pci pci;
     uint32_t clock_mhz;
-    /* in all; of a slice, of a sub-slice, of an EU */
+    /* slices of the device, sub-slices of a slice, EUs of a sub-slice, threads of an EU */
     uint32_t slices, sub_slices, eus, threads;
     uint32_t simd_width;
     bool fp16, fp64, int64_atomics, dp4a;
@@ -67,7 +67,8 @@ const struct xm_ze_facts *xm_ze_facts_of(const struct xm_ze *ze, size_t i);
 /* Finds the OpenCL device `d` by its UUID, else by its PCI address, else as the only device of its
  * vendor and device id. False: Level Zero does not list it. */
 bool xm_ze_find(const struct xm_ze *ze, const struct xm_device_info *d, size_t *i);
-/* Takes 100 ms where there is a counter of energy. */
+/* Reads the telemetry. Takes 100 ms on devices with an energy counter: power is the difference of
+ * two readings. */
 void xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out);
 /* Free bytes of a discrete GPU's own memory. False, and *bytes unchanged: not known (no loader, no
  * permission, another kind of device). Opens and closes the loader. */

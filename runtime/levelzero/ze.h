@@ -28,8 +28,8 @@ struct xm_ze {
     size_t n;
 };
 
-/* code = call(parent, &n, array), for at most as many as there are: some drivers fill the whole
- * array, however few they have. */
+/* code = call(parent, &n, array), which fills n elements. Asks for the number first, because some
+ * drivers write to the whole array even if they have fewer elements. */
 #define XM_ZE_LIST(code, call, parent, n, array)                                         \
     do {                                                                                 \
         (n) = 0;                                                                         \

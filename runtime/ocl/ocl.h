@@ -7,10 +7,10 @@
  *   ocl_engine.c   context and table of callbacks
  *   ocl_buffer.c   cl_mem or USM, host memory in place, views
  *   ocl_program.c  programs: sources, build logs, the cache on disk
- *   ocl_kernel.c   kernels and what is known of their arguments
+ *   ocl_kernel.c   kernels, and the types of their parameters
  *   ocl_queue.c    launches, copies, host functions
- *   ocl_signals.c  what the driver may not do about signals
- *   ocl_share.c    contexts, queues and memory of others
+ *   ocl_signals.c  keeps signal masks and handlers across calls of the driver
+ *   ocl_share.c    contexts, queues and memory of the application
  *   ocl_times.c    device times of kernels
  */
 #ifndef XM_RUNTIME_OCL_OCL_H
@@ -42,29 +42,29 @@ struct ocl_engine {
     cl_device_id device;
     cl_context context;
     struct ocl_usm usm;
-    /* somebody else's, what all queues are; NULL: each is its own */
+    /* the application's queue, to which all queues of the engine enqueue; NULL: none */
     cl_command_queue shared;
     bool shared_measures, shared_is_out_of_order;
     cl_command_queue upload;     /* copies of weights                            */
     pthread_mutex_t upload_lock; /* one upload at a time                         */
 };
 
-/* What the kernel's text says of one argument, as far as the driver tells: Intel's driver
- * takes a scalar of the wrong size without a word. */
+/* A parameter of a kernel as its source declares it (clGetKernelArgInfo). Launches are checked with
+ * it, because Intel's driver accepts a scalar of the wrong size without an error. */
 struct ocl_arg {
     char name[40];
     char type[24];
-    bool known; /* kind is meant                                        */
+    bool known; /* the driver has reported the kind                     */
     enum xm_arg_kind kind;
     uint32_t bytes; /* of a scalar of a built-in type; 0: any size          */
 };
 
-/* What was built or loaded. */
+/* A program, built from its source or loaded from a binary. */
 struct ocl_program {
     cl_program program;
     struct xm_kernel_key key;
-    bool has_key; /* the driver gives its bytes, in one way or the other */
-    bool on_disk; /* the cache has it, or is to */
+    bool has_key; /* the cache can store it: as a binary, or as the driver's files */
+    bool on_disk; /* the cache has it, or will get it */
     bool is_new;  /* built by the compiler, not loaded */
     /* With XM_CAP_DRIVER_FILES: the name of its folder among the driver's; "": not known. */
     char files[64];
@@ -83,7 +83,7 @@ struct ocl_kernel {
     pthread_mutex_t lock;
 };
 
-/* Whose time it is. The texts outlive the queue. */
+/* Identifies measured launches. The texts outlive the queue. */
 struct ocl_launch_id {
     uint32_t label;
     const char *name, *defines;
@@ -93,18 +93,19 @@ struct ocl_launch_id {
 struct ocl_times {
     struct ocl_event *events; /* since the last wait */
     size_t n_events, events_capacity;
-    struct ocl_total *totals; /* before that, by label and kernel */
+    struct ocl_total *totals; /* sums of earlier events, by label and kernel */
     size_t n_totals, totals_capacity;
-    /* the total that was looked up last: the next is most often behind it */
+    /* index of the total that was found last: a search starts behind it, because runs repeat their
+     * launches in the same order */
     size_t found;
-    struct xm_label_times *shared; /* gets them, too; not owned; NULL: nobody does */
-    uint64_t n_refused;            /* runs of which the driver does not say the time */
-    cl_int refusal;                /* its code for the last of them */
-    uint64_t n_lost;               /* runs for whose total there was no memory */
+    struct xm_label_times *shared; /* receives the times, too; not owned; NULL: none */
+    uint64_t n_refused;            /* launches whose times the driver did not return */
+    cl_int refusal;                /* the driver's code for the last of them */
+    uint64_t n_lost;               /* launches that are in no total, for lack of memory */
     struct xm_launch_span *trace;  /* [XM_TRACE_LAUNCHES], a ring; NULL: none is kept */
-    uint64_t n_traced;             /* so far, also those that are dropped */
-    uint64_t n_missing;            /* in the trace: what went unmeasured           */
-    double host_ns;                /* xm_now() is so far ahead of the device's clock */
+    uint64_t n_traced;             /* launches of the trace, dropped ones included */
+    uint64_t n_missing;            /* launches without a time, not in the trace    */
+    double host_ns;                /* xm_now() minus the device's clock, in ns     */
 };
 
 /* A device of the list. */
@@ -127,8 +128,8 @@ is_cl_mem(const struct xm_buffer *b)
            b->kind == XM_MEMORY_MAPPED;
 }
 
-/* What the process does about signals, as it was before a call of the driver whose compiler may
- * have handlers of its own: LLVM's takes Ctrl-\ and says nothing. */
+/* The process's signal handlers before a call of the driver, to be restored after it: LLVM in the
+ * driver's compiler installs its own, which ignore SIGQUIT and others. */
 enum { OCL_KEPT_SIGNALS = 3 };
 struct ocl_handlers {
     struct sigaction before[OCL_KEPT_SIGNALS];
@@ -137,10 +138,10 @@ struct ocl_handlers {
 void xm_ocl_keep_handlers(struct ocl_handlers *h);
 void xm_ocl_restore_handlers(const struct ocl_handlers *h);
 
-/* Threads that the driver makes in between, and the programs that they run, as PoCL's linker, do
- * not get Ctrl-C, which the terminal sends to all of them: the linker would die of it, and PoCL
- * abort for that. A thread inherits what is blocked, a program does from its thread. Handlers are
- * kept, too. */
+/* Blocks SIGINT in the calling thread between the two calls. Threads that the driver creates there,
+ * and the programs that these start (PoCL's linker), inherit the mask. Without it Ctrl-C, which a
+ * terminal sends to the whole process group, ends the linker, and PoCL aborts the process. The
+ * handlers above are kept, too. */
 struct ocl_signals {
     sigset_t before;
     struct ocl_handlers handlers;
@@ -161,19 +162,20 @@ enum xm_status xm_ocl_fail_wait(struct xm_error *err, cl_int code, const char *c
 /* Handles of entry `index` of xm_ocl_list. */
 const struct ocl_device *xm_ocl_device_at(size_t index);
 
-/* ocl_share.c: e->context, and the queue where there is one; retained, for destroy_engine. */
+/* ocl_share.c: sets e->context and, where the application gives one, the shared queue. Both are
+ * retained; the engine releases them when it is destroyed. */
 enum xm_status xm_ocl_share(struct ocl_engine *e, const struct xm_shared_cl *share,
                             struct xm_error *err);
 enum xm_status xm_ocl_buffer_create_shared(struct xm_buffer *b, struct xm_error *err);
 enum xm_status xm_ocl_buffer_wrap(struct xm_buffer *b, struct xm_error *err);
-/* Bytes of a cl_mem to or from host memory, which USM may be; by way of another where the owner of
- * this one keeps the host out. `event` NULL: none is wanted. */
+/* A copy between a cl_mem and host memory or USM. Where the application created the cl_mem without
+ * host access, the copy goes through a temporary cl_mem. */
 struct ocl_transfer {
     cl_command_queue queue;
     const struct xm_buffer *buffer; /* a cl_mem */
     uint64_t offset, bytes;
     bool is_blocking, has_barriers; /* barriers keep the order of the queue */
-    cl_event *event;
+    cl_event *event;                /* out; NULL: not wanted */
 };
 cl_int xm_ocl_read_mem(const struct ocl_transfer *t, void *to);
 cl_int xm_ocl_write_mem(const struct ocl_transfer *t, const void *from);
@@ -189,21 +191,23 @@ enum xm_status xm_ocl_buffer_from_host(struct xm_buffer *b, enum xm_buffer_use u
                                        const void *bytes, struct xm_error *err);
 enum xm_status xm_ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
 void xm_ocl_buffer_release(struct xm_buffer *b);
-/* USM of b->kind; and a failed allocation's sentence. */
+/* Allocates USM of b->kind; records the failure of an allocation. */
 enum xm_status xm_ocl_create_usm(struct xm_buffer *b, struct xm_error *err);
 enum xm_status xm_ocl_fail_alloc(const struct xm_buffer *b, cl_int code, const char *call,
                                  struct xm_error *err);
 
-/* Builds or loads; out is released by xm_ocl_program_release also on failure. */
+/* Builds or loads a program; the caller releases *out with xm_ocl_program_release, also on
+ * failure. */
 enum xm_status xm_ocl_program_create(struct ocl_engine *e, const char *name,
                                      const char *defines, struct ocl_program *out,
                                      struct xm_build_report *report,
                                      struct xm_error *err);
 void xm_ocl_program_release(struct ocl_program *p);
-/* What the cache keeps of it, appended; false: there is nothing. */
+/* Appends the bytes that the cache stores for a program; false: there are none. */
 bool xm_ocl_program_bytes(const struct ocl_engine *e, const struct ocl_program *p,
                           struct xm_strbuf *out);
-/* Whether the driver has compiled more of it since the last call; stores that. */
+/* Whether the driver has compiled more of the program since the last call (for new kinds of
+ * launches); if so, stores the program in the cache again. */
 bool xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p);
 
 enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
@@ -214,23 +218,24 @@ enum xm_status xm_ocl_kernel_bytes(struct xm_engine *e, struct xm_kernel *k,
                                    xm_kernel_bytes_fn fn, void *ctx,
                                    struct xm_error *err);
 
-/* Room for an event; false: the launch goes unmeasured, which is counted. */
+/* Makes room for an event. False: no memory; the launch is counted as unmeasured. */
 bool xm_ocl_times_reserve(struct ocl_times *t, const struct ocl_launch_id *id);
-/* Takes over events for which room was reserved. `since` NULL: the launch is the event's command;
- * else it is all between the two. */
+/* Adds a launch for which room was reserved, and takes over its events. `since` NULL: the launch is
+ * the command of `event`; else it is all commands between the two. */
 void xm_ocl_times_add(struct ocl_times *t, cl_event since, cl_event event,
                       const struct ocl_launch_id *id);
-/* The same for what the host has done; nanoseconds of xm_now(). */
+/* The same for work of the host; nanoseconds of xm_now(). */
 void xm_ocl_times_add_host(struct ocl_times *t, double start_ns, double end_ns,
                            const struct ocl_launch_id *id);
 /* Sums the events, which have all ended. */
 void xm_ocl_times_sum(struct ocl_times *t);
-/* Hands out the sums since the last reset; fails, after that, when times are missing that the
- * driver has refused. */
+/* Calls `fn` with each sum since the last reset. Fails afterwards if the driver did not return the
+ * times of some launches. */
 enum xm_status xm_ocl_times_give(const struct ocl_times *t, xm_profile_fn fn, void *ctx,
                                  struct xm_error *err);
 void xm_ocl_times_reset(struct ocl_times *t);
-/* From now on launches are kept one by one; `marker` has ended at `host_ns` of xm_now(). */
+/* Begins a trace, which keeps single launches. `marker` is a completed event that ended at
+ * `host_ns` of xm_now(), in ns: it relates the device's clock to the host's. */
 enum xm_status xm_ocl_times_begin_trace(struct ocl_times *t, cl_event marker,
                                         double host_ns, struct xm_error *err);
 void xm_ocl_times_trace(const struct ocl_times *t, xm_trace_fn fn, void *ctx,

@@ -43,7 +43,7 @@ struct xm_moe_routing {
     float least_sum; /* 0: none, since weights are not below 0 */
 };
 
-/* Where the rows of Wg and Wu are: in two weights [E,I,H], or in one [E,2I,H]. */
+/* Storage of Wg and Wu: two weights [E,I,H], or one weight [E,2I,H]. */
 enum xm_gate_up {
     XM_GATE_UP_APART,
     XM_GATE_UP_INTERLEAVED, /* gate in the even rows          */
@@ -55,7 +55,7 @@ enum xm_gate_up {
 const char *xm_gate_up_text(enum xm_gate_up g);
 
 struct xm_moe_attr {
-    struct xm_moe_routing routing; /* of logits; with ids of its members top_k only */
+    struct xm_moe_routing routing; /* with ids as operand only top_k is read */
     enum xm_gate_up gate_up;       /* whether up has a weight of its own */
     enum xm_activation activation;
     float beta;   /* swish beta; OpenVINO's expert_beta */
@@ -66,8 +66,9 @@ struct xm_moe_attr {
     bool has_zp;
 };
 
-/* moe and moe_compressed read the router's weights and ids. The fused op reads these, or the
- * router's logits; with logits it does the routing itself. */
+/* moe and moe_compressed read the router's weights and ids. The fused operation reads either these
+ * or the router's logits, and then computes the routing itself. "absent": the operand may be
+ * absent. */
 enum xm_moe_operand {
     XM_MOE_HIDDEN,           /* [T,H] */
     XM_MOE_ROUTING,          /* weights [T,K]; without ids: logits [T,E] */
@@ -87,7 +88,8 @@ enum xm_moe_operand {
     XM_MOE_BIAS_UP,          /* [E,1,I], of a weight of its own; absent */
     XM_MOE_FACTOR,           /* [E,1,I]: f, times what down reads; absent */
     XM_MOE_N_IN,
-    /* of a step: the first rows of x, prepared for the kernels for few tokens; absent: none */
+    /* of a step: the first rows of x in the form of activations that kernels for few tokens read
+     * (docs/execution.md); absent: none */
     XM_MOE_PREPARED = XM_MOE_N_IN,
     XM_MOE_OUT, /* [T,H] */
     XM_MOE_N_OPERANDS

@@ -2,7 +2,7 @@
  *
  * Each formula once, over float arrays in row-major order: what `evaluate` computes, and what
  * every primitive's host reference and test compares with. f32 values, f32 (or f64 where noted)
- * accumulation, no cleverness. Results never alias operands unless said. Functions that need
+ * accumulation, plain loops. Results never alias operands unless said. Functions that need
  * scratch take it from xm_malloc and return XM_NO_MEMORY; the others cannot fail.
  *
  * Letters: T tokens, H hidden, I intermediate, E experts, K top-k (or inputs of a linear
@@ -92,17 +92,19 @@ enum xm_status xm_ref_attention(const struct xm_ref_attention *a);
 
 /* ---- rotation of heads (rotate.c) -------------------------------------------------- */
 
-/* Elements of a row of n, above 0, that are rotated together: the largest power of two that
- * divides n, at most 128; 1, no rotation, where that is below 16. */
+/* The block of a Hadamard rotation of rows of n > 0 elements: the largest power of two that divides
+ * n, at most 128. Below 16 it is 1, which is no rotation. */
 uint64_t xm_ref_rotation(uint64_t n);
-/* Each such block of x[rows, n] in place: y[i] = sum_j x[j] (-1)^bits(i & j) / sqrt(block). Twice
- * is none. Strides are added in the order 1, 2, 4 …, as kernels do it. */
+/* Rotates each block of x[rows, n] in place (Walsh-Hadamard transform, its own inverse):
+ * y[i] = sum_j x[j] (-1)^popcount(i & j) / sqrt(block). Butterflies of strides 1, 2, 4 … in this
+ * order, as the kernels compute it. */
 void xm_ref_rotate(float *x, uint64_t rows, uint64_t n);
 
 /* ---- rows of the KV cache (cached_row.c) -------------------------------------------- */
 
-/* The n elements of a row of a cache of f16, f32, i8 or u4, rotated back where it is of rotated
- * ones; scales: a byte for each block of 16, of the last two. */
+/* Decodes one row of the KV cache, n elements of type `cache` (f16, f32, i8 or u4), into x. i8 and
+ * u4 are stored rotated (xm_ref_rotate) and are rotated back; their `scales` have a byte for each
+ * block of 16 elements. */
 void xm_ref_cached_row(enum xm_element cache, const uint8_t *values,
                        const uint8_t *scales, uint64_t n, float *x);
 
@@ -123,8 +125,8 @@ struct xm_moe_weights {
     const float *factor;                          /* [E,I]; NULL: none           */
 };
 
-/* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (moe_operation.h); f32 throughout. Of the
- * attributes it reads what an expert does. */
+/* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (moe_operation.h); f32 throughout. Of *a only
+ * what describes an expert is read, not the routing. */
 enum xm_status xm_ref_moe(const struct xm_moe_attr *a, const struct xm_moe_weights *w,
                           const float *x, const float *weights, const int32_t *ids,
                           uint64_t tokens, uint32_t top_k, float *y);

@@ -11,7 +11,8 @@
  *
  *     round_bf16 s2 _         to the nearest number of bf16, ties to even
  *
- * A norm's factors may be absent (_). Constants come second. Every x and c is read.
+ * A norm's factors may be absent (_). A constant can only be the second operand. Every x and c of a
+ * chain is used by some step.
  */
 #ifndef XM_RUNTIME_REFERENCE_REFERENCE_ROW_CHAIN_H
 #define XM_RUNTIME_REFERENCE_REFERENCE_ROW_CHAIN_H
@@ -26,7 +27,7 @@
 extern "C" {
 #endif
 
-/* The most of each that a chain has: kernels take them as parameters. */
+/* Limits of a chain, because kernels have a parameter for each operand and result. */
 enum { XM_CHAIN_XS = 4, XM_CHAIN_CS = 8, XM_CHAIN_YS = 4, XM_CHAIN_STEPS = 12 };
 
 enum xm_chain_op {
@@ -56,10 +57,10 @@ struct xm_row_chain {
     uint32_t n_steps, n_x, n_c, n_y;
 };
 
-/* XM_INVALID: the sentence says what is wrong where. NULL is no chain either. */
+/* XM_INVALID: the text is NULL or no chain; the sentence has the place. */
 enum xm_status xm_row_chain_parse(const char *text, struct xm_row_chain *out,
                                   struct xm_error *err);
-/* How many results a chain has; 0: the text is none. */
+/* The number of a chain's results; 0: the text is no chain. */
 uint32_t xm_row_chain_results(const char *text);
 void xm_row_chain_print(const struct xm_row_chain *c, struct xm_strbuf *out);
 

@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-double xm_now(void); /* seconds */
+/* Seconds since an arbitrary moment; never decreases. Any thread. */
+double xm_now(void);
 
 /* From now on xm_now() is `now`; NULL: the system's clock again. Process-wide, for tests. */
 void xm_clock_replace(double (*now)(void));

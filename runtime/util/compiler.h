@@ -29,7 +29,7 @@ xm_refs_drop(int *refs)
     return __atomic_sub_fetch(refs, 1, __ATOMIC_ACQ_REL);
 }
 
-/* A flag that one thread raises and another looks at. */
+/* A flag that one thread sets and another reads; relaxed order. */
 static inline void
 xm_flag_set(bool *flag, bool value)
 {

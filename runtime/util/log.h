@@ -44,7 +44,7 @@ void xm_log(enum xm_log_level level, const char *fmt, ...) XM_PRINTF(2, 3);
 /* Reads XM_DEBUG, once in a process; XM_DEBUG=help prints the table to stderr. XM_INVALID:
  * a name that is no flag. */
 enum xm_status xm_debug_check(struct xm_error *err);
-/* Whether XM_DEBUG names this flag. Cheap. */
+/* Whether XM_DEBUG names this flag. Cheap enough for inner loops on the host. */
 bool xm_debug_on(enum xm_debug_flag flag);
 /* "flag: text" to the sink when the flag is on. */
 void xm_debug(enum xm_debug_flag flag, const char *fmt, ...) XM_PRINTF(2, 3);

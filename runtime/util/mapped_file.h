@@ -20,7 +20,7 @@ extern "C" {
 struct xm_mapped_file {
     const uint8_t *bytes; /* never NULL while open, not even for an empty file */
     uint64_t n_bytes;
-    int64_t mtime_ns; /* when it was mapped: nanoseconds of the clock of files */
+    int64_t mtime_ns; /* its modification time when it was mapped, since 1970 */
 };
 
 /* XM_NOT_FOUND when there is no such file. */

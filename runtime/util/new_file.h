@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that are written beside their place and then put there: readers see the old one or all of
- * the new one, a failure leaves the old one, and who has it mapped keeps it, as its other names do.
- * Owner and mode are the old one's. Links are followed. A pipe or a device has no place to be put
- * in, and is written as it is; so is what a link leads to that is not there yet, and a file in a
- * folder that takes no new ones.
+ * Atomic replacement of files: a temporary file is written in the folder of the target, and then
+ * renamed to it. Readers see the old file or the complete new one. A failure leaves the old file.
+ * Processes that have the old file mapped, and its other hard links, keep the old contents. The new
+ * file gets the owner and the mode of the old one. Symbolic links are followed.
  *
- * Beside its place a file is called NAME.PID.N. A program that is ended by a signal removes it
- * (unfinished.h); the next writer of NAME removes those of processes that were killed.
+ * Written in place instead: pipes and devices, the missing target of a symbolic link, and an
+ * existing file whose folder does not permit new files.
+ *
+ * The temporary file is NAME.PID.N. A program that ends by a signal removes it (unfinished.h); the
+ * next writer of NAME removes the temporary files of processes that were killed.
  */
 #ifndef XM_RUNTIME_UTIL_NEW_FILE_H
 #define XM_RUNTIME_UTIL_NEW_FILE_H
@@ -21,33 +23,33 @@
 extern "C" {
 #endif
 
-/* From now on files that this process has read (xm_mapped_file_was_read) are not written, or are:
- * for programs, whose users may name one by mistake. At first they are. */
+/* True: xm_new_file_begin refuses files that this process has read (xm_mapped_file_was_read),
+ * because a user may name the model as the output by mistake. Process-wide; initially false. */
 void xm_new_file_spare_inputs(bool spare);
 
 struct xm_new_file {
-    const char *path; /* as people know it; the caller's */
-    char *place;      /* what the file will be           */
-    char *beside;     /* NULL: nothing is to be put      */
-    bool is_locked;   /* `lock` is open                  */
-    int lock;         /* a descriptor of `beside`        */
+    const char *path; /* as the caller gave it; not owned       */
+    char *place;      /* the target, links resolved; owned      */
+    char *beside;     /* the temporary file, owned; NULL: written in place */
+    bool is_locked;   /* `lock` is open                         */
+    int lock;         /* a descriptor of `beside`, locked while the process lives */
 };
 
 enum xm_status xm_new_file_begin(struct xm_new_file *f, const char *path,
                                  struct xm_error *err);
-/* The name to write to until the end. */
+/* The path to write to until xm_new_file_end; belongs to *f. */
 const char *xm_new_file_name(const struct xm_new_file *f);
 /* "'path' cannot be written", with errno's reason. */
 enum xm_status xm_new_file_fail(const struct xm_new_file *f, struct xm_error *err);
-/* All that is in it. */
+/* Writes the whole contents. */
 enum xm_status xm_new_file_write(const struct xm_new_file *f,
                                  const struct xm_strbuf *text, struct xm_error *err);
-/* Puts it in its place if `s` is XM_OK, else nothing is left of it. Returns what came of it all;
- * a zeroed struct is allowed. */
+/* With `s` XM_OK renames the temporary file to the target, else deletes it. Returns `s`, or the
+ * failure of the rename. A zeroed struct is allowed. */
 enum xm_status xm_new_file_end(struct xm_new_file *f, enum xm_status s,
                                struct xm_error *err);
 
-/* The three at once. */
+/* Begin, write and end in one call. */
 enum xm_status xm_write_text_file(const char *path, const struct xm_strbuf *text,
                                   struct xm_error *err);
 

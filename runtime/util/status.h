@@ -30,7 +30,7 @@ enum xm_status {
     XM_NOT_BUILT, /* the device's compiler refuses a kernel                           */
     XM_LOST,      /* the device does not answer any more                              */
     XM_NOT_FINITE, /* a result is NaN or infinite                                     */
-    XM_UNPLANNED   /* a size has to be known that only a run's shapes tell            */
+    XM_UNPLANNED   /* compiling needs a size that only the shapes of a run determine  */
 };
 
 #define XM_ERROR_TEXT 512

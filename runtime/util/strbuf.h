@@ -24,7 +24,7 @@ struct xm_strbuf {
 
 void xm_strbuf_add(struct xm_strbuf *b, const char *s);
 void xm_strbuf_add_n(struct xm_strbuf *b, const char *s, size_t n);
-/* With & < > " written as XML and HTML have them in texts and attributes. */
+/* Appends n bytes with & < > " escaped as entities, for texts and attributes of XML and HTML. */
 void xm_strbuf_add_markup(struct xm_strbuf *b, const char *s, size_t n);
 /* Numbers have a decimal point in every locale (number.h). */
 void xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...) XM_PRINTF(2, 3);

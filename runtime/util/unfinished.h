@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that are being written, so that a program which ends in a signal's handler can remove them.
- * The library installs no handler: programs do, and call xm_unfinished_remove there.
+ * A table of the files that the process is writing. A program that ends inside a signal handler
+ * calls xm_unfinished_remove there, so that no incomplete file stays behind. The library itself
+ * installs no handler.
  */
 #ifndef XM_RUNTIME_UTIL_UNFINISHED_H
 #define XM_RUNTIME_UTIL_UNFINISHED_H
@@ -10,16 +11,16 @@
 extern "C" {
 #endif
 
-/* Files written at a time that are remembered; a further one stays behind after a signal. */
+/* Capacity of the table. A file that finds the table full is not removed after a signal. */
 enum { XM_MOST_UNFINISHED = 16 };
 
-/* From now on the file at `path` is not whole. The text is the caller's and stays as it is until
+/* Adds the incomplete file at `path`. The text is not copied: it must stay unchanged until
  * xm_unfinished_drop. Any thread. */
 void xm_unfinished_add(const char *path);
-/* It is whole, or removed. When this returns, no handler reads the text any more. A path that was
- * not added is ignored. */
+/* Removes the entry: the file is complete, or has been deleted. After the return no handler reads
+ * the text. A path that is not in the table is ignored. Any thread. */
 void xm_unfinished_drop(const char *path);
-/* Removes all of them from the file system. Async-signal-safe; for a process that ends. */
+/* Deletes all files of the table. Async-signal-safe; for a process that ends. */
 void xm_unfinished_remove(void);
 
 #ifdef __cplusplus

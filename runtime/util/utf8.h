@@ -2,9 +2,9 @@
  *
  * Characters of UTF-8 text.
  *
- * Inside the tokenizer all text is well-formed UTF-8: xm_utf8_repair() runs once at the
- * entrance and puts U+FFFD in the place of every maximal ill-formed part, which is what
- * the reference's callers do before they can make a string at all.
+ * Inside the tokenizer all text is well-formed UTF-8: xm_utf8_repair() runs once on its input and
+ * replaces every maximal ill-formed part by U+FFFD (The Unicode Standard, section 3.9), as Python's
+ * decoder does for callers of the reference, Hugging Face tokenizers.
  */
 #ifndef XM_RUNTIME_UTIL_UTF8_H
 #define XM_RUNTIME_UTIL_UTF8_H
@@ -17,9 +17,9 @@ extern "C" {
 #endif
 
 enum {
-    XM_UTF8_SHOWN = 64,   /* bytes of what stands in a sentence, with its NUL */
-    XM_UTF8_BAD = -1,     /* these bytes can never be a character          */
-    XM_UTF8_PARTIAL = -2, /* the text ends before its last character does  */
+    XM_UTF8_SHOWN = 64,   /* bytes of a text in an error sentence, with the NUL */
+    XM_UTF8_BAD = -1,     /* the bytes are ill-formed, whatever follows them   */
+    XM_UTF8_PARTIAL = -2, /* the text ends inside a character                  */
     XM_UTF8_REPLACEMENT = 0xfffd
 };
 
@@ -33,8 +33,9 @@ bool xm_utf8_is_valid(struct xm_slice s);
 /* Appends `s` with every ill-formed part replaced by U+FFFD. */
 void xm_utf8_repair(struct xm_slice s, struct xm_strbuf *out);
 
-/* `s` as it can stand in a sentence and go to a terminal: U+FFFD for ill-formed parts, '?' for
- * control characters; cut behind a whole character where it does not fit in out_bytes > 0. */
+/* Writes `s` into `out` in a form that is safe in an error sentence and on a terminal: U+FFFD for
+ * ill-formed parts, '?' for control characters. A text that does not fit in out_bytes > 0, with its
+ * NUL, is cut at the end of a character. */
 void xm_utf8_show(struct xm_slice s, char *out, size_t out_bytes);
 struct xm_shown {
     char text[XM_UTF8_SHOWN];

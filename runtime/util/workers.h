@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads that share out items of work on the host.
+ * A pool of host threads for parallel loops.
  *
  *     caller ──► items 0 .. n-1 ──► each is done once, by the caller or by one of the threads
  *            ◄── all are done
  *
- * Threads wait between calls and are woken for one. They take no signals.
+ * Between calls the threads sleep. They block all signals, so that a signal's handler runs in a
+ * thread of the program.
  */
 #ifndef XM_RUNTIME_UTIL_WORKERS_H
 #define XM_RUNTIME_UTIL_WORKERS_H
@@ -30,8 +31,9 @@ size_t xm_workers_cores(void);
 struct xm_workers *xm_workers_create(size_t n);
 void xm_workers_free(struct xm_workers *w); /* NULL is allowed */
 
-/* Calls `work` for each of n items and returns when all calls have returned. `worker` is a number
- * below that of xm_workers_create; no two calls that run at once have the same. */
+/* Calls work(item, worker, ctx) for each item 0 … n - 1, in any order, and returns when all calls
+ * have returned. `worker` is the number of the thread, below the n of xm_workers_create: calls with
+ * the same number never overlap, so it may index scratch memory. */
 void xm_workers_run(struct xm_workers *w, size_t n,
                     void (*work)(size_t item, size_t worker, void *ctx), void *ctx);
 
