@@ -32,7 +32,7 @@ const struct xm_pass *xm_passes(size_t *n);
 const struct xm_pass *xm_pass_find(const char *name);
 
 struct xm_pipeline_options {
-    const char *skip, *stop, *dump; /* NULL: from the environment … */
+    const char *skip, *stop, *dump; /* NULL: XM_SKIP, XM_STOP, XM_DUMP … */
     bool is_aside; /* the environment does not apply: the graph is not the user's model */
 };
 

@@ -21,8 +21,9 @@ struct xm_linearity {
     uint64_t alone; /* f(a + b) = f(a) + f(b), the other operands held fixed           */
     /* the same of all these together: f(a + c, b + d) = f(a,b) + f(c,d) */
     uint64_t jointly;
-    /* f(a + b) + f(0) = f(a) + f(b), the others held fixed, and an element of f reads one element
-     * of the operand at most: a sum goes on in f, scaled or in another shape. */
+    /* f(a + b) + f(0) = f(a) + f(b), the others held fixed, and each element of f reads at most
+     * one element of the operand. Partial sums of the operand may therefore be added after f, as
+     * through a reshape or a scaling. */
     uint64_t carried;
 };
 struct xm_linearity xm_node_linearity(const struct xm_node *n, uint32_t result);
@@ -45,10 +46,10 @@ struct xm_layout {
     int64_t grain; /* elements, 1 or more; of SPLIT */
 };
 
-/* The k-th consistent assignment of layouts to the operands, in[n_in], and results, out[n_out]:
- * each device applies the node to what it has and gets what `out` says. The first has all
- * mirrored. Attributes that repeat the size of a split dimension (a moe's inter) are the part's.
- * False: there are k. */
+/* The k-th consistent assignment of layouts, k from 0, to the operands, in[n_in], and results,
+ * out[n_out]: if each device applies the node to its part of the operands, it gets its part of the
+ * results. In assignment 0 all are mirrored. Attributes that repeat the size of a split dimension
+ * (a moe's inter) are those of the part. False: there are only k assignments. */
 bool xm_node_layouts(const struct xm_node *n, uint32_t k, struct xm_layout *in,
                      struct xm_layout *out);
 

@@ -125,9 +125,8 @@ void xm_eval_rotate(const struct xm_tensor *x, const struct xm_tensor *cos,
 
 /* ---- weights (evaluate_heavy.c) ---------------------------------------------------- */
 
-/* Operand i as a weight: the one stored in its node, or a view of a float tensor of rank
- * 1 to
- * 3. False when it is absent. */
+/* Operand i as a weight: the one stored in its node, or a view of a float tensor of rank 1 to 3.
+ * False when it is absent. */
 bool xm_eval_weight_of(const struct xm_eval_call *c, uint32_t i, struct xm_weight *w);
 /* Operand i (integers) as int32 in 0 … limit-1; xm_free. */
 enum xm_status xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit,

@@ -145,7 +145,7 @@ struct xm_value {
     struct xm_node *node; /* the node that computes it */
     uint32_t index;       /* which output of that node */
     struct xm_type type;
-    /* floats: as what a device keeps them; DYNAMIC: as `type` says */
+    /* of float values: the element type in device memory; DYNAMIC: that of `type` */
     enum xm_element stored;
     struct xm_content content;
     const char *const *names; /* tensor names of the file; may be NULL */
@@ -263,7 +263,7 @@ xm_value_stored(const struct xm_value *v)
 }
 
 #define xm_for_each_node(n, g) for (struct xm_node *n = (g)->first; n; n = n->next)
-/* `n` may be removed inside. */
+/* The same; the loop's body may remove `n`. */
 #define xm_for_each_node_safe(n, g)                                                      \
     for (struct xm_node *n = (g)->first, *n##_next = n ? n->next : 0; n;                 \
          n = n##_next, n##_next = n ? n->next : 0)
@@ -314,7 +314,7 @@ xm_content_known(const struct xm_content *c)
 
 /* ---- constants --------------------------------------------------------------------- */
 
-/* The only element of a constant of one element (through no other op); false otherwise. */
+/* The element of a constant of one element, of which v is directly the value; false otherwise. */
 bool xm_value_is_scalar_const(const struct xm_value *v, float *out);
 /* Whether v is a constant or known content of integers; copies at most max, returns the
  * count, or -1. */

@@ -23,7 +23,7 @@ struct xm_lexer {
 /* The sentence with "line L, column C: " before it. */
 enum xm_status xm_lex_fail(const struct xm_lexer *l, const char *fmt, ...)
     XM_PRINTF(2, 3);
-/* Passes on a failure that `cause` holds, with the place before it. */
+/* Fails as `cause` does, with "line L, column C: " before its sentence. */
 enum xm_status xm_lex_pass_on(const struct xm_lexer *l, const struct xm_error *cause);
 
 char xm_lex_peek(struct xm_lexer *l); /* the next character, '\0' or '\n' at the end */
@@ -40,7 +40,7 @@ enum xm_status xm_lex_element(struct xm_lexer *l, enum xm_element *out);
 /* "f32[batch,256]" */
 enum xm_status xm_lex_type(struct xm_lexer *l, struct xm_dim_pool *p,
                            struct xm_type *out);
-/* Past the end of this line and of blank ones and comments; false: the text is over. */
+/* Moves to the next line that is neither blank nor a comment; false: the text ends before. */
 bool xm_lex_next_line(struct xm_lexer *l);
 
 #endif

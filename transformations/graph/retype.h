@@ -16,11 +16,11 @@
 extern "C" {
 #endif
 
-/* Of the n-th parameter; the type that it has changes nothing. XM_INVALID: numbers are not read in
- * that type or not written in the other. */
+/* Sets the element type of the n-th parameter. Nothing changes if it has that type. XM_INVALID:
+ * there is no conversion between the two types. */
 enum xm_status xm_graph_set_input_type(struct xm_graph *g, uint32_t input,
                                        enum xm_element type, struct xm_error *err);
-/* The same of the n-th result. */
+/* The same for the n-th result. */
 enum xm_status xm_graph_set_result_type(struct xm_graph *g, uint32_t result,
                                         enum xm_element type, struct xm_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Places in files: what a dump says of constants that are too large for a pattern, so that it can
- * be replayed with the model's own weights.
+ * Places of constants in files. A dump of a graph whose constants are large has the place of each
+ * one in the model's files instead of its bytes, so that it can be replayed with these weights.
  *
  *     file "/models/m.gguf" bytes=82176000 changed=1764170000000000000 samples=8589934592
  *     %3 = weight f32[512,256] q4_k @3 data={0, 4096, 73728}
@@ -27,7 +27,8 @@ enum xm_text_part {
     XM_TEXT_PARTS
 };
 
-/* Of a node's bytes. A part with n > 0 and p == NULL gets a pattern; n == 0: there is none. */
+/* The bytes of a node. A part with n > 0 and p == NULL is filled with a pattern; n == 0: the node
+ * has no such part. */
 struct xm_text_places {
     struct xm_bytes part[XM_TEXT_PARTS];
     struct xm_weight_view view;
@@ -35,14 +36,14 @@ struct xm_text_places {
 
 /* Whether the blobs of the graph have more than `most` bytes: then places are written. */
 bool xm_text_wants_places(const struct xm_graph *g, uint64_t most);
-/* The lines of the graph's files. */
+/* Prints a `file` line for each of the graph's files. */
 void xm_text_print_files(const struct xm_graph *g, struct xm_strbuf *out);
-/* Behind a blob's number. */
+/* Prints the places of a node's bytes; called after the blob's number (@3). */
 void xm_text_print_places(const struct xm_graph *g, const struct xm_node *n,
                           struct xm_strbuf *out);
 
-/* Behind the word "file": opens it and adds it to the graph's mappings. XM_NOT_FOUND: it is not
- * there; XM_UNSUPPORTED: it is not the file that was written about. */
+/* Reads a `file` line after its first word, opens the file and adds it to the graph's mappings.
+ * XM_NOT_FOUND: there is no such file; XM_UNSUPPORTED: it has changed since the dump. */
 enum xm_status xm_text_parse_file(struct xm_lexer *l, struct xm_graph *g);
 /* Whether places follow the number of a blob. */
 bool xm_text_places_follow(struct xm_lexer *l);

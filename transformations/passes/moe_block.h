@@ -3,12 +3,13 @@
  * The tiled expert block, as exporters write it; what fuse_vectorized_moe_3gemm and
  * lower_unfused_moe have in common.
  *
- *     X [T,H] -> tile [E,1] -> reshape [E,T,H] -> experts -> [E,T,H] (-> reshape
- * [E,..,H]) zeros [T,E] <- scatter(ids, weights) -> transpose [E,T] -> reshape [E,..,1]
- *     sum over E of (experts * routed)
+ *     experts = X [T,H] -> tile [E,1] -> reshape [E,T,H] -> E experts -> [E,T,H]
+ *     routed  = zeros [T,E] -> scatter(ids, weights) -> transpose [E,T] -> reshape [E,..,1]
+ *     result  = sum over E of (experts * routed)
  *
- * The pattern macros are for rule tables in .c files. Slots below MOE_BLOCK_SLOTS belong
- * to the block, a pass's own come behind.
+ * Some exporters reshape the experts' result to [E,..,H] before the product. The pattern macros are
+ * for rule tables in .c files. Slots below MOE_BLOCK_SLOTS belong to the block; a pass's own slots
+ * have larger numbers.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_MOE_BLOCK_H
 #define XM_TRANSFORMATIONS_PASSES_MOE_BLOCK_H
@@ -43,7 +44,7 @@ enum {
        P(TRANSPOSE, PN(MOE_SCATTER, SCATTER_ELEMENTS_UPDATE, VAR(MOE_BASE), VAR(MOE_IDS), \
                        VAR(MOE_WEIGHTS), INTS(MOE_SCATTER_AXIS)), INTS(MOE_ORDER)),       \
        VAR(MOE_ROUTED_DIMS))
-/* With either tail: the experts' result as it is, or reshaped to more dimensions. */
+/* Both forms: the experts' result as it is, or reshaped to more dimensions. */
 #define SUM_OF(experts) P(REDUCE_SUM, P(MULTIPLY, THROUGH(experts), ROUTED), INTS(MOE_AXES))
 /* clang-format on */
 
@@ -57,8 +58,8 @@ bool xm_moe_is_expert_matmul(struct xm_match *m, const struct xm_value *matmul,
                              int64_t experts);
 /* E of a block whose tail holds. */
 int64_t xm_moe_experts(const struct xm_match *m);
-/* In which order `gate` and `up` are what one product [E,T,2I] has; XM_GATE_UP_APART: they are not
- * that. */
+/* How `gate` and `up` are parts of one product [E,T,2I]: interleaved or stacked, and which is
+ * first. XM_GATE_UP_APART: they are not parts of one product. */
 enum xm_gate_up xm_moe_form_of(const struct xm_value *gate, const struct xm_value *up);
 /* The same, and no other node reads the product. */
 bool xm_moe_is_gate_and_up(struct xm_match *m, const struct xm_value *gate,
@@ -69,14 +70,15 @@ struct xm_value *xm_moe_gate_of(struct xm_builder *b, const struct xm_moe_attr *
 struct xm_value *xm_moe_up_of(struct xm_builder *b, const struct xm_moe_attr *a,
                               struct xm_value *both);
 
-/* Leaves a note in the graph for each block of experts that no fusion took: which pass
- * left it, and the condition that failed. */
+/* Adds a note to the graph for each block of experts that no pass has fused: the pass that came
+ * closest, and the condition that failed. */
 void xm_moe_note_unfused(struct xm_graph *g, const struct xm_caps *caps);
-/* The same for each block whose experts still compute every token, behind the pass with `rules`. */
+/* The same for each block in which every expert computes all tokens; called after the pass with
+ * `rules`. */
 void xm_moe_note_dense(struct xm_graph *g, const struct xm_caps *caps,
                        const struct xm_rule *rules);
-/* XM_UNSUPPORTED names the first moe or moe_compressed that is left, and the condition that kept
- * it. */
+/* XM_UNSUPPORTED: a moe or moe_compressed node is left; the sentence names it, and the condition of
+ * the lowering pass that failed. */
 enum xm_status xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err);
 
 #ifdef __cplusplus

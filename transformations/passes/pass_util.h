@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Questions about values that several passes share: axes, filled constants, heads.
+ * Predicates and helpers on values that several passes share: axes, filled constants, heads.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H
 #define XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H
@@ -16,7 +16,8 @@ enum { XM_SMALL_BYTES = 64 * 1024 };
 
 /* Whether v is known integers, equal to want[n]. */
 bool xm_ints_equal(const struct xm_value *v, const int64_t *want, int n);
-/* Whether v holds one integer, which means `axis` (not negative) in `rank`. */
+/* Whether v is one known integer that denotes `axis` (0 or more) of `rank` dimensions; it may count
+ * from the end (-1). */
 bool xm_is_axis(const struct xm_value *v, uint32_t rank, int64_t axis);
 /* Whether v is a constant, or a broadcast one, with every element equal to `number`. */
 bool xm_is_filled(const struct xm_value *v, float number);
@@ -24,18 +25,18 @@ bool xm_is_filled(const struct xm_value *v, float number);
 bool xm_is_row(const struct xm_value *v, int64_t n);
 /* The last dimension, when it is a constant; else -1. */
 int64_t xm_last_dim(const struct xm_value *v);
-/* Whether n is a reshape whose last dimension stays. */
+/* Whether n is a reshape that keeps the last dimension. */
 bool xm_keeps_rows(const struct xm_node *n);
-/* The constant that v is, which is computed from constants; it is evaluated by the host. v NULL, or
- * a failure (in graph->err): NULL. v's node is removed when nobody reads it. */
+/* Evaluates v, which depends on constants only, on the host, and returns the result as a constant.
+ * NULL: v is NULL, or a failure in graph->err. Removes v's node if it has no uses. */
 struct xm_value *xm_const_of(struct xm_builder *b, struct xm_value *v);
 /* Operand number of a use. */
 uint32_t xm_use_index(const struct xm_use *u);
-/* x[0,2,1,3]: head-major to token-major and back. A transpose that x comes from is undone
- * instead of a second one being added. */
+/* The transpose x[0,2,1,3], from head-major to token-major or back. If x itself is such a
+ * transpose, its operand is returned and no node is added. */
 struct xm_value *xm_swap_heads(struct xm_builder *b, struct xm_value *x);
-/* What x is the [0,2,1,3] transpose of, as a reshape may spell it when there is one head; NULL
- * when it is not one. */
+/* The value whose [0,2,1,3] transpose is x; with one head the transpose may be a reshape. NULL: x
+ * is no such transpose. */
 struct xm_value *xm_unswapped_heads(const struct xm_value *x);
 
 #ifdef __cplusplus

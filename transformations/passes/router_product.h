@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* The matrix product whose result is the logits of n, a router or a block of experts, or the values
- * by which its expert ids are chosen; NULL: there is none. */
+/* For n, a router or a block of experts: the matrix product that computes its logits, or the values
+ * from which its expert ids are chosen. NULL: there is none. */
 struct xm_node *xm_router_product(const struct xm_node *n);
 /* Whether n is a norm, or a row chain, which may contain one. */
 bool xm_is_norm(const struct xm_node *n);

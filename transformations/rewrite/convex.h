@@ -11,8 +11,8 @@
  * caller's `fits` accepts it. The result depends on the graph alone, and no edge is left that could
  * join two sets, provided that `fits` never accepts a set after refusing a part of it.
  *
- * Nodes that depend on one operand alone (reshapes) may be passed: their readers count as readers
- * of that operand.
+ * Nodes that depend on one operand alone (reshapes) may be looked through (XM_CONVEX_PASSED): their
+ * readers count as readers of that operand.
  *
  * A join examines at most XM_CONVEX_REACH nodes and operands between the two sets; it is refused
  * beyond that. The cost is linear in the number of edges.
@@ -48,9 +48,9 @@ void xm_convex_destroy(struct xm_convex *c); /* NULL is allowed */
 /* The members of n's set in the graph's order; returns their number, 0: n is in no set. */
 uint32_t xm_convex_members(const struct xm_convex *c, const struct xm_node *n,
                            struct xm_node *member[XM_CONVEX_MOST]);
-/* The value that v is made of by passed nodes, or v. */
+/* The value from which v is computed by PASSED nodes alone; v itself if there are none. */
 struct xm_value *xm_convex_source(const struct xm_convex *c, struct xm_value *v);
-/* The number of operands that read v, directly or through passed nodes. */
+/* The number of operands that read v, directly or through PASSED nodes. */
 uint32_t xm_convex_reads(const struct xm_convex *c, const struct xm_value *v);
 
 #ifdef __cplusplus

@@ -23,11 +23,13 @@ struct xm_matcher {
 bool xm_matcher_run(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v,
                     bool (*condition)(struct xm_match *m));
 
-/* A pattern in a list of operands: the operand that it is for, and the pattern itself. */
+/* Element i of a pattern's list of operands: returns its pattern; *at is the number of the operand
+ * that the pattern applies to. */
 const struct xm_pat *xm_pat_operand(const struct xm_pat *pat, uint32_t i, uint32_t *at);
 
-/* Builds a rule's replacement for m->root before it; NULL: it cannot be run (*why), is left
- * (m->why), or graph->err. Nothing is left of what it does not return. */
+/* Builds a rule's replacement for m->root, before that node. NULL: no implementation can run it
+ * (*why has the reason), the rule declines (m->why), or a failure in graph->err; the nodes built so
+ * far have been removed. */
 struct xm_value *xm_replacement_build(struct xm_match *m, const struct xm_rule *rule,
                                       const char **why);
 /* Removes the nodes before m->root that were built since the graph had `next_id`. */

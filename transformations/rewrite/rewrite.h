@@ -12,7 +12,7 @@
  *           .attr = gated, .condition = same_format },
  *     };
  *
- * The engine gives for free: a slot met twice is the same value; commuting ops are tried
+ * The engine guarantees: a slot met twice is the same value; commuting ops are tried
  * both ways, until pattern and condition hold; interior nodes have exactly one use (else the
  * fusion would duplicate work) unless SHARED; a fused op that nobody can run is not made; the
  * replacement gets the type of what it replaces; the replaced root and what only it used are
@@ -85,8 +85,8 @@ struct xm_rule {
     const char *name;
     const struct xm_pat *find; /* its root is an OP                                     */
     const struct xm_pat *replace; /* its root is an OP; NULL: apply makes the value     */
-    /* Makes the value that replaces the root's, of new nodes before the root; NULL: leave it,
-     * or graph->err. */
+    /* Builds the value that replaces the root's, with new nodes before the root. NULL: the root
+     * stays, or a failure in graph->err. */
     struct xm_value *(*apply)(struct xm_builder *b, struct xm_match *m);
     /* Sets attributes of the replacement's root, which has those of its slot's node, or
      * defaults; NULL: they stay. */
@@ -95,7 +95,7 @@ struct xm_rule {
     bool (*condition)(struct xm_match *m);
     /* Further changes, called before `value` replaces the root's; NULL: none. */
     void (*then)(struct xm_builder *b, struct xm_match *m, struct xm_value *value);
-    /* new nodes are called as the slot's node of the replacement's root */
+    /* new nodes get the friendly name of the node in the slot of the replacement's root */
     bool keeps_name;
 };
 
