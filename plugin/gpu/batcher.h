@@ -27,7 +27,7 @@ struct xm_batcher_entry {
     struct xm_kv_sequence *sequence; /* of the program's pool; at most once in a run */
     const int32_t *ids;              /* [n] tokens that continue it                  */
     uint64_t n;                      /* > 0                                          */
-    uint64_t wanted;                 /* logits are wanted for so many last tokens; <= n */
+    uint64_t wanted;                 /* last tokens whose logits are wanted; <= n     */
 };
 
 /* XM_UNSUPPORTED: the program has other inputs than a language model's, or states elsewhere than in

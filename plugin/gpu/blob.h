@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A compiled model as a file: what another process needs to make the same program without running
- * a pass.
+ * A compiled model as a file (a blob): everything from which another process can make the same
+ * program without running a pass.
  *
- *     device and config ─ the rewritten graph's text ─ where the bytes of its constants are ─
- *     what the driver has made of the kernels ─ bytes that are in no file
+ *     device and config ─ the rewritten graph's text ─ places of its constants' bytes ─
+ *     binaries of the kernels ─ bytes of constants that are in no other file
  *
  * Bytes that lie unchanged in a mapped file (a model's weights) can be referred to: path, size,
  * time of the last change, and a checksum of samples. All others are in the blob, aligned, and
- * are used in place. Weights that a device holds in another form are referred to as all others,
- * and turned again: the program has no such bytes on the host.
+ * are used in place. Weights that the device stores in a converted layout are referred to in the
+ * layout of the file, and converted again on import.
  *
- * A blob is for the very device, driver and xemoe that made it; anything else is refused with its
- * reason. Every size in it is checked before it is used, and nothing larger than itself is
- * allocated for it. But it holds code for the device: who imports a blob trusts who made it.
+ * A blob is valid for the same device, driver and version of xemoe only; others refuse it with a
+ * reason. Every size in it is checked before it is used, and no allocation is larger than the blob.
+ * But it has machine code for the device: import only blobs from a trusted source.
  */
 #ifndef XM_PLUGIN_GPU_BLOB_H
 #define XM_PLUGIN_GPU_BLOB_H
@@ -29,7 +29,7 @@ extern "C" {
 enum xm_status xm_blob_write(struct xm_program *p, const struct xm_export *to,
                              struct xm_error *err);
 
-/* What was read; views of the blob, but for what is owned. */
+/* A blob that was read. Members that are not owned are views of its bytes. */
 struct xm_blob {
     const struct xm_import *from;
     /* owned; refers to the blob and the files by their mappings */
@@ -42,18 +42,19 @@ struct xm_blob {
     uint64_t n_kernel_bytes;
 };
 
-/* Checks all of it, for this device (XM_UNSUPPORTED: it is another's). *out is for xm_blob_free,
- * also on failure. */
+/* Reads and checks a blob. XM_UNSUPPORTED: it was made for another device, driver or version. The
+ * caller frees *out with xm_blob_free, also on failure. */
 enum xm_status xm_blob_read(const struct xm_import *from,
                             const struct xm_device_info *device, struct xm_blob *out,
                             struct xm_error *err);
 void xm_blob_free(struct xm_blob *b);
 
-/* The blob's options into those of the importing process, which has the last word on those it has
- * set. XM_INVALID: it wants others that the passes had looked at. */
+/* Copies the blob's options to `c`, the options of the importing process, except those that the
+ * process has set. XM_INVALID: the process has set another value for an option that passes read,
+ * which would need another graph. */
 enum xm_status xm_blob_config(const struct xm_blob *b, struct xm_config *c,
                               struct xm_error *err);
-/* What the driver has made of a kernel, for xm_engine_offer_kernels; ctx: the blob. */
+/* The binary of a kernel, for xm_engine_offer_kernels; ctx: the blob. */
 const void *xm_blob_kernel(void *ctx, const struct xm_kernel_key *key, size_t *n);
 
 #ifdef __cplusplus

@@ -36,22 +36,23 @@ enum xm_status xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *
 /* The same converted to an element type, by a step if need be. */
 enum xm_status xm_lower_value_as(struct xm_lower *l, struct xm_value *v,
                                  enum xm_element e, uint32_t *out);
-/* Operands of a step: none is there until one of the next four makes it. */
+/* Marks n operands of a step as absent. The next four functions each fill in one operand. */
 void xm_lower_absent(struct xm_step_operand *operands, uint32_t n);
-/* Input i of n, if it has one; in element type e; in that of n's result 0. */
+/* Input i of n, if present: as it is; converted to element type e; converted to the element type of
+ * n's result 0. */
 enum xm_status xm_lower_input(struct xm_lower *l, const struct xm_node *n, uint32_t i,
                               struct xm_step_operand *out);
 enum xm_status xm_lower_input_as(struct xm_lower *l, const struct xm_node *n, uint32_t i,
                                  enum xm_element e, struct xm_step_operand *out);
 enum xm_status xm_lower_like_result(struct xm_lower *l, const struct xm_node *n,
                                     uint32_t i, struct xm_step_operand *out);
-/* A new activation for result i of n; e == DYNAMIC: of the type that the graph says. */
+/* A new activation for result i of n, of element type e; DYNAMIC: the type of the graph's value. */
 enum xm_status xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i,
                                enum xm_element e, struct xm_step_operand *out);
-/* DYNAMIC where it is absent. */
+/* The element type of an operand on the device; DYNAMIC: it is absent. */
 enum xm_element xm_lower_element_of(const struct xm_lower *l,
                                     const struct xm_step_operand *o);
-/* Result i of n is the bytes of program value `of`. */
+/* Makes result i of n an alias of program value `of`: both have the same bytes. */
 enum xm_status xm_lower_alias(struct xm_lower *l, struct xm_node *n, uint32_t i,
                               uint32_t of);
 /* A constant as an f32 device buffer (kept by the program); NULL for xm_none. */
@@ -108,7 +109,7 @@ enum xm_status xm_lower_region_before(struct xm_lower *l, struct xm_node *n);
 /* A host step for one node. */
 enum xm_status xm_lower_to_host(struct xm_lower *l, struct xm_node *n);
 
-/* What a pass asks: whether a node like this would have an implementation. */
+/* The question of a pass (xm_caps.can_run): can a node with these attributes and operands run? */
 struct xm_lower_question {
     const struct xm_device_info *device;
     const union xm_attr *attr; /* NULL: defaults */
@@ -128,7 +129,7 @@ struct xm_lower_op {
 extern const struct xm_lower_op xm_lower_heavy_ops[], xm_lower_light_ops[];
 /* The row of an op; NULL: it has none. */
 const struct xm_lower_op *xm_lower_op(enum xm_op op);
-/* lower_light.c: of elementwise ops, which need no row. */
+/* lower_light.c: lowers an elementwise op; these have no rows in the tables. */
 enum xm_status xm_lower_eltwise(struct xm_lower *l, struct xm_node *n);
 
 #endif

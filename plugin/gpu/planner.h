@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside plans: programs on a counting engine, and what they take.
+ * Memory plans: programs are compiled and run on a counting engine (runtime/counting), whose
+ * statistics then have the size of every buffer.
  *
  *   graph ──► program ──► requests of a context ──► bytes by kind        on a counting engine
  */
@@ -20,12 +21,12 @@ extern "C" {
 enum xm_status xm_planner_compile(const struct xm_device_info *info,
                                   const struct xm_config *config, struct xm_graph *g,
                                   struct xm_program **out, struct xm_error *err);
-/* The same; the program keeps its graph, for those who look into it. */
+/* The same, for callers that read the program's graph: the program keeps it. */
 enum xm_status xm_planner_compile_open(const struct xm_device_info *info,
                                        const struct xm_config *config, struct xm_graph *g,
                                        struct xm_program **out, struct xm_error *err);
-/* What such a program and requests of it take. A request gets a prompt of all but one position
- * and then one token, as text generation does. */
+/* Counts the memory of such a program and its requests. Each request runs a prompt of all but one
+ * position of the context and then one token, as text generation does. */
 enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
                                 struct xm_memory_need *out, struct xm_error *err);
 
@@ -33,16 +34,17 @@ enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish 
 enum xm_status xm_planner_feed(struct xm_request *r, int64_t tokens,
                                struct xm_error *err);
 
-/* A program of `p`'s rewritten graph, which stays p's, on an engine that only counts. */
+/* Lowers p's rewritten graph `g`, which p keeps, on a counting engine. */
 enum xm_status xm_planner_lower(const struct xm_program *p, struct xm_graph *g,
                                 struct xm_program **out, struct xm_error *err);
-/* Such a program whose engine has seen all kernels, and of a program for text the launches of a
- * prompt of XM_WARM_UP_TOKENS tokens and of a token behind it. NULL: it cannot be made. */
+/* The same; the counting engine then also has all kernels of the program and, for a language model,
+ * the launches of a prompt of XM_WARM_UP_TOKENS tokens and of one token after it. NULL: failure. */
 struct xm_program *xm_planner_count_builds(const struct xm_program *p,
                                            struct xm_graph *g);
 
-/* MiB of what a program without an expert cache leaves that one may take (XM_EXPERT_CACHE); 0 where
- * the host's memory is the device's, which would gain nothing. */
+/* The size in MiB that an expert cache (XM_EXPERT_CACHE) may have in the device memory that a
+ * program of this need leaves, at most the bytes of its experts in host memory. 0: the device uses
+ * the host's memory, where a cache gains nothing, or no expert is in host memory. */
 uint32_t xm_planner_expert_cache(const struct xm_memory_need *need,
                                  const struct xm_memory_room *room);
 /* The largest context, up to `most`, whose requests fit; 0: none does. */
@@ -51,11 +53,14 @@ enum xm_status xm_planner_largest_context(struct xm_program *p,
                                           uint64_t requests, uint64_t most, uint64_t *out,
                                           struct xm_error *err);
 
-/* Before lowering: whether the rewritten `g` fits on p's device. Experts that do not are left
- * on the host (p->config.offload_ratio) unless the user said how many, twice as many when the size
- * of their cache (p->config.expert_cache) is open, which then gets what is left; a chunk that wants
- * larger buffers than the device allocates is halved (p->config.ubatch). XM_NO_MEMORY when even
- * one token of context is too much, with what would help. */
+/* Before lowering: changes options of p->config that the user has not set, so that the rewritten
+ * `g` fits on p's device.
+ *   offload_ratio  leaves the experts that do not fit in host memory; twice as many if the size of
+ *                  the expert cache is not set, either
+ *   expert_cache   then gets the device memory that is left
+ *   ubatch         is halved while the chunk needs a buffer that the device does not allocate, also
+ *                  if the user has set it
+ * XM_NO_MEMORY: even a context of one token does not fit; the sentence says what would help. */
 enum xm_status xm_planner_fit(struct xm_program *p, struct xm_graph *g,
                               struct xm_error *err);
 

@@ -47,15 +47,16 @@ struct xm_program_value {
     struct xm_buffer *buffer;  /* CONST  */
     const struct xm_dim *dims; /* SHAPE: the integers */
     uint32_t n_dims;
-    /* The step that writes it first and the one that reads it last, of the whole alias set; the
-     * host reads results behind the last. Of what no step writes: that reads it first. UINT32_MAX:
-     * none. */
+    /* Lifetime of the value together with its aliases: the first step that writes it (of an input
+     * or a constant: that reads it), and the last step that reads it; n_steps: the host reads it
+     * after the last step. UINT32_MAX: none. */
     uint32_t first, last;
-    /* value `prepared` has its first rows, of so many columns, in `form`; plain: there is none */
+    /* Value `prepared` is a copy of this value's first rows, of prepared_cols columns, in another
+     * form of activations (docs/execution.md). A plain `form`: there is no such copy. */
     struct xm_rows_form form;
     uint64_t prepared_cols;
     uint32_t prepared;
-    bool is_form;                  /* it is such a value: what another is, once more */
+    bool is_form;                  /* this is such a copy of another value */
     const struct xm_value *source; /* the graph's; NULL when that is not kept */
 };
 
@@ -163,11 +164,11 @@ struct xm_program {
     struct xm_config config;
     struct xm_arena arena;
     struct xm_dim_pool dims;
-    /* Rewritten: for host steps, verify and export; NULL where a device is only counted for, unless
-     * a step runs on the host or keep_graph asks. Weights stay in their files. Its own are bytes
-     * that passes have made: folded constants (64 KiB each at most), gammas, and the scales of
-     * weights with one scale for several rows, 4 bytes a row. Measured with 15 GiB of weights in 48
-     * layers: 0.8 MiB of them, and 14 MiB of nodes. */
+    /* The rewritten graph, for host steps, verify and export. NULL on a counting engine, unless a
+     * step runs on the host or keep_graph is set. Weights stay in their files. The graph's own
+     * bytes are constants made by passes: folded constants (at most 64 KiB each), gammas, and the
+     * scales of weights with one scale for several rows, 4 bytes a row. Measured with 15 GiB of
+     * weights in 48 layers: 0.8 MiB of constants, and 14 MiB of nodes. */
     struct xm_graph *graph;
     struct xm_mapping **mappings; /* of the graph: what weights lie in */
     uint32_t n_mappings;
@@ -188,10 +189,11 @@ struct xm_program {
     uint32_t n_weights;
     uint64_t weight_bytes;
     uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
-    struct xm_expert_caches *expert_caches; /* whose turn it is; NULL: no caches */
+    struct xm_expert_caches *expert_caches; /* their reservation; NULL: no caches */
     uint64_t expert_cache_bytes;            /* of all steps' caches              */
     bool can_chunk; /* prompts may be cut along `tokens`                     */
-    /* The input that says of which rows results are, of a run as a whole; XM_NO_VALUE: of all. */
+    /* The input with the numbers of the rows, of a whole run, that results are computed for;
+     * XM_NO_VALUE: all rows. */
     uint32_t chosen_rows;
     /* sequences may be mixed along `tokens`: nothing but attention joins them */
     bool is_ragged;

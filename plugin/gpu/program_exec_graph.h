@@ -12,13 +12,14 @@
 extern "C" {
 #endif
 
-/* Kernels are those that a device like the program's takes for one token and for many. The program
- * has kept its graph. *out is for xm_exec_graph_free, also on failure. */
+/* Builds the execution graph of a program that has kept its graph. The kernels in it are those that
+ * the program's device uses for one token and for a prompt. The caller frees *out with
+ * xm_exec_graph_free, also on failure. */
 enum xm_status xm_program_exec_graph(const struct xm_program *p,
                                      struct xm_exec_graph *out, struct xm_error *err);
 
-/* What a step computes in: the type of the first activation that it reads, or where it reads
- * none of floats, of its first result. Static. */
+/* The element type that a step computes with: that of the first float activation that it reads or,
+ * without one, of its first result. Static text. */
 const char *xm_step_precision(const struct xm_program *p, const struct xm_step *s);
 
 #ifdef __cplusplus

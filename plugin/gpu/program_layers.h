@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layers of a program, found in what its steps do.
+ * Divides the steps of a program into decoder layers, for pictures and tables.
  *
  *   steps:   [ before ][ layer 0 ][ layer 1 ] … [ layer n-1 ][ behind ]
  *
- * A layer has one attention. It begins behind the place, between its attention and the one before,
- * where the fewest values are alive (what goes from layer to layer is narrow, what a layer works
- * with is not), with as many products before its attention as the first layer has. Steps of a layer
- * that others read and that need no attention (rotary tables) belong before. The last layer ends
- * where it stops doing what another layer does.
+ * A layer has one step of attention. The boundary between two layers is searched between their
+ * steps of attention, at the point where the fewest values are alive: only the residual stream
+ * passes from layer to layer. A layer has as many products before its attention as the first one.
+ * Steps that do not depend on attention and that several layers read (rotary tables) are put before
+ * layer 0. The last layer ends where its steps differ from those of another layer.
  */
 #ifndef XM_PLUGIN_GPU_PROGRAM_LAYERS_H
 #define XM_PLUGIN_GPU_PROGRAM_LAYERS_H
@@ -25,16 +25,16 @@ struct xm_program_layers {
     uint32_t *kind;  /* by layer: the first layer with the same steps in this order  */
 };
 
-/* signatures: by step, everything that makes it another step than others. *out is for
- * xm_program_layers_free, also on failure. */
+/* signatures[step]: a text that is equal for steps that differ only in names (struct xm_step_text).
+ * The caller frees *out with xm_program_layers_free, also on failure. */
 enum xm_status xm_program_find_layers(const struct xm_program *p,
                                       const char *const *signatures,
                                       struct xm_program_layers *out,
                                       struct xm_error *err);
 void xm_program_layers_free(struct xm_program_layers *l);
 
-/* The step that makes a value; XM_NO_VALUE: none does (an input, a constant), or the value is what
- * another is in another form. */
+/* The step that computes a value; XM_NO_VALUE: an input, a constant, or a copy of another value in
+ * another form of activations. */
 uint32_t xm_program_maker(const struct xm_program *p, uint32_t value);
 
 #ifdef __cplusplus

@@ -30,22 +30,23 @@ enum xm_status xm_request_create(struct xm_program *p, struct xm_request **out,
                                  struct xm_error *err);
 void xm_request_destroy(struct xm_request *r); /* NULL is allowed */
 
-/* The bytes stay the caller's and must live until the run has ended. */
+/* Sets an input. The bytes are borrowed: they must stay valid until the run has ended. */
 enum xm_status xm_request_set_input(struct xm_request *r, uint32_t input,
                                     const struct xm_host_tensor *t, struct xm_error *err);
-/* The same in memory of the program's OpenCL context, which is referenced until the next one is
- * set: what the host has to look at is read when a run begins, the rest is copied on the device. */
+/* The same from a buffer of the program's OpenCL context, which is referenced until another tensor
+ * is set. Inputs that the host reads are copied to it when a run begins; others are copied on the
+ * device. */
 enum xm_status xm_request_set_remote_input(struct xm_request *r, uint32_t input,
                                            const struct xm_host_tensor *t,
                                            struct xm_buffer *b, struct xm_error *err);
-/* Where a run is to leave a result, too; NULL: nowhere. A result that is too large for it makes the
- * run fail. */
+/* Sets a buffer to which runs copy a result, too; NULL: none. A run fails if its result is larger
+ * than the buffer. */
 enum xm_status xm_request_set_remote_output(struct xm_request *r, uint32_t output,
                                             struct xm_buffer *b, struct xm_error *err);
 /* Runs to the end. Rows that the key mask says to begin with padding run without it, where the
  * program allows that; its results are zeros. XM_INVALID: the mask shows what was padding in an
- * earlier run. After a failure the states hold the positions that they held before
- * (states on the host: none) in the order in which they were. */
+ * earlier run. After a failure the states are as they were before the run; states on the host are
+ * empty. */
 enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
 /* A result of the last run; *t points to memory of the request, valid until the next run. The first
  * call reads the result from the device; later runs read it before they end, which saves a second

@@ -12,10 +12,10 @@
 #include "runtime/pool.h"
 #include "transformations/graph/evaluate.h"
 
-/* Plans kept: as many as powers of two up to a chunk's tokens, and some. */
+/* Plans that a request keeps: one for each power of two up to a chunk's tokens, and a few more. */
 enum { XM_KEPT_PLANS = 12 };
 
-/* Buffers for all runs whose symbols are not above a plan's. */
+/* Buffers for runs whose symbols have at most the values of `room`. */
 struct xm_buffer_plan {
     struct xm_bindings room;
     struct xm_buffer **views; /* by value: its bytes (roots only); NULL: empty slot */
@@ -42,37 +42,37 @@ struct xm_request {
     struct xm_queue *queue;
     struct xm_host_tensor *inputs;                       /* as set; bytes borrowed  */
     struct xm_remote_io *remote_inputs, *remote_outputs; /* by port */
-    struct xm_host_tensor *chunk; /* of one chunk: parts of inputs, or of cut */
-    struct xm_host_tensor *cut;   /* parts that are no stretch of an input; bytes owned */
+    struct xm_host_tensor *chunk; /* inputs of one chunk: views of `inputs` or of `cut` */
+    struct xm_host_tensor *cut;   /* copies of parts not contiguous in an input; owned */
     struct xm_result *results;    /* by output */
     struct xm_bindings bindings;
     uint64_t *sizes;           /* by value, of the plan that is being made */
     struct xm_pool *pool;      /* of all buffers below */
     struct xm_buffer *scratch; /* shared by all steps; NULL: none is needed */
-    struct xm_buffer **blocks; /* activations; shared by all plans: they take turns */
+    struct xm_buffer **blocks; /* activations; used by one plan at a time */
     uint32_t n_blocks;
     struct xm_buffer_plan plans[XM_KEPT_PLANS];
     struct xm_buffer_plan *plan; /* the current one */
     struct xm_kv_rows rows;
     struct xm_kv_tables *tables; /* NULL: no states */
-    int32_t *most_past; /* by sequence: what attention's scratch is planned for */
+    int32_t *most_past; /* by sequence: past for which attention's scratch is planned */
     uint32_t most_room;
     bool can_pack;                 /* padding can be left out: request_padding.c */
-    bool is_packed;                /* some rows of this run begin with it        */
-    uint64_t *fresh;               /* by row: tokens of the run behind it        */
-    uint64_t fresh_room;           /* rows                                       */
-    struct xm_host_tensor mask;    /* of the positions that are held; bytes owned */
+    bool is_packed;                /* some rows of this run begin with padding   */
+    uint64_t *fresh;               /* by row: tokens of this run after the padding */
+    uint64_t fresh_room;           /* rows that `fresh` has room for             */
+    struct xm_host_tensor mask;    /* key mask of the cached positions; bytes owned */
     struct xm_state_store *states; /* host steps only */
-    bool mask_is_full;     /* every position that is held is seen in this run       */
+    bool mask_is_full;     /* the mask of this run hides no cached position         */
     uint64_t first_chosen; /* as xm_request_rows says, in this run             */
     bool cancelled;        /* atomic                                               */
     struct {
-        xm_tokens_fn fn; /* NULL: nobody is told */
+        xm_tokens_fn fn; /* NULL: none */
         void *ctx;
         uint64_t done, all; /* tokens of the run, before its current chunk */
     } watch;
     bool enqueues_counted; /* steps on an engine that only counts                  */
-    bool has_caches;       /* of the program's experts, for this run               */
+    bool has_caches;       /* this run uses the program's expert caches            */
     uint64_t n_runs;
     xm_step_hook hook;
     void *hook_ctx;
@@ -90,8 +90,8 @@ void xm_request_operand(const struct xm_request *r, uint32_t value,
 void xm_request_operands(const struct xm_request *r, const struct xm_step *s,
                          struct xm_operand *out);
 
-/* What the cache has for a step of attention: its operands, and what is not an operand. The slabs
- * go to `slabs`. */
+/* Sets what the KV cache provides for a step of attention: the operands that are tables, the
+ * buffers in `slabs`, and *a with the sequences of the run. */
 void xm_request_cache(const struct xm_request *r, const struct xm_step *s,
                       struct xm_operand *operands, struct xm_buffer *slabs[XM_KV_SLABS],
                       struct xm_attention_run *a);
@@ -107,8 +107,8 @@ struct xm_request_rows {
     struct xm_kv_sequence *const *sequences;
     const uint32_t *tokens;
     uint32_t n;
-    /* Of the rows that results are of, the first, where the others follow it (xm_program,
-     * chosen_rows); UINT64_MAX: they do not. */
+    /* If results are of chosen rows only (xm_program.chosen_rows) and these are consecutive: the
+     * first of them. UINT64_MAX: they are not. */
     uint64_t first_chosen;
 };
 enum xm_status xm_request_run_rows(struct xm_request *r,
@@ -116,8 +116,8 @@ enum xm_status xm_request_run_rows(struct xm_request *r,
                                    const struct xm_request_rows *rows,
                                    struct xm_error *err);
 
-/* request.c: what stands around a run: counts, and the program's expert caches. `end` comes when
- * nothing of the run is in the queue any more. */
+/* request.c: begin and end of a run: counts its waits and launches, and reserves the program's
+ * expert caches. Call `end` when the queue has no command of the run any more. */
 struct xm_request_work {
     uint64_t waits, kernels;
 };
@@ -128,10 +128,11 @@ void xm_request_end_work(struct xm_request *r, const struct xm_request_work *w,
 
 /* request_padding.c: rows of a batch that begin with padding, zeros of the key mask. */
 bool xm_request_can_pack(const struct xm_program *p);
-/* What the mask of the run that begins hides: mask_is_full, is_packed, fresh. XM_INVALID: it shows
- * padding of an earlier run. */
+/* Sets mask_is_full, is_packed and fresh from the key mask of the run that begins. XM_INVALID: the
+ * mask shows padding of an earlier run, which was not stored. */
 enum xm_status xm_request_read_mask(struct xm_request *r, struct xm_error *err);
-/* A run without its padding, in chunks; the rows have begun. Results of padding are zeros. */
+/* Runs the tokens that are no padding, in chunks; xm_kv_rows_begin has been called. Results of
+ * padding are zeros. */
 enum xm_status xm_request_run_packed(struct xm_request *r, struct xm_error *err);
 /* The key mask of the positions that the rows hold; *out is `mask`, or the request's own. */
 enum xm_status xm_request_shift_mask(struct xm_request *r,
@@ -139,8 +140,8 @@ enum xm_status xm_request_shift_mask(struct xm_request *r,
                                      const struct xm_host_tensor **out,
                                      struct xm_error *err);
 
-/* request_remote.c: the host's copies of inputs, of those that it looks at in any run, or of all.
- * Inputs whose bytes are on the device alone have no data. */
+/* request_remote.c: copies inputs in remote tensors to the host: those that the host reads in every
+ * run, or all. Inputs that are not copied have data NULL. */
 enum xm_status xm_request_fetch_inputs(struct xm_request *r, bool all,
                                        struct xm_error *err);
 enum xm_status xm_request_copy_input(struct xm_request *r, uint32_t i,

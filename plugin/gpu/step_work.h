@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a step has to move and to multiply in a run, from its cost (program.h) and the run's sizes.
+ * Memory traffic and multiply-adds of a step in a run, from its cost (program.h) and the run's
+ * sizes.
  *
  * Each byte counts once, however often a kernel reads it: what a device with an unbounded cache
- * would move. Which experts are chosen is not known here: each token counts its own, until all have
- * been. Multiply-adds are those of weights, of attention and of products of activations; what is
- * done element by element has none. Host steps have bytes only.
+ * would move. The chosen experts are not known: each token counts as many experts as it chooses, up
+ * to all experts of the layer. Multiply-adds are those with weights, of attention and of products
+ * of activations; elementwise operations have none. Host steps have bytes only.
  */
 #ifndef XM_PLUGIN_GPU_STEP_WORK_H
 #define XM_PLUGIN_GPU_STEP_WORK_H
@@ -24,7 +25,7 @@ struct xm_step_work {
     uint64_t multiply_adds;
 };
 
-/* `a`: the sequences of attention, of which slabs are not looked at; NULL for other steps. */
+/* `a`: for attention, the sequences of the run (its slabs are not read); NULL for other steps. */
 void xm_step_find_work(const struct xm_program *p, const struct xm_step *s,
                        const struct xm_bindings *bindings,
                        const struct xm_attention_run *a, struct xm_step_work *out);

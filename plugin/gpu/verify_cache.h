@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For `xemoe verify`: what the device's KV cache holds.
+ * For `xemoe verify`: reads the device's KV cache.
  */
 #ifndef XM_PLUGIN_GPU_VERIFY_CACHE_H
 #define XM_PLUGIN_GPU_VERIFY_CACHE_H
@@ -8,10 +8,11 @@
 #include "plugin/gpu/request.h"
 #include "transformations/graph/evaluate.h"
 
-/* Keys and values of a step of attention that has just run, as states of the reference,
- * [B,S,Hkv,D], but of what its layer's cache holds: rows of few bits are unpacked and rotated back.
- * Positions that no token of the run sees may have been given up: their rows are those of
- * `reference`, which has all of them. out[i] are the caller's, also after a failure. */
+/* The keys, out[0], and values, out[1], that the cache holds for a step of attention that has just
+ * run, as f32 [B,S,Hkv,D], the shape of the reference's states. Rows of i8 and u4 are decoded and
+ * rotated back. The pages of positions that have left a sliding window may have been released:
+ * their rows are copied from `reference`, which has all positions. The caller owns out[i], also
+ * after a failure. */
 enum xm_status xm_verify_cache(struct xm_request *r, const struct xm_step *step,
                                const struct xm_state_store *reference,
                                struct xm_tensor *out[2], struct xm_error *err);

@@ -19,34 +19,34 @@ struct xm_verify_step {
     struct xm_state_store *states; /* keys and values so far, before they were stored */
 };
 
-/* The operands of a step that are its results. */
+/* The number of the step's operands that are results, and the i-th of them. */
 uint32_t xm_verify_n_results(const struct xm_verify_step *v);
 const struct xm_operand *xm_verify_result(const struct xm_verify_step *v, uint32_t i);
-/* An operand's content; floats as f32. */
+/* Reads an operand from the device; floats as f32. The caller destroys *out. */
 enum xm_status xm_verify_read(const struct xm_verify_step *v, const struct xm_operand *o,
                               struct xm_tensor **out, struct xm_error *err);
-/* What the reference makes of a step. */
+/* The reference's results of a step. */
 struct xm_verify_results {
     struct xm_tensor **reference; /* by result */
-    /* Of attention alone, which has one result: what the KV cache holds, [B,S,Hkv,D]; the reference
-     * is of that, */
+    /* For attention only: the contents of the KV cache, [B,S,Hkv,D], from which the reference is
+     * computed */
     struct xm_tensor *cached[XM_VERIFY_CACHED];
-    /* and so are results of operands that are off by as much as activations are rounded, a few
-     * times at random. */
+    /* For attention only: results of operands with random errors of the size of the activations'
+     * rounding. Their spread is how far the device's result may be off. */
     struct xm_tensor *rounded[XM_VERIFY_ROUNDED];
 };
-/* Of the operands that the device had. XM_NOT_FOUND without a sentence: nothing to compare with
- * (host steps, operands that never reach the device). `out` is zeros before, and to be freed
- * afterwards, whatever came of it. */
+/* Computes the reference from the operands that the device had. XM_NOT_FOUND without a sentence:
+ * there is nothing to compare (host steps, operands that never reach the device). *out is zeroed by
+ * the caller, who frees it with xm_verify_free, also on failure. */
 enum xm_status xm_verify_reference(const struct xm_verify_step *v,
                                    struct xm_verify_results *out, struct xm_error *err);
 void xm_verify_free(const struct xm_verify_step *v, struct xm_verify_results *out);
 
-/* Of attention, afterwards: what the cache should hold. */
+/* The rows that a step of attention should have stored in the cache. */
 struct xm_verify_rows {
     enum xm_element element;
     const struct xm_tensor *exact; /* borrowed */
-    struct xm_tensor *rounded; /* off by as much as storing them may change them; owned */
+    struct xm_tensor *rounded; /* `exact` with the errors that storing may cause; owned */
 };
 enum xm_status xm_verify_stored(const struct xm_verify_step *v,
                                 enum xm_verify_cached which, struct xm_verify_rows *out,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside the pool: pages, groups, and what sequences do with them. Everything here is called
- * with the pool locked.
+ * Inside the pool: pages, groups of layers, and what sequences do with pages. A page's *word* has
+ * its slab and its number in the slab, as BLOCK_INDICES of attention does
+ * (runtime/operations/attention_operation.h). The caller of a function holds the pool's lock.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_PAGES_H
 #define XM_PLUGIN_GPU_KV_KV_PAGES_H
@@ -15,9 +16,9 @@
 enum { XM_KV_NO_PAGE = -1 };
 
 struct xm_kv_page_state {
-    uint32_t users;         /* sequences; 0: in the list of free pages      */
-    uint32_t node;          /* that it is part of; 0: nobody can find it    */
-    int32_t before, behind; /* words of its neighbours in that list         */
+    uint32_t users;         /* sequences that use the page; 0: it is free       */
+    uint32_t node;          /* the node of the prefix index that has it; 0: none */
+    int32_t before, behind; /* words of its neighbours in the list of free pages */
 };
 
 struct xm_kv_slab {
@@ -31,16 +32,16 @@ struct xm_kv_group {
     struct xm_kv_slab slab[XM_KV_SLABS];
     uint32_t n_slabs;
     uint64_t n_pages, n_free, n_cached;
-    uint64_t expected;     /* pages in all, by xm_kv_pool_expect    */
-    uint64_t wanted;       /* above the free ones, by what goes on  */
-    int32_t first, newest; /* free pages, longest free first        */
+    uint64_t expected;     /* total pages announced by xm_kv_pool_expect */
+    uint64_t wanted;       /* pages that a reservation needs beyond the free ones */
+    int32_t first, newest; /* ends of the list of free pages, longest free first  */
 };
 
 struct xm_kv_pool {
     struct xm_engine *engine;
     uint32_t page_tokens;
     uint64_t chunk, budget, bytes;
-    pthread_mutex_t lock; /* all below but the sizes */
+    pthread_mutex_t lock; /* guards the members below that change */
     uint32_t n_layers, n_groups;
     uint32_t *group_of;   /* by layer */
     uint64_t *layer_page; /* bytes, by layer */
@@ -50,16 +51,18 @@ struct xm_kv_pool {
 };
 
 struct xm_kv_page_state *xm_kv_page_of(struct xm_kv_group *g, int32_t word);
-/* A page with one user; its former contents can be found no more. The pool grows if it has to and
- * may; XM_NO_MEMORY says what is full, and how large it is. */
+/* Takes the page that has been free longest, or adds a slab if no page is free. The page gets one
+ * user and is removed from the prefix index. XM_NO_MEMORY: the budget or the device's memory is
+ * used up; the sentence has the sizes. */
 enum xm_status xm_kv_take(struct xm_kv_pool *pool, uint32_t group, int32_t *word,
                           struct xm_error *err);
-/* So many are about to be taken: a slab that is made for them has room for all. */
+/* Announces that n pages will be taken: a slab that is added for them has room for all. */
 void xm_kv_expect_pages(struct xm_kv_pool *pool, uint32_t group, uint64_t n);
-/* One user more, of a free page the first; one less. XM_KV_NO_PAGE is allowed. */
+/* Adds a user to a page, which may be free; removes a user, and the last one frees the page.
+ * XM_KV_NO_PAGE is allowed. */
 void xm_kv_share(struct xm_kv_pool *pool, uint32_t group, int32_t word);
 void xm_kv_release(struct xm_kv_pool *pool, uint32_t group, int32_t word);
-/* Its contents change: nobody finds it by them any more. */
+/* Removes a page from the prefix index, because its contents are about to change. */
 void xm_kv_forget(struct xm_kv_pool *pool, uint32_t group, int32_t word);
 
 #endif

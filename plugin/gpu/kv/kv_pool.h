@@ -4,10 +4,9 @@
  *
  * Layers with equal needs are a group: those that keep every position, and those of each window.
  * A page of a group holds `page_tokens` positions of all its layers; its word (slab and page of
- * the slab, as attention's BLOCK_INDICES have it) is the same in all of them. Pages are counted:
- * sequences share those of a common beginning. What nobody uses any more keeps its contents until
- * it is taken anew, longest free first, so that a prompt may find its beginning there
- * (kv_prefix.h).
+ * the slab, as attention's BLOCK_INDICES have it) is the same in all of them. Pages have a count of
+ * users: sequences share the pages of a common prefix. A free page keeps its contents until it is
+ * taken again, longest free first, so that a later prompt may reuse its prefix (kv_prefix.h).
  *
  * Memory comes in slabs that never move, and is given back as a whole only (xm_kv_pool_trim);
  * together they stay within the budget. Any thread may call any function: a lock guards the pool.
