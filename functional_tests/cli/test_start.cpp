@@ -115,10 +115,13 @@ TEST_F(Start, TheFolderIsAnOption)
 }
 
 /* One for what we would keep, one for what the driver would. */
+/* And none where nothing is compiled. */
 TEST_F(Start, AHomeThatCannotBeWrittenCostsTwoSentences)
 {
-    Outcome o = run(generate, {"XDG_CACHE_HOME=", "XDG_RUNTIME_DIR=", "HOME=/proc/none",
-                               "TMPDIR=" + root.string(), plain_kernels});
+    const Words no_home = {"XDG_CACHE_HOME=", "XDG_RUNTIME_DIR=", "HOME=/proc/none",
+                           "TMPDIR=" + root.string(), plain_kernels};
+    EXPECT_EQ(run({"devices"}, no_home).err, "");
+    Outcome o = run(generate, no_home);
     EXPECT_EQ(o.code, 0) << o.err;
     if (!keeps_kernels())
         return;
