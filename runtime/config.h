@@ -90,7 +90,7 @@ struct xm_option_row {
     const char *help; /* of accepted ones: why they have no effect, or "" */
     enum xm_option_list list;
 };
-const struct xm_option_row *xm_option_rows(size_t *n);
+const struct xm_option_row *xm_option_rows(size_t *n); /* all options; static */
 /* Lines "NAME = value" of every option that differs from its default. */
 void xm_config_print(const struct xm_config *c, struct xm_strbuf *out);
 

@@ -147,7 +147,7 @@ struct xm_device_row {
     uint32_t set, clear; /* capabilities that the row adds and removes              */
     uint32_t sub_group_sizes[4];
 };
-const struct xm_device_row *xm_device_rows(size_t *n);
+const struct xm_device_row *xm_device_rows(size_t *n); /* static */
 
 #ifdef __cplusplus
 }

@@ -180,7 +180,7 @@ const struct xm_device_info *xm_engine_info(const struct xm_engine *engine);
 const struct xm_config *xm_engine_config(const struct xm_engine *engine);
 void xm_engine_memory_stats(const struct xm_engine *engine, struct xm_memory_stats *out);
 
-/* Whether nothing is ever allocated or computed on this engine: runtime/counting. */
+/* Whether this is an engine of runtime/counting, which allocates and computes nothing. */
 bool xm_engine_only_counts(const struct xm_engine *engine);
 
 /* Whether a call on the device has failed with XM_LOST. Every later call that would reach the
@@ -298,7 +298,7 @@ void xm_engine_expect_launches(struct xm_engine *engine, struct xm_engine *count
 
 enum xm_status xm_queue_create(struct xm_engine *engine, struct xm_queue **out,
                                struct xm_error *err);
-void xm_queue_destroy(struct xm_queue *q); /* waits; NULL is allowed */
+void xm_queue_destroy(struct xm_queue *q); /* waits for its commands; NULL is allowed */
 struct xm_engine *xm_queue_engine(const struct xm_queue *q);
 
 enum { XM_KERNEL_ARGS = 48 }; /* arguments of a kernel, at most */

@@ -26,9 +26,9 @@ struct xm_pass {
     enum xm_status (*ensures)(struct xm_graph *g, struct xm_error *err);
     const char *why_here; /* the reason for its place */
 };
-const struct xm_pass *xm_passes(size_t *n);
-/* By either name, or by what OpenVINO calls it (ConvertTiledMoeBlockToGatherMatmuls, …); NULL:
- * none. */
+const struct xm_pass *xm_passes(size_t *n); /* all rows, in order; static */
+/* The row with this file name, public name, or name of the pass in OpenVINO
+ * (ConvertTiledMoeBlockToGatherMatmuls, …); NULL: none. */
 const struct xm_pass *xm_pass_find(const char *name);
 
 struct xm_pipeline_options {

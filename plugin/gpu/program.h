@@ -67,11 +67,10 @@ enum xm_step_kind {
     XM_STEP_HOST  /* no kernel for it: the host reference runs it in queue order        */
 };
 
-/* How the spaces of a copy step follow from its operands' shapes. */
+/* How a copy step computes offsets and strides from its operands' shapes. */
 enum xm_copy_kind {
     XM_COPY_TRANSPOSE, /* ints: the order */
-    XM_COPY_SLICE,  /* ints: start, step for each axis; negative starts count from the end
-                     */
+    XM_COPY_SLICE,  /* ints: start, step for each axis; a negative start: from the end */
     XM_COPY_CONCAT, /* in: the parts; ints: axis */
     XM_COPY_SPLIT,  /* out: the parts; ints: axis */
     XM_COPY_BROADCAST,
@@ -202,11 +201,11 @@ struct xm_program {
     uint32_t n_host_steps;
     struct xm_onednn *onednn;          /* open while the program lives; NULL: not used */
     struct xm_label_times *step_times; /* of all requests; NULL: without PERF_COUNT */
-    char *rules_text;   /* which config rules fired                              */
-    char *notes_text;   /* what the passes say of the graph, a sentence a line   */
+    char *rules_text;   /* the config rules that applied, one a line             */
+    char *notes_text;   /* the notes of the passes, a sentence a line            */
     uint32_t n_rounded; /* places that are rounded as in training                */
     bool is_imported;   /* from a blob: no pass has run here                     */
-    bool is_stateless;  /* the graph as it was read: see struct xm_program_facts */
+    bool is_stateless;  /* the graph that was read has no states (xm_program_facts) */
 };
 
 /* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and
@@ -215,14 +214,15 @@ enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_confi
                                  struct xm_graph *g,
                                  const struct xm_compile_options *options,
                                  struct xm_program **out, struct xm_error *err);
-/* The same from a graph that another process has rewritten for such a device, with what its passes
- * reported and noted, which is copied. */
+/* A graph that another process has rewritten for such a device, and the reports and notes of its
+ * passes, which xm_program_import copies. */
 struct xm_rewritten {
     struct xm_graph *graph; /* taken over, also on failure */
     const struct xm_pass_report *reports;
     size_t n_reports;
     const char *notes;
 };
+/* As xm_program_create without passes: lowers the rewritten graph. */
 enum xm_status xm_program_import(struct xm_engine *engine, const struct xm_config *config,
                                  const struct xm_rewritten *rewritten,
                                  struct xm_program **out, struct xm_error *err);

@@ -26,6 +26,7 @@ typedef enum xm_status (*xm_step_hook)(struct xm_request *r, uint32_t step,
                                        const struct xm_operand *operands, void *ctx,
                                        struct xm_error *err);
 
+/* Creates a request, which holds a reference to the program. */
 enum xm_status xm_request_create(struct xm_program *p, struct xm_request **out,
                                  struct xm_error *err);
 void xm_request_destroy(struct xm_request *r); /* NULL is allowed */
@@ -57,10 +58,11 @@ enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
 /* The same without reading the data: t->data is NULL. */
 enum xm_status xm_request_describe_output(struct xm_request *r, uint32_t output,
                                           struct xm_host_tensor *t, struct xm_error *err);
-void xm_request_reset(struct xm_request *r); /* all states empty */
+void xm_request_reset(struct xm_request *r); /* empties all states */
 /* Drops all positions from `past` on, to reuse the prefix before. A program with states on the host
  * drops all positions: see xm_request_past. */
 void xm_request_truncate(struct xm_request *r, uint64_t past);
+/* Positions that the states hold, padding included. */
 uint64_t xm_request_past(const struct xm_request *r);
 /* Stops a run between chunks and steps; from any thread, and from a signal's handler. The run
  * returns XM_CANCELLED, and so does each later one until xm_request_resume: a cancel that
@@ -73,13 +75,16 @@ void xm_request_enqueue_counted(struct xm_request *r);
 /* From now on calls `fn` during a prompt, in the thread of the run, with the number of its tokens
  * that the device has completed; NULL: no call. */
 void xm_request_watch(struct xm_request *r, xm_tokens_fn fn, void *ctx);
+/* Calls `hook` after each step of later runs, in the thread of the run; NULL: none. */
 void xm_request_set_hook(struct xm_request *r, xm_step_hook hook, void *ctx);
 /* Reads a device operand into packed bytes of its element type (waits). */
 enum xm_status xm_request_read(struct xm_request *r, const struct xm_operand *o,
                                void *out, struct xm_error *err);
 
+/* The program; not referenced for the caller. */
 struct xm_program *xm_request_program(struct xm_request *r);
 
+/* Counts of the runs so far (plugin/plugin.h). */
 void xm_request_stats(const struct xm_request *r, struct xm_request_stats *out);
 
 /* The values of the symbols during a hook. */

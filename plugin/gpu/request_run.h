@@ -101,8 +101,7 @@ enum xm_status xm_request_run_chunk(struct xm_request *r,
                                     const struct xm_host_tensor *inputs,
                                     struct xm_error *err);
 
-/* The same for the rows of any sequences, which need not be the request's. The symbols are bound;
- * the caller commits the sequences, or cancels all of them, when the queue is empty. */
+/* The rows of a run: n sequences, which need not be the request's, and the tokens of each. */
 struct xm_request_rows {
     struct xm_kv_sequence *const *sequences;
     const uint32_t *tokens;
@@ -111,6 +110,8 @@ struct xm_request_rows {
      * first of them. UINT64_MAX: they are not. */
     uint64_t first_chosen;
 };
+/* As xm_request_run_chunk for these rows. The symbols are bound. Reserves the sequences' pages; the
+ * caller commits the sequences, or cancels all of them, when the queue is empty. */
 enum xm_status xm_request_run_rows(struct xm_request *r,
                                    const struct xm_host_tensor *inputs,
                                    const struct xm_request_rows *rows,

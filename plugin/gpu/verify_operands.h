@@ -48,6 +48,8 @@ struct xm_verify_rows {
     const struct xm_tensor *exact; /* borrowed */
     struct xm_tensor *rounded; /* `exact` with the errors that storing may cause; owned */
 };
+/* Computes them from the reference's keys or values after the step. The caller destroys
+ * out->rounded. */
 enum xm_status xm_verify_stored(const struct xm_verify_step *v,
                                 enum xm_verify_cached which, struct xm_verify_rows *out,
                                 struct xm_error *err);

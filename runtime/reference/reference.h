@@ -24,6 +24,7 @@ extern "C" {
 
 /* ---- activations (activation.c) ---------------------------------------------------- */
 
+/* The activation a(x); `beta` is that of swish, x sigmoid(beta x). */
 float xm_ref_activation(enum xm_activation a, float beta, float x);
 float xm_ref_sigmoid(float x);
 

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/* The checksum of n bytes at any alignment. */
 uint64_t xm_checksum(const void *bytes, uint64_t n);
 /* A checksum of at most 64 blocks of 4096 bytes spread over the data, the first and the last block
  * among them: enough to notice another file, at the cost of 64 pages. */

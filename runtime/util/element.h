@@ -22,10 +22,10 @@ enum xm_element {
     XM_ELEMENT_COUNT
 };
 
-const char *xm_element_text(enum xm_element e);
-uint32_t xm_element_bits(enum xm_element e); /* 0 for dynamic and string */
+const char *xm_element_text(enum xm_element e); /* "f16"; static */
+uint32_t xm_element_bits(enum xm_element e);    /* 0 for dynamic and string */
 bool xm_element_is_float(enum xm_element e);
-bool xm_element_is_int(enum xm_element e); /* boolean counts as one */
+bool xm_element_is_int(enum xm_element e); /* true for boolean, too */
 /* By OpenVINO's spelling ("f16", "i64"), or the port precision of an IR ("FP16", "I64",
  * "BOOL"). Returns XM_ELEMENT_COUNT when there is no such type. */
 enum xm_element xm_element_parse(const char *text);
@@ -35,8 +35,9 @@ bool xm_same_but_case(const char *a, const char *b);
 /* Bytes of n packed elements; false when that overflows or the type has no size. */
 bool xm_element_bytes(enum xm_element e, uint64_t n, uint64_t *bytes);
 
+/* Conversions of IEEE 754 binary16 and of bfloat16; to 16 bits they round to nearest even. */
 float xm_half_to_float(uint16_t h);
-uint16_t xm_float_to_half(float f); /* round to nearest even */
+uint16_t xm_float_to_half(float f);
 float xm_bf16_to_float(uint16_t b);
 uint16_t xm_float_to_bf16(float f);
 
@@ -47,7 +48,7 @@ bool xm_element_readable(enum xm_element e);
 /* Whether xm_store_float / xm_store_int can write it: readable types of at least 8 bits, but for
  * small floats. */
 bool xm_element_writable(enum xm_element e);
-/* Element `i` of packed data. Integers convert exactly as far as the result type goes. */
+/* Element `i` of packed data of a readable type, converted as a C cast does. */
 float xm_load_float(enum xm_element e, const void *data, uint64_t i);
 int64_t xm_load_int(enum xm_element e, const void *data, uint64_t i);
 /* Writes element `i`, converting (floats to integers truncate toward zero). Writable

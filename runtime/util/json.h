@@ -20,13 +20,16 @@ extern "C" {
 /* Our allocator for yyjson. */
 extern const yyjson_alc xm_json_allocator;
 
-/* Free with yyjson_doc_free(). The document keeps no reference to `text`. */
+/* Parses n bytes. XM_INVALID: the sentence has the place. Free *out with yyjson_doc_free(). The
+ * document keeps no reference to `text`. */
 enum xm_status xm_json_parse(const char *text, size_t n, yyjson_doc **out,
                              struct xm_error *err);
 
-/* XM_NOT_FOUND when there is no such file. */
+/* The same for a file. XM_NOT_FOUND: there is no such file. */
 enum xm_status xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err);
 
+/* Members that may be absent: a boolean, a string, an integer from 0 to INT32_MAX. XM_INVALID: the
+ * member has another type; the sentence names the key. */
 enum xm_status xm_json_bool(yyjson_val *object, const char *key, bool *out,
                             struct xm_error *err);
 enum xm_status xm_json_text(yyjson_val *object, const char *key, struct xm_slice *out,
@@ -34,7 +37,7 @@ enum xm_status xm_json_text(yyjson_val *object, const char *key, struct xm_slice
 enum xm_status xm_json_count(yyjson_val *object, const char *key, uint32_t *out,
                              struct xm_error *err);
 
-/* A member that must be there and be an object / an array. */
+/* Members that are required: an object, an array. XM_INVALID: absent, or of another type. */
 enum xm_status xm_json_object(yyjson_val *object, const char *key, yyjson_val **out,
                               struct xm_error *err);
 enum xm_status xm_json_array(yyjson_val *object, const char *key, yyjson_val **out,

@@ -19,11 +19,13 @@
 extern "C" {
 #endif
 
+/* As in C, but memory comes from and goes to this allocator only. NULL: out of memory. Any
+ * thread. */
 void *xm_malloc(size_t bytes);
 void *xm_calloc(size_t n, size_t bytes); /* zeroed; NULL when n * bytes overflows */
 void *xm_realloc(void *p, size_t bytes); /* on failure `p` stays valid            */
 void xm_free(void *p);
-char *xm_strdup(const char *s);
+char *xm_strdup(const char *s); /* free with xm_free */
 
 /* Test hook: the n-th allocation from now on fails (1 = the next one), once; 0 = none.
  * xm_fail_allocation_seen() says whether it has. Not thread-safe; tests only. */

@@ -35,6 +35,8 @@ struct xm_new_file {
     int lock;         /* a descriptor of `beside`, locked while the process lives */
 };
 
+/* Creates the temporary file for the target `path`, which is borrowed. xm_new_file_end
+ * ends it; after a failure that call is not needed. */
 enum xm_status xm_new_file_begin(struct xm_new_file *f, const char *path,
                                  struct xm_error *err);
 /* The path to write to until xm_new_file_end; belongs to *f. */

@@ -22,13 +22,14 @@ struct xm_strbuf {
     bool failed;
 };
 
+/* Append a text, n bytes of a text. */
 void xm_strbuf_add(struct xm_strbuf *b, const char *s);
 void xm_strbuf_add_n(struct xm_strbuf *b, const char *s, size_t n);
 /* Appends n bytes with & < > " escaped as entities, for texts and attributes of XML and HTML. */
 void xm_strbuf_add_markup(struct xm_strbuf *b, const char *s, size_t n);
 /* Numbers have a decimal point in every locale (number.h). */
 void xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...) XM_PRINTF(2, 3);
-bool xm_strbuf_ok(const struct xm_strbuf *b);
+bool xm_strbuf_ok(const struct xm_strbuf *b); /* false: an append found no memory */
 const char *xm_strbuf_text(const struct xm_strbuf *b); /* "" while empty, never NULL  */
 char *
 xm_strbuf_take(struct xm_strbuf *b); /* the caller owns it (xm_free); NULL: failed */

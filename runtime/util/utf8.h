@@ -27,6 +27,7 @@ enum {
  * or one of the values above; the length is then that of the ill-formed part. */
 size_t xm_utf8_next(struct xm_slice s, int32_t *code);
 
+/* Appends the 1 to 4 bytes of a code point. */
 void xm_utf8_add(struct xm_strbuf *out, int32_t code);
 bool xm_utf8_is_valid(struct xm_slice s);
 

@@ -26,6 +26,7 @@ struct xm_linearity {
      * through a reshape or a scaling. */
     uint64_t carried;
 };
+/* The operands in which a result of n is linear; all zero where nothing is known. */
 struct xm_linearity xm_node_linearity(const struct xm_node *n, uint32_t result);
 
 static inline bool

@@ -75,7 +75,7 @@ struct xm_value *xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
                                  const struct xm_shape *shape);
 /* A copy of constant c [rows, cols], of whole bytes, as [cols, rows]. */
 struct xm_value *xm_const_transposed(struct xm_builder *b, const struct xm_value *c);
-/* The same as f32[n], n its number of elements; v itself when it is that. */
+/* A copy of constant v as f32[n], n its number of elements; v itself if it has that type. */
 struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
 /* A weight; `logical` is the element type it has for its users (f32, f16). */
 struct xm_value *xm_weight(struct xm_builder *b, const struct xm_weight *w,
@@ -88,13 +88,14 @@ struct xm_value *xm_read_value(struct xm_builder *b, const char *variable,
                                const struct xm_type *type, struct xm_value *init);
 struct xm_node *xm_assign(struct xm_builder *b, const char *variable, struct xm_value *x);
 
+/* x w, with the last two dimensions of either exchanged on request. */
 struct xm_value *xm_matmul(struct xm_builder *b, struct xm_value *x, struct xm_value *w,
                            bool transpose_a, bool transpose_b);
 struct xm_value *xm_convert(struct xm_builder *b, struct xm_value *x, enum xm_element to);
 /* Reshape to dims (through a shape_value operand, special_zero false). */
 struct xm_value *xm_reshape(struct xm_builder *b, struct xm_value *x,
                             const struct xm_dim *d, uint32_t rank);
-/* x with the shape of `like`: x itself when it has it. */
+/* x reshaped to `like`; x itself if it has that shape. */
 struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,
                                  const struct xm_shape *like);
 struct xm_value *xm_transpose(struct xm_builder *b, struct xm_value *x,

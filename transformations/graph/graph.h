@@ -53,7 +53,7 @@ struct xm_op_info {
     int n_out;           /* -1: the attributes say                                      */
     uint32_t flags;      /* enum xm_op_flag                                             */
 };
-const struct xm_op_info *xm_op_info(enum xm_op op);
+const struct xm_op_info *xm_op_info(enum xm_op op); /* static; never NULL */
 /* XM_OP_COUNT when there is none. */
 enum xm_op xm_op_by_text(const char *text);
 enum xm_op xm_op_by_ir_type(const char *type);
@@ -296,6 +296,7 @@ struct xm_value *xm_graph_find_value(const struct xm_graph *g, const char *tenso
 
 /* ---- types ------------------------------------------------------------------------- */
 
+/* Whether all dimensions are provably equal; whether all are constants. */
 bool xm_shape_eq(const struct xm_shape *a, const struct xm_shape *b);
 bool xm_shape_is_static(const struct xm_shape *s);
 /* False: a dimension is symbolic, or the product overflows. */

@@ -29,6 +29,7 @@ extern "C" {
 /* Bytes of constants that a text may declare without having them, at most. */
 enum { XM_TEXT_MOST_DATA = 64 << 20 };
 
+/* Appends the graph's text. */
 void xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out);
 /* The same for xm_graph_parse_dump(): where the blobs have more than `most` bytes
  * (XM_TEXT_MOST_DATA, but for tests), each is written with the place of its bytes in the files that
@@ -36,7 +37,8 @@ void xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out);
 void xm_graph_print_dump(const struct xm_graph *g, uint64_t most, struct xm_strbuf *out);
 void xm_node_print(const struct xm_node *n,
                    struct xm_strbuf *out); /* one line, no newline */
-/* Errors carry line and column. */
+/* Parses a text into a new graph, which the caller destroys. XM_INVALID: the sentence begins with
+ * line and column. */
 enum xm_status xm_graph_parse(const char *text, struct xm_graph **out,
                               struct xm_error *err);
 
@@ -54,6 +56,7 @@ struct xm_text_blobs {
                              struct xm_error *err);
     void *ctx;
 };
+/* As xm_graph_parse, with the bytes of blobs from `blobs`, which must outlive the graph. */
 enum xm_status xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
                                    struct xm_graph **out, struct xm_error *err);
 /* As xm_graph_parse(), and opens the files that a dump names: for texts of the user's own.

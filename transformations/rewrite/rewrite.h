@@ -108,9 +108,10 @@ struct xm_caps {
                     struct xm_value *const *in, uint32_t n_in, const char **why_not);
     const void *ctx;
     enum xm_element precision; /* of inference: f16, f32; DYNAMIC: not decided here */
-    bool rounds_as_trained;    /* round_as_trained is asked for */
+    bool rounds_as_trained; /* the pass round_as_trained is to run (XM_NUMERICS=bf16) */
 };
 
+/* Asks caps->can_run; true if that is NULL. */
 bool xm_can_run(const struct xm_caps *caps, enum xm_op op, const union xm_attr *attr,
                 struct xm_value *const *in, uint32_t n_in, const char **why_not);
 /* For passes that walk: builds a fused op that can be run. NULL: it cannot (or graph->err). */

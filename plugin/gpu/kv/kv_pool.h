@@ -38,6 +38,8 @@ struct xm_kv_pool_desc {
     uint64_t budget; /* most bytes of all slabs */
 };
 
+/* Creates an empty pool, which references the engine; slabs are allocated when pages are taken.
+ * *desc need not outlive the call. */
 enum xm_status xm_kv_pool_create(const struct xm_kv_pool_desc *desc,
                                  struct xm_kv_pool **out, struct xm_error *err);
 /* All its sequences must have been destroyed. NULL is allowed. */
@@ -56,6 +58,7 @@ void xm_kv_pool_expect_none(struct xm_kv_pool *pool);
 /* Frees all slabs and withdraws all announcements; does nothing while pages are used. */
 void xm_kv_pool_trim(struct xm_kv_pool *pool);
 
+/* The number of groups of layers, and the group of a layer. */
 uint32_t xm_kv_pool_groups(const struct xm_kv_pool *pool);
 uint32_t xm_kv_pool_group_of(const struct xm_kv_pool *pool, uint32_t layer);
 /* The slabs of a layer; NULL for slabs that do not exist yet. Not referenced for the caller. */

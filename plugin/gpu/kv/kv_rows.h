@@ -32,6 +32,7 @@ struct xm_kv_rows {
     bool has_others; /* the run works on other sequences than those before it */
 };
 
+/* No rows, in a pool that must outlive them. */
 void xm_kv_rows_init(struct xm_kv_rows *r, struct xm_kv_pool *pool);
 void xm_kv_rows_free(struct xm_kv_rows *r); /* also if zero-initialised */
 

@@ -18,6 +18,7 @@ extern "C" {
 
 struct xm_kv_sequence;
 
+/* An empty sequence. Destroy it before the pool. */
 enum xm_status xm_kv_sequence_create(struct xm_kv_pool *pool, struct xm_kv_sequence **out,
                                      struct xm_error *err);
 /* A new sequence with the same positions, which shares their pages; copies only page numbers. */
@@ -25,6 +26,7 @@ enum xm_status xm_kv_sequence_fork(struct xm_kv_sequence *s, struct xm_kv_sequen
                                    struct xm_error *err);
 void xm_kv_sequence_destroy(struct xm_kv_sequence *s); /* NULL is allowed */
 
+/* The number of committed positions. */
 uint64_t xm_kv_sequence_past(const struct xm_kv_sequence *s);
 /* Number of padding positions that a row of the model has before those of the sequence. Padding is
  * counted but not stored (kv_rows.h). Fork and swap copy the number. */

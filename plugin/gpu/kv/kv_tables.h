@@ -17,6 +17,7 @@ extern "C" {
 
 struct xm_kv_tables;
 
+/* The tables of one request, which must be destroyed before the pool. */
 enum xm_status xm_kv_tables_create(struct xm_kv_pool *pool, struct xm_kv_tables **out,
                                    struct xm_error *err);
 void xm_kv_tables_destroy(struct xm_kv_tables *t); /* NULL is allowed */
