@@ -143,7 +143,7 @@ struct xm_buffer {
 };
 
 struct xm_kernel {
-    struct xm_kernel *next; /* in its bucket                                       */
+    struct xm_kernel *next; /* in the bucket of the engine's hash table            */
     char *name, *defines;   /* owned by engine.c                                   */
     bool is_new;            /* built by the compiler, not loaded from a cache      */
     struct xm_launch_kinds

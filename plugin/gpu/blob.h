@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* Writes the program piece by piece. */
+/* Writes the program, which has kept its graph, as a blob to `to`, in pieces, in order. */
 enum xm_status xm_blob_write(struct xm_program *p, const struct xm_export *to,
                              struct xm_error *err);
 

@@ -66,7 +66,7 @@ enum xm_status xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
 enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v,
                                 uint32_t n, struct xm_device_weight **out,
                                 uint64_t *host_bytes);
-/* The element type on the device of a value of the graph. Of the float types, kernels know f16 and
+/* The element type that a value of the graph has on the device: float types other than f16 become
  * f32. */
 enum xm_element xm_lower_element(const struct xm_value *v);
 

@@ -59,8 +59,8 @@ enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
 enum xm_status xm_request_describe_output(struct xm_request *r, uint32_t output,
                                           struct xm_host_tensor *t, struct xm_error *err);
 void xm_request_reset(struct xm_request *r); /* empties all states */
-/* Drops all positions from `past` on, to reuse the prefix before. A program with states on the host
- * drops all positions: see xm_request_past. */
+/* Drops all positions from `past` on, so that the prefix before them can be reused. A program with
+ * states on the host drops all positions; xm_request_past is then 0. */
 void xm_request_truncate(struct xm_request *r, uint64_t past);
 /* Positions that the states hold, padding included. */
 uint64_t xm_request_past(const struct xm_request *r);

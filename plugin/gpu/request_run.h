@@ -20,14 +20,14 @@ struct xm_buffer_plan {
     struct xm_bindings room;
     struct xm_buffer **views; /* by value: its bytes (roots only); NULL: empty slot */
     uint64_t io_bytes;        /* of inputs, outputs and shape values                */
-    uint64_t used;            /* number of the run that used it last                */
+    uint64_t used;            /* n_runs at the last run that used it                */
 };
 
 /* An output of the last run. */
 struct xm_result {
     struct xm_host_tensor tensor; /* its bytes are owned */
     enum { XM_RESULT_NONE, XM_RESULT_ON_DEVICE, XM_RESULT_READ } state;
-    bool is_asked_for; /* it was read once: later runs read it before they end */
+    bool is_asked_for; /* the caller has read it: later runs read it before they end */
 };
 
 /* An input or output in a remote tensor. */
@@ -69,7 +69,7 @@ struct xm_request {
     struct {
         xm_tokens_fn fn; /* NULL: none */
         void *ctx;
-        uint64_t done, all; /* tokens of the run, before its current chunk */
+        uint64_t done, all; /* tokens before the current chunk; tokens of the run */
     } watch;
     bool enqueues_counted; /* steps on an engine that only counts                  */
     bool has_caches;       /* this run uses the program's expert caches            */
@@ -84,7 +84,8 @@ struct xm_request {
 enum xm_status xm_request_make_plan(struct xm_request *r, struct xm_error *err);
 void xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan);
 uint64_t xm_request_activation_bytes(const struct xm_request *r);
-/* The operand of a value under the current plan and bindings; all of a step, in its order. */
+/* The operand of a value under the current plan and bindings; all operands of a step, in its
+ * order. */
 void xm_request_operand(const struct xm_request *r, uint32_t value,
                         struct xm_operand *out);
 void xm_request_operands(const struct xm_request *r, const struct xm_step *s,

@@ -33,7 +33,8 @@ enum xm_routing {
 };
 const char *xm_routing_text(enum xm_routing r);
 
-/* From logits to weights and ids; attributes of moe_router, too. */
+/* How a router computes weights and ids of experts from logits; also the attributes of
+ * moe_router. */
 struct xm_moe_routing {
     enum xm_routing kind;
     int64_t top_k;
@@ -56,37 +57,39 @@ const char *xm_gate_up_text(enum xm_gate_up g);
 
 struct xm_moe_attr {
     struct xm_moe_routing routing; /* with ids as operand only top_k is read */
-    enum xm_gate_up gate_up;       /* whether up has a weight of its own */
+    enum xm_gate_up gate_up;       /* storage of gate and up */
     enum xm_activation activation;
     float beta;   /* swish beta; OpenVINO's expert_beta */
     float limit;  /* clamp limit of gate and up, 0: none; OpenVINO's expert_alpha */
     float up_add; /* added to up after its clamp */
     int64_t hidden, inter, experts, shared; /* H I E, shared experts */
-    int64_t group; /* elements a scale; 0 when weights are not quantised or differ */
-    bool has_zp;
+    /* columns of a weight that share a scale; 0: not quantised, or the weights have different
+     * groups */
+    int64_t group;
+    bool has_zp; /* some weight has zero points */
 };
 
 /* moe and moe_compressed read the router's weights and ids. The fused operation reads either these
  * or the router's logits, and then computes the routing itself. "absent": the operand may be
  * absent. */
 enum xm_moe_operand {
-    XM_MOE_HIDDEN,           /* [T,H] */
-    XM_MOE_ROUTING,          /* weights [T,K]; without ids: logits [T,E] */
-    XM_MOE_IDS,              /* [T,K] integers; fused: absent with logits */
-    XM_MOE_ROUTER_BIAS,      /* [E], with logits and sigmoid routing only; absent */
-    XM_MOE_EXPERT_SCALE,     /* [E], times the weights; fused only; absent */
-    XM_MOE_W_GATE,           /* [E,I,H]; with up in the same weight [E,2I,H] */
-    XM_MOE_W_UP,             /* [E,I,H]; absent when it is in gate's */
-    XM_MOE_W_DOWN,           /* [E,H,I] */
+    XM_MOE_HIDDEN,      /* [T,H] */
+    XM_MOE_ROUTING,     /* weights [T,K]; without ids: logits [T,E] */
+    XM_MOE_IDS,         /* [T,K] integers; fused: absent with logits */
+    XM_MOE_ROUTER_BIAS, /* [E], only with logits and sigmoid routing; absent */
+    XM_MOE_EXPERT_SCALE, /* [E], multiplies the weights of chosen experts; fused only; absent */
+    XM_MOE_W_GATE,       /* [E,I,H]; gate and up in one weight: [E,2I,H] */
+    XM_MOE_W_UP,         /* [E,I,H]; absent: W_GATE has both */
+    XM_MOE_W_DOWN,       /* [E,H,I] */
     XM_MOE_BIAS_GATE,        /* [E,1,rows of gate's weight]; absent */
     XM_MOE_BIAS_DOWN,        /* [E,1,H]; absent */
     XM_MOE_SHARED_GATE,      /* [I',H]; absent without shared expert */
     XM_MOE_SHARED_UP,        /* [I',H] */
     XM_MOE_SHARED_DOWN,      /* [H,I'] */
     XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; absent */
-    XM_MOE_ADDEND,           /* of the result's shape, added to it; fused only; absent */
-    XM_MOE_BIAS_UP,          /* [E,1,I], of a weight of its own; absent */
-    XM_MOE_FACTOR,           /* [E,1,I]: f, times what down reads; absent */
+    XM_MOE_ADDEND,           /* [T,H], added to the result; fused only; absent */
+    XM_MOE_BIAS_UP,          /* [E,1,I], bu if W_UP is present; absent */
+    XM_MOE_FACTOR,           /* [E,1,I], f of the formula; absent */
     XM_MOE_N_IN,
     /* of a step: the first rows of x in the form of activations that kernels for few tokens read
      * (docs/execution.md); absent: none */

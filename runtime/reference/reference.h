@@ -120,7 +120,7 @@ enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *log
 
 /* The weights, biases and factors of a set of experts. */
 struct xm_moe_weights {
-    /* up NULL unless it has a weight of its own */
+    /* up NULL: gate has the rows of both (enum xm_gate_up) */
     const struct xm_weight *gate, *up, *down;
     const float *bias_gate, *bias_up, *bias_down; /* a row an expert; NULL: none */
     const float *factor;                          /* [E,I]; NULL: none           */

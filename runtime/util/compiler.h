@@ -53,7 +53,7 @@ xm_cpu_has_vnni(void)
 #endif
 }
 
-/* Whether they have products of pairs of 16-bit integers, 16 at a time. */
+/* Whether the processor has AVX2: products of pairs of 16-bit integers, 16 pairs at a time. */
 static inline bool
 xm_cpu_has_avx2(void)
 {
@@ -64,7 +64,7 @@ xm_cpu_has_avx2(void)
 #endif
 }
 
-/* Whether they have products of bf16 (AVX512-BF16; so has each processor with AMX tiles). */
+/* Whether the processor has AVX512-BF16, products of bf16; every one with AMX tiles has it. */
 static inline bool
 xm_cpu_has_bf16(void)
 {
@@ -75,7 +75,7 @@ xm_cpu_has_bf16(void)
 #endif
 }
 
-/* Whether a sanitizer watches over memory or threads. */
+/* Whether this is a build with AddressSanitizer or ThreadSanitizer. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define XM_SANITIZER 1
 #elif defined(__has_feature)

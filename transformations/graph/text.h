@@ -59,8 +59,8 @@ struct xm_text_blobs {
 /* As xm_graph_parse, with the bytes of blobs from `blobs`, which must outlive the graph. */
 enum xm_status xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
                                    struct xm_graph **out, struct xm_error *err);
-/* As xm_graph_parse(), and opens the files that a dump names: for texts of the user's own.
- * XM_NOT_FOUND, XM_UNSUPPORTED: a file is not there, or has changed. */
+/* As xm_graph_parse(), and opens the files that a dump names; parse only texts that the user
+ * trusts. XM_NOT_FOUND: there is no such file; XM_UNSUPPORTED: it has changed since the dump. */
 enum xm_status xm_graph_parse_dump(const char *text, struct xm_graph **out,
                                    struct xm_error *err);
 /* `s` in double quotes; quotes, backslashes and control characters are escaped. */

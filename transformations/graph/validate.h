@@ -18,7 +18,7 @@ extern "C" {
 
 enum { XM_LEFTOVER_BYTES = 1024 * 1024 };
 
-/* report may be NULL. */
+/* XM_INVALID: *err has the first error and the number of errors. `report` may be NULL. */
 enum xm_status xm_graph_validate(struct xm_graph *g, struct xm_strbuf *report,
                                  struct xm_error *err);
 /* Refuses a graph in which something still dequantises (or converts to float) a constant

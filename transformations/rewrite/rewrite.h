@@ -38,7 +38,7 @@ struct xm_match;
 enum xm_pat_kind {
     XM_PAT_OP,      /* a node with these operands                                      */
     XM_PAT_LINEAR,  /* x W^T (+ b), a matmul or a linear: its x, W and b               */
-    XM_PAT_THROUGH, /* in[0] below reshapes that nobody else reads                     */
+    XM_PAT_THROUGH, /* in[0], perhaps through reshapes that have no other use          */
     XM_PAT_AT,      /* operand `at` of a node is in[0]                                 */
     XM_PAT_VAR,     /* any value                                                       */
     XM_PAT_MAYBE,   /* any value or none: then the slot stays NULL                     */
