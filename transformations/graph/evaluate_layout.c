@@ -100,9 +100,9 @@ enum xm_status
 xm_eval_slice(struct xm_eval_call *c)
 {
     int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK], offset = 0;
-    struct xm_slice s;
+    struct xm_slice_part s;
     const struct xm_tensor *x = c->in[0], *out = c->out[0];
-    XM_TRY(xm_slice_plan(c->infer, &s));
+    XM_TRY(xm_infer_slice_part(c->infer, &s));
     if (out->n == 0)
         return XM_OK;
     xm_tensor_strides(x, own);

@@ -72,15 +72,15 @@ bool xm_int_divides(enum xm_op op);
 int64_t xm_int_binary(enum xm_op op, const union xm_attr *attr, int64_t a, int64_t b);
 
 /* The part of operand 0 that an operation of the slice family reads. */
-struct xm_slice {
-    /* for each dimension of operand 0: first index read; not a constant: not known */
+struct xm_slice_part {
+    /* For each dimension of operand 0: the first index read; not a constant: not known. */
     struct xm_dim first[XM_MAX_RANK];
     int64_t step[XM_MAX_RANK];
-    int from
-        [XM_MAX_RANK]; /* for each dimension of the result: that of operand 0; -1: a new one */
+    /* For each dimension of the result: that of operand 0; -1: a new one. */
+    int from[XM_MAX_RANK];
 };
 /* The shape function of these operations; also computes the part that is read. */
-enum xm_status xm_slice_plan(struct xm_infer *i, struct xm_slice *s);
+enum xm_status xm_infer_slice_part(struct xm_infer *i, struct xm_slice_part *s);
 
 /* Records the content of result k (copied). Does nothing above XM_MAX_CONTENT. */
 enum xm_status xm_content_set(struct xm_infer *i, uint32_t k, const struct xm_dim *e,

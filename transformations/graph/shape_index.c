@@ -109,7 +109,7 @@ struct cut {
 /* Cuts dimension `at` of operand 0; *out is what is left of d. */
 static enum xm_status
 slice_dim(struct xm_infer *i, const struct cut *c, uint32_t at, struct xm_dim d,
-          struct xm_slice *s, struct xm_dim *out)
+          struct xm_slice_part *s, struct xm_dim *out)
 {
     struct xm_dim begin, end;
     bool forward = !xm_dim_is_const(c->step) || c->step.n > 0;
@@ -132,7 +132,7 @@ slice_dim(struct xm_infer *i, const struct cut *c, uint32_t at, struct xm_dim d,
 
 /* The content of a vector after one cut. */
 static enum xm_status
-slice_content(struct xm_infer *i, const struct xm_slice *s, struct xm_dim n)
+slice_content(struct xm_infer *i, const struct xm_slice_part *s, struct xm_dim n)
 {
     const struct xm_content *c = xm_infer_content(i, 0);
     struct xm_dim e[XM_MAX_CONTENT];
@@ -156,7 +156,7 @@ slice_axis(struct xm_infer *i, const struct xm_content *axes, uint32_t j, uint32
 }
 
 static enum xm_status
-plan_slice(struct xm_infer *i, struct xm_slice *s)
+plan_slice(struct xm_infer *i, struct xm_slice_part *s)
 {
     const struct xm_content *axes = xm_infer_content(i, 4);
     struct xm_dim begin[XM_MAX_RANK], end[XM_MAX_RANK], step[XM_MAX_RANK];
@@ -236,7 +236,7 @@ strided_read(struct xm_infer *i, struct strided *s)
 /* Takes the element at begin[j] of a dimension, which goes. */
 static enum xm_status
 shrink_dim(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t from,
-           struct xm_slice *slice)
+           struct xm_slice_part *slice)
 {
     struct xm_dim d = xm_infer_shape(i, 0)->dim[from];
     const struct xm_content *c = xm_infer_content(i, 0);
@@ -268,7 +268,7 @@ ellipsis_length(const struct strided *s, uint32_t j, uint32_t left)
 
 static enum xm_status
 strided_one(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t from,
-            struct xm_shape *out, struct xm_slice *slice)
+            struct xm_shape *out, struct xm_slice_part *slice)
 {
     uint32_t bit = 1u << j;
     struct cut c = {s->begin[j], s->end[j], s->step[j], s->begin_mask & bit,
@@ -286,14 +286,14 @@ strided_one(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t fr
 /* Dimension `from` of operand 0 as it is. */
 static void
 keep_dim(const struct xm_infer *i, uint32_t from, struct xm_shape *out,
-         struct xm_slice *slice)
+         struct xm_slice_part *slice)
 {
     slice->from[out->rank] = (int)from;
     out->dim[out->rank++] = xm_infer_shape(i, 0)->dim[from];
 }
 
 static enum xm_status
-plan_strided_slice(struct xm_infer *i, struct xm_slice *slice)
+plan_strided_slice(struct xm_infer *i, struct xm_slice_part *slice)
 {
     const struct xm_shape *in = xm_infer_shape(i, 0);
     struct strided s;
@@ -330,7 +330,7 @@ plan_strided_slice(struct xm_infer *i, struct xm_slice *slice)
 }
 
 enum xm_status
-xm_slice_plan(struct xm_infer *i, struct xm_slice *s)
+xm_infer_slice_part(struct xm_infer *i, struct xm_slice_part *s)
 {
     for (uint32_t d = 0; d < XM_MAX_RANK; d++) {
         s->first[d] = xm_dim_const(0);
@@ -343,8 +343,8 @@ xm_slice_plan(struct xm_infer *i, struct xm_slice *s)
 enum xm_status
 xm_shape_slice(struct xm_infer *i)
 {
-    struct xm_slice s;
-    return xm_slice_plan(i, &s);
+    struct xm_slice_part s;
+    return xm_infer_slice_part(i, &s);
 }
 
 /* ---- gather ------------------------------------------------------------------------ */
