@@ -148,13 +148,10 @@ xm_engine_unref(struct xm_engine *engine)
 {
     if (!engine || atomic_fetch_sub(&engine->refs, 1) != 1)
         return;
-    for (size_t i = 0; i < XM_KERNEL_BUCKETS; i++) {
-        while (engine->kernels[i]) {
-            struct xm_kernel *k = engine->kernels[i];
-            engine->kernels[i] = k->next;
-            destroy_kernel(engine, k);
-        }
-    }
+    for (size_t i = 0; i < engine->n_kernels; i++)
+        destroy_kernel(engine, engine->kernels[i]);
+    xm_free(engine->kernels);
+    xm_hash_free(&engine->kernel_index);
     while (engine->refused) {
         struct xm_refused_kernel *r = engine->refused;
         engine->refused = r->next;
@@ -488,29 +485,34 @@ xm_buffer_native(const struct xm_buffer *b)
 
 /* ---- kernels -------------------------------------------------------------------- */
 
-static size_t
-bucket_of(const char *name, const char *defines)
+static uint64_t
+hash_of(const char *name, const char *defines)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (const char *s = name; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    for (const char *s = defines; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    return (size_t)(h % XM_KERNEL_BUCKETS);
+    const uint64_t h = xm_hash_bytes(XM_HASH_SEED, name, strlen(name));
+    return xm_hash_bytes(h, defines, strlen(defines));
 }
 
-static struct xm_kernel *
-find_kernel(struct xm_kernel *k, const char *name, const char *defines)
-{
-    while (k && (strcmp(k->name, name) != 0 || strcmp(k->defines, defines) != 0))
-        k = k->next;
-    return k;
-}
-
-const struct xm_kernel *
+struct xm_kernel *
 xm_engine_find_kernel(const struct xm_engine *e, const char *name, const char *defines)
 {
-    return find_kernel(e->kernels[bucket_of(name, defines)], name, defines);
+    struct xm_hash_probe p = xm_hash_begin(hash_of(name, defines));
+    while (xm_hash_next(&e->kernel_index, &p)) {
+        struct xm_kernel *k = e->kernels[p.item];
+        if (strcmp(k->name, name) == 0 && strcmp(k->defines, defines) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+static enum xm_status
+make_room_for_kernel(struct xm_engine *e, struct xm_error *err)
+{
+    struct xm_kernel **grown =
+        xm_grow(e->kernels, &e->kernel_capacity, e->n_kernels + 1, sizeof(*grown));
+    e->kernels = grown ? grown : e->kernels;
+    return grown && xm_hash_reserve(&e->kernel_index, e->n_kernels + 1)
+               ? XM_OK
+               : xm_no_memory(err, "%zu kernels", e->n_kernels + 1);
 }
 
 /* The first lines of a build log; the rest mostly follows from them. */
@@ -605,17 +607,17 @@ static enum xm_status
 find_or_build(struct xm_engine *e, const char *name, const char *defines,
               struct xm_kernel **out, struct xm_error *err)
 {
-    struct xm_kernel **bucket = &e->kernels[bucket_of(name, defines)];
-    *out = find_kernel(*bucket, name, defines);
+    *out = xm_engine_find_kernel(e, name, defines);
     if (*out)
         return XM_OK;
     const struct xm_refused_kernel *refusal = find_refusal(e, name, defines);
     if (refusal)
         return xm_fail(err, XM_NOT_BUILT, "%s", refusal->why.text);
     XM_TRY(check_alive(e, err));
+    XM_TRY(make_room_for_kernel(e, err));
     XM_TRY(build_kernel(e, name, defines, out, err));
-    (*out)->next = *bucket;
-    *bucket = *out;
+    xm_hash_add(&e->kernel_index, hash_of(name, defines), (uint32_t)e->n_kernels);
+    e->kernels[e->n_kernels++] = *out;
     return XM_OK;
 }
 
@@ -634,8 +636,7 @@ static bool
 has_kernel(struct xm_engine *e, const struct xm_kernel *k)
 {
     pthread_mutex_lock(&e->kernel_lock);
-    bool has = find_kernel(e->kernels[bucket_of(k->name, k->defines)], k->name,
-                           k->defines) != NULL;
+    bool has = xm_engine_find_kernel(e, k->name, k->defines) != NULL;
     pthread_mutex_unlock(&e->kernel_lock);
     return has;
 }
@@ -648,11 +649,10 @@ xm_engine_kernel_bytes(struct xm_engine *engine, struct xm_engine *like,
     if (!engine->ops->kernel_bytes)
         return XM_OK;
     pthread_mutex_lock(&engine->kernel_lock);
-    for (size_t i = 0; i < XM_KERNEL_BUCKETS; i++) {
-        for (struct xm_kernel *k = engine->kernels[i]; k && s == XM_OK; k = k->next) {
-            if (!like || has_kernel(like, k))
-                s = engine->ops->kernel_bytes(engine, k, fn, ctx, err);
-        }
+    for (size_t i = 0; i < engine->n_kernels && s == XM_OK; i++) {
+        struct xm_kernel *k = engine->kernels[i];
+        if (!like || has_kernel(like, k))
+            s = engine->ops->kernel_bytes(engine, k, fn, ctx, err);
     }
     pthread_mutex_unlock(&engine->kernel_lock);
     return s;

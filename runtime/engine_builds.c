@@ -112,10 +112,8 @@ xm_engine_expect_launches(struct xm_engine *e, struct xm_engine *counted)
 {
     uint64_t n = 0;
     pthread_mutex_lock(&e->kernel_lock);
-    for (size_t i = 0; i < XM_KERNEL_BUCKETS && builds_at_launch(e); i++) {
-        for (const struct xm_kernel *c = counted->kernels[i]; c; c = c->next)
-            n += missing_builds(e, c);
-    }
+    for (size_t i = 0; i < counted->n_kernels && builds_at_launch(e); i++)
+        n += missing_builds(e, counted->kernels[i]);
     pthread_mutex_unlock(&e->kernel_lock);
     expect(e, n);
 }

@@ -16,6 +16,7 @@
 
 #include "runtime/engine.h"
 #include "runtime/launch_kind.h"
+#include "runtime/util/hash_index.h"
 
 /* Facts of a build besides its result. */
 struct xm_build_report {
@@ -106,8 +107,6 @@ struct xm_measuring_ops {
     void (*end_native)(struct xm_queue *q, const char *name);
 };
 
-enum { XM_KERNEL_BUCKETS = 128 };
-
 struct xm_engine {
     const struct xm_engine_ops *ops;
     atomic_uint refs;
@@ -115,8 +114,10 @@ struct xm_engine {
     struct xm_config config;
     pthread_mutex_t stats_lock;
     struct xm_memory_stats stats;
-    pthread_mutex_t kernel_lock; /* kernels[], refused, offers, building */
-    struct xm_kernel *kernels[XM_KERNEL_BUCKETS];
+    pthread_mutex_t kernel_lock; /* kernels and their index, refused, offers, building */
+    struct xm_kernel **kernels;  /* owned; n_kernels */
+    size_t n_kernels, kernel_capacity;
+    struct xm_hash_index kernel_index; /* of kernels, by name and defines */
     struct xm_refused_kernel *refused;
     struct xm_kernel_offer *offers;
     atomic_bool is_lost; /* `lost` is written before it is set, under stats_lock */
@@ -143,12 +144,10 @@ struct xm_buffer {
 };
 
 struct xm_kernel {
-    struct xm_kernel *next; /* in the bucket of the engine's hash table            */
-    char *name, *defines;   /* owned by engine.c                                   */
-    bool is_new;            /* built by the compiler, not loaded from a cache      */
-    struct xm_launch_kinds
-        launched; /* of drivers that compile at launches, and on engines that
-                                      * only count                                 */
+    char *name, *defines; /* owned by engine.c                              */
+    bool is_new;          /* built by the compiler, not loaded from a cache */
+    /* Of drivers that compile at launches, and on engines that only count. */
+    struct xm_launch_kinds launched;
 };
 
 /* A kernel that the compiler has refused: later requests fail with `why` and do not compile. */
@@ -179,8 +178,8 @@ enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *o
 const void *xm_engine_offered(const struct xm_engine *e, const struct xm_kernel_key *key,
                               size_t *n);
 /* A kernel that the engine has, or NULL; the kernel lock is held. */
-const struct xm_kernel *xm_engine_find_kernel(const struct xm_engine *e, const char *name,
-                                              const char *defines);
+struct xm_kernel *xm_engine_find_kernel(const struct xm_engine *e, const char *name,
+                                        const char *defines);
 /* Counts a build, and tells the function of xm_build_watch. */
 void xm_engine_say_building(struct xm_engine *e, const char *kernel);
 /* Undoes xm_engine_init; called by ops->destroy. */

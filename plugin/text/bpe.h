@@ -20,15 +20,16 @@ extern "C" {
 
 /* One merge, by token ids: `left` and `right` become `merged`. */
 struct xm_merge {
-    int32_t left, right; /* left is XM_NO_TOKEN: the slot of the table is free */
+    int32_t left, right;
     int32_t merged;
     uint32_t rank; /* lower merges first */
 };
 
 struct xm_bpe {
     const struct xm_vocab *vocab; /* not owned */
-    struct xm_merge *merges;      /* owned; open-addressed hash table by (left, right) */
-    size_t n_slots;               /* a power of two, or 0 */
+    struct xm_merge *merges;      /* owned */
+    size_t n_merges, merge_capacity;
+    struct xm_hash_index by_pair; /* of merges, by (left, right) */
     uint32_t *ranks;              /* owned; one for each token id, lower merges first;
                                    * NULL: the table of merges decides                     */
     int32_t unk;           /* token of an unknown character; XM_NO_TOKEN: dropped   */
@@ -64,9 +65,6 @@ enum xm_status xm_bpe_encode(const struct xm_bpe *bpe, struct xm_slice word,
                              struct xm_error *err);
 void xm_bpe_work_free(struct xm_bpe_work *work);
 
-/* For merges that come one by one. Allocates the table for `n_merges` merges; call it once. */
-enum xm_status xm_bpe_reserve_merges(struct xm_bpe *bpe, size_t n_merges,
-                                     struct xm_error *err);
 /* Adds a merge; bpe->vocab must have `left`, `right` and their concatenation. `joined` is scratch
  * memory and is overwritten. */
 enum xm_status xm_bpe_add_merge(struct xm_bpe *bpe, struct xm_slice left,

@@ -10,30 +10,22 @@
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
-static size_t
+static uint64_t
 hash_pair(int32_t left, int32_t right)
 {
-    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
-    return (size_t)(h ^ h >> 29);
-}
-
-static struct xm_merge *
-find_slot(const struct xm_bpe *bpe, int32_t left, int32_t right)
-{
-    size_t i = hash_pair(left, right) & (bpe->n_slots - 1);
-    for (;;) {
-        struct xm_merge *m = &bpe->merges[i];
-        if (m->left == XM_NO_TOKEN || (m->left == left && m->right == right))
-            return m;
-        i = (i + 1) & (bpe->n_slots - 1);
-    }
+    return xm_hash_number((uint64_t)(uint32_t)left << 32 | (uint32_t)right);
 }
 
 const struct xm_merge *
 xm_bpe_find_merge(const struct xm_bpe *bpe, int32_t left, int32_t right)
 {
-    const struct xm_merge *m = bpe->n_slots ? find_slot(bpe, left, right) : NULL;
-    return m && m->left != XM_NO_TOKEN ? m : NULL;
+    struct xm_hash_probe p = xm_hash_begin(hash_pair(left, right));
+    while (xm_hash_next(&bpe->by_pair, &p)) {
+        const struct xm_merge *m = &bpe->merges[p.item];
+        if (m->left == left && m->right == right)
+            return m;
+    }
+    return NULL;
 }
 
 static enum xm_status
@@ -42,7 +34,6 @@ load_vocab(yyjson_val *model, struct xm_vocab *vocab, struct xm_error *err)
     yyjson_val *object, *key, *value;
     size_t i, n;
     XM_TRY(xm_json_object(model, "vocab", &object, err));
-    XM_TRY(xm_vocab_reserve(vocab, yyjson_obj_size(object), err));
     yyjson_obj_foreach(object, i, n, key, value)
     {
         int32_t id;
@@ -87,6 +78,25 @@ find_part(const struct xm_bpe *bpe, struct xm_slice text, int32_t *id,
     return XM_OK;
 }
 
+/* Of several merges of one pair the last is taken. */
+static enum xm_status
+set_merge(struct xm_bpe *bpe, struct xm_merge merge, struct xm_error *err)
+{
+    const struct xm_merge *same = xm_bpe_find_merge(bpe, merge.left, merge.right);
+    if (same) {
+        bpe->merges[same - bpe->merges] = merge;
+        return XM_OK;
+    }
+    struct xm_merge *grown =
+        xm_grow(bpe->merges, &bpe->merge_capacity, bpe->n_merges + 1, sizeof(*grown));
+    bpe->merges = grown ? grown : bpe->merges;
+    if (!grown || !xm_hash_add(&bpe->by_pair, hash_pair(merge.left, merge.right),
+                               (uint32_t)bpe->n_merges))
+        return xm_no_memory(err, "%zu merges", bpe->n_merges + 1);
+    bpe->merges[bpe->n_merges++] = merge;
+    return XM_OK;
+}
+
 enum xm_status
 xm_bpe_add_merge(struct xm_bpe *bpe, struct xm_slice left, struct xm_slice right,
                  uint32_t rank, struct xm_strbuf *joined, struct xm_error *err)
@@ -103,26 +113,7 @@ xm_bpe_add_merge(struct xm_bpe *bpe, struct xm_slice left, struct xm_slice right
         return xm_no_memory(err, "%zu bytes", left.n + right.n);
     XM_TRY(
         find_part(bpe, xm_slice_of(xm_strbuf_text(joined), joined->n), &merged_id, err));
-    struct xm_merge *slot = find_slot(bpe, left_id, right_id);
-    *slot = (struct xm_merge){left_id, right_id, merged_id, rank}; /* the last one wins */
-    return XM_OK;
-}
-
-enum xm_status
-xm_bpe_reserve_merges(struct xm_bpe *bpe, size_t n_merges, struct xm_error *err)
-{
-    size_t n_slots = 16;
-    if (n_merges > UINT32_MAX)
-        return xm_fail(err, XM_UNSUPPORTED, "%zu merges", n_merges);
-    while (n_slots / 2 <= n_merges) /* at most half full */
-        n_slots *= 2;
-    bpe->merges = xm_malloc(n_slots * sizeof(*bpe->merges));
-    if (!bpe->merges)
-        return xm_no_memory(err, "%zu merges", n_merges);
-    bpe->n_slots = n_slots;
-    for (size_t i = 0; i < n_slots; i++)
-        bpe->merges[i].left = XM_NO_TOKEN;
-    return XM_OK;
+    return set_merge(bpe, (struct xm_merge){left_id, right_id, merged_id, rank}, err);
 }
 
 static enum xm_status
@@ -133,7 +124,6 @@ load_merges(yyjson_val *model, struct xm_bpe *bpe, struct xm_error *err)
     enum xm_status status = XM_OK;
     size_t i, n;
     XM_TRY(xm_json_array(model, "merges", &list, err));
-    XM_TRY(xm_bpe_reserve_merges(bpe, yyjson_arr_size(list), err));
     yyjson_arr_foreach(list, i, n, value)
     {
         struct xm_slice left = {0}, right = {0};
@@ -213,6 +203,7 @@ void
 xm_bpe_free(struct xm_bpe *bpe)
 {
     xm_free(bpe->merges);
+    xm_hash_free(&bpe->by_pair);
     xm_free(bpe->ranks);
     xm_free(bpe->prefix);
     xm_free(bpe->suffix);

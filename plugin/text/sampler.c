@@ -234,11 +234,10 @@ penalise(const struct xm_sampling *s, float logit, uint32_t count, uint32_t fres
 static void
 penalise_all(const struct xm_sampler *s, float *logits)
 {
-    for (size_t i = 0; i < s->counts.capacity; i++) {
+    for (size_t i = 0; i < s->counts.n; i++) {
         const struct xm_token_count *e = &s->counts.entries[i];
-        if (e->count > 0)
-            logits[e->id] =
-                penalise(&s->sampling, logits[e->id], e->count, e->count - e->before);
+        logits[e->id] =
+            penalise(&s->sampling, logits[e->id], e->count, e->count - e->before);
     }
 }
 
@@ -279,7 +278,7 @@ xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
 static const float *
 change(struct xm_sampler *s, const float *logits, float *changed)
 {
-    if (s->counts.used == 0 && !s->sampling.no_repeat_ngram && s->barred.n == 0)
+    if (s->counts.n == 0 && !s->sampling.no_repeat_ngram && s->barred.n == 0)
         return logits;
     memcpy(changed, logits, s->vocab_size * sizeof(*logits));
     penalise_all(s, changed);

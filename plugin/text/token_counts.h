@@ -10,22 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/util/hash_index.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct xm_token_count {
     int32_t id;
-    uint32_t count;  /* occurrences; 0: the entry is empty or its tokens were removed */
-    uint32_t before; /* `count` at the last call of xm_token_counts_mark              */
+    uint32_t count;  /* occurrences, at least 1                          */
+    uint32_t before; /* `count` at the last call of xm_token_counts_mark */
 };
 
-/* A hash table with open addressing. To visit all tokens, walk entries[0..capacity-1] and skip
- * those of count 0. */
 struct xm_token_counts {
-    struct xm_token_count *entries; /* owned */
-    size_t capacity;                /* a power of two, or 0 */
-    size_t used;                    /* entries that have an id */
+    struct xm_token_count *entries; /* owned; in no particular order */
+    size_t n, capacity;
+    struct xm_hash_index by_id; /* of entries */
 };
 
 /* Counts one occurrence; false: no memory. */

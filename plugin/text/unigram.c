@@ -100,7 +100,6 @@ load_pieces(yyjson_val *model, struct xm_unigram *u, struct xm_vocab *vocab,
     if (n == 0 || n >= XM_MAX_TOKENS)
         return xm_fail(err, XM_INVALID, "%zu pieces, expected 1..%d", n,
                        XM_MAX_TOKENS - 1);
-    XM_TRY(xm_vocab_reserve(vocab, n, err));
     XM_TRY(xm_unigram_reserve(u, vocab, n, err));
     yyjson_arr_foreach(list, i, n, value)
     {

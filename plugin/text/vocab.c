@@ -5,50 +5,20 @@
 
 #include "runtime/util/utf8.h"
 
-/* FNV-1a, folded: the table is indexed by low bits. */
 static uint64_t
-hash(struct xm_slice s)
+hash_of(struct xm_slice text)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (uint8_t)s.text[i]) * 0x100000001b3u;
-    return h ^ h >> 32;
+    return xm_hash_bytes(XM_HASH_SEED, text.text, text.n);
 }
 
-/* The slot that holds `text`, or the free one where it belongs. */
-static size_t
-find_slot(const struct xm_vocab *vocab, struct xm_slice text)
+static int32_t
+find_hashed(const struct xm_vocab *vocab, struct xm_slice text, uint64_t hash)
 {
-    size_t i = (size_t)hash(text) & (vocab->n_slots - 1);
-    while (vocab->slots[i] != XM_NO_TOKEN &&
-           !xm_slice_equal(vocab->entries[vocab->slots[i]].text, text))
-        i = (i + 1) & (vocab->n_slots - 1);
-    return i;
-}
-
-enum xm_status
-xm_vocab_reserve(struct xm_vocab *vocab, size_t n_tokens, struct xm_error *err)
-{
-    size_t n_slots = 64;
-    while (n_slots / 2 <= vocab->n_tokens + n_tokens) /* at most half full */
-        n_slots *= 2;
-    if (n_slots <= vocab->n_slots)
-        return XM_OK;
-    int32_t *slots = xm_malloc(n_slots * sizeof(*slots));
-    if (!slots)
-        return xm_no_memory(err, "%zu tokens", n_tokens);
-    for (size_t i = 0; i < n_slots; i++)
-        slots[i] = XM_NO_TOKEN;
-    int32_t *old = vocab->slots;
-    const size_t n_old = vocab->n_slots;
-    vocab->slots = slots;
-    vocab->n_slots = n_slots;
-    /* Of tokens with equal texts, the id in the old table stays the one that is found. */
-    for (size_t i = 0; i < n_old; i++)
-        if (old[i] != XM_NO_TOKEN)
-            slots[find_slot(vocab, vocab->entries[old[i]].text)] = old[i];
-    xm_free(old);
-    return XM_OK;
+    struct xm_hash_probe p = xm_hash_begin(hash);
+    while (xm_hash_next(&vocab->by_text, &p))
+        if (xm_slice_equal(vocab->entries[p.item].text, text))
+            return (int32_t)p.item;
+    return XM_NO_TOKEN;
 }
 
 static enum xm_status
@@ -78,40 +48,49 @@ set_entry(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_mode
     if (!copy)
         return xm_no_memory(err, "the text of token %d", id);
     *entry = (struct xm_vocab_entry){xm_slice_of(copy, text.n), in_model, false};
-    vocab->n_tokens++;
     return XM_OK;
+}
+
+/* From now on xm_vocab_find finds this token. */
+static enum xm_status
+index_entry(struct xm_vocab *vocab, int32_t id, uint64_t hash, struct xm_error *err)
+{
+    return xm_hash_add(&vocab->by_text, hash, (uint32_t)id)
+               ? XM_OK
+               : xm_no_memory(err, "the index of token %d", id);
 }
 
 enum xm_status
 xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_model,
              struct xm_error *err)
 {
-    XM_TRY(xm_vocab_reserve(vocab, 1, err));
-    size_t slot = find_slot(vocab, text);
-    if (vocab->slots[slot] != XM_NO_TOKEN)
+    const uint64_t hash = hash_of(text);
+    const int32_t same = find_hashed(vocab, text, hash);
+    if (same != XM_NO_TOKEN)
         return xm_fail(err, XM_INVALID, "token '%s' has ids %d and %d",
-                       xm_utf8_shown(text).text, vocab->slots[slot], id);
+                       xm_utf8_shown(text).text, same, id);
     XM_TRY(set_entry(vocab, text, id, in_model, err));
-    vocab->slots[slot] = id;
-    return XM_OK;
+    return index_entry(vocab, id, hash, err);
 }
 
 enum xm_status
 xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice text, int32_t id,
                         enum xm_vocab_repeat repeat, struct xm_error *err)
 {
-    XM_TRY(xm_vocab_reserve(vocab, 1, err));
-    size_t slot = find_slot(vocab, text);
+    const uint64_t hash = hash_of(text);
+    const int32_t same = find_hashed(vocab, text, hash);
     XM_TRY(set_entry(vocab, text, id, true, err));
-    if (vocab->slots[slot] == XM_NO_TOKEN || repeat == XM_REPEAT_FINDS_LAST)
-        vocab->slots[slot] = id;
+    if (same == XM_NO_TOKEN)
+        return index_entry(vocab, id, hash, err);
+    if (repeat == XM_REPEAT_FINDS_LAST)
+        xm_hash_move(&vocab->by_text, hash, (uint32_t)same, (uint32_t)id);
     return XM_OK;
 }
 
 int32_t
 xm_vocab_find(const struct xm_vocab *vocab, struct xm_slice text)
 {
-    return vocab->slots ? vocab->slots[find_slot(vocab, text)] : XM_NO_TOKEN;
+    return find_hashed(vocab, text, hash_of(text));
 }
 
 int32_t
@@ -151,6 +130,6 @@ xm_vocab_free(struct xm_vocab *vocab)
 {
     xm_arena_free(&vocab->arena);
     xm_free(vocab->entries);
-    xm_free(vocab->slots);
+    xm_hash_free(&vocab->by_text);
     *vocab = (struct xm_vocab){0};
 }

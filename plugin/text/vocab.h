@@ -8,6 +8,7 @@
 #ifndef XM_PLUGIN_TEXT_VOCAB_H
 #define XM_PLUGIN_TEXT_VOCAB_H
 
+#include "runtime/util/hash_index.h"
 #include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 
@@ -29,14 +30,8 @@ struct xm_vocab {
     struct xm_vocab_entry *entries; /* owned; by id    */
     size_t n;                       /* largest id + 1 */
     size_t capacity;
-    int32_t *slots;  /* open-addressed hash table of ids; XM_NO_TOKEN: free */
-    size_t n_slots;  /* a power of two */
-    size_t n_tokens; /* entries with a text */
+    struct xm_hash_index by_text; /* of entries */
 };
-
-/* Allocates for `n_tokens` more tokens. */
-enum xm_status xm_vocab_reserve(struct xm_vocab *vocab, size_t n_tokens,
-                                struct xm_error *err);
 
 /* Adds a token and copies its text. XM_INVALID: the id or the text is there already. */
 enum xm_status xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id,

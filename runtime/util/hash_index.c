@@ -52,14 +52,28 @@ xm_hash_add(struct xm_hash_index *index, uint64_t hash, uint32_t item)
     return true;
 }
 
+/* The slot of an item that is there. */
+static uint32_t
+slot_of(const struct xm_hash_index *index, uint64_t hash, uint32_t item)
+{
+    uint32_t at = xm_hash_begin(hash).hash & index->mask;
+    while (index->slots[at].item != item + 1)
+        at = (at + 1) & index->mask;
+    return at;
+}
+
+void
+xm_hash_move(struct xm_hash_index *index, uint64_t hash, uint32_t from, uint32_t to)
+{
+    index->slots[slot_of(index, hash, from)].item = to + 1;
+}
+
 /* Items behind the freed slot that a probe would no longer reach move into it. */
 void
 xm_hash_remove(struct xm_hash_index *index, uint64_t hash, uint32_t item)
 {
     struct xm_hash_slot *slots = index->slots;
-    uint32_t hole = xm_hash_begin(hash).hash & index->mask;
-    while (slots[hole].item != item + 1)
-        hole = (hole + 1) & index->mask;
+    uint32_t hole = slot_of(index, hash, item);
     for (uint32_t at = (hole + 1) & index->mask; slots[at].item;
          at = (at + 1) & index->mask) {
         const uint32_t from_home = (at - slots[at].hash) & index->mask;

@@ -74,6 +74,8 @@ bool xm_hash_reserve(struct xm_hash_index *index, uint64_t n);
 bool xm_hash_add(struct xm_hash_index *index, uint64_t hash, uint32_t item);
 /* Removes an item, which must have been added with this hash. */
 void xm_hash_remove(struct xm_hash_index *index, uint64_t hash, uint32_t item);
+/* The same item has another number from now on. */
+void xm_hash_move(struct xm_hash_index *index, uint64_t hash, uint32_t from, uint32_t to);
 void xm_hash_clear(struct xm_hash_index *index); /* removes all items; keeps the memory */
 void xm_hash_free(struct xm_hash_index *index);
 

@@ -45,6 +45,8 @@ xm_dim_pool_free(struct xm_dim_pool *p)
 {
     xm_free(p->symbols);
     xm_free(p->polys);
+    xm_hash_free(&p->symbol_index);
+    xm_hash_free(&p->poly_index);
     xm_arena_free(&p->arena);
     memset(p, 0, sizeof(*p));
 }
@@ -57,42 +59,6 @@ failure(struct xm_dim_pool *p)
 }
 
 /* ---- symbols ----------------------------------------------------------------------- */
-
-static uint64_t
-hash_bytes(uint64_t h, const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 0x100000001b3u;
-    return h;
-}
-
-static const uint64_t hash_seed = 0xcbf29ce484222325u;
-
-static uint32_t
-symbol_slot(const char *const *table, uint32_t capacity, const char *name)
-{
-    uint32_t at = (uint32_t)hash_bytes(hash_seed, name, strlen(name)) & (capacity - 1);
-    while (table[at] && strcmp(table[at], name) != 0)
-        at = (at + 1) & (capacity - 1);
-    return at;
-}
-
-static bool
-grow_symbols(struct xm_dim_pool *p)
-{
-    uint32_t capacity = p->symbols_capacity ? p->symbols_capacity * 2 : 64;
-    const char **table = xm_calloc(capacity, sizeof(*table));
-    if (!table)
-        return false;
-    for (uint32_t i = 0; i < p->symbols_capacity; i++)
-        if (p->symbols[i])
-            table[symbol_slot(table, capacity, p->symbols[i])] = p->symbols[i];
-    xm_free(p->symbols);
-    p->symbols = table;
-    p->symbols_capacity = capacity;
-    return true;
-}
 
 void
 xm_dim_reserve_fresh(struct xm_dim_pool *p, const char *name)
@@ -110,17 +76,20 @@ xm_dim_reserve_fresh(struct xm_dim_pool *p, const char *name)
 static const char *
 intern_symbol(struct xm_dim_pool *p, const char *name)
 {
-    if (p->n_symbols * 2 >= p->symbols_capacity && !grow_symbols(p))
+    const uint64_t hash = xm_hash_bytes(XM_HASH_SEED, name, strlen(name));
+    struct xm_hash_probe at = xm_hash_begin(hash);
+    while (xm_hash_next(&p->symbol_index, &at))
+        if (strcmp(p->symbols[at.item], name) == 0)
+            return p->symbols[at.item];
+    const char **grown =
+        xm_grow(p->symbols, &p->symbols_capacity, p->n_symbols + 1, sizeof(*grown));
+    p->symbols = grown ? grown : p->symbols;
+    const char *own = grown ? xm_arena_strdup(&p->arena, name) : NULL;
+    if (!own || !xm_hash_add(&p->symbol_index, hash, (uint32_t)p->n_symbols))
         return NULL;
-    uint32_t at = symbol_slot(p->symbols, p->symbols_capacity, name);
-    if (!p->symbols[at]) {
-        p->symbols[at] = xm_arena_strdup(&p->arena, name);
-        if (!p->symbols[at])
-            return NULL;
-        p->n_symbols++;
-        xm_dim_reserve_fresh(p, name);
-    }
-    return p->symbols[at];
+    p->symbols[p->n_symbols++] = own;
+    xm_dim_reserve_fresh(p, name);
+    return own;
 }
 
 /* ---- interned polynomials ---------------------------------------------------------- */
@@ -137,9 +106,9 @@ same_factors(const struct xm_term *a, const struct xm_term *b)
 }
 
 static bool
-poly_is(const struct xm_poly *q, uint64_t hash, const struct xm_term *term, uint32_t n)
+poly_is(const struct xm_poly *q, const struct xm_term *term, uint32_t n)
 {
-    if (q->hash != hash || q->n != n)
+    if (q->n != n)
         return false;
     for (uint32_t i = 0; i < n; i++)
         if (q->term[i].coefficient != term[i].coefficient ||
@@ -148,58 +117,36 @@ poly_is(const struct xm_poly *q, uint64_t hash, const struct xm_term *term, uint
     return true;
 }
 
-static bool
-grow_polys(struct xm_dim_pool *p)
-{
-    uint32_t capacity = p->polys_capacity ? p->polys_capacity * 2 : 64;
-    const struct xm_poly **table = xm_calloc(capacity, sizeof(*table));
-    if (!table)
-        return false;
-    for (uint32_t i = 0; i < p->polys_capacity; i++) {
-        if (!p->polys[i])
-            continue;
-        uint32_t at = (uint32_t)p->polys[i]->hash & (capacity - 1);
-        while (table[at])
-            at = (at + 1) & (capacity - 1);
-        table[at] = p->polys[i];
-    }
-    xm_free(p->polys);
-    p->polys = table;
-    p->polys_capacity = capacity;
-    return true;
-}
-
 static uint64_t
 hash_terms(const struct xm_term *term, uint32_t n)
 {
-    uint64_t h = hash_seed;
+    uint64_t h = XM_HASH_SEED;
     for (uint32_t i = 0; i < n; i++) {
-        h = hash_bytes(h, &term[i].coefficient, sizeof(term[i].coefficient));
-        h = hash_bytes(h, term[i].factor, term[i].degree * sizeof(term[i].factor[0]));
+        h = xm_hash_bytes(h, &term[i].coefficient, sizeof(term[i].coefficient));
+        h = xm_hash_bytes(h, term[i].factor, term[i].degree * sizeof(term[i].factor[0]));
     }
-    return h ^ (h >> 32);
+    return h;
 }
 
 static struct xm_dim
 intern(struct xm_dim_pool *p, const struct xm_term *term, uint32_t n)
 {
-    if (p->n_polys * 2 >= p->polys_capacity && !grow_polys(p))
+    const uint64_t hash = hash_terms(term, n);
+    struct xm_hash_probe at = xm_hash_begin(hash);
+    while (xm_hash_next(&p->poly_index, &at))
+        if (poly_is(p->polys[at.item], term, n))
+            return (struct xm_dim){0, p->polys[at.item]};
+    const struct xm_poly **grown =
+        xm_grow(p->polys, &p->polys_capacity, p->n_polys + 1, sizeof(*grown));
+    p->polys = grown ? grown : p->polys;
+    struct xm_poly *q =
+        grown ? xm_arena_alloc(&p->arena, sizeof(*q) + n * sizeof(*term)) : NULL;
+    if (!q || !xm_hash_add(&p->poly_index, hash, (uint32_t)p->n_polys))
         return failure(p);
-    uint64_t hash = hash_terms(term, n);
-    uint32_t at = (uint32_t)hash & (p->polys_capacity - 1);
-    while (p->polys[at] && !poly_is(p->polys[at], hash, term, n))
-        at = (at + 1) & (p->polys_capacity - 1);
-    if (!p->polys[at]) {
-        struct xm_poly *q = xm_arena_alloc(&p->arena, sizeof(*q) + n * sizeof(*term));
-        if (!q)
-            return failure(p);
-        q->hash = hash;
-        q->n = n;
-        memcpy(q->term, term, n * sizeof(*term));
-        p->polys[at] = q;
-        p->n_polys++;
-    }
-    return (struct xm_dim){0, p->polys[at]};
+    q->n = n;
+    memcpy(q->term, term, n * sizeof(*term));
+    p->polys[p->n_polys++] = q;
+    return (struct xm_dim){0, q};
 }
 
 struct xm_dim

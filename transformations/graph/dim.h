@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/util/hash_index.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
@@ -34,10 +35,11 @@ struct xm_dim {
  * failure makes operations return a fresh-looking constant 0 and sets `failed`. */
 struct xm_dim_pool {
     struct xm_arena arena;
-    const char **symbols; /* names by id */
-    uint32_t n_symbols, symbols_capacity;
-    const struct xm_poly **polys; /* open-addressing hash table */
-    uint32_t n_polys, polys_capacity;
+    const char **symbols; /* owned; names */
+    size_t n_symbols, symbols_capacity;
+    const struct xm_poly **polys; /* owned */
+    size_t n_polys, polys_capacity;
+    struct xm_hash_index symbol_index, poly_index;
     uint32_t n_fresh;
     bool failed;
 };

@@ -305,10 +305,10 @@ static enum xm_status
 solve(struct run *r, struct xm_dim d, int64_t value)
 {
     const struct xm_dim_pool *pool = &r->e->graph->dims;
-    for (uint32_t i = 0; i < pool->symbols_capacity; i++) {
+    for (size_t i = 0; i < pool->n_symbols; i++) {
         int64_t at_0, at_1, back;
-        const char *s = pool->symbols[i]; /* a hash table with holes */
-        if (!s || !eval_with(r, d, s, 0, &at_0) || !eval_with(r, d, s, 1, &at_1))
+        const char *s = pool->symbols[i];
+        if (!eval_with(r, d, s, 0, &at_0) || !eval_with(r, d, s, 1, &at_1))
             continue;
         if (at_1 == at_0 || value < at_0 || (value - at_0) % (at_1 - at_0) != 0)
             return XM_OK;

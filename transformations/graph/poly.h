@@ -21,7 +21,6 @@ struct xm_term {
 };
 
 struct xm_poly {
-    uint64_t hash;
     uint32_t n;
     struct xm_term term[];
 };

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
-#include <vector>
 
 #include "runtime/util/memory.h"
 #include "unit_tests/sample.h"
@@ -29,7 +29,9 @@ struct hash_function {
     std::function<uint64_t(uint32_t)> of;
 };
 
-/* Of 300 keys; no two of their hashes agree in 32 bits unless they are equal. */
+enum { N_KEYS = 300 };
+
+/* Of N_KEYS keys; no two of their hashes agree in 32 bits unless they are equal. */
 const hash_function functions[] = {
     {"spread", [](uint32_t key) { return xm_hash_number(key); }},
     {"in order", [](uint32_t key) { return (uint64_t)key; }},
@@ -48,27 +50,28 @@ TEST_P(HashFunction, FindsWhatAMultimapFinds)
 {
     xm_hash_index index = {};
     std::multimap<uint64_t, uint32_t> want; /* by hash */
-    std::vector<bool> is_in(300);
     std::set<uint64_t> hashes;
-    for (uint32_t item = 0; item < 300; item++)
-        hashes.insert(GetParam().of(item));
+    for (uint32_t key = 0; key < N_KEYS; key++)
+        hashes.insert(GetParam().of(key));
     std::mt19937 &random = sample::random();
     for (int i = 0; i < 6000; i++) {
-        const uint32_t item = random() % 300;
-        const uint64_t hash = GetParam().of(item);
-        /* It fills and empties by turns. */
-        if (!is_in[item] && (i / 1000 % 2 == 0 || random() % 4 == 0)) {
-            ASSERT_TRUE(xm_hash_add(&index, hash, item));
-            want.emplace(hash, item);
-            is_in[item] = true;
-        } else if (is_in[item] && (i / 1000 % 2 == 1 || random() % 4 == 0)) {
-            xm_hash_remove(&index, hash, item);
-            for (auto at = want.lower_bound(hash);; ++at)
-                if (at->second == item) {
-                    want.erase(at);
-                    break;
-                }
-            is_in[item] = false;
+        /* It fills and empties by turns. Item key + N_KEYS is the same item, moved. */
+        const uint32_t key = random() % N_KEYS;
+        const bool grows = i / 1000 % 2 == 0 ? random() % 4 != 0 : random() % 4 == 0;
+        const uint64_t hash = GetParam().of(key);
+        const auto same = std::find_if(want.begin(), want.end(), [&](const auto &w) {
+            return w.second % N_KEYS == key;
+        });
+        if (same == want.end() && grows) {
+            ASSERT_TRUE(xm_hash_add(&index, hash, key));
+            want.emplace(hash, key);
+        } else if (same != want.end() && grows) {
+            const uint32_t moved = (same->second + N_KEYS) % (2 * N_KEYS);
+            xm_hash_move(&index, hash, same->second, moved);
+            same->second = moved;
+        } else if (same != want.end()) {
+            xm_hash_remove(&index, hash, same->second);
+            want.erase(same);
         }
         ASSERT_EQ(index.n, want.size());
         ASSERT_TRUE(index.n == 0 || 2 * index.n <= index.mask + 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An index of the KV cache's pages by the tokens before and in them, to reuse prefixes of prompts:
- * a hash table of nodes. A node stands for the tokens of one page, which follow the tokens of its
+ * a set of nodes. A node stands for the tokens of one page, which follow the tokens of its
  * parent node; for each group of layers it has the page that caches them. A lookup compares the
  * tokens, not only their hash.
  */
@@ -11,11 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/util/hash_index.h"
+
 struct xm_kv_node {
     uint64_t serial; /* unique over time; 0: the node is free */
     uint64_t parent; /* the parent's serial; 0: the tokens are the first of a prompt */
-    uint64_t hash;
-    uint32_t next; /* next node of the bucket, or of the list of free nodes; 0: none */
+    uint32_t next;   /* of a free node: the next one; 0: none */
 };
 
 /* Empty if all but the first two members are zero. Node number 0 means "none". */
@@ -26,8 +27,7 @@ struct xm_kv_prefixes {
     /* [node][n_groups]; the page; < 0: no page of this group caches them now */
     int32_t *words;
     uint32_t n, capacity, first_free;
-    uint32_t *buckets;
-    uint32_t n_buckets; /* a power of two */
+    struct xm_hash_index index; /* of nodes, by parent and tokens */
     uint64_t last_serial;
 };
 

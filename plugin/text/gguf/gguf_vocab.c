@@ -68,7 +68,6 @@ xm_gguf_load_vocab(const struct xm_gguf *g, bool own_are_special, struct xm_toke
     XM_TRY(xm_gguf_tokens(g, &tokens, err));
     const uint64_t n = tokens.n;
     XM_TRY(find_beside(g, "tokenizer.ggml.token_type", n, &types, &has_types, err));
-    XM_TRY(xm_vocab_reserve(&t->vocab, (size_t)n, err));
     for (uint64_t i = 0; i < n; i++) {
         struct xm_slice text = {0};
         uint32_t type = NORMAL;
@@ -115,7 +114,6 @@ xm_gguf_load_merges(const struct xm_gguf *g, struct xm_bpe *bpe, struct xm_error
         return xm_fail(err, XM_INVALID, "key '%s': expected texts, found values %s", key,
                        xm_gguf_element_text(merges.element));
     const uint64_t n = merges.n;
-    XM_TRY(xm_bpe_reserve_merges(bpe, (size_t)n, err));
     for (uint64_t i = 0; s == XM_OK && i < n; i++) {
         struct xm_slice text = {0}, left = {0}, right = {0};
         s = xm_gguf_next_text(&merges, &text, err);
