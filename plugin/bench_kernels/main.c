@@ -150,8 +150,7 @@ take_file(struct run *r, const char *name, FILE *file, struct xm_error *err)
                           sizeof(p.text) - 1);
         if (s != XM_OK) {
             xm_error_prefix(err, "'%.150s', line %zu", name, number);
-            return s == XM_INVALID ? XM_IO
-                                   : s; /* the file is wrong, not the command line */
+            return s;
         }
     }
     return ferror(file)
@@ -178,9 +177,9 @@ take_problems(struct run *r, struct xm_error *err)
     return s;
 }
 
-/* "GPU" and "GPU.1", as `xemoe devices` names them. */
-static enum xm_status
-find_device(const char *name, size_t *index, struct xm_error *err)
+/* "GPU" and "GPU.1", as `xemoe devices` names them; false: there is none of this name. */
+static bool
+find_device(const char *name, size_t *index)
 {
     const struct xm_device_info *infos = NULL;
     size_t n = 0;
@@ -188,26 +187,20 @@ find_device(const char *name, size_t *index, struct xm_error *err)
     const bool is_gpu = !name || strncmp(name, "GPU", 3) == 0;
     const bool is_known = is_gpu && (!name || !name[3] ||
                                      (name[3] == '.' && xm_cli_whole(name + 4, &number)));
-    XM_TRY(xm_engine_list(&infos, &n, err));
-    if (!is_known || (number >= n && n > 0))
-        return xm_fail(err, XM_INVALID,
-                       "option --device: there is no '%.40s' whose kernels can be timed; "
-                       "'xemoe devices' lists what there is",
-                       name);
+    (void)xm_engine_list(&infos, &n, NULL); /* creating the engine says what is wrong */
     *index = (size_t)number;
-    return XM_OK;
+    return is_known && (number < n || n == 0);
 }
 
 static enum xm_status
-open_device(struct run *r, struct xm_error *err)
+open_device(struct run *r, size_t index, struct xm_error *err)
 {
     struct limits limits = {0};
-    size_t index = 0;
-    XM_TRY(find_device(r->options.device, &index, err));
-    XM_TRY(xm_engine_create(index, NULL, &r->engine, err));
+    enum xm_status s = xm_engine_create(index, NULL, &r->engine, err);
+    if (s != XM_OK)
+        return s == XM_NOT_FOUND ? XM_DEVICE : s; /* the computer has none */
     xm_progress_show("measuring what the machine can do");
-    enum xm_status s =
-        xm_bench_limits(r->engine, fmax(r->options.seconds, LIMITS_S), &limits, err);
+    s = xm_bench_limits(r->engine, fmax(r->options.seconds, LIMITS_S), &limits, err);
     xm_progress_clear();
     XM_TRY(s);
     r->report =
@@ -216,39 +209,31 @@ open_device(struct run *r, struct xm_error *err)
 }
 
 static int
-exit_code(enum xm_status s)
-{
-    switch (s) {
-    case XM_OK:
-        return XM_EXIT_OK;
-    case XM_INVALID:
-        return XM_EXIT_USAGE;
-    case XM_IO:
-        return XM_EXIT_FILE;
-    default:
-        return XM_EXIT_DEVICE;
-    }
-}
-
-static int
 run(struct run *r)
 {
     struct xm_error err = {0};
-    enum xm_status s = r->options.list ? XM_OK : open_device(r, &err);
+    size_t index = 0;
+    if (!r->options.list && !find_device(r->options.device, &index))
+        return xm_cli_usage("option --device: there is no '%.40s' whose kernels can be "
+                            "timed; 'xemoe devices' lists what there is",
+                            r->options.device);
+    enum xm_status s = r->options.list ? XM_OK : open_device(r, index, &err);
     if (s == XM_OK)
         s = take_problems(r, &err);
-    if (s == XM_OK && r->n == 0)
-        s = xm_fail(&err, XM_INVALID, "no problem has '%.60s'",
-                    r->options.filter ? r->options.filter : "");
-    if (r->report && s == XM_OK)
+    const bool has_none = s == XM_OK && r->n == 0;
+    if (r->report && s == XM_OK && !has_none)
         s = xm_bench_report_end(r->report, &err);
     else if (r->report)
         (void)xm_bench_report_end(r->report, NULL);
     xm_engine_unref(r->engine);
-    if (s != XM_OK)
-        (void)xm_cli_usage("%s", err.text);
     const int flushed = xm_cli_flush();
-    return s == XM_OK ? flushed : exit_code(s);
+    if (has_none)
+        return xm_cli_usage("no problem has '%.60s'",
+                            r->options.filter ? r->options.filter : "");
+    if (s == XM_OK)
+        return flushed;
+    fprintf(stderr, "xemoe: %s\n", err.text);
+    return xm_cli_exit_code(s);
 }
 
 static const char example[] = "xemoe bench --kernels --filter moe --seconds 0.3";

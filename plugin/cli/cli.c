@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failures and exit codes.
+ * Failures: their sentences, and what to do about them.
  */
 #include "plugin/cli/cli.h"
 
@@ -11,24 +11,17 @@
 #include "plugin/cli/commands.h"
 #include "runtime/util/slice.h"
 
+/* What to do about a failure; elsewhere its sentence says enough. */
 /* clang-format off */
 static const struct {
     enum xm_status status;
-    enum xm_exit code;
-    const char *next; /* what to do about it; NULL: the sentence says enough */
-} exits[] = {
-    { XM_INVALID,     XM_EXIT_FILE,      NULL },
-    { XM_UNSUPPORTED, XM_EXIT_FILE,      NULL },
-    { XM_UNPLANNED,   XM_EXIT_FILE,      NULL },
-    { XM_NO_MEMORY,   XM_EXIT_DEVICE,    "'xemoe plan' says what fits; docs/memory.md what to change" },
-    { XM_DEVICE,      XM_EXIT_DEVICE,    "'xemoe devices' shows the devices; XM_DEBUG=sync finds the step" },
-    { XM_IO,          XM_EXIT_FILE,      NULL },
-    { XM_NOT_FOUND,   XM_EXIT_FILE,      NULL },
-    { XM_CANCELLED,   XM_EXIT_CANCELLED, NULL },
-    { XM_BUSY,        XM_EXIT_FAILED,    NULL },
-    { XM_NOT_BUILT,   XM_EXIT_DEVICE,    "XM_DEBUG=build shows the compiler's whole log" },
-    { XM_NOT_FINITE,  XM_EXIT_FAILED,    "where activations are f16, --precision f32 has room; 'xemoe verify' compares every step with the host reference" },
-    { XM_LOST,        XM_EXIT_DEVICE,    "start again; the system's log (dmesg) may say why" },
+    const char *next;
+} advice[] = {
+    { XM_NO_MEMORY,  "'xemoe plan' says what fits; docs/memory.md what to change" },
+    { XM_DEVICE,     "'xemoe devices' shows the devices; XM_DEBUG=sync finds the step" },
+    { XM_NOT_BUILT,  "XM_DEBUG=build shows the compiler's whole log" },
+    { XM_NOT_FINITE, "where activations are f16, --precision f32 has room; 'xemoe verify' compares every step with the host reference" },
+    { XM_LOST,       "start again; the system's log (dmesg) may say why" },
 };
 /* clang-format on */
 
@@ -100,18 +93,13 @@ xm_cli_failed(const struct xm_error *err)
         print_sentence(err->text[0] ? err->text : xm_status_text(err->status), stderr);
         fputc('\n', stderr);
     }
-    for (size_t i = 0; i < XM_ARRAY_LEN(exits); i++) {
-        if (exits[i].status != err->status)
-            continue;
-        if (exits[i].next)
-            fprintf(stderr, "xemoe: %s\n", exits[i].next);
-        return (int)exits[i].code;
+    for (size_t i = 0; i < XM_ARRAY_LEN(advice); i++) {
+        if (advice[i].status == err->status)
+            fprintf(stderr, "xemoe: %s\n", advice[i].next);
     }
-    return XM_EXIT_FAILED;
+    return xm_cli_exit_code(err->status);
 }
 
-/* "Device with … name is not registered …; available: GPU, REFERENCE", and behind another semicolon
- * what this computer lacks. */
 /* The one of "CPU, GPU.0" that is called so but for the case; empty: none is. */
 static struct xm_slice
 find_same_but_case(const char *list, const char *name)
@@ -125,6 +113,8 @@ find_same_but_case(const char *list, const char *name)
     return xm_slice_of("", 0);
 }
 
+/* "Device with … name is not registered …; available: GPU, REFERENCE", and behind another semicolon
+ * what this computer lacks. */
 int
 xm_cli_no_device(const char *option, const char *name, const struct xm_error *err)
 {

@@ -12,6 +12,27 @@
 #include "runtime/util/new_file.h"
 #include "runtime/util/status.h"
 
+int
+xm_cli_exit_code(enum xm_status status)
+{
+    static const enum xm_exit codes[] = {
+        [XM_OK] = XM_EXIT_OK,
+        [XM_INVALID] = XM_EXIT_FILE,
+        [XM_UNSUPPORTED] = XM_EXIT_FILE,
+        [XM_NO_MEMORY] = XM_EXIT_DEVICE,
+        [XM_DEVICE] = XM_EXIT_DEVICE,
+        [XM_IO] = XM_EXIT_FILE,
+        [XM_NOT_FOUND] = XM_EXIT_FILE,
+        [XM_CANCELLED] = XM_EXIT_CANCELLED,
+        [XM_BUSY] = XM_EXIT_FAILED,
+        [XM_NOT_BUILT] = XM_EXIT_DEVICE,
+        [XM_LOST] = XM_EXIT_DEVICE,
+        [XM_NOT_FINITE] = XM_EXIT_FAILED,
+        [XM_UNPLANNED] = XM_EXIT_FILE,
+    };
+    return (size_t)status < XM_ARRAY_LEN(codes) ? (int)codes[status] : XM_EXIT_FAILED;
+}
+
 /* A file that is opened must not become what somebody reads or writes as a standard stream. What
  * stands there instead gives nothing and takes nothing: writing fails, as to a closed one. */
 static void
