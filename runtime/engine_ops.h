@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an engine implements: the table of callbacks behind runtime/engine.h, and the
- * common head of each object. For engine.c, ocl/ and fake/ only.
+ * common head of each object. For engine*.c, ocl/, counting/ and fake/ only.
  *
- * engine.c checks arguments, counts references, keeps the statistics and the table of
+ * engine*.c check arguments, count references, keep the statistics and the table of
  * built kernels; an implementation calls its driver and nothing else. It embeds the
  * structs below as the first member of its own. A callback that fails records a sentence
  * and frees what it made. A callback must be there unless its comment allows NULL.
@@ -21,7 +21,7 @@
 /* Facts of a build besides its result. */
 struct xm_build_report {
     bool compiled; /* the compiler ran: it was not in a cache */
-    /* the build log of a refused kernel, owned by engine.c (xm_free); or NULL */
+    /* the build log of a refused kernel, owned by engine_kernels.c (xm_free); or NULL */
     char *log;
 };
 
@@ -49,7 +49,7 @@ struct xm_engine_ops {
     enum xm_status (*buffer_wrap)(struct xm_buffer *b, struct xm_error *err);
     /* b->root, b->offset and b->bytes are set and checked. Fills native. */
     enum xm_status (*buffer_view)(struct xm_buffer *b, struct xm_error *err);
-    /* Frees what the calls above allocated; engine.c frees the struct itself. */
+    /* Frees what the calls above allocated; engine_buffers.c frees the struct. */
     void (*buffer_release)(struct xm_buffer *b);
 
     /* Builds `name` with `defines` and fills the report, which is zeroed. XM_NOT_BUILT: the
@@ -144,7 +144,7 @@ struct xm_buffer {
 };
 
 struct xm_kernel {
-    char *name, *defines; /* owned by engine.c                              */
+    char *name, *defines; /* owned by engine_kernels.c                       */
     bool is_new;          /* built by the compiler, not loaded from a cache */
     /* Of drivers that compile at launches, and on engines that only count. */
     struct xm_launch_kinds launched;
@@ -174,6 +174,14 @@ struct xm_queue {
 enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
                               const struct xm_device_info *info,
                               const struct xm_config *config, struct xm_error *err);
+/* XM_LOST: the device is. */
+enum xm_status xm_engine_check_alive(const struct xm_engine *e, struct xm_error *err);
+/* Returns what a call on the device has returned, with its sentence in err. From XM_LOST on
+ * the device is lost. */
+enum xm_status xm_engine_settle(struct xm_engine *e, enum xm_status status,
+                                struct xm_error *err);
+/* engine_kernels.c: frees kernels and refusals. */
+void xm_engine_free_kernels(struct xm_engine *e);
 /* The binary that an offer has for a key, or NULL; the kernel lock is held. */
 const void *xm_engine_offered(const struct xm_engine *e, const struct xm_kernel_key *key,
                               size_t *n);

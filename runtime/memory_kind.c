@@ -37,3 +37,17 @@ xm_memory_is_shared(const struct xm_engine *e, enum xm_buffer_use use, const voi
     return xm_device_has(&e->info, XM_CAP_UNIFIED) &&
            (uintptr_t)bytes % SHARE_ALIGN == 0 && n_bytes % SHARE_GRANULE == 0;
 }
+
+const char *
+xm_memory_kind_text(enum xm_memory_kind kind)
+{
+    static const char *const text[XM_MEMORY_KIND_COUNT] = {
+        [XM_MEMORY_CL] = "cl_mem",
+        [XM_MEMORY_CL_HOST] = "cl_mem_host",
+        [XM_MEMORY_USM_HOST] = "usm_host",
+        [XM_MEMORY_USM_DEVICE] = "usm_device",
+        [XM_MEMORY_USM_SHARED] = "usm_shared",
+        [XM_MEMORY_MAPPED] = "mapped",
+    };
+    return kind < XM_MEMORY_KIND_COUNT ? text[kind] : "unknown";
+}
