@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graph text to graph. Each line is read into a `struct line`, then built through the
+ * Graph text to graph. Each line is read into a `struct xm_parsed_line`, then built through the
  * builder, so that text has to satisfy the same checks as any reader's graph; the types
  * it states are compared with those the shape functions give.
  *
  * Bounds against hostile text: memory grows with the length of the text, and data that
  * the text only declares (@7) with XM_TEXT_MOST_DATA in all.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "runtime/util/number.h"
-#include "transformations/graph/builder.h"
 #include "transformations/graph/infer.h"
-#include "transformations/graph/lexer.h"
-#include "transformations/graph/text.h"
+#include "transformations/graph/parse.h"
 #include "transformations/graph/text_files.h"
 #include "transformations/graph/text_format.h"
 
@@ -25,31 +20,8 @@ enum {
     MAX_OPERANDS = 4096
 };
 
-struct parser {
-    struct xm_lexer lex;
-    struct xm_graph *g;
-    struct xm_builder b;
-    struct xm_value **values; /* by number */
-    uint64_t n_values;
-    struct xm_value **operands; /* of the line; MAX_OPERANDS */
-    uint64_t data_left;
-    const struct xm_text_blobs *blobs; /* NULL: patterns */
-    bool opens_files;                  /* that the text names */
-};
-
-/* What one line says about a node. */
-struct line {
-    uint64_t number, n_results; /* "%5, %6 =" */
-    enum xm_op op;
-    struct xm_type declared;
-    uint32_t n_in;
-    union xm_attr attr;
-    uint64_t attrs_seen; /* bit i: row i of the op's attributes */
-    const char *name;
-};
-
-static enum xm_status
-fail_memory(struct parser *p)
+enum xm_status
+xm_parse_no_memory(struct xm_parser *p)
 {
     return xm_fail(p->lex.err, XM_NO_MEMORY, "out of memory to parse a graph");
 }
@@ -58,7 +30,7 @@ fail_memory(struct parser *p)
 
 /* "%5, %6 =": consecutive numbers. */
 static enum xm_status
-parse_results(struct parser *p, struct line *line)
+parse_results(struct xm_parser *p, struct xm_parsed_line *line)
 {
     uint64_t number;
     line->n_results = 0;
@@ -80,13 +52,13 @@ parse_results(struct parser *p, struct line *line)
 }
 
 static enum xm_status
-remember(struct parser *p, uint64_t number, struct xm_value *v)
+remember(struct xm_parser *p, uint64_t number, struct xm_value *v)
 {
     if (number >= p->n_values) {
         uint64_t n = number * 2 + 64;
         struct xm_value **grown = xm_realloc(p->values, n * sizeof(*grown));
         if (!grown)
-            return fail_memory(p);
+            return xm_parse_no_memory(p);
         memset(grown + p->n_values, 0, (n - p->n_values) * sizeof(*grown));
         p->values = grown;
         p->n_values = n;
@@ -96,12 +68,12 @@ remember(struct parser *p, uint64_t number, struct xm_value *v)
 }
 
 static enum xm_status
-parse_operand(struct parser *p, struct xm_value **out)
+parse_operand(struct xm_parser *p, struct xm_value **out)
 {
     uint64_t number;
     if (xm_lex_take(&p->lex, '_')) {
         *out = xm_none(p->g);
-        return *out ? XM_OK : fail_memory(p);
+        return *out ? XM_OK : xm_parse_no_memory(p);
     }
     XM_TRY(xm_lex_expect(&p->lex, '%'));
     XM_TRY(xm_lex_number(&p->lex, MAX_NUMBER - 1, &number));
@@ -112,7 +84,7 @@ parse_operand(struct parser *p, struct xm_value **out)
 }
 
 static enum xm_status
-parse_operands(struct parser *p, struct line *line)
+parse_operands(struct xm_parser *p, struct xm_parsed_line *line)
 {
     char c = xm_lex_peek(&p->lex);
     line->n_in = 0;
@@ -127,395 +99,11 @@ parse_operands(struct parser *p, struct line *line)
     return XM_OK;
 }
 
-/* ---- data -------------------------------------------------------------------------- */
-
-static enum xm_status
-allocate_data(struct parser *p, enum xm_element e, uint64_t n, struct xm_bytes *out)
-{
-    uint8_t *bytes;
-    if (!xm_element_bytes(e, n, &out->n) || out->n > p->data_left)
-        return xm_lex_fail(&p->lex, "the text declares more than %d MiB of constants",
-                           XM_TEXT_MOST_DATA >> 20);
-    p->data_left -= out->n;
-    bytes = xm_arena_alloc(&p->g->arena, out->n);
-    out->p = bytes;
-    return bytes ? XM_OK : fail_memory(p);
-}
-
-/* Bits of two elements of 4, or of a number of 8: floats are below 2, none is NaN. */
-static uint8_t
-small_bits(enum xm_element e, uint32_t random)
-{
-    if (e == XM_F8E8M0)
-        return (uint8_t)(120 + random % 8);
-    return (uint8_t)(e == XM_F8E4M3 || e == XM_F8E5M2 ? random & 0xbf : random);
-}
-
-/* Small numbers that depend on the blob's number only: floats of an eighth in [-1, 1), or
- * any bits for integers. */
-static void
-fill_pattern(enum xm_element e, uint64_t number, uint64_t n, struct xm_bytes b)
-{
-    uint32_t x = (uint32_t)number * 2654435761u + 12345;
-    bool is_float = xm_element_is_float(e) && xm_text_is_inline(e);
-    for (uint64_t i = 0; i < (is_float ? n : b.n); i++) {
-        x = x * 1664525u + 1013904223u;
-        if (is_float)
-            xm_store_float(e, (uint8_t *)b.p, i, (float)((int)(x >> 28) - 8) / 8.0f);
-        else
-            ((uint8_t *)b.p)[i] = e == XM_BOOL ? x >> 31 : small_bits(e, x >> 24);
-    }
-}
-
-static enum xm_status
-parse_blob(struct parser *p, enum xm_element e, uint64_t n, uint64_t number,
-           struct xm_bytes *out)
-{
-    XM_TRY(allocate_data(p, e, n, out));
-    fill_pattern(e, number, n, *out);
-    return XM_OK;
-}
-
-/* The bytes that somebody has. */
-static enum xm_status
-find_constant(struct parser *p, enum xm_element e, uint64_t n, uint64_t number,
-              struct xm_bytes *out)
-{
-    struct xm_data data = {0};
-    struct xm_error why = {0};
-    uint64_t n_bytes;
-    if (!xm_element_bytes(e, n, &n_bytes))
-        return xm_lex_fail(&p->lex, "a constant of so many elements has no size");
-    if (p->blobs->constant(p->blobs->ctx, (uint32_t)number, n_bytes, &data, &why) !=
-        XM_OK)
-        return xm_lex_pass_on(&p->lex, &why);
-    if (data.n_bytes < n_bytes)
-        return xm_lex_fail(&p->lex, "constant @%u has %llu bytes, not %llu",
-                           (unsigned)number, (unsigned long long)data.n_bytes,
-                           (unsigned long long)n_bytes);
-    *out = (struct xm_bytes){data.bytes, data.n_bytes};
-    return XM_OK;
-}
-
-/* Elements in whole bytes that no file has; 0: they are of no fixed size. */
-static uint64_t
-elements_in(enum xm_element e, uint64_t bytes)
-{
-    const uint32_t bits = xm_element_bits(e);
-    return bits ? bytes / (bits > 8 ? bits / 8 : 1) * (bits < 8 ? 8 / bits : 1) : 0;
-}
-
-/* The bytes that a file has; those that none has get a pattern. */
-static enum xm_status
-place_constant(struct parser *p, enum xm_element e, uint64_t n, uint64_t number,
-               struct xm_bytes *out)
-{
-    struct xm_text_places places;
-    uint64_t n_bytes;
-    XM_TRY(xm_text_parse_places(&p->lex, p->g, &places));
-    *out = places.part[XM_TEXT_DATA];
-    if (!out->p)
-        return parse_blob(p, e, n, number, out);
-    if (!xm_element_bytes(e, n, &n_bytes) || out->n < n_bytes)
-        return xm_lex_fail(&p->lex, "constant @%u has %llu bytes in the file, too few",
-                           (unsigned)number, (unsigned long long)out->n);
-    return XM_OK;
-}
-
-static enum xm_status
-find_weight(struct parser *p, struct xm_weight *w, uint64_t number)
-{
-    struct xm_error why = {0};
-    if (p->blobs->weight(p->blobs->ctx, (uint32_t)number, w, &why) != XM_OK)
-        return xm_lex_pass_on(&p->lex, &why);
-    const char *wrong = xm_weight_check(w);
-    return wrong ? xm_lex_fail(&p->lex, "weight @%u: %s", (unsigned)number, wrong)
-                 : XM_OK;
-}
-
-static enum xm_status
-parse_element(struct parser *p, enum xm_element e, uint8_t *bytes, uint64_t i)
-{
-    char word[XM_LEX_WORD], *end;
-    XM_TRY(xm_lex_word(&p->lex, "a number", word));
-    errno = 0;
-    if (e == XM_F64) {
-        double x = xm_parse_double(word, &end);
-        memcpy(bytes + i * sizeof(x), &x, sizeof(x));
-    } else if (xm_element_is_float(e)) {
-        xm_store_float(e, bytes, i, xm_parse_float(word, &end));
-    } else {
-        xm_store_int(e, bytes, i, strtoll(word, &end, 10));
-        if (errno)
-            return xm_lex_fail(&p->lex, "'%s' exceeds 64 bits", word);
-    }
-    return *end ? xm_lex_fail(&p->lex, "'%s' is no number", word) : XM_OK;
-}
-
-static enum xm_status
-parse_elements(struct parser *p, enum xm_element e, uint64_t n, struct xm_bytes *out)
-{
-    if (!xm_text_is_inline(e))
-        return xm_lex_fail(&p->lex, "constants of %s cannot stand in braces",
-                           xm_element_text(e));
-    XM_TRY(allocate_data(p, e, n, out));
-    for (uint64_t i = 0; i < n; i++) {
-        if (i > 0)
-            XM_TRY(xm_lex_expect(&p->lex, ','));
-        XM_TRY(parse_element(p, e, (uint8_t *)out->p, i));
-    }
-    return xm_lex_expect(&p->lex, '}');
-}
-
-/* The number of elements of a declared type. */
-static enum xm_status
-count_elements(struct parser *p, const struct xm_type *t, uint64_t *out)
-{
-    return xm_static_elements(&t->shape, out)
-               ? XM_OK
-               : xm_lex_fail(&p->lex, "the shape of a constant must be constant");
-}
-
-static enum xm_status
-parse_const(struct parser *p, struct line *line)
-{
-    enum xm_element e = line->declared.element;
-    struct xm_bytes b = {(const uint8_t *)"", 0};
-    uint64_t n, number;
-    XM_TRY(count_elements(p, &line->declared, &n));
-    if (xm_lex_take(&p->lex, '{')) {
-        XM_TRY(parse_elements(p, e, n, &b));
-    } else {
-        XM_TRY(xm_lex_expect(&p->lex, '@'));
-        XM_TRY(xm_lex_number(&p->lex, UINT32_MAX, &number));
-        if (e != XM_STRING)
-            XM_TRY(p->blobs                         ? find_constant(p, e, n, number, &b)
-                   : xm_text_places_follow(&p->lex) ? place_constant(p, e, n, number, &b)
-                                                    : parse_blob(p, e, n, number, &b));
-    }
-    line->attr.data = (struct xm_data){b.p, b.n};
-    return XM_OK;
-}
-
-/* ---- weights ----------------------------------------------------------------------- */
-
-static enum xm_status
-parse_weight_attr(struct parser *p, struct xm_weight *w)
-{
-    char key[XM_LEX_WORD], word[XM_LEX_WORD];
-    XM_TRY(xm_lex_word(&p->lex, "an attribute of a weight or @", key));
-    XM_TRY(xm_lex_expect(&p->lex, '='));
-    if (strcmp(key, "group") == 0)
-        return xm_lex_number(&p->lex, INT64_MAX, &w->group);
-    if (strcmp(key, "scale") == 0)
-        return xm_lex_element(&p->lex, &w->scale_element);
-    if (strcmp(key, "zp") == 0)
-        return xm_lex_element(&p->lex, &w->zero_point_element);
-    if (strcmp(key, "factors") == 0) {
-        XM_TRY(xm_lex_number(&p->lex, INT32_MAX, &w->factor.n));
-        w->factor.n *= sizeof(float);
-        return XM_OK;
-    }
-    XM_TRY(xm_lex_word(&p->lex, "a value", word));
-    if (strcmp(key, "order") == 0 && strcmp(word, "group_major") == 0)
-        w->order = XM_SCALE_GROUP_MAJOR;
-    else if (strcmp(key, "zp_scalar") == 0 && strcmp(word, "true") == 0)
-        w->zero_point_is_scalar = true;
-    else
-        return xm_lex_fail(&p->lex, "a weight has no attribute %s=%s", key, word);
-    return XM_OK;
-}
-
-/* Bytes below 64: read as f16 they are numbers, below 2. */
-static enum xm_status
-fill_blocks(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
-{
-    const struct xm_weight_format_info *f = xm_weight_info(w);
-    if (w->group || w->cols % f->block_cols != 0)
-        return xm_lex_fail(&p->lex, "rows of %llu are no whole blocks of %s",
-                           (unsigned long long)w->cols, f->text);
-    XM_TRY(parse_blob(p, XM_U8, n / f->block_cols * f->block_bytes, number, &w->data));
-    for (uint64_t i = 0; i < w->data.n; i++)
-        ((uint8_t *)w->data.p)[i] &= 63;
-    return XM_OK;
-}
-
-static enum xm_status
-fill_scales(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
-{
-    if (!xm_text_is_inline(w->scale_element))
-        return parse_blob(p, w->scale_element, n, number, &w->scale);
-    XM_TRY(allocate_data(p, w->scale_element, n, &w->scale));
-    for (uint64_t i = 0; i < n; i++)
-        xm_store_float(w->scale_element, (uint8_t *)w->scale.p, i,
-                       (float)(1 + (i + number) % 7) / 64.0f);
-    return XM_OK;
-}
-
-/* Codebook and factors, whose numbers the text has said. */
-static enum xm_status
-fill_extras(struct parser *p, struct xm_weight *w, uint64_t number)
-{
-    if (w->codebook.n)
-        XM_TRY(parse_blob(p, XM_F32, w->codebook.n / sizeof(float), number + 2,
-                          &w->codebook));
-    return w->factor.n ? parse_blob(p, XM_F32, w->factor.n / sizeof(float), number + 3,
-                                    &w->factor)
-                       : XM_OK;
-}
-
-/* Bytes of data, scales and zero points by the weight's number. */
-static enum xm_status
-fill_weight(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
-{
-    uint64_t n_scales = w->group ? n / w->group : 0;
-    XM_TRY(fill_extras(p, w, number));
-    if (xm_weight_is_blocks(w))
-        return fill_blocks(p, w, n, number);
-    XM_TRY(parse_blob(p, w->element, n, number, &w->data));
-    if (w->group == 0)
-        return XM_OK;
-    if (w->cols % w->group != 0)
-        return xm_lex_fail(&p->lex, "rows of %llu are no multiple of the group %llu",
-                           (unsigned long long)w->cols, (unsigned long long)w->group);
-    XM_TRY(fill_scales(p, w, n_scales, number));
-    if (w->zero_point_element == XM_DYNAMIC)
-        return XM_OK;
-    return parse_blob(p, w->zero_point_element, w->zero_point_is_scalar ? 1 : n_scales,
-                      number + 1, &w->zero_point);
-}
-
-/* A part with its place: its bytes, or as many of a pattern. */
-static enum xm_status
-place_part(struct parser *p, const struct xm_bytes *place, enum xm_element e,
-           uint64_t number, struct xm_bytes *out)
-{
-    *out = *place;
-    if (place->n == 0)
-        return xm_lex_fail(&p->lex, "weight @%u has no place for all of its parts",
-                           (unsigned)number);
-    return place->p ? XM_OK : parse_blob(p, e, elements_in(e, place->n), number, out);
-}
-
-static enum xm_status
-place_weight(struct parser *p, struct xm_weight *w, uint64_t number)
-{
-    struct xm_text_places at;
-    const bool is_blocks = xm_weight_is_blocks(w);
-    XM_TRY(xm_text_parse_places(&p->lex, p->g, &at));
-    w->view = at.view;
-    XM_TRY(place_part(p, &at.part[XM_TEXT_DATA], is_blocks ? XM_U8 : w->element, number,
-                      &w->data));
-    for (uint64_t i = 0; is_blocks && !at.part[XM_TEXT_DATA].p && i < w->data.n; i++)
-        ((uint8_t *)w->data.p)[i] &= 63; /* as fill_blocks() does */
-    if (w->group && at.part[XM_TEXT_SCALE].n && !at.part[XM_TEXT_SCALE].p)
-        XM_TRY(fill_scales(p, w, elements_in(w->scale_element, at.part[XM_TEXT_SCALE].n),
-                           number));
-    else if (w->group)
-        XM_TRY(
-            place_part(p, &at.part[XM_TEXT_SCALE], w->scale_element, number, &w->scale));
-    if (w->group && w->zero_point_element != XM_DYNAMIC)
-        XM_TRY(place_part(p, &at.part[XM_TEXT_ZERO_POINT], w->zero_point_element,
-                          number + 1, &w->zero_point));
-    if (w->codebook.n)
-        XM_TRY(
-            place_part(p, &at.part[XM_TEXT_CODEBOOK], XM_F32, number + 2, &w->codebook));
-    if (w->factor.n)
-        XM_TRY(place_part(p, &at.part[XM_TEXT_FACTOR], XM_F32, number + 3, &w->factor));
-    const char *wrong = xm_weight_check(w);
-    return wrong ? xm_lex_fail(&p->lex, "weight @%u: %s", (unsigned)number, wrong)
-                 : XM_OK;
-}
-
-/* A block format, or an element type. */
-static enum xm_status
-parse_weight_format(struct parser *p, struct xm_weight *w)
-{
-    char word[XM_LEX_WORD];
-    XM_TRY(xm_lex_word(&p->lex, "an element type or a format of weights", word));
-    for (int f = 0; f < XM_WEIGHT_FORMATS; f++)
-        if (f != XM_WEIGHT_ELEMENTS && strcmp(word, xm_weight_formats[f].text) == 0) {
-            w->format = (enum xm_weight_format)f;
-            return XM_OK;
-        }
-    if (strcmp(word, "codebook") == 0) {
-        w->element = XM_U4;
-        w->codebook.n = XM_CODEBOOK_NUMBERS * sizeof(float);
-        return XM_OK;
-    }
-    w->element = xm_element_parse(word);
-    if (w->element == XM_ELEMENT_COUNT)
-        return xm_lex_fail(&p->lex, "'%s' is no element type and no format of weights",
-                           word);
-    return XM_OK;
-}
-
-static enum xm_status
-parse_weight(struct parser *p, struct line *line)
-{
-    const struct xm_shape *s = &line->declared.shape;
-    struct xm_weight w = {.rank = s->rank, .experts = 1, .rows = 1, .cols = 1};
-    uint64_t n, number;
-    XM_TRY(count_elements(p, &line->declared, &n));
-    if (s->rank < 1 || s->rank > 3)
-        return xm_lex_fail(&p->lex, "a weight has rank 1 to 3");
-    w.cols = (uint64_t)s->dim[s->rank - 1].n;
-    if (s->rank > 1)
-        w.rows = (uint64_t)s->dim[s->rank - 2].n;
-    if (s->rank > 2)
-        w.experts = (uint64_t)s->dim[0].n;
-    XM_TRY(parse_weight_format(p, &w));
-    while (!xm_lex_take(&p->lex, '@'))
-        XM_TRY(parse_weight_attr(p, &w));
-    XM_TRY(xm_lex_number(&p->lex, UINT32_MAX - 1, &number));
-    XM_TRY(p->blobs                         ? find_weight(p, &w, number)
-           : xm_text_places_follow(&p->lex) ? place_weight(p, &w, number)
-                                            : fill_weight(p, &w, n, number));
-    line->attr.weight = w;
-    return XM_OK;
-}
-
-static enum xm_status
-parse_shape_value(struct parser *p, struct line *line)
-{
-    struct xm_dim e[XM_MAX_CONTENT], *copy;
-    uint32_t n = 0;
-    XM_TRY(xm_lex_expect(&p->lex, '{'));
-    while (!xm_lex_take(&p->lex, '}')) {
-        if (n == XM_MAX_CONTENT)
-            return xm_lex_fail(&p->lex, "a shape value has more than %d elements",
-                               XM_MAX_CONTENT);
-        if (n > 0)
-            XM_TRY(xm_lex_expect(&p->lex, ','));
-        XM_TRY(xm_lex_dim(&p->lex, &p->g->dims, &e[n++]));
-    }
-    copy = xm_arena_alloc(&p->g->arena, (n + 1) * sizeof(*copy));
-    if (!copy)
-        return fail_memory(p);
-    memcpy(copy, e, n * sizeof(*copy));
-    line->attr.shape_value = (struct xm_content){n, copy};
-    return XM_OK;
-}
-
-static enum xm_status
-parse_data(struct parser *p, struct line *line)
-{
-    switch (line->op) {
-    case XM_OP_CONST:
-        return parse_const(p, line);
-    case XM_OP_WEIGHT:
-        return parse_weight(p, line);
-    case XM_OP_SHAPE_VALUE:
-        return parse_shape_value(p, line);
-    default:
-        return XM_OK;
-    }
-}
-
 /* ---- attributes and names ---------------------------------------------------------- */
 
 static enum xm_status
-parse_attr_value(struct parser *p, struct line *line, const struct xm_attr_info *info)
+parse_attr_value(struct xm_parser *p, struct xm_parsed_line *line,
+                 const struct xm_attr_info *info)
 {
     char word[XM_LEX_WORD];
     const char *value = word;
@@ -530,8 +118,8 @@ parse_attr_value(struct parser *p, struct line *line, const struct xm_attr_info 
 }
 
 static enum xm_status
-parse_attr(struct parser *p, struct line *line, const struct xm_attr_info *info, size_t n,
-           const char *key)
+parse_attr(struct xm_parser *p, struct xm_parsed_line *line,
+           const struct xm_attr_info *info, size_t n, const char *key)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(info[i].text, key) != 0)
@@ -547,7 +135,7 @@ parse_attr(struct parser *p, struct line *line, const struct xm_attr_info *info,
 
 /* Attributes up to the end, ':' or "names=". *names says that those follow. */
 static enum xm_status
-parse_attrs(struct parser *p, struct line *line, bool *names)
+parse_attrs(struct xm_parser *p, struct xm_parsed_line *line, bool *names)
 {
     size_t n;
     const struct xm_attr_info *info = xm_op_attrs(line->op, &n);
@@ -570,7 +158,7 @@ parse_attrs(struct parser *p, struct line *line, bool *names)
 
 /* {"a","b"} behind "names=". */
 static enum xm_status
-parse_names(struct parser *p, struct xm_value *v)
+parse_names(struct xm_parser *p, struct xm_value *v)
 {
     const char *names[MAX_NAMES], **copy;
     uint32_t n = 0;
@@ -583,7 +171,7 @@ parse_names(struct parser *p, struct xm_value *v)
     XM_TRY(xm_lex_expect(&p->lex, '}'));
     copy = xm_arena_alloc(&p->g->arena, n * sizeof(*copy));
     if (!copy)
-        return fail_memory(p);
+        return xm_parse_no_memory(p);
     memcpy(copy, names, n * sizeof(*copy));
     v->names = copy;
     v->n_names = n;
@@ -593,7 +181,7 @@ parse_names(struct parser *p, struct xm_value *v)
 /* ---- nodes ------------------------------------------------------------------------- */
 
 static enum xm_status
-fail_type(struct parser *p, const struct xm_type *said, const struct xm_type *found)
+fail_type(struct xm_parser *p, const struct xm_type *said, const struct xm_type *found)
 {
     struct xm_strbuf a = {0}, b = {0};
     xm_type_print(said, &a);
@@ -607,7 +195,7 @@ fail_type(struct parser *p, const struct xm_type *said, const struct xm_type *fo
 
 /* "as f16" */
 static enum xm_status
-parse_stored(struct parser *p, struct xm_value *v)
+parse_stored(struct xm_parser *p, struct xm_value *v)
 {
     char word[XM_LEX_WORD];
     XM_TRY(xm_lex_word(&p->lex, "as", word));
@@ -621,7 +209,7 @@ parse_stored(struct parser *p, struct xm_value *v)
 /* ": f32[4] as f16, i64[4] names={"ids"}": the text's own symbols win over inferred ones. Text
  * written by hand may leave the types out. */
 static enum xm_status
-parse_types(struct parser *p, struct xm_node *n)
+parse_types(struct xm_parser *p, struct xm_node *n)
 {
     char key[XM_LEX_WORD];
     if (!xm_lex_take(&p->lex, ':'))
@@ -646,7 +234,7 @@ parse_types(struct parser *p, struct xm_node *n)
 }
 
 static enum xm_status
-parse_friendly_name(struct parser *p, struct xm_node *n)
+parse_friendly_name(struct xm_parser *p, struct xm_node *n)
 {
     if (xm_lex_take(&p->lex, '#'))
         XM_TRY(xm_lex_string(&p->lex, &p->g->arena, &n->name));
@@ -658,7 +246,7 @@ parse_friendly_name(struct parser *p, struct xm_node *n)
 
 /* The count of results costs memory: it must be written out, not only declared. */
 static enum xm_status
-check_result_count(struct parser *p, const struct line *line)
+check_result_count(struct xm_parser *p, const struct xm_parsed_line *line)
 {
     uint64_t n = (uint64_t)xm_op_info(line->op)->n_out;
     if (line->op == XM_OP_RESULT)
@@ -686,7 +274,7 @@ check_result_count(struct parser *p, const struct line *line)
 }
 
 static enum xm_status
-build_line(struct parser *p, const struct line *line, struct xm_node **out)
+build_line(struct xm_parser *p, const struct xm_parsed_line *line, struct xm_node **out)
 {
     bool declared = xm_text_has_declared_type(line->op);
     struct xm_node *n =
@@ -704,7 +292,7 @@ build_line(struct parser *p, const struct line *line, struct xm_node **out)
 }
 
 static enum xm_status
-parse_op(struct parser *p, struct line *line)
+parse_op(struct xm_parser *p, struct xm_parsed_line *line)
 {
     char word[XM_LEX_WORD];
     XM_TRY(xm_lex_word(&p->lex, "an operation", word));
@@ -712,14 +300,14 @@ parse_op(struct parser *p, struct line *line)
     if (line->op == XM_OP_COUNT || line->op == XM_OP_NONE)
         return xm_lex_fail(&p->lex, "there is no operation '%s'", word);
     if (xm_attr_defaults(p->g, line->op, &line->attr) != XM_OK)
-        return fail_memory(p);
+        return xm_parse_no_memory(p);
     return XM_OK;
 }
 
 static enum xm_status
-parse_node(struct parser *p)
+parse_node(struct xm_parser *p)
 {
-    struct line line = {0};
+    struct xm_parsed_line line = {0};
     struct xm_node *n = NULL;
     bool names;
     XM_TRY(parse_results(p, &line));
@@ -727,7 +315,7 @@ parse_node(struct parser *p)
     if (xm_text_has_declared_type(line.op))
         XM_TRY(xm_lex_type(&p->lex, &p->g->dims, &line.declared));
     XM_TRY(parse_operands(p, &line));
-    XM_TRY(parse_data(p, &line));
+    XM_TRY(xm_parse_data(p, &line));
     XM_TRY(parse_attrs(p, &line, &names));
     XM_TRY(check_result_count(p, &line));
     XM_TRY(build_line(p, &line, &n));
@@ -752,7 +340,7 @@ take_word(struct xm_lexer *l, const char *word)
 }
 
 static enum xm_status
-parse_property(struct parser *p)
+parse_property(struct xm_parser *p)
 {
     const char *key, *value;
     XM_TRY(xm_lex_string(&p->lex, &p->g->arena, &key));
@@ -764,7 +352,7 @@ parse_property(struct parser *p)
 }
 
 static enum xm_status
-parse_file(struct parser *p)
+parse_file(struct xm_parser *p)
 {
     return p->opens_files
                ? xm_text_parse_file(&p->lex, p->g)
@@ -773,7 +361,7 @@ parse_file(struct parser *p)
 
 /* Nodes without a written number (results) come behind all that have one. */
 static void
-number_results(struct parser *p, uint64_t highest)
+number_results(struct xm_parser *p, uint64_t highest)
 {
     uint32_t next = (uint32_t)highest;
     xm_for_each_node(n, p->g)
@@ -785,7 +373,7 @@ number_results(struct parser *p, uint64_t highest)
 }
 
 static enum xm_status
-parse_text(struct parser *p)
+parse_text(struct xm_parser *p)
 {
     struct xm_lexer *l = &p->lex;
     uint64_t highest = 0;
@@ -807,7 +395,7 @@ parse_text(struct parser *p)
 }
 
 static enum xm_status
-parse_whole(struct parser *p, const char *text, struct xm_graph **out)
+parse_whole(struct xm_parser *p, const char *text, struct xm_graph **out)
 {
     enum xm_status status;
     *out = NULL;
@@ -819,7 +407,7 @@ parse_whole(struct parser *p, const char *text, struct xm_graph **out)
             xm_dim_reserve_fresh(&p->g->dims, s); /* symbols made must not meet them */
         status = parse_text(p);
     } else {
-        status = fail_memory(p);
+        status = xm_parse_no_memory(p);
     }
     xm_free(p->values);
     xm_free(p->operands);
@@ -840,7 +428,7 @@ enum xm_status
 xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
                     struct xm_graph **out, struct xm_error *err)
 {
-    struct parser p = {
+    struct xm_parser p = {
         .lex = {text, text, 1, err}, .data_left = XM_TEXT_MOST_DATA, .blobs = blobs};
     return parse_whole(&p, text, out);
 }
@@ -848,7 +436,7 @@ xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
 enum xm_status
 xm_graph_parse_dump(const char *text, struct xm_graph **out, struct xm_error *err)
 {
-    struct parser p = {
+    struct xm_parser p = {
         .lex = {text, text, 1, err}, .data_left = XM_TEXT_MOST_DATA, .opens_files = true};
     return parse_whole(&p, text, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graph text: one line a node. The grammar is in docs/graph_text.md; parse.c reads it.
+ * Graph text: one line a node. The grammar is in docs/graph_text.md; parse.c and parse_*.c read it.
  */
 #include <string.h>
 
