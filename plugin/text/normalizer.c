@@ -6,6 +6,7 @@
 #include "plugin/text/normalizer.h"
 
 #include "plugin/text/byte_level.h"
+#include "plugin/text/component.h"
 #include "plugin/text/unicode_form.h"
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
@@ -187,61 +188,30 @@ static const struct xm_normalizer_type types[] = {
     /* clang-format on */
 };
 
-static const struct xm_normalizer_type *
-find_type(const char *name)
-{
-    for (size_t i = 0; i < XM_ARRAY_LEN(types); i++)
-        if (strcmp(types[i].name, name) == 0)
-            return &types[i];
-    return NULL;
-}
-
-static enum xm_status load_any(yyjson_val *value, int depth, struct xm_normalizer *out,
-                               struct xm_error *err);
-
 static enum xm_status
-load_sequence(yyjson_val *value, int depth, struct xm_normalizer *out,
-              struct xm_error *err)
+load_step(const void *type, yyjson_val *value, void *out, struct xm_error *err)
 {
-    yyjson_val *list, *item;
-    size_t i, n;
-    XM_TRY(xm_json_array(value, "normalizers", &list, err));
-    if (depth == XM_MAX_NESTING)
-        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
-    yyjson_arr_foreach(list, i, n, item)
-    {
-        XM_TRY(load_any(item, depth + 1, out, err));
-    }
-    return XM_OK;
-}
-
-static enum xm_status
-load_any(yyjson_val *value, int depth, struct xm_normalizer *out, struct xm_error *err)
-{
-    const char *name;
-    XM_TRY(xm_json_type(value, "normalizer", &name, err));
-    if (strcmp(name, "Sequence") == 0)
-        return load_sequence(value, depth, out, err);
-    const struct xm_normalizer_type *type = find_type(name);
-    if (!type)
-        return xm_fail(err, XM_UNSUPPORTED, "normalizer '%s' is not supported",
-                       xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
-    if (out->n == XM_MAX_STEPS)
+    struct xm_normalizer *normalizer = out;
+    if (normalizer->n == XM_MAX_STEPS)
         return xm_fail(err, XM_UNSUPPORTED, "more than %d normalizers", XM_MAX_STEPS);
-    struct xm_normalizer_step *step = &out->steps[out->n++];
+    struct xm_normalizer_step *step = &normalizer->steps[normalizer->n++];
     step->type = type;
-    enum xm_status status = type->load ? type->load(value, step, err) : XM_OK;
-    if (status != XM_OK)
-        xm_error_prefix(err, "normalizer '%s'", name);
-    return status;
+    return step->type->load ? step->type->load(value, step, err) : XM_OK;
 }
+
+static const struct xm_component component = {
+    .name = "normalizer",
+    .list = "normalizers",
+    .types = types,
+    .n_types = XM_ARRAY_LEN(types),
+    .type_bytes = sizeof(types[0]),
+    .load = load_step,
+};
 
 enum xm_status
 xm_normalizer_load(yyjson_val *value, struct xm_normalizer *out, struct xm_error *err)
 {
-    if (!value || yyjson_is_null(value))
-        return XM_OK;
-    return load_any(value, 0, out, err);
+    return xm_component_load(&component, value, out, err);
 }
 
 enum xm_status
@@ -252,8 +222,8 @@ xm_normalizer_add_map(struct xm_normalizer *normalizer, struct xm_charsmap *map,
         xm_charsmap_free(map);
         return xm_fail(err, XM_UNSUPPORTED, "more than %d normalizers", XM_MAX_STEPS);
     }
-    normalizer->steps[normalizer->n++] =
-        (struct xm_normalizer_step){.type = find_type("Precompiled"), .map = map};
+    normalizer->steps[normalizer->n++] = (struct xm_normalizer_step){
+        .type = xm_component_type(&component, "Precompiled"), .map = map};
     return XM_OK;
 }
 

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Bounds for normalizer and pre-tokenizer alike: steps, and depth of nested sequences. */
-enum { XM_MAX_STEPS = 32, XM_MAX_NESTING = 8 };
+enum { XM_MAX_STEPS = 32 };
 
 struct xm_normalizer_step {
     const struct xm_normalizer_type *type; /* row of the table in normalizer.c  */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "plugin/text/normalizer.h"
+#include "plugin/text/component.h"
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
@@ -117,52 +117,30 @@ wrap(struct xm_post_processor *out, struct xm_post_processor *outer)
 }
 
 static enum xm_status
-load_one(yyjson_val *value, const char *name, struct xm_post_processor *out,
-         struct xm_error *err)
+load_one(const void *type, yyjson_val *value, void *out, struct xm_error *err)
 {
-    for (size_t i = 0; i < XM_ARRAY_LEN(types); i++) {
-        if (strcmp(types[i].name, name) != 0)
-            continue;
-        struct xm_post_processor outer = {0};
-        enum xm_status status = types[i].load(value, &outer, err);
-        if (status == XM_OK && !wrap(out, &outer))
-            status = xm_no_memory(err, "special tokens");
-        xm_post_processor_free(&outer);
-        if (status != XM_OK)
-            xm_error_prefix(err, "post-processor '%s'", name);
-        return status;
-    }
-    return xm_fail(err, XM_UNSUPPORTED, "post-processor '%s' is not supported",
-                   xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
+    struct xm_post_processor outer = {0};
+    enum xm_status s = ((const struct post_type *)type)->load(value, &outer, err);
+    if (s == XM_OK && !wrap(out, &outer))
+        s = xm_no_memory(err, "special tokens");
+    xm_post_processor_free(&outer);
+    return s;
 }
 
-static enum xm_status
-load_any(yyjson_val *value, int depth, struct xm_post_processor *out,
-         struct xm_error *err)
-{
-    const char *name;
-    yyjson_val *list, *item;
-    size_t i, n;
-    XM_TRY(xm_json_type(value, "post-processor", &name, err));
-    if (strcmp(name, "Sequence") != 0)
-        return load_one(value, name, out, err);
-    XM_TRY(xm_json_array(value, "processors", &list, err));
-    if (depth == XM_MAX_NESTING)
-        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
-    yyjson_arr_foreach(list, i, n, item)
-    {
-        XM_TRY(load_any(item, depth + 1, out, err));
-    }
-    return XM_OK;
-}
+static const struct xm_component component = {
+    .name = "post-processor",
+    .list = "processors",
+    .types = types,
+    .n_types = XM_ARRAY_LEN(types),
+    .type_bytes = sizeof(types[0]),
+    .load = load_one,
+};
 
 enum xm_status
 xm_post_processor_load(yyjson_val *value, struct xm_post_processor *out,
                        struct xm_error *err)
 {
-    if (!value || yyjson_is_null(value))
-        return XM_OK;
-    return load_any(value, 0, out, err);
+    return xm_component_load(&component, value, out, err);
 }
 
 void

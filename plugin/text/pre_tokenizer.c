@@ -6,6 +6,7 @@
 #include "plugin/text/pre_tokenizer.h"
 
 #include "plugin/text/byte_level.h"
+#include "plugin/text/component.h"
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
@@ -220,51 +221,26 @@ static const struct pre_type {
     /* clang-format on */
 };
 
-static enum xm_status load_any(yyjson_val *value, int depth, struct xm_pre_tokenizer *out,
-                               struct xm_error *err);
-
 static enum xm_status
-load_sequence(yyjson_val *value, int depth, struct xm_pre_tokenizer *out,
-              struct xm_error *err)
+load_type(const void *type, yyjson_val *value, void *out, struct xm_error *err)
 {
-    yyjson_val *list, *item;
-    size_t i, n;
-    XM_TRY(xm_json_array(value, "pretokenizers", &list, err));
-    if (depth == XM_MAX_NESTING)
-        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
-    yyjson_arr_foreach(list, i, n, item)
-    {
-        XM_TRY(load_any(item, depth + 1, out, err));
-    }
-    return XM_OK;
+    return ((const struct pre_type *)type)->load(value, out, err);
 }
 
-static enum xm_status
-load_any(yyjson_val *value, int depth, struct xm_pre_tokenizer *out, struct xm_error *err)
-{
-    const char *name;
-    XM_TRY(xm_json_type(value, "pre-tokenizer", &name, err));
-    if (strcmp(name, "Sequence") == 0)
-        return load_sequence(value, depth, out, err);
-    for (size_t i = 0; i < XM_ARRAY_LEN(types); i++) {
-        if (strcmp(types[i].name, name) != 0)
-            continue;
-        enum xm_status status = types[i].load(value, out, err);
-        if (status != XM_OK)
-            xm_error_prefix(err, "pre-tokenizer '%s'", name);
-        return status;
-    }
-    return xm_fail(err, XM_UNSUPPORTED, "pre-tokenizer '%s' is not supported",
-                   xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
-}
+static const struct xm_component component = {
+    .name = "pre-tokenizer",
+    .list = "pretokenizers",
+    .types = types,
+    .n_types = XM_ARRAY_LEN(types),
+    .type_bytes = sizeof(types[0]),
+    .load = load_type,
+};
 
 enum xm_status
 xm_pre_tokenizer_load(yyjson_val *value, struct xm_pre_tokenizer *out,
                       struct xm_error *err)
 {
-    if (!value || yyjson_is_null(value))
-        return XM_OK;
-    return load_any(value, 0, out, err);
+    return xm_component_load(&component, value, out, err);
 }
 
 void

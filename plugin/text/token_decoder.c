@@ -5,6 +5,7 @@
 #include "plugin/text/token_decoder.h"
 
 #include "plugin/text/byte_level.h"
+#include "plugin/text/component.h"
 #include "plugin/text/normalizer.h"
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
@@ -296,9 +297,10 @@ static const struct xm_token_decoder_type types[] = {
 };
 
 static enum xm_status
-add_step(const struct xm_token_decoder_type *type, yyjson_val *value,
-         struct xm_token_decoder *out, struct xm_error *err)
+load_step(const void *row, yyjson_val *value, void *into, struct xm_error *err)
 {
+    const struct xm_token_decoder_type *type = row;
+    struct xm_token_decoder *out = into;
     if (out->n == XM_MAX_TOKEN_DECODERS)
         return xm_fail(err, XM_UNSUPPORTED, "more than %d decoders",
                        XM_MAX_TOKEN_DECODERS);
@@ -312,42 +314,21 @@ add_step(const struct xm_token_decoder_type *type, yyjson_val *value,
     return type->load ? type->load(value, step, err) : XM_OK;
 }
 
-static enum xm_status
-load_any(yyjson_val *value, int depth, struct xm_token_decoder *out, struct xm_error *err)
-{
-    const char *name;
-    yyjson_val *list, *item;
-    size_t i, n;
-    XM_TRY(xm_json_type(value, "decoder", &name, err));
-    for (i = 0; i < XM_ARRAY_LEN(types); i++) {
-        if (strcmp(types[i].name, name) != 0)
-            continue;
-        enum xm_status status = add_step(&types[i], value, out, err);
-        if (status != XM_OK)
-            xm_error_prefix(err, "decoder '%s'", name);
-        return status;
-    }
-    if (strcmp(name, "Sequence") != 0)
-        return xm_fail(err, XM_UNSUPPORTED, "decoder '%s' is not supported",
-                       xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
-    XM_TRY(xm_json_array(value, "decoders", &list, err));
-    if (depth == XM_MAX_NESTING)
-        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
-    yyjson_arr_foreach(list, i, n, item)
-    {
-        XM_TRY(load_any(item, depth + 1, out, err));
-    }
-    return XM_OK;
-}
+static const struct xm_component component = {
+    .name = "decoder",
+    .list = "decoders",
+    .types = types,
+    .n_types = XM_ARRAY_LEN(types),
+    .type_bytes = sizeof(types[0]),
+    .load = load_step,
+};
 
 enum xm_status
 xm_token_decoder_load(yyjson_val *value, struct xm_token_decoder *out,
                       struct xm_error *err)
 {
-    if (!value || yyjson_is_null(value))
-        return XM_OK;
-    out->present = true;
-    return load_any(value, 0, out, err);
+    out->present = value && !yyjson_is_null(value);
+    return xm_component_load(&component, value, out, err);
 }
 
 void
