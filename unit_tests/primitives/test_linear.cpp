@@ -226,6 +226,7 @@ class Linear : public PrimitiveTest
             const char *name = t.rows[v].name;
             SCOPED_TRACE(name);
             force_row(t, name);
+            optimise_for(t.rows[v]);
             auto takes = [&](size_t f) {
                 bool taken = check_format(f, tokens, all_extras, name);
                 if (taken)

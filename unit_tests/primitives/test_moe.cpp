@@ -333,6 +333,7 @@ class Moe : public PrimitiveTest
             for (size_t v = 0; v < table.n; v++) {
                 SCOPED_TRACE(table.rows[v].name);
                 force_row(table, table.rows[v].name);
+                optimise_for(table.rows[v]);
                 auto takes = [&](size_t i) {
                     const std::string name = table.rows[v].name;
                     problem p = problems[i];
@@ -451,6 +452,7 @@ TEST_F(Moe, StoredIntegersMeetBytes)
                               XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
         GTEST_SKIP() << "no sub-groups of a required size";
     setenv("XM_FORCE", "moe_gate_up=moe_gate_up_dpas,moe_down=moe_down_dpas", 1);
+    optimise(false);
     for (const weight_format &f :
          sample::of<weight_format>({std::begin(formats), std::end(formats)}, 4)) {
         const uint64_t unit = std::max<uint64_t>(unit_of(f, 128), 64);
