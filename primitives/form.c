@@ -71,7 +71,7 @@ static bool
 has_room(const struct xm_rows_form *f, uint64_t cols, uint64_t rows,
          const struct xm_buffer *b)
 {
-    return b && xm_rows_are_prepared(f) && rows <= XM_PREPARED_ROWS &&
+    return b && xm_rows_are_prepared(f) && rows <= XM_FEW_TOKENS &&
            xm_form_bytes(f, cols, rows) <= xm_buffer_bytes(b);
 }
 

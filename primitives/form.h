@@ -5,7 +5,7 @@
  *
  * The form follows from the variant that reads the activations and from the weight's format. Plain
  * rows are the default. Most other forms are made from plain rows by a conversion kernel. Prepared
- * rows (planes and shorts) of at most XM_PREPARED_ROWS tokens can also be written directly, beside
+ * rows (planes and shorts) of at most XM_FEW_TOKENS tokens can also be written directly, beside
  * the plain rows, by the primitive that computes these: a norm, a row chain, attention, gate and
  * up.
  */
@@ -19,7 +19,12 @@
 extern "C" {
 #endif
 
-enum { XM_PREPARED_ROWS = 4, XM_TILE = 16 /* tokens */ };
+enum {
+    /* Up to so many tokens, of a product or of each sequence in attention, kernels for decoding
+     * run, which read the weights or the KV cache once for all of them; more come in tiles. */
+    XM_FEW_TOKENS = 4,
+    XM_TILE = 16 /* tokens */
+};
 
 struct xm_rows_form {
     enum xm_form form;
@@ -38,7 +43,7 @@ bool xm_rows_are_prepared(const struct xm_rows_form *f);
  * kernels/cl/include/prepared.h. */
 uint64_t xm_prepared_words(const struct xm_rows_form *f, uint64_t cols);
 /* The buffer of operand `o`, into which a primitive writes its `rows` rows in form `f`; NULL: it
- * need not, because there are more than XM_PREPARED_ROWS rows, or the operand is absent. */
+ * need not, because there are more than XM_FEW_TOKENS rows, or the operand is absent. */
 struct xm_buffer *xm_prepared_target(const struct xm_rows_form *f,
                                      const struct xm_operand *o, uint64_t cols,
                                      uint64_t rows);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plugin/bench_kernels/bench.h"
+#include "primitives/form.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
 #include "runtime/util/memory.h"
@@ -115,7 +116,8 @@ static enum xm_status
 create_linear(struct bench *b, struct xm_error *err)
 {
     const struct problem *p = b->p;
-    double copies = p->tokens > 4 ? 1 : COLD_BYTES / xm_bench_problem_bytes(p) + 1;
+    double copies =
+        p->tokens > XM_FEW_TOKENS ? 1 : COLD_BYTES / xm_bench_problem_bytes(p) + 1;
     uint32_t n = copies > MAX_COPIES ? MAX_COPIES : (uint32_t)copies;
     /* The copies are stretches of one tall weight, each a primitive of its own. */
     XM_TRY(random_weight(b, 1, p->rows * n, p->cols, &b->weight[0], err));
@@ -258,7 +260,7 @@ time_runs(struct bench *b, uint64_t runs, uint64_t *done, double *seconds,
 static enum xm_status
 time_all(struct bench *b, double seconds, double *best, struct xm_error *err)
 {
-    uint64_t done = 0, runs = b->p->tokens > 4 ? 1 : RUNS_AT_ONCE;
+    uint64_t done = 0, runs = b->p->tokens > XM_FEW_TOKENS ? 1 : RUNS_AT_ONCE;
     double t;
     XM_TRY(time_runs(b, runs, &done, &t, err));
     double start = xm_bench_seconds();

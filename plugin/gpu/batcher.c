@@ -8,11 +8,8 @@
 #include "plugin/feeds.h"
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/request_run.h"
+#include "primitives/form.h"
 #include "transformations/graph/symbols.h"
-
-enum {
-    FEW_TOKENS = 4
-}; /* a sequence of no more comes before prompts: attention's order */
 
 struct tensor {
     int64_t *values;
@@ -270,7 +267,8 @@ add_to_step(struct step *s, uint32_t i, const struct xm_batcher_entry *e, uint64
         s->samples += end - (done > unwanted ? done : unwanted);
 }
 
-/* The next step: sequences with few tokens first, then of prompts what has room. */
+/* The next step: sequences with few tokens first, as attention takes them; then of prompts what
+ * has room. */
 static bool
 choose_step(struct xm_batcher *b, const struct xm_batcher_entry *list)
 {
@@ -282,7 +280,7 @@ choose_step(struct xm_batcher *b, const struct xm_batcher_entry *list)
     for (int prompts = 0; prompts < 2; prompts++) {
         for (uint32_t i = 0; i < b->n && s->rows < most; i++) {
             const uint64_t left = list[i].n - b->progress[i].done, room = most - s->rows;
-            if (left == 0 || (left > FEW_TOKENS) != (prompts == 1) ||
+            if (left == 0 || (left > XM_FEW_TOKENS) != (prompts == 1) ||
                 (s->n && !is_ragged))
                 continue;
             add_to_step(s, i, &list[i], b->progress[i].done, left < room ? left : room);

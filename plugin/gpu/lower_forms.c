@@ -78,7 +78,7 @@ xm_lower_prepared(struct xm_lower *l, uint32_t of, const struct xm_rows_form *fo
                   uint64_t cols, struct xm_step_operand *out)
 {
     struct xm_shape shape = {.rank = 2};
-    shape.dim[0] = xm_dim_const(XM_PREPARED_ROWS);
+    shape.dim[0] = xm_dim_const(XM_FEW_TOKENS);
     shape.dim[1] = xm_dim_const((int64_t)xm_prepared_words(form, cols));
     XM_TRY(xm_lower_new_value(l, NULL, XM_I32, &shape, XM_PLACE_ACTIVATION, &out->value));
     struct xm_program_value *v = &l->p->values[xm_program_root(l->p, of)];

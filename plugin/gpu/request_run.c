@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "primitives/form.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "transformations/graph/symbols.h"
@@ -315,7 +316,7 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
 
 /* A prompt's steps take long, and a cancel cannot call back what is enqueued: of them at most
  * 2 PACE are ahead of the device. A decoded token is enqueued whole. */
-enum { PACE = 8, FEW_TOKENS = 4 };
+enum { PACE = 8 };
 
 static enum xm_status
 keep_pace(struct xm_request *r, uint32_t step, struct xm_error *err)
@@ -323,7 +324,7 @@ keep_pace(struct xm_request *r, uint32_t step, struct xm_error *err)
     const uint32_t n = r->program->n_steps, done = step > PACE ? step - PACE : 0;
     int64_t tokens = 0;
     if (step % PACE != 0 || !xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens) ||
-        tokens <= FEW_TOKENS)
+        tokens <= XM_FEW_TOKENS)
         return XM_OK;
     XM_TRY(xm_queue_keep_pace(r->queue, err));
     if (r->watch.fn && r->watch.all)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * attention: the run's K and V are written to their pages (attention_inputs.h), then every query
- * row reads the pages. The first sequences that have at most DECODE_TOKENS tokens each go the way
+ * row reads the pages. The first sequences that have at most XM_FEW_TOKENS tokens each go the way
  * of decode: where they are too little work for the device, the keys are cut into partitions whose
  * results are joined (attention_partitions.h). The rest goes the way of prompts, which are work
  * enough without.
@@ -15,6 +15,7 @@
 #include "primitives/attention/attention_cache.h"
 #include "primitives/attention/attention_inputs.h"
 #include "primitives/attention/attention_partitions.h"
+#include "primitives/form.h"
 #include "primitives/matrix_engine.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
@@ -22,7 +23,6 @@
 #include "runtime/util/memory.h"
 
 enum {
-    DECODE_TOKENS = 4,
     PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
     PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
     MATRIX_TILE = 16,       /* of attention_prompt_dpas                                 */
@@ -109,7 +109,7 @@ static struct tiles
 decode_tiles(const struct xm_attention_desc *d)
 {
     uint32_t group = d->heads_q / d->heads_kv;
-    return (struct tiles){DECODE_TOKENS,
+    return (struct tiles){XM_FEW_TOKENS,
                           group < PROMPT_GROUP_ROWS ? group : PROMPT_GROUP_ROWS};
 }
 
@@ -150,7 +150,7 @@ part_sequences(const struct xm_attention_run *a, struct stretch *decodes,
                struct stretch *prompts)
 {
     uint32_t n = 0;
-    while (n < a->n_sequences && tokens_of(a, n) <= DECODE_TOKENS)
+    while (n < a->n_sequences && tokens_of(a, n) <= XM_FEW_TOKENS)
         n++;
     *decodes = stretch_of(a, 0, n);
     *prompts = stretch_of(a, n, a->n_sequences);
@@ -330,9 +330,6 @@ xm_attention_emits(const struct xm_primitive *attention)
            xm_stage_emits(&a->combine, NULL);
 }
 
-_Static_assert((int)XM_PREPARED_ROWS <= (int)DECODE_TOKENS,
-               "decode writes all rows that are read");
-
 /* Where decode prepares its rows: nowhere where the heads are no parts. */
 static const struct xm_buffer *
 prepared_of(const struct attention *a, const struct xm_operand *operands)
@@ -495,7 +492,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
     const char *first = "";
     if (operands[XM_ATTENTION_K].rank || xm_attention_changes_q(&a->desc, operands))
         first = xm_stage_describe(&a->inputs, NULL);
-    if (q->dim[0] * q->dim[1] > DECODE_TOKENS * past->dim[0])
+    if (q->dim[0] * q->dim[1] > XM_FEW_TOKENS * past->dim[0])
         snprintf(out, out_bytes, "%s%s%s", first, *first ? " " : "",
                  xm_stage_describe(&a->prompt, &a->desc));
     else

@@ -69,7 +69,7 @@ const char *xm_attention_supports(const struct xm_device_info *device,
 enum xm_status xm_attention_create(struct xm_engine *engine,
                                    const struct xm_attention_desc *desc,
                                    struct xm_primitive **out, struct xm_error *err);
-/* Whether its kernels write PREPARED: of up to XM_PREPARED_ROWS rows (b, t). */
+/* Whether its kernels write PREPARED: of up to XM_FEW_TOKENS rows (b, t). */
 bool xm_attention_emits(const struct xm_primitive *attention);
 /* Attention's own plan and run; the generic ones refuse. What is planned for some `past_lens` is
  * enough for all that are not above them: a plan may be made for the most that is to come. It does

@@ -20,9 +20,7 @@
 #include "primitives/tables.h"
 
 enum { FEW, MANY, LONG };
-enum { FEW_TOKENS = 4, MANY_TOKENS = 127 };
-_Static_assert((int)XM_PREPARED_ROWS <= (int)FEW_TOKENS,
-               "prepared rows are read by linear_few");
+enum { MANY_TOKENS = 127 };
 enum { SG_WORDS = 8 }; /* 32-bit words that linear_gemm_sg reads at a time */
 
 struct problem {
@@ -127,7 +125,7 @@ const struct xm_variant_table xm_linear_tables[XM_LINEAR_N_TABLES] = {
 static const struct xm_linear_way *
 way_for(const struct xm_linear *l, uint64_t tokens)
 {
-    return &l->way[tokens <= FEW_TOKENS ? FEW : tokens <= MANY_TOKENS ? MANY : LONG];
+    return &l->way[tokens <= XM_FEW_TOKENS ? FEW : tokens <= MANY_TOKENS ? MANY : LONG];
 }
 
 const char *

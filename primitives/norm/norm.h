@@ -28,7 +28,7 @@ const char *xm_rms_norm_supports(const struct xm_rms_norm_desc *desc);
 enum xm_status xm_rms_norm_create(struct xm_engine *engine,
                                   const struct xm_rms_norm_desc *desc,
                                   struct xm_primitive **out, struct xm_error *err);
-/* Whether its kernel writes PREPARED: of up to XM_PREPARED_ROWS rows. */
+/* Whether its kernel writes PREPARED: of up to XM_FEW_TOKENS rows. */
 bool xm_rms_norm_emits(const struct xm_primitive *norm);
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@ const char *xm_row_chain_supports(const struct xm_row_chain *chain, int64_t n);
 enum xm_status xm_row_chain_create(struct xm_engine *engine,
                                    const struct xm_row_chain_desc *desc,
                                    struct xm_primitive **out, struct xm_error *err);
-/* Whether the chosen kernel can write operand PREPARED + y, for at most XM_PREPARED_ROWS rows. */
+/* Whether the chosen kernel can write operand PREPARED + y, for at most XM_FEW_TOKENS rows. */
 bool xm_row_chain_emits(const struct xm_primitive *chain, uint32_t y);
 
 #ifdef __cplusplus

@@ -457,7 +457,7 @@ class Attention : public PrimitiveTest
         const bool by_other = forced.find("_vec") == std::string::npos &&
                               (forced.find("attention_decode=") == 0 ||
                                forced.find("attention_combine=") == 0);
-        return !by_other && rows_of(p.lengths()) <= XM_PREPARED_ROWS;
+        return !by_other && rows_of(p.lengths()) <= XM_FEW_TOKENS;
     }
 
     /* For a projection whose weight's format lets the rows be written beside the result, where one
@@ -534,7 +534,7 @@ class Attention : public PrimitiveTest
             o[XM_ATTENTION_MASK] = mask->operand();
         o[XM_ATTENTION_OUT] = out.operand();
         const uint64_t rows = (uint64_t)n;
-        if (!reader || rows > XM_PREPARED_ROWS) {
+        if (!reader || rows > XM_FEW_TOKENS) {
             enqueue(o, b.host.run);
             return out.read();
         }

@@ -239,11 +239,11 @@ TEST_F(Form, ARowChainWritesEachResultForItsReader)
 /* More rows than a reader takes are not written: the value has no room for them. */
 TEST_F(Form, MoreRowsThanAReaderTakesAreNotWritten)
 {
-    const int64_t rows = XM_PREPARED_ROWS + 1, cols = 256;
+    const int64_t rows = XM_FEW_TOKENS + 1, cols = 256;
     test_weight w(1, 8, cols, {XM_U4, 64, true}, 1);
     const xm_rows_form f = xm_form_of(XM_FORM_PLANES, &w.device->host, XM_F16);
     tensor x(XM_F32, {rows, cols}, random_floats(rows * cols, 3));
-    tensor y(XM_F32, {rows, cols}), out = words(f, cols, XM_PREPARED_ROWS);
+    tensor y(XM_F32, {rows, cols}), out = words(f, cols, XM_FEW_TOKENS);
     xm_rms_norm_desc desc = {nullptr, 1e-6f, XM_F32, XM_F32, f};
     primitive_ptr norm;
     ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
@@ -289,7 +289,7 @@ class Reader : public Form
 
 TEST_F(Reader, TakesFewRowsOfItsFormAndNoOthers)
 {
-    const int64_t cols = 256, few = XM_PREPARED_ROWS;
+    const int64_t cols = 256, few = XM_FEW_TOKENS;
     if (!is_cpu())
         GTEST_SKIP() << "rows are prepared for CPU devices";
     for (const weight_format &format : formats) {
@@ -357,18 +357,18 @@ TEST_F(Form, ServesAReaderOfTheSameFormFewRowsAndWithRoom)
     const xm_rows_form f = {XM_FORM_PLANES, 8, 64}, other = {XM_FORM_PLANES, 8, 32},
                        shorts = {XM_FORM_SHORTS, 8, 64}, planes = {XM_FORM_PLANES, 4, 64},
                        pairs = {XM_FORM_SHORT_PAIRS, 8, 0};
-    tensor four = words(f, 256, XM_PREPARED_ROWS), two = words(f, 256, 2);
+    tensor four = words(f, 256, XM_FEW_TOKENS), two = words(f, 256, 2);
     const xm_operand o = four.operand(), none = {};
-    EXPECT_TRUE(xm_prepared_serves(&f, &f, 256, XM_PREPARED_ROWS, four.buffer()));
-    EXPECT_FALSE(xm_prepared_serves(&f, &f, 256, XM_PREPARED_ROWS + 1, four.buffer()));
+    EXPECT_TRUE(xm_prepared_serves(&f, &f, 256, XM_FEW_TOKENS, four.buffer()));
+    EXPECT_FALSE(xm_prepared_serves(&f, &f, 256, XM_FEW_TOKENS + 1, four.buffer()));
     EXPECT_FALSE(xm_prepared_serves(&f, &f, 256, 3, two.buffer()));
     EXPECT_FALSE(xm_prepared_serves(&f, &f, 256, 1, nullptr));
     for (const xm_rows_form &wrong : {other, shorts, planes})
         EXPECT_FALSE(xm_prepared_serves(&f, &wrong, 256, 1, four.buffer()));
     EXPECT_FALSE(xm_prepared_serves(&pairs, &pairs, 256, 1, four.buffer()));
-    EXPECT_EQ(xm_prepared_target(&f, &o, 256, XM_PREPARED_ROWS), four.buffer());
-    EXPECT_EQ(xm_prepared_target(&f, &o, 256, XM_PREPARED_ROWS + 1), nullptr);
-    EXPECT_EQ(xm_prepared_target(&f, &o, 512, XM_PREPARED_ROWS), nullptr);
+    EXPECT_EQ(xm_prepared_target(&f, &o, 256, XM_FEW_TOKENS), four.buffer());
+    EXPECT_EQ(xm_prepared_target(&f, &o, 256, XM_FEW_TOKENS + 1), nullptr);
+    EXPECT_EQ(xm_prepared_target(&f, &o, 512, XM_FEW_TOKENS), nullptr);
     EXPECT_EQ(xm_prepared_target(&f, &none, 256, 1), nullptr);
 }
 

@@ -270,7 +270,7 @@ TEST_F(PreparedX, IsReadInPlaceOfPlainRows)
     for (xm_element src : {XM_F32, XM_F16}) {
         const rows_form form = form_of_x(src);
         ASSERT_TRUE(xm_rows_are_prepared(&form));
-        for (uint64_t tokens : {(uint64_t)1, (uint64_t)XM_PREPARED_ROWS}) {
+        for (uint64_t tokens : {(uint64_t)1, (uint64_t)XM_FEW_TOKENS}) {
             SCOPED_TRACE(tokens);
             /* Steps for few tokens: two tokens of a shared expert would be sorted. */
             const bool shared = tokens == 1;
@@ -293,7 +293,7 @@ TEST_F(PreparedX, IsNotReadWhereItIsOfNoUse)
     const rows_form form = form_of_x(XM_F32);
     rows_form other = form;
     other.group = 64;
-    const uint64_t many = XM_PREPARED_ROWS + 1;
+    const uint64_t many = XM_FEW_TOKENS + 1;
     const tensor x(XM_F32, {(int64_t)many, HIDDEN}, values(many));
     const tensor row(XM_F32, {1, HIDDEN}, values(1));
     const tensor poison(XM_I32, {1 << 14});
