@@ -495,6 +495,7 @@ static const Mistake mistakes[] = {
      "option --kv-memory is 'much'"},
     {"CacheMemoryOfPlan", {"plan", model, "--kv-memory", "-1"}, 2, "--kv-memory"},
     {"CacheTypeOfPlan", {"plan", model, "--kv", "i5"}, 2, "option --kv"},
+    {"WeightsOfPlan", {"plan", model, "--weights", "mmap"}, 2, "option --weights"},
     {"OffloadOfPlan", {"plan", model, "--offload", "101"}, 2, "option --offload"},
     {"PrecisionOfPlan", {"plan", model, "--precision", "f8"}, 2, "'f8'"},
     {"HugeOffloadOfPlan",

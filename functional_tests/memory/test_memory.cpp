@@ -59,6 +59,24 @@ class SyntheticModel
     const std::string folder;
 };
 
+TEST(Weights, LieWhereTheOptionSays)
+{
+    const auto allocated = [](const char *command, const char *way) {
+        Words words = {command, tiny, "--weights", way, "--json"};
+        if (command == std::string("generate"))
+            words.insert(words.end(), {"-p", "Paris", "-n", "1"});
+        const Outcome o = run(words);
+        EXPECT_EQ(o.code, 0) << o.err;
+        const Json j(o.out);
+        return j.number("/memory/allocated") / j.number("/memory/weights");
+    };
+    for (const char *command : {"generate", "plan"})
+        EXPECT_GE(allocated(command, "copy"), 1.0) << command;
+    EXPECT_LT(allocated("generate", "map"), 0.5);
+    EXPECT_EQ(allocated("generate", "auto"), allocated("generate", "map"))
+        << "a processor";
+}
+
 /* Also where the device's memory is a copy: pages of the file go when they are copied. */
 TEST(Memory, PeakIsTheWeightsAndLittleMore)
 {

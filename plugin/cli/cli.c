@@ -37,6 +37,7 @@ static struct {
     { "KEY_CACHE_PRECISION",      "cache-type-k", false },
     { "VALUE_CACHE_PRECISION",    "cache-type-v", false },
     { "XM_EXPERT_CACHE",          "expert-cache", false },
+    { "XM_COPY_WEIGHTS",          "weights",      false },
     { "XM_UBATCH",                "ubatch",       false },
 };
 /* clang-format on */

@@ -42,7 +42,8 @@ void xm_cli_collect(xm_cli_collect_fn fn, void *ctx);
 
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
-    const char *model, *device, *precision, *kv, *offload, *expert_cache, *cache_dir;
+    const char *model, *device, *precision, *kv, *offload, *expert_cache, *weights,
+        *cache_dir;
     const char *kv_memory, *key_cache, *value_cache;
     uint64_t ubatch;
     bool json;
@@ -70,7 +71,8 @@ struct xm_cli_target {
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
 /* Values of --kv and its kin: what caches are stored in, with other names of the same sizes. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
-enum { XM_CLI_N_TARGET_OPTIONS = 15 };
+#define XM_CLI_WEIGHT_WAYS "map copy auto"
+enum { XM_CLI_N_TARGET_OPTIONS = 16 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
@@ -87,6 +89,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 15 };
     { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "most memory of the KV cache; default: what is left" }, \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: those that do not fit" }, \
     { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }, \
+    { 0,   "weights", XM_CLI_CHOICE, XM_CLI_TARGET(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }, \
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
@@ -101,6 +104,8 @@ struct xm_cli_setting {
     const char *value; /* NULL: not given */
 };
 enum { XM_CLI_NUMBER = 24 }; /* characters that a number needs, at most */
+/* XM_COPY_WEIGHTS for a word of --weights; NULL for NULL. */
+const char *xm_cli_copy_weights(const char *way);
 /* XM_EXIT_USAGE: a value that no device accepts for its property. */
 int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 /* The same for all options of a target except --cache-dir. */

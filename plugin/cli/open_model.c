@@ -109,6 +109,14 @@ fail_setting(const struct xm_cli_setting *s, const char *sentence)
     return xm_cli_usage("%s%s: %s", kind, s->option, sentence);
 }
 
+const char *
+xm_cli_copy_weights(const char *way)
+{
+    if (!way)
+        return NULL;
+    return strcmp(way, "map") == 0 ? "NO" : strcmp(way, "copy") == 0 ? "YES" : "AUTO";
+}
+
 int
 xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 {
@@ -126,7 +134,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 12 };
+enum { N_SETTINGS = 13 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -140,6 +148,7 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {"--kv-memory", "XM_KV_MEMORY", t->kv_memory},
         {"--offload", "OFFLOAD_RATIO", t->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},
+        {"--weights", "XM_COPY_WEIGHTS", xm_cli_copy_weights(t->weights)},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
         {"XM_NUMERICS", "XM_NUMERICS", t->numerics ? t->numerics : xm_env("XM_NUMERICS")},

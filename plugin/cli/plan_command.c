@@ -39,6 +39,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" },
     { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
     { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" },
+    { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS },
     XM_CLI_GROUP("Output", "xemoe plan model.gguf --json"),
     { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
 };
@@ -61,7 +62,7 @@ find_room(const struct xm_plan_args *a, struct xm_plan *p)
 }
 
 /* What the options set; the number's text goes to `chunk`. */
-enum { N_SETTINGS = 9 };
+enum { N_SETTINGS = 10 };
 static void
 find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
               struct xm_cli_setting out[N_SETTINGS])
@@ -71,6 +72,7 @@ find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
         {"--chunk", "XM_UBATCH", a->chunk ? chunk : NULL},
         {"--offload", "OFFLOAD_RATIO", a->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", a->expert_cache},
+        {"--weights", "XM_COPY_WEIGHTS", xm_cli_copy_weights(a->weights)},
         {"--kv", "KV_CACHE_PRECISION", a->kv},
         {"--cache-type-k", "KEY_CACHE_PRECISION", a->key_cache},
         {"--cache-type-v", "VALUE_CACHE_PRECISION", a->value_cache},
