@@ -151,16 +151,21 @@ apply_row(const struct xm_device_row *r, struct xm_device_info *d)
         memcpy(d->sub_group_sizes, r->sub_group_sizes, sizeof(d->sub_group_sizes));
 }
 
-/* A chip without a row: what the driver says stands, and one that is newer than every row
- * is treated as the newest architecture. */
+/* A chip without a row: what the driver says stands. From Xe2 on, each architecture has major
+ * versions of its own, and the chip is of that of the last row before it; versions 12.x are of
+ * several architectures, so that theirs is not known. */
 static void
 guess_arch(struct xm_device_info *d)
 {
-    const struct xm_device_row *newest = &rows[XM_ARRAY_LEN(rows) - 1];
-    bool newer = d->ip_major > newest->major ||
-                 (d->ip_major == newest->major && d->ip_minor > newest->minor_last);
     d->facts_guessed = true;
-    d->arch = newer ? newest->arch : XM_ARCH_UNKNOWN;
+    d->arch = XM_ARCH_UNKNOWN;
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        const struct xm_device_row *r = &rows[i];
+        const bool is_before = r->major < d->ip_major ||
+                               (r->major == d->ip_major && r->minor_last < d->ip_minor);
+        if (is_before && r->arch >= XM_ARCH_XE2)
+            d->arch = r->arch;
+    }
     if (!d->integrated)
         d->caps |= XM_CAP_SEPARATE_CACHE;
 }

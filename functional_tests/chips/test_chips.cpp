@@ -48,6 +48,10 @@ const std::vector<Chip> chips = {
     {"bmg",     "YES", "YES", "f16", "YES"},
     {"lnl",     "YES", "YES", "f16", "NO"},
     {"ptl",     "YES", "YES", "f16", "NO"},
+    {"nvl_s",   "YES", "YES", "f16", "NO"},
+    {"nvl_u",   "YES", "YES", "f16", "NO"},
+    {"nvl_p",   "YES", "YES", "f16", "NO"},
+    {"cri",     "YES", "YES", "f16", "YES"},
 };
 /* clang-format on */
 

@@ -50,6 +50,10 @@ const expectation expectations[] = {
     {"bmg",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_YES},
     {"lnl",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_NO},
     {"ptl",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_NO},
+    {"nvl_s", true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_NO},
+    {"nvl_u", true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_NO},
+    {"nvl_p", true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_NO},
+    {"cri",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_YES},
     /* clang-format on */
 };
 

@@ -109,6 +109,10 @@ TEST(DeviceInfo, EveryChipHasItsRow)
         {"LNL", "lnl", 20, 4, 4, XM_ARCH_XE2, true, true, true, true, false},
         {"PTL-H", "ptl", 30, 0, 4, XM_ARCH_XE3, true, true, true, true, false},
         {"PTL-U", "ptl", 30, 1, 1, XM_ARCH_XE3, true, true, true, true, false},
+        {"NVL-S", "nvl_s", 30, 4, 4, XM_ARCH_XE3, true, true, true, true, false},
+        {"NVL-U", "nvl_u", 30, 5, 4, XM_ARCH_XE3, true, true, true, true, false},
+        {"NVL-P", "nvl_p", 35, 10, 4, XM_ARCH_XE3, true, true, true, true, false},
+        {"CRI", "cri", 35, 11, 0, XM_ARCH_XE3, true, true, false, true, false},
     };
     size_t n;
     const xm_device_row *rows = xm_device_rows(&n);
@@ -145,7 +149,7 @@ TEST(DeviceInfo, EveryChipHasItsRow)
 
 TEST(DeviceInfo, GuessesChipsThatAreNotInTheTable)
 {
-    for (auto newer : {gmdid(40, 0, 0), gmdid(30, 9, 0), gmdid(35, 11, 0)}) {
+    for (auto newer : {gmdid(40, 0, 0), gmdid(30, 9, 0), gmdid(35, 12, 0)}) {
         xm_device_info d = intel_gpu(newer);
         EXPECT_EQ(d.arch, XM_ARCH_XE3);
         EXPECT_TRUE(d.facts_guessed);
@@ -154,6 +158,9 @@ TEST(DeviceInfo, GuessesChipsThatAreNotInTheTable)
         EXPECT_EQ(d.sub_group_sizes[0], 0u); /* no kernel of the sg family without them */
     }
     xm_device_info d;
+    d = intel_gpu(gmdid(20, 9, 0));
+    EXPECT_EQ(d.arch, XM_ARCH_XE2);
+    EXPECT_TRUE(d.facts_guessed);
     d = intel_gpu(gmdid(12, 90, 0));
     EXPECT_EQ(d.arch, XM_ARCH_UNKNOWN);
     EXPECT_TRUE(d.facts_guessed);
