@@ -17,7 +17,7 @@ add_dependencies(products xemoe xemoe_cli benchmark_app bench_kernels)
 # First, so that a build that is not whole leaves nothing half installed.
 install(CODE "
     foreach(file $<TARGET_FILE:xemoe> $<TARGET_FILE:xemoe_cli> $<TARGET_FILE:benchmark_app>
-            $<TARGET_FILE:bench_kernels>)
+            $<TARGET_FILE:bench_kernels> ${program_docs})
         if(NOT EXISTS \${file})
             message(FATAL_ERROR \"\${file} is not built, so nothing was installed: run \"
                     \"cmake --build ${CMAKE_BINARY_DIR} --target products\")

@@ -9,7 +9,7 @@ if(NOT CMAKE_CROSSCOMPILING)
                 ${XM_PROGRAM_DOCS}
         DEPENDS xemoe_cli benchmark_app bench_kernels ${PROJECT_SOURCE_DIR}/tools/make_docs
         VERBATIM)
-    add_custom_target(program_docs DEPENDS ${XM_PROGRAM_DOCS}/reference.md)
+    add_custom_target(program_docs ALL DEPENDS ${XM_PROGRAM_DOCS}/reference.md)
     add_dependencies(products program_docs)
     install(DIRECTORY ${XM_PROGRAM_DOCS}/share/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
 endif()

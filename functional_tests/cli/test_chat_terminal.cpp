@@ -104,6 +104,16 @@ expect_conversation(const Chat &c, const std::string &last)
     EXPECT_EQ(rows[4], last);
 }
 
+/* While the model is loaded, the terminal still gathers lines. */
+TEST(ChatTerminal, EndsAtACtrlDThatWasTypedAhead)
+{
+    for (const char *settings : {"TERM=xterm", "TERM=dumb"}) {
+        Chat chat({}, {settings});
+        chat.t.type(std::string("Paris\r") + ctrl_d);
+        EXPECT_EQ(chat.t.finish(), 0) << settings;
+    }
+}
+
 TEST(ChatTerminal, LooksLikeAConversation)
 {
     Chat c;

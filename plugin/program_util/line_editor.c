@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -27,6 +28,8 @@ struct xm_line_editor {
     bool interrupted;                       /* the line that is read     */
     bool was_resized, was_stopped, went_on; /* raised by signals' handlers */
     bool styles;                            /* the terminal has colours    */
+    /* Bytes still to be read that came before keys came one by one. */
+    int typed_ahead;
 };
 
 /* Bracketed paste: the terminal puts a pasted text between ESC [ 200 ~ and ESC [ 201 ~. */
@@ -50,6 +53,8 @@ begin_line(struct xm_line_editor *e)
     xm_cli_farewell(STDERR_FILENO, e->styles ? XM_STYLE_USUAL PASTE_OFF : PASTE_OFF);
     send(e->styles ? XM_STYLE_GREEN PASTE_ON : PASTE_ON);
     el_wset(e->el, EL_PREP_TERM, 1);
+    if (ioctl(STDIN_FILENO, FIONREAD, &e->typed_ahead) != 0)
+        e->typed_ahead = 0;
 }
 
 static void
@@ -134,6 +139,15 @@ act_on_signals(struct xm_line_editor *e)
         write_anew(e);
 }
 
+/* While the terminal gathers lines, it keeps a Ctrl-D as a NUL. */
+static void
+undo_end_of_file(struct xm_line_editor *e, char *byte)
+{
+    enum { CTRL_D = 4 };
+    e->typed_ahead--;
+    *byte = *byte ? *byte : (char)CTRL_D;
+}
+
 /* 1: a byte; 0: the input has ended; -1: Ctrl-C, or a failure. */
 static int
 next_byte(struct xm_line_editor *e, char *byte)
@@ -148,6 +162,8 @@ next_byte(struct xm_line_editor *e, char *byte)
         if (!fds[0].revents)
             continue;
         ssize_t n = read(STDIN_FILENO, byte, 1);
+        if (n > 0 && e->typed_ahead > 0)
+            undo_end_of_file(e, byte);
         if (n >= 0 || (errno != EINTR && errno != EAGAIN))
             return n > 0 ? 1 : (int)n;
     }
