@@ -15,9 +15,13 @@ set_target_properties(xemoe PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/
 add_custom_target(products)
 add_dependencies(products xemoe xemoe_cli benchmark_app bench_kernels)
 # First, so that a build that is not whole leaves nothing half installed.
+set(needed $<TARGET_FILE:xemoe> $<TARGET_FILE:xemoe_cli> $<TARGET_FILE:benchmark_app>
+    $<TARGET_FILE:bench_kernels>)
+if(NOT CMAKE_CROSSCOMPILING)
+    list(APPEND needed ${CMAKE_BINARY_DIR}/program_docs/reference.md)
+endif()
 install(CODE "
-    foreach(file $<TARGET_FILE:xemoe> $<TARGET_FILE:xemoe_cli> $<TARGET_FILE:benchmark_app>
-            $<TARGET_FILE:bench_kernels> ${program_docs})
+    foreach(file ${needed})
         if(NOT EXISTS \${file})
             message(FATAL_ERROR \"\${file} is not built, so nothing was installed: run \"
                     \"cmake --build ${CMAKE_BINARY_DIR} --target products\")
