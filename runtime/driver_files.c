@@ -122,11 +122,12 @@ xm_driver_files_count(const char *name)
 enum xm_kept_kernels
 xm_driver_files_use(const char *cache_dir)
 {
+    char itself[PATH]; /* "dir/.", which neither a file has nor a folder of no access */
     cache[0] = 0;
-    if (strlen(cache_dir) >= sizeof(cache) / 2)
+    if (strlen(cache_dir) >= sizeof(cache) / 2 || !join(itself, cache_dir, "."))
         return XM_KEPT_KERNELS_NONE;
     is_read_only = xm_folder_make(cache_dir) != 0;
-    if (is_read_only && access(cache_dir, R_OK | X_OK) != 0)
+    if (is_read_only && access(itself, R_OK) != 0)
         return XM_KEPT_KERNELS_NONE;
     snprintf(cache, sizeof(cache), "%s", cache_dir);
     return is_read_only ? XM_KEPT_KERNELS_READ : XM_KEPT_KERNELS_WRITE;

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/kept_rate.h"
 #include "runtime/util/log.h"
 
 namespace
@@ -151,14 +152,28 @@ TEST(DriverFiles, ACacheThatCanOnlyBeReadIsRead)
 {
     apart([](const fs::path &root) {
         EXPECT_TRUE(xm_driver_files_may_store()) << "no cache is set";
-        fs::create_directories(root / "cache");
         ASSERT_EQ(chmod(root.c_str(), 0755), 0);
-        ASSERT_EQ(chmod((root / "cache").c_str(), 0555), 0);
+        const std::pair<const char *, mode_t> folders[] = {
+            {"cache", 0555}, {"writable", 0777}, {"listed", 0444}, {"entered", 0111}};
+        for (const auto &[name, mode] : folders) {
+            fs::create_directories(root / name);
+            ASSERT_EQ(chmod((root / name).c_str(), mode), 0);
+        }
+        write(root / "program", "");
+        ASSERT_EQ(chmod((root / "program").c_str(), 0555), 0);
         ASSERT_TRUE(geteuid() != 0 || setuid(65534) == 0);
         EXPECT_EQ(xm_driver_files_use((root / "cache").c_str()), XM_KEPT_KERNELS_READ);
         EXPECT_FALSE(xm_driver_files_may_store());
-        EXPECT_EQ(xm_driver_files_use((root / "none").c_str()), XM_KEPT_KERNELS_NONE);
-        EXPECT_TRUE(xm_driver_files_may_store());
+        const xm_device_info device = {};
+        double rate;
+        const std::string writable = root / "writable";
+        xm_kept_rate_store(writable.c_str(), &device, "reading", 1.0);
+        EXPECT_FALSE(xm_kept_rate_load(writable.c_str(), &device, "reading", &rate));
+        for (const char *name : {"none", "listed", "entered", "program"}) {
+            EXPECT_EQ(xm_driver_files_use((root / name).c_str()), XM_KEPT_KERNELS_NONE)
+                << name;
+            EXPECT_TRUE(xm_driver_files_may_store()) << name;
+        }
     });
 }
 
