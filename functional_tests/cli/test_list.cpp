@@ -9,7 +9,10 @@
 #include "functional_tests/common/terminal.h"
 #include "functional_tests/common/text.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 
 namespace
 {
@@ -193,6 +196,33 @@ TEST_F(List, FitsTheTerminal)
     }
     EXPECT_TRUE(contains(list().out, std::string(90, 'x') + "/long.gguf"))
         << "nothing is cut in a file";
+}
+
+/* One more is left out where the others lack one column. A terminal's last column stays free. */
+TEST_F(List, LeavesOutFirstWhatSaysLeastOfWhetherAModelFits)
+{
+    const auto headings = [&](size_t columns) {
+        Terminal t({"list", root, "--device-as", "bmg"}, {},
+                   (unsigned short)(columns + 1));
+        EXPECT_EQ(t.finish(), 0);
+        std::istringstream row(t.screen.rows().at(0));
+        return Words(std::istream_iterator<std::string>(row), {});
+    };
+    std::istringstream table(list().out);
+    std::string head, line;
+    std::getline(table, head);
+    size_t columns = head.size();
+    while (std::getline(table, line))
+        columns = std::max(columns, line.size());
+    Words names = {"model", "family", "parameters", "size", "weights", "fits"};
+    const Words all = names;
+    for (const char *out : {"parameters", "weights", "family", "size"}) {
+        EXPECT_EQ(headings(columns), names) << columns;
+        const std::string behind = *(std::find(all.begin(), all.end(), out) + 1);
+        names.erase(std::find(names.begin(), names.end(), out));
+        EXPECT_EQ(headings(columns - 1), names) << columns - 1;
+        columns -= head.find(behind) - head.find(out);
+    }
 }
 
 TEST_F(List, RefusesWhatIsNoFolder)
