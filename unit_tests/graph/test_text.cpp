@@ -231,6 +231,8 @@ TEST(Text, ErrorsNameThePlace)
         {"%0 = weight f32[4,32] elements @1", "no element type and no format"},
         {"%0 = weight f32[4,32] q4_7 @1", "no element type and no format"},
         {"%0 = weight f32[] f16 @1", "rank 1 to 3"},
+        {"%0 = weight f32[2,2,2,2] f16 @1", "rank 1 to 3"},
+        {"%0 = weight f32[4] f16 @4294967295", "a number is above 4294967294"},
         {"%0 = weight i64[4] f16 @1", "float type"},
         {"%0 = shape_value i64[2] {a", "expected ','"},
         {"%0 = shape_value f32[2] {a, b}", "integers"},
@@ -254,6 +256,57 @@ TEST(Text, ErrorsNameThePlace)
         EXPECT_EQ(xm_graph_parse(text, &g, &err), XM_INVALID) << text;
         EXPECT_NE(*err.text, '\0');
     }
+}
+
+TEST(Text, AShapeValueHasElementsUpToALimit)
+{
+    for (const int n : {XM_MAX_CONTENT + 0, XM_MAX_CONTENT + 1}) {
+        std::string elements = "0", error;
+        for (int i = 1; i < n; i++)
+            elements += ", " + std::to_string(i);
+        const Graph g = parse(
+            "%0 = shape_value i64[" + std::to_string(n) + "] {" + elements + "}", &error);
+        if (n == XM_MAX_CONTENT) {
+            EXPECT_TRUE(g) << error;
+        } else {
+            EXPECT_NE(error.find("has more than 64 elements"), std::string::npos)
+                << error;
+        }
+    }
+}
+
+/* A caller whose blobs have so many bytes, whatever is asked for. */
+std::string
+error_with_bytes(const std::string &line, size_t n_bytes)
+{
+    static const uint8_t bytes[64] = {};
+    struct xm_data data = {bytes, n_bytes};
+    xm_text_blobs blobs = {};
+    blobs.ctx = &data;
+    blobs.constant = [](void *ctx, uint32_t, uint64_t, xm_data *out, xm_error *) {
+        *out = *(const xm_data *)ctx;
+        return XM_OK;
+    };
+    blobs.weight = [](void *ctx, uint32_t, struct xm_weight *w, xm_error *) {
+        w->data = {((const xm_data *)ctx)->bytes, ((const xm_data *)ctx)->n_bytes};
+        return XM_OK;
+    };
+    xm_graph *g = nullptr;
+    xm_error err = {};
+    (void)xm_graph_parse_with(("graph \"t\"\n" + line).c_str(), &blobs, &g, &err);
+    xm_graph_destroy(g);
+    return err.text;
+}
+
+TEST(Text, RefusesTooFewBytesOfTheCaller)
+{
+    const std::string constant = "%0 = const f32[8] @1",
+                      weight = "%0 = weight f32[8] f32 @1";
+    EXPECT_EQ(error_with_bytes(constant, 32), "");
+    EXPECT_EQ(error_with_bytes(weight, 32), "");
+    EXPECT_NE(error_with_bytes(constant, 31).find("constant @1 has 31 bytes, not 32"),
+              std::string::npos);
+    EXPECT_NE(error_with_bytes(weight, 31).find("weight @1: "), std::string::npos);
 }
 
 /* Any text cut off or with one byte changed is refused or parsed, never worse. */

@@ -203,6 +203,24 @@ TEST_F(DumpOfACopy, IsRefusedWithPlacesThatAreNone)
     EXPECT_TRUE(strstr(err.text, "this text refers to a file, and must not")) << err.text;
 }
 
+TEST_F(DumpOfACopy, IsRefusedWithPlacesThatAreTooSmall)
+{
+    const std::string head = text.substr(0, text.find("\n%") + 1);
+    xm_error err = {};
+    const std::string constant = "%0 = const f32[32] @0 data={0, 64, ",
+                      weight = "%0 = weight f32[8,256] u4 group=64 scale=f16 @0 ";
+    EXPECT_TRUE(parse_dump(head + constant + "128}", &err)) << err.text;
+    expect_refused(head + constant + "127}", XM_INVALID, "has 127 bytes in the file");
+    EXPECT_TRUE(parse_dump(head + weight + "data={0, 64, 1024} scale={64}", &err))
+        << err.text;
+    expect_refused(head + weight + "data={0, 64, 1024}", XM_INVALID,
+                   "weight @0 has no place for all of its parts");
+    expect_refused(head + weight + "data={0, 64, 1023} scale={64}", XM_INVALID,
+                   "weight @0: ");
+    expect_refused(head + weight + "data={0, 64, 1024} scale={62}", XM_INVALID,
+                   "weight @0: ");
+}
+
 TEST_F(DumpOfACopy, HasNoPlacesBelowTheLimit)
 {
     const Graph g = read_model(path);
