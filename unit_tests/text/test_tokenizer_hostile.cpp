@@ -82,6 +82,9 @@ const std::vector<bad_file> bad_files = {
     {"NormalizersTooDeep",
      with("\"normalizer\":" + nested("Sequence", "normalizers", 1000)), XM_UNSUPPORTED,
      "deep"},
+    {"NormalizersOneTooDeep",
+     with("\"normalizer\":" + nested("Sequence", "normalizers", 9)), XM_UNSUPPORTED,
+     "sequences in sequences, 8 deep"},
     {"PreTokenizersTooDeep",
      with("\"pre_tokenizer\":" + nested("Sequence", "pretokenizers", 1000)),
      XM_UNSUPPORTED, "deep"},
@@ -227,6 +230,12 @@ TEST(HostilePattern, EmptyMatchesEnd)
     Tokenizer t(with(R"("pre_tokenizer":{"type":"Split","pattern":)"
                      R"({"Regex":"x*"},"behavior":"Isolated"})"));
     EXPECT_EQ(t.encode("abc"), ids({0, 1, 2}));
+}
+
+TEST(HostileFile, SequencesMayBeNestedToALimit)
+{
+    Tokenizer t(with("\"normalizer\":" + nested("Sequence", "normalizers", 8)));
+    EXPECT_EQ(t.encode("a"), ids({0}));
 }
 
 TEST(HostileFile, EveryPrefixOfARealOneIsRefused)

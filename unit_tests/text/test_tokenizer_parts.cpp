@@ -194,6 +194,16 @@ TEST(Bpe, MergesByRankThenFromTheLeft)
     EXPECT_EQ(t.encode("aaaab"), ids({2, 2, 1}));
 }
 
+TEST(Bpe, OfSeveralMergesOfAPairTheLastCounts)
+{
+    const std::string vocab = R"("vocab":{"a":0,"b":1,"c":2,"ab":3,"bc":4},)";
+    EXPECT_EQ(
+        Tokenizer(tokenizer_json(vocab + R"("merges":["a b","b c"])")).encode("abc"),
+        ids({3, 2}));
+    Tokenizer twice(tokenizer_json(vocab + R"("merges":["a b","b c","a b"])"));
+    EXPECT_EQ(twice.encode("abc"), ids({0, 4}));
+}
+
 TEST(Bpe, BothSpellingsOfMergesAreTheSame)
 {
     Tokenizer strings(tokenizer_json(small_model));

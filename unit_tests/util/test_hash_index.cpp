@@ -138,9 +138,11 @@ TEST(HashIndex, StaysAsItIsWithoutMemory)
         ASSERT_TRUE(xm_hash_add(&index, i, i));
     xm_fail_allocation(1);
     EXPECT_FALSE(xm_hash_add(&index, 8, 8));
-    xm_fail_allocation(0);
+    xm_fail_allocation(1);
     EXPECT_FALSE(xm_hash_reserve(&index, (uint64_t)XM_HASH_MOST + 1));
     EXPECT_FALSE(xm_hash_reserve(&index, UINT64_MAX / 2 + 1)) << "twice that is 0";
+    EXPECT_FALSE(xm_fail_allocation_seen()) << "no memory would be enough";
+    xm_fail_allocation(0);
     EXPECT_EQ(index.n, 8u);
     for (uint32_t i = 0; i < 8; i++)
         EXPECT_EQ(items_of(index, i), std::multiset<uint32_t>{i});
