@@ -114,8 +114,7 @@ TEST_F(Start, TheFolderIsAnOption)
         << o.err;
 }
 
-/* One for what we would keep, one for what the driver would. */
-/* And none where nothing is compiled. */
+/* One for what we would keep, one for what the driver would; none where nothing is compiled. */
 TEST_F(Start, AHomeThatCannotBeWrittenCostsTwoSentences)
 {
     const Words no_home = {"XDG_CACHE_HOME=", "XDG_RUNTIME_DIR=", "HOME=/proc/none",

@@ -22,7 +22,7 @@ enum xm_exit {
     XM_EXIT_CANCELLED = 130 /* Ctrl-C                                     */
 };
 
-/* Of a program that ends with this status. */
+/* The exit code of a program that ends with this status. */
 int xm_cli_exit_code(enum xm_status status);
 /* Call it first in main: opens /dev/null for closed standard streams, protects mapped input files
  * from being overwritten by the program, and checks XM_DEBUG. XM_EXIT_USAGE: the value of XM_DEBUG

@@ -18,7 +18,8 @@ extern "C" {
 struct xm_component {
     const char *name; /* in sentences, such as "normalizer"   */
     const char *list; /* the key of the objects of a sequence */
-    /* The rows: structs whose first member is the type's name, a const char *. */
+    /* The rows: n_types structs of type_bytes, whose first member is the type's name, a const
+     * char *. */
     const void *types;
     size_t n_types, type_bytes;
     /* Adds what the object says to *out. */

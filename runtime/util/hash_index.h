@@ -70,7 +70,8 @@ xm_hash_next(const struct xm_hash_index *index, struct xm_hash_probe *p)
 /* Makes room for n items in all, so that adding them cannot fail. False: no memory, or more than
  * XM_HASH_MOST. */
 bool xm_hash_reserve(struct xm_hash_index *index, uint64_t n);
-/* Adds an item, even if there is one with an equal key. False: no memory; nothing has changed. */
+/* Adds an item below UINT32_MAX, even if there is one with an equal key. False: no memory; nothing
+ * has changed. */
 bool xm_hash_add(struct xm_hash_index *index, uint64_t hash, uint32_t item);
 /* Removes an item, which must have been added with this hash. */
 void xm_hash_remove(struct xm_hash_index *index, uint64_t hash, uint32_t item);

@@ -47,7 +47,7 @@ enum xm_status xm_parse_pattern(struct xm_parser *p, enum xm_element e, uint64_t
 enum xm_status xm_parse_count_elements(struct xm_parser *p, const struct xm_type *t,
                                        uint64_t *out);
 
-/* parse_weight.c */
+/* parse_weight.c: the format and the bytes of a weight of the declared shape. */
 enum xm_status xm_parse_weight(struct xm_parser *p, struct xm_parsed_line *line);
 
 #endif
