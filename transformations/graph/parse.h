@@ -33,6 +33,7 @@ struct xm_parsed_line {
     const char *name;
 };
 
+/* Fails with XM_NO_MEMORY, at no place of the text. */
 enum xm_status xm_parse_no_memory(struct xm_parser *p);
 
 /* parse_data.c: the data of a constant, weight or shape value; other operations have none. */
