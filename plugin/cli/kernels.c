@@ -43,13 +43,12 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
         return XM_OK;
     if (option)
         return xm_fail(err, XM_IO,
-                       "option --cache-dir: the folder '%s' cannot be made or written",
+                       "option --cache-dir: the folder '%s' cannot be made or read",
                        option);
-    xm_log(
-        XM_LOG_WARNING,
-        "the folder '%s' cannot be made or written: compiled kernels are not kept, and "
-        "each start compiles them; --cache-dir names another",
-        xm_strbuf_text(out));
+    xm_log(XM_LOG_WARNING,
+           "the folder '%s' cannot be made or read: compiled kernels are not kept, and "
+           "each start compiles them; --cache-dir names another",
+           xm_strbuf_text(out));
     xm_strbuf_clear(out);
     return XM_OK;
 }
