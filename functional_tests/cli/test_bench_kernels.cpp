@@ -90,6 +90,7 @@ static const Mistake mistakes[] = {
     {"NoTime", {"--seconds", "0"}, 2, "option --seconds takes a number above 0"},
     {"NoFile", {"--list", "-f", "absent.txt"}, 3, "'absent.txt' cannot be read"},
     {"Folder", {"--list", "-f", "/"}, 3, "'/' cannot be read"},
+    {"NoneLeftToTime", {"--filter", "q9"}, 2, "no problem has 'q9'"},
     {"NoneLeft", {"--list", "--filter", "q9"}, 2, "no problem has 'q9'"},
     {"Device", {"--device", "GPU.99"}, 2, "there is no 'GPU.99'"},
     {"DeviceName", {"--device", "TPU"}, 2, "there is no 'TPU'"},

@@ -119,12 +119,27 @@ run_problem(const struct run *r, const struct problem *p)
     }
 }
 
+static bool
+passes_filter(const struct run *r, const char *line)
+{
+    return !r->options.filter || strstr(line, r->options.filter);
+}
+
+/* Before the machine is measured. Lines of a file are not known then. */
+static bool
+has_problems(const struct run *r)
+{
+    bool has = r->options.file != NULL;
+    for (size_t i = 0; i < xm_bench_n_problems; i++)
+        has |= passes_filter(r, xm_bench_problems[i]);
+    return has;
+}
+
 static enum xm_status
 take_line(struct run *r, const char *line, struct xm_error *err)
 {
     struct problem p;
-    if (line[strspn(line, " \t\r")] == 0 ||
-        (r->options.filter && !strstr(line, r->options.filter)))
+    if (line[strspn(line, " \t\r")] == 0 || !passes_filter(r, line))
         return XM_OK;
     XM_TRY(xm_bench_problem_parse(line, &p, err));
     r->n++;
@@ -209,10 +224,20 @@ open_device(struct run *r, size_t index, struct xm_error *err)
 }
 
 static int
+say_there_are_none(const struct run *r)
+{
+    return xm_cli_usage("option --filter: no problem has '%.60s'; "
+                        "'xemoe bench --kernels --list' prints them",
+                        r->options.filter ? r->options.filter : "");
+}
+
+static int
 run(struct run *r)
 {
     struct xm_error err = {0};
     size_t index = 0;
+    if (!has_problems(r))
+        return say_there_are_none(r);
     if (!r->options.list && !find_device(r->options.device, &index))
         return xm_cli_usage("option --device: there is no '%.40s' whose kernels can be "
                             "timed; 'xemoe devices' lists what there is",
@@ -228,8 +253,7 @@ run(struct run *r)
     xm_engine_unref(r->engine);
     const int flushed = xm_cli_flush();
     if (has_none)
-        return xm_cli_usage("no problem has '%.60s'",
-                            r->options.filter ? r->options.filter : "");
+        return say_there_are_none(r);
     if (s == XM_OK)
         return flushed;
     fprintf(stderr, "xemoe: %s\n", err.text);

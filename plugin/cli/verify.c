@@ -98,7 +98,7 @@ print_text(const struct xm_cli_model *m, const struct verify *v, uint32_t compar
     for (uint32_t i = 0; i < v->n && i < WORST_SHOWN + over; i++) {
         const struct xm_step_check *r = &v->worst[i];
         if (r->compared)
-            printf("  %.2e of %.0e%s  step %u %s '%s', row %" PRIu64 "%s%s\n", r->error,
+            printf("  %.2e of %.1e%s  step %u %s '%s', row %" PRIu64 "%s%s\n", r->error,
                    r->tolerance, xm_step_check_severity(r) > 1.0 ? " OVER" : "", r->step,
                    r->op, r->name, r->row, r->part ? " of the " : "",
                    r->part ? r->part : "");
