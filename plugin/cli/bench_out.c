@@ -505,7 +505,7 @@ add_md(const struct xm_bench_out *o, const struct xm_bench_result *r,
 static void
 end_md(const struct xm_bench_out *o, struct xm_strbuf *out)
 {
-    xm_strbuf_printf(out, "\nbuild: %s (0)\n", o->build);
+    xm_strbuf_printf(out, "\nbuild: %s\n", o->build);
 }
 
 /* ---- a format ---------------------------------------------------------------------- */

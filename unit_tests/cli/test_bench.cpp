@@ -211,7 +211,7 @@ TEST(BenchOut, TheTableIsLlamaBenchs)
         " --------------: | -------------------: |\n"
         "| modèle 30.53B u4               |  16.00 GiB |    30.53 B | OpenCL     |  -1 |"
         "           pp512 |      298.67 ± 195.52 |\n"
-        "\nbuild: xemoe 1.0 (0)\n");
+        "\nbuild: xemoe 1.0\n");
 }
 
 TEST(BenchOut, ColumnsAreThereWhenTheyTellSomething)
