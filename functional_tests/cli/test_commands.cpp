@@ -422,6 +422,8 @@ static const Mistake mistakes[] = {
      {"genrate"},
      2,
      "there is no command 'genrate': did you mean 'generate'? See 'xemoe --help'"},
+    {"HelpMistyped", {"hlep"}, 2, "there is no command 'hlep': did you mean 'help'?"},
+    {"VersionWithoutDashes", {"version"}, 2, "did you mean '--version'?"},
     {"HelpOfNoCommand", {"help", "genrate"}, 2, "did you mean 'generate'?"},
     {"LongOption",
      {"generate", "--modle", "x"},
