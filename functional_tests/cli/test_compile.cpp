@@ -122,6 +122,31 @@ TEST_F(Compile, ServesTextChatAndParallelTexts)
         want.out);
 }
 
+/* The model is the one that the file was compiled from, and nothing is said where that is gone. */
+TEST_F(Compile, IsNamedByBenchAsItsModelIs)
+{
+    const std::string copy = folder / "model";
+    std::filesystem::create_directory(copy);
+    for (const char *file :
+         {"/openvino_model.xml", "/openvino_model.bin", "/config.json"})
+        std::filesystem::copy(tiny + file, copy + file);
+    ASSERT_EQ(compile(copy).code, 0);
+    auto bench = [](const std::string &model) {
+        return run({"bench", model, "-p", "1", "-n", "0", "-r", "1", "-o", "json"}).out;
+    };
+    const Json want(bench(tiny)), got(bench(blob));
+    EXPECT_EQ(got.text("/0/model_type"), want.text("/0/model_type"));
+    EXPECT_NE(got.text("/0/model_type"), "");
+    for (const char *key : {"/0/model_size", "/0/model_n_params"}) {
+        EXPECT_EQ(got.number(key), want.number(key)) << key;
+        EXPECT_GT(got.number(key), 0) << key;
+    }
+    std::filesystem::remove(copy + "/openvino_model.xml");
+    const Json alone(bench(blob));
+    EXPECT_EQ(alone.text("/0/model_type"), "");
+    EXPECT_EQ(alone.number("/0/n_prompt"), 1);
+}
+
 /* What `info` says of the file, and of the model that it was compiled from. */
 TEST_F(Compile, IsDescribedByInfo)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin/cli/cli.h"
+#include "plugin/cli/info.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/pipeline/prompt.h"
@@ -167,17 +168,18 @@ xm_cli_check_target(const struct xm_cli_target *t)
     return xm_cli_check_settings(settings, N_SETTINGS);
 }
 
-/* The text side is beside the weights that it refers to. */
+/* The package is the model's that it was compiled from: the text side is read from there, and what
+ * describes the model. Its graph need not be there any more. */
 static enum xm_status
 import(struct xm_cli_model *m, const struct xm_cli_target *t,
        const struct xm_import *from, const struct xm_property *properties, uint32_t n,
        struct xm_error *err)
 {
-    struct xm_strbuf weights = {0};
-    enum xm_status s = xm_blob_model_file(from, &weights, err);
+    struct xm_strbuf path = {0};
+    enum xm_status s = xm_info_model_of(from, &path, err);
     if (s == XM_OK)
-        s = xm_package_open(xm_strbuf_text(&weights), &m->package, err);
-    xm_strbuf_free(&weights);
+        s = xm_package_open(xm_strbuf_text(&path), &m->package, err);
+    xm_strbuf_free(&path);
     XM_TRY(s);
     XM_TRY(read_text_side(m->package, t, err));
     return xm_core_import(m->core, from, t->device, properties, n, &m->compiled, err);
