@@ -48,15 +48,17 @@ take_line(struct xm_chat *c, const struct xm_strbuf *line, bool *end,
     return XM_OK;
 }
 
-/* The second Ctrl-C in a row at an empty line ends. */
+/* Ctrl-C clears what was typed, where that is known. *again: it came where nothing was typed; the
+ * second such one in a row ends. */
 static bool
-is_enough(const struct xm_strbuf *line, bool again)
+is_enough(const struct xm_strbuf *line, bool *again)
 {
+    const bool is_second = *again && !line->n;
     xm_cli_forget_interrupt();
-    if (again && !line->n)
-        return true;
-    fputs("(Ctrl-C again or Ctrl-D ends)\n", stderr);
-    return false;
+    *again = !line->n;
+    if (*again && !is_second)
+        fputs("(Ctrl-C again or Ctrl-D ends)\n", stderr);
+    return is_second;
 }
 
 static enum xm_status
@@ -76,8 +78,7 @@ converse(struct xm_chat *c, struct xm_line_input *in, struct xm_error *err)
             again = false;
             break;
         case XM_LINE_INTERRUPTED:
-            end = is_enough(&line, again);
-            again = true;
+            end = is_enough(&line, &again);
             break;
         case XM_LINE_END:
             end = true;
