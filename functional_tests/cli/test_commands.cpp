@@ -339,6 +339,24 @@ TEST(Generate, StopsAtCtrlC)
     EXPECT_EQ(o.out.rfind(" France", 0), 0u) << o.out;
 }
 
+/* What help says of 0: no penalty, and no bound of its own for the KV cache. */
+TEST(Generate, ZeroIsTheDefaultOfAPenaltyAndOfTheCachesMemory)
+{
+    const std::string help = run({"generate", "--help"}).out;
+    EXPECT_TRUE(contains(help, "tokens that have occurred (0 or 1: off)")) << help;
+    EXPECT_TRUE(contains(help, "memory of the KV cache; 0 (default): what is left"));
+    const Words words = {"generate", model, "-d", "REFERENCE", "-p", prompt, "-n", "4"};
+    const Outcome zero = run(words + Words{"--repeat-penalty", "0"});
+    EXPECT_EQ(zero.code, 0) << zero.err;
+    EXPECT_EQ(zero.out, run(words).out);
+    EXPECT_EQ(run(words + Words{"--repeat-penalty", "1"}).out, zero.out);
+    if (!has_device())
+        return;
+    const Words plan = {"plan", model, "-c", "2048", "--kv-memory"};
+    EXPECT_EQ(run(plan + Words{"1"}).code, 4);
+    EXPECT_EQ(run(plan + Words{"0"}).code, 0);
+}
+
 TEST(Generate, WorksWithoutATokenizer)
 {
     std::string folder = testing::TempDir() + "xemoe_bare_" + std::to_string(getpid());

@@ -89,7 +89,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 16 };
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
     XM_CLI_CACHE_ROWS(XM_CLI_TARGET), \
-    { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "most memory of the KV cache; default: what is left" }, \
+    { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): what is left" }, \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: those that do not fit" }, \
     { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }, \
     { 0,   "weights", XM_CLI_CHOICE, XM_CLI_TARGET(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }, \

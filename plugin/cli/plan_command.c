@@ -31,7 +31,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
     XM_CLI_GROUP("How it runs", "xemoe plan model.gguf --kv u4 --offload 50"),
     XM_CLI_CACHE_ROWS(AT),
-    { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "most memory of the KV cache; default: what is left" },
+    { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): what is left" },
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" },
     { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
     { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" },

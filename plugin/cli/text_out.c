@@ -22,7 +22,7 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
     { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
     { 0, "seed",              XM_CLI_TEXT,  AT(seed),               "S",    "seed of the random numbers; -1 (default): another one each time" },
-    { 0, "repeat-penalty",    XM_CLI_REAL,  AT(repetition_penalty), "R",    "divide the logits of tokens that have occurred (1: off)" },
+    { 0, "repeat-penalty",    XM_CLI_REAL,  AT(repetition_penalty), "R",    "divide the logits of tokens that have occurred (0 or 1: off)" },
     { 0, "presence-penalty",  XM_CLI_REAL,  AT(presence_penalty),   "P",    "subtract P from the logits of tokens that have occurred" },
     { 0, "frequency-penalty", XM_CLI_REAL,  AT(frequency_penalty),  "F",    "subtract F from a token's logit for each time it has occurred" },
     { 0, "repeat-last-n",     XM_CLI_COUNT, AT(last_n),             "N",    "penalties look at the last N tokens (all)" },
