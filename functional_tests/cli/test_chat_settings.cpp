@@ -292,15 +292,29 @@ TEST_F(ChatSettings, AConversationIsSavedAndGoesOn)
     EXPECT_TRUE(contains(o.err, "that of the file, 7 messages")) << o.err;
 }
 
+TEST_F(ChatSettings, ATildeIsTheHomeFolder)
+{
+    const std::string lines = italy + "/save ~/saved.json\n/load ~/saved.json\n"
+                                      "/load ~nobody/saved.json\n";
+    folder.write("lines", lines);
+    const Words words = {"chat", "-m", folder / "model", "-d", "REFERENCE", "-n", "12"};
+    const Outcome o = Program(words, {"HOME=" + folder.path}, folder / "lines").finish();
+    EXPECT_TRUE(contains(o.err, "2 messages are saved")) << o.err;
+    EXPECT_TRUE(contains(o.err, "that of the file, 2 messages")) << o.err;
+    EXPECT_TRUE(contains(o.err, "cannot read '~nobody/saved.json': No such")) << o.err;
+    EXPECT_EQ(yyjson_arr_size(Json(read_file(folder / "saved.json")).at("/messages")),
+              2u);
+}
+
 TEST_F(ChatSettings, FilesThatAreNoConversationAreRefused)
 {
     const std::string nested(200000, '[');
     const struct {
         std::string text, said;
     } cases[] = {
-        {"", "is not taken"},
-        {"{\"messages\": [", "is not taken"},
-        {nested, "is not taken"},
+        {"", "cannot read '"},
+        {"{\"messages\": [", "cannot read '"},
+        {nested, "cannot read '"},
         {"[]", "it is no JSON object"},
         {"{}", "'messages'"},
         {R"({"messages": {}})", "'messages'"},
@@ -315,7 +329,8 @@ TEST_F(ChatSettings, FilesThatAreNoConversationAreRefused)
          "message 2: 'role' is 'system', expected 'assistant'"},
         {R"({"messages": [{"role": "user", "content": "x"}]})",
          "the last message is a user's: it has no answer"},
-        {"{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}", "is not taken"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}",
+         "cannot read '"},
     };
     for (const auto &c : cases) {
         folder.write("hostile.json", c.text);
@@ -336,7 +351,8 @@ TEST_F(ChatSettings, PathsThatAreNoFilesAreRefused)
         {"/load " + (folder / "pipe"), "it is no regular file"},
         {"/load /dev/zero", "it is no regular file"},
         {"/load " + folder.path, "it is no regular file"},
-        {"/load " + (folder / "nowhere"), "No such file"},
+        {"/load " + (folder / "nowhere"),
+         "xemoe: cannot read '" + (folder / "nowhere") + "': No such file"},
         {"/save! " + (folder / "pipe"), "is no regular file"},
         {"/save! " + folder.path, "is no regular file"},
         {"/save /nowhere/x", "cannot be written: No such file"},

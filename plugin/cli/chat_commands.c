@@ -10,6 +10,7 @@
 #include "plugin/cli/conversation_file.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/suggest.h"
+#include "runtime/util/log.h"
 
 static enum xm_chat_next
 run_set(struct xm_chat *c, const char *words)
@@ -18,11 +19,25 @@ run_set(struct xm_chat *c, const char *words)
     return XM_CHAT_READ;
 }
 
-static void
-save(struct xm_chat *c, const char *path, bool replace)
+/* "~/" at the beginning is the home folder, as a shell has it. */
+static enum xm_status
+find_path(const char *typed, struct xm_strbuf *out, struct xm_error *err)
 {
+    const char *home = strncmp(typed, "~/", 2) == 0 ? xm_env("HOME") : NULL;
+    xm_strbuf_add(out, home ? home : "");
+    xm_strbuf_add(out, home ? typed + 1 : typed);
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a path");
+}
+
+static void
+save(struct xm_chat *c, const char *typed, bool replace)
+{
+    struct xm_strbuf path = {0};
     struct xm_error err = {0};
-    const enum xm_status s = xm_conversation_save(&c->conversation, path, replace, &err);
+    enum xm_status s = find_path(typed, &path, &err);
+    if (s == XM_OK)
+        s = xm_conversation_save(&c->conversation, xm_strbuf_text(&path), replace, &err);
+    xm_strbuf_free(&path);
     if (s != XM_OK)
         fprintf(stderr, "xemoe: %s%s\n", err.text,
                 s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
@@ -45,10 +60,15 @@ run_save_over(struct xm_chat *c, const char *path)
 }
 
 static enum xm_chat_next
-run_load(struct xm_chat *c, const char *path)
+run_load(struct xm_chat *c, const char *typed)
 {
+    struct xm_strbuf path = {0};
     struct xm_error err = {0};
-    if (xm_conversation_load(&c->conversation, path, &err) != XM_OK)
+    enum xm_status s = find_path(typed, &path, &err);
+    if (s == XM_OK)
+        s = xm_conversation_load(&c->conversation, xm_strbuf_text(&path), &err);
+    xm_strbuf_free(&path);
+    if (s != XM_OK)
         fprintf(stderr, "xemoe: %s\n", err.text);
     else
         fprintf(stderr, "the conversation is now that of the file, %zu messages\n",

@@ -161,7 +161,7 @@ xm_conversation_load(struct xm_conversation *c, const char *path, struct xm_erro
     yyjson_doc_free(doc);
     if (s != XM_OK) {
         xm_conversation_free(&loaded);
-        return xm_fail(err, s, "'%s' is not taken: %s", show(path).text, why.text);
+        return xm_fail(err, s, "cannot read '%s': %s", show(path).text, why.text);
     }
     loaded.failed = c->failed;
     loaded.n_failed = c->n_failed;
