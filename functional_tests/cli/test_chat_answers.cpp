@@ -225,7 +225,7 @@ TEST_F(Context, CommandsChangeTheConversation)
                      "What is the capital of Italy?\n/retry\nWhat is\\\nthis?\n/undo\n"
                      "/usr/bin is what?\n/nonsense\n",
                      {"--json", "-n", "10"});
-    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.code, 1) << "a command that there is not: " << o.err;
     Json json(o.out);
     EXPECT_EQ(yyjson_arr_size(json.at("/messages")), 4u) << o.out;
     EXPECT_EQ(json.text("/messages/1/content"), "The capital of Italy is Rome.");

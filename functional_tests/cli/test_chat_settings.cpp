@@ -233,7 +233,8 @@ TEST_F(ChatSettings, WordsOfTheListAreTaken)
     EXPECT_TRUE(contains(o.err, "repeat-penalty    off   ")) << o.err;
     EXPECT_TRUE(contains(o.err, "repeat-last-n     all   ")) << o.err;
     o = talk("/set top-p off\n");
-    EXPECT_TRUE(contains(o.err, "--top-p takes a number from 0, found 'off'")) << o.err;
+    EXPECT_TRUE(contains(o.err, "/set top-p takes a number from 0, found 'off'"))
+        << o.err;
 }
 
 TEST_F(ChatSettings, WrongValuesSayTheRange)
@@ -241,22 +242,22 @@ TEST_F(ChatSettings, WrongValuesSayTheRange)
     const struct {
         const char *line, *said;
     } cases[] = {
-        {"/set temp warm", "option --temp takes a number from 0, found 'warm'"},
-        {"/set temp -1", "option --temp takes a number from 0, found '-1'"},
-        {"/set temp nan", "option --temp takes a number from 0, found 'nan'"},
-        {"/set top-p 1.5", "option --top-p takes a number from 0 up to 1, found 1.5"},
-        {"/set top_k 0.5", "option --top-k takes a whole number from 0, found '0.5'"},
-        {"/set seed x", "option --seed takes a whole number from 0 to"},
+        {"/set temp warm", "xemoe: /set temp takes a number from 0, found 'warm'"},
+        {"/set temp -1", "xemoe: /set temp takes a number from 0, found '-1'"},
+        {"/set temp nan", "xemoe: /set temp takes a number from 0, found 'nan'"},
+        {"/set top-p 1.5", "xemoe: /set top-p takes a number from 0 up to 1, found 1.5"},
+        {"/set top_k 0.5", "xemoe: /set top_k takes a whole number from 0, found '0.5'"},
+        {"/set seed x", "xemoe: /set seed takes a whole number from 0 to"},
         {"/set tokens 0",
-         "option --tokens takes a whole number from 1 to 16777216, or -1"},
-        {"/set context 99999999999", "option --context takes at most"},
+         "xemoe: /set tokens takes a whole number from 1 to 16777216, or -1"},
+        {"/set context 99999999999", "xemoe: /set context takes at most"},
         {"/set tmep 1", "there is no setting tmep: did you mean temp?"},
         {"/set colour red", "there is no setting colour; /set lists them"},
         {"/set model x", "there is no setting model"},
     };
     for (const auto &c : cases) {
         Outcome o = talk(std::string(c.line) + "\n" + italy + "/set\n");
-        EXPECT_EQ(o.code, 0) << c.line;
+        EXPECT_EQ(o.code, 1) << c.line;
         EXPECT_TRUE(contains(o.err, c.said)) << c.line << ": " << o.err;
         EXPECT_EQ(o.out, std::string(rome) + "\n") << c.line;
         EXPECT_EQ(row(o.err, "temp"), "temp 0: the likeliest token default") << c.line;
@@ -271,7 +272,7 @@ TEST_F(ChatSettings, AConversationIsSavedAndGoesOn)
     Outcome o = talk(italy + "/save " + file + "\n" + italy + "/save " + file +
                          "\n/save! " + file + "  \n",
                      {"--system", "Be kind."});
-    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.code, 1) << "a file is there already: " << o.err;
     EXPECT_TRUE(contains(o.err, "3 messages are saved")) << o.err;
     EXPECT_TRUE(contains(o.err, "' is there already: /save! writes over a file"))
         << o.err;
@@ -335,7 +336,7 @@ TEST_F(ChatSettings, FilesThatAreNoConversationAreRefused)
     for (const auto &c : cases) {
         folder.write("hostile.json", c.text);
         Outcome o = talk(italy + "/load " + (folder / "hostile.json") + "\n", {"--json"});
-        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(o.code, 1) << o.err;
         EXPECT_TRUE(contains(o.err, c.said)) << c.text.substr(0, 80) << ": " << o.err;
         EXPECT_EQ(yyjson_arr_size(Json(o.out).at("/messages")), 2u)
             << "what was there stays";
@@ -362,9 +363,22 @@ TEST_F(ChatSettings, PathsThatAreNoFilesAreRefused)
     };
     for (const auto &c : cases) {
         Outcome o = talk(c.line + "\n" + italy);
+        EXPECT_EQ(o.code, 1) << c.line;
         EXPECT_TRUE(contains(o.err, c.said)) << c.line << ": " << o.err;
         EXPECT_EQ(o.out, std::string(rome) + "\n");
     }
+}
+
+TEST_F(ChatSettings, ACommandThatFailsIsInTheExitCode)
+{
+    for (const char *line :
+         {"/hlep", "/xyzzy", "/set tmep 1", "/set temp abc", "/reset now", "/undo",
+          "/retry", "/load /nowhere/x", "/save /dev/full"}) {
+        const Outcome o = talk(std::string(line) + "\n");
+        EXPECT_EQ(o.code, 1) << line << ": " << o.err;
+    }
+    const Outcome o = talk("/help\n/set temp 0\n/set\n/stats\n/reset\n/exit\n/xyzzy\n");
+    EXPECT_EQ(o.code, 0) << o.err;
 }
 
 /* ---- other commands ----------------------------------------------------------------------- */

@@ -44,6 +44,7 @@ take_line(struct xm_chat *c, const struct xm_strbuf *line, bool *end,
                                    line->n, err));
     if (next == XM_CHAT_ANSWER)
         xm_chat_take_turn(c);
+    c->failed |= next == XM_CHAT_FAILED && !xm_terminal_is(STDIN_FILENO);
     *end = next == XM_CHAT_END || c->stopped || c->lost;
     return XM_OK;
 }

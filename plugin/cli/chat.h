@@ -62,9 +62,10 @@ struct xm_chat {
     double first_s;                       /* seconds to the last answer's first token */
     uint64_t n_answers;
     bool interactive; /* a person types on a terminal                           */
-    bool failed;      /* some turn failed: the exit code is not 0               */
-    bool lost;        /* the device is lost: the conversation ends              */
-    bool stopped;     /* Ctrl-C ended a conversation that is not interactive    */
+    /* a turn failed, or a command that was not typed on a terminal: the exit code is not 0 */
+    bool failed;
+    bool lost;    /* the device is lost: the conversation ends              */
+    bool stopped; /* Ctrl-C ended a conversation that is not interactive    */
 };
 
 /* Bound of prompt and answer together, in tokens; 0: none. */
@@ -80,6 +81,7 @@ void xm_chat_find_costs(const struct xm_chat *c, struct xm_costs *costs);
 /* What the loop does next, after a line of input. */
 enum xm_chat_next {
     XM_CHAT_READ,   /* read the next line                                      */
+    XM_CHAT_FAILED, /* the same: the command failed, which has been said       */
     XM_CHAT_ANSWER, /* answer the conversation, whose last message is a user's */
     XM_CHAT_END     /* end the program                                         */
 };
@@ -89,7 +91,8 @@ enum xm_chat_next {
 bool xm_chat_command(struct xm_chat *c, const char *line, enum xm_chat_next *next);
 
 /* The command /set: `words` is empty, a setting's name, or a name and a value: what the option of
- * that name takes, a word that the list shows for 0, or "default". */
-void xm_chat_set(struct xm_chat *c, const char *words);
+ * that name takes, a word that the list shows for 0, or "default". False: it is refused, which has
+ * been said. */
+bool xm_chat_set(struct xm_chat *c, const char *words);
 
 #endif

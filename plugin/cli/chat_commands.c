@@ -15,8 +15,7 @@
 static enum xm_chat_next
 run_set(struct xm_chat *c, const char *words)
 {
-    xm_chat_set(c, words);
-    return XM_CHAT_READ;
+    return xm_chat_set(c, words) ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
 
 /* "~/" at the beginning is the home folder, as a shell has it. */
@@ -29,7 +28,7 @@ find_path(const char *typed, struct xm_strbuf *out, struct xm_error *err)
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a path");
 }
 
-static void
+static enum xm_chat_next
 save(struct xm_chat *c, const char *typed, bool replace)
 {
     struct xm_strbuf path = {0};
@@ -43,20 +42,19 @@ save(struct xm_chat *c, const char *typed, bool replace)
                 s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
     else
         fprintf(stderr, "%zu messages are saved\n", c->conversation.n);
+    return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
 
 static enum xm_chat_next
 run_save(struct xm_chat *c, const char *path)
 {
-    save(c, path, false);
-    return XM_CHAT_READ;
+    return save(c, path, false);
 }
 
 static enum xm_chat_next
 run_save_over(struct xm_chat *c, const char *path)
 {
-    save(c, path, true);
-    return XM_CHAT_READ;
+    return save(c, path, true);
 }
 
 static enum xm_chat_next
@@ -73,7 +71,7 @@ run_load(struct xm_chat *c, const char *typed)
     else
         fprintf(stderr, "the conversation is now that of the file, %zu messages\n",
                 c->conversation.n);
-    return XM_CHAT_READ;
+    return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
 
 static void
@@ -120,10 +118,11 @@ static enum xm_chat_next
 run_undo(struct xm_chat *c, const char *nothing)
 {
     (void)nothing;
-    fputs(xm_conversation_undo(&c->conversation) ? "the last message is taken back\n"
-                                                 : "there is nothing to take back\n",
+    const bool is_back = xm_conversation_undo(&c->conversation);
+    fputs(is_back ? "the last message is taken back\n"
+                  : "there is nothing to take back\n",
           stderr);
-    return XM_CHAT_READ;
+    return is_back ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
 
 static enum xm_chat_next
@@ -133,7 +132,7 @@ run_retry(struct xm_chat *c, const char *nothing)
     if (xm_conversation_undo_answer(&c->conversation))
         return XM_CHAT_ANSWER;
     fputs("there is nothing to answer again\n", stderr);
-    return XM_CHAT_READ;
+    return XM_CHAT_FAILED;
 }
 
 static enum xm_chat_next
@@ -194,12 +193,12 @@ run_command(struct xm_chat *c, const struct command *command, const char *words)
 {
     if (command->words == NONE && *words) {
         fprintf(stderr, "%s takes no words behind it\n", command->name);
-        return XM_CHAT_READ;
+        return XM_CHAT_FAILED;
     }
     if (command->words == ONE && !*words) {
         fprintf(stderr, "%s needs a file: %s %s\n", command->name, command->name,
                 command->shown);
-        return XM_CHAT_READ;
+        return XM_CHAT_FAILED;
     }
     return command->run(c, words);
 }
@@ -241,7 +240,7 @@ carry_out(struct xm_chat *c, const char *line, enum xm_chat_next *next)
     }
     if (!was_meant(line, n, words))
         return false;
-    *next = XM_CHAT_READ;
+    *next = XM_CHAT_FAILED;
     return true;
 }
 

@@ -97,7 +97,10 @@ is_open(const struct xm_chat_args *args, const struct setting *row)
 int
 xm_chat_settings_check(const struct xm_chat_args *a, struct xm_chat_settings *s)
 {
-    return xm_cli_sampling(&a->generation, &s->sampling);
+    struct xm_error err = {0};
+    return xm_cli_sampling(&a->generation, &s->sampling, &err) == XM_OK
+               ? XM_EXIT_OK
+               : xm_cli_usage("%s", err.text);
 }
 
 static double
@@ -125,7 +128,7 @@ xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package
         else if (open && row->kind == WHOLE)
             *whole_of(a, row) = value > 0.0 ? (uint64_t)value : 0;
     }
-    const int code = xm_cli_sampling(&a->generation, &s->sampling);
+    const int code = xm_chat_settings_check(a, s);
     s->sampling.seed = seed;
     return code;
 }
@@ -233,9 +236,9 @@ find_setting(const char *name, size_t n)
 }
 
 /* As the option of that name would take it. */
-static bool
+static enum xm_status
 parse(const struct xm_chat *c, const struct setting *row, const char *value,
-      struct xm_chat_args *out)
+      struct xm_chat_args *out, struct xm_error *err)
 {
     static const struct xm_cli_option tokens[] = {
         {'n', "tokens", XM_CLI_LIMIT, offsetof(struct xm_chat_args, tokens), "N", NULL}};
@@ -246,18 +249,15 @@ parse(const struct xm_chat *c, const struct setting *row, const char *value,
                                      .own = tokens,
                                      .n_own = XM_ARRAY_LEN(tokens)};
     struct xm_strbuf word = {0};
-    struct xm_error err = {0};
     bool help;
     xm_strbuf_printf(&word, "--%s", row->name);
     char *argv[] = {NULL, word.text, (char *)(uintptr_t)value};
     *out = *c->args;
     enum xm_status s = xm_strbuf_ok(&word) ? xm_cli_parse(&spec, XM_ARRAY_LEN(argv), argv,
-                                                          out, &help, &err)
-                                           : xm_no_memory(&err, "a setting");
+                                                          out, &help, err)
+                                           : xm_no_memory(err, "a setting");
     xm_strbuf_free(&word);
-    if (s != XM_OK)
-        fprintf(stderr, "xemoe: %s\n", err.text);
-    return s == XM_OK;
+    return s;
 }
 
 static void
@@ -270,22 +270,22 @@ copy_value(const struct setting *row, const struct xm_chat_args *from,
 }
 
 /* The settings with this one changed; *is_first: to what the chat began with. */
-static bool
+static enum xm_status
 find_value(const struct xm_chat *c, const struct setting *row, const char *value,
-           struct xm_chat_args *out, bool *is_first)
+           struct xm_chat_args *out, bool *is_first, struct xm_error *err)
 {
     static const struct xm_chat_args zero;
     *is_first = strcmp(value, "default") == 0;
     const bool is_zero = row->zero && strcmp(value, row->zero) == 0;
     if (!*is_first && !is_zero)
-        return parse(c, row, value, out);
+        return parse(c, row, value, out, err);
     *out = *c->args;
     copy_value(row, *is_first ? &c->first_args : &zero, out);
-    return true;
+    return XM_OK;
 }
 
-static void
-change(struct xm_chat *c, size_t i, const char *value)
+static enum xm_status
+change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
 {
     struct xm_chat_settings *now = &c->settings;
     const struct xm_chat_settings *first = &c->first_settings;
@@ -294,9 +294,8 @@ change(struct xm_chat *c, size_t i, const char *value)
     struct xm_sampling sampling;
     char warning[XM_CLI_WARNING];
     bool is_first;
-    if (!find_value(c, &rows[i], value, &a, &is_first) ||
-        xm_cli_sampling(&a.generation, &sampling) != XM_EXIT_OK)
-        return;
+    XM_TRY(find_value(c, &rows[i], value, &a, &is_first, err));
+    XM_TRY(xm_cli_sampling(&a.generation, &sampling, err));
     if (!is_seed) {
         sampling.seed = now->sampling.seed;
     } else if (is_first) { /* the very one, also if it was chosen at random */
@@ -316,22 +315,42 @@ change(struct xm_chat *c, size_t i, const char *value)
     if (xm_cli_beyond_training(a.generation.context, c->model->package->facts.context,
                                warning))
         fprintf(stderr, "xemoe: %s\n", warning);
+    return XM_OK;
 }
 
-void
+/* "option --NAME takes …", of an option that nobody gave: what was typed stands in its place. */
+static void
+say_refused(const char *typed, size_t n, const char *sentence)
+{
+    static const char option[] = "option --";
+    const size_t k = sizeof(option) - 1;
+    if (strncmp(sentence, option, k) == 0)
+        fprintf(stderr, "xemoe: /set %.*s%s\n", (int)n, typed,
+                sentence + k + strcspn(sentence + k, " "));
+    else
+        fprintf(stderr, "xemoe: %s\n", sentence);
+}
+
+bool
 xm_chat_set(struct xm_chat *c, const char *words)
 {
     static const char blanks[] = " \t\n=";
     const size_t n = strcspn(words, blanks);
     const char *value = words + n + strspn(words + n, blanks);
+    struct xm_error err = {0};
     if (n == 0) {
         for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++)
             show(c, i);
-        return;
+        return true;
     }
     const size_t i = find_setting(words, n);
-    if (i < XM_CHAT_N_SETTINGS && *value)
-        change(c, i, value);
-    else if (i < XM_CHAT_N_SETTINGS)
+    if (i == XM_CHAT_N_SETTINGS)
+        return false;
+    if (!*value) {
         show(c, i);
+    } else if (change(c, i, value, &err) != XM_OK) {
+        say_refused(words, n, err.text);
+        return false;
+    }
+    return true;
 }

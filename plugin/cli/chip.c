@@ -10,8 +10,8 @@ xm_cli_check_chip(const struct xm_chip_args *a)
 {
     struct xm_device_info chip;
     struct xm_error err = {0};
-    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
-        return XM_EXIT_USAGE;
+    if (xm_cli_check_context(a->context, &err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
     if (a->memory > MOST_MIB)
         return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)

@@ -127,8 +127,8 @@ struct xm_cli_model {
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);
 void xm_cli_model_close(struct xm_cli_model *m);
-/* Checks the value of --context. XM_EXIT_USAGE: more positions than any model has. */
-int xm_cli_check_context(uint64_t positions);
+/* Checks the value of --context. XM_INVALID: more positions than any model has. */
+enum xm_status xm_cli_check_context(uint64_t positions, struct xm_error *err);
 /* Whether `positions` exceeds the `trained` context (0: not known); if so, fills in `warning`. */
 enum { XM_CLI_WARNING = 192 };
 bool xm_cli_beyond_training(uint64_t positions, uint64_t trained,

@@ -40,7 +40,7 @@ const size_t xm_cli_n_commands = XM_ARRAY_LEN(xm_cli_commands);
 
 const struct xm_cli_fact xm_cli_exit_codes[] = {
     { "0",   "success" },
-    { "1",   "a failure while running; also: a turn of 'chat' failed, and 'verify --against' found the logits too far apart" },
+    { "1",   "a failure while running; also: a turn of 'chat', or a command in it that was not typed on a terminal, failed, and 'verify --against' found the logits too far apart" },
     { "2",   "the command line is wrong" },
     { "3",   "a file is missing, damaged, not supported or not writable; also: a model's file was shortened, or its disk failed, while weights were read" },
     { "4",   "the device, or its memory; 'plan': the model does not fit" },

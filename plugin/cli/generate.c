@@ -467,13 +467,13 @@ xm_cli_generate(int argc, char **argv)
         XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
     struct xm_generate_args a = {.generation = {.top_p = 1.0f}, .tokens = 128};
+    struct xm_error err = {0};
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
-    code = xm_cli_sampling(&a.generation, &a.sampling);
-    if (code != XM_EXIT_OK)
-        return code;
+    if (xm_cli_sampling(&a.generation, &a.sampling, &err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
     if (a.parallel > MOST_PARALLEL)
         return xm_cli_usage("option --parallel takes at most %d texts", MOST_PARALLEL);
     code = check_chat(&a);

@@ -25,13 +25,13 @@ const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS] = {
 #undef AT
 /* clang-format on */
 
-int
-xm_cli_check_context(uint64_t positions)
+enum xm_status
+xm_cli_check_context(uint64_t positions, struct xm_error *err)
 {
     return positions <= XM_CLI_MOST_TOKENS
-               ? XM_EXIT_OK
-               : xm_cli_usage("option --context takes at most %d positions",
-                              XM_CLI_MOST_TOKENS);
+               ? XM_OK
+               : xm_fail(err, XM_INVALID, "option --context takes at most %d positions",
+                         XM_CLI_MOST_TOKENS);
 }
 
 bool

@@ -421,6 +421,7 @@ check_output(const char *path)
 static int
 check(const struct args *a)
 {
+    struct xm_error err = {0};
     const int texts = (a->prompt != NULL) + (a->file != NULL) + (a->ids != NULL);
     if (a->divergence && !a->base)
         return xm_cli_usage("compare with what? Give --kl-divergence-base FILE");
@@ -439,7 +440,8 @@ check(const struct args *a)
                             XM_KLD_LEAST_CONTEXT);
     if (a->base && !a->divergence && check_output(a->base) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
-    return xm_cli_check_context(a->context);
+    return xm_cli_check_context(a->context, &err) == XM_OK ? XM_EXIT_OK
+                                                           : xm_cli_usage("%s", err.text);
 }
 
 static int

@@ -58,26 +58,30 @@ clamp_int(uint64_t n)
     return n < INT32_MAX ? (int)n : 0;
 }
 
-int
-xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
+enum xm_status
+xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
+                struct xm_error *err)
 {
-    if (a->top_p > 1.0f)
-        return xm_cli_usage("option --top-p takes a number from 0 up to 1, found %g",
-                            a->top_p);
-    if (a->min_p > 1.0f)
-        return xm_cli_usage("option --min-p takes a number from 0 up to 1, found %g",
-                            a->min_p);
     uint64_t seed;
+    if (a->top_p > 1.0f)
+        return xm_fail(err, XM_INVALID,
+                       "option --top-p takes a number from 0 up to 1, found %g",
+                       (double)a->top_p);
+    if (a->min_p > 1.0f)
+        return xm_fail(err, XM_INVALID,
+                       "option --min-p takes a number from 0 up to 1, found %g",
+                       (double)a->min_p);
     if (!read_seed(a->seed, &seed))
-        return xm_cli_usage("option --seed takes a whole number from 0 to %" PRIu64
-                            ", or -1 for a random one, found '%s'",
-                            UINT64_MAX, a->seed);
+        return xm_fail(err, XM_INVALID,
+                       "option --seed takes a whole number from 0 to %" PRIu64
+                       ", or -1 for a random one, found '%.60s'",
+                       UINT64_MAX, a->seed);
     for (size_t i = 0; i < a->stops.n; i++) {
         if (a->stops.list[i][0] == '\0')
-            return xm_cli_usage("option --stop takes a text, found an empty one");
+            return xm_fail(err, XM_INVALID,
+                           "option --stop takes a text, found an empty one");
     }
-    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
-        return XM_EXIT_USAGE;
+    XM_TRY(xm_cli_check_context(a->context, err));
     *out = (struct xm_sampling){.temperature = a->temperature,
                                 .top_k = clamp_int(a->top_k),
                                 .top_p = a->top_p,
@@ -87,7 +91,7 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
                                 .presence_penalty = a->presence_penalty,
                                 .frequency_penalty = a->frequency_penalty,
                                 .last_n = clamp_int(a->last_n)};
-    return XM_EXIT_OK;
+    return XM_OK;
 }
 
 struct xm_cli_stops

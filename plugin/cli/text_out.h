@@ -21,8 +21,10 @@ struct xm_cli_generation {
 };
 enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 12 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
-/* Checks the ranges and fills *out. XM_EXIT_USAGE: a value is out of range. */
-int xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out);
+/* Checks the ranges and fills *out. XM_INVALID: a value is out of range; the sentence begins with
+ * "option --NAME". */
+enum xm_status xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
+                               struct xm_error *err);
 
 /* The texts of --stop; they point into argv. */
 struct xm_cli_stops {
