@@ -528,6 +528,7 @@ static const Mistake mistakes[] = {
      {"verify", "-m", model, "--cache-type-v", "u3"},
      2,
      "option --cache-type-v takes one of f32"},
+    {"LittleCacheOfPlan", {"plan", model, "--kv-memory", "1"}, 4, "a larger --kv-memory"},
     {"OffloadOfPlan", {"plan", model, "--offload", "101"}, 2, "option --offload"},
     {"PrecisionOfPlan", {"plan", model, "--precision", "f8"}, 2, "'f8'"},
     {"HugeOffloadOfPlan",

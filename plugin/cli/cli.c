@@ -84,16 +84,21 @@ print_sentence(const char *text, FILE *to)
     }
 }
 
+void
+xm_cli_print_failure(const struct xm_error *err, const char *more)
+{
+    fputs("xemoe: ", stderr);
+    print_sentence(err->text[0] ? err->text : xm_status_text(err->status), stderr);
+    fprintf(stderr, "%s\n", more);
+}
+
 int
 xm_cli_failed(const struct xm_error *err)
 {
-    if (err->status == XM_CANCELLED && xm_cli_interrupted()) {
+    if (err->status == XM_CANCELLED && xm_cli_interrupted())
         xm_cli_say_interrupted();
-    } else {
-        fputs("xemoe: ", stderr);
-        print_sentence(err->text[0] ? err->text : xm_status_text(err->status), stderr);
-        fputc('\n', stderr);
-    }
+    else
+        xm_cli_print_failure(err, "");
     for (size_t i = 0; i < XM_ARRAY_LEN(advice); i++) {
         if (advice[i].status == err->status)
             fprintf(stderr, "xemoe: %s\n", advice[i].next);

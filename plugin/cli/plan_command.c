@@ -206,8 +206,7 @@ verdict(const struct xm_plan *p, enum xm_status s, const struct xm_error *err)
     if (s == XM_OK)
         fprintf(stderr, "xemoe: it does not fit on %s\n", p->info.name);
     else
-        fprintf(stderr, "xemoe: %s%s\n", err->text,
-                p->is_beyond_counting ? " (--context)" : "");
+        xm_cli_print_failure(err, p->is_beyond_counting ? " (--context)" : "");
     return XM_EXIT_DEVICE;
 }
 
