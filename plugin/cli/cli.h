@@ -20,7 +20,7 @@
 /* Prints err's sentence, in which names of properties are replaced by the command's options, and
  * `more` behind it. */
 void xm_cli_print_failure(const struct xm_error *err, const char *more);
-/* The same with what may help, or that Ctrl-C was pressed; returns the exit code of err's status. */
+/* The same with what may help, or that Ctrl-C was pressed. Returns the status's exit code. */
 int xm_cli_failed(const struct xm_error *err);
 /* The same for a failure of xm_core_find. XM_EXIT_USAGE: `name` was given to `option` and is no
  * device's; XM_EXIT_DEVICE: the computer lacks a device. `name` NULL: none was given. */

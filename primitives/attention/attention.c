@@ -232,7 +232,7 @@ choose_decoding(const struct attention *a, const struct stretch *s, struct decod
     const struct xm_attention_desc *d = &a->desc;
     const struct xm_device_info *device = xm_engine_info(a->base.engine);
     const uint64_t keys = most_keys_read(d, s);
-    XM_TRY(xm_stage_choose(&a->decode, d, &out->choice, err));
+    XM_TRY(xm_stage_choose(&a->decode, NULL, &out->choice, err));
     const enum xm_axis axis = out->choice.row->launch.x.axis;
     const struct tiling t = tiling_of(a, decode_tiles(d), axis);
     const uint64_t filled = filled_slots(&t, s);
@@ -299,7 +299,7 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
     struct xm_choice choice;
     struct xm_args args = {.n = 0};
     struct xm_counts counts = {.n = {0}};
-    XM_TRY(xm_stage_choose(&a->prompt, &a->desc, &choice, err));
+    XM_TRY(xm_stage_choose(&a->prompt, NULL, &choice, err));
     const enum xm_axis axis = choice.row->launch.x.axis;
     const struct tiling t = tiling_of(a, prompt_tiles(&a->desc), axis);
     counts.n[axis] = slots(&t, s);
@@ -326,7 +326,7 @@ bool
 xm_attention_emits(const struct xm_primitive *attention)
 {
     const struct attention *a = (const struct attention *)attention;
-    return heads_of_part(&a->desc) && xm_stage_emits(&a->decode, &a->desc) &&
+    return heads_of_part(&a->desc) && xm_stage_emits(&a->decode, NULL) &&
            xm_stage_emits(&a->combine, NULL);
 }
 
@@ -494,10 +494,10 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
         first = xm_stage_describe(&a->inputs, NULL);
     if (q->dim[0] * q->dim[1] > XM_FEW_TOKENS * past->dim[0])
         snprintf(out, out_bytes, "%s%s%s", first, *first ? " " : "",
-                 xm_stage_describe(&a->prompt, &a->desc));
+                 xm_stage_describe(&a->prompt, NULL));
     else
         snprintf(out, out_bytes, "%s%s%s %s", first, *first ? " " : "",
-                 xm_stage_describe(&a->decode, &a->desc),
+                 xm_stage_describe(&a->decode, NULL),
                  xm_stage_describe(&a->combine, NULL));
 }
 
@@ -528,7 +528,7 @@ static const uint8_t roles[] = {[XM_ATTENTION_Q] = XM_ROLE_IN,
 static const struct xm_primitive_ops ops = {"attention", refuse_plan, refuse_run,
                                             describe,    destroy,     XM_ROLES(roles)};
 
-/* Builds decode's or prompt's kernels. */
+/* Builds the kernel of decode or prompt. */
 static enum xm_status
 build_tiled(const struct attention *a, const char *shape, struct tiles tiles,
             const struct xm_variant_table *table, struct xm_stage *out,
@@ -538,7 +538,7 @@ build_tiled(const struct attention *a, const char *shape, struct tiles tiles,
     xm_defines_print(defines, sizeof(defines),
                      "%s -DTILE_TOKENS=%u -DROWS=%u -DQUERY_ROWS=%u", shape, tiles.tokens,
                      tiles.rows, sub_group_rows(&a->desc));
-    return xm_stage_build(out, a->base.engine, table, defines, err);
+    return xm_stage_build_for(out, a->base.engine, table, &a->desc, defines, err);
 }
 
 static enum xm_status
@@ -554,12 +554,14 @@ build(struct attention *a, struct xm_error *err)
                      xm_element_text(d->element), xm_element_text(d->k_cache),
                      xm_element_text(d->v_cache), d->d, d->dv, d->heads_q, d->heads_kv,
                      d->page_tokens, d->causal);
-    XM_TRY(xm_stage_build(&a->inputs, engine, &xm_attention_inputs_table, shape, err));
+    XM_TRY(xm_stage_build_for(&a->inputs, engine, &xm_attention_inputs_table, d, shape,
+                              err));
     if (heads)
         xm_form_defines(&d->prepared, "FORM", form, sizeof(form));
     xm_defines_print(formed, sizeof(formed), "%s%s -DHEADS_EACH=%u", shape, form,
                      heads ? heads : 1);
-    XM_TRY(xm_stage_build(&a->combine, engine, &xm_attention_combine_table, formed, err));
+    XM_TRY(xm_stage_build_for(&a->combine, engine, &xm_attention_combine_table, d, formed,
+                              err));
     XM_TRY(build_tiled(a, formed, decode_tiles(d), &xm_attention_decode_table, &a->decode,
                        err));
     return build_tiled(a, shape, prompt_tiles(d), &xm_attention_prompt_table, &a->prompt,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "primitives/attention/attention.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
 #include "primitives/norm/norm.h"
@@ -300,6 +301,37 @@ TEST_F(Variant, TheRouterFallsBackToo)
     xm_primitive_describe(p, nullptr, text, sizeof(text));
     EXPECT_STREQ(text, "moe_route_gen");
     xm_primitive_destroy(p);
+}
+
+/* Whichever rows refuse the heads: compiling the others would be for nothing. */
+TEST(AttentionKernels, AreOneAStepOnEveryChip)
+{
+    size_t n;
+    const xm_device_row *chips = xm_device_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        for (uint32_t head : {64u, 72u, 320u}) {
+            SCOPED_TRACE(std::string(chips[i].name) + ", heads of " +
+                         std::to_string(head));
+            xm_error err = {};
+            xm_device_info info;
+            xm_engine *e = nullptr;
+            xm_primitive *p = nullptr;
+            ASSERT_XM_OK(xm_device_imagine(chips[i].name, &info, &err));
+            ASSERT_XM_OK(xm_fake_engine_create(&info, nullptr, &e, &err));
+            xm_attention_desc desc = {};
+            desc.heads_q = 4;
+            desc.heads_kv = 2;
+            desc.d = desc.dv = head;
+            desc.scale = 1.0f;
+            desc.causal = true;
+            desc.page_tokens = 32;
+            desc.element = desc.k_cache = desc.v_cache = XM_F16;
+            ASSERT_XM_OK(xm_attention_create(e, &desc, &p, &err));
+            EXPECT_EQ(xm_fake_calls(e, XM_FAKE_KERNEL), 4u);
+            xm_primitive_destroy(p);
+            xm_engine_unref(e);
+        }
+    }
 }
 
 } // namespace
