@@ -211,7 +211,7 @@ TEST(Plan, NamesTheTypesOfKeysAndValues)
     }
     Outcome wrong = run({"plan", tiny, "-ctv", "q4_1"});
     EXPECT_EQ(wrong.code, 2);
-    EXPECT_NE(wrong.err.find("option --cache-type-v"), std::string::npos) << wrong.err;
+    EXPECT_NE(wrong.err.find("option -ctv"), std::string::npos) << wrong.err;
 }
 
 TEST(Plan, TakesNoMoreForTheCacheThanItMay)
