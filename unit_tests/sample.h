@@ -2,7 +2,8 @@
  *
  * Samples of long tables of cases. What takes time in tests of kernels is building them, one
  * for each row of a variant table and each format; all pairs are for `tools/test --all`
- * (XM_TEST_ALL=1). Otherwise each row runs a few cases, and each case is run by some row.
+ * (XM_TEST_ALL=1). Otherwise each row runs a few cases, and each case is run by some row; and rows
+ * for GPUs are compiled without optimising them (optimise_for in primitives/harness.h).
  * XM_TEST_SEED chooses the cases: tools/test makes it from the commit, a test program that is run
  * alone takes 1.
  */

@@ -84,6 +84,8 @@ enum { XM_CLI_N_TARGET_OPTIONS = 16 };
     { 0,   "ctk",       XM_CLI_CHOICE, AT(key_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv. Also -ctv", NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "ctv",       XM_CLI_CHOICE, AT(value_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }
+#define XM_CLI_WEIGHTS_ROW(AT) \
+    { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
@@ -94,7 +96,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 16 };
     { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): what is left" }, \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: those that do not fit" }, \
     { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }, \
-    { 0,   "weights", XM_CLI_CHOICE, XM_CLI_TARGET(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }, \
+    XM_CLI_WEIGHTS_ROW(XM_CLI_TARGET), \
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
