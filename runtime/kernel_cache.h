@@ -3,10 +3,10 @@
  * Compiled kernels on disk (CACHE_DIR), one file each.
  *
  * The name of a file is a hash of everything that the binary depends on; the file repeats
- * the hash and has a checksum of its bytes, so that a damaged, cut or foreign file is a
- * miss and is written again. Files appear by rename: readers and other processes see a
- * whole file or none. Nothing here ever fails a build: a full disk costs a warning, once.
- * An entry's time is that of its last use, and a cache keeps those used last.
+ * the hash and has a checksum of its bytes, so that a damaged, truncated or foreign file counts as
+ * absent and is written again. A file is written under another name and renamed, so that readers
+ * and other processes find all of it or nothing. No failure here fails a build: a full disk causes
+ * one warning. The time of a file is that of its last use; those used last are kept.
  */
 #ifndef XM_RUNTIME_KERNEL_CACHE_H
 #define XM_RUNTIME_KERNEL_CACHE_H

@@ -101,3 +101,18 @@ TEST(Terminal, AClosedStandardInputIsAnEmptyOne)
     EXPECT_EQ(t.finish(), 2);
     EXPECT_NE(t.text().find("standard input is empty"), std::string::npos) << t.text();
 }
+
+TEST(Terminal, HelpFitsIntoIt)
+{
+    for (const char *command : {"generate", "bench", "plan"}) {
+        Terminal t({command, "--help"}, {}, 80);
+        EXPECT_EQ(t.finish(), 0);
+        std::istringstream lines(t.raw());
+        for (std::string line; std::getline(lines, line);) {
+            const auto characters = std::count_if(
+                line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+            EXPECT_TRUE(characters <= 81 || line.find("example: ") != std::string::npos)
+                << line; /* a carriage return behind it */
+        }
+    }
+}

@@ -18,6 +18,7 @@
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/program_docs.h"
 #include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 
 /* Of each limit: shorter, and a busy machine makes shares above 100 %. */
 #define LIMITS_S 1.0
@@ -267,7 +268,8 @@ print_help(void)
 {
     struct xm_strbuf text = {0};
     xm_cli_help(&spec, example, &text);
-    printf("%s\nexample: %s\n", xm_strbuf_text(&text), example);
+    xm_strbuf_printf(&text, "\nexample: %s\n", example);
+    xm_terminal_print(stdout, xm_strbuf_text(&text));
     xm_strbuf_free(&text);
     return xm_cli_flush();
 }

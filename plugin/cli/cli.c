@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "plugin/cli/commands.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/slice.h"
 
 /* What to do about a failure; elsewhere its sentence says enough. */
@@ -175,7 +176,8 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         xm_cli_help(spec, example, &text);
         if (example)
             xm_strbuf_printf(&text, "\nexample: %s\n", example);
-        printf("%s\n'xemoe --help' lists the exit codes.\n", xm_strbuf_text(&text));
+        xm_strbuf_add(&text, "\n'xemoe --help' lists the exit codes.\n");
+        xm_terminal_print(stdout, xm_strbuf_text(&text));
         xm_strbuf_free(&text);
         return xm_cli_flush();
     }

@@ -46,6 +46,7 @@ const struct xm_cli_fact xm_cli_exit_codes[] = {
     { "4",   "the device, or its memory; 'plan': the model does not fit" },
     { "5",   "'verify' found a step over tolerance" },
     { "130", "Ctrl-C: at once while loading, else between tokens and chunks of a prompt; a second Ctrl-C stops at once" },
+    { "128+N", "signal N ended it: 129 the terminal was closed, 141 the reader of the output has gone, 143 kill" },
 };
 const size_t xm_cli_n_exit_codes = XM_ARRAY_LEN(xm_cli_exit_codes);
 

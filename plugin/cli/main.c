@@ -6,22 +6,27 @@
 #include <string.h>
 
 #include "plugin/cli/commands.h"
+#include "plugin/program_util/terminal.h"
 
 static void
 print_help(FILE *to)
 {
-    fputs(
-        "usage: xemoe COMMAND [options]\n\n"
-        "Runs Mixture-of-Experts language models from OpenVINO IR and GGUF files through "
-        "OpenCL.\n\n",
-        to);
+    struct xm_strbuf text = {0};
+    xm_strbuf_add(&text,
+                  "usage: xemoe COMMAND [options]\n\n"
+                  "Runs Mixture-of-Experts language models from OpenVINO IR and GGUF "
+                  "files through OpenCL.\n\n");
     for (size_t i = 0; i < xm_cli_n_commands; i++)
-        fprintf(to, "  %-15s%s\n", xm_cli_commands[i].name, xm_cli_commands[i].summary);
-    fprintf(to, "\n'xemoe help COMMAND' lists a command's options; 'xemoe --version'.\n"
-                "XM_DEBUG=help lists the switches for debugging; XM_MODEL is the usual "
-                "model.\n\nexit codes:\n");
+        xm_strbuf_printf(&text, "  %-15s%s\n", xm_cli_commands[i].name,
+                         xm_cli_commands[i].summary);
+    xm_strbuf_add(&text, "\n'xemoe help COMMAND' lists a command's options; 'xemoe "
+                         "--version'.\nXM_DEBUG=help lists the switches for debugging; "
+                         "XM_MODEL is the usual model.\n\nexit codes:\n");
     for (size_t i = 0; i < xm_cli_n_exit_codes; i++)
-        fprintf(to, "  %-5s%s\n", xm_cli_exit_codes[i].name, xm_cli_exit_codes[i].text);
+        xm_strbuf_printf(&text, "  %-7s%s\n", xm_cli_exit_codes[i].name,
+                         xm_cli_exit_codes[i].text);
+    xm_terminal_print(to, xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
 }
 
 /* xemoe help COMMAND */

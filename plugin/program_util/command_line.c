@@ -534,7 +534,7 @@ help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
     if (o->value)
         xm_strbuf_printf(&left, " %s", o->value);
     xm_strbuf_printf(out, "%-*s", HELP_COLUMN, xm_strbuf_text(&left));
-    if (left.n >= HELP_COLUMN) /* too long: the text goes below */
+    if (left.n + 2 > HELP_COLUMN) /* too long: the text goes below */
         xm_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
     for (const char *p = o->help; *p; p++) {
         if (*p == '\n')

@@ -75,3 +75,78 @@ xm_terminal_width(const char *text, size_t n)
         at += next(text + at, n - at, &width);
     return used;
 }
+
+/* ---- paragraphs ---------------------------------------------------------------------- */
+
+/* Columns to the left of a line's description; of other lines the spaces that they begin with. */
+static size_t
+indent_of(const char *line, size_t n)
+{
+    enum { MOST = 30 };
+    const size_t begin = strspn(line, " ");
+    size_t indent = begin;
+    for (size_t i = begin + 2; i < n && i <= MOST; i++) {
+        if (line[i - 2] == ' ' && line[i - 1] == ' ' && line[i] != ' ')
+            indent = i;
+    }
+    return indent;
+}
+
+/* Bytes of `line` to print first: up to a space, if there is one behind `from`. */
+static size_t
+break_at(const char *line, size_t n, size_t from, size_t columns)
+{
+    size_t at = xm_terminal_fit(line, n, columns);
+    while (at > from && line[at] != ' ')
+        at--;
+    return at > from ? at : n;
+}
+
+static void
+wrap_line(const char *line, size_t n, size_t columns, struct xm_strbuf *out)
+{
+    const size_t indent = indent_of(line, n);
+    size_t from = indent; /* what precedes the description is not broken */
+    for (size_t left = columns; xm_terminal_width(line, n) > left;) {
+        const size_t at = break_at(line, n, from, left);
+        if (at == n)
+            break;
+        xm_strbuf_add_n(out, line, at);
+        xm_strbuf_printf(out, "\n%*s", (int)indent, "");
+        line += at + 1;
+        n -= at + 1;
+        from = 0;
+        left = columns - indent;
+    }
+    xm_strbuf_add_n(out, line, n);
+}
+
+void
+xm_terminal_wrap(const char *text, size_t columns, struct xm_strbuf *out)
+{
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        const bool is_example = strncmp(text + strspn(text, " "), "example:", 8) == 0;
+        wrap_line(text, n, is_example ? SIZE_MAX : columns, out);
+        text += n;
+        if (*text) {
+            xm_strbuf_add(out, "\n");
+            text++;
+        }
+    }
+}
+
+void
+xm_terminal_print(FILE *to, const char *text)
+{
+    enum { LEAST = 40, MOST = 100 }; /* columns */
+    const size_t wide = xm_terminal_columns(fileno(to));
+    struct xm_strbuf lines = {0};
+    if (!xm_terminal_is(fileno(to))) {
+        fputs(text, to);
+        return;
+    }
+    xm_terminal_wrap(text, wide < LEAST ? LEAST : wide > MOST ? MOST : wide, &lines);
+    fputs(xm_strbuf_text(&lines), to);
+    xm_strbuf_free(&lines);
+}

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+
+#include "runtime/util/strbuf.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +35,12 @@ size_t xm_terminal_char_width(int32_t code);
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
 /* Columns of `text` (n bytes). */
 size_t xm_terminal_width(const char *text, size_t n);
+/* Appends `text`, with lines of more than `columns` columns broken at spaces. A line goes on below
+ * its description, which stands behind two spaces or more. Lines that begin with "example:" stay
+ * whole, to be copied. */
+void xm_terminal_wrap(const char *text, size_t columns, struct xm_strbuf *out);
+/* Writes `text`, where `to` is a terminal in lines that fit into it, and into 100 columns. */
+void xm_terminal_print(FILE *to, const char *text);
 
 #ifdef __cplusplus
 }

@@ -31,8 +31,8 @@ struct xm_dim {
     const struct xm_poly *poly; /* else the polynomial (never constant) */
 };
 
-/* Interns symbols and polynomials. Zero-initialise; free with xm_dim_pool_free. An allocation
- * failure makes operations return a fresh-looking constant 0 and sets `failed`. */
+/* The owner of symbols and polynomials, empty if all zeros; free it with xm_dim_pool_free. When an
+ * allocation fails, an operation sets `failed` and returns the constant 0. */
 struct xm_dim_pool {
     struct xm_arena arena;
     const char **symbols; /* owned; names */
@@ -70,21 +70,23 @@ xm_dim_is(struct xm_dim d, int64_t n)
     return d.poly == 0 && d.n == n;
 }
 
-struct xm_dim xm_dim_symbol(struct xm_dim_pool *p,
-                            const char *name);     /* the same for the same name */
-struct xm_dim xm_dim_fresh(struct xm_dim_pool *p); /* "?0", "?1", … */
+/* The symbol of this name: always the same dimension. */
+struct xm_dim xm_dim_symbol(struct xm_dim_pool *p, const char *name);
+/* A symbol that differs from all others: "?0", "?1", … */
+struct xm_dim xm_dim_fresh(struct xm_dim_pool *p);
 /* Reserves the fresh symbol that `name` begins with ("?7" in graph text): later ones differ. */
 void xm_dim_reserve_fresh(struct xm_dim_pool *p, const char *name);
 struct xm_dim xm_dim_add(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
 struct xm_dim xm_dim_sub(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
 struct xm_dim xm_dim_mul(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
-/* Exact quotient; *exact says whether it is (else a fresh symbol is returned). Division of
- * a polynomial works by a constant or a single-term polynomial that divides every term. */
+/* a / b. *exact: whether the quotient is known without a remainder; else it is a fresh symbol. A
+ * polynomial is divided by constants, and by a single term that divides each of its terms. */
 struct xm_dim xm_dim_div(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b,
                          bool *exact);
 /* Whether the polynomial has a fresh symbol ("?n"), so that it cannot be computed before a run. */
 bool xm_dim_is_unknown(struct xm_dim d);
-/* The symbols of a dimension, with repetitions; the names belong to the pool. */
+/* How many symbols a dimension has, counted with repetitions, and the name of the i-th, which the
+ * pool owns. */
 uint32_t xm_dim_symbols(struct xm_dim d);
 const char *xm_dim_symbol_name(struct xm_dim d, uint32_t i);
 bool xm_dim_has_symbol(struct xm_dim d, const char *name);
@@ -92,21 +94,22 @@ bool xm_dim_is_symbol(struct xm_dim d, const char *name); /* and nothing else */
 
 /* "8*batch*tokens", "past + tokens", "42". */
 void xm_dim_print(struct xm_dim d, struct xm_strbuf *out);
-/* Reads what xm_dim_print writes (sums of products of integers and names). *end is set
- * behind it. */
+/* Reads what xm_dim_print writes: sums of products of integers and names. *end: the first character
+ * that was not read. */
 enum xm_status xm_dim_parse(struct xm_dim_pool *p, const char *text, const char **end,
                             struct xm_dim *out, struct xm_error *err);
 
-/* Values for symbols by name, and evaluation with overflow checks. */
+/* The value of a symbol. */
 struct xm_binding {
     const char *symbol;
     int64_t value;
 };
-/* XM_NOT_FOUND names the symbol that has no value; XM_INVALID: overflow or negative. */
+/* The value of d. XM_NOT_FOUND: a symbol, which the error names, has no value; XM_INVALID: the
+ * value is negative or does not fit. */
 enum xm_status xm_dim_eval(struct xm_dim d, const struct xm_binding *bindings,
                            size_t n_bindings, int64_t *out, struct xm_error *err);
 
-/* With `value` for the symbol. */
+/* d with `value` in place of the symbol. */
 struct xm_dim xm_dim_replace(struct xm_dim_pool *p, struct xm_dim d, const char *symbol,
                              struct xm_dim value);
 /* The symbol of an axis of an input or state, "<owner>.<axis>"; characters of the owner's name that

@@ -15,9 +15,9 @@
 extern "C" {
 #endif
 
-/* A concrete tensor; owned data. element tells which of f and i is set. */
+/* A concrete tensor, which owns its data. */
 struct xm_tensor {
-    enum xm_element element;
+    enum xm_element element; /* tells which of f and i is set */
     uint32_t rank;
     int64_t dim[XM_MAX_RANK];
     uint64_t n; /* elements */
@@ -28,13 +28,14 @@ struct xm_tensor {
 enum xm_status xm_tensor_create(struct xm_tensor **out, enum xm_element element,
                                 uint32_t rank, const int64_t *dim, struct xm_error *err);
 void xm_tensor_destroy(struct xm_tensor *t); /* NULL is allowed */
-/* From and to packed bytes of the tensor's own element type. */
+/* Between tensors and packed bytes of the tensor's element type. */
 enum xm_status xm_tensor_from_bytes(struct xm_tensor **out, enum xm_element element,
                                     uint32_t rank, const int64_t *dim, const void *bytes,
                                     struct xm_error *err);
 void xm_tensor_to_bytes(const struct xm_tensor *t, void *bytes);
 
-/* States by variable name, kept between runs. Attention keeps K and V as [B,S,Hkv,D]. */
+/* The values of states by variable name, which outlive a run. Attention keeps K and V as
+ * [B,S,Hkv,D]. */
 struct xm_state_store;
 struct xm_state_store *xm_state_store_create(void); /* NULL: out of memory */
 void xm_state_store_destroy(struct xm_state_store *s);
@@ -62,21 +63,21 @@ struct xm_eval {
     void *hook_ctx;
 };
 
-/* Runs everything that results and assigns need. outputs[i] is the i-th result node's
- * value in graph order, owned by the caller; n_outputs must be the number of results.
- * Assigns take effect after all nodes have run. Errors name the node. */
+/* Runs all that results and assigns need. outputs[i]: the value of the i-th result in graph order,
+ * which the caller destroys; n_outputs: the number of results. Assigns take effect after all nodes
+ * have run. Errors name the node. */
 enum xm_status xm_evaluate(const struct xm_eval *e, struct xm_tensor **outputs,
                            uint32_t n_outputs, struct xm_error *err);
 
-/* Runs single value subgraphs: only what `value` needs (for passes that fold or probe). */
+/* Runs only what `value` needs, for passes. *out: its tensor, which the caller destroys. */
 enum xm_status xm_evaluate_value(const struct xm_eval *e, const struct xm_value *value,
                                  struct xm_tensor **out, struct xm_error *err);
 
 /* Whether `op` reads a WEIGHT at operand i by itself, row by row: its tensor may be NULL. */
 bool xm_eval_takes_weight(enum xm_op op, uint32_t i);
 
-/* One node on given operands (absent: NULL); out[n_out] are created. For the host fallback and
- * for `verify`. `symbols` values for shape_value and weights' shapes. */
+/* Runs one node on the operands in[n_in] (absent ones: NULL) and creates out[n_out], for the host
+ * fallback and for `verify`. `bindings`: the symbols of shape_value and of weights' shapes. */
 enum xm_status xm_evaluate_node(const struct xm_node *n,
                                 const struct xm_tensor *const *in, struct xm_tensor **out,
                                 struct xm_state_store *states,

@@ -10,7 +10,8 @@
 
 #include "transformations/graph/dim.h"
 
-/* Beyond these a result becomes a fresh symbol: shapes of models stay far below. */
+/* The most terms, and factors of a term: a longer result becomes a fresh symbol. The shapes of
+ * models stay far below. */
 enum { XM_POLY_TERMS = 16, XM_POLY_DEGREE = 6 };
 
 struct xm_term {
@@ -25,7 +26,8 @@ struct xm_poly {
     struct xm_term term[];
 };
 
-bool xm_i64_add(int64_t a, int64_t b, int64_t *out); /* false: overflow */
+/* false: overflow. */
+bool xm_i64_add(int64_t a, int64_t b, int64_t *out);
 bool xm_i64_mul(int64_t a, int64_t b, int64_t *out);
 
 #endif

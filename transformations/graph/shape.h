@@ -41,22 +41,23 @@ xm_infer_content(const struct xm_infer *i, uint32_t k)
     return known ? &i->in[k].value->content : NULL;
 }
 
-/* A constant integer operand of one element. */
+/* Operand k, a constant integer of one element. */
 enum xm_status xm_infer_int(struct xm_infer *i, uint32_t k, int64_t *out);
-/* Operand k as dimensions: its content, or, when only its length is known, fresh symbols.
- */
+/* Operand k as at most `max` dimensions: its content or, where only its length is known, fresh
+ * symbols. */
 enum xm_status xm_infer_dims(struct xm_infer *i, uint32_t k, struct xm_dim *out,
                              uint32_t max, uint32_t *n);
-/* -rank <= axis < rank. */
+/* *out: `axis` counted from the front; XM_INVALID unless -rank <= axis < rank. */
 enum xm_status xm_infer_axis(struct xm_infer *i, int64_t axis, uint32_t rank,
                              uint32_t *out);
-/* Operand k, constant axes of a shape of `rank`, as a set of bits; twice the same is an
- * error. */
+/* Operand k, constant axes of a shape of `rank`, as a set of bits. XM_INVALID: an axis comes
+ * twice. */
 enum xm_status xm_infer_axes(struct xm_infer *i, uint32_t k, uint32_t rank,
                              uint32_t *set);
 /* The element type that operands a and b agree on (dynamic agrees with all). */
 enum xm_status xm_infer_same_element(struct xm_infer *i, uint32_t a, uint32_t b,
                                      enum xm_element *out);
+/* XM_INVALID unless operand k has this rank. */
 enum xm_status xm_infer_rank(struct xm_infer *i, uint32_t k, uint32_t rank);
 
 /* numpy: trailing dimensions are aligned. out may be a or b. */

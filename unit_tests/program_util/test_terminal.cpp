@@ -23,3 +23,33 @@ TEST(Terminal, WholeCharactersFit)
     EXPECT_EQ(fit("a\xff\xff", 2), "a\xff") << "what is no character takes a column";
     EXPECT_EQ(fit("", 0), "");
 }
+
+static std::string
+wrap(const std::string &text, size_t columns)
+{
+    struct xm_strbuf out = {};
+    xm_terminal_wrap(text.c_str(), columns, &out);
+    const std::string lines = xm_strbuf_text(&out);
+    xm_strbuf_free(&out);
+    return lines;
+}
+
+TEST(Terminal, LinesAreBrokenAtSpaces)
+{
+    EXPECT_EQ(wrap("one two three\nfour\n", 8), "one two\nthree\nfour\n");
+    EXPECT_EQ(wrap("one two", 7), "one two") << "it fits";
+    EXPECT_EQ(wrap("  one two three", 9), "  one two\n  three");
+    EXPECT_EQ(wrap("äöü äöü", 4), "äöü\näöü") << "columns, not bytes";
+    EXPECT_EQ(wrap("unbreakable word", 5), "unbreakable word");
+    EXPECT_EQ(wrap("", 5), "");
+}
+
+TEST(Terminal, DescriptionsGoOnBelowTheirBegin)
+{
+    EXPECT_EQ(wrap("  -n, --tokens N    at most N new tokens", 34),
+              "  -n, --tokens N    at most N new\n"
+              "                    tokens");
+    EXPECT_EQ(wrap("  example: xemoe generate model.gguf", 20),
+              "  example: xemoe generate model.gguf")
+        << "to be copied";
+}

@@ -24,7 +24,7 @@ struct xm_kv_prefixes {
     uint32_t page_tokens, n_groups;
     struct xm_kv_node *nodes;
     int32_t *tokens; /* [node][page_tokens] */
-    /* [node][n_groups]; the page; < 0: no page of this group caches them now */
+    /* [node][n_groups]: the page of a group; < 0: none caches the tokens now */
     int32_t *words;
     uint32_t n, capacity, first_free;
     struct xm_hash_index index; /* of nodes, by parent and tokens */
@@ -37,6 +37,7 @@ uint32_t xm_kv_prefix_find(const struct xm_kv_prefixes *p, uint64_t parent,
 /* Adds such a node, without pages; 0: no memory, so the prefix cannot be found later. */
 uint32_t xm_kv_prefix_add(struct xm_kv_prefixes *p, uint64_t parent,
                           const int32_t *tokens);
+/* A node's pages: [n_groups]. */
 static inline int32_t *
 xm_kv_prefix_words(const struct xm_kv_prefixes *p, uint32_t node)
 {
