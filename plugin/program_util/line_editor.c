@@ -25,6 +25,7 @@ struct xm_line_editor {
     HistoryW *history;
     struct xm_strbuf history_path; /* empty: not kept */
     const wchar_t *prompt;
+    int fd;                                 /* of keys; reads do not wait */
     bool interrupted;                       /* the line that is read     */
     bool was_resized, was_stopped, went_on; /* raised by signals' handlers */
     bool styles;                            /* the terminal has colours    */
@@ -152,7 +153,7 @@ undo_end_of_file(struct xm_line_editor *e, char *byte)
 static int
 next_byte(struct xm_line_editor *e, char *byte)
 {
-    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {xm_cli_wake_fd(), POLLIN, 0}};
+    struct pollfd fds[] = {{e->fd, POLLIN, 0}, {xm_cli_wake_fd(), POLLIN, 0}};
     for (;;) {
         poll(fds, XM_ARRAY_LEN(fds), -1);
         if (fds[1].revents)
@@ -161,7 +162,7 @@ next_byte(struct xm_line_editor *e, char *byte)
             return -1;
         if (!fds[0].revents)
             continue;
-        ssize_t n = read(STDIN_FILENO, byte, 1);
+        ssize_t n = read(e->fd, byte, 1);
         if (n > 0 && e->typed_ahead > 0)
             undo_end_of_file(e, byte);
         if (n >= 0 || (errno != EINTR && errno != EAGAIN))
@@ -319,7 +320,7 @@ set_up(struct xm_line_editor *e)
 }
 
 struct xm_line_editor *
-xm_line_editor_create(bool remembers)
+xm_line_editor_create(int fd, bool remembers)
 {
     if (!xm_terminal_has_escapes(STDERR_FILENO) || !set_characters())
         return NULL;
@@ -332,6 +333,7 @@ xm_line_editor_create(bool remembers)
         xm_line_editor_free(e);
         return NULL;
     }
+    e->fd = fd;
     e->styles = xm_terminal_has_styles(STDERR_FILENO);
     load_history(e, remembers);
     set_up(e);

@@ -13,6 +13,10 @@
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum xm_line {
     XM_LINE_TEXT, /* a message                                                      */
     XM_LINE_INTERRUPTED, /* Ctrl-C: what was typed, where that is known, is in `out`       */
@@ -22,9 +26,9 @@ enum xm_line {
 
 struct xm_line_editor;
 
-/* `remembers`: reads the history file and appends to it. NULL: this terminal or this build cannot
- * edit lines. */
-struct xm_line_editor *xm_line_editor_create(bool remembers);
+/* `fd`: the terminal's input (xm_terminal_open_input), which stays the caller's. `remembers`: reads
+ * the history file and appends to it. NULL: this terminal or this build cannot edit lines. */
+struct xm_line_editor *xm_line_editor_create(int fd, bool remembers);
 void xm_line_editor_free(struct xm_line_editor *e); /* NULL is allowed */
 /* Reads one line or one pasted block and appends it to `line` without its newline. */
 enum xm_line xm_line_editor_read(struct xm_line_editor *e, const char *prompt,
@@ -32,4 +36,7 @@ enum xm_line xm_line_editor_read(struct xm_line_editor *e, const char *prompt,
 /* Adds a message to the history. */
 void xm_line_editor_remember(struct xm_line_editor *e, const char *text);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -5,8 +5,9 @@
 #include "plugin/program_util/line_editor.h"
 
 struct xm_line_editor *
-xm_line_editor_create(bool remembers)
+xm_line_editor_create(int fd, bool remembers)
 {
+    (void)fd;
     (void)remembers;
     return NULL;
 }

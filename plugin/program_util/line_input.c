@@ -16,6 +16,7 @@ static const char usual[] = XM_STYLE_USUAL;
 
 struct xm_line_input {
     bool interactive;
+    int fd;                        /* xm_terminal_open_input          */
     struct xm_line_editor *editor; /* owned; NULL: lines as they come */
     char bytes[4096];              /* read and not yet taken */
     size_t at, n;
@@ -29,8 +30,9 @@ xm_line_input_create(bool interactive, bool remembers, struct xm_line_input **ou
     if (!in)
         return xm_no_memory(err, "the input");
     in->interactive = interactive;
+    in->fd = xm_terminal_open_input();
     if (interactive)
-        in->editor = xm_line_editor_create(remembers);
+        in->editor = xm_line_editor_create(in->fd, remembers);
     *out = in;
     return XM_OK;
 }
@@ -41,6 +43,7 @@ xm_line_input_free(struct xm_line_input *in)
     if (!in)
         return;
     xm_line_editor_free(in->editor);
+    xm_terminal_close_input(in->fd);
     xm_free(in);
 }
 
@@ -50,7 +53,7 @@ xm_line_input_free(struct xm_line_input *in)
 static enum xm_line
 fill(struct xm_line_input *in, struct xm_error *err)
 {
-    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {xm_cli_wake_fd(), POLLIN, 0}};
+    struct pollfd fds[] = {{in->fd, POLLIN, 0}, {xm_cli_wake_fd(), POLLIN, 0}};
     for (;;) {
         poll(fds, XM_ARRAY_LEN(fds), -1);
         xm_cli_wake_drain();
@@ -58,7 +61,7 @@ fill(struct xm_line_input *in, struct xm_error *err)
             return XM_LINE_INTERRUPTED;
         if (!fds[0].revents)
             continue;
-        ssize_t n = read(STDIN_FILENO, in->bytes, sizeof(in->bytes));
+        ssize_t n = read(in->fd, in->bytes, sizeof(in->bytes));
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0)

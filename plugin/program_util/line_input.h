@@ -13,6 +13,10 @@
 
 #include "plugin/program_util/line_editor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Longest message, in MiB. */
 enum { XM_LINE_MOST_MIB = 64 };
 
@@ -27,4 +31,7 @@ void xm_line_input_free(struct xm_line_input *in); /* NULL is allowed */
 enum xm_line xm_line_input_read(struct xm_line_input *in, struct xm_strbuf *out,
                                 struct xm_error *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

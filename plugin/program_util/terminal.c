@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/program_util/terminal.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -26,6 +27,22 @@ bool
 xm_terminal_has_styles(int fd)
 {
     return !xm_env("NO_COLOR") && xm_terminal_has_escapes(fd);
+}
+
+int
+xm_terminal_open_input(void)
+{
+    if (!xm_terminal_is(STDIN_FILENO))
+        return STDIN_FILENO;
+    const int fd = open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return fd >= 0 ? fd : STDIN_FILENO;
+}
+
+void
+xm_terminal_close_input(int fd)
+{
+    if (fd != STDIN_FILENO)
+        close(fd);
 }
 
 size_t

@@ -27,6 +27,12 @@ bool xm_terminal_is(int fd);
 bool xm_terminal_has_escapes(int fd);
 /* The same, and NO_COLOR (https://no-color.org) is not set. */
 bool xm_terminal_has_styles(int fd);
+/* A descriptor of the terminal on standard input, from which reads do not wait, whatever those of
+ * standard input do; for xm_terminal_close_input. Standard input itself if that is no terminal, or
+ * cannot be opened a second time. Ctrl-C empties a terminal's input: a read that follows poll() may
+ * find nothing, and must not wait for a key with the signal not looked at. */
+int xm_terminal_open_input(void);
+void xm_terminal_close_input(int fd);
 /* Width of the terminal in columns; 80 if it is not known. */
 size_t xm_terminal_columns(int fd);
 /* Columns of a character: 0, 1 or 2. */
