@@ -88,9 +88,12 @@ TEST_P(DryCaches, OfFourBitsKeepTokensLean)
         expect_lean_tokens(s, kind);
         EXPECT_EQ(s.outcome.err.find("does not build"), std::string::npos)
             << s.outcome.err;
-        for (const char *name :
-             {"attention_inputs_sg", "attention_decode_sg", "attention_prompt_sg"})
-            EXPECT_GT(s.counted.number(std::string("/names/") + name), 0) << name;
+        for (const std::string step :
+             {"attention_inputs", "attention_decode", "attention_prompt"})
+            EXPECT_GT(s.counted.number("/names/" + step + "_sg") +
+                          s.counted.number("/names/" + step + "_dpas"),
+                      0)
+                << step;
         const double bytes = s.said.number("/memory/kv_cache");
         f16 = share == 1.0 ? bytes : f16;
         EXPECT_EQ(bytes, share * f16);

@@ -25,7 +25,7 @@
 enum {
     PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
     PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
-    MATRIX_TILE = 16,       /* of attention_prompt_dpas                                 */
+    MATRIX_TILE = 16,       /* of the attention kernels for matrix engines              */
     MATRIX_READ = 64,       /* elements of K that it reads at once                      */
     MATRIX_VALUES = 128,    /* elements of V that the rows of a sub-group of it sum     */
     SUB_GROUP_VALUES = 256  /* elements of V that the rows of a sub-group sum           */
@@ -57,6 +57,8 @@ not_in_tiles(const void *problem)
 static const struct xm_variant decode_variants[] = {
     {"attention_decode_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}},
      .emits = true},
+    {"attention_decode_dpas", XM_FAMILY_SG, XM_CAP_DPAS, not_in_tiles,
+     {XM_LANES, XM_MATRIX_LANES, {XM_MATRIX_TILES}}},
     {"attention_decode_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
     {"attention_decode_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_GROUP_TILES}}},
@@ -70,10 +72,9 @@ static const struct xm_variant combine_variants[] = {
 };
 static const struct xm_variant prompt_variants[] = {
     {"attention_prompt_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}}},
-    {"attention_prompt_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
-    /* behind the other until it has been measured on engines: only XM_FORCE takes it */
     {"attention_prompt_dpas", XM_FAMILY_SG, XM_CAP_DPAS, not_in_tiles,
      {XM_LANES, XM_MATRIX_LANES, {XM_MATRIX_TILES}}},
+    {"attention_prompt_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
     {"attention_prompt_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_GROUP_TILES}}},
     {"attention_prompt_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_QUERIES}}},

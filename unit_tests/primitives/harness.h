@@ -118,6 +118,7 @@ for_rows(const xm_variant_table &t, size_t n_cases, size_t n,
     for (const xm_variant *row : rows) {
         SCOPED_TRACE(row->name);
         force(t.step, row->name);
+        optimise_for(*row);
         auto takes_case = [&](size_t i) { return takes(*row, i); };
         deck.deal(n, takes_case);
         if (row == rows.back())

@@ -65,13 +65,14 @@ in_eight_bits(int64_t t, int64_t past)
     return p;
 }
 
-/* The problem as the kernel for matrix engines takes it. */
+/* The problem as the kernels for matrix engines take it. */
 problem
-in_tiles(problem p)
+in_tiles(problem p, xm_element cache = XM_F16)
 {
     p.d = (p.d + 63) / 64 * 64;
     p.dv = (p.dv + 15) / 16 * 16;
-    p.element = p.cache = XM_F16;
+    p.element = XM_F16;
+    p.cache = cache;
     return p;
 }
 
@@ -85,19 +86,19 @@ TEST_F(Attention, EveryPromptVariantAgreesWithTheReference)
              });
 }
 
-/* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks,
- * padding. */
+/* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks, padding;
+ * few tokens, whose keys are cut, and a prompt. */
 TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
 {
-    const char *const name = "attention_prompt_dpas";
     if (!xm_device_really_has(xm_engine_info(engine),
                               XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
         GTEST_SKIP() << "no sub-groups of a required size";
-    force("attention_prompt", name);
+    force("attention_prompt", "attention_prompt_dpas");
+    force("attention_decode", "attention_decode_dpas");
     const std::pair<uint32_t, uint32_t> heads[] = {{256, 256}, {192, 144}};
-    sample::deck(std::size(heads)).deal(1, [&](size_t i) {
-        const auto &[d, dv] = heads[i];
-        problem p = in_tiles(make("heads", 1, 5, 33));
+    sample::deck(2 * std::size(heads)).deal(1, [&](size_t i) {
+        const auto &[d, dv] = heads[i / 2];
+        problem p = in_tiles(i % 2 ? make("prompt", 1, 5, 33) : make("few", 1, 2, 300));
         p.d = d;
         p.dv = dv;
         p.heads_q = 3;
@@ -113,7 +114,7 @@ TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
 
 TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
 {
-    const xm_variant *row = nullptr;
+    const xm_variant *row = nullptr; /* decode's has the same function */
     for (size_t v = 0; v < xm_attention_prompt_table.n; v++)
         if (xm_attention_prompt_table.rows[v].caps & XM_CAP_DPAS)
             row = &xm_attention_prompt_table.rows[v];
@@ -143,10 +144,11 @@ TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
 TEST_F(Attention, EveryDecodeVariantAgreesWithTheReference)
 {
     const std::vector<problem> all = problems(false);
-    for_rows(xm_attention_decode_table, all.size(), 3, [&](const xm_variant &, size_t i) {
-        check(all[i]);
-        return true;
-    });
+    for_rows(xm_attention_decode_table, all.size(), 3,
+             [&](const xm_variant &row, size_t i) {
+                 check(row.caps & XM_CAP_DPAS ? in_tiles(all[i]) : all[i]);
+                 return true;
+             });
 }
 
 /* check() compares them; heads that are a part each, and two that are one together. */
@@ -192,14 +194,15 @@ TEST_F(Attention, EveryCombineVariantJoinsPartitions)
 TEST_F(Attention, EveryVariantReadsTheScaleOfEachRow)
 {
     for_rows(xm_attention_prompt_table, 1, 1, [&](const xm_variant &row, size_t) {
-        if (!(row.caps & XM_CAP_DPAS))
-            check(in_eight_bits(17, 100));
+        const problem p = in_eight_bits(17, 100);
+        check(row.caps & XM_CAP_DPAS ? in_tiles(p, XM_I8) : p);
         return true;
     });
     const int64_t pasts[] = {100, 600}; /* one of which decode cuts */
     for_rows(xm_attention_decode_table, std::size(pasts), 2,
-             [&](const xm_variant &, size_t i) {
-                 check(in_eight_bits(2, pasts[i]));
+             [&](const xm_variant &row, size_t i) {
+                 const problem p = in_eight_bits(2, pasts[i]);
+                 check(row.caps & XM_CAP_DPAS ? in_tiles(p, XM_I8) : p);
                  return true;
              });
 }

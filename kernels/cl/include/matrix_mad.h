@@ -33,6 +33,13 @@ typedef short8 matrix_a;
 #error "matrix engines take sub-groups of 8 or 16"
 #endif
 
+/* Before loops around products. An emulated product is long: it stands once. */
+#if MATRIX_ENGINE
+#define UNROLL_PRODUCTS _Pragma("unroll")
+#else
+#define UNROLL_PRODUCTS _Pragma("unroll 1")
+#endif
+
 #if MATRIX_ENGINE
 #ifndef cl_intel_subgroup_matrix_multiply_accumulate /* the offline compiler knows the function, \
                                                         not its name */
