@@ -7,6 +7,7 @@ set(costs
     test_dry_onednn_models   60
     test_dry_onednn          50
     test_dry_gguf            45
+    test_dry_run_current     60
     test_dry_run             45
     test_cli_start           40
     test_cli_golden          40
@@ -17,6 +18,7 @@ set(costs
     test_cli_benchmark_app   30
     test_chips               30
     test_cli_chat_terminal   25
+    test_two_devices_current 20
     test_cli_compile         20
     test_cli_gguf_context    20
     test_cli_parallel        20

@@ -18,7 +18,7 @@ struct BenchmarkRun {
     Outcome outcome;
     std::vector<std::string> lines;
 
-    explicit BenchmarkRun(const Words &flags, const Words &settings = {})
+    explicit BenchmarkRun(const Words &flags, const Settings &settings = {})
         : BenchmarkRun(run(with_command(flags), settings))
     {
     }

@@ -23,7 +23,7 @@ some_ids(int n)
 /* The result of `n` tokens after a prompt. */
 inline Json
 generate_json(const std::string &model, int prompt, int n, const Words &options,
-              const Words &settings = {})
+              const Settings &settings = {})
 {
     Words words = {
         "generate",        "-m",           model,   "--ids", some_ids(prompt), "-n",
@@ -37,7 +37,7 @@ generate_json(const std::string &model, int prompt, int n, const Words &options,
 /* Every kind of memory within 3 %, now and at most. */
 inline void
 expect_prediction(const std::string &model, int context, const Words &options = {},
-                  const Words &settings = {})
+                  const Settings &settings = {})
 {
     SCOPED_TRACE(model + ", context " + std::to_string(context));
     Words words = {"plan", model, "-c", std::to_string(context), "--json"};

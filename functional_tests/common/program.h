@@ -23,6 +23,16 @@ extern char **environ;
 
 using Words = std::vector<std::string>;
 
+/* "NAME=value" on top of this process's environment; and a command that starts the program. */
+struct Settings : Words {
+    Words under;
+
+    using Words::Words;
+    Settings(Words variables) : Words(std::move(variables))
+    {
+    }
+};
+
 struct Outcome {
     int code; /* of exit; 128 + signal when killed; -1: not started */
     std::string out, err;
@@ -32,8 +42,7 @@ struct Outcome {
 class Program
 {
   public:
-    /* `settings`: "NAME=value" on top of this process's environment. */
-    explicit Program(const Words &arguments, const Words &settings = {},
+    explicit Program(const Words &arguments, const Settings &settings = {},
                      const std::string &input = "/dev/null",
                      const std::string &output = "")
     {
@@ -159,10 +168,11 @@ class Program
         return list;
     }
 
-    void start(const Words &arguments, const Words &settings, const std::string &input,
+    void start(const Words &arguments, const Settings &settings, const std::string &input,
                const std::string &output)
     {
-        Words words = {XM_PROGRAM}, variables = settings;
+        Words words = settings.under, variables = settings;
+        words.push_back(XM_PROGRAM);
         words.insert(words.end(), arguments.begin(), arguments.end());
         for (char **v = environ; *v; v++)
             variables.push_back(*v); /* behind the settings: the first of a name counts */
@@ -182,8 +192,8 @@ class Program
         posix_spawnattr_init(&attributes);
         posix_spawnattr_setsigdefault(&attributes, &usual);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-        if (posix_spawn(&pid, XM_PROGRAM, &files, &attributes, pointers(words).data(),
-                        pointers(variables).data()) != 0)
+        if (posix_spawn(&pid, words[0].c_str(), &files, &attributes,
+                        pointers(words).data(), pointers(variables).data()) != 0)
             pid = -1;
         posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&files);
@@ -191,7 +201,7 @@ class Program
 };
 
 inline Outcome
-run(const Words &arguments, const Words &settings = {},
+run(const Words &arguments, const Settings &settings = {},
     const std::string &input = "/dev/null")
 {
     return Program(arguments, settings, input).finish();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Settings under which Intel's OpenCL driver runs dry as one of the chips it knows: it
- * compiles, checks and records, and executes nothing (docs/intel_gpu.md).
+ * compiles, checks and records, and executes nothing (docs/intel_gpu.md). XM_DRY_DRIVER says which
+ * driver a test program takes: 22.43, Debian 12's, or current, that of tools/intel_driver.
  */
 #ifndef XM_FUNCTIONAL_TESTS_DRY_RUN_DRY_RUN_H
 #define XM_FUNCTIONAL_TESTS_DRY_RUN_DRY_RUN_H
@@ -11,60 +12,88 @@
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
 
-/* ip: major and minor of the version that the driver then reports. */
+/* driver: the one that knows it by `ip`, major and minor of the version that it then reports. */
 struct Chip {
-    const char *name, *hardware, *ip;
+    const char *name, *driver, *ip;
 };
 /* clang-format off */
 inline const Chip chips[] = {
-    {"skl",   "default", "9.0"},
-    {"icllp", "default", "11.0"},
-    {"tgllp", "default", "12.0"},
-    {"dg1",   "default", "12.10"},
-    {"dg2",   "8x4x16",  "12.55"},
-    {"pvc",   "1x8x8",   "12.60"},
+    {"skl",   "22.43",   "9.0"},
+    {"icllp", "22.43",   "11.0"},
+    {"tgllp", "22.43",   "12.0"},
+    {"dg1",   "22.43",   "12.10"},
+    {"dg2",   "22.43",   "12.55"},
+    {"pvc",   "22.43",   "12.60"},
+    {"tgllp", "current", "12.0"},
+    {"dg1",   "current", "12.10"},
+    {"dg2",   "current", "12.55"},
+    {"mtl",   "current", "12.70"},
+    {"arl",   "current", "12.74"},
+    {"pvc",   "current", "12.60"},
+    {"bmg",   "current", "20.1"},
+    {"lnl",   "current", "20.4"},
+    {"ptl",   "current", "30.0"},
+    {"nvl-u", "current", "30.5"},
 };
 /* clang-format on */
+
+inline std::string
+driver()
+{
+    const char *named = getenv("XM_DRY_DRIVER");
+    return named && *named ? named : "22.43";
+}
+
+inline bool
+is_current_driver()
+{
+    return driver() == "current";
+}
 
 inline const Chip &
 chip(const std::string &name)
 {
     for (const Chip &c : chips) {
-        if (name == c.name)
+        if (name == c.name && driver() == c.driver)
             return c;
     }
-    ADD_FAILURE() << "no chip " << name;
+    ADD_FAILURE() << "no chip " << name << " of driver " << driver();
     return chips[0];
 }
 
-/* The driver keeps what it compiled, so that models share kernels. It must not wait for
- * timestamps, as it would on pvc: nothing writes them. */
+/* Where the driver keeps what it has compiled, so that models share kernels. The first variable is
+ * for 22.43, the others are for the current one. */
 inline Words
-dry(const Chip &c, int devices = 1)
+driver_cache(const Chip &c)
 {
-    std::filesystem::path cache = std::filesystem::path(XM_DRIVER_CACHE) / c.name;
-    std::filesystem::create_directories(cache);
-    return {"NEOReadDebugKeys=1",
-            "SetCommandStreamReceiver=1",
-            "AUBDumpCaptureFileName=/dev/null",
-            "EnableTimestampWaitForQueues=0",
-            "EnableTimestampWaitForEvents=0",
-            "CreateMultipleRootDevices=" + std::to_string(devices),
-            std::string("ProductFamilyOverride=") + c.name,
-            std::string("HardwareInfoOverride=") + c.hardware,
-            "OCL_ICD_VENDORS=/etc/OpenCL/vendors/intel.icd",
-            "cl_cache_dir=" + cache.string()};
+    const auto folder = std::filesystem::path(XM_DRIVER_CACHE) / c.driver / c.name;
+    std::filesystem::create_directories(folder);
+    return {"cl_cache_dir=" + folder.string(), "NEO_CACHE_DIR=" + folder.string(),
+            "NEO_CACHE_PERSISTENT=1"};
 }
 
-/* What is installed under that name but cannot run dry fails the tests; tools/test looks at the
- * driver before it runs them. */
+inline Settings
+dry(const Chip &c)
+{
+    Settings settings(driver_cache(c));
+    settings.push_back(std::string("DRIVER=") + c.driver);
+    settings.under = {XM_TOOLS_DIR "/dry_run", c.name};
+    return settings;
+}
+
+/* What is there but cannot run dry fails the tests; tools/test looks at the drivers before it runs
+ * them. */
 inline bool
 has_intel_driver()
 {
-    return std::filesystem::exists("/etc/OpenCL/vendors/intel.icd");
+    static const bool found =
+        is_current_driver()
+            ? system(XM_TOOLS_DIR "/intel_driver --find >/dev/null 2>&1") == 0
+            : std::filesystem::exists("/etc/OpenCL/vendors/intel.icd");
+    return found;
 }
 static const char *const no_driver =
-    "Intel's GPU driver (intel-opencl-icd) is not installed";
+    "Intel's GPU driver is not there (tools/setup --intel-driver)";
 
 /* The device is the chip: the driver takes a name that it does not know for another. */
 inline void

@@ -29,7 +29,7 @@ class DryOnednn : public testing::Test
         std::string prompt;
         for (int i = 0; i < 60; i++)
             prompt += "the quick brown fox ";
-        Words all = dry(chip(chip_name));
+        Settings all = dry(chip(chip_name));
         all.push_back("XM_DEBUG=dispatch");
         all.push_back("ONEDNN_VERBOSE=profile_exec");
         all.insert(all.end(), settings.begin(), settings.end());
@@ -170,7 +170,7 @@ TEST_F(DryOnednn, CarriesThePromptOfFusedExpertsOnAChipWithoutDpas)
 TEST_F(DryOnednn, IsNotOpenedForADenseModelOnAChipWithoutDpas)
 {
     const char *const whole = XM_MODELS_DIR "/gemma4-e-tiny/ov/int4_asym_g64";
-    Words settings = dry(chip("dg2"));
+    Settings settings = dry(chip("dg2"));
     settings.push_back("XM_DEVICE_AS=mtl_u");
     Outcome o = run({"info", whole, "-v"}, settings);
     EXPECT_EQ(o.code, 0) << o.err;
@@ -204,7 +204,7 @@ TEST_F(DryOnednn, CompilesNothingForAnotherLengthOfPrompt)
         lines << '\n';
     }
     lines.close();
-    Words settings = dry(chip("dg2"));
+    Settings settings = dry(chip("dg2"));
     settings.push_back("OPENCL_LAYERS=" XM_COUNTING_LAYER);
     settings.push_back("XM_OPENCL_COUNT=" + stem + ".json");
     Program chat({"chat", "-m", model, "-n", "2"}, settings, stem + ".txt");

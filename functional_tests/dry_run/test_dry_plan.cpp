@@ -19,7 +19,7 @@ TEST_P(DryPlan, SaysWhatARunTakes)
 {
     if (!has_intel_driver())
         GTEST_SKIP() << no_driver;
-    const Words settings = dry(chip(std::get<0>(GetParam())));
+    const Settings settings = dry(chip(std::get<0>(GetParam())));
     const std::string model = std::string(XM_MODELS_DIR "/") + std::get<1>(GetParam());
     for (int context : {100, 700})
         expect_prediction(model, context, {}, settings);

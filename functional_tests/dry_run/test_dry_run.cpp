@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models on Intel's GPU driver, run dry: kinds of models on one chip, one of two kinds on each of
- * the others. --all runs every kind on the one and both on the others.
+ * Models on Intel's GPU driver, run dry: several kinds of models on one chip, one kind on each of
+ * the others; --all runs all of them.
  */
 #include "functional_tests/common/cases.h"
 #include "functional_tests/dry_run/lean.h"
@@ -114,15 +114,26 @@ case_name(const testing::TestParamInfo<Case> &info)
     return name;
 }
 
-const std::vector<const char *> others = {"skl", "icllp", "dg1", "dg2", "pvc"};
+/* A model of each family. The chips of 22.43 that have no newer driver run two of them. */
+const std::vector<Kind> families = {kinds[0], kinds[4], kinds[5], kinds[6]};
+const std::vector<Kind> two = {kinds[0], kinds[5]};
 
-const std::vector<const char *> first = {"tgllp"};
-INSTANTIATE_TEST_SUITE_P(XeLp, DryRun, testing::ValuesIn(dealt(first, kinds, 4)),
-                         case_name);
-INSTANTIATE_TEST_SUITE_P(Others, DryRun,
-                         testing::ValuesIn(dealt(others, std::vector{kinds[0], kinds[5]},
-                                                 1)),
-                         case_name);
+std::vector<Case>
+cases()
+{
+    using Chips = std::vector<const char *>;
+    const bool is_current = is_current_driver();
+    const Chips first = {is_current ? "lnl" : "tgllp"};
+    const Chips others =
+        is_current ? Chips{"tgllp", "mtl", "dg2", "arl", "bmg", "ptl", "pvc", "nvl-u"}
+                   : Chips{"skl", "icllp", "dg1", "dg2", "pvc"};
+    std::vector<Case> list = dealt(first, is_current ? families : kinds, 4);
+    for (const Case &other : dealt(others, is_current ? families : two, 1))
+        list.push_back(other);
+    return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Chips, DryRun, testing::ValuesIn(cases()), case_name);
 
 const char *const left_alone =
     "oneDNN's compressed matmul is reference code on xe_lp: our "
@@ -152,7 +163,7 @@ TEST(DryCompile, KeepsTheDriversBinariesForOneChip)
         GTEST_SKIP() << no_driver;
     const std::string blob =
         testing::TempDir() + "xemoe_dry_" + std::to_string(getpid()) + ".xmblob";
-    const Words settings = dry(chip("tgllp"));
+    const Settings settings = dry(chip("tgllp"));
     Outcome o = run({"compile", std::string(XM_MODELS_DIR "/") + kinds[0].name, "-o",
                      blob, "--cache-dir", "none"},
                     settings);

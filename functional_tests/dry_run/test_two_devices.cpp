@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two Intel GPUs in one process, run dry: a model on each, requests on both in turn.
+ * Two Intel GPUs in one process, run dry: a model on each, requests on both in turn. The program
+ * itself runs under tools/dry_run.
  */
-#include <cstdlib>
-
 #include "functional_tests/api/api_test.h"
-#include "functional_tests/dry_run/dry_run.h"
 
 namespace
 {
@@ -52,12 +50,6 @@ infer(ov_infer_request_t *r, int64_t past, int64_t n)
 
 TEST(TwoDevices, RunInOneProcess)
 {
-    if (!has_intel_driver())
-        GTEST_SKIP() << no_driver;
-    /* The loader and the driver look at this process's environment at the first call. */
-    static Words settings = dry(chip("tgllp"), 2);
-    for (std::string &setting : settings)
-        putenv(setting.data());
     Core core = make_core();
     ov_model_t *read = nullptr;
     ASSERT_EQ(ov_core_read_model(core.get(),
