@@ -74,6 +74,26 @@ TEST_F(Devices, TellsEachChipsFacts)
     }
 }
 
+/* A driver itself takes a name that it does not know for another chip. */
+TEST(DryRunTool, RefusesChipsThatTheDriverDoesNotKnow)
+{
+    static const struct {
+        const char *chip, *driver, *sentence;
+    } cases[] = {
+        {"xyz", "", "dry_run: unknown chip xyz: skl kbl bxt icllp tgllp "},
+        {"lnl", "22.43", "dry_run: driver 22.43 does not know lnl\n"},
+        {"skl", "current", "dry_run: the current driver does not know skl\n"},
+        {"lnl", "23", "dry_run: DRIVER is current or 22.43, not 23\n"},
+    };
+    for (const auto &c : cases) {
+        Settings settings = {std::string("DRIVER=") + c.driver};
+        settings.under = {XM_TOOLS_DIR "/dry_run", c.chip};
+        const Outcome o = run({"devices"}, settings);
+        EXPECT_EQ(o.code, 2);
+        EXPECT_EQ(o.err.find(c.sentence), 0u) << o.err;
+    }
+}
+
 TEST_F(Devices, CpuWithoutADriverIsTheGpuAndIsToldSo)
 {
     Outcome o =

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of tools/check_budget: what is compared with what, and what fails. Nothing is compiled. Run
+by tools/check_budget --self-test."""
+import importlib.machinery
+import importlib.util
+import io
+import subprocess
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+from unittest import mock
+
+HERE = Path(__file__).resolve().parent
+loader = importlib.machinery.SourceFileLoader("check_budget", str(HERE / "check_budget"))
+spec = importlib.util.spec_from_loader("check_budget", loader)
+budget = importlib.util.module_from_spec(spec)
+loader.exec_module(budget)
+Build, Figures = budget.Build, budget.Figures
+
+DECODE = Build("linear_gemv_dpas", "-DWEI=u4 -DGROUP=128", "lnl")
+PROMPT = Build("linear_gemm_dpas", "-DWEI=u4 -DGROUP=128", "lnl")
+HERE_NOW, ELSEWHERE = True, False  # the compiler is the table's, or another
+
+
+class Compare(unittest.TestCase):
+    def found(self, build, was, now, is_same_compiler=HERE_NOW):
+        was = was and Figures(*was)
+        return "; ".join(budget.compare(build, was, Figures(*now), is_same_compiler))
+
+    def test_worse_by_4_percent_fails(self):
+        self.assertIn("4 % worse", self.found(DECODE, (0.1, 256, 8, ""), (0.104, 256, 8, "")))
+        self.assertIn("4 % worse", self.found(PROMPT, (0.78, 256, 8, ""), (0.75, 256, 8, "")))
+
+    def test_worse_by_2_percent_passes_and_better_too(self):
+        for now in (0.102, 0.05):
+            self.assertEqual(self.found(DECODE, (0.1, 256, 8, ""), (now, 256, 8, "")), "")
+        self.assertEqual(self.found(PROMPT, (0.6, 256, 8, ""), (0.9, 128, 8, "")), "")
+
+    def test_another_compiler_may_be_10_percent_worse(self):
+        self.assertEqual(self.found(DECODE, (0.1, 128, 8, ""), (0.11, 256, 4, ""), ELSEWHERE), "")
+        self.assertIn("16 % worse",
+                      self.found(DECODE, (0.1, 128, 8, ""), (0.116, 128, 8, ""), ELSEWHERE))
+
+    def test_vanished_products_fail(self):
+        for compiler in (HERE_NOW, ELSEWHERE):
+            self.assertIn("8 products have vanished",
+                          self.found(DECODE, (0.1, 256, 8, ""), (0.1, 256, 0, ""), compiler))
+
+    def test_spills_fail_unless_they_are_known(self):
+        for compiler in (HERE_NOW, ELSEWHERE):
+            self.assertIn("spills 64B, nothing in the table",
+                          self.found(DECODE, (0.1, 256, 8, ""), (0.1, 256, 8, "64B"), compiler))
+        self.assertIn("spills 3a", self.found(DECODE, (0.1, 256, 8, "64B"), (0.1, 256, 8, "3a")))
+        self.assertIn("spills 65B", self.found(DECODE, (0.1, 256, 8, "64B"), (0.1, 256, 8, "65B")))
+        self.assertEqual(self.found(DECODE, (0.1, 256, 8, "64B"), (0.1, 256, 8, "64B")), "")
+        self.assertEqual(self.found(DECODE, (0.1, 256, 8, "64B"), (0.1, 256, 8, "")), "")
+
+    def test_more_registers_fail(self):
+        self.assertIn("takes 256 registers, 128",
+                      self.found(DECODE, (0.1, 128, 8, ""), (0.1, 256, 8, "")))
+
+    def test_a_build_that_is_not_in_the_table_fails(self):
+        self.assertIn("not in budget.txt", self.found(DECODE, None, (0.1, 128, 8, "")))
+
+
+class Budgets(unittest.TestCase):
+    def test_marks_what_is_over(self):
+        for build, cost, products, text in (
+                (DECODE, 0.15, 8, "0.150/256/8"), (DECODE, 0.151, 8, "0.151/256/8!"),
+                (DECODE._replace(chip="dg2"), 0.25, 8, "0.250/256/8"),
+                (DECODE._replace(chip="mtl"), 0.36, 8, "0.360/256/8!"),
+                (DECODE._replace(options="-DFORMAT0=mxfp4"), 0.4, 8, "0.400/256/8"),
+                (DECODE._replace(options="-DWEI=f16"), 9, 8, "9.000/256/8"),
+                (PROMPT, 0.75, 8, "75.0%/256/8"), (PROMPT, 0.74, 8, "74.0%/256/8!"),
+                (PROMPT._replace(chip="arl"), 0.65, 8, "65.0%/256/8"),
+                (PROMPT._replace(kernel="linear_gemm_sg"), 0.8, 0, "80.0%/256/0!"),
+                (Build("attention_prompt_dpas", "", "lnl"), 0.1, 8, "10.0%/256/8")):
+            self.assertEqual(budget.as_text(build, Figures(cost, 256, products, "")), text)
+
+    def test_the_table_comes_back(self):
+        table = {DECODE: Figures(0.107, 256, 8, ""), PROMPT: Figures(0.591, 256, 6, "640B"),
+                 DECODE._replace(chip="nvl-u"): Figures(0.2, 128, 1024, "3a")}
+        with tempfile.TemporaryDirectory() as folder:
+            with mock.patch.object(budget, "TABLE", Path(folder) / "budget.txt"):
+                budget.TABLE.write_text(budget.table_text("IGC 1, driver 2", table))
+                self.assertEqual(budget.read_table(), ("IGC 1, driver 2", table))
+
+
+class Figuring(unittest.TestCase):
+    LOOP = {"one": 200, "bytes": 2304, "local": 0, "cycles_of": {"dpas": 150}}
+    MADE = {"loop": LOOP, "registers": 128, "products": 8, "spill": 0, "scratch": 0}
+
+    def test_decoding_counts_bytes_of_weights(self):
+        # 32 rows of half a byte meet an activation of two: 2048 of 2304 bytes are weights.
+        self.assertAlmostEqual(budget.figures(DECODE, self.MADE).cost, 200 / 2048)
+        rows_of_four = DECODE._replace(kernel="linear_gemv_sg")
+        self.assertAlmostEqual(budget.figures(rows_of_four, self.MADE).cost, 200 / 1152)
+        blocks = DECODE._replace(options="-DFORMAT0=q4_k -DFORMAT_q4_k")
+        self.assertAlmostEqual(budget.figures(blocks, self.MADE).cost, 200 / 2304 * 20 / 18)
+
+    def test_a_prompt_counts_products(self):
+        self.assertAlmostEqual(budget.figures(PROMPT, self.MADE).cost, 0.75)
+
+    def test_spills_and_private_arrays(self):
+        for more, text in (({"spill": 64}, "64B"), ({"scratch": 3}, "3a"), ({}, "")):
+            self.assertEqual(budget.figures(DECODE, dict(self.MADE, **more)).spilled, text)
+
+
+class Builds(unittest.TestCase):
+    LIST = [("linear_gemv_dpas", [], "-DSRC=f16 -DWEI=u4 -DGROUP=128"),
+            ("linear_gemv_sg", [], "-DWEI=u4 -DGROUP=64"),
+            ("linear_gemv_sg", [], "-DFORMAT0=q4_1 -DFORMAT_q4_1"),
+            ("linear_gemm_dpas", [], "-DWEI=u4 -DGROUP=128"),
+            ("linear_gemm_sg", [], "-DWEI=u4 -DGROUP=128"),
+            ("linear_gemm_sg", [], "-DTILE=f16 -DWEI=u4 -DGROUP=128"),
+            ("linear_gemv_sg", ["pvc"], "-DFORMAT0=q5_0 -DFORMAT_q5_0"),
+            ("linear_gemv_sg", [], "-DFORMAT0=iq1_s -DFORMAT_iq1_s"),
+            ("attention_decode_sg", [], "-DSRC=f32 -DD=64"),
+            ("attention_decode_sg", [], "-DSRC=f16 -DD=64"),
+            ("rope_sg", [], "-DSRC=f16")]
+
+    def setUp(self):
+        patch = mock.patch.object(budget.offline, "listed_builds", lambda: iter(self.LIST))
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.of = {}
+        for b in budget.builds():
+            self.of.setdefault((b.kernel, b.options), []).append(b.chip)
+
+    def test_what_dispatch_takes(self):
+        without = ["tgllp", "mtl"]
+        self.assertEqual(self.of, {
+            ("linear_gemv_dpas", "-DWEI=u4 -DGROUP=128"): budget.NAMES,
+            ("linear_gemv_sg", "-DFORMAT0=q4_1 -DFORMAT_q4_1"): budget.NAMES,
+            ("linear_gemm_dpas", "-DWEI=u4 -DGROUP=128"):
+                [name for name in budget.NAMES if name not in without],
+            ("linear_gemm_sg", "-DWEI=u4 -DGROUP=128"): without,
+            ("attention_decode_sg", "-DD=64"): budget.NAMES})
+
+    def test_a_sample_has_each_row_once(self):
+        everything = budget.builds()
+        taken = [budget.sample(everything, seed) for seed in range(len(budget.NAMES))]
+        for some in taken:
+            self.assertEqual(sorted((b.kernel, b.options) for b in some), sorted(self.of))
+        self.assertEqual({b for some in taken for b in some if b.kernel.endswith("v_dpas")},
+                         {b for b in everything if b.kernel.endswith("v_dpas")})
+
+
+class Program(unittest.TestCase):
+    def check(self, **flags):
+        """Exit code and output, where the compiler makes of every build what MADE says."""
+        made = dict(Figuring.MADE, **flags.pop("made", {}))
+        out = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(out), \
+                mock.patch.object(budget, "TABLE", Path(folder) / "budget.txt"), \
+                mock.patch.object(budget, "builds", lambda: [DECODE]), \
+                mock.patch.object(budget, "compile_offline", lambda b, compiler: made), \
+                mock.patch.object(budget.offline, "current_driver", lambda: flags.pop("driver", 1)), \
+                mock.patch.object(budget.offline, "current_compiler", lambda folder: "IGC 2"):
+            if "table" in flags:
+                named, table = flags["table"]
+                budget.TABLE.write_text(budget.table_text(named, table))
+            code = budget.check(flags.get("update", False), False, flags.get("known", False))
+            self.written = budget.TABLE.read_text() if budget.TABLE.exists() else ""
+        return code, out.getvalue()
+
+    AS_MADE = {DECODE: Figures(200 / 2048, 128, 8, "")}
+
+    def test_passes_and_fails(self):
+        self.assertEqual(self.check(table=("IGC 2", self.AS_MADE))[0], 0)
+        worse = {DECODE: Figures(0.09, 128, 8, "")}
+        self.assertEqual(self.check(table=("IGC 2", worse))[0], 1)
+        code, out = self.check(table=("IGC 1", worse))
+        self.assertEqual(code, 0)
+        self.assertIn("the table is of IGC 1, the compiler here is IGC 2", out)
+        self.assertIn("--update", out)
+
+    def test_stale_rows_and_errors_fail(self):
+        table = dict(self.AS_MADE)
+        table[PROMPT] = Figures(0.7, 128, 8, "")
+        code, out = self.check(table=("IGC 2", table))
+        self.assertEqual(code, 1)
+        self.assertIn("for lnl is built no more", out)
+        code, out = self.check(table=("IGC 2", self.AS_MADE), made={"error": "no such thing"})
+        self.assertEqual(code, 1)
+        self.assertIn("no such thing", out)
+
+    def test_update_takes_no_new_spills(self):
+        self.assertEqual(self.check(update=True)[0], 0)
+        self.assertIn("# compiler: IGC 2\n", self.written)
+        self.assertEqual(self.check(update=True, made={"spill": 64})[0], 1)
+        self.assertEqual(self.check(update=True, made={"spill": 64}, known=True)[0], 0)
+
+    def test_says_what_is_missing(self):
+        code, out = self.check(driver=None)
+        self.assertEqual((code, out), (0, "skipped: check_budget: Intel's current GPU driver is "
+                                          "not to be had\n"))
+
+    def test_refuses_an_unknown_option(self):
+        run = subprocess.run([HERE / "check_budget", "--all"], capture_output=True)
+        self.assertEqual(run.returncode, 2)
+
+    def test_the_table_is_of_the_list(self):
+        _, table = budget.read_table()
+        self.assertEqual(sorted(set(table) ^ set(budget.builds()))[:3], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

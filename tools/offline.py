@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tools share that compile kernels offline for Intel's GPUs: the chips, the sources, the
+list of builds, samples of it, and a cache of results."""
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections import namedtuple
+from pathlib import Path
+
+TOOLS = Path(__file__).resolve().parent
+ROOT = TOOLS.parent
+KERNELS = ROOT / "kernels/cl"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xemoe"
+
+# A row of intel_chips.txt; engines: lanes of its matrix engines, 0 without.
+Chip = namedtuple("Chip", "name ocloc engines eus mhz gb_s product")
+
+
+def chips():
+    """Name -> chip, of those that the current driver knows."""
+    found = {}
+    for line in (TOOLS / "intel_chips.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, _, current, _, _, ocloc, engines, eus, mhz, gb_s, product = line.split(maxsplit=10)
+        if current != "-":
+            found[name] = Chip(name, ocloc, int(engines), *(None if f == "-" else float(f)
+                                                            for f in (eus, mhz, gb_s)), product)
+    return found
+
+
+def with_includes(path, seen):
+    """The text of a kernel as runtime/kernel_source.c makes it: each include once."""
+    def put(m):
+        new = sorted(p for p in (KERNELS / "include").glob(m.group(1)) if p.name not in seen)
+        seen.update(p.name for p in new)
+        return "".join(with_includes(p, seen) for p in new)
+    return re.sub(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$', put, path.read_text(), flags=re.M)
+
+
+def listed_builds():
+    """What sg_builds.txt lists: a kernel's name, the only devices or none, build options."""
+    for line in (KERNELS / "sg_builds.txt").read_text().splitlines():
+        names, colon, defines = line.partition(":")
+        if not colon or line.startswith("#"):
+            continue
+        only = [name[1:] for name in names.split() if name.startswith("@")]
+        for name in names.split():
+            if not name.startswith("@"):
+                yield name, only, defines.strip()
+
+
+def seed():
+    """XM_TEST_SEED, else a number made of the commit."""
+    commit = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], capture_output=True,
+                            text=True, cwd=ROOT).stdout
+    return int(os.environ.get("XM_TEST_SEED") or str(int(commit or "1", 16)))
+
+
+def cached(folder, parts, make):
+    """make(), or what it returned when it was last called for these parts. Errors are not kept."""
+    path = CACHE / folder / hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        pass
+    made = make()
+    if "error" not in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.{os.getpid()}")
+        part.write_text(json.dumps(made))
+        part.replace(path)
+    return made
+
+
+def current_driver():
+    """The folder of Intel's current driver, which is fetched where it is not there; or None."""
+    found = subprocess.run([TOOLS / "intel_driver"], stdout=subprocess.PIPE, text=True)
+    return Path(found.stdout.strip()) if found.returncode == 0 else None
+
+
+def current_compiler(folder):
+    """Its version, by the packages that it was unpacked from."""
+    packages = folder / "packages"
+    versions = dict(line.split("_")[:2] for line in packages.read_text().splitlines())
+    return f"IGC {versions['libigc2'].split('-')[0]}, driver {versions['intel-ocloc'].split('-')[0]}"
+
+
+def compile_current(chip, source, options, dump):
+    """Compiles a text for a chip; the compiler leaves its code in `dump`. Returns what it says
+    where it fails. Bindful: else it compiles chips before xe2 in another way than the driver."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cl"
+        path.write_text(source)
+        run = subprocess.run(
+            [TOOLS / "dry_run", "--tool", "ocloc", "compile", "-file", path, "-device", chip.ocloc,
+             "-out_dir", Path(folder) / "out", "-stateful_address_mode", "bindful",
+             "-options", f"-cl-std=CL3.0 {options}"], capture_output=True, text=True,
+            env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=str(dump)))
+        return (run.stdout + run.stderr).strip() if run.returncode else ""
+
+
+def engine_options(chip, kernel):
+    """How primitives/variant.c and stage.c build a kernel for matrix engines for a chip, or where
+    that has none, those that multiply four bytes at a time."""
+    if not kernel.endswith("_dpas"):
+        return ""
+    if chip.engines:
+        return f"-DSG={chip.engines} -DMATRIX_ENGINE=1 -cl-intel-256-GRF-per-thread"
+    return "-DSG=8 -DDP4A=1 -DDOT_PRODUCTS=1"
