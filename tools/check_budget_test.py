@@ -107,6 +107,19 @@ class Figuring(unittest.TestCase):
             self.assertEqual(budget.figures(DECODE, dict(self.MADE, **more)).spilled, text)
 
 
+class Shares(unittest.TestCase):
+    def test_of_bandwidth_and_of_engines(self):
+        gate = DECODE._replace(kernel="moe_gate_up_dpas")
+        table = {gate: Figures(0.1, 256, 8, ""), PROMPT: Figures(0.59, 256, 6, ""),
+                 gate._replace(chip="nvl-u"): Figures(0.1, 256, 8, ""),
+                 PROMPT._replace(kernel="linear_gemm_sg", chip="mtl"): Figures(0.5, 128, 0, "")}
+        with mock.patch.object(budget, "read_table", lambda: ("", table)):
+            text = budget.shares()
+        # 64 EUs at 2.05 GHz issue 131.2 cycles a ns: 1312 GB/s at 0.1, of 136.5 there are.
+        self.assertIn("| u4 g128 | - | - | - | - | - | 961 | - | - | - |\n", text)
+        self.assertIn("| u4 g128 | - | - | - | - | - | 59 | - | - | - |\n", text)
+
+
 class Builds(unittest.TestCase):
     LIST = [("linear_gemv_dpas", [], "-DSRC=f16 -DWEI=u4 -DGROUP=128"),
             ("linear_gemv_sg", [], "-DWEI=u4 -DGROUP=64"),
@@ -154,15 +167,18 @@ class Program(unittest.TestCase):
         out = io.StringIO()
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(out), \
                 mock.patch.object(budget, "TABLE", Path(folder) / "budget.txt"), \
+                mock.patch.object(budget, "PAGE", Path(folder) / "page.md"), \
                 mock.patch.object(budget, "builds", lambda: [DECODE]), \
                 mock.patch.object(budget, "compile_offline", lambda b, compiler: made), \
                 mock.patch.object(budget.offline, "current_driver", lambda: flags.pop("driver", 1)), \
                 mock.patch.object(budget.offline, "current_compiler", lambda folder: "IGC 2"):
+            budget.PAGE.write_text(f"a\n{budget.SHARES_BEGIN}old\n{budget.SHARES_END}b\n")
             if "table" in flags:
                 named, table = flags["table"]
                 budget.TABLE.write_text(budget.table_text(named, table))
             code = budget.check(flags.get("update", False), False, flags.get("known", False))
             self.written = budget.TABLE.read_text() if budget.TABLE.exists() else ""
+            self.page = budget.PAGE.read_text()
         return code, out.getvalue()
 
     AS_MADE = {DECODE: Figures(200 / 2048, 128, 8, "")}
@@ -191,6 +207,17 @@ class Program(unittest.TestCase):
         self.assertIn("# compiler: IGC 2\n", self.written)
         self.assertEqual(self.check(update=True, made={"spill": 64})[0], 1)
         self.assertEqual(self.check(update=True, made={"spill": 64}, known=True)[0], 0)
+
+    def test_update_writes_the_shares(self):
+        self.check(update=True, made={})
+        self.assertTrue(self.page.startswith(f"a\n{budget.SHARES_BEGIN}Decoding, "), self.page)
+        self.assertTrue(self.page.endswith(f"|\n{budget.SHARES_END}b\n"), self.page)
+        self.assertNotIn("old", self.page)
+
+    def test_the_page_has_the_shares(self):
+        page = budget.PAGE.read_text()
+        self.assertIn(budget.SHARES_END, page)
+        self.assertEqual(page, budget.with_shares(page))
 
     def test_says_what_is_missing(self):
         code, out = self.check(driver=None)
