@@ -206,7 +206,9 @@ class Program(unittest.TestCase):
         self.assertEqual(self.check(update=True)[0], 0)
         self.assertIn("# compiler: IGC 2\n", self.written)
         self.assertEqual(self.check(update=True, made={"spill": 64})[0], 1)
+        self.assertEqual(self.written, "")
         self.assertEqual(self.check(update=True, made={"spill": 64}, known=True)[0], 0)
+        self.assertIn("/128/8/64B ", self.written)
 
     def test_update_writes_the_shares(self):
         self.check(update=True, made={})

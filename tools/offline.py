@@ -104,10 +104,10 @@ def compile_current(chip, source, options, dump):
 
 
 def engine_options(chip, kernel):
-    """How primitives/variant.c and stage.c build a kernel for matrix engines for a chip, or where
-    that has none, those that multiply four bytes at a time."""
+    """How primitives/variant.c builds a kernel for matrix engines for a chip, or where that has none,
+    its form of products of four bytes."""
     if not kernel.endswith("_dpas"):
         return ""
     if chip.engines:
-        return f"-DSG={chip.engines} -DMATRIX_ENGINE=1 -cl-intel-256-GRF-per-thread"
+        return f"-DSG={chip.engines} -DMATRIX_ENGINE=1"
     return "-DSG=8 -DDP4A=1 -DDOT_PRODUCTS=1"
