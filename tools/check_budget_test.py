@@ -99,6 +99,10 @@ class Figuring(unittest.TestCase):
         blocks = DECODE._replace(options="-DFORMAT0=q4_k -DFORMAT_q4_k")
         self.assertAlmostEqual(budget.figures(blocks, self.MADE).cost, 200 / 2304 * 20 / 18)
 
+    def test_decoding_counts_no_local_memory(self):
+        made = dict(self.MADE, loop=dict(self.LOOP, bytes=3328, local=1024))
+        self.assertAlmostEqual(budget.figures(DECODE, made).cost, 200 / 2048)
+
     def test_a_prompt_counts_products(self):
         self.assertAlmostEqual(budget.figures(PROMPT, self.MADE).cost, 0.75)
 
