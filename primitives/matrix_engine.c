@@ -45,8 +45,10 @@ static const struct {
     enum xm_weight_format format;
     uint32_t cols;
 } integer_blocks[] = {
-    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q8_0, 64},  {XM_WEIGHT_MXFP4, 64},
-    {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
+    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q4_1, 64},   {XM_WEIGHT_Q5_0, 64},
+    {XM_WEIGHT_Q5_1, 64},  {XM_WEIGHT_Q8_0, 64},   {XM_WEIGHT_MXFP4, 64},
+    {XM_WEIGHT_NVFP4, 64}, {XM_WEIGHT_IQ4_NL, 64}, {XM_WEIGHT_IQ4_XS, 256},
+    {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256},  {XM_WEIGHT_Q6_K, 256},
     {XM_WEIGHT_Q2_K, 256}, {XM_WEIGHT_Q3_K, 256},
 };
 

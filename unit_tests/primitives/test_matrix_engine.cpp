@@ -401,6 +401,9 @@ const std::vector<rows_case> rows_cases = {
     {view_of({XM_I8, 32, false, XM_F16, true}), 160},
     {blocks_of(XM_WEIGHT_Q4_0), 320},
     {blocks_of(XM_WEIGHT_Q4_0), 64},
+    {blocks_of(XM_WEIGHT_Q4_1), 320},
+    {blocks_of(XM_WEIGHT_Q5_0), 320},
+    {blocks_of(XM_WEIGHT_Q5_1), 192},
     {blocks_of(XM_WEIGHT_Q8_0), 320},
     {blocks_of(XM_WEIGHT_Q4_K), 768},
     {view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))), 256},
@@ -410,6 +413,10 @@ const std::vector<rows_case> rows_cases = {
     {blocks_of(XM_WEIGHT_Q5_K), 512},
     {blocks_of(XM_WEIGHT_MXFP4), 192},
     {blocks_of(XM_WEIGHT_MXFP4), 256},
+    {blocks_of(XM_WEIGHT_NVFP4), 320},
+    {view_of(blocks_of(XM_WEIGHT_NVFP4)), 128},
+    {blocks_of(XM_WEIGHT_IQ4_NL), 192},
+    {blocks_of(XM_WEIGHT_IQ4_XS), 512},
     {blocks_of(XM_WEIGHT_Q6_K), 768},
     {view_of(blocks_of(XM_WEIGHT_Q6_K)), 512},
 };
@@ -429,6 +436,9 @@ TEST_F(MatrixEngine, StoredIntegersMayBeOfTwoFormats)
     const rows_engine e = sample::of(rows_engines, 1)[0];
     check_rows({q4_k, q6_k}, e, 4, 40, 512, 1);
     check_rows({q6_k, q4_k}, e, 4, 33, 256, 2);
+    check_rows({blocks_of(XM_WEIGHT_IQ4_XS), q6_k}, e, 8, 33, 256, 1);
+    check_rows({blocks_of(XM_WEIGHT_Q5_0), blocks_of(XM_WEIGHT_IQ4_NL)}, e, 4, 40, 192,
+               1);
 }
 
 TEST_F(MatrixEngine, StoredIntegersOfOtherPlacesAreRefused)
@@ -443,6 +453,7 @@ TEST_F(MatrixEngine, StoredIntegersOfOtherPlacesAreRefused)
         {{XM_F16, 0, false}, 64, XM_F16},
         {{XM_NF4, 32, false}, 64, XM_F16},
         {blocks_of(XM_WEIGHT_Q4_0), 96, XM_F16},
+        {blocks_of(XM_WEIGHT_Q5_1), 32, XM_F16},
         {view_of(blocks_of(XM_WEIGHT_Q8_0)), 64,
          XM_F16}, /* begins with the second block */
         {blocks_of(XM_WEIGHT_IQ1_S), 256, XM_F16},

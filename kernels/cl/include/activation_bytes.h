@@ -20,8 +20,8 @@
 #define X_BITS    0x4b400080u      /* its bits         */
 
 struct activations {
-    uint q[X_VALUES]; /* X_BITS more than they are */
-    float scale;
+    uint q[X_VALUES];    /* X_BITS more than they are */
+    float scale, factor; /* 1 / scale, but that of zeros */
 };
 
 /* The sum of the x that n values of each lane stand for, from `first` on; with `part` 0 or 1 of
@@ -62,7 +62,9 @@ load_neighbours(__global const STORAGE(SRC) * x, const uint n, float *v)
  *
  *   bytes    as they are, for weights that are bytes
  *   nibbles  the same for nibbles: the low one of a byte is the column before the high one's
- *   pairs    the low nibble of byte j is column j, the high one column `apart` + j, 16 each
+ *   pairs    the low nibble of byte j is column j, the high one column `apart` + j, 16 each; with
+ *            `apart` 8 the same of each 16 columns
+ *   bits     as mad_bits takes them
  *
  * Of a block whose bytes begin behind two others in the first word, they are wanted two bytes
  * later, the last ones first: `behind` is 2. */
@@ -100,21 +102,28 @@ load_nibbles(__global const STORAGE(SRC) * x, float v[LANE_SLOTS])
 #endif
 }
 
+static inline uint
+pairs_column(const uint apart, const uint byte)
+{
+    return apart == 8 ? byte % 8 + byte / 8 * 16 : byte;
+}
+
 static inline void
 load_pairs(__global const STORAGE(SRC) * x, const uint apart, const uint behind,
            float v[LANE_SLOTS])
 {
     const uint lane = get_sub_group_local_id();
 #if DP4A
+    const uint byte = lane / 2 * 4 - behind;
     x += lane % 2 * apart;
-    load_neighbours(x + ((lane / 2 * 4 - behind) & 15), 2, v);
-    load_neighbours(x + ((lane / 2 * 4 + 2 - behind) & 15), 2, v + 2);
+    load_neighbours(x + pairs_column(apart, byte & 15), 2, v);
+    load_neighbours(x + pairs_column(apart, (byte + 2) & 15), 2, v + 2);
 #elif SG == 16
-    const uint at = (lane - behind) & 15;
+    const uint at = pairs_column(apart, (lane - behind) & 15);
     v[0] = ALIGNED(SRC, x, at);
     v[1] = ALIGNED(SRC, x, apart + at);
 #else
-    const uint at = (2 * lane - behind) & 15;
+    const uint at = pairs_column(apart, (2 * lane - behind) & 15);
     float low[2], high[2];
     load_neighbours(x + at, 2, low);
     load_neighbours(x + apart + at, 2, high);
@@ -123,6 +132,16 @@ load_pairs(__global const STORAGE(SRC) * x, const uint apart, const uint behind,
     v[2] = low[1];
     v[3] = high[1];
 #endif
+}
+
+static inline void
+load_bits(__global const STORAGE(SRC) * x, float v[LANE_SLOTS])
+{
+    const uint lane = get_sub_group_local_id(), step = DP4A ? 8 : 2;
+    const uint at = DP4A ? lane : 2 * LANE_SLOTS * lane % 32 + lane / (SG / 2);
+#pragma unroll
+    for (uint i = 0; i < LANE_SLOTS; i++)
+        v[i] = ALIGNED(SRC, x, at + step * i);
 }
 
 /* A lane's slots that meet the first words of such a block: those behind its two bytes, which are
@@ -140,6 +159,15 @@ in_first_words(a_rows2 rows, const uint slots)
 #endif
 }
 
+/* The integers of other values, none of them larger than those whose integers a has. */
+static inline void
+same_integers(const float v[X_VALUES], const struct activations *a, uint *q)
+{
+#pragma unroll
+    for (uint i = 0; i < X_VALUES; i++)
+        q[i] = as_uint(v[i] * a->factor + X_ROUND);
+}
+
 /* The integers of the values v of all lanes. */
 static inline void
 make_integers(const float v[X_VALUES], struct activations *a)
@@ -149,11 +177,9 @@ make_integers(const float v[X_VALUES], struct activations *a)
     for (uint i = 0; i < X_VALUES; i++)
         bits = max(bits, as_uint(v[i]) & 0x7fffffffu);
     const float largest = as_float(sub_group_reduce_max(bits));
-    const float factor = X_LARGEST * native_recip(fmax(largest, 1e-30f));
     a->scale = largest * (1.0f / X_LARGEST);
-#pragma unroll
-    for (uint i = 0; i < X_VALUES; i++)
-        a->q[i] = as_uint(v[i] * factor + X_ROUND);
+    a->factor = X_LARGEST * native_recip(fmax(largest, 1e-30f));
+    same_integers(v, a, a->q);
 }
 
 /* Rows of the high and of the low bytes of LANE_SLOTS integers. Bits are moved in words: of vectors

@@ -89,6 +89,9 @@ ONE(int) ONE(uint) ONE(long) ONE(ulong) ONE(uint4) ONE(int8) ONE(int16) ONE(uint
 #undef ONE
 
 VALUE uint popcount(uint);
+VALUE uint rotate(uint, uint);
+VALUE uint bitselect(uint, uint, uint);
+VALUE uint4 bitselect(uint4, uint4, uint4);
 
 #define ONE(T)                                                                           \
     VALUE T native_exp(T);                                                               \

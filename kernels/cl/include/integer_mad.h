@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of integers by a sub-group: n x 32 times 32 x SG, rows of signed bytes times columns of
- * 4 or 8 bits as they are stored, sums in int.
+ * 2, 4 or 8 bits as they are stored, sums in int.
  *
  *     c[row][column] + sum_s a[row][s] b[s][column]              32 slots s
  *
@@ -14,8 +14,8 @@
  *   DP4A           1: no engines, but products of four bytes, a broadcast from its lane; SG is 8
  *   DOT_PRODUCTS   1: the device has them; 0 emulates
  *
- * mad_<type>(a, b, c): type u4, i4, u8 or i8. Rows have types of their own size of sub-group: an
- * expression that promotes a short to int would find the function of the other size, which the
+ * mad_<type>(a, b, c): type u2, u4, i4, u8 or i8. Rows have types of their own size of sub-group:
+ * an expression that promotes a short to int would find the function of the other size, which the
  * compiler then emulates without a word.
  */
 #include "sub_group.h"
@@ -82,14 +82,16 @@ typedef short4 a_rows4;
 BYTES_MAD(u8)
 BYTES_MAD(i8)
 
-/* The low nibbles of word l of b times lane 2l of a, in c.xy; the high ones times lane 2l + 1, 16
- * times what they are, in c.zw. Signed ones are all 16 times what they are: so they have a sign. */
+/* Words first … end - 1 of b: the low nibbles of word l times lane 2l of a, in c.xy; the high ones
+ * times lane 2l + 1, 16 times what they are, in c.zw. Signed ones are all 16 times what they are:
+ * so they have a sign. */
 #define NIBBLES_MAD(T, dot, low)                                                         \
-    static inline int4 nibbles_##T(a_rows2 a, uint4 b, int4 c, const uint n)             \
+    static inline int4 nibbles_##T(a_rows2 a, uint4 b, int4 c, const uint first,         \
+                                   const uint end)                                       \
     {                                                                                    \
         uint words[4];                                                                   \
         vstore4(b, 0, words);                                                            \
-        _Pragma("unroll") for (uint l = 0; l < n; l++)                                   \
+        _Pragma("unroll") for (uint l = first; l < end; l++)                             \
         {                                                                                \
             const uint w = words[l], high = w & 0xf0f0f0f0u;                             \
             c.x = dot(low, intel_sub_group_shuffle(a.x, 2 * l), c.x);                    \
@@ -101,6 +103,19 @@ BYTES_MAD(i8)
     }
 NIBBLES_MAD(u4, DOT_u8, (w & 0x0f0f0f0fu))
 NIBBLES_MAD(i4, DOT_i8, (w << 4 & 0xf0f0f0f0u))
+
+/* Bits: byte i of lane l of a times bit l + 8 i. */
+static inline int2
+mad_bits(a_rows2 a, uint b, int2 c)
+{
+#pragma unroll
+    for (uint l = 0; l < 8; l++) {
+        const uint bits = b >> l & 0x01010101u;
+        c.x = DOT_u8(bits, intel_sub_group_shuffle(a.x, l), c.x);
+        c.y = DOT_u8(bits, intel_sub_group_shuffle(a.y, l), c.y);
+    }
+    return c;
+}
 #elif MATRIX_ENGINE
 #define INTEGER_MAD(T, words, n, column)                                                 \
     int##n OVERLOADED intel_sub_group_i8_##T##_matrix_mad_k32(a_rows##n a, column b,     \
@@ -110,6 +125,7 @@ NIBBLES_MAD(i4, DOT_i8, (w << 4 & 0xf0f0f0f0u))
         return intel_sub_group_i8_##T##_matrix_mad_k32(a, as_##column(b), c);            \
     }
 #else
+#define SLOT_u2(b, s) (int)(b[(s) / 16] >> (s) % 16 * 2 & 3)
 #define SLOT_u4(b, s) (int)(b[(s) / 8] >> (s) % 8 * 4 & 15)
 #define SLOT_i4(b, s) ((SLOT_u4(b, s) ^ 8) - 8)
 #define SLOT_u8(b, s) (int)(b[(s) / 4] >> (s) % 4 * 8 & 255)
@@ -138,25 +154,37 @@ NIBBLES_MAD(i4, DOT_i8, (w << 4 & 0xf0f0f0f0u))
 #endif
 
 #if !DP4A
+INTEGER_MAD(u2, 2, 2, uint2)
 INTEGER_MAD(u4, 4, 2, uint4)
 INTEGER_MAD(u4, 4, 4, uint4)
 INTEGER_MAD(i4, 4, 2, int4)
+INTEGER_MAD(i4, 4, 4, int4)
 INTEGER_MAD(u8, 8, 2, uint8)
 INTEGER_MAD(i8, 8, 2, int8)
 INTEGER_MAD(i8, 8, 4, int8)
+
+/* Bits: slots are the even bits, then the odd ones. */
+static inline int2
+mad_bits(a_rows2 a, uint b, int2 c)
+{
+    return mad_u2(a, (uint2)(b & 0x55555555u, b >> 1 & 0x55555555u), c);
+}
 #endif
 
 /* Nibbles of one factor, and those of which the low and the high ones have factors of their own, or
- * bytes of which 16 have:
- * sums while steps are added, and what they come to. FIRST: slots of all words of b but the first
- * are zeros. `apart` are a row of high and one of low bytes for the low nibbles, then for the high
- * ones. */
+ * bytes or nibbles of which 16 have: sums while steps are added, and what they come to. FIRST:
+ * slots of all words of b but the first are zeros. HIGH: slots of low nibbles are. `apart` are a
+ * row of high and one of low bytes for the low nibbles, then for the high ones. */
 #if DP4A
 typedef int4 nibble_sum;
 typedef a_rows2 apart_rows;
-#define NIBBLES(T, a, b, c)       PASTE(nibbles_, T)(a, b, c, 4)
-#define NIBBLES_APART(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 4)
-#define FIRST_NIBBLES(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 1)
+#define NIBBLES(T, a, b, c)       PASTE(nibbles_, T)(a, b, c, 0, 4)
+#define NIBBLES_APART(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 0, 4)
+#define NIBBLE_HALVES(T, a, b)                                                           \
+    (int4)(TOGETHER(T, PASTE(nibbles_, T)(a, b, (int4)0, 0, 2)),                         \
+           TOGETHER(T, PASTE(nibbles_, T)(a, b, (int4)0, 2, 4)))
+#define HIGH_NIBBLES(a, b)        (NIBBLES(u4, a, b, (int4)0).zw >> 4)
+#define FIRST_NIBBLES(T, a, b, c) PASTE(nibbles_, T)(a, b, c, 0, 1)
 #define FIRST_BYTES(T, a, b, c)   PASTE(words_, T)(a, b, c, 0, 1)
 #define BYTES_APART(T, a, b, c)                                                          \
     (int4)(PASTE(words_, T)(a, b, (c).xy, 0, 4), PASTE(words_, T)(a, b, (c).zw, 4, 8))
@@ -173,9 +201,11 @@ typedef int2 nibble_sum;
 typedef a_rows4 apart_rows;
 #define BYTES_APART(T, a, b, c)   PASTE(mad_, T)(a, b, c)
 #define NIBBLES(T, a, b, c)       PASTE(mad_, T)(a, b, c)
+#define HIGH_NIBBLES(a, b)        mad_u4(a, b, (int2)0)
 #define FIRST_NIBBLES(T, a, b, c) PASTE(mad_, T)(a, b, c)
 #define FIRST_BYTES(T, a, b, c)   PASTE(mad_, T)(a, b, c)
 #define NIBBLES_APART(T, a, b, c) PASTE(mad_, T)(a, b, c)
+#define NIBBLE_HALVES(T, a, b)    PASTE(mad_, T)(a, b, (int4)0)
 #define APART(T, c)               (c)
 #define TOGETHER(T, c)            (c)
 

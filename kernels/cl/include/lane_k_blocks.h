@@ -1,9 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 256 columns whose numbers are made bytes before they are multiplied (lane_blocks.h):
- * of 2, 3, 5 and 6 bits. Signed ones end with the topmost bit of their byte: they are 4 or 32 times
- * what they are.
+ * Blocks of 256 columns (lane_blocks.h). Numbers of 4 and 2 bits are multiplied as nibbles that the
+ * file has, those of 3 bits are made nibbles, those of 5 and 6 bits bytes. Signed ones end with the
+ * topmost bit of their nibble or byte: they are 2 or 4 times what they are.
  */
+
+/* Byte i of a word as a float, as the compiler takes it for one in the fewest instructions. */
+static inline float
+byte_of(uint word, const uint i)
+{
+#if SG == 16
+    return (float)as_ushort2(word >> (i % 2 * 8) & 0x00ff00ffu)[i / 2];
+#else
+    return (float)as_uchar4(word)[i];
+#endif
+}
+
+/* Byte i of 16. */
+static inline float
+byte_of_16(uint4 bytes, const uint i)
+{
+    return byte_of(bytes[i / 4], i % 4);
+}
+
+/* The scales and minimums of Q4_K and Q5_K (k_scales.h), a byte each: sub-blocks 0 … 3, 4 … 7. */
+struct k_bytes {
+    uint2 scales, minimums;
+};
+
+static inline struct k_bytes
+k_bytes_of(uint4 head)
+{
+    return (struct k_bytes){
+        (uint2)(head.y & 0x3f3f3f3fu,
+                (head.w & 0x0f0f0f0fu) | (head.y >> 2 & 0x30303030u)),
+        (uint2)(head.z & 0x3f3f3f3fu,
+                (head.w >> 4 & 0x0f0f0f0fu) | (head.z >> 2 & 0x30303030u))};
+}
+
+/* Half a block's x in steps: 16 columns of a run of 32 and 16 of the run that lies 32 or 64 columns
+ * `apart`. Where runs are neighbours, their sums meet minimums. */
+struct half_x {
+    apart_rows bytes[4];
+    float scale, sum[4];
+};
+
+static inline void
+load_half(__global const STORAGE(SRC) * x, const uint apart, struct half_x *h)
+{
+    float v[X_VALUES];
+    struct activations a;
+#if IS_HALF(SRC) && SG == 16
+    const ushort8 runs = intel_sub_group_block_read_us8((__global const ushort *)x);
+#pragma unroll
+    for (uint s = 0; s < 8; s++)
+        v[apart == 32 ? s / 4 * 4 + s % 2 * 2 + s / 2 % 2 : s % 4 * 2 + s / 4] =
+            half_bits(runs[s]);
+#else
+#pragma unroll
+    for (uint s = 0; s < 4; s++)
+        load_pairs(x + s / 2 * (96 - apart) + s % 2 * 16, apart, 0, v + s * LANE_SLOTS);
+#endif
+    make_integers(v, &a);
+    h->scale = a.scale;
+#pragma unroll
+    for (uint s = 0; s < 4; s++) {
+        h->bytes[s] = ROWS_APART(byte_rows(a.q + s * LANE_SLOTS));
+        if (apart == 32)
+            h->sum[s] = sum_of_x(&a, s / 2 * 2 * LANE_SLOTS, 2 * LANE_SLOTS, s % 2);
+    }
+}
+
+#ifdef FORMAT_q4_k
+#define LANE_K_q4_k 256
+#define PLACE_q4_k  4
+
+static inline void
+q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
+         float factor, float sum[ROW_BLOCKS])
+{
+    struct half_x h[2];
+    load_half(x + k, 32, &h[0]);
+    load_half(x + k + X_COLUMNS, 32, &h[1]);
+#pragma unroll
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        __global const uint *at = (__global const uint *)rows->w->data +
+                                  (rows->word[i] + (rows->words + k / 256 * 36));
+        const uint4 head = vload4(0, at);
+        const struct k_bytes f = k_bytes_of(head);
+        float total = 0.0f, less = 0.0f;
+#pragma unroll
+        for (uint c = 0; c < 4; c++) { /* 64 columns in 32 bytes */
+            const struct half_x *of = &h[c / 2];
+            const uint j = c % 2 * 2;
+            const uint s = f.scales[c / 2], m = f.minimums[c / 2];
+            int4 dot = NIBBLES_APART(u4, of->bytes[j], vload4(1 + 2 * c, at), (int4)0);
+            dot = NIBBLES_APART(u4, of->bytes[j + 1], vload4(2 + 2 * c, at), dot);
+            dot = APART(u4, dot);
+            total += (byte_of(s, j) * (float)both_bytes(dot.xy) +
+                      byte_of(s, j + 1) * (float)both_bytes(dot.zw)) *
+                     of->scale;
+            less += byte_of(m, j) * of->sum[j] + byte_of(m, j + 1) * of->sum[j + 1];
+        }
+        const float2 d = halves(head.x);
+        sum[i] += (d.x * total - d.y * less) * factor;
+    }
+}
+#endif
 
 /* A block's x as the bytes of 32 columns each, whose halves have factors of their own. */
 static inline void
@@ -16,7 +119,7 @@ load_byte_steps(__global const STORAGE(SRC) * x, struct activations *a)
     make_integers(v, a);
 }
 
-/* The same of all of it, and the sums of each 16. */
+/* The same of all of it. */
 struct block_x {
     struct activations a[2];
     apart_rows bytes[8];
@@ -43,52 +146,88 @@ block_products(const struct block_x *b, const uint s, uint8 bytes)
            b->a[s / 4].scale;
 }
 
-/* The sums of these x. */
-static inline float2
-block_sums(const struct block_x *b, const uint s)
-{
-    const struct activations *a = &b->a[s / 4];
-    uint sum = 0u - LANE_SLOTS * X_BITS;
-#pragma unroll
-    for (uint i = 0; i < LANE_SLOTS; i++)
-        sum += a->q[s % 4 * LANE_SLOTS + i];
-    const uint mine = get_sub_group_local_id() < SG / 2 ? sum : 0;
-    const int first = sub_group_reduce_add((int)mine);
-    const int all = sub_group_reduce_add((int)sum);
-    return (float2)((float)first, (float)(all - first)) * a->scale;
-}
-
 #ifdef FORMAT_q2_k
 #define LANE_K_q2_k 256
 #define PLACE_q2_k  4
+
+/* The sums of each 16 x of a block, which meet the high nibbles of 16 bytes. */
+struct sums_x {
+    a_rows2 rows;
+    float scale;
+};
+
+static inline void
+load_sums(__global const STORAGE(SRC) * x, struct sums_x *sums)
+{
+    const uint lane = get_sub_group_local_id(), per_lane = 16 / SG;
+    float v[X_VALUES] = {0};
+    struct activations a;
+#pragma unroll
+    for (uint i = 0; i < per_lane; i++) {
+        float each[16];
+        load_neighbours(x + (lane * per_lane + i) * 16, 16, each);
+#pragma unroll
+        for (uint c = 0; c < 16; c++)
+            v[i] += each[c];
+    }
+    make_integers(v, &a);
+    sums->scale = a.scale;
+#if DP4A
+    const uint high = (a.q[0] >> 8 & 0xffu) | (a.q[1] & 0xff00u);
+    const uint low = ((a.q[0] & 0xffu) | (a.q[1] << 8 & 0xff00u)) ^ 0x8080u;
+    const int2 first = (int2)((int)intel_sub_group_shuffle(high, lane & 6),
+                              (int)intel_sub_group_shuffle(low, lane & 6));
+    sums->rows = first | (int2)((int)high, (int)low) << 16; /* in odd lanes */
+#elif SG == 16
+    sums->rows =
+        (short2)((short)(a.q[0] & 0xff00u), (short)((a.q[0] << 8 & 0xff00u) ^ 0x8000u));
+#else
+    const uint high = (a.q[0] & 0xff00u) | (a.q[1] << 16 & 0xff000000u);
+    const uint low = ((a.q[0] << 8 & 0xff00u) | a.q[1] << 24) ^ 0x80008000u;
+    sums->rows = (int2)((int)high, (int)low);
+#endif
+}
+
+static inline float
+sums_products(const struct sums_x *sums, uint4 bytes)
+{
+    return (float)both_bytes(HIGH_NIBBLES(sums->rows, bytes)) * sums->scale;
+}
 
 static inline void
 q2_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
          float factor, float sum[ROW_BLOCKS])
 {
-    struct block_x b;
-    float2 x_sum[8];
-    load_block(x + k, &b);
-#pragma unroll
-    for (uint s = 0; s < 8; s++)
-        x_sum[s] = block_sums(&b, s);
+    struct half_x h[2];
+    struct sums_x x_sum;
+    load_half(x + k, 64, &h[0]);
+    load_half(x + k + X_COLUMNS, 64, &h[1]);
+    load_sums(x + k, &x_sum);
 #pragma unroll
     for (uint i = 0; i < ROW_BLOCKS; i++) {
         __global const uint *at =
             (__global const uint *)rows->w->data +
             (rows->word[i] + (rows->words + k / 256 * (BYTES_q2_k / 4)));
-        const uchar16 scales = as_uchar16(vload4(0, at));
-        float total = 0.0f, less = 0.0f;
-#pragma unroll
-        for (uint s = 0; s < 8; s++) {
-            const uint8 q = (uint8)(vload4(1 + s / 4 * 2, at), vload4(2 + s / 4 * 2, at));
-            const float2 dot = block_products(&b, s, q >> (s % 4 * 2) & 0x03030303u);
-            const uchar first = scales[2 * s], second = scales[2 * s + 1];
-            total += (float)(first & 15) * dot.x + (float)(second & 15) * dot.y;
-            less += (float)(first >> 4) * x_sum[s].x + (float)(second >> 4) * x_sum[s].y;
-        }
+        const uint4 head = vload4(0, at);
         const float2 d = halves(at[20]);
-        sum[i] += (d.x * total - d.y * less) * factor;
+        const uint4 scales = head & 0x0f0f0f0fu;
+        float total = 0.0f;
+#pragma unroll
+        for (uint s = 0; s < 2; s++) {
+            const uint4 q[2] = {vload4(1 + s * 2, at), vload4(2 + s * 2, at)};
+            float part[2] = {0};
+#pragma unroll
+            for (uint b = 0; b < 4; b++) { /* runs b / 2 and b / 2 + 2 */
+                const uint4 two = q[b % 2] & (b / 2 ? 0xccccccccu : 0x33333333u);
+                const int4 dot =
+                    APART(u4, NIBBLES_APART(u4, h[s].bytes[b], two, (int4)0));
+                part[b / 2] +=
+                    byte_of_16(scales, 8 * s + b) * (float)both_bytes(dot.xy) +
+                    byte_of_16(scales, 8 * s + 4 + b) * (float)both_bytes(dot.zw);
+            }
+            total += (part[0] + 0.25f * part[1]) * h[s].scale;
+        }
+        sum[i] += (d.x * total - d.y * sums_products(&x_sum, head)) * factor;
     }
 }
 #endif
@@ -97,40 +236,58 @@ q2_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #define LANE_K_q3_k 256
 #define PLACE_q3_k  2
 
-/* Bytes 32 (q - 4) of columns 32 s …: the third bit above the two low ones. */
-static inline uint8
-q3_k_bytes(uint8 two, uint8 third, const uint s)
+/* Nibbles 2 (q - 4) of columns of half a block: `two` has the low bits of runs p and p + 2 of 32
+ * columns, `third` the third bits of all, flipped. */
+static inline uint4
+q3_k_nibbles(uint4 two, uint4 third, const uint half_block, const uint p)
 {
-    const uint8 low = s % 4 == 3 ? two >> 1u : two << (5 - s % 4 * 2);
-    return ((third << (7 - s) & 0x80808080u) ^ 0x80808080u) | (low & 0x60606060u);
+    const uint4 low = half_block ? third >> (1 + p) : third << (3 - p);
+    const uint4 high = half_block ? third << (1 - p) : third << (5 - p);
+    const uint4 low_bits = (p ? two >> 1u : two << 1u) & 0x66666666u;
+#if DP4A
+    return low_bits | (low & 0x08080808u) | (high & 0x80808080u);
+#else
+    return low_bits | (bitselect(high, low, (uint4)0x08080808u) & 0x88888888u);
+#endif
 }
 
 static inline void
 q3_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
          float factor, float sum[ROW_BLOCKS])
 {
-    struct block_x b;
-    load_block(x + k, &b);
+    struct half_x h[2];
+    load_half(x + k, 64, &h[0]);
+    load_half(x + k + X_COLUMNS, 64, &h[1]);
 #pragma unroll
     for (uint i = 0; i < ROW_BLOCKS; i++) {
         const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q3_k / 2));
-        uint w[27];
-        load_unaligned(rows->w->data, at, 27, 28, w);
-        const uint8 third = (uint8)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]);
-        const uint4 low = (uint4)(w[24], w[25], w[24] >> 4, w[25] >> 4) & 0x0f0f0f0fu;
+        uint third_bits[8], word[3];
+        load_unaligned(rows->w->data, at, 8, 9, third_bits);
+        load_unaligned(rows->w->data, at + 48, 3, 4, word);
+        const uint4 low =
+            (uint4)(word[0], word[1], word[0] >> 4, word[1] >> 4) & 0x0f0f0f0fu;
         const uint4 high =
-            (uint4)(w[26], w[26] >> 2, w[26] >> 4, w[26] >> 6) & 0x03030303u;
-        const uchar16 scales = as_uchar16(low | high << 4u);
+            (uint4)(word[2], word[2] >> 2, word[2] >> 4, word[2] >> 6) & 0x03030303u;
+        const uint4 scales = low | high << 4u;
+        const uint4 third[2] = {~vload4(0, third_bits), ~vload4(1, third_bits)};
         float total = 0.0f;
 #pragma unroll
-        for (uint s = 0; s < 8; s++) {
-            const uint *q = w + 8 + s / 4 * 8;
-            const uint8 two = (uint8)(q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]);
-            const float2 dot = block_products(&b, s, q3_k_bytes(two, third, s));
-            total += ((float)scales[2 * s] - 32.0f) * dot.x +
-                     ((float)scales[2 * s + 1] - 32.0f) * dot.y;
+        for (uint s = 0; s < 2; s++) { /* by halves: a block is many registers */
+            float part = 0.0f;
+            uint two[8];
+            load_unaligned(rows->w->data, at + 16 + 16 * s, 8, 9, two);
+#pragma unroll
+            for (uint b = 0; b < 4; b++) {
+                const uint4 q = q3_k_nibbles(vload4(b % 2, two), third[b % 2], s, b / 2);
+                const int4 dot = APART(i4, NIBBLES_APART(i4, h[s].bytes[b], q, (int4)0));
+                part +=
+                    (byte_of_16(scales, 8 * s + b) - 32.0f) * (float)both_bytes(dot.xy) +
+                    (byte_of_16(scales, 8 * s + 4 + b) - 32.0f) *
+                        (float)both_bytes(dot.zw);
+            }
+            total += part * h[s].scale;
         }
-        sum[i] += total * (factor / 32.0f) *
+        sum[i] += total * (factor / 2.0f) *
                   half_bits(((__global const ushort *)rows->w->data)[at + 54]);
     }
 }
@@ -223,9 +380,9 @@ q5_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #pragma unroll
             for (uint j = 2 * c; j < 2 * c + 2; j++) {
                 const int2 dot = mad_u8(bytes[j], q5_k_bytes(low, high, j), (int2)0);
-                total += (float)as_uchar4(f.scales[j / 4])[j % 4] *
+                total += byte_of(f.scales[j / 4], j % 4) *
                          ((float)both_bytes(dot) * a[j / 4].scale);
-                less += (float)as_uchar4(f.minimums[j / 4])[j % 4] * x_sum[j];
+                less += byte_of(f.minimums[j / 4], j % 4) * x_sum[j];
             }
         }
         const float2 d = halves(head.x);

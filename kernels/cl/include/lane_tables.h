@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Blocks whose nibbles stand for numbers of a table (lane_blocks.h). The numbers are put together
+ * from nibbles that integer products take: the stored ones, some that logic makes of eight at a
+ * time, and the topmost bits. A table in local memory would take fewer instructions, but a
+ * look-up for each byte of weights, at addresses that meet in the banks of that memory.
+ */
+
+/* Bits 8, 4, 2 and 1 of nibbles from words in which they are in place. */
+static inline uint4
+nibbles_of_bits(uint4 eight, uint4 four, uint4 two, uint4 one)
+{
+    return bitselect(bitselect(one, two, (uint4)0x22222222u),
+                     bitselect(four, eight, (uint4)0x88888888u), (uint4)0xccccccccu);
+}
+
+/* The topmost bits of nibbles: 8 where they are set. */
+#define TOPMOST(v) ((v)&0x88888888u)
+
+/* ---- floats of 4 bits -------------------------------------------------------------------- */
+
+#if defined(FORMAT_mxfp4) || defined(FORMAT_nvfp4)
+/* Twice such floats are r - 15 where the sign is set, else r: of a float's size 0 1 2 3 4 6 8 12
+ * all bits flipped, or none. */
+static inline uint4
+fp4_nibbles(uint4 v)
+{
+    const uint4 l1 = v << 1u, l2 = v << 2u, r1 = v >> 1u, r2 = v >> 2u, r3 = v >> 3u;
+    return nibbles_of_bits((l1 & l2) ^ v, v ^ (v & l1 & ~l2) ^ r1,
+                           v ^ (r1 & (v | l1)) ^ r2, (v & ~r2) ^ r3);
+}
+
+/* Twice the products of such floats, from those of r and of their topmost bits. */
+static inline float
+fp4_total(int2 nibbles, int2 signs)
+{
+    return (float)both_bytes(nibbles) - 15.0f / 8.0f * (float)both_bytes(signs);
+}
+#endif
+
+#ifdef FORMAT_mxfp4
+#define LANE_K_mxfp4 128
+#define PLACE_mxfp4  2
+
+static inline float
+mxfp4_block(a_rows2 x, uint4 v)
+{
+    const nibble_sum all = NIBBLES(u4, x, fp4_nibbles(v), (nibble_sum)0);
+    const nibble_sum signs = NIBBLES(u4, x, TOPMOST(v), (nibble_sum)0);
+    return fp4_total(TOGETHER(u4, all), TOGETHER(u4, signs));
+}
+
+/* 2^(e - 127) with e in 8 bits of a word from bit `shift` on. */
+static inline float
+power_at(uint word, uint shift)
+{
+    return as_float(max(rotate(word, 23 - shift) & 0x7f800000u, 0x400000u));
+}
+
+/* Blocks of 1 + 16 bytes, from an even address on. */
+static inline float
+mxfp4_pair(const struct pair_x *h, __global const uchar *data, uint at)
+{
+    const uint odd = at % 2 * 16;
+    uint w[9], q[8];
+#pragma unroll
+    for (uint i = 0; i < 9; i++)
+        w[i] = ((__global const uint *)data + at / 2)[i];
+    realign(w, odd + 8, 4, q);
+    realign(w + 4, odd + 16, 4, q + 4);
+    return (power_at(w[0], odd) * mxfp4_block(h->rows[0], vload4(0, q)) +
+            power_at(w[4], odd + 8) * mxfp4_block(h->rows[1], vload4(1, q))) *
+           (h->scale * 0.5f);
+}
+PAIRS_ADD(mxfp4, 16, 0, 0)
+#endif
+
+#ifdef FORMAT_nvfp4
+#define LANE_K_nvfp4 128
+#define PLACE_nvfp4  4
+
+/* Products of 16 columns each. */
+static inline float2
+nvfp4_halves(a_rows2 x, uint4 v)
+{
+    const apart_rows halves_of_x = ROW_HALVES(x);
+    const int4 all = NIBBLE_HALVES(u4, halves_of_x, fp4_nibbles(v));
+    const int4 signs = NIBBLE_HALVES(u4, halves_of_x, TOPMOST(v));
+    return (float2)(fp4_total(all.xy, signs.xy), fp4_total(all.zw, signs.zw));
+}
+
+/* A block of 64: its four factors are 2^8 of those halves, but 0 where all 7 bits are set. */
+static inline float
+nvfp4_pair(const struct pair_x *h, __global const uchar *data, uint at)
+{
+    __global const uint *words = (__global const uint *)data + at;
+    const uint factors = words[0] & 0x7f7f7f7fu;
+    const uint full = (factors + 0x01010101u) & 0x80808080u;
+    const uint d = factors & ~(full - (full >> 7));
+    const float2 even = halves((d & 0x007f007fu) << 7),
+                 odd = halves(d >> 1 & 0x3f803f80u);
+    const float2 first = nvfp4_halves(h->rows[0], vload4(0, words + 1));
+    const float2 second = nvfp4_halves(h->rows[1], vload4(0, words + 5));
+    return (even.x * first.x + odd.x * first.y + even.y * second.x + odd.y * second.y) *
+           (h->scale * 128.0f);
+}
+PAIRS_ADD(nvfp4, 8, 0, 0)
+#endif
+
+/* ---- the numbers of IQ4 ------------------------------------------------------------------ */
+
+#if defined(FORMAT_iq4_nl) || defined(FORMAT_iq4_xs)
+/* r of 0 … 15: a number is 16 v + r - 127, and 12 less where v is 8 or more. */
+static inline uint4
+iq4_nibbles(uint4 v)
+{
+    const uint4 b = v >> 1u, c = v >> 2u, d = v >> 3u;
+    const uint4 h = (v | ~b) & c;
+    const uint4 four = (((v ^ c) | ~b) & d) ^ ((b ^ c) | v);
+    return nibbles_of_bits((h ^ b ^ d) << 3u, four << 2u, ((h ^ v) & ~d) << 1u,
+                           bitselect(v, b, c) & ~(b ^ c ^ d));
+}
+
+/* Products of the numbers; `sum` is that of x. */
+static inline float
+iq4_products(a_rows2 x, float sum, float scale, uint4 v)
+{
+    const nibble_sum linear = NIBBLES(u4, x, v, (nibble_sum)0);
+    const nibble_sum all = NIBBLES(u4, x, iq4_nibbles(v), linear << 4);
+    const nibble_sum high = NIBBLES(u4, x, TOPMOST(v), (nibble_sum)0);
+    return ((float)both_bytes(TOGETHER(u4, all)) -
+            1.5f * (float)both_bytes(TOGETHER(u4, high))) *
+               scale -
+           127.0f * sum;
+}
+#endif
+
+#ifdef FORMAT_iq4_nl
+#define LANE_K_iq4_nl 128
+#define PLACE_iq4_nl  4
+
+static inline float
+iq4_nl_pair(const struct pair_x *h, __global const uchar *data, uint at)
+{
+    __global const uint *words = (__global const uint *)data + at;
+    uint w[5], q[4];
+#pragma unroll
+    for (uint i = 0; i < 5; i++)
+        w[i] = words[i];
+    realign(w, 16, 4, q);
+    return halves(w[0]).x * iq4_products(h->rows[0], h->sum[0], h->scale, vload4(0, q)) +
+           halves(w[4]).y *
+               iq4_products(h->rows[1], h->sum[1], h->scale, vload4(0, words + 5));
+}
+PAIRS_ADD(iq4_nl, 16, 0, PAIR_SUMS)
+#endif
+
+#ifdef FORMAT_iq4_xs
+#define LANE_K_iq4_xs 256
+#define PLACE_iq4_xs  4
+
+static inline void
+iq4_xs_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
+           float factor, float sum[ROW_BLOCKS])
+{
+    struct pair_x h[4];
+    load_two_pairs(x + k, true, 16, 0, PAIR_SUMS, h);
+    load_two_pairs(x + k + X_COLUMNS, true, 16, 0, PAIR_SUMS, h + 2);
+#pragma unroll
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        __global const uint *at = (__global const uint *)rows->w->data +
+                                  (rows->word[i] + (rows->words + k / 256 * 34));
+        const uint head = at[0], low = at[1];
+        float total = 0.0f;
+#pragma unroll
+        for (uint s = 0; s < 8; s++) {
+            const uint scale = (low >> 4 * s & 15) | (head >> (12 + 2 * s) & 0x30);
+            total += ((float)scale - 32.0f) *
+                     iq4_products(h[s / 2].rows[s % 2], h[s / 2].sum[s % 2],
+                                  h[s / 2].scale, vload4(0, at + 2 + 4 * s));
+        }
+        sum[i] += total * (halves(head).x * factor);
+    }
+}
+#endif
