@@ -437,8 +437,7 @@ TEST_F(MatrixEngine, StoredIntegersMayBeOfTwoFormats)
     check_rows({q4_k, q6_k}, e, 4, 40, 512, 1);
     check_rows({q6_k, q4_k}, e, 4, 33, 256, 2);
     check_rows({blocks_of(XM_WEIGHT_IQ4_XS), q6_k}, e, 8, 33, 256, 1);
-    check_rows({blocks_of(XM_WEIGHT_Q5_0), blocks_of(XM_WEIGHT_IQ4_NL)}, e, 4, 40, 192,
-               1);
+    check_rows({blocks_of(XM_WEIGHT_Q5_0), blocks_of(XM_WEIGHT_NVFP4)}, e, 4, 40, 192, 1);
 }
 
 TEST_F(MatrixEngine, StoredIntegersOfOtherPlacesAreRefused)

@@ -446,8 +446,18 @@ TEST_F(Moe, BlocksOfEveryFormatMeetIntegers)
 /* Experts of formats that matrix engines take as they are, through the emulated instruction. */
 TEST_F(Moe, StoredIntegersMeetBytes)
 {
-    const weight_format formats[] = {
-        u4g128, i4g64, i8g32, q4_0, q8_0, q4_k, view_of(q4_k), with_factors(q8_0), q6_k};
+    const weight_format formats[] = {u4g128,
+                                     i4g64,
+                                     i8g32,
+                                     q4_0,
+                                     q8_0,
+                                     q4_k,
+                                     view_of(q4_k),
+                                     with_factors(q8_0),
+                                     q6_k,
+                                     blocks_of(XM_WEIGHT_Q5_0),
+                                     blocks_of(XM_WEIGHT_NVFP4),
+                                     blocks_of(XM_WEIGHT_IQ4_XS)};
     if (!xm_device_really_has(xm_engine_info(engine),
                               XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
         GTEST_SKIP() << "no sub-groups of a required size";
