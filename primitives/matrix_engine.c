@@ -66,16 +66,26 @@ blocks_refuse(const struct xm_weight *w)
     return "no kernel takes blocks of this format into matrix engines as they are";
 }
 
+static const char *
+codes_refuse(const struct xm_weight *w)
+{
+    if (w->element != XM_F4E2M1 || w->codebook.p)
+        return "of small floats and codebooks, matrix engines take f4e2m1 alone";
+    if (w->group == 0 || w->group % INTEGER_K != 0 || w->cols % INTEGER_K != 0)
+        return "the columns or the group are not whole steps of 32";
+    return xm_weight_not_in_words(w, 1);
+}
+
 const char *
 xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
 {
     const uint32_t bits = xm_element_bits(w->element);
     if (src != XM_F16)
         return "integers are coarser than f32 activations";
-    if (xm_weight_is_codes(w))
-        return "matrix engines take no small floats, codebooks and factors";
     if (stored_places(w) > UINT32_MAX)
         return "the weight has 8 GiB or more";
+    if (xm_weight_is_codes(w))
+        return codes_refuse(w);
     if (xm_weight_is_blocks(w))
         return blocks_refuse(w);
     if (!xm_weight_is_quantised(w) || xm_element_is_float(w->element) ||

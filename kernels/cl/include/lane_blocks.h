@@ -42,6 +42,9 @@ load_unaligned(__global const uchar *data, uint at, const uint n, const uint rea
 #include "lane_pairs.h"
 #include "lane_tables.h"
 
+#ifdef CODES
+#include "lane_codes.h"
+#else
 /* ---- any of them ------------------------------------------------------------------------- */
 
 static inline uint
@@ -82,3 +85,4 @@ add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE
     else
         ADD_FORMAT(FORMAT0);
 }
+#endif

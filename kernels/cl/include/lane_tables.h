@@ -19,7 +19,7 @@ nibbles_of_bits(uint4 eight, uint4 four, uint4 two, uint4 one)
 
 /* ---- floats of 4 bits -------------------------------------------------------------------- */
 
-#if defined(FORMAT_mxfp4) || defined(FORMAT_nvfp4)
+#if defined(FORMAT_mxfp4) || defined(FORMAT_nvfp4) || defined(CODES)
 /* Twice such floats are r - 15 where the sign is set, else r: of a float's size 0 1 2 3 4 6 8 12
  * all bits flipped, or none. */
 static inline uint4
@@ -36,19 +36,19 @@ fp4_total(int2 nibbles, int2 signs)
 {
     return (float)both_bytes(nibbles) - 15.0f / 8.0f * (float)both_bytes(signs);
 }
-#endif
-
-#ifdef FORMAT_mxfp4
-#define LANE_K_mxfp4 128
-#define PLACE_mxfp4  2
 
 static inline float
-mxfp4_block(a_rows2 x, uint4 v)
+fp4_products(a_rows2 x, uint4 v)
 {
     const nibble_sum all = NIBBLES(u4, x, fp4_nibbles(v), (nibble_sum)0);
     const nibble_sum signs = NIBBLES(u4, x, TOPMOST(v), (nibble_sum)0);
     return fp4_total(TOGETHER(u4, all), TOGETHER(u4, signs));
 }
+#endif
+
+#ifdef FORMAT_mxfp4
+#define LANE_K_mxfp4 128
+#define PLACE_mxfp4  2
 
 /* 2^(e - 127) with e in 8 bits of a word from bit `shift` on. */
 static inline float
@@ -68,8 +68,8 @@ mxfp4_pair(const struct pair_x *h, __global const uchar *data, uint at)
         w[i] = ((__global const uint *)data + at / 2)[i];
     realign(w, odd + 8, 4, q);
     realign(w + 4, odd + 16, 4, q + 4);
-    return (power_at(w[0], odd) * mxfp4_block(h->rows[0], vload4(0, q)) +
-            power_at(w[4], odd + 8) * mxfp4_block(h->rows[1], vload4(1, q))) *
+    return (power_at(w[0], odd) * fp4_products(h->rows[0], vload4(0, q)) +
+            power_at(w[4], odd + 8) * fp4_products(h->rows[1], vload4(1, q))) *
            (h->scale * 0.5f);
 }
 PAIRS_ADD(mxfp4, 16, 0, 0)

@@ -176,7 +176,7 @@ static inline float
 bytes_f8e8m0(__global const uchar *p, ulong i)
 {
     const uint q = p[i];
-    return as_float(q == 255 ? 0x7fc00000u : q ? q << 23 : 0x400000u);
+    return as_float(q == 255 ? 0x7fc00000u : max(q << 23, 0x400000u));
 }
 
 /* Element i of packed bytes of type T. */
