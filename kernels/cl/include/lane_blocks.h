@@ -6,9 +6,10 @@
  *     LANE_K_<name>                              columns of a unit
  *     PLACE_<name>                               bytes that a row begins at a multiple of: the unit
  *                                                of places in lane_rows
- *     void <name>_add(rows, x, k, factor, sum)   what add_unit does
+ *     void <name>_add(rows, x, k, factor, sum)   what add_unit does; of 32 columns a block,
+ *                                                PAIRS_ADD makes it (lane_pairs.h)
  *
- * Its rows are whole words: the host refuses others (primitives/matrix_engine.c).
+ * Its rows are whole places: the host refuses others (primitives/matrix_engine.c).
  */
 
 /* n words that begin `shift` bits, 0 to 32, behind the first of n + 1. */
