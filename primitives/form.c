@@ -11,6 +11,8 @@ enum { VECTOR_WORDS = 16 };
 /* Integers that meet weights in blocks of any format: PLANES and SUM_K of
  * kernels/cl/include/planes.h. */
 enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
+/* A super-block of a token in steps, with its sums (kernels/cl/include/steps.h). */
+enum { SUPER_HALVES = 17 * 16 };
 /* What belongs to a unit besides its integers (kernels/cl/include/shorts.h). */
 enum { UNIT_EXTRA_WORDS = 9 };
 
@@ -28,6 +30,8 @@ static const struct {
     [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_PAIRS] = {"linear_pack_dpas", {XM_LANES, XM_MATRIX_LANES,
                        {XM_COLS, XM_MATRIX_PACK_K}, {XM_SLOTS, 1, XM_PER_LANE}}},
+    [XM_FORM_STEPS] = {"linear_pack_blocks_dpas", {XM_GROUP, XM_STEPS_ITEMS,
+                       {XM_COLS, XM_SUPER_COLS}, {XM_SLOTS, XM_STEPS_TOKENS}}},
 };
 /* clang-format on */
 
@@ -100,6 +104,10 @@ xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens)
         return 0;
     if (makers[f->form].is_rows)
         return rows * xm_prepared_words(f, cols) * sizeof(uint32_t);
+    if (f->form == XM_FORM_STEPS)
+        return xm_align_up(tokens, XM_TILE) *
+               (xm_align_up(cols, XM_SUPER_COLS) / XM_SUPER_COLS) * SUPER_HALVES *
+               sizeof(uint16_t);
     return xm_align_up(tokens, XM_TILE) * padded(f, cols) * sizeof(float);
 }
 
@@ -145,10 +153,14 @@ xm_form_kernel(struct xm_engine *engine, const struct xm_rows_form *f,
                struct xm_error *err)
 {
     const char *name = makers[f->form].kernel, *type = xm_element_text(src);
-    const struct xm_variant row = {.launch = makers[f->form].launch};
+    const struct xm_variant row = {.launch = makers[f->form].launch, .form = f->form};
     char defines[XM_KERNEL_DEFINES];
     if (!name)
         return XM_OK;
+    if (f->form == XM_FORM_STEPS) /* the same for all weights */
+        return xm_engine_kernel(engine, name,
+                                xm_variant_defines(&row, xm_engine_info(engine)).text,
+                                out, err);
     if (!makers[f->form].is_rows)
         return xm_weight_kernel(engine, name, xm_one_weight(w), out, err,
                                 "-DSRC=%s -DTILE=%s%s", type, type,

@@ -52,16 +52,22 @@ static const struct {
     {XM_WEIGHT_Q2_K, 256}, {XM_WEIGHT_Q3_K, 256},
 };
 
+static const char in_a_word[] = "the rows begin or end inside of a word of blocks";
+
+/* Whether a row begins or ends elsewhere than at a multiple of `cols`. */
+static bool
+is_cut(const struct xm_weight *w, uint32_t cols)
+{
+    return w->cols % cols || xm_weight_row_cols(w) % cols || w->view.first_col % cols;
+}
+
 static const char *
 blocks_refuse(const struct xm_weight *w)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(integer_blocks); i++) {
         const uint32_t cols = integer_blocks[i].cols;
         if (w->format == integer_blocks[i].format)
-            return w->cols % cols || xm_weight_row_cols(w) % cols ||
-                           w->view.first_col % cols
-                       ? "the rows begin or end inside of a word of blocks"
-                       : NULL;
+            return is_cut(w, cols) ? in_a_word : NULL;
     }
     return "no kernel takes blocks of this format into matrix engines as they are";
 }
@@ -94,6 +100,32 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
     if (w->cols % INTEGER_K != 0 || w->group % INTEGER_K != 0)
         return "the columns or the group are not whole steps of 32";
     return xm_weight_not_in_words(w, 1);
+}
+
+/* Formats whose numbers become halves by bits, and columns that are whole words, or half words
+ * where the kernel reads those (kernels/cl/include/block_steps.h). */
+static const struct {
+    enum xm_weight_format format;
+    uint32_t cols;
+} half_blocks[] = {
+    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q8_0, 64},  {XM_WEIGHT_MXFP4, 64},
+    {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
+};
+
+const char *
+xm_matrix_blocks_refuse(const struct xm_weight *w, enum xm_element src)
+{
+    if (src != XM_F16)
+        return "matrix engines take activations of f16";
+    if (!xm_weight_is_blocks(w))
+        return "the weight is not in blocks";
+    if (stored_places(w) > UINT32_MAX)
+        return "the weight has 8 GiB or more";
+    for (size_t i = 0; i < XM_ARRAY_LEN(half_blocks); i++) {
+        if (w->format == half_blocks[i].format)
+            return is_cut(w, half_blocks[i].cols) ? in_a_word : NULL;
+    }
+    return "no kernel makes halves of blocks of this format";
 }
 
 uint32_t

@@ -24,18 +24,14 @@ device_takes(const struct xm_variant *row, const struct xm_device_info *device)
            xm_variant_drawback(row, device) == NULL;
 }
 
-/* The kernel of a row. Those for matrix engines have the sums of whole tiles in registers, for
- * which the engines' chips give a thread twice as many. */
 static enum xm_status
 row_kernel(const struct xm_stage *s, const struct xm_variant *row, struct xm_kernel **out,
            struct xm_error *err)
 {
     const struct xm_device_info *device = xm_engine_info(s->engine);
-    const bool many = row->caps & XM_CAP_DPAS && xm_matrix_is_real(device);
     char defines[XM_STAGE_DEFINES + 128];
-    xm_defines_print(defines, sizeof(defines), "%s%s%s", s->defines,
-                     xm_variant_defines(row, device).text,
-                     many ? " -cl-intel-256-GRF-per-thread" : "");
+    xm_defines_print(defines, sizeof(defines), "%s%s", s->defines,
+                     xm_variant_defines(row, device).text);
     return xm_engine_kernel(s->engine, xm_variant_kernel(row), defines, out, err);
 }
 

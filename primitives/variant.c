@@ -94,9 +94,11 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
         used += xm_defines_print(d.text + used, n - used,
                                  " -DSG=%u -DDP4A=1 -DDOT_PRODUCTS=%d", l->size,
                                  xm_device_really_has(device, XM_CAP_DP4A));
-    if (l->size == XM_MATRIX_LANES)
-        xm_defines_print(d.text + used, n - used, " -DSG=%u -DMATRIX_ENGINE=%d",
-                         xm_matrix_lanes(device), xm_matrix_is_real(device));
+    if (l->size == XM_MATRIX_LANES || row->form == XM_FORM_STEPS)
+        used += xm_defines_print(d.text + used, n - used, " -DSG=%u -DMATRIX_ENGINE=%d",
+                                 xm_matrix_lanes(device), xm_matrix_is_real(device));
+    if (row->holds_tiles && xm_matrix_is_real(device))
+        xm_defines_print(d.text + used, n - used, " -cl-intel-256-GRF-per-thread");
     return d;
 }
 

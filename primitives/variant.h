@@ -49,7 +49,8 @@ enum xm_form {
     XM_FORM_SHORT_PAIRS, /* these, an even number of rows (short_gemm.h)                   */
     XM_FORM_TILES, /* tiles of 16 tokens, f32 (tile.h) …                                  */
     XM_FORM_LANE_TILES, /* … or of the activations' type                                   */
-    XM_FORM_PAIRS, /* tiles of pairs of halves, for matrix engines (pairs.h)          */
+    XM_FORM_PAIRS, /* tiles of pairs of halves, for matrix engines (pairs.h) …         */
+    XM_FORM_STEPS, /* … or of rows of halves, for weights in blocks (steps.h)          */
     XM_FORM_COUNT
 };
 
@@ -64,11 +65,14 @@ struct xm_variant {
     const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
     bool joins; /* of linear: all weights in one launch, which adds and gates, too */
     bool emits; /* writes prepared rows beside its results (primitives/form.h)      */
+    bool
+        holds_tiles; /* sums of whole tiles in registers: chips with matrix engines give a
+                       * thread twice as many                                           */
 };
 
 /* What a kernel is told by its row: " -DROWS=4 -DITEMS=64 …". */
 struct xm_variant_defines {
-    char text[96];
+    char text[128];
 };
 struct xm_variant_defines xm_variant_defines(const struct xm_variant *row,
                                              const struct xm_device_info *device);

@@ -43,14 +43,27 @@ matrix_refuses(const void *problem)
     return xm_matrix_refuses(p->weight, p->src);
 }
 
+/* What refuses the first of all segments' weights. */
+static const char *
+any_refused(const struct problem *p,
+            const char *(*refuse)(const struct xm_weight *w, enum xm_element src))
+{
+    const char *why = refuse(p->product.weight, p->product.src);
+    for (uint32_t i = 1; p->desc && i < p->desc->n && !why; i++)
+        why = refuse(&p->desc->segment[i].weight->host, p->desc->src);
+    return why;
+}
+
 static const char *
 matrix_rows_refuse(const void *problem)
 {
-    const struct problem *p = problem;
-    const char *why = xm_matrix_rows_refuse(p->product.weight, p->product.src);
-    for (uint32_t i = 1; p->desc && i < p->desc->n && !why; i++)
-        why = xm_matrix_rows_refuse(&p->desc->segment[i].weight->host, p->desc->src);
-    return why;
+    return any_refused(problem, xm_matrix_rows_refuse);
+}
+
+static const char *
+matrix_blocks_refuse(const void *problem)
+{
+    return any_refused(problem, xm_matrix_blocks_refuse);
 }
 
 static const char *
@@ -108,6 +121,9 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_TOKENS, 2, XM_PER_LANE}},
      XM_FORM_PAIRS},
+    {"linear_gemm_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_BLOCK_ROWS, XM_PER_LANE}, {XM_TOKENS, XM_BLOCK_TOKENS}},
+     XM_FORM_STEPS, .holds_tiles = true},
     {"linear_gemm_sg", XM_FAMILY_SG, XM_CAP_SG_SHORT, not_in_steps,
      {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_TOKENS, XM_TILE}}, XM_FORM_LANE_TILES},
     {"linear_gemm_gen", XM_FAMILY_GEN, 0, NULL,

@@ -63,6 +63,19 @@ matrix_refuses(const void *problem)
     return why ? why : xm_matrix_refuses(xm_moe_down(m), m->desc.src);
 }
 
+static const char *
+matrix_blocks_refuse(const void *problem)
+{
+    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
+    if (!(m->forms >> XM_FORM_STEPS & 1))
+        return "a step beside it does not know steps of halves";
+    const struct xm_device_weight *up = m->desc.experts.up;
+    const char *why = xm_matrix_blocks_refuse(xm_moe_gate(m), m->desc.src);
+    if (!why && up)
+        why = xm_matrix_blocks_refuse(&up->host, m->desc.src);
+    return why ? why : xm_matrix_blocks_refuse(xm_moe_down(m), m->desc.src);
+}
+
 /* Of few tokens; up is gate's neighbour in one kernel. */
 static const char *
 matrix_rows_refuse(const void *problem)
@@ -132,6 +145,9 @@ static const struct xm_variant gather_rows[] = {
     {"moe_gather_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_COLS, XM_MATRIX_PACK_K}, {XM_SLOTS, 1, XM_PER_LANE}},
      XM_FORM_PAIRS},
+    {"moe_gather_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
+     {XM_GROUP, XM_STEPS_ITEMS, {XM_COLS, XM_SUPER_COLS}, {XM_SLOTS, XM_STEPS_TOKENS}},
+     XM_FORM_STEPS},
     {"moe_gather_sg", XM_FAMILY_SG, 0, NULL,
      {XM_LANES, 0, {XM_BLOCKS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
     {"moe_gather_gen", XM_FAMILY_GEN, 0, NULL,
@@ -149,6 +165,10 @@ static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS / 2}, {XM_SLOTS, XM_TILE}},
      XM_FORM_PAIRS},
+    {"moe_gemm_gate_up_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_BLOCK_SPLIT, XM_PER_LANE}, {XM_SLOTS, XM_TILE},
+      .split = XM_BLOCK_SPLIT},
+     XM_FORM_STEPS, .holds_tiles = true},
     {"moe_gemm_gate_up_sg", XM_FAMILY_SG, 0, not_in_steps,
      {XM_LANES, 0, {XM_COLS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE / 2}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
@@ -165,6 +185,9 @@ static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_SLOTS, XM_TILE}},
      XM_FORM_PAIRS},
+    {"moe_gemm_down_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_BLOCK_ROWS, XM_PER_LANE}, {XM_SLOTS, XM_TILE}},
+     XM_FORM_STEPS, .holds_tiles = true},
     {"moe_gemm_down_sg", XM_FAMILY_SG, 0, not_in_steps,
      {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
     {"moe_gemm_down_gen", XM_FAMILY_GEN, 0, NULL,

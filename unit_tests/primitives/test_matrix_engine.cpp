@@ -4,6 +4,7 @@
  * the data's way through tiles and lanes is that of the real ones, for both sizes of sub-group.
  */
 #include "primitives/args.h"
+#include "primitives/form.h"
 #include "primitives/matrix_engine.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/weight_fixture.h"
@@ -40,14 +41,40 @@ class MatrixEngine : public PrimitiveTest
     }
 
     /* Not optimised: the emulation is long, and it is its compilation that takes time. */
-    xm_kernel *kernel(const char *name, const test_weight &w, const std::string &defines)
+    xm_kernel *kernel(const std::string &name, const xm_kernel_weights &w,
+                      const std::string &defines)
     {
         xm_kernel *k = nullptr;
-        EXPECT_EQ(xm_weight_kernel(engine, name, xm_one_weight(&w.host), &k, &err,
+        EXPECT_EQ(xm_weight_kernel(engine, name.c_str(), w, &k, &err,
                                    "%s -cl-opt-disable", defines.c_str()),
                   XM_OK)
             << err.text;
         return k;
+    }
+    xm_kernel *kernel(const std::string &name, const test_weight &w,
+                      const std::string &defines)
+    {
+        return kernel(name, xm_one_weight(&w.host), defines);
+    }
+    xm_kernel *kernel(const std::string &name, const test_weight &a, const test_weight &b,
+                      const std::string &defines)
+    {
+        return kernel(name, xm_kernel_weights{{&a.host, &b.host}, 2}, defines);
+    }
+
+    /* Of `tiles` tiles that a weight meets. */
+    static int64_t halves_of(enum xm_form form, const xm_weight &w, uint64_t tiles)
+    {
+        const xm_rows_form f = xm_form_of(form, &w, XM_F16);
+        return form == XM_FORM_STEPS
+                   ? (int64_t)(xm_form_bytes(&f, w.cols, tiles * XM_TILE) / 2)
+                   : (int64_t)(tiles * XM_TILE * w.cols);
+    }
+
+    void launch(const xm_args &a, xm_kernel *k, const xm_launch_shape &shape,
+                const xm_counts &counts)
+    {
+        ASSERT_XM_OK(xm_launch(&shape, k, &counts, &a, queue, &err));
     }
 
     /* x by y sub-groups of `lanes`. */
@@ -146,6 +173,28 @@ class MatrixEngine : public PrimitiveTest
         }
     }
 
+    /* Halves lose nothing of numbers, of x and of sums of x, but what is above 2048 in Q6_K: half a
+     * 2048-th at most, of at most all numbers, whose errors are independent. Sums in f32 of up to
+     * 256 terms that are 128 times the result, offsets, lose 2^-24 each. Six times these deviations
+     * of numbers with x of at most 1 + shift. */
+    static void expect_sums(const xm_weight &w, const std::vector<float> &want,
+                            const std::vector<float> &got, float shift)
+    {
+        const double of_halves =
+            w.format == XM_WEIGHT_Q6_K ? 0.5 / 2048 / std::sqrt(3.0) : 0.0;
+        const double of_floats = std::pow(2.0, -24) * 128 * std::sqrt(256.0);
+        const double loss = 6 * (of_halves + of_floats) * (1 + shift);
+        std::vector<float> row(w.cols);
+        for (uint64_t n = 0; n < w.rows; n++) {
+            double norm = 0;
+            xm_weight_row(&w, 0, n, row.data());
+            for (float v : row)
+                norm += (double)v * v;
+            for (uint64_t i = n; i < want.size(); i += w.rows)
+                ASSERT_NEAR(got[i], want[i], loss * std::sqrt(norm)) << "row " << n;
+        }
+    }
+
     /* Packs x into tiles of pairs, multiplies them. */
     void check_linear(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
                       uint64_t tokens)
@@ -188,6 +237,50 @@ class MatrixEngine : public PrimitiveTest
         EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
     }
 
+    /* Packs x into tiles of steps, multiplies blocks by them. */
+    void check_blocks(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
+                      uint64_t tokens, float shift = 0.0f)
+    {
+        SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) +
+                     " N=" + std::to_string(n) + " K=" + std::to_string(k) +
+                     " T=" + std::to_string(tokens));
+        test_weight w(1, n, k, f, 7);
+        ASSERT_STREQ(xm_matrix_blocks_refuse(&w.host, XM_F16), nullptr);
+        std::vector<float> values = random_floats(tokens * k, 1);
+        for (float &v : values)
+            v += shift;
+        tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, values);
+        tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
+        const xm_rows_form form = xm_form_of(XM_FORM_STEPS, &w.host, XM_F16);
+        const uint64_t bytes = xm_form_bytes(&form, k, tokens);
+        tensor tiles(XM_F16, {(int64_t)(bytes / 2)});
+        tensor y(XM_F32, {(int64_t)tokens, (int64_t)n});
+
+        const std::string sg = " -DSG=" + std::to_string(lanes);
+        xm_kernel *pack = kernel("linear_pack_blocks_dpas", w, sg);
+        ASSERT_XM_OK(xm_form_make(XM_FORM_STEPS, pack, &w.host, x.buffer(), tokens,
+                                  tiles.buffer(), queue, &err));
+        xm_args gemm = {};
+        xm_put_weight(&gemm, "w", w.device);
+        xm_put_buffer(&gemm, "x", tiles.buffer());
+        xm_put_buffer(&gemm, "bias", bias.buffer());
+        xm_put_buffer(&gemm, "y", y.buffer());
+        xm_put_uint(&gemm, "n_count", n);
+        xm_put_uint(&gemm, "k_count", k);
+        xm_put_uint(&gemm, "t_count", tokens);
+        go(gemm,
+           kernel("linear_gemm_blocks_dpas", w,
+                  "-DDST=f32 -DSG=" + std::to_string(lanes)),
+           lanes, blocks(n, XM_BLOCK_ROWS * lanes), blocks(tokens, XM_BLOCK_TOKENS));
+
+        std::vector<float> want(y.size());
+        ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
+                                bias.rounded().data(), want.data()),
+                  XM_OK);
+        tiles.read(); /* its guards */
+        expect_sums(w.host, want, y.read(), shift);
+    }
+
     /* Tokens of experts 0, 2, 2, ...: places in tiles, as moe_sort gives them. */
     struct sorted {
         std::vector<int64_t> first_tile, tile_expert, source;
@@ -220,15 +313,24 @@ class MatrixEngine : public PrimitiveTest
                        uint32_t lanes, xm_gate_up form,
                        const std::vector<uint64_t> &tokens_of)
     {
+        check_experts(gate_format, gate_format, down_format, lanes, form, tokens_of);
+    }
+    void check_experts(const weight_format &gate_format, const weight_format &up_format,
+                       const weight_format &down_format, uint32_t lanes, xm_gate_up form,
+                       const std::vector<uint64_t> &tokens_of)
+    {
         const bool clamped = form != XM_GATE_UP_APART;
         SCOPED_TRACE(text_of(gate_format) + ", " + text_of(down_format) +
                      " SG=" + std::to_string(lanes) + " " + xm_gate_up_text(form));
-        const uint64_t hidden = 192, inter = 128, experts = tokens_of.size(),
-                       max_tiles = 9;
+        const bool in_blocks = gate_format.blocks != XM_WEIGHT_ELEMENTS;
+        const uint64_t hidden = in_blocks ? 512 : 192, inter = in_blocks ? 256 : 128,
+                       experts = tokens_of.size(), max_tiles = 9;
+        const std::string kind = in_blocks ? "_blocks_dpas" : "_dpas";
+        const enum xm_form form_of = in_blocks ? XM_FORM_STEPS : XM_FORM_PAIRS;
         const sorted s = sort(tokens_of, max_tiles);
         const uint64_t tokens = s.ids.size(), gate_rows = clamped ? 2 * inter : inter;
         test_weight gate(experts, gate_rows, hidden, gate_format, 11);
-        test_weight up(experts, inter, hidden, gate_format, 12);
+        test_weight up(experts, inter, hidden, up_format, 12);
         test_weight down(experts, hidden, inter, down_format, 13);
         tensor x(XM_F16, {(int64_t)tokens, (int64_t)hidden},
                  random_floats(tokens * hidden, 1));
@@ -243,8 +345,8 @@ class MatrixEngine : public PrimitiveTest
         tensor first_tile(XM_I32, {(int64_t)experts + 1}, s.first_tile);
         tensor tile_expert(XM_I32, {(int64_t)max_tiles}, s.tile_expert);
         tensor source(XM_I32, {(int64_t)max_tiles * 16}, s.source);
-        tensor tiles(XM_F16, {(int64_t)(max_tiles * 16 * hidden)});
-        tensor h(XM_F16, {(int64_t)(max_tiles * 16 * inter)});
+        tensor tiles(XM_F16, {halves_of(form_of, gate.host, max_tiles)});
+        tensor h(XM_F16, {halves_of(form_of, down.host, max_tiles)});
         tensor y(XM_F32, {(int64_t)(max_tiles * 16), (int64_t)hidden});
         const std::string sg = "-DSG=" + std::to_string(lanes);
 
@@ -255,8 +357,18 @@ class MatrixEngine : public PrimitiveTest
         xm_put_buffer(&gather, "rows", tiles.buffer());
         xm_put_uint(&gather, "k_count", hidden);
         xm_put_uint(&gather, "top_k", 1);
-        go(gather, kernel("moe_gather_dpas", gate, sg), lanes, blocks(hidden, 128),
-           max_tiles * 16 / lanes);
+        xm_counts counts = xm_counts_of(&gate.host, max_tiles * 16);
+        if (in_blocks)
+            launch(gather, kernel("moe_gather_blocks_dpas", gate, sg),
+                   {XM_GROUP,
+                    XM_STEPS_ITEMS,
+                    {XM_COLS, XM_SUPER_COLS},
+                    {XM_SLOTS, XM_STEPS_TOKENS},
+                    {}},
+                   counts);
+        else
+            go(gather, kernel("moe_gather_dpas", gate, sg), lanes, blocks(hidden, 128),
+               max_tiles * 16 / lanes);
 
         xm_args gate_up = {};
         const bool interleaved =
@@ -290,15 +402,22 @@ class MatrixEngine : public PrimitiveTest
         xm_put_buffer(&gate_up, "h", h.buffer());
         xm_put_uint(&gate_up, "i_count", inter);
         xm_put_uint(&gate_up, "k_count", hidden);
-        go(gate_up,
-           kernel("moe_gemm_gate_up_dpas", gate,
-                  "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
-                      (clamped ? " -DUP_ADD=1065353216" : "") +
-                      " -DBIASED=1 -DFACTORED=1"
-                      " -DOUT_PLANES=" +
-                      std::to_string(xm_weight_planes(&down.host)) +
-                      " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
-           lanes, blocks(inter, 8), max_tiles);
+        counts.n[XM_ROWS] = inter;
+        launch(gate_up,
+               kernel("moe_gemm_gate_up" + kind, gate, clamped ? gate : up,
+                      "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
+                          (clamped ? " -DUP_ADD=1065353216" : "") +
+                          " -DBIASED=1 -DFACTORED=1"
+                          " -DOUT_PLANES=" +
+                          std::to_string(xm_weight_planes(&down.host)) +
+                          " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
+               {XM_LANES,
+                (uint16_t)lanes,
+                {XM_ROWS, (uint16_t)(in_blocks ? XM_BLOCK_SPLIT * lanes : 8)},
+                {XM_SLOTS, XM_TILE},
+                {},
+                (uint16_t)(in_blocks ? XM_BLOCK_SPLIT : 0)},
+               counts);
 
         xm_args last = {};
         xm_put_weight(&last, "w", down.device);
@@ -310,8 +429,8 @@ class MatrixEngine : public PrimitiveTest
         xm_put_buffer(&last, "y", y.buffer());
         xm_put_uint(&last, "n_count", hidden);
         xm_put_uint(&last, "k_count", inter);
-        go(last, kernel("moe_gemm_down_dpas", down, sg), lanes, blocks(hidden, 16),
-           max_tiles);
+        go(last, kernel("moe_gemm_down" + kind, down, sg), lanes,
+           blocks(hidden, in_blocks ? XM_BLOCK_ROWS * lanes : 16), max_tiles);
 
         std::vector<float> want(tokens * hidden), got(tokens * hidden);
         std::vector<float> rows = x.rounded(), bg = bias_gate.rounded(),
@@ -380,6 +499,33 @@ TEST_F(MatrixEngine, LinearTakesAnyNumberOfRowsAndTokens)
             for (uint64_t tokens : sample::of<uint64_t>({1, 8, 16, 32, 47}, 3))
                 check_linear(formats[0], lanes, n, 64, tokens);
         }
+    }
+}
+
+/* Formats whose numbers matrix engines take as halves, and where a row may end. */
+struct blocks_case {
+    weight_format format;
+    uint64_t k;
+};
+const std::vector<blocks_case> blocks_cases = {
+    {blocks_of(XM_WEIGHT_Q4_0), 448},
+    {with_factors(blocks_of(XM_WEIGHT_Q4_0)), 64},
+    {blocks_of(XM_WEIGHT_Q8_0), 320},
+    {blocks_of(XM_WEIGHT_MXFP4), 448},
+    {blocks_of(XM_WEIGHT_MXFP4), 64},
+    {blocks_of(XM_WEIGHT_Q4_K), 512},
+    {view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))), 256},
+    {blocks_of(XM_WEIGHT_Q5_K), 512},
+    {view_of(blocks_of(XM_WEIGHT_Q5_K)), 256},
+    {blocks_of(XM_WEIGHT_Q6_K), 768},
+    {view_of(blocks_of(XM_WEIGHT_Q6_K)), 512},
+};
+
+TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
+{
+    for (const blocks_case &c : sample::of(blocks_cases, 5)) {
+        for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
+            check_blocks(c.format, lanes, 40, c.k, 70);
     }
 }
 
@@ -487,6 +633,22 @@ TEST_F(MatrixEngine, ExpertsAgreeWithTheReference)
                       wide ? XM_GATE_UP_INTERLEAVED : XM_UP_GATE_INTERLEAVED, {17, 40});
         check_experts(i8row, f16, lanes, wide ? XM_GATE_UP_STACKED : XM_UP_GATE_STACKED,
                       {100});
+    }
+}
+
+TEST_F(MatrixEngine, ExpertsOfBlocksAgreeWithTheReference)
+{
+    const weight_format q4_k = blocks_of(XM_WEIGHT_Q4_K),
+                        q6_k = blocks_of(XM_WEIGHT_Q6_K),
+                        mxfp4 = blocks_of(XM_WEIGHT_MXFP4),
+                        q4_0 = blocks_of(XM_WEIGHT_Q4_0);
+    for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1)) {
+        check_experts(q4_k, q6_k, lanes, XM_GATE_UP_APART, {3, 0, 33, 16, 48});
+        check_experts(with_factors(q4_0), with_factors(q6_k), q4_k, lanes,
+                      XM_GATE_UP_APART, {70});
+        check_experts(mxfp4, with_factors(mxfp4), lanes,
+                      lanes == 16 ? XM_GATE_UP_INTERLEAVED : XM_UP_GATE_STACKED,
+                      {17, 40});
     }
 }
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tiles of 16 tokens as rows of halves: a of matrix_mad.h, for weights in blocks, which are b.
+ *
+ *     [super-block of 256 columns][17 steps][16 tokens][16 slots]                  SG 16
+ *     [super-block of 256 columns][17 steps][2][8 pairs of slots][8 tokens][2]     SG 8
+ *
+ * A lane has two neighbouring slots of 8 tokens, SG 8, or one; there the chips read whole blocks
+ * of memory, here eight words a lane, with which they have less to do for addresses.
+ *
+ * Steps 0 to 15 have the columns, in each four in the order 0 2 1 3: a mask leaves numbers 0 and 2
+ * of a word of four bytes, a shift by a byte brings 1 and 3. So one order serves all formats whose
+ * numbers lie in neighbouring bytes or nibbles.
+ *
+ * Step 16 has the sums of 32 columns X_j, by which offsets and minimums of weights are taken off:
+ * X_j / 32 as a half in slot j, which no X_j is too large for, and in slot 8 + j 256 times what
+ * that half has lost. Sums of columns behind the last are zeros; so are their numbers, or not read.
+ */
+#define SUPER_K     256
+#define SUPER_STEPS 17
+#define SUM_STEP    16
+#define STEP_HALVES (16 * 16) /* of a step of a tile */
+#define SUM_PARTS   256       /* the coefficient of slot j has this times that of 8 + j … */
+#define SUM_SCALE   8.0f      /* … and their products are this times the product with X_j */
+
+static inline uint
+supers_of(uint k_count)
+{
+    return (k_count + SUPER_K - 1) / SUPER_K;
+}
+
+/* Halves of a tile. */
+static inline uint
+tile_halves(uint k_count)
+{
+    return supers_of(k_count) * (SUPER_STEPS * STEP_HALVES);
+}
+
+/* Where a step begins, in halves. */
+static inline uint
+step_place(uint super, uint step)
+{
+    return (super * SUPER_STEPS + step) * STEP_HALVES;
+}
+
+/* Where slots 2 c and 2 c + 1 of a token of the tile are, in words. */
+static inline uint
+slots_place(uint super, uint step, uint token, uint c)
+{
+    const uint first = step_place(super, step) / 2;
+    return first + (SG == 8 ? token / 8 * 64 + c * 8 + token % 8 : token * 8 + c);
+}
+
+/* Where a slot is, in halves. */
+static inline uint
+slot_place(uint super, uint step, uint token, uint slot)
+{
+    return 2 * slots_place(super, step, token, slot / 2) + slot % 2;
+}
+
+/* The slot of a column in its step. */
+static inline uint
+slot_of_column(uint k)
+{
+    return (k & 12) | (k & 1) << 1 | (k >> 1 & 1);
+}
+
+/* The slots of the sum of columns 32 block … */
+static inline void
+put_sum(__global ushort *tile, uint token, uint block, float sum)
+{
+    const float mean = sum / 32;
+    const uint high = two_halves(mean, 0.0f);
+    tile[slot_place(block / 8, SUM_STEP, token, block % 8)] = (ushort)high;
+    tile[slot_place(block / 8, SUM_STEP, token, 8 + block % 8)] =
+        (ushort)two_halves((mean - halves(high).x) * SUM_PARTS, 0.0f);
+}

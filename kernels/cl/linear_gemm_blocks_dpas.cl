@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
+ *
+ * Many tokens times weights in blocks, on matrix engines (block_gemm.h). A sub-group computes
+ * ROW_BLOCKS * SG neighbouring n of TOKEN_TILES tiles of linear_pack_blocks_dpas. Global size
+ * {N / (ROW_BLOCKS * SG) rounded up * SG, tiles / TOKEN_TILES rounded up}.
+ */
+#ifndef DST
+#define DST f16 /* element of y */
+#endif
+#include "block_gemm.h"
+
+SUB_GROUP_SIZE __kernel void
+linear_gemm_blocks_dpas(WEIGHT_PARAMETERS(w), __global const ushort *x,
+                        __global const float *bias, __global STORAGE(DST) * y,
+                        uint n_count, uint k_count, uint t_count)
+{
+    const struct weight w = WEIGHT(w, k_count, 0);
+    const uint first = sub_group_index() * (ROW_BLOCKS * SG);
+    const uint first_tile = (uint)get_group_id(1) * TOKEN_TILES;
+    const uint lane = get_sub_group_local_id();
+    struct product p;
+    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
+    if (first >= n_count)
+        return;
+    take_tiles(&p, x, first_tile, (t_count - 1) / 16, k_count);
+#pragma unroll
+    for (uint r = 0; r < ROW_BLOCKS; r++)
+        take_row(&p, r, &w, 0, min(first + r * SG + lane, n_count - 1));
+    clear(acc);
+    multiply_blocks(0, &p, ROW_BLOCKS, TOKEN_TILES, k_count, acc);
+#pragma unroll
+    for (uint r = 0; r < ROW_BLOCKS; r++) {
+        const uint n = first + r * SG + lane;
+        const float bias_n = bias && n < n_count ? bias[n] : 0.0f;
+        const float factor = weight_factor(&w, stored_row(&w, 0, 0));
+#pragma unroll
+        for (uint b = 0; b < TOKEN_BLOCKS; b++) {
+            float of[8];
+            vstore8(acc[r][b] * factor + bias_n, 0, of);
+#pragma unroll
+            for (uint i = 0; i < 8; i++) {
+                const uint t = first_tile * 16 + b * 8 + i;
+                if (n < n_count && t < t_count)
+                    STORE(DST, y, (ulong)t * n_count + n, of[i]);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Down projection of the tiles of tokens of one expert; many tokens times weights in blocks, on
+ * matrix engines (block_gemm.h).
+ *
+ *     y[tile * 16 + t][n] = h[tile][t] . down[e][n] (+ bias[e][n]),  e = tile_expert[tile]
+ *
+ * A sub-group computes ROW_BLOCKS * SG neighbouring n of TOKEN_TILES tiles of an expert, the first
+ * of which it was started for; those started for the others return. Global size
+ * {H / (ROW_BLOCKS * SG) rounded up * SG, tiles}.
+ */
+#include "block_gemm.h"
+
+/* What a sub-group writes. */
+struct down {
+    __global const float *bias; /* NULL: none; of the first row */
+    __global float *y;          /* of the first token and row   */
+    uint first, n_count;
+    float factor;
+};
+
+/* The rows of p times `tiles` tiles, of which some may not be there. */
+static inline void
+make_rows(const struct product *p, const struct down *d, const uint tiles, uint k_count)
+{
+    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
+    clear(acc);
+    multiply_blocks(0, p, ROW_BLOCKS, tiles, k_count, acc);
+#pragma unroll
+    for (uint r = 0; r < ROW_BLOCKS; r++) {
+        const uint n = r * SG + get_sub_group_local_id();
+        const bool is_row = d->first + n < d->n_count;
+        const float bias = d->bias && is_row ? d->bias[n] : 0.0f;
+        UNROLL_PRODUCTS
+        for (uint b = 0; b < 2 * tiles; b++) {
+            if (is_row && b / 2 < p->tiles)
+                store_tokens(acc[r][b] * d->factor + bias,
+                             d->y + b * 8 * (ulong)d->n_count + n, d->n_count);
+        }
+    }
+}
+
+SUB_GROUP_SIZE __kernel void
+moe_gemm_down_blocks_dpas(WEIGHT_PARAMETERS(w), __global const ushort *h,
+                          __global const uint *first_tile,
+                          __global const int *tile_expert, __global const int *source,
+                          __global const float *bias, __global float *y, uint n_count,
+                          uint k_count)
+{
+    const struct weight w = WEIGHT(w, k_count, 0);
+    const uint first = sub_group_index() * (ROW_BLOCKS * SG);
+    const uint tile = (uint)get_group_id(1), lane = get_sub_group_local_id();
+    const int expert = tile_expert[tile];
+    struct product p;
+    if (expert < 0 || first >= n_count || (tile - first_tile[expert]) % TOKEN_TILES != 0)
+        return;
+    take_tiles(&p, h, tile, first_tile[expert + 1] - 1, k_count);
+#pragma unroll
+    for (uint r = 0; r < ROW_BLOCKS; r++)
+        take_row(&p, r, &w, expert, min(first + r * SG + lane, n_count - 1));
+    const struct down d = {bias ? bias + (ulong)expert * n_count + first : 0,
+                           y + (ulong)tile * 16 * n_count + first, first, n_count,
+                           weight_factor(&w, stored_row(&w, expert, 0))};
+    if (p.tiles > TOKEN_TILES / 2)
+        make_rows(&p, &d, TOKEN_TILES, k_count);
+    else
+        make_rows(&p, &d, TOKEN_TILES / 2, k_count);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gate, up and activation of the tiles of tokens of one expert; many tokens times weights in
+ * blocks, on matrix engines (block_gemm.h).
+ *
+ *     h[tile][t][i] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
+ *
+ * x and h are tiles of steps (steps.h), h for the down projection. Forms as in gate_up.h. A
+ * work-group computes SPLIT * SG neighbouring i of TOKEN_TILES tiles of an expert, the first of
+ * which it was started for, and their sums of 32; those started for the others return. Global size
+ * {I / (SPLIT * SG) rounded up * SPLIT * SG, tiles}.
+ */
+#define ROW_BLOCKS 2 /* gate and up */
+#include "block_gemm.h"
+
+#include "gate_up.h"
+
+#ifndef SPLIT
+#define SPLIT 4
+#endif
+#define GROUP_ROWS (SPLIT * SG)
+#define BLOCKS_GROUP                                                                     \
+    __attribute__((reqd_work_group_size(GROUP_ROWS, 1, 1))) SUB_GROUP_SIZE
+
+/* Column i of h, of eight tokens from `token` of a tile on. */
+static inline void
+store_column(const float values[8], uint i, uint token, __global ushort *tile)
+{
+#pragma unroll
+    for (uint t = 0; t < 8; t++)
+        tile[slot_place(i / SUPER_K, i % SUPER_K / 16, token + t, slot_of_column(i % 16))] =
+            (ushort)two_halves(values[t], 0.0f);
+}
+
+/* The sums of the columns that the work-group has written; the last one's, of all up to the end of
+ * the super-block. */
+static inline void
+put_sums(uint tiles, uint i_count, __global ushort *h)
+{
+    const uint group = (uint)get_group_id(0), first = group * (GROUP_ROWS / 32);
+    const uint end = (group + 1) * GROUP_ROWS >= i_count
+                         ? supers_of(i_count) * (SUPER_K / 32)
+                         : first + GROUP_ROWS / 32;
+    const uint tokens = tiles * 16;
+    for (uint i = get_local_id(0); i < (end - first) * tokens; i += GROUP_ROWS) {
+        const uint block = first + i / tokens, token = i % 16;
+        __global ushort *tile = h + i % tokens / 16 * tile_halves(i_count);
+        float sum = 0.0f;
+        for (uint c = 0; c < 16 && 32 * block < i_count; c++) {
+            const float2 v = halves(((__global const uint *)tile)[slots_place(
+                block / 8, block % 8 * 2 + c / 8, token, c % 8)]);
+            sum += v.x + v.y;
+        }
+        put_sum(tile, token, block, sum);
+    }
+}
+
+/* What a sub-group writes. */
+struct columns {
+    const struct gate_up *g;
+    uint expert, i; /* this lane's column */
+    __global ushort *h;
+    float gate_factor, up_factor;
+};
+
+/* Gate and up of p, a row a lane, for `tiles` tiles, of which some may not be there. */
+static inline void
+make_columns(const struct product *p, const struct columns *c, const uint tiles,
+             uint k_count)
+{
+    const uint i_count = c->g->i_count;
+    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
+    clear(acc);
+#if FORMATS == 1
+    multiply_blocks(0, p, 2, tiles, k_count, acc);
+#else
+    struct product second = *p;
+    second.w[0] = p->w[1];
+    second.place[0] = p->place[1];
+    multiply_blocks(0, p, 1, tiles, k_count, acc);
+    multiply_blocks(1, &second, 1, tiles, k_count, acc + 1);
+#endif
+    UNROLL_PRODUCTS
+    for (uint b = 0; b < 2 * tiles; b++) {
+        float gate[8], up[8];
+        vstore8(acc[0][b] * c->gate_factor, 0, gate);
+        vstore8(acc[1][b] * c->up_factor, 0, up);
+#pragma unroll
+        for (uint t = 0; t < 8; t++)
+            gate[t] = gate_times_up(c->g, c->expert, min(c->i, i_count - 1), gate[t], up[t]);
+        if (c->i < i_count && b / 2 < p->tiles)
+            store_column(gate, c->i, b % 2 * 8, c->h + b / 2 * tile_halves(i_count));
+    }
+}
+
+BLOCKS_GROUP __kernel void
+moe_gemm_gate_up_blocks_dpas(GATE_UP_PARAMETERS, __global const ushort *x,
+                             __global const uint *first_tile,
+                             __global const int *tile_expert, __global const int *source,
+                             __global ushort *h, uint i_count, uint k_count)
+{
+    const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
+    const struct gate_up g = GATE_UP;
+    const uint i = (uint)get_group_id(0) * GROUP_ROWS +
+                   sub_group_broadcast(get_sub_group_id(), 0) * SG +
+                   get_sub_group_local_id();
+    const uint tile = (uint)get_group_id(1);
+    const int expert = tile_expert[tile];
+    struct product p;
+    if (expert < 0 || (tile - first_tile[expert]) % TOKEN_TILES != 0)
+        return;
+    take_tiles(&p, x, tile, first_tile[expert + 1] - 1, k_count);
+    take_row(&p, 0, &gates, expert, min(i, i_count - 1));
+    take_row(&p, 1, &ups, expert, min(i, i_count - 1));
+    const struct columns c = {&g,
+                              expert,
+                              i,
+                              h + tile * (ulong)tile_halves(i_count),
+                              weight_factor(&gates, stored_row(&gates, expert, 0)),
+                              weight_factor(&ups, stored_row(&ups, expert, 0))};
+    if (p.tiles > TOKEN_TILES / 2)
+        make_columns(&p, &c, TOKEN_TILES, k_count);
+    else
+        make_columns(&p, &c, TOKEN_TILES / 2, k_count);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    put_sums(p.tiles, i_count, c.h);
+}
