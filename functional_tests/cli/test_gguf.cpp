@@ -70,6 +70,33 @@ const std::vector<GgufFile> all_files(std::begin(gguf_files), std::end(gguf_file
 INSTANTIATE_TEST_SUITE_P(Files, GgufPerplexity, testing::ValuesIn(some(all_files, 2)),
                          gguf_name);
 
+/* Emulated, of a prompt that is many tokens for the experts. */
+TEST(GgufFiles, ExpertsOnMatrixEnginesGiveTheSameIds)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const std::string forced = "XM_FORCE=moe_gather=moe_gather_blocks_dpas,"
+                               "moe_gemm_gate_up=moe_gemm_gate_up_blocks_dpas,"
+                               "moe_gemm_down=moe_gemm_down_blocks_dpas";
+    const Words words = {"generate",
+                         "-m",
+                         gguf_files[0].path(),
+                         "-p",
+                         "Paris is the capital of France. The city on the river Seine is "
+                         "the capital of France, and France is in the west of Europe.",
+                         "-n",
+                         "8",
+                         "--ignore-eos",
+                         "--json",
+                         "--precision",
+                         "f16"};
+    const Outcome usual = run(words), o = run(words, {forced, list_kernels});
+    ASSERT_EQ(usual.code, 0) << usual.err;
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(Json(o.out).ids("/ids"), Json(usual.out).ids("/ids"));
+    EXPECT_NE(o.err.find("moe_gemm_down_blocks_dpas"), std::string::npos) << o.err;
+}
+
 /* llama.cpp needs these keys, 0 where there is no such part. */
 TEST(GgufFiles, ThatAreSyntheticHaveTheKeysOfOtherReaders)
 {

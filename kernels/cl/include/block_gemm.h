@@ -38,25 +38,29 @@ struct product {
     uint tiles;             /* that are there              */
 };
 
-/* The step at place `at` of both token blocks of a tile. */
-static inline void
-load_step(__global const ushort *x, uint at, matrix_a a[2])
+/* Token block `block` of the step that is `steps` behind `place`. Where blocks of memory are read,
+ * by addresses of 64 bits, to which constants are added for nothing. */
+static inline matrix_a
+load_step(const struct product *p, const uint block, uint place, const uint steps)
 {
+    const uint behind = steps * STEP_HALVES + block % 2 * (STEP_HALVES / 2);
 #if SG == 8
+    const uint at = p->tile[block / 2] + place + behind;
     __global const uint *words =
-        (__global const uint *)x + (at / 2 + get_sub_group_local_id() * 8);
-    a[0] = as_int8((uint8)(vload4(0, words), vload4(1, words)));
-    a[1] = as_int8((uint8)(vload4(16, words), vload4(17, words)));
-#elif MATRIX_ENGINE
-    const ushort16 both = intel_sub_group_block_read_us16(x + at);
-    a[0] = as_short8(both.lo);
-    a[1] = as_short8(both.hi);
+        (__global const uint *)p->x + (at / 2 + get_sub_group_local_id() * 8);
+    return as_int8((uint8)(vload4(0, words), vload4(1, words)));
 #else
-    ushort rows[16];
-    for (uint i = 0; i < 16; i++)
-        rows[i] = x[at + i * 16 + get_sub_group_local_id()];
-    a[0] = as_short8(vload8(0, rows));
-    a[1] = as_short8(vload8(1, rows));
+    __global const ushort *from = p->x + p->tile[block / 2];
+    from += place;
+    from += behind;
+#if MATRIX_ENGINE
+    return as_short8(intel_sub_group_block_read_us8(from));
+#else
+    ushort rows[8];
+    for (uint i = 0; i < 8; i++)
+        rows[i] = from[i * 16 + get_sub_group_local_id()];
+    return as_short8(vload8(0, rows));
+#endif
 #endif
 }
 
@@ -110,68 +114,64 @@ clear(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
         acc[i / TOKEN_BLOCKS][i % TOKEN_BLOCKS] = 0.0f;
 }
 
-/* What is multiplied at once. */
-struct turn {
-    uint super, span;
+/* acc += the products of a span, which are scaled then. */
+static inline void
+add_span(const uint format, const struct product *p, const uint rows, const uint tiles,
+         uint super, uint span, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
+{
+    const uint steps = BY_FORMAT(format, SPAN_K) / 16;
+    const uint place = step_place(super, step_of(format, span, 0));
     int8 b[ROW_BLOCKS][MOST_STEPS];
     float factor[ROW_BLOCKS];
-};
-
-/* acc += the products of `steps` steps of weights with tokens; with the sums of the super-block
- * where `is_sums`. */
-static inline void
-add_steps(const uint format, const struct product *p, const uint rows, const uint tiles,
-          const struct turn *turn, const bool is_sums,
-          float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
-{
-    const uint steps = is_sums ? 1 : BY_FORMAT(format, SPAN_K) / 16;
+#pragma unroll
+    for (uint r = 0; r < rows; r++)
+        factor[r] = make_span(format, p->w[r]->data,
+                              super_place(format, p->place[r], super), span, b[r]);
     UNROLL_PRODUCTS
-    for (uint i = 0; i < tiles; i++) {
-        float8 c[ROW_BLOCKS][2];
+    for (uint i = 0; i < 2 * tiles; i++) {
+        float8 c[ROW_BLOCKS];
 #pragma unroll
         for (uint r = 0; r < rows; r++)
-            c[r][0] = c[r][1] = 0.0f;
+            c[r] = 0.0f;
         UNROLL_PRODUCTS
         for (uint s = 0; s < steps; s++) {
-            const uint step = is_sums ? SUM_STEP : step_of(format, turn->span, s);
-            matrix_a a[2];
-            load_step(p->x, p->tile[i] + step_place(turn->super, step), a);
+            const matrix_a a = load_step(p, i, place, step_of(format, 0, s));
             UNROLL_PRODUCTS
-            for (uint r = 0; r < 2 * rows; r++)
-                c[r / 2][r % 2] = matrix_mad(a[r % 2], turn->b[r / 2][s], c[r / 2][r % 2]);
+            for (uint r = 0; r < rows; r++)
+                c[r] = matrix_mad(a, b[r][s], c[r]);
         }
 #pragma unroll
-        for (uint r = 0; r < rows; r++) {
-            acc[r][2 * i] += c[r][0] * turn->factor[r];
-            acc[r][2 * i + 1] += c[r][1] * turn->factor[r];
-        }
+        for (uint r = 0; r < rows; r++)
+            acc[r][i] += c[r] * factor[r];
     }
 }
 
-static inline void
-add_span(const uint format, const struct product *p, const uint rows, const uint tiles,
-         struct turn *turn, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
-{
-#pragma unroll
-    for (uint r = 0; r < rows; r++)
-        turn->factor[r] = make_span(format, p->w[r]->data,
-                                    super_place(format, p->place[r], turn->super),
-                                    turn->span, turn->b[r]);
-    add_steps(format, p, rows, tiles, turn, false, acc);
-}
-
+/* acc += the products with the sums of a super-block, of which the row has so many blocks of 32
+ * columns. */
 static inline void
 add_sums(const uint format, const struct product *p, const uint rows, const uint tiles,
-         struct turn *turn, uint blocks, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
+         uint super, uint blocks, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
+    const uint sums = BY_FORMAT(format, SUMS);
+    int8 b[ROW_BLOCKS][MOST_SUMS];
+    float factor[ROW_BLOCKS][MOST_SUMS];
 #pragma unroll
-    for (uint i = 0; i < BY_FORMAT(format, SUMS); i++) {
+    for (uint r = 0; r < rows; r++) {
 #pragma unroll
-        for (uint r = 0; r < rows; r++)
-            turn->factor[r] = make_sums(format, p->w[r]->data,
-                                        super_place(format, p->place[r], turn->super),
-                                        blocks, i, turn->b[r]);
-        add_steps(format, p, rows, tiles, turn, true, acc);
+        for (uint i = 0; i < sums; i++)
+            factor[r][i] = make_sums(format, p->w[r]->data,
+                                     super_place(format, p->place[r], super), blocks, i,
+                                     &b[r][i]);
+    }
+    UNROLL_PRODUCTS
+    for (uint i = 0; i < 2 * tiles; i++) {
+        const matrix_a a = load_step(p, i, step_place(super, SUM_STEP), 0);
+        UNROLL_PRODUCTS
+        for (uint r = 0; r < rows; r++) {
+            UNROLL_PRODUCTS
+            for (uint s = 0; s < sums; s++)
+                acc[r][i] += matrix_mad(a, b[r][s], (float8)0) * factor[r][s];
+        }
     }
 }
 
@@ -182,24 +182,20 @@ multiply_blocks(const uint format, const struct product *p, const uint rows,
                 const uint tiles, uint k_count, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
     const uint span_k = BY_FORMAT(format, SPAN_K), spans = SUPER_K / span_k;
-    struct turn turn;
     if (!BY_FORMAT(format, SUMS)) {
 #pragma unroll 1
-        for (uint i = 0; i < k_count / span_k; i++) {
-            turn.super = i / spans;
-            turn.span = i % spans;
-            add_span(format, p, rows, tiles, &turn, acc);
-        }
+        for (uint i = 0; i < k_count / span_k; i++)
+            add_span(format, p, rows, tiles, i / spans, i % spans, acc);
         return;
     }
 #pragma unroll 1
-    for (turn.super = 0; turn.super < supers_of(k_count); turn.super++) {
-        const uint k = min(k_count - turn.super * SUPER_K, (uint)SUPER_K);
-        add_sums(format, p, rows, tiles, &turn, k / 32, acc);
-        turn.span = 0;
+    for (uint super = 0; super < supers_of(k_count); super++) {
+        const uint k = min(k_count - super * SUPER_K, (uint)SUPER_K);
+        uint span = 0;
+        add_sums(format, p, rows, tiles, super, k / 32, acc);
 #pragma unroll 1
         do {
-            add_span(format, p, rows, tiles, &turn, acc);
-        } while (++turn.span < k / span_k);
+            add_span(format, p, rows, tiles, super, span, acc);
+        } while (++span < k / span_k);
     }
 }

@@ -9,14 +9,15 @@
  *     float <name>_span(data, at, span, b)        the steps of a span of the super-block at place
  *                                                 `at`; their factor
  *     float <name>_sums(data, at, blocks, i, b)   coefficients of the sums of so many blocks of 32
- *                                                 columns; the factor of their products
+ *                                                 columns; the factor of product i
  *
  * Spans are whole words: the host refuses others (primitives/matrix_engine.c).
  *
  * Numbers become halves by bits: with the exponent field of 2^n above them they are themselves and
  * 2^n, the offset, as long as they are below 2^n and the half's ten bits suffice.
  */
-#define MOST_STEPS 8  /* of a span */
+#define MOST_STEPS 4 /* of a span                            */
+#define MOST_SUMS  2 /* products with sums, of a super-block */
 
 /* n words from word `at` on. */
 static inline void
@@ -34,17 +35,17 @@ load_words(__global const uchar *data, uint at, const uint n, uint *words)
 /* Bits of two numbers, moved left by `left`, behind others' exponents. */
 #define MOVED(v, left) ((left) < 0 ? (v) >> (uint)(-(left)) : (v) << (uint)(left))
 
-/* Words of bytes that begin `bits` bits behind the first of n + 1 words: 0 to 31. */
+/* n words that begin `bits` bits behind the first of n + 1: 1 to 32. */
 static inline void
 shift_words(const uint *w, const uint n, uint bits, uint *out)
 {
 #pragma unroll
     for (uint i = 0; i < n; i++)
-        out[i] = w[i] >> bits | w[i + 1] << 1 << (31 - bits);
+        out[i] = w[i] >> 1 >> (bits - 1) | w[i + 1] << (32 - bits);
 }
 
-/* The same where `bits` are 0 or 16. By a product: compilers make no choice of it, which would be
- * one more operation. */
+/* The same for 0 or 16 bits. By a product: compilers make no choice of it, which would be one more
+ * operation. */
 static inline void
 shift_halves(const uint *w, const uint n, uint bits, uint *out)
 {
@@ -103,9 +104,10 @@ load_paired(__global const uchar *data, uint at, uint block, const uint n, uint 
 {
     uint w[9];
     load_words(data, at + paired_word(2 * n + 1, block), n + 1, w);
+    const uint bits = block % 2 ? 0 : 16, mask = block % 2 ? 0 : 0xffff;
 #pragma unroll
     for (uint i = 0; i < n; i++)
-        q[i] = block % 2 ? w[i + 1] : w[i] >> 16 | w[i + 1] << 16;
+        q[i] = w[i + 1] << bits | (w[i] >> 16 & mask);
     return half_of(w[0], block % 2);
 }
 
@@ -213,16 +215,14 @@ fp4_bytes(const uint q[4])
 static inline float
 mxfp4_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
-    const uint byte = 2 * at % 4 + 17 * span, shift = byte % 4 * 8;
-    uint w[6], first[5], q[4];
+    const uint byte = at % 2 * 2 + 17 * span, shift = byte % 4 * 8;
+    uint w[5], q[4];
     load_words(data, at / 2 + byte / 4, 5, w);
-    w[5] = 0;
-    shift_words(w, 5, shift, first);
-    shift_words(first, 4, 8, q);
+    shift_words(w, 4, shift + 8, q);
     const struct fp4_bytes v = fp4_bytes(q);
     b[0] = STEP_OF(TOP_BYTES, v.low);
     b[1] = STEP_OF(TOP_BYTES, v.high);
-    return 2.0f * mxfp4_factor(first[0] & 255);
+    return 2.0f * mxfp4_factor(w[0] >> shift & 255);
 }
 
 NO_SUMS(mxfp4)
