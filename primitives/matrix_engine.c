@@ -108,8 +108,10 @@ static const struct {
     enum xm_weight_format format;
     uint32_t cols;
 } half_blocks[] = {
-    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q8_0, 64},  {XM_WEIGHT_MXFP4, 64},
+    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q5_0, 64},  {XM_WEIGHT_Q8_0, 64},
+    {XM_WEIGHT_Q4_1, 32},  {XM_WEIGHT_Q5_1, 32},  {XM_WEIGHT_MXFP4, 64},
     {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
+    {XM_WEIGHT_Q3_K, 256},
 };
 
 const char *

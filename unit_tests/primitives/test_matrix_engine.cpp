@@ -174,15 +174,16 @@ class MatrixEngine : public PrimitiveTest
     }
 
     /* Halves lose nothing of numbers, of x and of sums of x, but what is above 2048 in Q6_K: half a
-     * 2048-th at most, of at most all numbers, whose errors are independent. Sums in f32 of up to
-     * 256 terms that are 128 times the result, offsets, lose 2^-24 each. Six times these deviations
-     * of numbers with x of at most 1 + shift. */
+     * 2048-th at most, of at most all numbers, whose errors are independent. A sum in f32 loses
+     * 2^-24 of what has been summed at each of its steps of 16 columns; that is the sum of x times
+     * the offset, which is at most 48 times the numbers' deviation (Q3_K: 1536 and 32). Six times
+     * these deviations for x of at most 1 + shift. */
     static void expect_sums(const xm_weight &w, const std::vector<float> &want,
                             const std::vector<float> &got, float shift)
     {
         const double of_halves =
             w.format == XM_WEIGHT_Q6_K ? 0.5 / 2048 / std::sqrt(3.0) : 0.0;
-        const double of_floats = std::pow(2.0, -24) * 128 * std::sqrt(256.0);
+        const double of_floats = std::pow(2.0, -24) * 48 * std::sqrt((double)w.cols / 16);
         const double loss = 6 * (of_halves + of_floats) * (1 + shift);
         std::vector<float> row(w.cols);
         for (uint64_t n = 0; n < w.rows; n++) {
@@ -513,12 +514,18 @@ const std::vector<blocks_case> blocks_cases = {
     {blocks_of(XM_WEIGHT_Q8_0), 320},
     {blocks_of(XM_WEIGHT_MXFP4), 448},
     {blocks_of(XM_WEIGHT_MXFP4), 64},
+    {blocks_of(XM_WEIGHT_Q5_0), 320},
+    {blocks_of(XM_WEIGHT_Q4_1), 352},
+    {view_of(blocks_of(XM_WEIGHT_Q4_1)), 32},
+    {blocks_of(XM_WEIGHT_Q5_1), 288},
     {blocks_of(XM_WEIGHT_Q4_K), 512},
     {view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))), 256},
     {blocks_of(XM_WEIGHT_Q5_K), 512},
     {view_of(blocks_of(XM_WEIGHT_Q5_K)), 256},
     {blocks_of(XM_WEIGHT_Q6_K), 768},
     {view_of(blocks_of(XM_WEIGHT_Q6_K)), 512},
+    {blocks_of(XM_WEIGHT_Q3_K), 768},
+    {view_of(blocks_of(XM_WEIGHT_Q3_K)), 256},
 };
 
 TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
@@ -526,6 +533,32 @@ TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
     for (const blocks_case &c : sample::of(blocks_cases, 5)) {
         for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
             check_blocks(c.format, lanes, 40, c.k, 70);
+    }
+}
+
+/* The offsets' sums are then as large as they get. */
+TEST_F(MatrixEngine, OffsetsOfBlocksCancelWhereActivationsHaveAMean)
+{
+    for (int format : {XM_WEIGHT_Q4_0, XM_WEIGHT_Q4_K})
+        check_blocks(blocks_of(format), 16, 16, 256, 20, 8.0f);
+}
+
+TEST_F(MatrixEngine, BlocksOfOtherPlacesAreNoHalves)
+{
+    const struct {
+        weight_format format;
+        uint64_t k;
+        xm_element src;
+    } cases[] = {
+        {blocks_of(XM_WEIGHT_Q4_0), 64, XM_F32},
+        {blocks_of(XM_WEIGHT_Q4_0), 96, XM_F16},
+        {view_of(blocks_of(XM_WEIGHT_Q8_0)), 64, XM_F16},
+        {blocks_of(XM_WEIGHT_IQ1_S), 256, XM_F16},
+        {{XM_U4, 128, true}, 256, XM_F16},
+    };
+    for (const auto &c : cases) {
+        test_weight w(1, 8, c.k, c.format, 1);
+        EXPECT_NE(xm_matrix_blocks_refuse(&w.host, c.src), nullptr) << text_of(c.format);
     }
 }
 

@@ -115,6 +115,8 @@ const problem many[] = {
     {"blocks with factors", 37, 5, 256, 96, 2, with_factors(q4_k), with_factors(q4_0)},
     {"f16, blocks with factors", 40, 4, 64, 96, 2, with_factors(q8_0), with_factors(q4_0),
      swiglu, XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16},
+    {"f16, blocks of whole words", 40, 5, 256, 192, 2, q4_k, with_factors(q4_0), swiglu,
+     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1},
     {"odd small floats", 34, 3, 50, 22, 2, {XM_F8E4M3, 2, false}, {XM_NF4, 22, false}},
     {"views of codes", 33, 5, 96, 64, 2, view_of(nvfp4), view_of(codebook_of(nf4g32))},
 };
@@ -312,13 +314,17 @@ class Moe : public PrimitiveTest
     static void force_row(const xm_variant_table &table, const char *name)
     {
         const std::string row = name;
+        const bool in_blocks = row.find("_blocks_dpas") != std::string::npos;
+        const std::string kind = in_blocks ? "_blocks_dpas" : "_dpas";
         if (row.find("_dpas") == std::string::npos || row == "moe_gate_up_dpas" ||
             row == "moe_down_dpas")
             force(table.step, name);
         else
             setenv("XM_FORCE",
-                   "moe_gather=moe_gather_dpas,moe_gemm_gate_up=moe_gemm_gate_up_dpas,"
-                   "moe_gemm_down=moe_gemm_down_dpas",
+                   ("moe_gather=moe_gather" + kind +
+                    ",moe_gemm_gate_up=moe_gemm_gate_up" + kind +
+                    ",moe_gemm_down=moe_gemm_down" + kind)
+                       .c_str(),
                    1);
     }
 

@@ -81,6 +81,14 @@ sum_coefficients(const float v[8])
     return as_int8(vload8(0, pairs));
 }
 
+/* The same coefficient for all sums. */
+static inline int8
+equal_coefficients(void)
+{
+    const float ones[8] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+    return sum_coefficients(ones);
+}
+
 /* Formats whose numbers need no offset. */
 #define NO_SUMS(name)                                                                    \
     static inline float name##_sums(__global const uchar *data, uint at, uint blocks,    \
@@ -125,15 +133,15 @@ paired_coefficients(__global const uchar *data, uint at, uint blocks, const uint
     return sum_coefficients(d);
 }
 
+/* 16 + q. */
+#define LOW_NIBBLES(q, at)  ((MOVED(q, 6 - (at)) & 0x03c003c0u) | 0x4c004c00u)
+#define HIGH_NIBBLES(q, at) LOW_NIBBLES(q, (at) + 4)
+
 #ifdef FORMAT_q4_0
 #define STEP_PLACE_q4_0 4
 #define SPAN_K_q4_0     32
 #define SUMS_q4_0       1
 #define STEP_q4_0(span, s) (2 * (span) + (s))
-
-/* 16 + q. */
-#define LOW_NIBBLES(q, at)  ((MOVED(q, 6 - (at)) & 0x03c003c0u) | 0x4c004c00u)
-#define HIGH_NIBBLES(q, at) LOW_NIBBLES(q, (at) + 4)
 
 static inline float
 q4_0_span(__global const uchar *data, uint at, uint span, int8 *b)
@@ -180,6 +188,112 @@ q8_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *
     return -(256.0f + 128.0f) / SUM_SCALE;
 }
 #endif
+
+/* A step of 16 nibbles at bit `at` of the words' bytes, with a fifth bit above, of which `high` has
+ * bit `first` … : 32 + q. */
+static inline int8
+five_bit_step(const uint q[4], uint high, const int first, const int at)
+{
+    uint b[8];
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        const int bit = first + c / 2 * 4 + c % 2, left = 5 - at - c % 2 * 8;
+        b[c] = (MOVED(q[c / 2], left) & 0x01e001e0u) | 0x50005000u |
+               (MOVED(high, 9 - bit) & 0x0200u) | (MOVED(high, 23 - bit) & 0x02000000u);
+    }
+    return as_int8(vload8(0, b));
+}
+
+#ifdef FORMAT_q5_0
+#define STEP_PLACE_q5_0 4
+#define SPAN_K_q5_0     32
+#define SUMS_q5_0       1
+#define STEP_q5_0(span, s) (2 * (span) + (s))
+
+static inline float
+q5_0_span(__global const uchar *data, uint at, uint span, int8 *b)
+{
+    uint q[5];
+    const float d = load_paired(data, at, span, 5, q);
+    b[0] = five_bit_step(q + 1, q[0], 0, 0);
+    b[1] = five_bit_step(q + 1, q[0], 16, 4);
+    return d;
+}
+
+/* Numbers are q - 16. */
+static inline float
+q5_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
+{
+    b[0] = paired_coefficients(data, at, blocks, 5);
+    return -(32.0f + 16.0f) / SUM_SCALE;
+}
+#endif
+
+/* ---- blocks of 32 columns: two halves, scale and what is added, and words ------------------- */
+
+/* Half i of the blocks of a super-block, which have so many words. */
+static inline int8
+head_coefficients(__global const uchar *data, uint at, uint blocks, const uint words,
+                  const uint i)
+{
+    float v[8];
+#pragma unroll
+    for (uint j = 0; j < 8; j++) {
+        const uint head = ((__global const uint *)data)[at + min(j, blocks - 1) * words];
+        v[j] = j < blocks ? half_of(head, i) : 0.0f;
+    }
+    return sum_coefficients(v);
+}
+
+#ifdef FORMAT_q4_1
+#define STEP_PLACE_q4_1 4
+#define SPAN_K_q4_1     32
+#define SUMS_q4_1       2
+#define STEP_q4_1(span, s) (2 * (span) + (s))
+
+static inline float
+q4_1_span(__global const uchar *data, uint at, uint span, int8 *b)
+{
+    uint w[5];
+    load_words(data, at + 5 * span, 5, w);
+    b[0] = STEP_OF(LOW_NIBBLES, w + 1);
+    b[1] = STEP_OF(HIGH_NIBBLES, w + 1);
+    return half_of(w[0], 0);
+}
+
+static inline float
+q4_1_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
+{
+    b[0] = head_coefficients(data, at, blocks, 5, i);
+    return (i ? 1.0f : -16.0f) / SUM_SCALE;
+}
+#endif
+
+#ifdef FORMAT_q5_1
+#define STEP_PLACE_q5_1 4
+#define SPAN_K_q5_1     32
+#define SUMS_q5_1       2
+#define STEP_q5_1(span, s) (2 * (span) + (s))
+
+static inline float
+q5_1_span(__global const uchar *data, uint at, uint span, int8 *b)
+{
+    uint w[6];
+    load_words(data, at + 6 * span, 6, w);
+    b[0] = five_bit_step(w + 2, w[1], 0, 0);
+    b[1] = five_bit_step(w + 2, w[1], 16, 4);
+    return half_of(w[0], 0);
+}
+
+static inline float
+q5_1_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
+{
+    b[0] = head_coefficients(data, at, blocks, 6, i);
+    return (i ? 1.0f : -32.0f) / SUM_SCALE;
+}
+#endif
+
+/* ---- blocks of 32 columns at any byte ------------------------------------------------------- */
 
 #ifdef FORMAT_mxfp4
 #define STEP_PLACE_mxfp4 2
@@ -228,158 +342,7 @@ mxfp4_span(__global const uchar *data, uint at, uint span, int8 *b)
 NO_SUMS(mxfp4)
 #endif
 
-/* ---- super-blocks ------------------------------------------------------------------------ */
-
-/* Sub-blocks 2 i and 2 i + 1 of the scales or the minimums of Q4_K and Q5_K, of which `first` has
- * the first four and two bits of the others (k_scales.h); `rest` has their other four. */
-static inline uint2
-k_pair(uint first, uint rest, uint i)
-{
-    const uint four = i < 2 ? first & 0x3f3f3f3fu
-                            : (rest & 0x0f0f0f0fu) | (first >> 2 & 0x30303030u);
-    const uint two = four >> i % 2 * 16;
-    return (uint2)(two & 63, two >> 8 & 63);
-}
-
-/* All scales, or all minimums, as coefficients of sums. */
-static inline int8
-k_coefficients(uint first, uint rest)
-{
-    float v[8];
-#pragma unroll
-    for (uint i = 0; i < 4; i++)
-        vstore2(convert_float2(k_pair(first, rest, i)), i, v);
-    return sum_coefficients(v);
-}
-
-#ifdef FORMAT_q4_k
-#define STEP_PLACE_q4_k 4
-#define SPAN_K_q4_k     64
-#define SUMS_q4_k       2
-#define STEP_q4_k(span, s) (4 * (span) + (s))
-
-static inline float
-q4_k_span(__global const uchar *data, uint at, uint span, int8 *b)
-{
-    uint head[4], q[8];
-    load_words(data, at, 4, head);
-    load_words(data, at + 4 + 8 * span, 8, q);
-    const uint2 scale = k_pair(head[1], head[3], span);
-/* 1024 + scale q, at most 63 * 15. */
-#define LOW_SCALED(q, at)  ((MOVED(q, -(at)) & 0x000f000fu) * scale.x | 0x64006400u)
-#define HIGH_SCALED(q, at) ((MOVED(q, -4 - (at)) & 0x000f000fu) * scale.y | 0x64006400u)
-    b[0] = STEP_OF(LOW_SCALED, q);
-    b[1] = STEP_OF(LOW_SCALED, q + 4);
-    b[2] = STEP_OF(HIGH_SCALED, q);
-    b[3] = STEP_OF(HIGH_SCALED, q + 4);
-    return half_of(head[0], 0);
-}
-
-static inline float
-q4_k_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
-{
-    const float ones[8] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
-    uint head[4];
-    load_words(data, at, 4, head);
-    if (i == 0) {
-        b[0] = sum_coefficients(ones);
-        return half_of(head[0], 0) * (-1024.0f / SUM_SCALE);
-    }
-    b[0] = k_coefficients(head[2], head[3] >> 4);
-    return half_of(head[0], 1) * (-1.0f / SUM_SCALE);
-}
-#endif
-
-#ifdef FORMAT_q6_k
-#define STEP_PLACE_q6_k 2
-#define SPAN_K_q6_k     64
-#define SUMS_q6_k       0
-/* Spans are columns 32 i … and 32 (i + 2) … of a half: nibbles of the same bytes. */
-#define STEP_q6_k(span, s) ((span) / 2 * 8 + (span) % 2 * 2 + (s) + (s) / 2 * 2)
-
-/* scale (q - 32) of two halves 64 + q. Beyond 2048 it is rounded to the nearest half. */
-static inline uint
-q6_k_pair(uint pair, float scale)
-{
-#ifdef cl_khr_fp16
-    const half s = convert_half(scale), less = s * -96.0h; /* exact */
-    return as_uint(fma(as_half2(pair), (half2)s, (half2)less));
-#else
-    const float2 v = (halves(pair) - 96.0f) * scale;
-    return two_halves(v.x, v.y);
-#endif
-}
-
-static inline float
-q6_k_span(__global const uchar *data, uint at, uint span, int8 *b)
-{
-    const uint i = span % 2, shift = at % 2 * 16, word = at / 2;
-    uint w[9], low[8], high[8], scales[2];
-    load_words(data, word + span * 8, 9, w);
-    shift_halves(w, 8, shift, low);
-    load_words(data, word + 32 + span / 2 * 8, 9, w);
-    shift_halves(w, 8, shift, high);
-    load_words(data, word + 48 + span / 2 * 2, 3, w);
-    shift_halves(w, 2, shift, scales);
-#pragma unroll
-    for (uint s = 0; s < 4; s++) {
-        const char4 four = as_char4(scales[s / 2] >> i * 16);
-        const float scale = (float)(s % 2 ? four.y : four.x);
-        uint q[8];
-#pragma unroll
-        for (uint c = 0; c < 8; c++) {
-            const uint from = s % 2 * 4 + c / 2;
-            const int left = 4 - c % 2 * 8 - s / 2 * 4;
-            q[c] = q6_k_pair((MOVED(low[from], left) & 0x00f000f0u) |
-                                 (rotate(high[from], 8 - c % 2 * 8 - s / 2 * 4 - 2 * i) &
-                                  0x03000300u) |
-                                 0x54005400u,
-                             scale);
-        }
-        b[s] = as_int8(vload8(0, q));
-    }
-    return half_bits(((__global const ushort *)data)[at + 104]);
-}
-
-NO_SUMS(q6_k)
-#endif
-
-#ifdef FORMAT_q5_k
-#define STEP_PLACE_q5_k 4
-#define SPAN_K_q5_k     32
-#define SUMS_q5_k       2
-#define STEP_q5_k(span, s) (2 * (span) + (s))
-
-static inline float
-q5_k_span(__global const uchar *data, uint at, uint span, int8 *b)
-{
-    uint head[4], high[8], q[8];
-    load_words(data, at, 4, head);
-    load_words(data, at + 4, 8, high);
-    load_words(data, at + 12 + span / 2 * 8, 8, q);
-    const uint2 scales = k_pair(head[1], head[3], span / 2);
-/* 32 + q: four bits to bit 5, their fifth to bit 9. */
-#define FIVE_BITS(i, at)                                                                 \
-    ((rotate(q[i], 5 - (at) - span % 2 * 4) & 0x01e001e0u) |                             \
-     (rotate(high[i], 9 - (at) - span) & 0x02000200u) | 0x50005000u)
-#define FIVE_STEP(i)                                                                     \
-    as_int8((uint8)(FIVE_BITS(i, 0), FIVE_BITS(i, 8), FIVE_BITS(i + 1, 0),               \
-                    FIVE_BITS(i + 1, 8), FIVE_BITS(i + 2, 0), FIVE_BITS(i + 2, 8),       \
-                    FIVE_BITS(i + 3, 0), FIVE_BITS(i + 3, 8)))
-    b[0] = FIVE_STEP(0);
-    b[1] = FIVE_STEP(4);
-    return half_of(head[0], 0) * (float)(span % 2 ? scales.y : scales.x);
-}
-
-static inline float
-q5_k_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
-{
-    uint head[4];
-    load_words(data, at, 4, head);
-    b[0] = i ? k_coefficients(head[2], head[3] >> 4) : k_coefficients(head[1], head[3]);
-    return half_of(head[0], i) * ((i ? -1.0f : -32.0f) / SUM_SCALE);
-}
-#endif
+#include "block_k_steps.h"
 
 /* ---- any of them ------------------------------------------------------------------------- */
 
