@@ -20,7 +20,7 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     if (!(xm_weight_meets(w) & XM_MEETS_PAIRS))
         return xm_weight_is_codes(w)
                    ? "matrix engines take no small floats, codebooks and factors"
-                   : "matrix engines take no weights in blocks";
+                   : "weights in blocks have kernels of their own for matrix engines";
     if (!is_half && (!xm_weight_is_quantised(w) || (bits != 4 && bits != 8)))
         return "matrix engines take weights of 4 or 8 bits, or of f16";
     uint64_t chunk = CHUNK_WORDS * (32 / bits);

@@ -28,14 +28,21 @@
 #endif
 #define TOKEN_BLOCKS (2 * TOKEN_TILES)
 
+/* In halves from the kernel's argument. Chips of small sub-groups have no addresses of 64 bits, and
+ * no buffers that want them. */
+#if SG == 8
+typedef uint tile_place;
+#else
+typedef ulong tile_place;
+#endif
+
 /* The rows of the lanes, and their tiles. */
 struct product {
     const struct weight *w[ROW_BLOCKS];
-    uint place[ROW_BLOCKS]; /* where the row begins: in units of its format */
+    uint place[ROW_BLOCKS]; /* where the row begins, in units of its format */
     __global const ushort *x;
-    uint tile[TOKEN_TILES]; /* where they begin, in halves: of 32 bits, from the kernel's argument,
-                             * so that compilers need no addresses of 64 bits */
-    uint tiles;             /* that are there              */
+    tile_place tile[TOKEN_TILES];
+    uint tiles; /* that are there */
 };
 
 /* Token block `block` of the step that is `steps` behind `place`. Where blocks of memory are read,
@@ -92,7 +99,7 @@ take_tiles(struct product *p, __global const ushort *x, uint first, uint last,
     p->tiles = min(last + 1 - first, (uint)TOKEN_TILES);
 #pragma unroll
     for (uint i = 0; i < TOKEN_TILES; i++)
-        p->tile[i] = min(first + i, last) * tile_halves(k_count);
+        p->tile[i] = (tile_place)min(first + i, last) * tile_halves(k_count);
 }
 
 /* Eight tokens' results of a row, which are `step` apart. */
