@@ -120,7 +120,7 @@ static const struct xm_variant long_rows[] = {
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}}, XM_FORM_TILES},
     {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_TOKENS, 2, XM_PER_LANE}},
-     XM_FORM_PAIRS},
+     XM_FORM_PAIRS, .holds_tiles = true},
     {"linear_gemm_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_BLOCK_ROWS, XM_PER_LANE}, {XM_TOKENS, XM_BLOCK_TOKENS}},
      XM_FORM_STEPS, .holds_tiles = true},
