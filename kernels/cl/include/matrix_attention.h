@@ -29,9 +29,16 @@
     (((BLOCKS + VALUE_PARTS - 1) / VALUE_PARTS + ROTATED - 1) / ROTATED * ROTATED)
 #define ROTATED ((VALUE_ROTATION + 15) / 16) /* blocks that are rotated together */
 #define STEPS        ((D + 63) / 64 * 4)
-/* steps of a row of K that are read at once */
-#define READ (IS_HALF(K_CACHE) ? 4 : 1)
 #define LANE_KEYS    (KEYS / SG) /* keys whose values are in a lane: neighbours */
+
+/* Steps of a row of K that are read at once, as registers allow. */
+#if !IS_HALF(K_CACHE)
+#define READ 1
+#elif SG == 8
+#define READ 2
+#else
+#define READ 4
+#endif
 
 #if SG == 8
 #define AS_MATRIX(x) as_int8(x)
@@ -113,7 +120,7 @@ load_key(struct cached k, uint n, uint step, slots to[READ])
     for (uint i = 0; i < READ; i++)
         to[i] = make_slot(k, (step + i) * SG + get_sub_group_local_id());
 #elif MATRIX_ENGINE && SG == 8
-    vstore4(intel_sub_group_block_read4((__global const uint *)at), 0, to);
+    vstore2(intel_sub_group_block_read2((__global const uint *)at), 0, to);
 #elif MATRIX_ENGINE
     vstore4(intel_sub_group_block_read_us4((__global const ushort *)at), 0, to);
 #else
