@@ -11,7 +11,7 @@ enum { VECTOR_WORDS = 16 };
 /* Integers that meet weights in blocks of any format: PLANES and SUM_K of
  * kernels/cl/include/planes.h. */
 enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
-/* A super-block of a token in steps, with its sums (kernels/cl/include/steps.h). */
+/* Halves of a token's super-block: 16 steps of columns, one of sums (kernels/cl/include/steps.h) */
 enum { SUPER_HALVES = 17 * 16 };
 /* What belongs to a unit besides its integers (kernels/cl/include/shorts.h). */
 enum { UNIT_EXTRA_WORDS = 9 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels for matrix engines ask for; the reasons are in
- * kernels/cl/include/pairs.h.
+ * What the kernels for matrix engines ask of weights. The reasons are in kernels/cl/include: for
+ * many tokens in pairs.h, of blocks in block_steps.h; for few in lane_rows.h and lane_blocks.h.
  */
 #include "primitives/matrix_engine.h"
 
@@ -19,7 +19,7 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
         return "matrix engines take activations of f16";
     if (!(xm_weight_meets(w) & XM_MEETS_PAIRS))
         return xm_weight_is_codes(w)
-                   ? "matrix engines take no small floats, codebooks and factors"
+                   ? "of many tokens, matrix engines take no small floats and codebooks"
                    : "weights in blocks have kernels of their own for matrix engines";
     if (!is_half && (!xm_weight_is_quantised(w) || (bits != 4 && bits != 8)))
         return "matrix engines take weights of 4 or 8 bits, or of f16";
@@ -32,15 +32,15 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     return xm_weight_not_in_words(w, 1);
 }
 
-/* Half words of all that is stored: kernels count them, or words, in 32 bits. */
+/* Half words of all that is stored. Kernels count these, or words, in 32 bits. */
 static uint64_t
 stored_places(const struct xm_weight *w)
 {
     return w->data.n / sizeof(uint16_t);
 }
 
-/* Formats that integer products take as they are, and columns that are whole words, or half words
- * where the kernel reads those. */
+/* Formats whose stored integers are multiplied as they are, and columns that are whole words, or
+ * whole half words where the kernel reads those (kernels/cl/include/lane_blocks.h). */
 static const struct {
     enum xm_weight_format format;
     uint32_t cols;
@@ -52,7 +52,7 @@ static const struct {
     {XM_WEIGHT_Q2_K, 256}, {XM_WEIGHT_Q3_K, 256},
 };
 
-static const char in_a_word[] = "the rows begin or end inside of a word of blocks";
+static const char in_a_word[] = "a row begins or ends inside a word of blocks";
 
 /* Whether a row begins or ends elsewhere than at a multiple of `cols`. */
 static bool
@@ -69,7 +69,7 @@ blocks_refuse(const struct xm_weight *w)
         if (w->format == integer_blocks[i].format)
             return is_cut(w, cols) ? in_a_word : NULL;
     }
-    return "no kernel takes blocks of this format into matrix engines as they are";
+    return "no kernel multiplies the stored integers of blocks of this format";
 }
 
 static const char *
@@ -102,8 +102,8 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
     return xm_weight_not_in_words(w, 1);
 }
 
-/* Formats whose numbers become halves by bits, and columns that are whole words, or half words
- * where the kernel reads those (kernels/cl/include/block_steps.h). */
+/* Formats whose numbers become halves, and columns that are whole words, or whole half words where
+ * the kernel reads those (kernels/cl/include/block_steps.h). */
 static const struct {
     enum xm_weight_format format;
     uint32_t cols;
@@ -127,7 +127,7 @@ xm_matrix_blocks_refuse(const struct xm_weight *w, enum xm_element src)
         if (w->format == half_blocks[i].format)
             return is_cut(w, half_blocks[i].cols) ? in_a_word : NULL;
     }
-    return "no kernel makes halves of blocks of this format";
+    return "no kernel makes halves of the numbers of this format";
 }
 
 uint32_t

@@ -16,16 +16,17 @@ extern "C" {
 /* Rows of weights of a sub-group, k that one packs; rows of a work-group that takes stored
  * integers. */
 enum { XM_MATRIX_ROWS = 16, XM_MATRIX_PACK_K = 128, XM_INTEGER_ROWS = 32 };
-/* Kernels for weights in blocks (kernels/cl/include/block_gemm.h): rows of a lane, tokens of a
- * sub-group; sub-groups that share rows of gate and up; columns and tokens that a work-group packs,
- * and its work-items (pack_steps.h). */
+/* Kernels for weights in blocks (kernels/cl/include/block_gemm.h): rows of a lane; tokens of a
+ * sub-group; sub-groups of a work-group for gate and up. */
 enum { XM_BLOCK_ROWS = 2, XM_BLOCK_TOKENS = 64, XM_BLOCK_SPLIT = 4 };
+/* Their activations (kernels/cl/include/pack_steps.h): columns and tokens that a work-group packs;
+ * its work-items. */
 enum { XM_SUPER_COLS = 256, XM_STEPS_TOKENS = 2, XM_STEPS_ITEMS = 16 };
 /* Lanes of a sub-group that takes them without matrix engines: four bytes each. */
 enum { XM_DOT_LANES = 8 };
 
-/* NULL: the kernels can multiply activations of type `src` with this weight; else a static
- * sentence. */
+/* NULL: those for many tokens can multiply activations of type `src` with this weight of elements;
+ * else a static sentence. */
 const char *xm_matrix_refuses(const struct xm_weight *w, enum xm_element src);
 /* NULL: those for few tokens can, which take stored integers as they are
  * (kernels/cl/include/lane_rows.h); else a static sentence. */

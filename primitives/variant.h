@@ -65,9 +65,8 @@ struct xm_variant {
     const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
     bool joins; /* of linear: all weights in one launch, which adds and gates, too */
     bool emits; /* writes prepared rows beside its results (primitives/form.h)      */
-    bool
-        holds_tiles; /* sums of whole tiles in registers: chips with matrix engines give a
-                       * thread twice as many                                           */
+    /* Sums of whole tiles in registers: chips with matrix engines give a thread twice as many. */
+    bool holds_tiles;
 };
 
 /* What a kernel is told by its row: " -DROWS=4 -DITEMS=64 …". */

@@ -67,8 +67,8 @@ def old_message_bytes(note, lanes):
 
 
 class Instruction:
-    """op, name (op without its type of message), lanes, kind, pipe, cycles; bytes that it loads,
-    stores, whether of local memory or of scratch memory."""
+    """op, name (op without its type of message), lanes, kind, pipe, cycles; the bytes that it loads
+    and stores, and whether these are in local or in scratch memory."""
 
     def __init__(self, text, wide):
         m = LINE.match(text)
@@ -136,7 +136,7 @@ class Instruction:
 
 
 def natural_loops(successors):
-    """Header -> blocks, of the graph block -> blocks behind it; the first block is the entry."""
+    """The loops, header -> blocks, of the graph block -> its successors, which the entry begins."""
     names = list(successors)
     before = {b: [p for p in names if b in successors[p]] for b in names}
     dominators = {b: set(names) for b in names}
@@ -234,7 +234,8 @@ class Kernel:
 
     def hot_loops(self):
         """Header, blocks and figures, the hottest first: the loop with the most products (dpas,
-        else dp4a), else the innermost that loads most; a loop around it has no more of them."""
+        else dp4a), else the innermost that loads most. A loop that has products of its own and
+        another one inside has more of them than that: the inner one counts once in it."""
         found = [(h, body, self.figures(body)) for h, body in self.loops.items()]
         kind = next((k for k in ("dpas", "dp4a") if any(k in f["kinds"] for _, _, f in found)), "")
         if not kind:

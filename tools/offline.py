@@ -77,7 +77,7 @@ def cached(folder, parts, make):
 
 
 def current_driver():
-    """The folder of Intel's current driver, which is fetched where it is not there; or None."""
+    """The folder of Intel's current driver, which tools/intel_driver may fetch; or None."""
     found = subprocess.run([TOOLS / "intel_driver"], stdout=subprocess.PIPE, text=True)
     return Path(found.stdout.strip()) if found.returncode == 0 else None
 
@@ -90,8 +90,8 @@ def current_compiler(folder):
 
 
 def compile_current(chip, source, options, dump):
-    """Compiles a text for a chip; the compiler leaves its code in `dump`. Returns what it says
-    where it fails. Bindful: else it compiles chips before xe2 in another way than the driver."""
+    """Compiles a text for a chip; the compiler leaves its code in `dump`. Returns its messages
+    where it fails, else "". Bindful, as the driver compiles: ocloc does otherwise before xe2."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cl"
         path.write_text(source)
@@ -104,8 +104,8 @@ def compile_current(chip, source, options, dump):
 
 
 def engine_options(chip, kernel):
-    """How primitives/variant.c builds a kernel for matrix engines for a chip, or where that has none,
-    its form of products of four bytes."""
+    """The options with which primitives/variant.c builds a kernel for matrix engines for a chip;
+    for a chip without them, those of its form with products of four bytes."""
     if not kernel.endswith("_dpas"):
         return ""
     if chip.engines:

@@ -70,7 +70,7 @@ const std::vector<GgufFile> all_files(std::begin(gguf_files), std::end(gguf_file
 INSTANTIATE_TEST_SUITE_P(Files, GgufPerplexity, testing::ValuesIn(some(all_files, 2)),
                          gguf_name);
 
-/* Emulated, of a prompt that is many tokens for the experts. */
+/* The engines are emulated; the prompt is many tokens for the experts. */
 TEST(GgufFiles, ExpertsOnMatrixEnginesGiveTheSameIds)
 {
     if (!has_device())

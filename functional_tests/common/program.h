@@ -23,9 +23,9 @@ extern char **environ;
 
 using Words = std::vector<std::string>;
 
-/* "NAME=value" on top of this process's environment; and a command that starts the program. */
+/* "NAME=value" on top of this process's environment. */
 struct Settings : Words {
-    Words under;
+    Words under; /* a command that starts the program; empty: none */
 
     using Words::Words;
     Settings(Words variables) : Words(std::move(variables))

@@ -12,7 +12,7 @@
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
 
-/* driver: the one that knows it by `ip`, major and minor of the version that it then reports. */
+/* A chip as a driver presents it. ip: major and minor of the IP version that the driver reports. */
 struct Chip {
     const char *name, *driver, *ip;
 };
@@ -81,8 +81,8 @@ dry(const Chip &c)
     return settings;
 }
 
-/* What is there but cannot run dry fails the tests; tools/test looks at the drivers before it runs
- * them. */
+/* A driver that is there but does not run dry fails the tests; tools/test looks at that before it
+ * runs them. */
 inline bool
 has_intel_driver()
 {

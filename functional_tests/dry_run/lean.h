@@ -59,7 +59,7 @@ struct Seen {
     {
         return std::min<size_t>(all_runs(), TOKENS);
     }
-    /* A long one is several runs. */
+    /* Of all runs before the first token's: a long prompt takes several. */
     double prompt_kernels() const
     {
         double n = counted.number("/kernels");

@@ -110,7 +110,7 @@ case_name(const testing::TestParamInfo<Case> &info)
     return name;
 }
 
-/* Of 22.43 each file on one target: three on the first, one on each of the others. Of the current
+/* On 22.43 each file on one target: three on the first, one on each of the others. On the current
  * driver one file on one target. */
 std::vector<Case>
 cases()

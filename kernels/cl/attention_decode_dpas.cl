@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One partition of the keys for rows of a few tokens on matrix engines (matrix_attention.h); whole
- * rows where it is the only one (DECODE_PARAMETERS). The heads that share one of K and V are rows
- * of a sub-group, so that the cache is read once for all of them. Global size: as
- * attention_prompt_dpas, times the partitions, which are neighbours.
+ * Rows of few tokens against one partition of the keys, on matrix engines (matrix_attention.h); the
+ * complete result where there is one partition only (DECODE_PARAMETERS). The query heads that share
+ * a head of K and V are rows of one sub-group, so that the cache is read once for all of them.
+ * Global size: that of attention_prompt_dpas times the partitions, which are innermost.
  */
 #include "matrix_attention.h"
 

@@ -3,7 +3,7 @@
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
  *
  * Many tokens times weights in blocks, on matrix engines (block_gemm.h). A sub-group computes
- * ROW_BLOCKS * SG neighbouring n of TOKEN_TILES tiles of linear_pack_blocks_dpas. Global size
+ * ROW_BLOCKS * SG neighbouring n of up to TOKEN_TILES tiles of linear_pack_blocks_dpas. Global size
  * {N / (ROW_BLOCKS * SG) rounded up * SG, tiles / TOKEN_TILES rounded up}.
  */
 #ifndef DST

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * x[t][.] into tiles of steps (pack_steps.h); tokens past the last are zeros. Global size
+ * Packs x[t][.] into tiles of steps (pack_steps.h); tokens past the last are zeros. Global size
  * {K / 256 rounded up * 16, tokens of all tiles / 2}, local size 16.
  */
 #include "pack_steps.h"

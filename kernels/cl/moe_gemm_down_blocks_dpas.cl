@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Down projection of the tiles of tokens of one expert; many tokens times weights in blocks, on
+ * Down projection of the tiles of tokens of each expert: many tokens times weights in blocks, on
  * matrix engines (block_gemm.h).
  *
  *     y[tile * 16 + t][n] = h[tile][t] . down[e][n] (+ bias[e][n]),  e = tile_expert[tile]
  *
- * A sub-group computes ROW_BLOCKS * SG neighbouring n of TOKEN_TILES tiles of an expert, the first
- * of which it was started for; those started for the others return. Global size
- * {H / (ROW_BLOCKS * SG) rounded up * SG, tiles}.
+ * A sub-group computes ROW_BLOCKS * SG neighbouring n of up to TOKEN_TILES tiles of an expert. One
+ * is started for each tile; that of the first of these tiles computes all of them, the others
+ * return. Global size {H / (ROW_BLOCKS * SG) rounded up * SG, tiles}.
  */
 #include "block_gemm.h"
 
@@ -19,7 +19,7 @@ struct down {
     float factor;
 };
 
-/* The rows of p times `tiles` tiles, of which some may not be there. */
+/* Computes the rows of p for `tiles` tiles, of which the first p->tiles exist. */
 static inline void
 make_rows(const struct product *p, const struct down *d, const uint tiles, uint k_count)
 {

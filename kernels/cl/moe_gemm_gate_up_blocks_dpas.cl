@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gate, up and activation of the tiles of tokens of one expert; many tokens times weights in
+ * Gate, up and activation of the tiles of tokens of each expert: many tokens times weights in
  * blocks, on matrix engines (block_gemm.h).
  *
  *     h[tile][t][i] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
  *
  * x and h are tiles of steps (steps.h), h for the down projection. Forms as in gate_up.h. A
- * work-group computes SPLIT * SG neighbouring i of TOKEN_TILES tiles of an expert, the first of
- * which it was started for, and their sums of 32; those started for the others return. Global size
- * {I / (SPLIT * SG) rounded up * SPLIT * SG, tiles}.
+ * work-group computes SPLIT * SG neighbouring i of up to TOKEN_TILES tiles of an expert, and their
+ * sums of 32. One is started for each tile; that of the first of these tiles computes all of them,
+ * the others return. Global size {I / (SPLIT * SG) rounded up * SPLIT * SG, tiles}.
  */
 #define ROW_BLOCKS 2 /* gate and up */
 #include "block_gemm.h"
@@ -22,7 +22,7 @@
 #define BLOCKS_GROUP                                                                     \
     __attribute__((reqd_work_group_size(GROUP_ROWS, 1, 1))) SUB_GROUP_SIZE
 
-/* Column i of h, of eight tokens from `token` of a tile on. */
+/* Stores column i of h for eight tokens from `token` of a tile on. */
 static inline void
 store_column(const float values[8], uint i, uint token, __global ushort *tile)
 {
@@ -32,8 +32,8 @@ store_column(const float values[8], uint i, uint token, __global ushort *tile)
             (ushort)two_halves(values[t], 0.0f);
 }
 
-/* The sums of the columns that the work-group has written; the last one's, of all up to the end of
- * the super-block. */
+/* Writes the sums of the columns that the work-group has written; the last work-group writes all up
+ * to the end of the super-block. */
 static inline void
 put_sums(uint tiles, uint i_count, __global ushort *h)
 {
@@ -63,7 +63,7 @@ struct columns {
     float gate_factor, up_factor;
 };
 
-/* Gate and up of p, a row a lane, for `tiles` tiles, of which some may not be there. */
+/* Computes the columns of p for `tiles` tiles, of which the first p->tiles exist. */
 static inline void
 make_columns(const struct product *p, const struct columns *c, const uint tiles,
              uint k_count)

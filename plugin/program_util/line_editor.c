@@ -25,7 +25,7 @@ struct xm_line_editor {
     HistoryW *history;
     struct xm_strbuf history_path; /* empty: not kept */
     const wchar_t *prompt;
-    int fd;                                 /* of keys; reads do not wait */
+    int fd;                                 /* of keys; reads do not block */
     bool interrupted;                       /* the line that is read     */
     bool was_resized, was_stopped, went_on; /* raised by signals' handlers */
     bool styles;                            /* the terminal has colours    */

@@ -95,7 +95,7 @@ xm_terminal_width(const char *text, size_t n)
 
 /* ---- paragraphs ---------------------------------------------------------------------- */
 
-/* Columns to the left of a line's description; of other lines the spaces that they begin with. */
+/* The column at which a line's description begins; without one, the number of leading spaces. */
 static size_t
 indent_of(const char *line, size_t n)
 {
@@ -109,7 +109,7 @@ indent_of(const char *line, size_t n)
     return indent;
 }
 
-/* Bytes of `line` to print first: up to a space, if there is one behind `from`. */
+/* How many bytes of `line` to print first: up to a space behind `from`; n if there is none. */
 static size_t
 break_at(const char *line, size_t n, size_t from, size_t columns)
 {

@@ -27,10 +27,10 @@ bool xm_terminal_is(int fd);
 bool xm_terminal_has_escapes(int fd);
 /* The same, and NO_COLOR (https://no-color.org) is not set. */
 bool xm_terminal_has_styles(int fd);
-/* A descriptor of the terminal on standard input, from which reads do not wait, whatever those of
- * standard input do; for xm_terminal_close_input. Standard input itself if that is no terminal, or
- * cannot be opened a second time. Ctrl-C empties a terminal's input: a read that follows poll() may
- * find nothing, and must not wait for a key with the signal not looked at. */
+/* Opens the terminal on standard input a second time, without blocking reads, which standard input
+ * itself keeps. Returns standard input if that is no terminal or cannot be opened; free the result
+ * with xm_terminal_close_input. The reason: Ctrl-C empties a terminal's input, so a read that
+ * follows poll() may find nothing; if it waited for a key, the signal would not be handled. */
 int xm_terminal_open_input(void);
 void xm_terminal_close_input(int fd);
 /* Width of the terminal in columns; 80 if it is not known. */
@@ -41,11 +41,12 @@ size_t xm_terminal_char_width(int32_t code);
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
 /* Columns of `text` (n bytes). */
 size_t xm_terminal_width(const char *text, size_t n);
-/* Appends `text`, with lines of more than `columns` columns broken at spaces. A line goes on below
- * its description, which stands behind two spaces or more. Lines that begin with "example:" stay
- * whole, to be copied. */
+/* Appends `text`, with lines of more than `columns` columns broken at spaces. A broken line goes on
+ * below its description: the text behind two or more spaces. Lines that begin with "example:" stay
+ * whole, so that they can be copied. */
 void xm_terminal_wrap(const char *text, size_t columns, struct xm_strbuf *out);
-/* Writes `text`, where `to` is a terminal in lines that fit into it, and into 100 columns. */
+/* Writes `text`. On a terminal, lines are broken at its width, at 40 columns at least and at 100 at
+ * most. */
 void xm_terminal_print(FILE *to, const char *text);
 
 #ifdef __cplusplus

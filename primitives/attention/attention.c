@@ -26,8 +26,8 @@ enum {
     PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
     PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
     MATRIX_TILE = 16,       /* of the attention kernels for matrix engines              */
-    MATRIX_READ = 64,       /* elements of K that it reads at once                      */
-    MATRIX_VALUES = 128,    /* elements of V that the rows of a sub-group of it sum     */
+    MATRIX_READ = 64,       /* elements of K that they read at once                    */
+    MATRIX_VALUES = 128,    /* elements of V that the rows of a sub-group of them sum   */
     SUB_GROUP_VALUES = 256  /* elements of V that the rows of a sub-group sum           */
 };
 

@@ -43,7 +43,7 @@ matrix_refuses(const void *problem)
     return xm_matrix_refuses(p->weight, p->src);
 }
 
-/* What refuses the first of all segments' weights. */
+/* The sentence with which `refuse` refuses one of the segments' weights; NULL: it accepts all. */
 static const char *
 any_refused(const struct problem *p,
             const char *(*refuse)(const struct xm_weight *w, enum xm_element src))

@@ -68,7 +68,7 @@ matrix_blocks_refuse(const void *problem)
 {
     const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
     if (!(m->forms >> XM_FORM_STEPS & 1))
-        return "a step beside it does not know steps of halves";
+        return "a step beside it does not know tiles of steps";
     const struct xm_device_weight *up = m->desc.experts.up;
     const char *why = xm_matrix_blocks_refuse(xm_moe_gate(m), m->desc.src);
     if (!why && up)

@@ -243,7 +243,7 @@ TEST(Launch, OfEveryRowIsOfItsKind)
             const xm_launch_shape &l = row.launch;
             SCOPED_TRACE(row.name);
             EXPECT_STREQ(misfit(row), nullptr);
-            if (l.unit == XM_LANES) { /* others work beside the engines */
+            if (l.unit == XM_LANES) { /* others do not use the engines */
                 EXPECT_EQ(l.size == XM_MATRIX_LANES, (row.caps & XM_CAP_DPAS) != 0);
             }
             if (row.form == XM_FORM_PAIRS) {

@@ -62,8 +62,7 @@ class MatrixEngine : public PrimitiveTest
         return kernel(name, xm_kernel_weights{{&a.host, &b.host}, 2}, defines);
     }
 
-    /* Of experts: of blocks as wide as they must be, of small ones with a super-block that is not
-     * whole. */
+    /* The inner size of experts: one super-block; less, so not a whole one, for small blocks. */
     static uint64_t inter_of(const weight_format &down)
     {
         return !down.blocks                                      ? 128
@@ -71,7 +70,7 @@ class MatrixEngine : public PrimitiveTest
                                                                  : 256;
     }
 
-    /* Of `tiles` tiles that a weight meets. */
+    /* The halves of `tiles` tiles of activations for a weight. */
     static int64_t halves_of(enum xm_form form, const xm_weight &w, uint64_t tiles)
     {
         const xm_rows_form f = xm_form_of(form, &w, XM_F16);
@@ -545,7 +544,7 @@ TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
     }
 }
 
-/* The offsets' sums are then as large as they get. */
+/* The sums, by which offsets are taken off, are then large. */
 TEST_F(MatrixEngine, OffsetsOfBlocksCancelWhereActivationsHaveAMean)
 {
     for (int format : {XM_WEIGHT_Q4_0, XM_WEIGHT_Q4_K})

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Ctrl-C that empties the terminal's input when that is about to be read.
+ * A Ctrl-C that empties the terminal's input just before it is read.
  */
 #include "plugin/program_util/line_input.h"
 
@@ -19,7 +19,8 @@
 
 static bool loses_keys;
 
-/* That of the C library; before keys are read, they go, and the signal comes in another thread. */
+/* The C library's read, but the first one of keys finds none: they are dropped before it, and the
+ * signal comes in another thread. */
 extern "C" ssize_t
 read(int fd, void *bytes, size_t n)
 {
@@ -50,7 +51,7 @@ read_on_terminal(int terminal, const char *term)
     dup2(terminal, STDIN_FILENO);
     dup2(terminal, STDERR_FILENO);
     signal(SIGINT, SIG_DFL);
-    alarm(60); /* it waits for a key that never comes */
+    alarm(60); /* ends a read that waits for a key */
     xm_cli_watch_interrupt();
     xm_cli_note_interrupt();
     loses_keys = true;

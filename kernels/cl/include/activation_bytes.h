@@ -24,13 +24,13 @@ struct activations {
     float scale, factor; /* 1 / scale, but that of zeros */
 };
 
-/* The sum of the x that n values of each lane stand for, from `first` on; with `part` 0 or 1 of
- * those alone that are to meet low or high nibbles (load_pairs). */
+/* The sum of the x that n values of each lane stand for, from `first` on; with `part` 0 or 1, of
+ * those alone that are multiplied by low or high nibbles (load_pairs). */
 enum { BOTH_PARTS = 2 };
 static inline float
 sum_of_x(const struct activations *a, const uint first, const uint n, const uint part)
 {
-    const uint step = DP4A ? 1 : part == BOTH_PARTS ? 1 : 2; /* of DP4A parts are lanes */
+    const uint step = DP4A ? 1 : part == BOTH_PARTS ? 1 : 2; /* with DP4A lanes are parts */
     uint sum = 0u - n / step * X_BITS;
 #pragma unroll
     for (uint i = 0; i < n; i += step)
@@ -58,7 +58,7 @@ load_neighbours(__global const STORAGE(SRC) * x, const uint n, float *v)
         v[i] = ALIGNED(SRC, x, i);
 }
 
-/* Orders of a step's 32 columns, from x on, in slots: what a lane has of them.
+/* Loads what a lane holds of a step's 32 columns, from x on; slots are in one of these orders:
  *
  *   bytes    as they are, for weights that are bytes
  *   nibbles  the same for nibbles: the low one of a byte is the column before the high one's
@@ -66,8 +66,8 @@ load_neighbours(__global const STORAGE(SRC) * x, const uint n, float *v)
  *            `apart` 8 the same of each 16 columns
  *   bits     as mad_bits takes them
  *
- * Of a block whose bytes begin behind two others in the first word, they are wanted two bytes
- * later, the last ones first: `behind` is 2. */
+ * `behind` is 2 for a block whose bytes begin in the middle of a word: then the slots are two bytes
+ * later, and those of the last two bytes come first. */
 static inline void
 load_bytes(__global const STORAGE(SRC) * x, const uint behind, float v[LANE_SLOTS])
 {
@@ -144,8 +144,8 @@ load_bits(__global const STORAGE(SRC) * x, float v[LANE_SLOTS])
         v[i] = ALIGNED(SRC, x, at + step * i);
 }
 
-/* A lane's slots that meet the first words of such a block: those behind its two bytes, which are
- * `slots` of nibbles or bytes. */
+/* A lane's slots for the first words of such a block: zeros in place of the first two bytes, which
+ * are `slots` nibbles or bytes and belong to the block's last word. */
 static inline a_rows2
 in_first_words(a_rows2 rows, const uint slots)
 {
@@ -159,7 +159,7 @@ in_first_words(a_rows2 rows, const uint slots)
 #endif
 }
 
-/* The integers of other values, none of them larger than those whose integers a has. */
+/* The integers of other values by a's scale; none of the values is larger than the largest of a. */
 static inline void
 same_integers(const float v[X_VALUES], const struct activations *a, uint *q)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ROW_BLOCKS x SG rows of weights in blocks times TOKEN_TILES tiles of tokens, on matrix engines:
+ * ROW_BLOCKS x SG rows of weights in blocks times TOKEN_TILES tiles of 16 tokens, by a sub-group on
+ * matrix engines:
  *
- *     acc[r][b][t] = sum_k w[row of lane][k] x[token t of 8 of token block b][k]
+ *     acc[r][b][t] = sum_k w[row r of the lane][k] x[token t of token block b][k]
  *
- * The weights are b of the products (matrix_mad.h), a row a lane, which reads its words as the file
- * has them and makes halves of the numbers without rounding (block_steps.h). The tokens are a, in
- * tiles of steps (steps.h). Factors come in afterwards, in float, a span of columns at a time; what
- * offsets and minimums add is taken off before, by products with the sums of x.
+ * The weights are operand b of the products (matrix_mad.h). A lane reads the words of its own rows,
+ * one of each row block, and makes halves of the numbers (block_steps.h). The tokens are operand a,
+ * in tiles of steps (steps.h); a token block is half a tile. The products of a span of columns are
+ * summed before they are multiplied by the span's factor, in float. What offsets and minimums add
+ * is taken off by products with the sums of x, before the spans of each super-block.
  */
 #ifndef FORMAT0
 #define FORMAT0 q4_0
@@ -21,32 +23,32 @@
 #include "block_steps.h"
 
 #ifndef TOKEN_TILES
-#define TOKEN_TILES 4 /* at most */
+#define TOKEN_TILES 4 /* tiles of 16 tokens of a sub-group, at most */
 #endif
 #ifndef ROW_BLOCKS
-#define ROW_BLOCKS 2
+#define ROW_BLOCKS 2 /* rows of a lane */
 #endif
 #define TOKEN_BLOCKS (2 * TOKEN_TILES)
 
-/* In halves from the kernel's argument. Chips of small sub-groups have no addresses of 64 bits, and
- * no buffers that want them. */
+/* Where a tile begins, in halves from the kernel's argument x. The chips with sub-groups of 8 lanes
+ * address memory by 32 bits and have no buffers of 8 GiB. */
 #if SG == 8
 typedef uint tile_place;
 #else
 typedef ulong tile_place;
 #endif
 
-/* The rows of the lanes, and their tiles. */
+/* The rows of a lane, and the tiles that they are multiplied by. */
 struct product {
     const struct weight *w[ROW_BLOCKS];
-    uint place[ROW_BLOCKS]; /* where the row begins, in units of its format */
+    uint place[ROW_BLOCKS]; /* where the row begins, in units of STEP_PLACE_<format> */
     __global const ushort *x;
     tile_place tile[TOKEN_TILES];
-    uint tiles; /* that are there */
+    uint tiles; /* that exist, at most TOKEN_TILES */
 };
 
-/* Token block `block` of the step that is `steps` behind `place`. Where blocks of memory are read,
- * by addresses of 64 bits, to which constants are added for nothing. */
+/* Token block `block` of the step that is `steps` steps behind `place`. Block reads (SG 16) take
+ * addresses of 64 bits, to which the message adds constants at no cost. */
 static inline matrix_a
 load_step(const struct product *p, const uint block, uint place, const uint steps)
 {
@@ -71,7 +73,7 @@ load_step(const struct product *p, const uint block, uint place, const uint step
 #endif
 }
 
-/* The place of row `row` of a weight. */
+/* Where row `row` of a weight begins, in units of STEP_PLACE_<format>. */
 static inline uint
 row_place(const uint format, const struct weight *w, ulong row)
 {
@@ -82,7 +84,7 @@ row_place(const uint format, const struct weight *w, ulong row)
     return BY_FORMAT(format, ROW_PLACE);
 }
 
-/* Row block r takes row `row` of an expert for each lane. */
+/* Makes row `row` of an expert this lane's row of row block r. */
 static inline void
 take_row(struct product *p, const uint r, const struct weight *w, ulong expert, uint row)
 {
@@ -90,7 +92,7 @@ take_row(struct product *p, const uint r, const struct weight *w, ulong expert, 
     p->place[r] = row_place(w->format, w, stored_row(w, expert, row));
 }
 
-/* The tiles from `first` on; the last is `last`, which those behind it repeat. */
+/* Takes the tiles from `first` on; those behind `last` repeat it. */
 static inline void
 take_tiles(struct product *p, __global const ushort *x, uint first, uint last,
            uint k_count)
@@ -102,7 +104,7 @@ take_tiles(struct product *p, __global const ushort *x, uint first, uint last,
         p->tile[i] = (tile_place)min(first + i, last) * tile_halves(k_count);
 }
 
-/* Eight tokens' results of a row, which are `step` apart. */
+/* Stores a row's results for eight tokens, `step` floats apart. */
 static inline void
 store_tokens(float8 v, __global float *y, uint step)
 {
@@ -121,7 +123,7 @@ clear(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
         acc[i / TOKEN_BLOCKS][i % TOKEN_BLOCKS] = 0.0f;
 }
 
-/* acc += the products of a span, which are scaled then. */
+/* acc += the span's factor times its products. */
 static inline void
 add_span(const uint format, const struct product *p, const uint rows, const uint tiles,
          uint super, uint span, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
@@ -153,8 +155,8 @@ add_span(const uint format, const struct product *p, const uint rows, const uint
     }
 }
 
-/* acc += the products with the sums of a super-block, of which the row has so many blocks of 32
- * columns. */
+/* acc += the products with the sums of x in a super-block, of which the row has `blocks` blocks of
+ * 32 columns. */
 static inline void
 add_sums(const uint format, const struct product *p, const uint rows, const uint tiles,
          uint super, uint blocks, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
@@ -182,8 +184,9 @@ add_sums(const uint format, const struct product *p, const uint rows, const uint
     }
 }
 
-/* acc += all columns of the first `rows` row blocks, which have one format, and of `tiles` tiles.
- * In one loop where there are no sums: of two, one in the other, compilers move acc. */
+/* acc += the products of all columns of the first `rows` row blocks, which have one format, and of
+ * `tiles` tiles. Formats without sums take one loop, because compilers move acc between registers
+ * where a loop lies in another. */
 static inline void
 multiply_blocks(const uint format, const struct product *p, const uint rows,
                 const uint tiles, uint k_count, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])

@@ -3,8 +3,8 @@
  * Super-blocks of 256 columns as halves (block_steps.h).
  */
 
-/* Sub-blocks 2 i and 2 i + 1 of the scales or the minimums of Q4_K and Q5_K, of which `first` has
- * the first four and two bits of the others (k_scales.h); `rest` has their other four. */
+/* The scales, or the minimums, of sub-blocks 2 i and 2 i + 1 of Q4_K and Q5_K (k_scales.h): `first`
+ * has those of the first four sub-blocks and two bits of the others', `rest` their other four. */
 static inline uint2
 k_pair(uint first, uint rest, uint i)
 {
@@ -38,7 +38,7 @@ q4_k_span(__global const uchar *data, uint at, uint span, int8 *b)
     load_words(data, at, 4, head);
     load_words(data, at + 4 + 8 * span, 8, q);
     const uint2 scale = k_pair(head[1], head[3], span);
-/* 1024 + scale q, at most 63 * 15. */
+/* Halves 1024 + scale q; scale q is at most 63 * 15. */
 #define LOW_SCALED(q, at)  ((MOVED(q, -(at)) & 0x000f000fu) * scale.x | 0x64006400u)
 #define HIGH_SCALED(q, at) ((MOVED(q, -4 - (at)) & 0x000f000fu) * scale.y | 0x64006400u)
     b[0] = STEP_OF(LOW_SCALED, q);
@@ -71,7 +71,7 @@ q4_k_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *
 static inline float
 q3_k_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
-    const uint shift = at % 2 * 16, word = at / 2, four = span / 2; /* of scales */
+    const uint shift = at % 2 * 16, word = at / 2, four = span / 2; /* which four scales */
     uint w[9], two[8], third[8], scales[3];
     load_words(data, word, 9, w);
     shift_halves(w, 8, shift, third);
@@ -89,7 +89,8 @@ q3_k_span(__global const uchar *data, uint at, uint span, int8 *b)
             const uint from = s * 4 + c / 2, odd = c % 2 * 8;
             const uint pair = (rotate(two[from], 0 - odd - span % 4 * 2) & 0x00030003u) |
                               (rotate(third[from], 2 - odd - span) & 0x00040004u);
-            /* 1536 + scale (q - 4), at most 128: below 0 the upper number lends the lower one 1 */
+            /* 1536 + scale (q - 4), the latter -124 to 128: where the lower number's is negative it
+             * borrows 1 from the upper number, and the sum gives that back */
             q[c] = (pair - 0x00040004u) * ((scale >> 8 * s & 63) - 32) + 0x66006600u;
         }
         b[s] = as_int8(vload8(0, q));
@@ -109,10 +110,10 @@ q3_k_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *
 #define STEP_PLACE_q6_k 2
 #define SPAN_K_q6_k     64
 #define SUMS_q6_k       0
-/* Spans are columns 32 i … and 32 (i + 2) … of a half: nibbles of the same bytes. */
+/* A span is columns 32 i … and 32 (i + 2) … of half a super-block: nibbles of the same bytes. */
 #define STEP_q6_k(span, s) ((span) / 2 * 8 + (span) % 2 * 2 + (s) + (s) / 2 * 2)
 
-/* scale (q - 32) of two halves 64 + q. Beyond 2048 it is rounded to the nearest half. */
+/* scale (q - 32) of two halves 64 + q. Above 2048 the results are rounded to the nearest half. */
 static inline uint
 q6_k_pair(uint pair, float scale)
 {
@@ -173,7 +174,7 @@ q5_k_span(__global const uchar *data, uint at, uint span, int8 *b)
     load_words(data, at + 4, 8, high);
     load_words(data, at + 12 + span / 2 * 8, 8, q);
     const uint2 scales = k_pair(head[1], head[3], span / 2);
-/* 32 + q: four bits to bit 5, their fifth to bit 9. */
+/* Halves 32 + q: four bits of q go to bits 5 to 8, the fifth to bit 9. */
 #define FIVE_BITS(i, at)                                                                 \
     ((rotate(q[i], 5 - (at) - span % 2 * 4) & 0x01e001e0u) |                             \
      (rotate(high[i], 9 - (at) - span) & 0x02000200u) | 0x50005000u)

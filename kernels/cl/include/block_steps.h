@@ -2,19 +2,21 @@
  *
  * Weights in blocks as halves, a row a lane, in the order of steps.h. A format says
  *
- *     STEP_PLACE_<name>     bytes that a row begins at a multiple of: the unit of places
- *     SPAN_K_<name>         columns that have a factor of their own: a span
- *     STEP_<name>(span, s)  where its step s is in a super-block
- *     SUMS_<name>           products with the sums of x, of a super-block
- *     float <name>_span(data, at, span, b)        the steps of a span of the super-block at place
- *                                                 `at`; their factor
- *     float <name>_sums(data, at, blocks, i, b)   coefficients of the sums of so many blocks of 32
- *                                                 columns; the factor of product i
+ *     STEP_PLACE_<name>     the unit of places, in bytes: rows begin at multiples of it
+ *     SPAN_K_<name>         columns of a span, which share a factor
+ *     STEP_<name>(span, s)  which step of the super-block is step s of a span
+ *     SUMS_<name>           products with the sums of x that a super-block takes
+ *     float <name>_span(data, at, span, b)        makes b of a span of the super-block at place
+ *                                                 `at`, a step each; returns the span's factor
+ *     float <name>_sums(data, at, blocks, i, b)   makes b of product i with the sums: coefficients
+ *                                                 for `blocks` blocks of 32 columns, zeros behind
+ *                                                 them; returns the product's factor
  *
- * Spans are whole words: the host refuses others (primitives/matrix_engine.c).
+ * Rows begin and end at places: the host refuses others (primitives/matrix_engine.c).
  *
- * Numbers become halves by bits: with the exponent field of 2^n above them they are themselves and
- * 2^n, the offset, as long as they are below 2^n and the half's ten bits suffice.
+ * Most numbers become halves by a mask and an or: a number q < 2^n of at most ten bits, put below
+ * the exponent of 2^n, is the half 2^n + q. The offset 2^n is taken off by the products with sums.
+ * Nothing is rounded, but large numbers of Q6_K.
  */
 #define MOST_STEPS 4 /* of a span                            */
 #define MOST_SUMS  2 /* products with sums, of a super-block */
@@ -32,10 +34,10 @@ load_words(__global const uchar *data, uint at, const uint n, uint *words)
         words[i] = from[i];
 }
 
-/* Bits of two numbers, moved left by `left`, behind others' exponents. */
+/* v moved left by `left` bits; to the right where that is negative. */
 #define MOVED(v, left) ((left) < 0 ? (v) >> (uint)(-(left)) : (v) << (uint)(left))
 
-/* n words that begin `bits` bits behind the first of n + 1: 1 to 32. */
+/* n words that begin `bits` bits (1 to 32) behind the first of n + 1. */
 static inline void
 shift_words(const uint *w, const uint n, uint bits, uint *out)
 {
@@ -44,8 +46,8 @@ shift_words(const uint *w, const uint n, uint bits, uint *out)
         out[i] = w[i] >> 1 >> (bits - 1) | w[i + 1] << (32 - bits);
 }
 
-/* The same for 0 or 16 bits. By a product: compilers make no choice of it, which would be one more
- * operation. */
+/* The same for 0 or 16 bits. The mask is a product, because compilers would make a select of a
+ * condition, which is one more instruction. */
 static inline void
 shift_halves(const uint *w, const uint n, uint bits, uint *out)
 {
@@ -62,13 +64,14 @@ half_of(uint word, uint i)
     return halves(i ? word >> 16 : word).x;
 }
 
-/* A step, 16 numbers in four words. PAIR(q, 0) is numbers 0 and 2 of a word, PAIR(q, 8) 1 and 3. */
+/* A step of the 16 numbers of four words: PAIR(q, 0) makes halves of numbers 0 and 2 of a word,
+ * PAIR(q, 8) of 1 and 3. */
 #define STEP_OF(PAIR, q)                                                                 \
     as_int8((uint8)(PAIR((q)[0], 0), PAIR((q)[0], 8), PAIR((q)[1], 0), PAIR((q)[1], 8),  \
                     PAIR((q)[2], 0), PAIR((q)[2], 8), PAIR((q)[3], 0), PAIR((q)[3], 8)))
 
-/* Coefficients of the sums of 32 columns, as halves. Those of the high parts are SUM_PARTS times as
- * much. */
+/* The coefficients v of a super-block's eight sums, as halves: SUM_PARTS times v for the high parts
+ * of the sums, v for the low ones. */
 static inline int8
 sum_coefficients(const float v[8])
 {
@@ -81,7 +84,7 @@ sum_coefficients(const float v[8])
     return as_int8(vload8(0, pairs));
 }
 
-/* The same coefficient for all sums. */
+/* The coefficient 1 for all sums. */
 static inline int8
 equal_coefficients(void)
 {
@@ -97,16 +100,17 @@ equal_coefficients(void)
         return 0.0f;                                                                     \
     }
 
-/* ---- blocks of 32 columns: a half and bytes; two are whole words --------------------------- */
+/* ---- blocks of 32 columns: a half and bytes; a pair is whole words -------------------------- */
 
-/* Where a block's half is: half 0 of that word, half 1 if the block is odd. */
+/* The word that has a block's half, as half 0, as half 1 if the block is odd; pairs of blocks have
+ * `words` words. */
 static inline uint
 paired_word(const uint words, uint block)
 {
     return block / 2 * words + block % 2 * (words / 2);
 }
 
-/* The n words behind the half of a block, which is returned. */
+/* Loads the n words behind the half of a block; returns the half. */
 static inline float
 load_paired(__global const uchar *data, uint at, uint block, const uint n, uint *q)
 {
@@ -119,7 +123,7 @@ load_paired(__global const uchar *data, uint at, uint block, const uint n, uint 
     return half_of(w[0], block % 2);
 }
 
-/* The halves of a super-block. */
+/* The halves of a super-block's blocks, as coefficients. */
 static inline int8
 paired_coefficients(__global const uchar *data, uint at, uint blocks, const uint n)
 {
@@ -133,7 +137,7 @@ paired_coefficients(__global const uchar *data, uint at, uint blocks, const uint
     return sum_coefficients(d);
 }
 
-/* 16 + q. */
+/* Halves 16 + q, q the nibbles at bit `at` of the bytes. */
 #define LOW_NIBBLES(q, at)  ((MOVED(q, 6 - (at)) & 0x03c003c0u) | 0x4c004c00u)
 #define HIGH_NIBBLES(q, at) LOW_NIBBLES(q, (at) + 4)
 
@@ -168,7 +172,7 @@ q4_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *
 #define SUMS_q8_0       1
 #define STEP_q8_0(span, s) (2 * (span) + (s))
 
-/* 256 + 128 + q: the topmost bit of q flipped. */
+/* Halves 256 + 128 + q: the topmost bit of q is flipped. */
 #define SIGNED_BYTES(q, at) ((MOVED(q, 2 - (at)) & 0x03fc03fcu) ^ 0x5e005e00u)
 
 static inline float
@@ -189,8 +193,8 @@ q8_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *
 }
 #endif
 
-/* A step of 16 nibbles at bit `at` of the words' bytes, with a fifth bit above, of which `high` has
- * bit `first` … : 32 + q. */
+/* A step of 16 halves 32 + q: four bits of q at bit `at` of the bytes, the fifth ones from bit
+ * `first` of `high` on. */
 static inline int8
 five_bit_step(const uint q[4], uint high, const int first, const int at)
 {
@@ -229,9 +233,9 @@ q5_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *
 }
 #endif
 
-/* ---- blocks of 32 columns: two halves, scale and what is added, and words ------------------- */
+/* ---- blocks of 32 columns: two halves, scale and minimum, and words ------------------------- */
 
-/* Half i of the blocks of a super-block, which have so many words. */
+/* Half i of a super-block's blocks, which have `words` words each, as coefficients. */
 static inline int8
 head_coefficients(__global const uchar *data, uint at, uint blocks, const uint words,
                   const uint i)
@@ -301,8 +305,8 @@ q5_1_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *
 #define SUMS_mxfp4       0
 #define STEP_mxfp4(span, s) (2 * (span) + (s))
 
-/* The seven topmost bits of the halves of floats of 4 bits (sign, e1 e0, m), a byte each: sign, e1,
- * three of ~e1 (e0 | m), e0, m (e0 | e1): no number is less than normal. */
+/* Floats of 4 bits (sign, e1 e0, m) as the seven topmost bits of halves, a byte each: sign, e1,
+ * three times ~e1 (e0 | m), e0, m (e0 | e1). Subnormal ones become normal halves. */
 struct fp4_bytes {
     uint low[4], high[4];
 };
@@ -336,7 +340,7 @@ mxfp4_span(__global const uchar *data, uint at, uint span, int8 *b)
     const struct fp4_bytes v = fp4_bytes(q);
     b[0] = STEP_OF(TOP_BYTES, v.low);
     b[1] = STEP_OF(TOP_BYTES, v.high);
-    return 2.0f * mxfp4_factor(w[0] >> shift & 255);
+    return 2.0f * mxfp4_factor(w[0] >> shift & 255); /* that is for doubled numbers */
 }
 
 NO_SUMS(mxfp4)
@@ -344,12 +348,12 @@ NO_SUMS(mxfp4)
 
 #include "block_k_steps.h"
 
-/* ---- any of them ------------------------------------------------------------------------- */
+/* ---- any format -------------------------------------------------------------------------- */
 
 #define SPAN_K(format) PASTE(SPAN_K_, format)
 #define SUMS(format)   PASTE(SUMS_, format)
 
-/* Where step s of a span is in a super-block. */
+/* Which step of the super-block is step s of a span. */
 static inline uint
 step_of(const uint format, uint span, const uint s)
 {

@@ -65,7 +65,7 @@ typedef short4 a_rows4;
      UBYTE_OF(w, 2) * BYTE_OF(x, 2) + UBYTE_OF(w, 3) * BYTE_OF(x, 3))
 #endif
 
-/* Words first … end - 1 of b. */
+/* Products of words first … end - 1 of b. */
 #define BYTES_MAD(T)                                                                     \
     static inline int2 words_##T(a_rows2 a, uint8 b, int2 c, const uint first,           \
                                  const uint end)                                         \
@@ -83,8 +83,8 @@ BYTES_MAD(u8)
 BYTES_MAD(i8)
 
 /* Words first … end - 1 of b: the low nibbles of word l times lane 2l of a, in c.xy; the high ones
- * times lane 2l + 1, 16 times what they are, in c.zw. Signed ones are all 16 times what they are:
- * so they have a sign. */
+ * times lane 2l + 1, 16 times what they are, in c.zw. Signed nibbles are all 16 times what they
+ * are, so that their topmost bit is a byte's sign. */
 #define NIBBLES_MAD(T, dot, low)                                                         \
     static inline int4 nibbles_##T(a_rows2 a, uint4 b, int4 c, const uint first,         \
                                    const uint end)                                       \
@@ -131,7 +131,7 @@ mad_bits(a_rows2 a, uint b, int2 c)
 #define SLOT_u8(b, s) (int)(b[(s) / 4] >> (s) % 4 * 8 & 255)
 #define SLOT_i8(b, s) ((SLOT_u8(b, s) ^ 128) - 128)
 
-/* Products of one row: the lanes' slots one after the other. */
+/* Row by row, one lane's slots after another's. */
 #define INTEGER_MAD(T, words, n, column)                                                 \
     static inline int##n OVERLOADED mad_##T(a_rows##n a, uint##words b, int##n c)        \
     {                                                                                    \
@@ -171,10 +171,17 @@ mad_bits(a_rows2 a, uint b, int2 c)
 }
 #endif
 
-/* Nibbles of one factor, and those of which the low and the high ones have factors of their own, or
- * bytes or nibbles of which 16 have: sums while steps are added, and what they come to. FIRST:
- * slots of all words of b but the first are zeros. HIGH: slots of low nibbles are. `apart` are a
- * row of high and one of low bytes for the low nibbles, then for the high ones. */
+/* Products of a step of 32 slots, for either kind of instruction:
+ *
+ *     NIBBLES         nibbles that share a factor; TOGETHER makes the sums complete
+ *     NIBBLES_APART   low and high nibbles have factors of their own; APART makes the sums complete
+ *     NIBBLE_HALVES   the first and the last 16 nibbles have
+ *     BYTES_APART     the first and the last 16 bytes have
+ *     HIGH_NIBBLES    a has zeros for the low nibbles
+ *     FIRST_…         a has zeros for all words of b but the first
+ *
+ * apart_rows, made by ROWS_APART or ROW_HALVES: a row of high and one of low bytes of x for the low
+ * nibbles or the first 16 slots, then two for the others. */
 #if DP4A
 typedef int4 nibble_sum;
 typedef a_rows2 apart_rows;

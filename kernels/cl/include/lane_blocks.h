@@ -4,15 +4,15 @@
  * format says
  *
  *     LANE_K_<name>                              columns of a unit
- *     PLACE_<name>                               bytes that a row begins at a multiple of: the unit
- *                                                of places in lane_rows
- *     void <name>_add(rows, x, k, factor, sum)   what add_unit does; of 32 columns a block,
- *                                                PAIRS_ADD makes it (lane_pairs.h)
+ *     PLACE_<name>                               the unit of places in lane_rows, in bytes: rows
+ *                                                begin at multiples of it
+ *     void <name>_add(rows, x, k, factor, sum)   what add_unit does (lane_rows.h); for blocks of
+ *                                                32 columns PAIRS_ADD defines it (lane_pairs.h)
  *
- * Its rows are whole places: the host refuses others (primitives/matrix_engine.c).
+ * Rows begin and end at places: the host refuses others (primitives/matrix_engine.c).
  */
 
-/* n words that begin `shift` bits, 0 to 32, behind the first of n + 1. */
+/* n words that begin `shift` bits (0 to 32) behind the first of n + 1. */
 static inline void
 realign(const uint *from, uint shift, const uint n, uint *words)
 {
@@ -26,7 +26,7 @@ realign(const uint *from, uint shift, const uint n, uint *words)
     }
 }
 
-/* n words from an even address on, which counts in units of two bytes; `reads` words of memory. */
+/* n words from half word `at` of the data on; reads no more than `reads` words of memory. */
 static inline void
 load_unaligned(__global const uchar *data, uint at, const uint n, const uint reads,
                uint *words)
@@ -46,7 +46,7 @@ load_unaligned(__global const uchar *data, uint at, const uint n, const uint rea
 #ifdef CODES
 #include "lane_codes.h"
 #else
-/* ---- any of them ------------------------------------------------------------------------- */
+/* ---- any format -------------------------------------------------------------------------- */
 
 static inline uint
 unit_columns(const uint format)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 256 columns (lane_blocks.h). Numbers of 4 and 2 bits are multiplied as nibbles that the
- * file has, those of 3 bits are made nibbles, those of 5 and 6 bits bytes. Signed ones end with the
- * topmost bit of their nibble or byte: they are 2 or 4 times what they are.
+ * Blocks of 256 columns (lane_blocks.h). Numbers of 4 and 2 bits are multiplied as the nibbles that
+ * the file has; those of 3 bits are made nibbles, those of 5 and 6 bits bytes. Signed numbers take
+ * the topmost bits of their nibble or byte, so that the products are 2 or 4 times too large.
  */
 
-/* Byte i of a word as a float, as the compiler takes it for one in the fewest instructions. */
+/* Byte i of a word as a float, in the way for which the compiler takes the fewest instructions. */
 static inline float
 byte_of(uint word, const uint i)
 {
@@ -38,8 +38,8 @@ k_bytes_of(uint4 head)
                 (head.w >> 4 & 0x0f0f0f0fu) | (head.z >> 2 & 0x30303030u))};
 }
 
-/* Half a block's x in steps: 16 columns of a run of 32 and 16 of the run that lies 32 or 64 columns
- * `apart`. Where runs are neighbours, their sums meet minimums. */
+/* The x of half a block in four steps: 16 columns of a run of 32 and 16 of the run 32 or 64 columns
+ * behind it (`apart`). The sums are those of runs that are neighbours, for minimums. */
 struct half_x {
     apart_rows bytes[4];
     float scale, sum[4];
@@ -108,7 +108,7 @@ q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 }
 #endif
 
-/* A block's x as the bytes of 32 columns each, whose halves have factors of their own. */
+/* The x of half a block in four steps, the bytes of 32 columns each. */
 static inline void
 load_byte_steps(__global const STORAGE(SRC) * x, struct activations *a)
 {
@@ -119,7 +119,7 @@ load_byte_steps(__global const STORAGE(SRC) * x, struct activations *a)
     make_integers(v, a);
 }
 
-/* The same of all of it. */
+/* The x of a whole block: of 32 columns the first 16 and the others have factors of their own. */
 struct block_x {
     struct activations a[2];
     apart_rows bytes[8];
@@ -150,7 +150,7 @@ block_products(const struct block_x *b, const uint s, uint8 bytes)
 #define LANE_K_q2_k 256
 #define PLACE_q2_k  4
 
-/* The sums of each 16 x of a block, which meet the high nibbles of 16 bytes. */
+/* The sums of each 16 x of a block, for minimums, which are the high nibbles of 16 bytes. */
 struct sums_x {
     a_rows2 rows;
     float scale;
@@ -272,7 +272,7 @@ q3_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
         const uint4 third[2] = {~vload4(0, third_bits), ~vload4(1, third_bits)};
         float total = 0.0f;
 #pragma unroll
-        for (uint s = 0; s < 2; s++) { /* by halves: a block is many registers */
+        for (uint s = 0; s < 2; s++) { /* by halves: a block takes many registers */
             float part = 0.0f;
             uint two[8];
             load_unaligned(rows->w->data, at + 16 + 16 * s, 8, 9, two);
@@ -297,7 +297,7 @@ q3_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #define LANE_K_q6_k 256
 #define PLACE_q6_k  2
 
-/* Bytes 4 (q - 32) of columns 32 j … of half a block: two bits of high ones above four low ones. */
+/* Bytes 4 (q - 32) of columns 32 j … of half a block: two bits of `high` above four of `low`. */
 static inline uint8
 q6_k_bytes(uint8 low, uint8 high, const uint j)
 {
@@ -317,7 +317,7 @@ q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
         const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q6_k / 2));
         float total = 0.0f;
 #pragma unroll
-        for (uint h = 0; h < 2; h++) { /* by halves: a block is many registers */
+        for (uint h = 0; h < 2; h++) { /* by halves: a block takes many registers */
             uint low[16], high[8], word[2];
             load_unaligned(rows->w->data, at + 32 * h, 16, 17, low);
             load_unaligned(rows->w->data, at + 64 + 16 * h, 8, 9, high);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 32 columns, two at a time, so that they are whole words (lane_blocks.h): integers of 4,
- * 5 and 8 bits.
+ * Blocks of 32 columns, two at a time, so that they are whole words (lane_blocks.h): PAIRS_ADD, and
+ * the formats of integers of 4, 5 and 8 bits. Those of tables are in lane_tables.h.
  */
 
-/* The activations of two blocks: rows of bytes in the order of the weights, those of a fifth bit,
- * and sums. */
+/* The activations of two blocks: rows of bytes in the order of the weights, the same in the order
+ * of fifth bits, and sums. */
 struct pair_x {
     a_rows2 rows[2], bits[2];
     float sum[2], scale;
 };
 
-/* What a format wants of them. The bytes of the first block may begin behind two others in a word
- * (`behind` is 2): then they come as load_pairs has them. */
+/* What a format needs of them; without PAIR_BYTES, the bytes are in the order of load_pairs. If the
+ * first block's weights begin in the middle of a word, `behind` is 2 (load_bytes, load_pairs). */
 enum { PAIR_BYTES = 1, PAIR_SUMS = 2, PAIR_BITS = 4 };
 
-/* Where the row ends with one pair, it comes twice. */
+/* Loads the activations of two pairs of blocks; where the row ends with one, this comes twice. */
 static inline void
 load_two_pairs(__global const STORAGE(SRC) * x, const bool both, const uint apart,
                const uint behind, const uint wants, struct pair_x h[2])
@@ -49,7 +49,7 @@ load_two_pairs(__global const STORAGE(SRC) * x, const bool both, const uint apar
     }
 }
 
-/* <name>_add from <name>_pair(h, data, at), which returns the products of two blocks. */
+/* Defines <name>_add by <name>_pair(h, data, at), which returns the products of two blocks. */
 #define PAIRS_ADD(name, apart, behind, wants)                                            \
     static inline void name##_add(const struct lane_rows *rows,                          \
                                   __global const STORAGE(SRC) * x, uint k, float factor, \
@@ -112,7 +112,8 @@ q4_1_pair(const struct pair_x *h, __global const uchar *data, uint at)
 PAIRS_ADD(q4_1, 16, 0, PAIR_SUMS)
 #endif
 
-/* Products of nibbles, and of a bit each that stands for `fifth`. */
+/* The products of block b: those of its nibbles, and those of `bits`, each set one of which stands
+ * for `fifth`. */
 static inline float
 five_bits(const struct pair_x *h, const uint b, nibble_sum nibbles, uint bits,
           const int fifth)

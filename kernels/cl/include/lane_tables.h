@@ -3,10 +3,11 @@
  * Blocks whose nibbles stand for numbers of a table (lane_blocks.h). The numbers are put together
  * from nibbles that integer products take: the stored ones, some that logic makes of eight at a
  * time, and the topmost bits. A table in local memory would take fewer instructions, but a
- * look-up for each byte of weights, at addresses that meet in the banks of that memory.
+ * look-up for each byte of weights, at addresses that conflict in the banks of that memory
+ * (docs/intel_gpu.md).
  */
 
-/* Bits 8, 4, 2 and 1 of nibbles from words in which they are in place. */
+/* Nibbles of which each bit, 8, 4, 2 and 1, comes from the word that has it in its place. */
 static inline uint4
 nibbles_of_bits(uint4 eight, uint4 four, uint4 two, uint4 one)
 {
@@ -20,8 +21,8 @@ nibbles_of_bits(uint4 eight, uint4 four, uint4 two, uint4 one)
 /* ---- floats of 4 bits -------------------------------------------------------------------- */
 
 #if defined(FORMAT_mxfp4) || defined(FORMAT_nvfp4) || defined(CODES)
-/* Twice such floats are r - 15 where the sign is set, else r: of a float's size 0 1 2 3 4 6 8 12
- * all bits flipped, or none. */
+/* r of 0 … 15: twice a float is r, or r - 15 where its sign is set. r is the doubled size, one of
+ * 0 1 2 3 4 6 8 12, with all bits flipped where the sign is set. */
 static inline uint4
 fp4_nibbles(uint4 v)
 {
@@ -57,7 +58,7 @@ power_at(uint word, uint shift)
     return as_float(max(rotate(word, 23 - shift) & 0x7f800000u, 0x400000u));
 }
 
-/* Blocks of 1 + 16 bytes, from an even address on. */
+/* Two blocks of 1 + 16 bytes, from half word `at` of the data on. */
 static inline float
 mxfp4_pair(const struct pair_x *h, __global const uchar *data, uint at)
 {
@@ -89,7 +90,8 @@ nvfp4_halves(a_rows2 x, uint4 v)
     return (float2)(fp4_total(all.xy, signs.xy), fp4_total(all.zw, signs.zw));
 }
 
-/* A block of 64: its four factors are 2^8 of those halves, but 0 where all 7 bits are set. */
+/* A block of 64 columns. Its four factors have 7 bits, which are those of halves that are 2^8 times
+ * smaller; all bits set stand for 0. */
 static inline float
 nvfp4_pair(const struct pair_x *h, __global const uchar *data, uint at)
 {

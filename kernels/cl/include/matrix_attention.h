@@ -50,14 +50,14 @@
 struct query {
     struct sequence s;
     int head_kv, head, token, first_value;
-    bool repeats; /* a lane behind the last row has that once more, and writes nothing  */
+    bool repeats; /* a lane behind the last row repeats that row, and writes nothing    */
     ulong row;    /* of this lane, among the rows (row, head) of q and the result       */
     int low, end; /* positions that this lane sees                       */
     int whole_low, whole_end; /* that all of them see                                */
     int tile_low, tile_end;   /* that any of them sees                               */
 };
 
-/* Those of a unit, which is a part of the values of a tile; false: none. */
+/* The rows of a unit, which makes a part of the values of a tile; false: it has none. */
 static inline bool
 find_rows(const struct attention *a, uint unit, struct query *r)
 {
@@ -81,7 +81,7 @@ find_rows(const struct attention *a, uint unit, struct query *r)
     return p.n > 0 && r->head_kv < HEADS_KV;
 }
 
-/* Of what they see only the keys [first, end). */
+/* Limits what the rows see to the keys [first, end). */
 static inline void
 limit_keys(struct query *r, int first, int end)
 {
@@ -187,8 +187,8 @@ finish_scores(const struct attention *a, const struct query *r, float8 s, int j)
     return s;
 }
 
-/* Takes the keys from position j on out that are padding. Every lane looks at all of
- * them: exchanges of what one found would stand in a branch (sub_group.h). */
+/* Hides those of the KEYS keys from position j on that are padding. Every lane looks at all of
+ * them, because exchanges between lanes would stand in a branch (sub_group.h). */
 static inline void
 hide_padding(const struct attention *a, const struct query *r, int j, float s[KEYS])
 {

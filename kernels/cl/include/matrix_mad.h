@@ -33,7 +33,7 @@ typedef short8 matrix_a;
 #error "matrix engines take sub-groups of 8 or 16"
 #endif
 
-/* Before loops around products. An emulated product is long: it stands once. */
+/* Stands before loops around products. An emulated product is long code, which is not repeated. */
 #if MATRIX_ENGINE
 #define UNROLL_PRODUCTS _Pragma("unroll")
 #else

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of halves into tiles of steps (steps.h). A work-group of 16 packs a super-block of two
- * tokens, a work-item 32 columns of one.
+ * Packs rows of halves into tiles of steps (steps.h). A work-group of 16 packs a super-block of two
+ * tokens, a work-item 32 columns of one token.
  */
 #include "sub_group.h"
 
 #include "steps.h"
 
-/* Columns 32 block … of a row, zeros where the token `is_none` or the row has ended; `token` counts
- * within the tile. */
+/* Packs columns 32 block … of a row and their sum: zeros where there is no token (`is_none`) or the
+ * row has ended. `token` counts within the tile. */
 static inline void
 pack_steps(__global const ushort *row, bool is_none, uint block, uint token, uint k_count,
            __global ushort *tile)

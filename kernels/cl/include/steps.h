@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of 16 tokens as rows of halves: a of matrix_mad.h, for weights in blocks, which are b.
+ * Tiles of 16 tokens in steps of 16 columns, as halves: operand a of matrix_mad.h. Operand b is
+ * weights in blocks (block_steps.h).
  *
  *     [super-block of 256 columns][17 steps][16 tokens][16 slots]                  SG 16
  *     [super-block of 256 columns][17 steps][2][8 pairs of slots][8 tokens][2]     SG 8
  *
- * A lane has two neighbouring slots of 8 tokens, SG 8, or one; there the chips read whole blocks
- * of memory, here eight words a lane, with which they have less to do for addresses.
+ * SG 16: a lane takes one slot of 8 tokens, by a block read. SG 8: a lane takes two neighbouring
+ * slots of 8 tokens, by reading eight words, which costs fewer instructions for addresses.
  *
- * Steps 0 to 15 have the columns, in each four in the order 0 2 1 3: a mask leaves numbers 0 and 2
- * of a word of four bytes, a shift by a byte brings 1 and 3. So one order serves all formats whose
- * numbers lie in neighbouring bytes or nibbles.
+ * Steps 0 to 15 have the columns, each four of them in the order 0 2 1 3: a mask leaves numbers 0
+ * and 2 of a word of four bytes, a shift by a byte brings 1 and 3. So one order serves all formats
+ * whose numbers lie in neighbouring bytes or nibbles.
  *
- * Step 16 has the sums of 32 columns X_j, by which offsets and minimums of weights are taken off:
- * X_j / 32 as a half in slot j, which no X_j is too large for, and in slot 8 + j 256 times what
- * that half has lost. Sums of columns behind the last are zeros; so are their numbers, or not read.
+ * Step 16 has the sums X_j of 32 columns, by which offsets and minimums of weights are taken off:
+ * in slot j X_j / 32 as a half, which no X_j overflows; in slot 8 + j 256 times the rounding error
+ * of that half. Sums of columns behind the last are zeros; the numbers of these columns are zeros,
+ * or are not read.
  */
 #define SUPER_K     256
 #define SUPER_STEPS 17
@@ -65,7 +67,7 @@ slot_of_column(uint k)
     return (k & 12) | (k & 1) << 1 | (k >> 1 & 1);
 }
 
-/* The slots of the sum of columns 32 block … */
+/* Writes the sum of columns 32 block … to its two slots. */
 static inline void
 put_sum(__global ushort *tile, uint token, uint block, float sum)
 {
