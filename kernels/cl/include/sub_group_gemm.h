@@ -33,8 +33,8 @@
 #if IS_HALF(TILE)
 #define STEP              8
 #define VLOAD_STEP(p, to) vstore8(vload8(0, p), 0, to)
-#elif MATRICES == 2 && (PLANES == 4 || BLOCKS)
-#define STEP              2 /* compilers unroll the planes or parts: 4 words of each do not fit */
+#elif MATRICES == 2 && PLANES == 4
+#define STEP              2 /* compilers unroll four planes, and 4 words of each would not fit */
 #define VLOAD_STEP(p, to) vstore2(vload2(0, p), 0, to)
 #else
 #define STEP              4
@@ -212,10 +212,10 @@ multiply_tile(const struct lane_row row[MATRICES], __global const STORAGE(TILE) 
         for (uint t = 0; t < TOKENS; t++)
             acc[m][t] = 0.0f;
     }
-#pragma unroll 1
-    for (uint first = 0; first * PLANES < row[0].w.k_count; first += RUN_WORDS) {
 #pragma unroll
-        for (uint m = 0; m < MATRICES; m += AT_ONCE) {
+    for (uint m = 0; m < MATRICES; m += AT_ONCE) {
+#pragma unroll 1
+        for (uint first = 0; first * PLANES < row[0].w.k_count; first += RUN_WORDS) {
 #pragma unroll
             for (uint i = 0; i < RUN_WORDS; i += STEP_WORDS)
                 add_words(row + m, first + i, tile, first_token, acc + m);
