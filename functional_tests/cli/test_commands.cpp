@@ -48,7 +48,7 @@ TEST(Program, ListsItsCommands)
             << help.out;
         EXPECT_EQ(run({"help", name}).out, help.out);
     }
-    EXPECT_TRUE(contains(o.out, "\nexit codes:\n  0    success\n")) << o.out;
+    EXPECT_TRUE(contains(o.out, "\nexit codes:\n  0      success\n")) << o.out;
     EXPECT_EQ(run({"help"}).out, o.out);
     EXPECT_EQ(run({"--version"}).out.rfind("xemoe ", 0), 0u);
 }
