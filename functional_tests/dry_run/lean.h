@@ -32,12 +32,13 @@ PrintTo(const Kind &kind, std::ostream *out)
 }
 
 inline const char *const prompts[] = {"short", "long"};
+constexpr int SHORT_PROMPT = 5, LONG_PROMPT = 600; /* tokens */
 
 inline std::string
 prompt_ids(const std::string &prompt)
 {
     std::string ids = "3";
-    for (int i = 1; i < (prompt == "long" ? 600 : 5); i++)
+    for (int i = 1; i < (prompt == "long" ? LONG_PROMPT : SHORT_PROMPT); i++)
         ids += "," + std::to_string(3 + i * 37 % 250);
     return ids;
 }

@@ -117,8 +117,8 @@ TEST_P(DryOnednnModels, CostWhatWasPlannedAndOneWaitAToken)
     print(c, folder, "long", s);
     expect_calls_succeed(s);
     expect_one_wait_a_token(s);
-    Outcome plan =
-        run({"plan", folder, "-c", std::to_string(512 + TOKENS), "--json"}, dry(c));
+    Outcome plan = run(
+        {"plan", folder, "-c", std::to_string(LONG_PROMPT + TOKENS), "--json"}, dry(c));
     ASSERT_EQ(plan.code, 0) << plan.err;
     expect_planned_memory(s, Json(plan.out));
 }
