@@ -185,17 +185,17 @@ xm_cli_chat(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe chat MODEL [-s TEXT] [-n N] [options]",
-        .about = "A conversation: each line of standard input is a message (a backslash "
-                 "at its\n"
-                 "end goes on in the next one), the answer is written as it comes. /help "
-                 "lists\n"
-                 "commands, /exit or the end of input ends; Ctrl-C stops an answer. What "
-                 "no longer\n"
-                 "fits into the context is left out, oldest first. Sampling is what the "
-                 "model's files\n"
-                 "recommend, unless options say otherwise. With --json the conversation "
-                 "is printed\n"
-                 "at the end.\n",
+        .about =
+            "A conversation: each line of standard input is a message (a backslash at "
+            "its end\n"
+            "goes on in the next one), the answer is written as it comes. /help lists\n"
+            "commands, /exit or the end of input ends; Ctrl-C stops an answer. What no "
+            "longer\n"
+            "fits into the context is left out, oldest first. Sampling is what the "
+            "model's\n"
+            "files recommend, unless options say otherwise. With --json the conversation "
+            "is\n"
+            "printed at the end.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,

@@ -100,14 +100,13 @@ xm_cli_compile(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe compile MODEL -o FILE [options]",
-        .about =
-            "Writes a compiled model to a file, which 'xemoe generate -m FILE' and "
-            "'xemoe chat\n"
-            "-m FILE' begin with sooner where its kernels are not in --cache-dir yet. It "
-            "refers to\n"
-            "the model's weights, which must stay as they are, and is for this device, "
-            "its driver\n"
-            "and this xemoe only.\n",
+        .about = "Writes a compiled model to a file, which 'xemoe generate -m FILE' and "
+                 "'xemoe\n"
+                 "chat -m FILE' begin with sooner where its kernels are not in "
+                 "--cache-dir yet. It\n"
+                 "refers to the model's weights, which must stay as they are, and is for "
+                 "this\n"
+                 "device, its driver and this xemoe only.\n",
         .common = xm_cli_target_options,
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,

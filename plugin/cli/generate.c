@@ -443,23 +443,22 @@ xm_cli_generate(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe generate MODEL (-p TEXT | -f FILE | --ids IDS) [-n N] [options]",
-        .about =
-            "Continues a prompt and writes the text as it comes, until it ends. "
-            "Without -p,\n"
-            "-f and --ids the prompt comes through a pipe. Ctrl-C stops between "
-            "tokens.\n"
-            "\n"
-            "With --chat the prompt is one message of a user, and what the model "
-            "writes is its\n"
-            "answer; control tokens in the message are text.\n"
-            "\n"
-            "--parallel N continues the prompts of FILE, a line each, N at a time; a "
-            "line that\n"
-            "begins with a quote is a JSON string. Of one prompt it writes N texts. "
-            "Each text\n"
-            "comes whole, in the order of the prompts, with a NUL behind it unless "
-            "on a\n"
-            "terminal.\n",
+        .about = "Continues a prompt and writes the text as it comes, until it ends. "
+                 "Without -p,\n"
+                 "-f and --ids the prompt comes through a pipe. Ctrl-C stops between "
+                 "tokens.\n"
+                 "\n"
+                 "With --chat the prompt is one message of a user, and what the model "
+                 "writes is\n"
+                 "its answer; control tokens in the message are text.\n"
+                 "\n"
+                 "--parallel N continues the prompts of FILE, a line each, N at a time; "
+                 "a line\n"
+                 "that begins with a quote is a JSON string. Of one prompt it writes N "
+                 "texts. Each\n"
+                 "text comes whole, in the order of the prompts, with a NUL behind it "
+                 "unless on a\n"
+                 "terminal.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,

@@ -287,19 +287,18 @@ xm_cli_info(int argc, char **argv)
     static const struct xm_cli_spec spec = {
         .usage = "xemoe info MODEL [-v] [--json] [--svg FILE [--layer N]] [--metadata] "
                  "[options]",
-        .about =
-            "What a model is: family, parameters, layers, experts, heads, context, "
-            "formats\n"
-            "of its weights, inputs, results and states. The graph tells, and "
-            "config.json\n"
-            "beside it. With -v also all operations and properties, and what it "
-            "compiles to:\n"
-            "passes, forms of the mixture of experts, steps. A block of experts that is "
-            "not\n"
-            "fused comes with the reason. --svg draws the steps with their kernels. Of "
-            "what\n"
-            "'xemoe compile' wrote: also whose it is, its options, and the files that it "
-            "needs.\n",
+        .about = "What a model is: family, parameters, layers, experts, heads, context, "
+                 "formats of\n"
+                 "its weights, inputs, results and states. The graph tells, and "
+                 "config.json beside\n"
+                 "it. With -v also all operations and properties, and what it compiles "
+                 "to: passes,\n"
+                 "forms of the mixture of experts, steps. A block of experts that is not "
+                 "fused\n"
+                 "comes with the reason. --svg draws the steps with their kernels. Of "
+                 "what 'xemoe\n"
+                 "compile' wrote: also whose it is, its options, and the files that it "
+                 "needs.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct args, model)),

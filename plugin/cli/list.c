@@ -77,11 +77,10 @@ xm_cli_list(int argc, char **argv)
         .about =
             "The models below a folder: GGUF files, split ones too, folders of OpenVINO "
             "IR,\n"
-            "and what 'xemoe compile' wrote. For each its family, parameters, size, the "
-            "format\n"
-            "of most of its weights, and whether it fits on the device, as 'xemoe plan' "
-            "counts.\n"
-            "What cannot be read is a row with the reason.\n",
+            "and what 'xemoe compile' wrote. For each its family, parameters, size, the\n"
+            "format of most of its weights, and whether it fits on the device, as "
+            "'xemoe\n"
+            "plan' counts. What cannot be read is a row with the reason.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         .operand = "FOLDER",
