@@ -39,12 +39,15 @@ stored_places(const struct xm_weight *w)
     return w->data.n / sizeof(uint16_t);
 }
 
-/* Formats whose stored integers are multiplied as they are, and columns that are whole words, or
- * whole half words where the kernel reads those (kernels/cl/include/lane_blocks.h). */
-static const struct {
+/* A format that kernels take, and columns that are whole words, or whole half words where these
+ * read those. */
+struct blocks_row {
     enum xm_weight_format format;
     uint32_t cols;
-} integer_blocks[] = {
+};
+
+/* Formats whose stored integers are multiplied as they are (kernels/cl/include/lane_blocks.h). */
+static const struct blocks_row integer_blocks[] = {
     {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q4_1, 64},   {XM_WEIGHT_Q5_0, 64},
     {XM_WEIGHT_Q5_1, 64},  {XM_WEIGHT_Q8_0, 64},   {XM_WEIGHT_MXFP4, 64},
     {XM_WEIGHT_NVFP4, 64}, {XM_WEIGHT_IQ4_NL, 64}, {XM_WEIGHT_IQ4_XS, 256},
@@ -52,24 +55,28 @@ static const struct {
     {XM_WEIGHT_Q2_K, 256}, {XM_WEIGHT_Q3_K, 256},
 };
 
-static const char in_a_word[] = "a row begins or ends inside a word of blocks";
+/* Formats whose numbers become halves (kernels/cl/include/block_steps.h). */
+static const struct blocks_row half_blocks[] = {
+    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q5_0, 64},  {XM_WEIGHT_Q8_0, 64},
+    {XM_WEIGHT_Q4_1, 32},  {XM_WEIGHT_Q5_1, 32},  {XM_WEIGHT_MXFP4, 64},
+    {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
+    {XM_WEIGHT_Q3_K, 256},
+};
 
-/* Whether a row begins or ends elsewhere than at a multiple of `cols`. */
-static bool
-is_cut(const struct xm_weight *w, uint32_t cols)
-{
-    return w->cols % cols || xm_weight_row_cols(w) % cols || w->view.first_col % cols;
-}
-
+/* `unknown`: what refuses a format that has no row. */
 static const char *
-blocks_refuse(const struct xm_weight *w)
+blocks_refuse(const struct xm_weight *w, const struct blocks_row *rows, size_t n,
+              const char *unknown)
 {
-    for (size_t i = 0; i < XM_ARRAY_LEN(integer_blocks); i++) {
-        const uint32_t cols = integer_blocks[i].cols;
-        if (w->format == integer_blocks[i].format)
-            return is_cut(w, cols) ? in_a_word : NULL;
-    }
-    return "no kernel multiplies the stored integers of blocks of this format";
+    size_t i = 0;
+    while (i < n && rows[i].format != w->format)
+        i++;
+    if (i == n)
+        return unknown;
+    const uint32_t cols = rows[i].cols;
+    return w->cols % cols || xm_weight_row_cols(w) % cols || w->view.first_col % cols
+               ? "a row begins or ends inside a word of blocks"
+               : NULL;
 }
 
 static const char *
@@ -93,7 +100,9 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
     if (xm_weight_is_codes(w))
         return codes_refuse(w);
     if (xm_weight_is_blocks(w))
-        return blocks_refuse(w);
+        return blocks_refuse(
+            w, integer_blocks, XM_ARRAY_LEN(integer_blocks),
+            "no kernel multiplies the stored integers of blocks of this format");
     if (!xm_weight_is_quantised(w) || xm_element_is_float(w->element) ||
         (bits != 4 && bits != 8))
         return "the weight is not integers of 4 or 8 bits with groups";
@@ -101,18 +110,6 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
         return "the columns or the group are not whole steps of 32";
     return xm_weight_not_in_words(w, 1);
 }
-
-/* Formats whose numbers become halves, and columns that are whole words, or whole half words where
- * the kernel reads those (kernels/cl/include/block_steps.h). */
-static const struct {
-    enum xm_weight_format format;
-    uint32_t cols;
-} half_blocks[] = {
-    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q5_0, 64},  {XM_WEIGHT_Q8_0, 64},
-    {XM_WEIGHT_Q4_1, 32},  {XM_WEIGHT_Q5_1, 32},  {XM_WEIGHT_MXFP4, 64},
-    {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
-    {XM_WEIGHT_Q3_K, 256},
-};
 
 const char *
 xm_matrix_blocks_refuse(const struct xm_weight *w, enum xm_element src)
@@ -123,11 +120,8 @@ xm_matrix_blocks_refuse(const struct xm_weight *w, enum xm_element src)
         return "the weight is not in blocks";
     if (stored_places(w) > UINT32_MAX)
         return "the weight has 8 GiB or more";
-    for (size_t i = 0; i < XM_ARRAY_LEN(half_blocks); i++) {
-        if (w->format == half_blocks[i].format)
-            return is_cut(w, half_blocks[i].cols) ? in_a_word : NULL;
-    }
-    return "no kernel makes halves of the numbers of this format";
+    return blocks_refuse(w, half_blocks, XM_ARRAY_LEN(half_blocks),
+                         "no kernel makes halves of the numbers of this format");
 }
 
 uint32_t

@@ -53,27 +53,34 @@ shorts_refuse(const void *problem)
     return why ? why : xm_weight_not_in_shorts(xm_moe_down(m), m->desc.src);
 }
 
+/* What refuses the first of gate, up and down. */
+static const char *
+any_refused(const struct xm_moe_experts *m,
+            const char *(*refuse)(const struct xm_weight *w, enum xm_element src))
+{
+    const struct xm_device_weight *up = m->desc.experts.up;
+    const char *why = refuse(xm_moe_gate(m), m->desc.src);
+    if (!why && up)
+        why = refuse(&up->host, m->desc.src);
+    return why ? why : refuse(xm_moe_down(m), m->desc.src);
+}
+
 static const char *
 matrix_refuses(const void *problem)
 {
     const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    if (!(m->forms >> XM_FORM_PAIRS & 1))
-        return "a step beside it does not know pairs of halves";
-    const char *why = xm_matrix_refuses(xm_moe_gate(m), m->desc.src);
-    return why ? why : xm_matrix_refuses(xm_moe_down(m), m->desc.src);
+    return m->forms >> XM_FORM_PAIRS & 1
+               ? any_refused(m, xm_matrix_refuses)
+               : "a step beside it does not know pairs of halves";
 }
 
 static const char *
 matrix_blocks_refuse(const void *problem)
 {
     const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    if (!(m->forms >> XM_FORM_STEPS & 1))
-        return "a step beside it does not know tiles of steps";
-    const struct xm_device_weight *up = m->desc.experts.up;
-    const char *why = xm_matrix_blocks_refuse(xm_moe_gate(m), m->desc.src);
-    if (!why && up)
-        why = xm_matrix_blocks_refuse(&up->host, m->desc.src);
-    return why ? why : xm_matrix_blocks_refuse(xm_moe_down(m), m->desc.src);
+    return m->forms >> XM_FORM_STEPS & 1
+               ? any_refused(m, xm_matrix_blocks_refuse)
+               : "a step beside it does not know tiles of steps";
 }
 
 /* Of few tokens; up is gate's neighbour in one kernel. */

@@ -511,12 +511,14 @@ TEST_F(MatrixEngine, LinearTakesAnyNumberOfRowsAndTokens)
     }
 }
 
-/* Formats whose numbers matrix engines take as halves, and where a row may end. */
-struct blocks_case {
+/* A format, and columns of a row. */
+struct format_case {
     weight_format format;
     uint64_t k;
 };
-const std::vector<blocks_case> blocks_cases = {
+
+/* Formats whose numbers matrix engines take as halves, and where a row may end. */
+const std::vector<format_case> blocks_cases = {
     {blocks_of(XM_WEIGHT_Q4_0), 448},
     {with_factors(blocks_of(XM_WEIGHT_Q4_0)), 64},
     {blocks_of(XM_WEIGHT_Q8_0), 320},
@@ -538,7 +540,7 @@ const std::vector<blocks_case> blocks_cases = {
 
 TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
 {
-    for (const blocks_case &c : sample::of(blocks_cases, 5)) {
+    for (const format_case &c : sample::of(blocks_cases, 5)) {
         for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
             check_blocks(c.format, lanes, 40, c.k, 70);
     }
@@ -572,11 +574,7 @@ TEST_F(MatrixEngine, BlocksOfOtherPlacesAreNoHalves)
 
 /* Formats whose stored integers matrix engines take, and where a row may end: steps of 32 columns,
  * groups, pairs of blocks. */
-struct rows_case {
-    weight_format format;
-    uint64_t k;
-};
-const std::vector<rows_case> rows_cases = {
+const std::vector<format_case> rows_cases = {
     {{XM_U4, 128, true}, 384},
     {{XM_U4, 64, true, XM_F32, false, true}, 448},
     {{XM_U4, 32, true, XM_F16, true}, 352},
@@ -613,7 +611,7 @@ const std::vector<rows_case> rows_cases = {
 
 TEST_F(MatrixEngine, StoredIntegersMeetBytesInEveryFormat)
 {
-    for (const rows_case &c : rows_cases) {
+    for (const format_case &c : rows_cases) {
         for (const rows_engine &e : sample::of(rows_engines, 1))
             check_rows({c.format}, e, 4, 40, c.k, 2);
     }
