@@ -129,14 +129,18 @@ load_factors(__global const uchar *scale, __global const uchar *zp, ulong first,
     f->skip = 16 - n;
 }
 
-/* What the zero points of n groups take from the sum; lanes added up give it. */
+/* What the zero points of n groups take from the sum; lanes added up give it. What lies before xs
+ * is read with them and left out. */
 static inline float16
 zero_term(const struct factors *f, uint n, __global const float *xs)
 {
     float16 term = 0;
 #if HAS_ZP || OFFSET
-    if (n == 16)
-        return vload16(0, f->zero) * vload16(0, xs);
+    if (f->skip + n == 16) {
+        const int16 lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+        term = vload16(0, f->zero) * vload16(0, xs - f->skip);
+        return as_float16(as_int16(term) & (lanes >= (int)f->skip));
+    }
     for (uint g = 0; g < n; g++)
         term.s0 += f->zero[f->skip + g] * xs[g];
 #endif
