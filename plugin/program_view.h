@@ -37,6 +37,8 @@ struct xm_step_view {
         *prompt;         /* kernels, apart by spaces, for one token and for many      */
     const char *weights; /* a line each: "[4096, 2048] u4, groups of 128"             */
     const char *detail;  /* of attention, experts and row chains; lines; or empty     */
+    /* the lines with which `xemoe bench --kernels` measures it, without the tokens (T=) */
+    const char *problems;
     uint64_t weight_bytes;
 };
 

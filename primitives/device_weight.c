@@ -4,7 +4,9 @@
  */
 #include "primitives/device_weight.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/kernel_defines.h"
@@ -408,6 +410,18 @@ const char *
 xm_product_not_in_shorts(const void *problem)
 {
     return xm_weight_not_in_shorts(product_of(problem)->weight, product_of(problem)->src);
+}
+
+struct xm_problem_class
+xm_product_class(const struct xm_product *p)
+{
+    const struct xm_weight *w = p->weight;
+    struct xm_problem_class c;
+    snprintf(c.text, sizeof(c.text),
+             "%s g%" PRIu64 " %" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s",
+             xm_weight_format_text(w), w->group, w->experts, w->rows, w->cols,
+             xm_element_text(p->src));
+    return c;
 }
 
 uint64_t

@@ -7,6 +7,7 @@
 #define XM_PRIMITIVES_DEVICE_WEIGHT_H
 
 #include "primitives/primitive.h"
+#include "primitives/variant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,6 +61,8 @@ struct xm_product {
     const struct xm_weight *weight;
     enum xm_element src; /* type of the activations that are multiplied by it */
 };
+/* Weights of one format and size, and activations of one type. */
+struct xm_problem_class xm_product_class(const struct xm_product *p);
 /* The last three functions above as members `refuses` of variant tables; `problem` begins with a
  * struct xm_product, and `words` is 1. */
 const char *xm_product_not_in_planes(const void *problem);

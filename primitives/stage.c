@@ -58,7 +58,7 @@ xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
     s->pick.table = table;
     s->engine = engine;
     xm_defines_print(s->defines, sizeof(s->defines), "%s", defines);
-    XM_TRY(xm_variant_read_force(&s->pick, err));
+    XM_TRY(xm_variant_prepare(&s->pick, engine, err));
     const size_t row = s->pick.forced.row;
     if (s->pick.forced.has_row &&
         device_takes(&table->rows[row], xm_engine_info(engine))) {

@@ -38,7 +38,7 @@ enum xm_status xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
                               const struct xm_variant_table *table, const char *defines,
                               struct xm_error *err);
 /* For one problem, which stays: builds only what will run it. The calls below need no problem
- * then. */
+ * then. s->pick.problems is the caller's to set before. */
 enum xm_status xm_stage_build_for(struct xm_stage *s, struct xm_engine *engine,
                                   const struct xm_variant_table *table,
                                   const void *problem, const char *defines,

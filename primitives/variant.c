@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "primitives/matrix_engine.h"
+#include "primitives/measured_rows.h"
 #include "runtime/kernel_defines.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/log.h"
@@ -212,9 +213,11 @@ xm_variant_check_force(struct xm_error *err)
 }
 
 enum xm_status
-xm_variant_read_force(struct xm_pick *pick, struct xm_error *err)
+xm_variant_prepare(struct xm_pick *p, const struct xm_engine *engine,
+                   struct xm_error *err)
 {
-    return parse_force(pick->table, &pick->forced, err);
+    p->is_measured = xm_measured_row(engine, p->table, &p->problems, &p->measured);
+    return parse_force(p->table, &p->forced, err);
 }
 
 /* ---- choosing ------------------------------------------------------------------------ */
@@ -261,6 +264,20 @@ choose_of_family(const struct xm_pick *p, enum xm_family family,
     return false;
 }
 
+static bool
+choose_measured(const struct xm_pick *p, const struct xm_device_info *device,
+                const void *problem, size_t *row)
+{
+    const struct xm_variant *measured = &p->table->rows[p->measured];
+    if (!p->is_measured || is_left_out(p, p->measured) ||
+        xm_variant_drawback(measured, device) ||
+        xm_variant_refusal(measured, device, problem))
+        return false;
+    xm_debug(XM_DEBUG_DISPATCH, "%s: %s (measured)", p->table->step, measured->name);
+    *row = p->measured;
+    return true;
+}
+
 enum xm_status
 xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
                 const void *problem, size_t *row, struct xm_error *err)
@@ -272,6 +289,8 @@ xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
     if (forced.has_row)
         return choose_named(p, forced.row, device, problem, row, err);
     if (forced.has_family && choose_of_family(p, forced.family, device, problem, row))
+        return XM_OK;
+    if (choose_measured(p, device, problem, row))
         return XM_OK;
     const char *why = "its table is empty";
     for (size_t i = 0; i < t->n; i++) {
@@ -309,7 +328,7 @@ xm_variant_build(struct xm_pick *picks, size_t n, const struct xm_engine *engine
                  xm_variant_build_fn build, void *ctx, struct xm_error *err)
 {
     for (size_t i = 0; i < n; i++)
-        XM_TRY(xm_variant_read_force(&picks[i], err));
+        XM_TRY(xm_variant_prepare(&picks[i], engine, err));
     for (;;) {
         enum xm_status status = XM_OK;
         for (size_t i = 0; i < n; i++)

@@ -21,6 +21,9 @@
  *
  * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run. A step
  * that is in no table, or a variant that is not in its table, is an error naming those there are.
+ *
+ * Without XM_FORCE, a row that was measured to be the fastest on the device comes before the others
+ * (measured_rows.h).
  */
 #ifndef XM_PRIMITIVES_VARIANT_H
 #define XM_PRIMITIVES_VARIANT_H
@@ -108,16 +111,30 @@ struct xm_forced {
     enum xm_family family; /* the family that it names */
 };
 
-/* One table's part in xm_variant_build; the caller fills the first two members and zeroes the
+/* The problems of a table for which one row is the fastest on a device: their types and sizes as
+ * text (measured_rows.h); "": no row is measured for them. */
+struct xm_problem_class {
+    char text[96];
+};
+
+/* One table's part in xm_variant_build; the caller fills the first three members and zeroes the
  * rest. */
 struct xm_pick {
     const struct xm_variant_table *table;
     const void *problem;
+    struct xm_problem_class problems;
+    bool is_measured; /* a row is kept for the class: `measured` */
+    size_t measured;
     size_t row;            /* the choice                                               */
     uint32_t not_built;    /* rows that the compiler refuses, one bit each             */
     struct xm_error first; /* why the first of them is refused                         */
     struct xm_forced forced; /* read when the pick is built: runs do not read it       */
 };
+
+/* Reads what XM_FORCE says of the pick's table, and which row is kept for its class; runs read
+ * neither again. xm_variant_build calls it. */
+enum xm_status xm_variant_prepare(struct xm_pick *pick, const struct xm_engine *engine,
+                                  struct xm_error *err);
 
 /* Builds the kernels of row picks[i].row; it may look at the rows of the other picks. Calls of
  * xm_engine_kernel cost nothing the second time; whatever else it makes it makes once, for it
@@ -139,9 +156,6 @@ enum xm_status xm_variant_pick(const struct xm_pick *pick,
                                size_t *row, struct xm_error *err);
 /* Whether all that XM_FORCE says can be read: it names steps, rows and families that there are. */
 enum xm_status xm_variant_check_force(struct xm_error *err);
-/* Reads XM_FORCE into pick->forced. xm_variant_build does so; xm_variant_pick reads it anew for a
- * pick without. */
-enum xm_status xm_variant_read_force(struct xm_pick *pick, struct xm_error *err);
 /* Notes that a row does not build, and why (the first cause is kept). */
 void xm_variant_leave_out(struct xm_pick *pick, size_t row, const struct xm_error *why);
 

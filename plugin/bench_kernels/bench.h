@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program bench_kernels, which `xemoe bench --kernels` starts: every variant of the steps that
- * cost most, on given sizes, as a share of what the machine can do in the same minute.
+ * The program bench_kernels, which `xemoe bench --kernels` and `xemoe tune` start: every variant of
+ * the steps that cost most, on given sizes, as a share of what the machine can do in the same
+ * minute.
  *
  *   problems.c  the problems that are run where no file is given
  *   problem.c   one line -> struct problem
  *   limits.c    streaming reads (host, device) and multiply-adds (device)
  *   run.c       a problem's primitive with random weights, timed
  *   attention.c attention, its operands and its cache
+ *   device.c    the device, opened, with its limits
  *   main.c      options, the loop over problems and variants
+ *   tune.c      the fastest row of each step, for `xemoe tune`
  *   report.c    a result as a line or as JSON
  */
 #ifndef XM_PLUGIN_BENCH_KERNELS_BENCH_H
 #define XM_PLUGIN_BENCH_KERNELS_BENCH_H
+
+#include <stdio.h>
 
 #include "primitives/primitive.h"
 #include "runtime/weight.h"
@@ -36,6 +41,11 @@ extern const size_t xm_bench_n_problems;
 /* XM_INVALID: the sentence repeats the line. */
 enum xm_status xm_bench_problem_parse(const char *line, struct problem *p,
                                       struct xm_error *err);
+typedef enum xm_status (*xm_bench_line_fn)(void *ctx, const char *line,
+                                           struct xm_error *err);
+/* Calls `take` with each line, without its comment; a failure names the line. */
+enum xm_status xm_bench_problems_read(FILE *file, const char *name, xm_bench_line_fn take,
+                                      void *ctx, struct xm_error *err);
 /* What one run reads of weights, or of the cache, and twice its multiply-adds. */
 double xm_bench_problem_bytes(const struct problem *p);
 double xm_bench_problem_flops(const struct problem *p);
@@ -48,12 +58,23 @@ enum xm_status xm_bench_limits(struct xm_engine *engine, double seconds,
                                struct limits *out, struct xm_error *err);
 
 struct bench_report;
+/* The index of a device by a name that `xemoe devices` prints: "GPU" (also NULL), "GPU.1". False:
+ * there is none of this name, which is told as a mistake in the command line. */
+bool xm_bench_find_device(const char *name, size_t *index);
+/* Opens the device, measures its limits for at least `seconds` and begins a report with them. Both
+ * results are the caller's, also on failure. config: NULL is the default. */
+enum xm_status xm_bench_open(size_t index, const struct xm_config *config, double seconds,
+                             bool json, struct xm_engine **engine,
+                             struct bench_report **report, struct xm_error *err);
 /* Begins with the device and its limits. Out of memory is told by xm_bench_report_end. */
 struct bench_report *xm_bench_report_begin(const struct xm_device_info *device,
                                            const struct limits *limits, bool json);
 void xm_bench_report_problem(struct bench_report *r, const struct problem *p);
 void xm_bench_report_result(struct bench_report *r, const struct problem *p,
                             const char *kernels, double seconds);
+/* A row of a step's table, and whether it is the one that is kept. */
+void xm_bench_report_row(struct bench_report *r, const struct problem *p,
+                         const char *step, const char *row, double seconds, bool is_kept);
 /* That a family of kernels cannot run the problem, and why. */
 void xm_bench_report_refusal(struct bench_report *r, const char *family, const char *why);
 /* Prints what is left to print, and frees; NULL is out of memory. */
@@ -79,5 +100,8 @@ double xm_bench_seconds(void);
 enum xm_status xm_bench_problem_time(struct xm_engine *engine, const struct problem *p,
                                      double seconds, double *best, char *kernels,
                                      size_t kernels_bytes, struct xm_error *err);
+
+/* The program behind `xemoe tune`; argv[0] is a word. */
+int xm_bench_tune(int argc, char **argv);
 
 #endif

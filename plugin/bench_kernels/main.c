@@ -7,7 +7,6 @@
  * is measured in the same run, before.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +18,6 @@
 #include "plugin/program_util/program_docs.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
-
-/* Of each limit: shorter, and a busy machine makes shares above 100 %. */
-#define LIMITS_S 1.0
 
 struct options {
     const char *file, *filter, *device;
@@ -137,8 +133,9 @@ has_problems(const struct run *r)
 }
 
 static enum xm_status
-take_line(struct run *r, const char *line, struct xm_error *err)
+take_line(void *ctx, const char *line, struct xm_error *err)
 {
+    struct run *r = ctx;
     struct problem p;
     if (line[strspn(line, " \t\r")] == 0 || !passes_filter(r, line))
         return XM_OK;
@@ -152,29 +149,6 @@ take_line(struct run *r, const char *line, struct xm_error *err)
 }
 
 static enum xm_status
-take_file(struct run *r, const char *name, FILE *file, struct xm_error *err)
-{
-    struct problem p;
-    char line[sizeof(p.text) + 128];
-    for (size_t number = 1; fgets(line, sizeof(line), file); number++) {
-        const bool whole = strchr(line, '\n') || feof(file);
-        line[strcspn(line, "#\r\n")] = 0;
-        enum xm_status s =
-            whole && strlen(line) < sizeof(p.text)
-                ? take_line(r, line, err)
-                : xm_fail(err, XM_INVALID, "the line has more than %zu bytes",
-                          sizeof(p.text) - 1);
-        if (s != XM_OK) {
-            xm_error_prefix(err, "'%.150s', line %zu", name, number);
-            return s;
-        }
-    }
-    return ferror(file)
-               ? xm_fail(err, XM_IO, "'%.150s' cannot be read: %s", name, strerror(errno))
-               : XM_OK;
-}
-
-static enum xm_status
 take_problems(struct run *r, struct xm_error *err)
 {
     const char *name = r->options.file;
@@ -184,44 +158,13 @@ take_problems(struct run *r, struct xm_error *err)
         return XM_OK;
     }
     if (strcmp(name, "-") == 0)
-        return take_file(r, "standard input", stdin, err);
+        return xm_bench_problems_read(stdin, "standard input", take_line, r, err);
     FILE *file = fopen(name, "r");
     if (!file)
         return xm_fail(err, XM_IO, "'%.150s' cannot be read: %s", name, strerror(errno));
-    enum xm_status s = take_file(r, name, file, err);
+    enum xm_status s = xm_bench_problems_read(file, name, take_line, r, err);
     fclose(file);
     return s;
-}
-
-/* "GPU" and "GPU.1", as `xemoe devices` names them; false: there is none of this name. */
-static bool
-find_device(const char *name, size_t *index)
-{
-    const struct xm_device_info *infos = NULL;
-    size_t n = 0;
-    uint64_t number = 0;
-    const bool is_gpu = !name || strncmp(name, "GPU", 3) == 0;
-    const bool is_known = is_gpu && (!name || !name[3] ||
-                                     (name[3] == '.' && xm_cli_whole(name + 4, &number)));
-    (void)xm_engine_list(&infos, &n, NULL); /* creating the engine says what is wrong */
-    *index = (size_t)number;
-    return is_known && (number < n || n == 0);
-}
-
-static enum xm_status
-open_device(struct run *r, size_t index, struct xm_error *err)
-{
-    struct limits limits = {0};
-    enum xm_status s = xm_engine_create(index, NULL, &r->engine, err);
-    if (s != XM_OK)
-        return s == XM_NOT_FOUND ? XM_DEVICE : s; /* the computer has none */
-    xm_progress_show("measuring what the machine can do");
-    s = xm_bench_limits(r->engine, fmax(r->options.seconds, LIMITS_S), &limits, err);
-    xm_progress_clear();
-    XM_TRY(s);
-    r->report =
-        xm_bench_report_begin(xm_engine_info(r->engine), &limits, r->options.json);
-    return r->report ? XM_OK : xm_no_memory(err, "a report");
 }
 
 static int
@@ -239,11 +182,12 @@ run(struct run *r)
     size_t index = 0;
     if (!has_problems(r))
         return say_there_are_none(r);
-    if (!r->options.list && !find_device(r->options.device, &index))
-        return xm_cli_usage("option --device: there is no '%.40s' whose kernels can be "
-                            "timed; 'xemoe devices' lists what there is",
-                            r->options.device);
-    enum xm_status s = r->options.list ? XM_OK : open_device(r, index, &err);
+    if (!r->options.list && !xm_bench_find_device(r->options.device, &index))
+        return XM_EXIT_USAGE;
+    enum xm_status s = r->options.list
+                           ? XM_OK
+                           : xm_bench_open(index, NULL, r->options.seconds,
+                                           r->options.json, &r->engine, &r->report, &err);
     if (s == XM_OK)
         s = take_problems(r, &err);
     const bool has_none = s == XM_OK && r->n == 0;
@@ -294,6 +238,8 @@ main(int argc, char **argv)
         return code;
     if (argc == 3 && strcmp(argv[1], "make-docs") == 0)
         return make_docs(argv[2]);
+    if (argc >= 2 && strcmp(argv[1], "tune") == 0)
+        return xm_bench_tune(argc - 1, argv + 1);
     if (xm_cli_parse(&spec, argc, argv, &r.options, &help, &err) != XM_OK)
         return xm_cli_usage_of(&err, "xemoe bench --kernels --help");
     if (help)

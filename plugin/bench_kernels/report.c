@@ -56,29 +56,69 @@ xm_bench_report_problem(struct bench_report *r, const struct problem *p)
     fflush(stdout);
 }
 
+/* What a second has of a problem's bytes and operations. */
+struct rates {
+    double bytes, flops;
+};
+
+static struct rates
+rates_of(const struct problem *p, double seconds)
+{
+    return (struct rates){xm_bench_problem_bytes(p) / seconds,
+                          xm_bench_problem_flops(p) / seconds};
+}
+
+static yyjson_mut_val *
+add_result(struct bench_report *r, const struct problem *p, double seconds)
+{
+    const struct rates rates = rates_of(p, seconds);
+    struct xm_json_out *j = &r->json;
+    yyjson_mut_val *o = xm_json_add_object(j, r->results, NULL);
+    xm_json_add_text(j, o, "problem", p->text, strlen(p->text));
+    xm_json_add_real(j, o, "seconds", seconds);
+    xm_json_add_real(j, o, "bytes_per_second", rates.bytes);
+    xm_json_add_real(j, o, "flops", rates.flops);
+    return o;
+}
+
+static void
+print_result(const struct bench_report *r, const struct problem *p, double seconds,
+             const char *what)
+{
+    const struct rates rates = rates_of(p, seconds);
+    const double read = r->limits.host_read > r->limits.device_read
+                            ? r->limits.host_read
+                            : r->limits.device_read;
+    printf("%10.1f us  %6.2f GB/s %3.0f %%  %8.1f GFLOP/s %3.0f %%  %s\n", seconds * 1e6,
+           rates.bytes / 1e9, 100 * rates.bytes / read, rates.flops / 1e9,
+           100 * rates.flops / r->limits.multiply, what);
+    fflush(stdout);
+}
+
 void
 xm_bench_report_result(struct bench_report *r, const struct problem *p,
                        const char *kernels, double seconds)
 {
-    const double bytes = xm_bench_problem_bytes(p) / seconds,
-                 flops = xm_bench_problem_flops(p) / seconds;
-    const double read = r->limits.host_read > r->limits.device_read
-                            ? r->limits.host_read
-                            : r->limits.device_read;
-    if (r->is_json) {
-        struct xm_json_out *j = &r->json;
-        yyjson_mut_val *o = xm_json_add_object(j, r->results, NULL);
-        xm_json_add_text(j, o, "problem", p->text, strlen(p->text));
-        xm_json_add_parts(j, o, "kernels", kernels, " ");
-        xm_json_add_real(j, o, "seconds", seconds);
-        xm_json_add_real(j, o, "bytes_per_second", bytes);
-        xm_json_add_real(j, o, "flops", flops);
+    if (!r->is_json)
+        print_result(r, p, seconds, kernels);
+    else
+        xm_json_add_parts(&r->json, add_result(r, p, seconds), "kernels", kernels, " ");
+}
+
+void
+xm_bench_report_row(struct bench_report *r, const struct problem *p, const char *step,
+                    const char *row, double seconds, bool is_kept)
+{
+    char what[128];
+    snprintf(what, sizeof(what), "%s%s", row, is_kept ? ", kept" : "");
+    if (!r->is_json) {
+        print_result(r, p, seconds, what);
         return;
     }
-    printf("%10.1f us  %6.2f GB/s %3.0f %%  %8.1f GFLOP/s %3.0f %%  %s\n", seconds * 1e6,
-           bytes / 1e9, 100 * bytes / read, flops / 1e9, 100 * flops / r->limits.multiply,
-           kernels);
-    fflush(stdout);
+    yyjson_mut_val *o = add_result(r, p, seconds);
+    xm_json_add_text(&r->json, o, "step", step, strlen(step));
+    xm_json_add_text(&r->json, o, "row", row, strlen(row));
+    xm_json_add_bool(&r->json, o, "kept", is_kept);
 }
 
 void

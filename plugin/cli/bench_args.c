@@ -54,7 +54,8 @@ static size_t
 common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
 {
     static const char *const kept[] = {"precision",    "kv-memory", "offload",
-                                       "expert-cache", "weights",   "cache-dir"};
+                                       "expert-cache", "weights",   "cache-dir",
+                                       "no-tune"};
     static const struct xm_cli_option group =
         XM_CLI_GROUP("How the models run", "xemoe bench model.gguf --precision f16");
     size_t n = 0;

@@ -48,7 +48,7 @@ struct xm_cli_target {
         *cache_dir;
     const char *kv_memory, *key_cache, *value_cache;
     uint64_t ubatch;
-    bool json;
+    bool json, no_tune;
 
     /* The members below are no options; the command sets them. */
     bool measures; /* device times of steps are measured (PERF_COUNT) */
@@ -74,7 +74,7 @@ struct xm_cli_target {
 /* Element types of the KV cache, and other names for them. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
-enum { XM_CLI_N_TARGET_OPTIONS = 16 };
+enum { XM_CLI_N_TARGET_OPTIONS = 17 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 /* --kv and the options for keys or values alone; AT: the offset of a member. */
@@ -98,6 +98,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 16 };
     { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }, \
     XM_CLI_WEIGHTS_ROW(XM_CLI_TARGET), \
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
+    { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "take the kernels that are first in order, not those that 'xemoe tune' has kept" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
 /* Members of a command's xm_cli_spec: MODEL as a word, by -m, or from the environment. */
@@ -187,6 +188,7 @@ int xm_cli_opt(int argc, char **argv);
 int xm_cli_make_model(int argc, char **argv);
 int xm_cli_chat(int argc, char **argv);
 int xm_cli_bench(int argc, char **argv);
+int xm_cli_tune(int argc, char **argv);
 int xm_cli_benchmark_app(int argc, char **argv);
 
 #endif

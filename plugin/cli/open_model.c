@@ -135,7 +135,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 13 };
+enum { N_SETTINGS = 14 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -150,6 +150,7 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {"--offload", "OFFLOAD_RATIO", t->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},
         {"--weights", "XM_COPY_WEIGHTS", xm_cli_copy_weights(t->weights)},
+        {"--no-tune", "XM_TUNED_KERNELS", t->no_tune ? "NO" : NULL},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
         {"XM_NUMERICS", "XM_NUMERICS", t->numerics ? t->numerics : xm_env("XM_NUMERICS")},

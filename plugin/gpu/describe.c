@@ -134,6 +134,72 @@ find_detail(const struct xm_program *p, const struct xm_step *s, struct xm_step_
         describe_chain(s->node->attr.row_chain.steps, &t->detail);
 }
 
+/* ---- what measures it ----------------------------------------------------------------- */
+
+/* "q4_0", "u4 g128": false of formats that no problem has. */
+static bool
+add_format(const struct xm_weight *w, struct xm_strbuf *out)
+{
+    const bool is_blocks = xm_weight_formats[w->format].block_bytes > 0;
+    if (!is_blocks && w->format != XM_WEIGHT_ELEMENTS)
+        return false;
+    xm_strbuf_printf(out, " %s", xm_weight_format_text(w));
+    if (w->group)
+        xm_strbuf_printf(out, " g%" PRIu64, w->group);
+    return true;
+}
+
+static void
+add_attention_problem(const struct xm_program *p, const struct xm_step *s,
+                      const char *src, struct xm_strbuf *out)
+{
+    const struct xm_kv_layer *kv = &p->kv[s->layer];
+    const struct xm_shape *q = &p->values[s->operand[XM_ATTENTION_Q].value].shape;
+    if (kv->d == kv->dv && kv->k_element == kv->v_element)
+        xm_strbuf_printf(out, "attention Q=%" PRId64 " KV=%u D=%u P=1024 %s %s\n",
+                         q->dim[2].n, kv->heads, kv->d, xm_element_text(kv->k_element),
+                         src);
+}
+
+/* Whoever reads the lines leaves out those that are equal. */
+static void
+add_product_problem(const struct xm_node *n, const struct xm_weight *w, const char *src,
+                    struct xm_strbuf *out)
+{
+    const struct xm_moe_attr *a = &n->attr.moe;
+    struct xm_strbuf format = {0};
+    const bool is_moe = n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED && w->experts > 1;
+    const bool is_linear =
+        (n->op == XM_OP_LINEAR || n->op == XM_OP_MATMUL) && w->experts == 1;
+    if (add_format(w, &format) && is_moe)
+        xm_strbuf_printf(
+            out, "moe E=%" PRId64 " K=%" PRId64 " H=%" PRId64 " I=%" PRId64 "%s %s\n",
+            a->experts, a->routing.top_k, a->hidden, a->inter, xm_strbuf_text(&format),
+            src);
+    else if (format.n && is_linear)
+        xm_strbuf_printf(out, "linear N=%" PRIu64 " K=%" PRIu64 "%s %s\n", w->rows,
+                         w->cols, xm_strbuf_text(&format), src);
+    xm_strbuf_free(&format);
+}
+
+/* The first operand is what it multiplies. Of several weights of a linear layer the first decides
+ * which kernel runs; of experts each has its own step. */
+static void
+find_problems(const struct xm_program *p, const struct xm_step *s, struct xm_step_text *t)
+{
+    const struct xm_node *n = s->node;
+    if (!n || s->n_in == 0 || s->kind == XM_STEP_HOST || s->kind == XM_STEP_COPY)
+        return;
+    const char *src = xm_element_text(p->values[s->in[0]].element);
+    if (s->kind == XM_STEP_ATTENTION)
+        add_attention_problem(p, s, src, &t->problems);
+    const bool is_moe = n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+    for (uint32_t i = 0; i < n->n_in && (is_moe || !t->problems.n); i++) {
+        if (xm_in(n, i)->node->op == XM_OP_WEIGHT)
+            add_product_problem(n, &xm_in(n, i)->node->attr.weight, src, &t->problems);
+    }
+}
+
 /* ---- what makes a step another one --------------------------------------------------- */
 
 static int
@@ -224,7 +290,7 @@ is_complete(const struct xm_step_text *t)
 {
     return xm_strbuf_ok(&t->token) && xm_strbuf_ok(&t->prompt) &&
            xm_strbuf_ok(&t->weights) && xm_strbuf_ok(&t->detail) &&
-           xm_strbuf_ok(&t->signature);
+           xm_strbuf_ok(&t->problems) && xm_strbuf_ok(&t->signature);
 }
 
 enum xm_status
@@ -241,6 +307,7 @@ xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
         struct xm_step_text *t = &out->steps[i];
         find_weights(p->steps[i].node, t);
         find_detail(p, &p->steps[i], t);
+        find_problems(p, &p->steps[i], t);
         XM_TRY(find_signature(p, &p->steps[i], t, err));
         if (!is_complete(t))
             return xm_no_memory(err, "the texts of a program");
@@ -256,6 +323,7 @@ xm_program_texts_free(struct xm_program_texts *t)
         xm_strbuf_free(&t->steps[i].prompt);
         xm_strbuf_free(&t->steps[i].weights);
         xm_strbuf_free(&t->steps[i].detail);
+        xm_strbuf_free(&t->steps[i].problems);
         xm_strbuf_free(&t->steps[i].signature);
     }
     xm_free(t->steps);

@@ -18,8 +18,10 @@ extern "C" {
 struct xm_step_text {
     /* names of the kernels for one token and for a prompt, separated by spaces */
     struct xm_strbuf token, prompt;
-    struct xm_strbuf weights;   /* a line each: "[4096, 2048] u4, groups of 128" */
-    struct xm_strbuf detail;    /* lines on attention, experts or a row chain; or empty */
+    struct xm_strbuf weights; /* a line each: "[4096, 2048] u4, groups of 128" */
+    struct xm_strbuf detail;  /* lines on attention, experts or a row chain; or empty */
+    /* a line each for `xemoe bench --kernels`, without the tokens; empty: there are none */
+    struct xm_strbuf problems;
     struct xm_strbuf signature; /* equal for steps that differ only in names      */
     uint64_t weight_bytes;
 };

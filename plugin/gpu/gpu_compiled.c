@@ -7,7 +7,7 @@
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
 #include "plugin/gpu/program_exec_graph.h"
-#include "runtime/kept_rate.h"
+#include "runtime/kept.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
 

@@ -73,6 +73,7 @@ view_step(struct xm_program_view *v, const struct xm_program *p,
            copy_strbuf(v, &text->token, &step->token) &&
            copy_strbuf(v, &text->prompt, &step->prompt) &&
            copy_strbuf(v, &text->weights, &step->weights) &&
+           copy_strbuf(v, &text->problems, &step->problems) &&
            copy_strbuf(v, &text->detail, &step->detail);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "primitives/attention/attention.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -529,6 +530,18 @@ static const uint8_t roles[] = {[XM_ATTENTION_Q] = XM_ROLE_IN,
 static const struct xm_primitive_ops ops = {"attention", refuse_plan, refuse_run,
                                             describe,    destroy,     XM_ROLES(roles)};
 
+struct xm_problem_class
+xm_attention_class(const struct xm_attention_desc *d)
+{
+    struct xm_problem_class c;
+    snprintf(c.text, sizeof(c.text),
+             "%" PRIu32 " heads of %" PRIu32 " and %" PRIu32 ", %" PRIu32
+             " of K in %s and V in %s, %s",
+             d->heads_q, d->d, d->dv, d->heads_kv, xm_element_text(d->k_cache),
+             xm_element_text(d->v_cache), xm_element_text(d->element));
+    return c;
+}
+
 /* Builds the kernel of decode or prompt. */
 static enum xm_status
 build_tiled(const struct attention *a, const char *shape, struct tiles tiles,
@@ -539,6 +552,7 @@ build_tiled(const struct attention *a, const char *shape, struct tiles tiles,
     xm_defines_print(defines, sizeof(defines),
                      "%s -DTILE_TOKENS=%u -DROWS=%u -DQUERY_ROWS=%u", shape, tiles.tokens,
                      tiles.rows, sub_group_rows(&a->desc));
+    out->pick.problems = xm_attention_class(&a->desc);
     return xm_stage_build_for(out, a->base.engine, table, &a->desc, defines, err);
 }
 

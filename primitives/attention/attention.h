@@ -64,6 +64,8 @@ struct xm_attention_run {
     const int32_t *past_lens, *subsequence_begins;
     struct xm_buffer *const *slabs;
 };
+/* Heads, sizes and types of one kind. */
+struct xm_problem_class xm_attention_class(const struct xm_attention_desc *d);
 const char *xm_attention_supports(const struct xm_device_info *device,
                                   const struct xm_attention_desc *desc);
 enum xm_status xm_attention_create(struct xm_engine *engine,

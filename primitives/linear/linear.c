@@ -160,10 +160,12 @@ struct xm_rows_form
 xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w, enum xm_element src)
 {
     const struct problem problem = {.product = {w, src}};
-    const struct xm_pick pick = {.table = &xm_linear_tables[FEW], .problem = &problem};
+    struct xm_pick pick = {&xm_linear_tables[FEW], &problem,
+                           xm_product_class(&problem.product)};
     const struct xm_rows_form plain = {XM_FORM_ROWS, 0, 0};
     size_t row = 0;
-    if (xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, NULL) != XM_OK)
+    if (xm_variant_prepare(&pick, engine, NULL) != XM_OK ||
+        xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, NULL) != XM_OK)
         return plain;
     return xm_form_of(few_rows[row].form, w, src);
 }
@@ -208,7 +210,8 @@ build_ways(struct xm_linear *l, struct xm_error *err)
                                         config->use_onednn == XM_NO};
     struct building b = {.l = l};
     for (size_t c = 0; c < XM_LINEAR_N_TABLES; c++)
-        b.picks[c] = (struct xm_pick){.table = &xm_linear_tables[c], .problem = &problem};
+        b.picks[c] = (struct xm_pick){&xm_linear_tables[c], &problem,
+                                      xm_product_class(&problem.product)};
     XM_TRY(xm_variant_build(b.picks, XM_LINEAR_N_TABLES, l->base.engine, build_way, &b,
                             err));
     return xm_linear_after_create(l, err);

@@ -263,9 +263,11 @@ struct xm_rows_form
 xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_element src)
 {
     const struct xm_moe_problem problem = {{gate, src}, NULL};
-    const struct xm_pick pick = {.table = &xm_moe_tables[XM_MOE_GATE_UP]};
+    struct xm_pick pick = {&xm_moe_tables[XM_MOE_GATE_UP], &problem,
+                           xm_product_class(&problem.product)};
     size_t row;
     const bool known =
+        xm_variant_prepare(&pick, engine, NULL) == XM_OK &&
         xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, NULL) == XM_OK;
     return xm_form_of(known ? gate_up_rows[row].form : XM_FORM_ROWS, gate, src);
 }
@@ -414,8 +416,8 @@ choose_and_build(struct xm_moe_experts *m, struct xm_error *err)
     for (int s = 0; s < XM_MOE_N_STEPS; s++) {
         m->problem[s] = (struct xm_moe_problem){
             {xm_moe_weight(m, (enum xm_moe_step)s), m->desc.src}, m};
-        m->pick[s] =
-            (struct xm_pick){.table = &xm_moe_tables[s], .problem = &m->problem[s]};
+        m->pick[s] = (struct xm_pick){&xm_moe_tables[s], &m->problem[s],
+                                      xm_product_class(&m->problem[s].product)};
     }
     m->forms = UINT32_MAX;
     for (;;) {

@@ -619,7 +619,7 @@ TEST(ConfigLists, AnEngineIsSharedUnlessAnOptionOfEnginesDiffers)
         EXPECT_TRUE(xm_config_same_engine(&b, &b)) << rows[i].name;
         of_engines += is_engines;
     }
-    EXPECT_EQ(of_engines, 5u);
+    EXPECT_EQ(of_engines, 6u);
 }
 
 TEST(ConfigLists, OfATextOnlyWhatCountsIsCompared)

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kept_rate.h"
+#include "runtime/kept.h"
 #include "runtime/util/log.h"
 
 namespace

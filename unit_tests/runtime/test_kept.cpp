@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/kept_rate.h"
+#include "runtime/kept.h"
 
 #include <gtest/gtest.h>
 
@@ -86,6 +86,28 @@ TEST_F(KeptRate, WithoutAFolderNothingIsKept)
     double rate;
     xm_kept_rate_store("", &d, "reading", 5.0);
     EXPECT_FALSE(xm_kept_rate_load("", &d, "reading", &rate));
+}
+
+TEST_F(KeptRate, TextsAreKeptToo)
+{
+    const xm_device_info d = device();
+    char text[XM_KEPT_TEXT] = "before";
+    const std::string dir = folder.path, longest(XM_KEPT_TEXT - 1, 'x');
+    EXPECT_FALSE(xm_kept_text_load(dir.c_str(), &d, "row", text));
+    EXPECT_STREQ(text, "");
+    for (const std::string &kept : {std::string("linear_gemv_sg"), longest}) {
+        EXPECT_TRUE(xm_kept_text_store(dir.c_str(), &d, "row", kept.c_str()));
+        EXPECT_TRUE(xm_kept_text_load(dir.c_str(), &d, "row", text));
+        EXPECT_EQ(text, kept);
+    }
+    for (const std::string &wrong : {std::string(), longest + "x"})
+        EXPECT_FALSE(xm_kept_text_store(dir.c_str(), &d, "row", wrong.c_str()));
+    EXPECT_TRUE(xm_kept_text_load(dir.c_str(), &d, "row", text));
+    EXPECT_EQ(text, longest) << "the last one that fits";
+    store(0x1p-1060); /* bytes of a rate: zeros */
+    EXPECT_FALSE(xm_kept_text_load(dir.c_str(), &d, "reading", text));
+    EXPECT_FALSE(xm_kept_text_load("", &d, "row", text));
+    EXPECT_FALSE(xm_kept_text_store("", &d, "row", "linear_gemv_sg"));
 }
 
 } // namespace

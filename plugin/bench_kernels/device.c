@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "plugin/bench_kernels/bench.h"
+#include "plugin/program_util/command_line.h"
+#include "plugin/program_util/exit_codes.h"
+#include "plugin/program_util/progress.h"
+
+/* Of each limit: shorter, and a busy machine makes shares above 100 %. */
+#define LIMITS_S 1.0
+
+bool
+xm_bench_find_device(const char *name, size_t *index)
+{
+    const struct xm_device_info *infos = NULL;
+    size_t n = 0;
+    uint64_t number = 0;
+    const bool is_gpu = !name || strncmp(name, "GPU", 3) == 0;
+    const bool is_known = is_gpu && (!name || !name[3] ||
+                                     (name[3] == '.' && xm_cli_whole(name + 4, &number)));
+    (void)xm_engine_list(&infos, &n, NULL); /* creating the engine says what is wrong */
+    *index = (size_t)number;
+    if (is_known && (number < n || n == 0))
+        return true;
+    xm_cli_usage("option --device: there is no '%.40s' whose kernels can be timed; "
+                 "'xemoe devices' lists what there is",
+                 name);
+    return false;
+}
+
+enum xm_status
+xm_bench_open(size_t index, const struct xm_config *config, double seconds, bool json,
+              struct xm_engine **engine, struct bench_report **report,
+              struct xm_error *err)
+{
+    struct limits limits = {0};
+    enum xm_status s = xm_engine_create(index, config, engine, err);
+    if (s != XM_OK)
+        return s == XM_NOT_FOUND ? XM_DEVICE : s; /* the computer has none */
+    xm_progress_show("measuring what the machine can do");
+    s = xm_bench_limits(*engine, fmax(seconds, LIMITS_S), &limits, err);
+    xm_progress_clear();
+    XM_TRY(s);
+    *report = xm_bench_report_begin(xm_engine_info(*engine), &limits, json);
+    return *report ? XM_OK : xm_no_memory(err, "a report");
+}
