@@ -147,6 +147,14 @@ remove_own(void)
     own[0] = 0;
 }
 
+void
+xm_driver_files_leave(void)
+{
+    if (own[0] && owner == getpid())
+        unsetenv("POCL_CACHE_DIR");
+    remove_own();
+}
+
 /* Whether it is a folder of this user's, no link to one, and nobody holds its lock. */
 static bool
 is_abandoned(const char *path)

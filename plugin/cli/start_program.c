@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/cli.h"
+#include "runtime/driver_files.h"
 
 enum { MOST_PATH = 4096 };
 
@@ -37,6 +38,7 @@ xm_cli_start_program(const char *name, char **argv)
         xm_strbuf_printf(&path, "%s%s%s", folder, places[i], name);
         if (!xm_strbuf_ok(&path) || access(xm_strbuf_text(&path), F_OK) != 0)
             continue;
+        xm_driver_files_leave();
         execv(xm_strbuf_text(&path), argv);
         xm_fail(&err, XM_IO, "'%.150s' cannot be started: %s", xm_strbuf_text(&path),
                 strerror(errno));

@@ -130,6 +130,28 @@ TEST(DriverFiles, OtherBytesAreNoPackedFolder)
     });
 }
 
+TEST(DriverFiles, NothingIsLeftToAnotherProgramInThisProcess)
+{
+    apart([](const fs::path &root) {
+        setenv("XDG_RUNTIME_DIR", root.c_str(), 1);
+        ASSERT_EQ(xm_driver_files_use((root / "cache").c_str()), XM_KEPT_KERNELS_WRITE);
+        xm_driver_files_open();
+        const char *given = getenv("POCL_CACHE_DIR");
+        ASSERT_NE(given, nullptr);
+        const fs::path own = fs::path(given).parent_path();
+        ASSERT_TRUE(fs::exists(own));
+        xm_driver_files_leave();
+        EXPECT_EQ(getenv("POCL_CACHE_DIR"), nullptr);
+        EXPECT_FALSE(fs::exists(own));
+    });
+    apart([](const fs::path &root) {
+        setenv("POCL_CACHE_DIR", (root / "pocl").c_str(), 1);
+        xm_driver_files_open();
+        xm_driver_files_leave();
+        EXPECT_STREQ(getenv("POCL_CACHE_DIR"), (root / "pocl").c_str()) << "the user's";
+    });
+}
+
 TEST(DriverFiles, ACacheGivesEachProcessAFolderOfItsOwn)
 {
     apart([](const fs::path &root) {
