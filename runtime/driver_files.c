@@ -337,6 +337,7 @@ xm_driver_files_used(const char *name, int64_t since)
 struct search {
     int64_t newest;
     size_t n; /* of the newest */
+    const char *except;
     char *out;
     size_t out_bytes;
 };
@@ -350,7 +351,9 @@ search_group(struct search *s, const char *group)
         if (e->d_name[0] == '.' || !join(inner, path, e->d_name))
             continue;
         const int64_t used = last_used(inner);
-        if (used < s->newest || used == 0)
+        const bool is_other =
+            strncmp(s->except, group, 2) != 0 || strcmp(s->except + 3, e->d_name) != 0;
+        if (used < s->newest || used == 0 || !is_other)
             continue;
         s->n = used == s->newest ? s->n + 1 : 1;
         s->newest = used;
@@ -363,9 +366,9 @@ search_group(struct search *s, const char *group)
 }
 
 bool
-xm_driver_files_find(int64_t since, char *out, size_t n)
+xm_driver_files_find(int64_t since, const char *except, char *out, size_t n)
 {
-    struct search s = {.newest = since, .out = out, .out_bytes = n};
+    struct search s = {.newest = since, .except = except, .out = out, .out_bytes = n};
     DIR *d = folder[0] ? opendir(folder) : NULL;
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] != '.' && strlen(e->d_name) == 2)
@@ -389,28 +392,40 @@ struct packing {
     size_t skip; /* characters of a path before what is below the folder */
 };
 
+/* Appends a file; false: it cannot be read, or is no file, or too large. */
+static bool
+add_file(const char *path, struct xm_strbuf *out)
+{
+    FILE *f = fopen(path, "rb");
+    struct stat st;
+    bool ok =
+        f && fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MOST;
+    char *bytes = ok ? xm_malloc((size_t)st.st_size + 1) : NULL;
+    ok = bytes && fread(bytes, 1, (size_t)st.st_size, f) == (size_t)st.st_size;
+    if (ok)
+        xm_strbuf_add_n(out, bytes, (size_t)st.st_size);
+    xm_free(bytes);
+    if (f)
+        fclose(f);
+    return ok && xm_strbuf_ok(out);
+}
+
 static bool
 pack_file(void *ctx, const char *path, bool is_folder)
 {
     struct packing *p = ctx;
     const char *name = path + p->skip;
+    struct xm_strbuf bytes = {0};
     if (is_folder || is_stamp(path))
         return true;
-    FILE *f = fopen(path, "rb");
-    struct stat st;
-    bool ok = f && fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) &&
-              st.st_size <= MOST && p->out->n + (uint64_t)st.st_size <= MOST;
-    char *bytes = ok ? xm_malloc((size_t)st.st_size + 1) : NULL;
-    ok = bytes && fread(bytes, 1, (size_t)st.st_size, f) == (size_t)st.st_size;
+    const bool ok = add_file(path, &bytes) && p->out->n + bytes.n <= MOST;
     if (ok) {
-        const struct record r = {strlen(name), (uint64_t)st.st_size};
+        const struct record r = {strlen(name), bytes.n};
         xm_strbuf_add_n(p->out, (const char *)&r, sizeof(r));
         xm_strbuf_add_n(p->out, name, r.name_bytes);
-        xm_strbuf_add_n(p->out, bytes, r.n_bytes);
+        xm_strbuf_add_n(p->out, xm_strbuf_text(&bytes), bytes.n);
     }
-    xm_free(bytes);
-    if (f)
-        fclose(f);
+    xm_strbuf_free(&bytes);
     return ok;
 }
 
@@ -513,4 +528,32 @@ xm_driver_files_unpack(const void *bytes, size_t n_bytes, char *out, size_t n)
             return false;
     }
     return true;
+}
+
+/* ---- bitcode ------------------------------------------------------------------------- */
+
+/* By enum xm_bitcode. */
+static const char *const bitcode_files[] = {"program.bc", "input.bc"};
+
+static bool
+bitcode_path(const char *name, enum xm_bitcode which, char out[PATH])
+{
+    char path[PATH];
+    return name[0] && join(path, folder, name) && join(out, path, bitcode_files[which]);
+}
+
+bool
+xm_driver_files_read_bitcode(const char *name, enum xm_bitcode which,
+                             struct xm_strbuf *out)
+{
+    char path[PATH];
+    return bitcode_path(name, which, path) && add_file(path, out);
+}
+
+bool
+xm_driver_files_write_bitcode(const char *name, const struct xm_strbuf *bitcode)
+{
+    char path[PATH];
+    return bitcode_path(name, XM_BITCODE_INPUT, path) &&
+           put_file(path, xm_strbuf_text(bitcode), bitcode->n);
 }

@@ -51,13 +51,23 @@ void xm_driver_files_warn(void);
 
 /* The present time for `since` below, in nanoseconds of the file system's clock. */
 int64_t xm_driver_files_now(void);
-/* The folder of the program that was built last since `since`; false: there is none, or two have
- * the same time. Where two threads build at once, or processes share POCL_CACHE_DIR, it may be
- * another program's folder: then the entry fails the check of xm_driver_files_used, and the program
- * is built again. */
-bool xm_driver_files_find(int64_t since, char *out, size_t n);
+/* The folder of the program that was built last since `since`, other than the folder `except` (""
+ * for none); false: there is none, or two have the same time. Where two threads build at once, or
+ * processes share POCL_CACHE_DIR, it may be another program's folder: then the entry fails the
+ * check of xm_driver_files_used, and the program is built again. */
+bool xm_driver_files_find(int64_t since, const char *except, char *out, size_t n);
 /* Whether PoCL built the program of folder `name`, or loaded it from there, since `since`. */
 bool xm_driver_files_used(const char *name, int64_t since);
+/* LLVM bitcode that belongs to folder `name`. */
+enum xm_bitcode {
+    XM_BITCODE_RESULT, /* what PoCL made of the program                                    */
+    XM_BITCODE_INPUT /* what the program was made of, a file of ours; absent: of its source */
+};
+/* Appends it; false: there is none, or it is too large. */
+bool xm_driver_files_read_bitcode(const char *name, enum xm_bitcode which,
+                                  struct xm_strbuf *out);
+/* Puts the INPUT there; false: it cannot be written. */
+bool xm_driver_files_write_bitcode(const char *name, const struct xm_strbuf *bitcode);
 /* Number of files of machine code below folder `name`. */
 uint64_t xm_driver_files_count(const char *name);
 

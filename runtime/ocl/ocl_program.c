@@ -3,8 +3,10 @@
  * A program: one per (source, defines), from the cache on disk or the driver's compiler.
  *
  * The cache holds the program's binary where the driver gives one (XM_CAP_BINARIES), or the files
- * in which the driver keeps what it has compiled (XM_CAP_DRIVER_FILES): then the program is built
- * from its source all the same, and the driver finds everything there but the text of the source.
+ * in which the driver keeps what it has compiled (XM_CAP_DRIVER_FILES). Such a driver reads the
+ * text of a source again before it looks for these files, which takes longer than all the rest of a
+ * start. Therefore the program is made anew of the bitcode that the driver has made of its source.
+ * It is this program whose files are kept, with the bitcode, and later runs make it of the same.
  */
 #include <string.h>
 
@@ -124,6 +126,25 @@ build_source(struct build *b)
     return b->out->program ? build_program(b) : code;
 }
 
+static bool
+load_bitcode(struct build *b, const struct xm_strbuf *bitcode)
+{
+    return load_binary(b, (const unsigned char *)xm_strbuf_text(bitcode), bitcode->n);
+}
+
+/* Of the bitcode among the driver's files; of the source where there is none. */
+static bool
+build_of_files(struct build *b)
+{
+    struct xm_strbuf bitcode = {0};
+    const bool built =
+        xm_driver_files_read_bitcode(b->out->files, XM_BITCODE_INPUT, &bitcode)
+            ? load_bitcode(b, &bitcode)
+            : build_source(b) == CL_SUCCESS;
+    xm_strbuf_free(&bitcode);
+    return built;
+}
+
 /* The driver's files put where it looks for them; false: it has compiled the program anew. */
 static bool
 load_files(struct build *b, const void *bytes, size_t n)
@@ -133,7 +154,7 @@ load_files(struct build *b, const void *bytes, size_t n)
     if (!xm_driver_files_unpack(bytes, n, name, sizeof(b->out->files)))
         return false;
     b->out->n_files = xm_driver_files_count(name);
-    if (build_source(b) == CL_SUCCESS && xm_driver_files_used(name, start))
+    if (build_of_files(b) && xm_driver_files_used(name, start))
         return true;
     xm_ocl_program_release(b->out);
     name[0] = 0;
@@ -217,6 +238,32 @@ xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p)
 
 /* ---- building ------------------------------------------------------------------------ */
 
+/* Replaces a program that was built of its source by one that is made of its bitcode. Where that
+ * does not succeed, the first one stays. */
+static void
+make_of_bitcode(struct build *b)
+{
+    struct ocl_program *p = b->out;
+    struct xm_strbuf bitcode = {0};
+    char files[sizeof(p->files)];
+    const cl_program of_source = p->program;
+    const int64_t start = xm_driver_files_now();
+    if (!xm_driver_files_read_bitcode(p->files, XM_BITCODE_RESULT, &bitcode)) {
+        xm_strbuf_free(&bitcode);
+        return;
+    }
+    if (load_bitcode(b, &bitcode) &&
+        xm_driver_files_find(start, p->files, files, sizeof(files)) &&
+        xm_driver_files_write_bitcode(files, &bitcode)) {
+        clReleaseProgram(of_source);
+        memcpy(p->files, files, sizeof(files));
+    } else {
+        xm_ocl_program_release(p);
+        p->program = of_source;
+    }
+    xm_strbuf_free(&bitcode);
+}
+
 static enum xm_status
 compile_program(struct build *b, struct xm_build_report *report)
 {
@@ -231,9 +278,10 @@ compile_program(struct build *b, struct xm_build_report *report)
     if (code != CL_SUCCESS)
         return fail_build(b, code, report);
     if (b->out->on_disk && has_files &&
-        xm_driver_files_find(start, b->out->files, sizeof(b->out->files)))
+        xm_driver_files_find(start, "", b->out->files, sizeof(b->out->files))) {
+        make_of_bitcode(b);
         xm_ocl_program_update(b->engine, b->out);
-    else if (b->out->on_disk && !has_files)
+    } else if (b->out->on_disk && !has_files)
         store(b->engine, b->out);
     return XM_OK;
 }

@@ -82,7 +82,7 @@ TEST(DriverFiles, GoAndComeBackAsOnePiece)
         write(root / "pocl" / code, "code");
         write(root / "pocl" / program / "last_accessed", "");
         char name[64];
-        ASSERT_TRUE(xm_driver_files_find(start, name, sizeof(name)));
+        ASSERT_TRUE(xm_driver_files_find(start, "", name, sizeof(name)));
         EXPECT_STREQ(name, program);
         EXPECT_EQ(xm_driver_files_count(name), 2u);
         xm_strbuf packed = {};
@@ -96,6 +96,51 @@ TEST(DriverFiles, GoAndComeBackAsOnePiece)
         EXPECT_EQ(read(root / "pocl" / program / "program.bc"), std::string("a\0b", 3));
         EXPECT_FALSE(xm_driver_files_used(name, start)); /* the driver has not */
         xm_strbuf_free(&packed);
+    });
+}
+
+TEST(DriverFiles, HaveBitcodeThatGoesWithThem)
+{
+    apart([](const fs::path &root) {
+        setenv("POCL_CACHE_DIR", (root / "pocl").c_str(), 1);
+        xm_driver_files_open();
+        xm_strbuf bitcode = {}, packed = {}, back = {};
+        char name[64];
+        EXPECT_FALSE(xm_driver_files_read_bitcode(program, XM_BITCODE_RESULT, &bitcode));
+        write(root / "pocl" / program / "program.bc", std::string("a\0b", 3));
+        ASSERT_TRUE(xm_driver_files_read_bitcode(program, XM_BITCODE_RESULT, &bitcode));
+        EXPECT_EQ(std::string(bitcode.text, bitcode.n), std::string("a\0b", 3));
+        EXPECT_FALSE(xm_driver_files_read_bitcode(program, XM_BITCODE_INPUT, &back));
+        ASSERT_TRUE(xm_driver_files_write_bitcode(program, &bitcode));
+        ASSERT_TRUE(xm_driver_files_pack(program, &packed));
+        fs::remove_all(root / "pocl" / "AB");
+        ASSERT_TRUE(xm_driver_files_unpack(packed.text, packed.n, name, sizeof(name)));
+        ASSERT_TRUE(xm_driver_files_read_bitcode(name, XM_BITCODE_INPUT, &back));
+        EXPECT_EQ(std::string(back.text, back.n), std::string("a\0b", 3));
+        for (xm_strbuf *b : {&bitcode, &packed, &back})
+            xm_strbuf_free(b);
+    });
+}
+
+TEST(DriverFiles, AreFoundBesideThoseOfTheProgramBefore)
+{
+    apart([](const fs::path &root) {
+        setenv("POCL_CACHE_DIR", (root / "pocl").c_str(), 1);
+        xm_driver_files_open();
+        const int64_t start = xm_driver_files_now();
+        const std::string second = std::string(program) + "2";
+        char name[64];
+        write(root / "pocl" / program / "last_accessed", "");
+        write(root / "pocl" / second / "last_accessed", "");
+        fs::last_write_time(
+            root / "pocl" / second / "last_accessed",
+            fs::last_write_time(root / "pocl" / program / "last_accessed"));
+        EXPECT_FALSE(xm_driver_files_find(start, "", name, sizeof(name)))
+            << "two at the same time";
+        ASSERT_TRUE(xm_driver_files_find(start, program, name, sizeof(name)));
+        EXPECT_EQ(name, second);
+        ASSERT_TRUE(xm_driver_files_find(start, second.c_str(), name, sizeof(name)));
+        EXPECT_STREQ(name, program);
     });
 }
 

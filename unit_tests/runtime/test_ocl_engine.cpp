@@ -582,6 +582,18 @@ TEST_F(KernelCache, TheSecondEngineBuildsNothing)
     expect_loaded();
 }
 
+TEST_F(KernelCache, DriversThatKeepFilesDoNotReadTheSourceAgain)
+{
+    if (!(xm_engine_info(engine)->caps & XM_CAP_DRIVER_FILES))
+        GTEST_SKIP() << "the driver gives binaries";
+    build_and_run(dir);
+    ASSERT_EQ(entries().size(), 1u);
+    std::ifstream entry(entries()[0], std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(entry), {}};
+    EXPECT_NE(bytes.find("input.bc"), std::string::npos);
+    expect_loaded();
+}
+
 TEST_F(KernelCache, DamagedEntriesAreBuiltAndStoredAgain)
 {
     build_and_run(dir);
