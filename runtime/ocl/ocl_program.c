@@ -7,7 +7,12 @@
  * text of a source again before it looks for these files, which takes longer than all the rest of a
  * start. Therefore the program is made anew of the bitcode that the driver has made of its source.
  * It is this program whose files are kept, with the bitcode, and later runs make it of the same.
+ * Which files are whose the driver does not say: other threads and processes may write there, too.
+ * So a source ends with an empty kernel whose name is the program's key, and bitcode without it is
+ * another program's.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/driver_files.h"
@@ -126,6 +131,36 @@ build_source(struct build *b)
     return b->out->program ? build_program(b) : code;
 }
 
+/* The name of the empty kernel. */
+struct mark {
+    char text[48];
+};
+
+static struct mark
+mark_of(const struct xm_kernel_key *key)
+{
+    struct mark m;
+    snprintf(m.text, sizeof(m.text), "xm_%016" PRIx64 "%016" PRIx64, key->hash[1],
+             key->hash[0]);
+    return m;
+}
+
+/* Whether the program was made of the source. */
+static bool
+has_mark(const struct build *b)
+{
+    size_t n = 0;
+    cl_program program = b->out->program;
+    clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &n);
+    char *names = n ? xm_calloc(1, n + 1) : NULL;
+    const bool has = names &&
+                     clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, n, names, NULL) ==
+                         CL_SUCCESS &&
+                     strstr(names, mark_of(&b->out->key).text) != NULL;
+    xm_free(names);
+    return has;
+}
+
 static bool
 load_bitcode(struct build *b, const struct xm_strbuf *bitcode)
 {
@@ -139,7 +174,7 @@ build_of_files(struct build *b)
     struct xm_strbuf bitcode = {0};
     const bool built =
         xm_driver_files_read_bitcode(b->out->files, XM_BITCODE_INPUT, &bitcode)
-            ? load_bitcode(b, &bitcode)
+            ? load_bitcode(b, &bitcode) && has_mark(b)
             : build_source(b) == CL_SUCCESS;
     xm_strbuf_free(&bitcode);
     return built;
@@ -238,6 +273,26 @@ xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p)
 
 /* ---- building ------------------------------------------------------------------------ */
 
+/* Whether a program is made of this bitcode, and its files are found; they are p->files then. What
+ * was found before may be another program's: then no files are known. */
+static bool
+try_bitcode(struct build *b, const struct xm_strbuf *bitcode)
+{
+    struct ocl_program *p = b->out;
+    char files[sizeof(p->files)];
+    const int64_t start = xm_driver_files_now();
+    if (!load_bitcode(b, bitcode))
+        return false;
+    const bool is_ours = has_mark(b);
+    if (!is_ours)
+        p->files[0] = 0;
+    if (!is_ours || !xm_driver_files_find(start, p->files, files, sizeof(files)) ||
+        !xm_driver_files_write_bitcode(files, bitcode))
+        return false;
+    memcpy(p->files, files, sizeof(files));
+    return true;
+}
+
 /* Replaces a program that was built of its source by one that is made of its bitcode. Where that
  * does not succeed, the first one stays. */
 static void
@@ -245,21 +300,14 @@ make_of_bitcode(struct build *b)
 {
     struct ocl_program *p = b->out;
     struct xm_strbuf bitcode = {0};
-    char files[sizeof(p->files)];
     const cl_program of_source = p->program;
-    const int64_t start = xm_driver_files_now();
-    if (!xm_driver_files_read_bitcode(p->files, XM_BITCODE_RESULT, &bitcode)) {
-        xm_strbuf_free(&bitcode);
-        return;
-    }
-    if (load_bitcode(b, &bitcode) &&
-        xm_driver_files_find(start, p->files, files, sizeof(files)) &&
-        xm_driver_files_write_bitcode(files, &bitcode)) {
-        clReleaseProgram(of_source);
-        memcpy(p->files, files, sizeof(files));
-    } else {
-        xm_ocl_program_release(p);
-        p->program = of_source;
+    if (xm_driver_files_read_bitcode(p->files, XM_BITCODE_RESULT, &bitcode)) {
+        if (try_bitcode(b, &bitcode)) {
+            clReleaseProgram(of_source);
+        } else {
+            xm_ocl_program_release(p);
+            p->program = of_source;
+        }
     }
     xm_strbuf_free(&bitcode);
 }
@@ -324,7 +372,13 @@ prepare_build(struct build *b, const char *defines, bool declares_builtins)
         return xm_no_memory(b->err, "kernel '%s'", b->name);
     b->out->has_key = info->caps & (XM_CAP_BINARIES | XM_CAP_DRIVER_FILES);
     b->out->on_disk = b->out->has_key && cache_dir(b->engine)[0];
-    return b->out->has_key ? find_key(b) : XM_OK;
+    if (b->out->has_key)
+        XM_TRY(find_key(b));
+    if (xm_device_has(info, XM_CAP_DRIVER_FILES))
+        xm_strbuf_printf(&b->source, "\n__kernel void\n%s(void)\n{\n}\n",
+                         mark_of(&b->out->key).text);
+    return xm_strbuf_ok(&b->source) ? XM_OK
+                                    : xm_no_memory(b->err, "kernel '%s'", b->name);
 }
 
 static enum xm_status

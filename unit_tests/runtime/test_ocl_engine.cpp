@@ -594,6 +594,51 @@ TEST_F(KernelCache, DriversThatKeepFilesDoNotReadTheSourceAgain)
     expect_loaded();
 }
 
+/* The newest program in a folder of PoCL's. */
+std::filesystem::path
+newest_program(const std::filesystem::path &pocl)
+{
+    std::filesystem::path newest;
+    auto at = std::filesystem::file_time_type::min();
+    for (const auto &f : std::filesystem::recursive_directory_iterator(pocl)) {
+        if (f.path().filename() != "last_accessed" || f.last_write_time() < at ||
+            !std::filesystem::exists(f.path().parent_path() / "program.bc"))
+            continue;
+        at = f.last_write_time();
+        newest = f.path().parent_path();
+    }
+    return newest;
+}
+
+TEST_F(KernelCache, AnotherProgramsFilesAreNotTaken)
+{
+    const char *pocl = getenv("POCL_CACHE_DIR");
+    if (!(xm_engine_info(engine)->caps & XM_CAP_DRIVER_FILES) || !pocl)
+        GTEST_SKIP() << "no folder of PoCL's that is known";
+    build_and_run(dir);
+    /* as another process would leave it while ours builds */
+    const std::filesystem::path planted = std::filesystem::path(pocl) / "ZZ/PLANTED";
+    std::filesystem::create_directories(planted.parent_path());
+    std::filesystem::copy(newest_program(pocl), planted,
+                          std::filesystem::copy_options::recursive);
+    std::filesystem::last_write_time(planted / "last_accessed",
+                                     std::filesystem::file_time_type::clock::now() +
+                                         std::chrono::hours(1));
+    xm_config config;
+    xm_engine *e = nullptr;
+    xm_kernel *kernel = nullptr;
+    const std::string other = dir + "/other";
+    xm_config_init(&config);
+    EXPECT_EQ(xm_config_set(&config, "CACHE_DIR", other.c_str(), &err), XM_OK);
+    ASSERT_EQ(xm_engine_create(0, &config, &e, &err), XM_OK) << err.text;
+    EXPECT_EQ(xm_engine_kernel(e, "moe_combine_ref", "-DDST=f16", &kernel, &err), XM_OK)
+        << err.text;
+    xm_engine_unref(e);
+    EXPECT_FALSE(std::filesystem::exists(other) && !std::filesystem::is_empty(other))
+        << "files of another program are not kept as this one's";
+    std::filesystem::remove_all(planted);
+}
+
 TEST_F(KernelCache, DamagedEntriesAreBuiltAndStoredAgain)
 {
     build_and_run(dir);
