@@ -29,22 +29,6 @@ xm_bpe_find_merge(const struct xm_bpe *bpe, int32_t left, int32_t right)
 }
 
 static enum xm_status
-load_vocab(yyjson_val *model, struct xm_vocab *vocab, struct xm_error *err)
-{
-    yyjson_val *object, *key, *value;
-    size_t i, n;
-    XM_TRY(xm_json_object(model, "vocab", &object, err));
-    yyjson_obj_foreach(object, i, n, key, value)
-    {
-        int32_t id;
-        XM_TRY(xm_json_token_id(value, yyjson_get_str(key), &id, err));
-        XM_TRY(xm_vocab_add(vocab, xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)),
-                            id, true, err));
-    }
-    return XM_OK;
-}
-
-static enum xm_status
 cut_merge(yyjson_val *value, struct xm_slice *left, struct xm_slice *right,
           struct xm_error *err)
 {
@@ -194,7 +178,7 @@ xm_bpe_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_bpe *out,
                       &out->prefix_bytes, err));
     XM_TRY(
         load_affix(model, "end_of_word_suffix", &out->suffix, &out->suffix_bytes, err));
-    XM_TRY(load_vocab(model, vocab, err));
+    XM_TRY(xm_vocab_load(model, vocab, err));
     XM_TRY(load_unknown(model, out, err));
     return load_merges(model, out, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of `types` for each kind of normalizer. Not done: BertNormalizer and Nmt, which
- * belong to models of other kinds.
+ * One row of `types` for each kind of normalizer. Not done: Nmt, which belongs to models of other
+ * kinds.
  */
 #include "plugin/text/normalizer.h"
 
@@ -128,10 +128,7 @@ run_lowercase(const struct xm_normalizer_step *step, struct xm_slice text,
     int32_t code;
     for (size_t i = 0; i < text.n;) {
         i += xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
-        if (code == 0x130) /* the one letter whose lower case is two: i and a dot above */
-            xm_strbuf_add(out, "i\xcc\x87");
-        else
-            xm_utf8_add(out, xm_utf8_lower(code));
+        xm_unicode_add_lower(code, out);
     }
     return XM_OK;
 }
@@ -172,6 +169,26 @@ run_precompiled(const struct xm_normalizer_step *step, struct xm_slice text,
     return XM_OK;
 }
 
+/* Accents go with capital letters, unless the object says otherwise. */
+static enum xm_status
+load_bert(yyjson_val *value, struct xm_normalizer_step *step, struct xm_error *err)
+{
+    struct xm_bert_normalizer *bert = &step->bert;
+    *bert = (struct xm_bert_normalizer){true, true, true, true};
+    XM_TRY(xm_json_bool(value, "clean_text", &bert->clean_text, err));
+    XM_TRY(xm_json_bool(value, "handle_chinese_chars", &bert->spaces_chinese, err));
+    XM_TRY(xm_json_bool(value, "lowercase", &bert->lowercase, err));
+    bert->strip_accents = bert->lowercase;
+    return xm_json_bool(value, "strip_accents", &bert->strip_accents, err);
+}
+
+static enum xm_status
+run_bert(const struct xm_normalizer_step *step, struct xm_slice text,
+         struct xm_strbuf *out, struct xm_error *err)
+{
+    return xm_bert_normalize(&step->bert, text, out, err);
+}
+
 static const struct xm_normalizer_type types[] = {
     /* clang-format off */
     { "NFC",          NULL,         run_form,          XM_NFC  },
@@ -185,6 +202,7 @@ static const struct xm_normalizer_type types[] = {
     { "Prepend",      load_prepend, run_prepend,       0       },
     { "ByteLevel",    NULL,         run_byte_level,    0       },
     { "Precompiled",  load_precompiled, run_precompiled, 0     },
+    { "BertNormalizer", load_bert,  run_bert,          0       },
     /* clang-format on */
 };
 

@@ -10,6 +10,7 @@
 
 #include <yyjson.h>
 
+#include "plugin/text/bert_normalizer.h"
 #include "plugin/text/charsmap.h"
 #include "plugin/text/regex.h"
 #include "runtime/util/slice.h"
@@ -29,7 +30,8 @@ struct xm_normalizer_step {
     struct xm_charsmap *map;               /* owned; of Precompiled             */
     char *content;                         /* owned; of Replace and Prepend     */
     size_t content_bytes;
-    bool strip_left, strip_right; /* of Strip */
+    bool strip_left, strip_right;   /* of Strip          */
+    struct xm_bert_normalizer bert; /* of BertNormalizer */
 };
 
 /* Zero-initialised: leaves text unchanged. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Not done: BertPreTokenizer, UnicodeScripts, FixedLength and RandomChunk, which no
- * byte-pair encoded model of ours has.
+ * Not done: UnicodeScripts, FixedLength and RandomChunk, which no model of ours has.
  */
 #include "plugin/text/pre_tokenizer.h"
 
@@ -18,6 +17,8 @@ const char xm_byte_level_pattern[] =
  * library here, whose \w is Unicode's (UTS #18) and not Oniguruma's. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
 static const char whitespace_pattern[] = "[" WORD "]+|[^" WORD "\\s]+";
+
+static const char punctuation_pattern[] = "[!-/:-@\\[-`{-~\\p{P}]";
 
 static enum xm_status
 add_step(struct xm_pre_tokenizer *out, enum xm_pre_step_kind kind,
@@ -52,6 +53,13 @@ enum xm_status
 xm_pre_tokenizer_add_white_space(struct xm_pre_tokenizer *pre, struct xm_error *err)
 {
     return add_cut(pre, "\\s", XM_SPLIT_REMOVED, false, err);
+}
+
+enum xm_status
+xm_pre_tokenizer_add_bert(struct xm_pre_tokenizer *pre, struct xm_error *err)
+{
+    XM_TRY(xm_pre_tokenizer_add_white_space(pre, err));
+    return xm_pre_tokenizer_add_cut(pre, punctuation_pattern, err);
 }
 
 enum xm_status
@@ -175,7 +183,7 @@ load_punctuation(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_erro
 {
     enum xm_split_behavior behavior = XM_SPLIT_ISOLATED;
     XM_TRY(load_behavior(value, &behavior, err));
-    return add_cut(out, "[!-/:-@\\[-`{-~\\p{P}]", behavior, false, err);
+    return add_cut(out, punctuation_pattern, behavior, false, err);
 }
 
 static enum xm_status
@@ -191,6 +199,13 @@ load_whitespace_split(yyjson_val *value, struct xm_pre_tokenizer *out,
 {
     (void)value;
     return xm_pre_tokenizer_add_white_space(out, err);
+}
+
+static enum xm_status
+load_bert(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error *err)
+{
+    (void)value;
+    return xm_pre_tokenizer_add_bert(out, err);
 }
 
 static enum xm_status
@@ -218,6 +233,7 @@ static const struct pre_type {
     { "Whitespace",         load_whitespace       },
     { "WhitespaceSplit",    load_whitespace_split },
     { "CharDelimiterSplit", load_delimiter        },
+    { "BertPreTokenizer",   load_bert             },
     /* clang-format on */
 };
 

@@ -50,7 +50,7 @@ struct xm_pre_tokenizer {
  * be freed. */
 enum xm_status xm_pre_tokenizer_load(yyjson_val *value, struct xm_pre_tokenizer *out,
                                      struct xm_error *err);
-/* The next three append a step, for formats without a tokenizer.json. On failure `pre` still has to
+/* The next four append steps, for formats without a tokenizer.json. On failure `pre` still has to
  * be freed. */
 
 /* CUT at the matches of `pattern`; both the matches and the text between them become pieces. */
@@ -59,6 +59,9 @@ enum xm_status xm_pre_tokenizer_add_cut(struct xm_pre_tokenizer *pre, const char
 /* CUT at white space, which is dropped. */
 enum xm_status xm_pre_tokenizer_add_white_space(struct xm_pre_tokenizer *pre,
                                                 struct xm_error *err);
+/* The same, and then at each punctuation mark, which becomes a piece. */
+enum xm_status xm_pre_tokenizer_add_bert(struct xm_pre_tokenizer *pre,
+                                         struct xm_error *err);
 extern const char
     xm_byte_level_pattern[]; /* the pattern that ByteLevel cuts with (GPT-2's) */
 /* BYTES. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of `types` for each kind of decoder. Not done: BPEDecoder, WordPiece, CTC.
+ * One row of `types` for each kind of decoder. Not done: BPEDecoder, CTC.
  */
 #include "plugin/text/token_decoder.h"
 
@@ -283,6 +283,70 @@ push_metaspace(struct run *run, size_t i, struct xm_slice text)
     return status;
 }
 
+/* WordPiece: a space before each token, unless its mark says that it continues a word. */
+
+static enum xm_status
+load_wordpiece(yyjson_val *value, struct xm_token_decoder_step *step,
+               struct xm_error *err)
+{
+    step->cleanup = true;
+    XM_TRY(xm_json_bool(value, "cleanup", &step->cleanup, err));
+    return load_content(value, "prefix", false, step, err);
+}
+
+/* Appends `text` with each `from` replaced by `to`. */
+static void
+add_replaced(struct xm_slice text, const char *from, const char *to,
+             struct xm_strbuf *out)
+{
+    const size_t n = strlen(from);
+    for (size_t i = 0; i < text.n;) {
+        if (xm_slice_starts_with(xm_slice_of(text.text + i, text.n - i),
+                                 xm_slice_of(from, n))) {
+            xm_strbuf_add(out, to);
+            i += n;
+        } else {
+            xm_strbuf_add_n(out, text.text + i++, 1);
+        }
+    }
+}
+
+/* Takes the space before signs and English contractions away, in this order. */
+static void
+clean_up(struct xm_strbuf *text)
+{
+    static const struct {
+        const char *from, *to;
+    } rows[] = {
+        {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+    };
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        struct xm_strbuf next = {.failed = text->failed};
+        add_replaced(xm_slice_of(xm_strbuf_text(text), text->n), rows[i].from, rows[i].to,
+                     &next);
+        xm_strbuf_free(text);
+        *text = next;
+    }
+}
+
+static enum xm_status
+push_wordpiece(struct run *run, size_t i, struct xm_slice text)
+{
+    const struct xm_slice prefix = content_of(run, i);
+    const bool is_first = run->state->steps[i].seen++ == 0;
+    struct xm_strbuf spaced = {0};
+    if (!is_first && xm_slice_starts_with(text, prefix))
+        text = xm_slice_of(text.text + prefix.n, text.n - prefix.n);
+    else if (!is_first)
+        xm_strbuf_add(&spaced, " ");
+    xm_strbuf_add_n(&spaced, text.text, text.n);
+    if (run->decoder->steps[i].cleanup)
+        clean_up(&spaced);
+    return give_buffer(run, i + 1, &spaced);
+}
+
 static const struct xm_token_decoder_type types[] = {
     /* clang-format off */
     /* name           parts  fuses  load            push                flush            */
@@ -293,6 +357,7 @@ static const struct xm_token_decoder_type types[] = {
     { "Replace",      false, false, load_replace,   push_replace,       NULL             },
     { "Strip",        true,  false, load_strip,     push_strip,         NULL             },
     { "Metaspace",    false, false, load_metaspace, push_metaspace,     NULL             },
+    { "WordPiece",    false, false, load_wordpiece, push_wordpiece,     NULL             },
     /* clang-format on */
 };
 

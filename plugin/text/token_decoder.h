@@ -29,10 +29,12 @@ struct xm_token_decoder_step {
     /* row of the table in token_decoder.c */
     const struct xm_token_decoder_type *type;
     struct xm_regex *regex; /* owned; of Replace                            */
-    char *content;          /* owned; of Replace a text, of others one character */
+    char *
+        content; /* owned; of Replace a text, of WordPiece a prefix, of others one character */
     size_t content_bytes;
     uint32_t strip_left, strip_right; /* of Strip: most characters removed     */
     bool drop_first;                  /* of Metaspace: the first token loses its space */
+    bool cleanup;                     /* of WordPiece: no space before signs           */
     bool fused;                       /* a step before it joins the tokens     */
 };
 

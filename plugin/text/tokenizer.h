@@ -6,9 +6,9 @@
  *     text -> added tokens cut out -> normalizer -> pre-tokenizer -> model
  *          -> post-processor -> ids            ids -> token texts -> decoder -> text
  *
- * The model is byte-pair encoding, Unigram, or (GGUF files only) WordPiece. Each stage has a file
- * of its own. A component of tokenizer.json that is not known is refused with its name. A tokenizer
- * is immutable and may be used by many threads at once.
+ * The model is byte-pair encoding, Unigram or WordPiece. Each stage has a file of its own. A
+ * component of tokenizer.json that is not known is refused with its name. A tokenizer is immutable
+ * and may be used by many threads at once.
  *
  * In text that is not well-formed UTF-8, each maximal ill-formed part is read as U+FFFD. The
  * members "padding" and "truncation" of tokenizer.json are not applied.

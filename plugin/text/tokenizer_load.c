@@ -18,18 +18,45 @@ check_ids(const struct xm_tokenizer *t, const struct xm_token_list *list,
     return XM_OK;
 }
 
+static enum xm_status
+load_bpe(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
+{
+    return xm_bpe_load(model, &t->vocab, &t->bpe, err);
+}
+
+static enum xm_status
+load_unigram(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
+{
+    return xm_unigram_load(model, &t->vocab, &t->unigram, err);
+}
+
+static enum xm_status
+load_wordpiece(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
+{
+    return xm_wordpiece_load(model, &t->vocab, &t->wordpiece, err);
+}
+
+static const struct model_type {
+    const char *name;
+    enum xm_status (*load)(yyjson_val *model, struct xm_tokenizer *t,
+                           struct xm_error *err);
+} models[] = {
+    {"BPE", load_bpe},
+    {"Unigram", load_unigram},
+    {"WordPiece", load_wordpiece},
+};
+
 /* Files from before there were other models have no type. */
 static enum xm_status
 load_model(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
 {
-    struct xm_slice type = {0};
+    struct xm_slice type = {"BPE", 3};
     XM_TRY(xm_json_text(model, "type", &type, err));
-    if (!type.text || xm_slice_equal(type, xm_slice_of("BPE", 3)))
-        return xm_bpe_load(model, &t->vocab, &t->bpe, err);
-    if (xm_slice_equal(type, xm_slice_of("Unigram", 7)))
-        return xm_unigram_load(model, &t->vocab, &t->unigram, err);
+    for (size_t i = 0; i < XM_ARRAY_LEN(models); i++)
+        if (xm_slice_equal(type, xm_slice_of(models[i].name, strlen(models[i].name))))
+            return models[i].load(model, t, err);
     return xm_fail(err, XM_UNSUPPORTED,
-                   "model '%s' is not supported, only BPE and Unigram are",
+                   "model '%s' is not supported, only BPE, Unigram and WordPiece are",
                    xm_utf8_shown(type).text);
 }
 

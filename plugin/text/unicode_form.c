@@ -133,3 +133,12 @@ xm_unicode_normalize(enum xm_unicode_form form, struct xm_slice text,
     return ok ? XM_OK
               : xm_fail(err, XM_NO_MEMORY, "no memory to normalize %zu bytes", text.n);
 }
+
+void
+xm_unicode_add_lower(int32_t code, struct xm_strbuf *out)
+{
+    if (code == 0x130) /* the one letter whose lower case is two: i and a dot above */
+        xm_strbuf_add(out, "i\xcc\x87");
+    else
+        xm_utf8_add(out, xm_utf8_lower(code));
+}

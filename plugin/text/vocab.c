@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
 static uint64_t
@@ -84,6 +85,22 @@ xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice text, int32_t id
         return index_entry(vocab, id, hash, err);
     if (repeat == XM_REPEAT_FINDS_LAST)
         xm_hash_move(&vocab->by_text, hash, (uint32_t)same, (uint32_t)id);
+    return XM_OK;
+}
+
+enum xm_status
+xm_vocab_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_error *err)
+{
+    yyjson_val *object, *key, *value;
+    size_t i, n;
+    XM_TRY(xm_json_object(model, "vocab", &object, err));
+    yyjson_obj_foreach(object, i, n, key, value)
+    {
+        int32_t id;
+        XM_TRY(xm_json_token_id(value, yyjson_get_str(key), &id, err));
+        XM_TRY(xm_vocab_add(vocab, xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)),
+                            id, true, err));
+    }
     return XM_OK;
 }
 

@@ -8,6 +8,8 @@
 #ifndef XM_PLUGIN_TEXT_VOCAB_H
 #define XM_PLUGIN_TEXT_VOCAB_H
 
+#include <yyjson.h>
+
 #include "runtime/util/hash_index.h"
 #include "runtime/util/slice.h"
 #include "runtime/util/status.h"
@@ -44,6 +46,10 @@ enum xm_vocab_repeat { XM_REPEAT_FINDS_FIRST, XM_REPEAT_FINDS_LAST };
 enum xm_status xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice text,
                                        int32_t id, enum xm_vocab_repeat repeat,
                                        struct xm_error *err);
+
+/* Adds the tokens of tokenizer.json's "model" object: its member "vocab", {text: id}. */
+enum xm_status xm_vocab_load(yyjson_val *model, struct xm_vocab *vocab,
+                             struct xm_error *err);
 
 /* The id of a text, among all tokens or among the model's own; XM_NO_TOKEN: there is none. */
 int32_t xm_vocab_find(const struct xm_vocab *vocab, struct xm_slice text);

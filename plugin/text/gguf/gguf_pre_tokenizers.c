@@ -3,6 +3,10 @@
  * What the names of tokenizer.ggml.pre stand for: the patterns of the tokenizers that the files
  * were made of, as those spell them. A pattern cuts each piece that those before it have left, at
  * its matches and between them.
+ *
+ * Two differences from the published tokenizers stay. Where theirs normalize (NFC of qwen2 and
+ * modern-bert), no key says so, and texts stay as they are. Letters and digits are those of the
+ * Unicode version of PCRE2, which may lack characters that theirs know.
  */
 #include "plugin/text/gguf/gguf_parts.h"
 #include "runtime/util/utf8.h"

@@ -13,25 +13,16 @@
     "{\"type\":\"Replace\",\"pattern\":{\"" kind "\":\"" pattern "\"},\"content\":\"" content "\"}"
 #define SEQUENCE(of, steps) "{\"type\":\"Sequence\",\"" of "\":[" steps "]}"
 /* clang-format on */
-#define TO_MARKS   REPLACE("String", " ", "\u2581")
-#define FROM_MARKS REPLACE("String", "\u2581", " ")
+#define MARK       "\u2581"
+#define TO_MARKS   REPLACE("String", " ", MARK)
+#define FROM_MARKS REPLACE("String", MARK, " ")
 /* Spaces at the ends, and all but the first of some in a row. */
 #define NO_EXTRA_SPACES REPLACE("Regex", "\\\\A +| +\\\\z|(?<= ) +", "")
 #define FIRST_SPACE     "{\"type\":\"Prepend\",\"prepend\":\" \"}"
 #define NO_FIRST_SPACE  "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"
 #define BYTES           "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
 
-/* As BERT's normalizer has it: without control characters, in small letters without accents. */
-#define NO_CONTROLS                                                                      \
-    REPLACE("Regex", "(?![\\\\t\\\\n\\\\r])[\\\\p{Cc}\\\\p{Cf}\\\\p{Co}\\ufffd]", "")
-#define NO_ACCENTS "{\"type\":\"NFD\"}," REPLACE("Regex", "\\\\p{Mn}", "")
-#define LOWER_CASE "{\"type\":\"Lowercase\"}"
-/* What its words are cut at: signs, and characters of Chinese. */
-#define BERT_SIGN "[\\p{P}!-/:-@\\[-`{-~]"
-#define BERT_CHINESE                                                                     \
-    "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"              \
-    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f]"
-
+#define BERT(lowercase)       "{\"type\":\"BertNormalizer\",\"lowercase\":" lowercase "}"
 #define NO_SPACE_BEFORE_SIGNS REPLACE("Regex", "\\\\A (?=[.?!,]\\\\z)", "")
 
 struct loading {
@@ -175,20 +166,21 @@ load_bert(struct loading *l)
 {
     bool lower = true;
     XM_TRY(xm_gguf_bool_or(l->g, "tokenizer.ggml.normalizer.lowercase", &lower, l->err));
-    XM_TRY(xm_pre_tokenizer_add_white_space(&l->t->pre, l->err));
-    XM_TRY(xm_pre_tokenizer_add_cut(&l->t->pre, BERT_SIGN, l->err));
-    XM_TRY(xm_pre_tokenizer_add_cut(&l->t->pre, BERT_CHINESE, l->err));
-    l->t->wordpiece = (struct xm_wordpiece){&l->t->vocab, l->special.unk, "\u2581", ""};
+    XM_TRY(xm_pre_tokenizer_add_bert(&l->t->pre, l->err));
+    l->t->wordpiece = (struct xm_wordpiece){
+        .vocab = &l->t->vocab,
+        .unk = l->special.unk,
+        .first = {MARK, sizeof(MARK) - 1},
+        .most = XM_WORDPIECE_DEFAULT,
+    };
     if (l->special.bos < 0)
         l->special.bos = l->special.cls;
     l->begins = l->special.bos >= 0;
     l->separates = l->special.sep >= 0;
-    return load_texts(
-        l,
-        lower ? SEQUENCE("normalizers", NO_CONTROLS "," NO_ACCENTS "," LOWER_CASE)
-              : NO_CONTROLS,
-        SEQUENCE("decoders", FROM_MARKS "," NO_SPACE_BEFORE_SIGNS
-                                        ",{\"type\":\"Fuse\"}," NO_FIRST_SPACE));
+    return load_texts(l, lower ? BERT("true") : BERT("false"),
+                      SEQUENCE("decoders",
+                               FROM_MARKS "," NO_SPACE_BEFORE_SIGNS
+                                          ",{\"type\":\"Fuse\"}," NO_FIRST_SPACE));
 }
 
 /* Unigram: the pieces of the best cut, not merges. */

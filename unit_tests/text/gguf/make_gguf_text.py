@@ -11,7 +11,7 @@ writes, with the PyPI packages sentencepiece, tokenizers and gguf,
     spm-*.gguf  keys of files with small SentencePiece vocabularies of the kind BPE
     spm-*.json  ids and decoded texts of those: [{"text", "ids", "decoded"}]
     unigram.*   the same of the kind Unigram, with a small map of characters
-    bert.*      the same of a WordPiece vocabulary, by the package tokenizers
+    bert*       the same of a WordPiece vocabulary, by the package tokenizers, with its files
     odd.json    how byte-level patterns cut some hundred texts of odd characters, as cuts.json
 
 The texts are those of the test models, of which every tenth is a random one.
@@ -25,9 +25,11 @@ import tempfile
 import gguf
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
-from tokenizers import BertWordPieceTokenizer, Regex
+from tokenizers import AddedToken, BertWordPieceTokenizer, Regex
+from tokenizers.decoders import WordPiece
 from tokenizers.pre_tokenizers import (
     ByteLevel, Digits, Punctuation, Sequence, Split, WhitespaceSplit)
+from tokenizers.processors import TemplateProcessing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(HERE, "data")
@@ -331,13 +333,26 @@ def phantom(token):
     return token[2:] if token.startswith("##") else "\u2581" + token
 
 
-def write_bert():
-    # The mark is what files write before the pieces that begin a word.
-    texts = [t for t in TRICKY + texts_of_models()
-             if not set(t) & {"\0", "[", "\u2581"}]
+def spelled(token):
+    """As tokenizer.json has it."""
+    if token.startswith("[") and token.endswith("]"):
+        return token
+    return token[1:] if token.startswith("\u2581") else "##" + token
+
+
+def bert_vocabulary(texts):
+    """The file's, where there is one: training makes another one each time."""
+    path = os.path.join(DATA, "bert.gguf")
+    if os.path.exists(path):
+        tokens = gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"]
+        return {spelled(tokens.contents(i)): i for i in range(len(tokens.data))}
     t = BertWordPieceTokenizer(lowercase=True)
     t.train_from_iterator(texts, vocab_size=1200, min_frequency=2, limit_alphabet=300,
                           show_progress=False)
+    return t.get_vocab()
+
+
+def write_bert_gguf(t):
     tokens = [t.id_to_token(i) for i in range(t.get_vocab_size())]
     w = gguf.GGUFWriter(os.path.join(DATA, "bert.gguf"), "toy")
     w.add_tokenizer_model("bert")
@@ -350,9 +365,33 @@ def write_bert():
     w.add_bos_token_id(t.token_to_id("[CLS]"))
     w.add_mask_token_id(t.token_to_id("[MASK]"))
     write_keys(w)
-    texts += odd_texts(200) + ["x" * 100, "y" * 101, "\ufffd a\tb\u0007c", "\u200d\u00ad soft"]
+
+
+def write_bert_samples(name, t, texts):
     encoded = [(text, t.encode(text, add_special_tokens=False).ids) for text in texts]
-    write_samples("bert", [(text, ids, t.decode(ids)) for text, ids in encoded])
+    write_samples(name, [(text, ids, t.decode(ids)) for text, ids in encoded])
+
+
+def write_bert():
+    # The mark is what files write before the pieces that begin a word.
+    texts = [t for t in TRICKY + texts_of_models()
+             if not set(t) & {"\0", "[", "\u2581"}]
+    vocabulary = bert_vocabulary(texts)
+    more = odd_texts(200) + ["x" * 100, "y" * 101, "\ufffd a\tb\u0007c", "\u200d\u00ad soft"]
+    t = BertWordPieceTokenizer(vocabulary, lowercase=True)
+    write_bert_gguf(t)
+    t.save(os.path.join(DATA, "bert.tokenizer.json"), pretty=False)
+    write_bert_samples("bert", t, texts + more)
+    t = BertWordPieceTokenizer(vocabulary, lowercase=False, strip_accents=True,
+                               handle_chinese_chars=False)
+    t.model.max_input_chars_per_word = 8
+    t.decoder = WordPiece(prefix="##", cleanup=False)
+    t.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP] [SEP]",
+        special_tokens=[(name, t.token_to_id(name)) for name in ("[CLS]", "[SEP]")])
+    t.add_special_tokens([AddedToken("[MASK]", lstrip=True)])
+    t.save(os.path.join(DATA, "bert-cased.tokenizer.json"), pretty=False)
+    write_bert_samples("bert-cased", t, texts + more + ["a [MASK]b  [mask] [SEP]", "a [ MASK ]"])
 
 
 # ---- odd texts
