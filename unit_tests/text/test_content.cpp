@@ -68,6 +68,9 @@ const row rows[] = {
     {"{{ messages[0].content == ' a<b>c ' }}{{ messages[0].content.find('<') }}", "True2"},
     {"{% set ns = namespace(x='') %}{% for m in messages %}{% set ns.x = ns.x + m.role %}"
      "{% endfor %}{{ ns.x }}", "usertool"},
+    {"{{ messages[0].content|wordwrap(4) }}|{{ 'www.a.b/' ~ messages[1].name|urlize }}", "[ a<b]\n[>c]|www.a.b/[n]"},
+    {"{{ (messages[1].name ~ '@a.com')|urlize }}", "<a href=\"mailto:[n]@a.com\">[n]@a.com</a>"},
+    {"{{ [messages[0].content]|pprint }}{{ messages[1].name|random }}", "['[ a<b>c ]'][n]"},
     {"{{ tools[0].name }}{{ eos_token }}{{ kind }}", "[f]</s>[<k>]"},
     // clang-format on
 };

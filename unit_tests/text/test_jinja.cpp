@@ -505,7 +505,18 @@ TEST(Jinja, ErrorsSayWhereAndWhat)
         {"{# x", "this comment has no end"},
         {"{% raw %}x", "has no {% endraw %}"},
         {"{% endif %}", "found 'endif'"},
-        {"{% include 'x' %}", "found 'include', expected a statement"},
+        {"{% include 'x' %}", "line 1, column 4: 'include' is for templates of several files"},
+        {"a\n{% extends 'x' %}", "line 2, column 4: 'extends' is for templates of several"},
+        {"{% block x %}{% endblock %}", "'block' is for templates of several files "
+         "(inheritance, inclusion), which are not supported"},
+        {"{% from 'x' import y %}", "'from' is for templates of several files"},
+        {"{% import 'x' as y %}", "'import' is for templates of several files"},
+        {"{% autoescape true %}{% endautoescape %}", "'autoescape' is not supported"},
+        {"{% trans %}{% endtrans %}", "found 'trans', expected a statement"},
+        {"{{ l|map('string')|pprint }}", "an iterator cannot be written as text"},
+        {"{{ 'x'|urlize(extra_schemes=['tel']) }}", "'tel' is not the beginning of an address"},
+        {"{{ 'x'|wordwrap(0) }}", "lines of 0 characters, at least 1"},
+        {"{{ n|random }}", "random of an integer, expected a list or a string"},
         {"{{ (1 }}", "this bracket closes none that is open"},
         {"{{ ! }}", "means nothing"},
         {"{% break %}", "'break' outside of a loop"},
@@ -605,6 +616,17 @@ TEST(Jinja, TheDateIsKnown)
     EXPECT_EQ(year.size(), 4u);
     EXPECT_GE(year, "2024");
     EXPECT_EQ(render("{{ strftime_now('a' * 300) }}").status, XM_INVALID);
+}
+
+/* Each rendering makes the same choices, and not the same one again and again. */
+TEST(Jinja, RandomChoicesAreThoseOfEachRun)
+{
+    const std::string source =
+        "{% for i in range(40) %}{{ range(9)|random }}{% endfor %}";
+    const std::string first = render(source).text;
+    EXPECT_EQ(render(source).text, first);
+    for (char digit = '0'; digit < '9'; digit++)
+        EXPECT_NE(first.find(digit), std::string::npos) << first;
 }
 
 TEST(Jinja, LongChainsOfUsualLengthAreFine)

@@ -64,6 +64,9 @@ TEST(JinjaLimits, HostileTemplatesEndWithASentence)
         {"{{ ('a b ' * 50000).rsplit(' ')|length }}", "take more than"},
         {"{{ (('a' * 300 ~ '<') * 400)|striptags }}{{ (('<a' * 60000) ~ '>')|striptags }}{{ (('<!--' * 40000) ~ '>')|striptags }}{{ ('&' * 200000)|e }}", "writes more than"},
         {"{{ ('%' * 200000)|urlencode }}", "writes more than"},
+        {"{{ ('a ' * 60000)|wordwrap(1, wrapstring='b' * 60000) }}", "writes more than"},
+        {"{{ ('www.a.com ' * 20000)|urlize }}", "writes more than"},
+        {"{{ [{'a' * 60000: [1] * 60}]|pprint }}", "writes more than"},
         {"{{ {'a': '<' * 200000}|xmlattr }}", "writes more than"},
         {"{% set c = cycler(*range(9)) %}{% for i in range(99999) %}{% for k in range(9) %}{{ c.next() }}{% endfor %}{% endfor %}", ""},
         // clang-format on

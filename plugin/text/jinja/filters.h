@@ -13,6 +13,9 @@ const struct xm_jinja_builtin *xm_jinja_find_sequence_filter(struct xm_slice nam
 const struct xm_jinja_builtin *xm_jinja_find_select_filter(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_group_filter(struct xm_slice name);
 
+/* Filters with a file of their own each: filters_NAME.c. */
+xm_jinja_fn xm_jinja_filter_pprint, xm_jinja_filter_urlize, xm_jinja_filter_wordwrap;
+
 /* Appends `s` with & < > " ' as HTML entities. */
 void xm_jinja_add_escaped(const struct xm_jinja_run *r, struct xm_slice s,
                           struct xm_jinja_buffer *b);

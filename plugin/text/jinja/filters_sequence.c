@@ -3,6 +3,7 @@
  * Filters that work through sequences: ends, order, sums.
  */
 #include "plugin/text/jinja/filters.h"
+#include "runtime/util/hash_index.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
@@ -55,6 +56,24 @@ filter_last(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     (void)a;
     return end_item(r, self, true, out);
+}
+
+/* Jinja's choice is random. Here each run makes the same choices, so that a prompt can be made
+ * again: choice number i of a run is a hash of i. */
+static enum xm_status
+filter_random(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    list *items = NULL;
+    const bool has_items = self.kind == XM_JINJA_STRING || xm_jinja_is_list(self) ||
+                           self.kind == XM_JINJA_RANGE || self.kind == XM_JINJA_UNDEFINED;
+    if (!has_items)
+        return xm_jinja_fail(r, "random of %s, expected a list or a string",
+                             xm_jinja_kind_name(self.kind));
+    XM_TRY(xm_jinja_iterate(r, self, &items));
+    *out = items->n > 0 ? items->items[xm_hash_number(r->n_choices++) % items->n]
+                        : xm_jinja_undefined(xm_slice_of("an item of nothing", 18));
+    return XM_OK;
 }
 
 static enum xm_status
@@ -348,6 +367,7 @@ static const struct xm_jinja_builtin filters[] = {
     {"list", filter_list, {NULL}, 0, false, false},
     {"max", filter_max, {"case_sensitive", "attribute"}, 0, false, false},
     {"min", filter_min, {"case_sensitive", "attribute"}, 0, false, false},
+    {"random", filter_random, {NULL}, 0, false, false},
     {"reverse", filter_reverse, {NULL}, 0, false, false},
     {"sort", filter_sort, {"reverse", "case_sensitive", "attribute"}, 0, false, false},
     {"sum", filter_sum, {"attribute", "start"}, 0, false, false},

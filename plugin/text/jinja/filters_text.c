@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Filters that lay text out, cut it, and write it for other languages.
- *
- * Not done: wordwrap, urlize and pprint.
  */
 #include <math.h>
 
@@ -371,10 +369,13 @@ static const struct xm_jinja_builtin filters[] = {
     {"filesizeformat", filter_filesizeformat, {"binary"}, 0, false, false},
     {"forceescape", filter_forceescape, {NULL}, 0, false, false},
     {"indent", filter_indent, {"width", "first", "blank"}, 0, false, false},
+    {"pprint", xm_jinja_filter_pprint, {NULL}, 0, false, false},
     {"striptags", filter_striptags, {NULL}, 0, false, false},
     {"truncate", filter_truncate, {"length", "killwords", "end", "leeway"}, 0, false, false},
     {"urlencode", filter_urlencode, {NULL}, 0, false, false},
+    {"urlize", xm_jinja_filter_urlize, {"trim_url_limit", "nofollow", "target", "rel", "extra_schemes"}, 0, false, false},
     {"wordcount", filter_wordcount, {NULL}, 0, false, false},
+    {"wordwrap", xm_jinja_filter_wordwrap, {"width", "break_long_words", "wrapstring", "break_on_hyphens"}, 0, false, false},
     {"xmlattr", filter_xmlattr, {"autospace"}, 0, false, false},
 };
 /* clang-format on */

@@ -8,9 +8,11 @@
  * lstrip_blocks are on, break and continue exist, values are immutable, tojson does not escape
  * HTML, and {% generation %} has no effect. {% do %} exists as well.
  *
- * Not done: include, import, extends and block; autoescape; the filters pprint, random, urlize and
- * wordwrap, and lipsum(); integers beyond 64 bits and complex numbers. Upper and lower case are
- * Unicode's simple mappings (one character to one).
+ * All filters and tests of Jinja are there; the filter random makes the same choices in each run.
+ * Upper and lower case are Unicode's simple mappings (one character to one).
+ *
+ * Not done: include, import, extends, block and autoescape, which are refused by name; lipsum();
+ * integers beyond 64 bits and complex numbers.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_JINJA_H
 #define XM_PLUGIN_TEXT_JINJA_JINJA_H

@@ -373,6 +373,26 @@ parse_loop_control(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
     return node && expect_block_end(p) ? node : NULL;
 }
 
+/* A template is one text: there is no other to take parts from, or to give them to. */
+static struct xm_jinja_node *
+refuse_other_templates(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
+{
+    xm_jinja_fail_at(p->err, at->line, at->column,
+                     "'%.*s' is for templates of several files (inheritance, inclusion), "
+                     "which are not supported",
+                     (int)at->text.n, at->text.text);
+    return NULL;
+}
+
+static struct xm_jinja_node *
+refuse_autoescape(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
+{
+    xm_jinja_fail_at(p->err, at->line, at->column,
+                     "'autoescape' is not supported: nothing is escaped but by the "
+                     "filter escape");
+    return NULL;
+}
+
 static const struct statement statements[] = {
     {"if", parse_if},
     {"for", parse_for},
@@ -386,6 +406,12 @@ static const struct statement statements[] = {
     {"generation", parse_generation},
     {"break", parse_loop_control},
     {"continue", parse_loop_control},
+    {"extends", refuse_other_templates},
+    {"block", refuse_other_templates},
+    {"include", refuse_other_templates},
+    {"import", refuse_other_templates},
+    {"from", refuse_other_templates},
+    {"autoescape", refuse_autoescape},
 };
 
 static struct xm_jinja_node *

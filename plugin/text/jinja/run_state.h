@@ -45,6 +45,7 @@ struct xm_jinja_run {
     struct xm_jinja_value captured;
     enum xm_jinja_flow flow; /* set by {% break %} and {% continue %} */
     uint64_t steps;          /* spent so far, at most limits->steps */
+    uint64_t n_choices;      /* of the filter random so far         */
     unsigned depth;          /* of nesting, at most limits->depth */
     struct xm_error *err;
 };
@@ -196,6 +197,9 @@ void xm_jinja_print_float(double real, struct xm_strbuf *b);
 /* characters.c: text by characters. */
 bool xm_jinja_is_space(int32_t code);     /* as str.isspace() */
 bool xm_jinja_is_printable(int32_t code); /* as repr() leaves it */
+/* string_kinds.c */
+bool xm_jinja_is_alphanumeric(int32_t code); /* as str.isalnum()   */
+bool xm_jinja_is_decimal(int32_t code);      /* as str.isdecimal() */
 size_t xm_jinja_count(struct xm_slice s);
 size_t xm_jinja_offset(struct xm_slice s, size_t character); /* in bytes */
 enum { XM_JINJA_LEFT = 1, XM_JINJA_RIGHT = 2 };

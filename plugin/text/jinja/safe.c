@@ -14,9 +14,9 @@ typedef struct xm_jinja_value value;
 static bool
 keeps_mark(const struct xm_jinja_builtin *builtin)
 {
-    static const char *const filters[] = {"capitalize", "center", "indent", "lower",
-                                          "reverse",    "string", "title",  "trim",
-                                          "truncate",   "upper"};
+    static const char *const filters[] = {"capitalize", "center",   "indent", "lower",
+                                          "random",     "reverse",  "string", "title",
+                                          "trim",       "truncate", "upper"};
     const struct xm_slice name = {builtin->name, strlen(builtin->name)};
     if (xm_jinja_find_method(XM_JINJA_STRING, name) == builtin)
         return true;

@@ -20,8 +20,8 @@ is_alpha(int32_t code)
     return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
 }
 
-static bool
-is_decimal(int32_t code)
+bool
+xm_jinja_is_decimal(int32_t code)
 {
     return utf8proc_category(code) == UTF8PROC_CATEGORY_ND;
 }
@@ -40,7 +40,7 @@ is_digit(int32_t code)
     for (size_t i = 0; i < XM_ARRAY_LEN(ranges); i++)
         if (code >= ranges[i][0] && code <= ranges[i][1])
             return true;
-    return is_decimal(code);
+    return xm_jinja_is_decimal(code);
 }
 
 static bool
@@ -51,8 +51,8 @@ is_numeric(int32_t code)
            c == UTF8PROC_CATEGORY_NO;
 }
 
-static bool
-is_alnum(int32_t code)
+bool
+xm_jinja_is_alphanumeric(int32_t code)
 {
     return is_alpha(code) || is_numeric(code);
 }
@@ -88,10 +88,10 @@ all_are(struct xm_jinja_run *r, value self, kind_of *is, bool of_nothing, value 
         return all_are(r, self, kind, of_nothing, out);                                  \
     }
 
-ALL_ARE(isalnum, is_alnum, false)
+ALL_ARE(isalnum, xm_jinja_is_alphanumeric, false)
 ALL_ARE(isalpha, is_alpha, false)
 ALL_ARE(isascii, is_ascii, true)
-ALL_ARE(isdecimal, is_decimal, false)
+ALL_ARE(isdecimal, xm_jinja_is_decimal, false)
 ALL_ARE(isdigit, is_digit, false)
 ALL_ARE(isnumeric, is_numeric, false)
 ALL_ARE(isprintable, xm_jinja_is_printable, true)

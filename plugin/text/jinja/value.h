@@ -120,7 +120,7 @@ struct xm_jinja_args {
 /* Implementation of a filter, test, global function or method. `self` is the value before "|", "is"
  * or ".". args->values has one value for each of the row's params, ABSENT where none was given;
  * with is_raw, args are the arguments as they were given. */
-enum { XM_JINJA_MAX_PARAMS = 4 };
+enum { XM_JINJA_MAX_PARAMS = 5 };
 typedef enum xm_status xm_jinja_fn(struct xm_jinja_run *r, struct xm_jinja_value self,
                                    const struct xm_jinja_args *args,
                                    struct xm_jinja_value *out);
