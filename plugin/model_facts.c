@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin/model_family.h"
 #include "transformations/pipeline.h"
 
 enum { MAX_TABLES = 16 };
@@ -332,6 +333,7 @@ xm_model_facts(const struct xm_graph *g, struct xm_model_facts *out, struct xm_e
         count_parameters(fused, out);
     for (const struct xm_node *n = fused->first; n && s == XM_OK; n = n->next)
         look_at(out, fused, n);
+    out->family = xm_model_family(fused);
     xm_graph_destroy(fused);
     if (s != XM_OK)
         *out = (struct xm_model_facts){0};

@@ -53,6 +53,7 @@ struct xm_model_facts {
     struct xm_attention_facts attention[XM_FACTS_KINDS];
     struct xm_format_facts formats[XM_FACTS_FORMATS]; /* the largest first         */
     uint32_t n_experts, n_attention, n_formats;
+    const char *family; /* as xm_model_family says; NULL: the graph does not tell */
 };
 
 /* Of a graph as read, which stays as it is. */

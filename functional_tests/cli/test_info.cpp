@@ -144,6 +144,23 @@ TEST_F(InfoFolder, NeedsNoFilesBesideTheModel)
     EXPECT_EQ(json.number("/layers"), 2.0);
 }
 
+/* Where only one family has such layers, the graph says which; a config says it first. */
+TEST_F(InfoFolder, NamesTheFamilyThatOnlyTheGraphTells)
+{
+    const std::string oss = XM_MODELS_DIR "/gpt-oss-tiny/ov/int4_sym_g64",
+                      gemma = XM_MODELS_DIR "/gemma4-moe-tiny/ov/int4_asym_g32";
+    EXPECT_TRUE(has_row(run({"info", oss}).out, "family", "gpt_oss (its graph; "));
+    EXPECT_TRUE(has_row(run({"info", gemma}).out, "family", "gemma4_text (its graph; "));
+    EXPECT_EQ(Json(run({"info", gemma, "--json"}).out).text("/family"), "gemma4_text");
+    for (const char *name : {"openvino_model.xml", "openvino_model.bin"}) {
+        std::filesystem::remove(folder + "/" + name);
+        std::filesystem::create_symlink(oss + "/" + name, folder + "/" + name);
+    }
+    Json named(info("{\"architectures\": [\"OtherForCausalLM\"]}", {"--json"}).out);
+    EXPECT_EQ(named.at("/family"), nullptr);
+    EXPECT_EQ(Json(info("{}", {"--json"}).out).text("/family"), "gpt_oss");
+}
+
 TEST_F(InfoFolder, SaysWhereGraphAndConfigDisagree)
 {
     Outcome o = info(R"({"num_experts": 64, "hidden_size": 256, "num_hidden_layers": 1,

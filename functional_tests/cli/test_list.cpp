@@ -84,6 +84,19 @@ TEST_F(List, HasEachModelWithItsFactsInTheOrderOfPaths)
     EXPECT_EQ(j.number("/models/0/missing_bytes"), 0);
 }
 
+TEST_F(List, TakesTheFamilyFromTheGraphWhereNoFileTellsIt)
+{
+    fs::create_directory_symlink(models + "/gpt-oss-tiny/ov", root + "/oss");
+    fs::create_directory_symlink(models + "/gemma4-e-tiny/ov", root + "/z");
+    const Json j = json();
+    ASSERT_EQ(paths(j),
+              (std::vector<std::string>{"b/deep/m.gguf", "ir", "oss/int4_sym_g64",
+                                        "z/int4_asym_g64"}));
+    EXPECT_EQ(j.text("/models/1/family"), "qwen3_moe");
+    EXPECT_EQ(j.text("/models/2/family"), "gpt_oss");
+    EXPECT_EQ(j.at("/models/3/family"), nullptr);
+}
+
 /* The sentence of `plan` and the row agree. */
 TEST_F(List, SaysWhatDoesNotFit)
 {

@@ -111,7 +111,9 @@ add_facts(struct xm_json_out *j, const struct xm_info *info)
 {
     const struct xm_model_facts *f = &info->facts;
     const struct xm_hyper_parameters *c = &info->config;
-    add_text(j, "family", c->model_type);
+    add_text(j, "family",
+             c->model_type[0] || c->architecture[0] || !f->family ? c->model_type
+                                                                  : f->family);
     add_text(j, "architecture", c->architecture);
     add_known(j, "parameters", f->parameters, 0);
     add_known(j, "active_parameters", f->active_parameters, 0);

@@ -39,6 +39,9 @@ print_family(const struct xm_info *info)
                          c->architecture, c->architecture[0] ? ")" : "");
     else if (c->architecture[0])
         xm_strbuf_add(&text, c->architecture);
+    else if (info->facts.family)
+        xm_strbuf_printf(&text, "%s (its graph; config.json does not say)",
+                         info->facts.family);
     else if (info->no_config.status == XM_NOT_FOUND)
         xm_strbuf_add(&text, "not known: config.json is not there");
     else

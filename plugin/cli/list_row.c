@@ -88,6 +88,8 @@ look_at_graph(const struct xm_list_wish *wish, const struct xm_package *p,
     if (s == XM_OK) {
         row->parameters = f->parameters;
         row->active_parameters = f->active_parameters;
+        if (f->family && !row->family[0] && !row->architecture[0])
+            snprintf(row->family, sizeof(row->family), "%s", f->family);
         find_weights(f, row);
     }
     if (s == XM_OK && wish->has_device)

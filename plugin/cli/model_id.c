@@ -49,7 +49,7 @@ xm_model_id_find(const struct xm_cli_model *m, struct xm_model_id *out)
     if (xm_package_read_graph(m->package, NULL, &g, NULL) != XM_OK)
         return;
     if (xm_model_facts(g, &facts, NULL) == XM_OK)
-        describe(family[0] ? family : g->name, &facts, out);
+        describe(family[0] ? family : facts.family ? facts.family : g->name, &facts, out);
     xm_graph_destroy(g);
 }
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The family of a model by its graph alone, for folders without a config.json.
+ */
+#ifndef XM_PLUGIN_MODEL_FAMILY_H
+#define XM_PLUGIN_MODEL_FAMILY_H
+
+#include "transformations/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The model_type that config.json would have, static. NULL: several families have such layers.
+ * `g`: the form that the passes make, where attention and experts are one operation each. */
+const char *xm_model_family(const struct xm_graph *g);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
