@@ -22,12 +22,20 @@ struct args {
 /* What was not given: the preset's own. */
 static const uint64_t not_given = UINT64_MAX;
 
+static void
+add_presets(struct xm_strbuf *out)
+{
+    const struct xm_preset *p;
+    for (size_t i = 0; (p = xm_preset_at(i)) != NULL; i++)
+        xm_strbuf_printf(out, "%s ", p->name);
+}
+
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The file", "xemoe make-model -o small --arch qwen3moe --format gguf --weights q8_0"),
     { 'o', "output",           XM_CLI_TEXT,  AT(path),             "PATH", "folder to write, or a file that ends in .gguf; needed" },
-    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "a small model of an architecture, or one with a model's sizes; see --list (qwen3moe)" },
+    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "a small model of an architecture, or one with a model's sizes; see --list (qwen3moe)", NULL, NULL, add_presets },
     { 'l', "list",             XM_CLI_FLAG,  AT(list),             NULL,   "the names that --arch knows, with their sizes" },
     { 0,   "format",           XM_CLI_TEXT,  AT(format),           "NAME", "ir (default) or gguf", NULL, "ir gguf" },
     { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "ir: u4 (default), i4, u8, i8, f16, bf16, f32; gguf: q4_k (default), another block format, f16, bf16, f32" },

@@ -20,11 +20,20 @@ struct args {
     bool dot, list;
 };
 
+static void
+add_passes(struct xm_strbuf *out)
+{
+    size_t n;
+    const struct xm_pass *passes = xm_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        xm_strbuf_printf(out, "%s ", passes[i].name);
+}
+
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Passes and the result", "xemoe opt --list"),
-    { 0,   "passes", XM_CLI_TEXT, AT(passes), "NAMES", "passes to run, apart by commas; the first word\nof the command line means the same" },
+    { 0,   "passes", XM_CLI_TEXT, AT(passes), "NAMES", "passes to run, apart by commas; the first word\nof the command line means the same", NULL, NULL, add_passes },
     { 0,   "dot",    XM_CLI_FLAG, AT(dot),    NULL,    "the result as Graphviz" },
     { 'l', "list",   XM_CLI_FLAG, AT(list),   NULL,    "the passes in their order, and why there" },
 };
@@ -119,6 +128,7 @@ xm_cli_opt(int argc, char **argv)
             "the dump of a large model they are those of its file, which must not have\n"
             "changed.\n",
         .own = options,
+        .add_operands = add_passes,
         .n_own = XM_ARRAY_LEN(options),
     };
     struct args a = {0};

@@ -72,6 +72,9 @@ struct xm_cli_option {
     /* Values separated by spaces. XM_CLI_CHOICE takes no others; for other kinds shells complete
      * them. NULL: none. */
     const char *choices;
+    /* Appends values that shells complete, each with a space behind it, from a table of another
+     * module; NULL: none. */
+    void (*add_values)(struct xm_strbuf *out);
 };
 
 enum xm_cli_style { XM_CLI_TWO_DASHES, XM_CLI_ONE_DASH };
@@ -98,6 +101,9 @@ struct xm_cli_spec {
     bool operands_are_many;
     /* environment variable that replaces an operand that was not given; NULL: none */
     const char *operand_env;
+    /* Appends words that may stand as the first operand, each with a space behind it: shells
+     * complete these instead of files. NULL: files. */
+    void (*add_operands)(struct xm_strbuf *out);
     enum xm_cli_style style;
     /* Called for each given option with its value as text; may be NULL. */
     enum xm_status (*given)(void *out, const struct xm_cli_option *o, const char *value,

@@ -60,6 +60,25 @@ takes_path(const struct xm_cli_option *o)
     return false;
 }
 
+/* Appends the values of an option that shells complete, separated by `separator`; false: it has
+ * none. */
+static bool
+add_values(const struct xm_cli_option *o, char separator, struct xm_strbuf *out)
+{
+    struct xm_strbuf values = {0};
+    if (o->choices)
+        xm_strbuf_add(&values, o->choices);
+    else if (o->add_values)
+        o->add_values(&values);
+    const bool has_values = values.n > 0;
+    if (has_values && values.text[values.n - 1] == ' ')
+        values.n--;
+    for (size_t i = 0; i < values.n; i++)
+        xm_strbuf_printf(out, "%c", values.text[i] == ' ' ? separator : values.text[i]);
+    xm_strbuf_free(&values);
+    return has_values;
+}
+
 /* Up to the first newline or the end. */
 static size_t
 line_length(const char *text)
@@ -92,8 +111,7 @@ print_choices(const char *word, void *ctx)
 {
     const struct choices_row *r = ctx;
     xm_strbuf_printf(r->out, " %s=", word);
-    for (const char *p = r->option->choices; *p; p++)
-        xm_strbuf_printf(r->out, "%c", *p == ' ' ? ',' : *p);
+    add_values(r->option, ',', r->out);
 }
 
 /* _xemoe_choices_COMMAND=' --kv=f32,f16 -o=md,csv ' */
@@ -105,10 +123,17 @@ bash_choices(const struct xm_cli_described *c, struct xm_strbuf *out)
     xm_strbuf_add(out, "='");
     for (size_t i = 0; row(c->spec, i); i++) {
         struct choices_row r = {row(c->spec, i), out};
-        if (r.option->name && r.option->choices)
+        if (r.option->name && (r.option->choices || r.option->add_values))
             each_spelling(c->spec, r.option, print_choices, &r);
     }
     xm_strbuf_add(out, " '\n");
+    if (c->spec->add_operands) {
+        xm_strbuf_add(out, "_xemoe_operands_");
+        variable(c->name, out);
+        xm_strbuf_add(out, "='");
+        c->spec->add_operands(out);
+        xm_strbuf_add(out, "'\n");
+    }
 }
 
 static void
@@ -154,10 +179,15 @@ zsh_option(const char *word, void *ctx)
             xm_strbuf_printf(r->out, strchr("[]:\\", help[i]) ? "\\%c" : "%c", help[i]);
     }
     xm_strbuf_add(r->out, "]");
-    if (takes_value(o) && o->choices)
-        xm_strbuf_printf(r->out, ":%s:(%s)", o->value, o->choices);
-    else if (takes_value(o))
-        xm_strbuf_printf(r->out, ":%s:%s", o->value, takes_path(o) ? "_files" : " ");
+    if (takes_value(o)) {
+        struct xm_strbuf values = {0};
+        xm_strbuf_printf(r->out, ":%s:", o->value);
+        if (add_values(o, ' ', &values))
+            xm_strbuf_printf(r->out, "(%s)", xm_strbuf_text(&values));
+        else
+            xm_strbuf_add(r->out, takes_path(o) ? "_files" : " ");
+        xm_strbuf_free(&values);
+    }
     xm_strbuf_add(r->out, "' \\\n");
 }
 
@@ -172,7 +202,13 @@ zsh(const struct xm_cli_described *c, struct xm_strbuf *out)
         if (r.option->name)
             each_spelling(c->spec, r.option, zsh_option, &r);
     }
-    xm_strbuf_add(out, "        '*:file:_files'\n}\n");
+    if (c->spec->add_operands) {
+        xm_strbuf_add(out, "        '1:operand:(");
+        c->spec->add_operands(out);
+        xm_strbuf_add(out, ")'\n}\n");
+    } else {
+        xm_strbuf_add(out, "        '*:file:_files'\n}\n");
+    }
 }
 
 /* ---- fish --------------------------------------------------------------------------- */
@@ -222,11 +258,21 @@ fish(const struct xm_cli_described *c, struct xm_strbuf *out)
         each_spelling(c->spec, o, fish_spelling, out);
         if (takes_value(o))
             xm_strbuf_add(out, takes_path(o) ? " -r -F" : " -x");
-        if (o->choices)
-            xm_strbuf_printf(out, " -a '%s'", o->choices);
+        if (o->choices || o->add_values) {
+            xm_strbuf_add(out, " -a '");
+            add_values(o, ' ', out);
+            xm_strbuf_add(out, "'");
+        }
         xm_strbuf_add(out, " -d ");
         fish_quoted(help, line_length(help), out);
         xm_strbuf_add(out, "\n");
+    }
+    if (c->spec->add_operands) {
+        xm_strbuf_add(out, "complete -c xemoe -f -n '");
+        fish_condition(c->name, out);
+        xm_strbuf_add(out, "' -a '");
+        c->spec->add_operands(out);
+        xm_strbuf_add(out, "'\n");
     }
 }
 

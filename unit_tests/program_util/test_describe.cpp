@@ -17,6 +17,13 @@ struct Values {
     bool flag;
 };
 
+void
+add_names(xm_strbuf *out)
+{
+    for (const char *name : {"x", "y"})
+        xm_strbuf_printf(out, "%s ", name);
+}
+
 const xm_cli_option rows[] = {
     XM_CLI_GROUP("Of files", "-f x.y"),
     {'f', "file", XM_CLI_TEXT, offsetof(Values, file), "FILE", "it's a\n'file' | -\\"},
@@ -26,17 +33,20 @@ const xm_cli_option rows[] = {
     {'t', "text", XM_CLI_TEXT, offsetof(Values, word), "TEXT", "any text", nullptr,
      "c d"},
     {0, "flag", XM_CLI_FLAG, offsetof(Values, flag), nullptr, "a flag"},
+    {0, "name", XM_CLI_TEXT, offsetof(Values, word), "NAME", "a name", nullptr, nullptr,
+     add_names},
 };
 
 std::string
 describe(const char *kind, xm_cli_style style = XM_CLI_TWO_DASHES,
-         const char *name = "do-it")
+         const char *name = "do-it", void (*operands)(xm_strbuf *) = nullptr)
 {
     xm_cli_spec spec = {};
     spec.usage = "tool do-it";
     spec.about = "First.\n\n.Second\n";
     spec.own = rows;
-    spec.n_own = 6;
+    spec.n_own = sizeof(rows) / sizeof(rows[0]);
+    spec.add_operands = operands;
     spec.style = style;
     const xm_cli_described c = {name, "does it", "tool do-it", &spec};
     xm_strbuf out = {};
@@ -65,16 +75,38 @@ TEST(Describe, KnowsItsKinds)
 
 TEST(Describe, ForShells)
 {
-    expect_parts(
-        "bash",
-        {"_xemoe_options_do_it=' -f --file -ff --word -t --text --flag -h --help '",
-         "_xemoe_values_do_it=' -f --file -ff --word -t --text '",
-         "_xemoe_paths_do_it=' -f --file -ff '",
-         "_xemoe_choices_do_it=' --word=a,b -t=c,d --text=c,d '"});
+    expect_parts("bash",
+                 {"_xemoe_options_do_it=' -f --file -ff --word -t --text --flag --name "
+                  "-h --help '",
+                  "_xemoe_values_do_it=' -f --file -ff --word -t --text --name '",
+                  "_xemoe_paths_do_it=' -f --file -ff '",
+                  "_xemoe_choices_do_it=' --word=a,b -t=c,d --text=c,d --name=x,y '"});
     expect_parts("zsh", {"_xemoe_do_it() {", "'*--file[it'\\''s a]:FILE:_files'",
-                         "'*--word[a \\[word\\]]:WORD:(a b)'", "'*--flag[a flag]'"});
-    expect_parts("fish", {" -s f -l file -r -F -d 'it\\'s a'", " -l word -x -a 'a b' -d",
-                          " -l flag -d 'a flag'", "-o ff"});
+                         "'*--word[a \\[word\\]]:WORD:(a b)'", "'*--flag[a flag]'",
+                         "'*--name[a name]:NAME:(x y)'", "'*:file:_files'"});
+    expect_parts("fish",
+                 {" -s f -l file -r -F -d 'it\\'s a'", " -l word -x -a 'a b' -d",
+                  " -l flag -d 'a flag'", "-o ff", " -l name -x -a 'x y' -d 'a name'"});
+}
+
+/* In place of files. */
+TEST(Describe, OperandsThatAreNames)
+{
+    const struct {
+        const char *kind, *part;
+    } rows[] = {
+        {"bash", "_xemoe_operands_do_it='x y '\n"},
+        {"zsh", "'1:operand:(x y )'\n}"},
+        {"fish",
+         "complete -c xemoe -f -n '__fish_seen_subcommand_from do-it' -a 'x y '\n"},
+    };
+    for (const auto &row : rows) {
+        const std::string text =
+            describe(row.kind, XM_CLI_TWO_DASHES, "do-it", add_names);
+        EXPECT_NE(text.find(row.part), std::string::npos) << text;
+        EXPECT_EQ(describe(row.kind).find(row.part), std::string::npos) << row.kind;
+        EXPECT_EQ(text.find("_files'\n}"), std::string::npos) << text;
+    }
 }
 
 TEST(Describe, ACommandBehindAFlag)
@@ -109,9 +141,9 @@ TEST(Describe, ForPeople)
 /* Of OpenVINO's style: letters are names, and help is a row as others. */
 TEST(Describe, WithOneDash)
 {
-    EXPECT_NE(
-        describe("bash", XM_CLI_ONE_DASH).find("' -f -file -ff -word -t -text -flag '"),
-        std::string::npos);
+    EXPECT_NE(describe("bash", XM_CLI_ONE_DASH)
+                  .find("' -f -file -ff -word -t -text -flag -name '"),
+              std::string::npos);
 }
 
 } // namespace
