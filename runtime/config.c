@@ -141,23 +141,15 @@ static const struct spelling element_texts[] = {
     {"", XM_DYNAMIC},        {NULL, 0}};
 /* Caches are stored in f32, f16, blocks of 8 bits or blocks of 4. Each other type becomes the
  * stored type of its size, or of the next larger size. */
-static const struct spelling cache_element_texts[] = {{"dynamic", XM_DYNAMIC},
-                                                      {"undefined", XM_DYNAMIC},
-                                                      {"f16", XM_F16},
-                                                      {"f32", XM_F32},
-                                                      {"bf16", XM_F16},
-                                                      {"i8", XM_I8},
-                                                      {"u8", XM_I8},
-                                                      {"u4", XM_U4},
-                                                      {"i4", XM_U4},
-                                                      {"u3", XM_U4},
-                                                      {"q8_0", XM_I8},
-                                                      {"q4_0", XM_U4},
-                                                      {"FP16", XM_F16},
-                                                      {"FP32", XM_F32},
-                                                      {"BF16", XM_F16},
-                                                      {"", XM_DYNAMIC},
-                                                      {NULL, 0}};
+static const struct spelling cache_element_texts[] = {
+    {"dynamic", XM_DYNAMIC}, {"undefined", XM_DYNAMIC},
+    {"f16", XM_F16},         {"f32", XM_F32},
+    {"bf16", XM_F16},        {"i8", XM_I8},
+    {"u8", XM_I8},           {"u4", XM_U4},
+    {"i4", XM_U4},           {"q8_0", XM_I8},
+    {"q4_0", XM_U4},         {"FP16", XM_F16},
+    {"FP32", XM_F32},        {"BF16", XM_F16},
+    {"", XM_DYNAMIC},        {NULL, 0}};
 
 /* NULL: not a kind of words. */
 static const struct spelling *const spellings[] = {

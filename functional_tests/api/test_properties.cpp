@@ -191,7 +191,6 @@ TEST_P(OfADevice, TakesTheValuesOfOpenVinosPlugins)
         {"INFERENCE_PRECISION_HINT", "undefined", "f16"},
         {"INFERENCE_PRECISION_HINT", "dynamic", "f16"},
         {"KV_CACHE_PRECISION", "bf16", "f16"},
-        {"KV_CACHE_PRECISION", "u3", "u4"},
         {"KEY_CACHE_PRECISION", "i4", "u4"},
         {"ENABLE_WEIGHTLESS", "YES", "YES"},
         {"CPU_DENORMALS_OPTIMIZATION", "YES", "YES"},
@@ -325,6 +324,8 @@ TEST_P(OfADevice, BadValuesAreRefusedAndTheOldOnesStay)
                {"GPU_QUEUE_PRIORITY", "URGENT"},
                {"GPU_ENABLE_LORA_OPERATION", "2"},
                {"KV_CACHE_PRECISION", "i2"},
+               {"KV_CACHE_PRECISION", "u3"},
+               {"VALUE_CACHE_PRECISION", "u3"},
                {"AFFINITY", "SOME"},
                {"CONFIG_FILE", "layers.xml"}};
     for (const auto &b : bad) {
