@@ -130,6 +130,20 @@ TEST(Program, HasGroupsOfOptionsWithExamples)
     }
 }
 
+/* One figure for what is free: the device's that models may take, as `plan` has it. Other processes
+ * change it between the two. */
+TEST(Devices, TellTheMemoryThatPlansCountWith)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const Json devices(run({"devices", "--json"}).out),
+        plan(run({"plan", XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64", "--json"}).out);
+    const double free = devices.number("/devices/0/room"), room = plan.number("/room");
+    EXPECT_GT(free, room / 2);
+    EXPECT_LT(free, room * 2);
+    EXPECT_TRUE(contains(run({"devices"}).out, "\n  free for models "));
+}
+
 TEST(Devices, TellTheirProperties)
 {
     Outcome o = run({"devices", "--properties"});

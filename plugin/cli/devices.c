@@ -143,6 +143,7 @@ find_devices(const struct args *a, const struct xm_device_info *infos, size_t n,
 {
     for (size_t i = 0; i < n; i++) {
         d[i].info = &infos[i];
+        xm_planner_room(&infos[i], NULL, &d[i].room);
         if (a->rules)
             XM_TRY(find_rules(&d[i], err));
         ask_level_zero(&d[i], ze, why_not_zero);

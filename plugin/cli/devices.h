@@ -5,6 +5,7 @@
 #ifndef XM_PLUGIN_CLI_DEVICES_H
 #define XM_PLUGIN_CLI_DEVICES_H
 
+#include "plugin/memory_planner.h"
 #include "plugin/program_util/json_out.h"
 #include "runtime/levelzero/levelzero.h"
 
@@ -12,6 +13,7 @@ struct xm_cli_device {
     char name[32];  /* "GPU.1"                                 */
     char alias[32]; /* its second name, "CPU.1"; "": none       */
     const struct xm_device_info *info;
+    struct xm_memory_room room;     /* for a model, as 'xemoe plan' counts        */
     const struct xm_ze_facts *zero; /* Level Zero's; NULL: none, see why_not_zero */
     struct xm_ze_telemetry telemetry;
     char why_not_zero[XM_ERROR_TEXT];

@@ -141,6 +141,8 @@ xm_cli_device_json(const struct xm_cli_device *device, struct xm_json_out *j,
     if (d->slices)
         add_units(j, o, d->slices, d->sub_slices, d->eus, d->threads);
     xm_json_add_whole(j, o, "memory", d->global_bytes);
+    if (device->room.known)
+        xm_json_add_whole(j, o, "room", device->room.device);
     xm_json_add_whole(j, o, "largest_allocation", d->max_alloc_bytes);
     xm_json_add_whole(j, o, "local_memory", d->local_bytes);
     xm_json_add_whole(j, o, "cache", d->cache_bytes);

@@ -128,6 +128,9 @@ xm_cli_device_text(const struct xm_cli_device *device)
            " KiB, cache %" PRIu64 " KiB\n",
            gib(d->global_bytes), gib(d->max_alloc_bytes), d->local_bytes / 1024,
            d->cache_bytes / 1024);
+    if (device->room.known)
+        printf("  free for models %.1f GiB%s\n", gib(device->room.device),
+               device->room.host_is_device ? ", shared with the host" : "");
     if (d->sub_group_sizes[0]) {
         printf("  sub-groups of");
         for (size_t i = 0; i < XM_ARRAY_LEN(d->sub_group_sizes) && d->sub_group_sizes[i];
