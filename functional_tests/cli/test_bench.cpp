@@ -82,7 +82,7 @@ TEST_F(Bench, RunsEveryCombinationInLlamaBenchsOrder)
 
 TEST_F(Bench, SaysWhatItRan)
 {
-    const Json json = run_json({"-m", model, "-p", "4", "-n", "0", "-ctk", "f16,q4_0",
+    const Json json = run_json({"-m", model, "-p", "4", "-n", "0", "-ctk", "f16,q4_0,u8",
                                 "-ctv", "q8_0", "-dev", "GPU"});
     EXPECT_EQ(json.text("/0/model_filename"), model);
     EXPECT_EQ(json.text("/0/model_type"), "qwen3_moe 7.74M.A3.02M u4");
@@ -94,6 +94,7 @@ TEST_F(Bench, SaysWhatItRan)
     EXPECT_EQ(json.text("/0/type_k"), "f16");
     EXPECT_EQ(json.text("/1/type_k"), "q4_0");
     EXPECT_EQ(json.text("/1/type_v"), "q8_0");
+    EXPECT_EQ(json.text("/2/type_k"), "q8_0") << "ours as llama-bench names it";
     EXPECT_EQ(json.text("/0/test_time").size(),
               std::string("2026-01-02T03:04:05Z").size());
 }
@@ -280,7 +281,7 @@ static const Mistake mistakes[] = {
     {"Type",
      {"-m", model, "-ctk", "q9", "-ctv", "q9"},
      2,
-     "option -ctk takes one of f32, f16, q8_0, q4_0, found 'q9'"},
+     "option -ctk takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic, found 'q9'"},
     {"Ubatch", {"-m", model, "-ub", "100000"}, 2, "option -ub is 100000: expected 1 to"},
     {"Offload", {"-m", model, "--offload", "101"}, 2, "option --offload is 101: "},
     {"Layers", {"-m", model, "-ngl", "20"}, 2, "the device has all layers; found '20'"},

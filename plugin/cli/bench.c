@@ -99,14 +99,20 @@ take_digit(size_t *i, size_t base)
     return digit;
 }
 
+static const char *
+take_type(size_t *i, const struct xm_bench_texts *types)
+{
+    return types->n ? types->list[take_digit(i, types->n)] : NULL;
+}
+
 /* Combination `i`, in llama-bench's order; false: there are no more. */
 static bool
 find_setting(const struct bench *b, size_t i, struct xm_bench_test *t)
 {
     const struct xm_bench_args *a = b->args;
     t->depth = a->depths.list[take_digit(&i, a->depths.n)];
-    t->type_v = a->types_v.list[take_digit(&i, a->types_v.n)];
-    t->type_k = a->types_k.list[take_digit(&i, a->types_k.n)];
+    t->type_v = take_type(&i, &a->types_v);
+    t->type_k = take_type(&i, &a->types_k);
     t->ubatch = a->ubatches.list[take_digit(&i, a->ubatches.n)];
     t->batch = a->batches.list[take_digit(&i, a->batches.n)];
     t->device = &b->devices[take_digit(&i, b->n_devices)];
@@ -118,16 +124,19 @@ find_setting(const struct bench *b, size_t i, struct xm_bench_test *t)
 
 /* ---- a test ------------------------------------------------------------------------ */
 
-/* As ggml names it; as it is where ggml has no such type. */
+/* As llama-bench names it. */
 static void
 find_cache_type(const struct xm_cli_model *m, const char *property, struct xm_strbuf *out)
 {
+    static const struct {
+        const char *ours, *ggml;
+    } names[] = {{"i8", "q8_0"}, {"u4", "q4_0"}};
     if (m->compiled->ops->get_property(m->compiled, property, out, NULL) != XM_OK)
         xm_strbuf_add(out, "f32"); /* the reference has no other */
-    for (size_t i = 0; i < xm_bench_n_known_types; i++) {
-        if (strcmp(xm_strbuf_text(out), xm_bench_known_types[i].ours) == 0) {
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        if (strcmp(xm_strbuf_text(out), names[i].ours) == 0) {
             xm_strbuf_clear(out);
-            xm_strbuf_add(out, xm_bench_known_types[i].ggml);
+            xm_strbuf_add(out, names[i].ggml);
             return;
         }
     }

@@ -10,15 +10,6 @@
 #include "plugin/cli/bench_parts.h"
 
 /* clang-format off */
-const struct xm_bench_type xm_bench_known_types[] = {
-    { "f32",  "f32" },
-    { "f16",  "f16" },
-    { "q8_0", "i8"  },
-    { "q4_0", "u4"  },
-};
-const size_t xm_bench_n_known_types = XM_ARRAY_LEN(xm_bench_known_types);
-
-#define CACHE_TYPES "f32 f16 q8_0 q4_0"
 #define FORMATS "md csv json jsonl sql none"
 #define AT(member) offsetof(struct xm_bench_args, member)
 static const struct xm_cli_option options[] = {
@@ -34,8 +25,8 @@ static const struct xm_cli_option options[] = {
     { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "tokens in the cache before a test, not timed (0)" },
     { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are given at once (2048)" },
     { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "prompt tokens that go through the model at once\n(512; -ub)" },
-    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "element type of cached keys: f32, f16, q8_0 (i8), q4_0 (u4);\ndefault: what suits the device (-ctk)", NULL, CACHE_TYPES },
-    { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "element type of cached values (-ctv)", NULL, CACHE_TYPES },
+    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "element types of cached keys: f32, f16, i8 (q8_0), u4 (q4_0);\ndefault: what suits the device (-ctk)", NULL, XM_CLI_CACHE_TYPES },
+    { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "element types of cached values (-ctv)", NULL, XM_CLI_CACHE_TYPES },
     { 'r', "repetitions",  XM_CLI_COUNT, AT(reps),            "N",     "runs of each test (5)" },
     { 0,   "no-warmup",    XM_CLI_FLAG,  AT(no_warmup),       NULL,    "do not run a test once before it is timed" },
     { 0,   "delay",        XM_CLI_WHOLE, AT(delay),           "S",     "seconds before each test, to cool off (0)" },
@@ -105,37 +96,17 @@ read_pairs(struct xm_bench_args *a, struct xm_error *err)
     return XM_OK;
 }
 
-static enum xm_status
-read_type(const char *option, const char *name, const struct xm_bench_type **out,
-          struct xm_error *err)
-{
-    for (size_t i = 0; i < xm_bench_n_known_types; i++) {
-        if (strcmp(name, xm_bench_known_types[i].ggml) == 0) {
-            *out = &xm_bench_known_types[i];
-            return XM_OK;
-        }
-    }
-    struct xm_strbuf known = {0};
-    for (size_t i = 0; i < xm_bench_n_known_types; i++)
-        xm_strbuf_printf(&known, "%s%s", i ? ", " : "", xm_bench_known_types[i].ggml);
-    xm_fail(err, XM_INVALID, "option %s takes one of %s, found '%.40s'", option,
-            xm_strbuf_text(&known), name);
-    xm_strbuf_free(&known);
-    return XM_INVALID;
-}
-
+/* The element types of all commands, under llama-bench's names and ours. */
 static enum xm_status
 read_types(const char *option, const struct xm_cli_texts *texts,
-           struct xm_bench_types *out, struct xm_error *err)
+           struct xm_bench_texts *out, struct xm_error *err)
 {
-    struct xm_bench_texts names = {0};
-    enum xm_status s = xm_bench_texts_read(option, texts, NULL, &names, err);
-    for (size_t i = 0; i < names.n && s == XM_OK; i++)
-        s = read_type(option, names.list[i], &out->list[out->n++], err);
-    if (names.n == 0)
-        out->list[out->n++] = NULL;
-    xm_bench_texts_free(&names);
-    return s;
+    XM_TRY(xm_bench_texts_read(option, texts, NULL, out, err));
+    for (size_t i = 0; i < out->n; i++)
+        if (!xm_list_has(XM_CLI_CACHE_TYPES, ' ', out->list[i], strlen(out->list[i])))
+            return xm_fail(err, XM_INVALID, "option %s takes one of %s, found '%.40s'",
+                           option, XM_CLI_CACHE_TYPES, out->list[i]);
+    return XM_OK;
 }
 
 static enum xm_status
@@ -262,4 +233,6 @@ xm_bench_args_free(struct xm_bench_args *a)
 {
     xm_bench_texts_free(&a->models);
     xm_bench_texts_free(&a->devices);
+    xm_bench_texts_free(&a->types_k);
+    xm_bench_texts_free(&a->types_v);
 }

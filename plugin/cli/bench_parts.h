@@ -11,14 +11,6 @@
 #include "plugin/cli/model_id.h"
 #include "runtime/device_info.h"
 
-/* A type of the KV cache. */
-struct xm_bench_type {
-    const char *ggml; /* llama-bench's name                       */
-    const char *ours; /* the value of KEY_CACHE_PRECISION         */
-};
-extern const struct xm_bench_type xm_bench_known_types[];
-extern const size_t xm_bench_n_known_types;
-
 enum { XM_BENCH_MOST_RULES = 24 };
 /* Defaults of -b and -ub, in tokens. */
 enum { XM_BENCH_N_BATCH = 2048, XM_BENCH_N_UBATCH = 512 };
@@ -38,12 +30,8 @@ struct xm_bench_args {
 
     /* The values parsed from the texts above. */
     struct xm_bench_texts models, devices;
+    struct xm_bench_texts types_k, types_v; /* none: the device's default */
     struct xm_bench_values prompts, gens, pairs, depths, batches, ubatches;
-    struct xm_bench_types {
-        /* NULL: the device's default */
-        const struct xm_bench_type *list[XM_BENCH_MOST_VALUES];
-        size_t n;
-    } types_k, types_v;
     enum xm_bench_format format, format_err;
 };
 
@@ -79,7 +67,7 @@ struct xm_bench_device {
 struct xm_bench_test {
     const char *model;
     const struct xm_bench_device *device;
-    const struct xm_bench_type *type_k, *type_v;    /* NULL: the device's default */
+    const char *type_k, *type_v;                    /* NULL: the device's default */
     uint64_t batch, ubatch, depth, n_prompt, n_gen; /* in tokens */
     size_t number, of;                              /* test `number` (from 1) of `of` */
 };

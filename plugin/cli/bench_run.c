@@ -44,8 +44,8 @@ xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
     target.model = t->model;
     target.device = t->device->name;
     target.ubatch = t->ubatch;
-    target.key_cache = t->type_k ? t->type_k->ours : NULL;
-    target.value_cache = t->type_v ? t->type_v->ours : NULL;
+    target.key_cache = t->type_k;
+    target.value_cache = t->type_v;
     bed->code = xm_cli_model_open(&bed->model, &target, &options);
     if (bed->code != XM_EXIT_OK)
         return bed->code;

@@ -84,18 +84,25 @@ enum { XM_CLI_N_TARGET_OPTIONS = 17 };
     { 0,   "ctk",       XM_CLI_CHOICE, AT(key_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv. Also -ctv", NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "ctv",       XM_CLI_CHOICE, AT(value_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }
+/* Rows that the common options and those of plan share. */
+#define XM_CLI_PRECISION_ROW(AT) \
+    { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }
+#define XM_CLI_EXPERT_CACHE_ROW(AT) \
+    { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }
+#define XM_CLI_KV_MEMORY_ROW(AT) \
+    { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): what is left" }
 #define XM_CLI_WEIGHTS_ROW(AT) \
     { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them", NULL, "GPU CPU REFERENCE" }, \
-    { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }, \
+    XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
     XM_CLI_CACHE_ROWS(XM_CLI_TARGET), \
-    { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): what is left" }, \
+    XM_CLI_KV_MEMORY_ROW(XM_CLI_TARGET), \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: those that do not fit" }, \
-    { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }, \
+    XM_CLI_EXPERT_CACHE_ROW(XM_CLI_TARGET), \
     XM_CLI_WEIGHTS_ROW(XM_CLI_TARGET), \
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "take the kernels that are first in order, not those that 'xemoe tune' has kept" }, \
