@@ -39,6 +39,13 @@ operator+(Words a, const Words &b)
     return a;
 }
 
+/* Flags with which it fails. */
+struct Wrong {
+    Words flags;
+    int code;
+    const char *sentence; /* a part of it */
+};
+
 /* On the host: what does not depend on the device. */
 inline BenchmarkRun
 on_host(const std::string &model, const Words &flags)

@@ -193,40 +193,47 @@ class Moe : public PrimitiveTest
             y[i] += sum[i];
     }
 
-    /* Returns the kernels used; empty when a forced row refuses. */
-    std::string check(const problem &p)
-    {
-        SCOPED_TRACE(std::string(p.text) + " gate " + text_of(p.gate) + ", down " +
-                     text_of(p.down));
-        const bool apart = p.form == XM_GATE_UP_APART;
-        uint64_t gate_rows = apart ? p.inter : 2 * p.inter;
-        test_weight gate(p.experts, gate_rows, p.hidden, p.gate, 11);
-        test_weight up(p.experts, p.inter, p.hidden, up_of(p), 12);
-        test_weight down(p.experts, p.hidden, p.inter, p.down, 13);
-        test_weight shared_gate(1, p.inter, p.hidden, p.gate, 14);
-        test_weight shared_up(1, p.inter, p.hidden, up_of(p), 15);
-        test_weight shared_down(1, p.hidden, p.inter, p.down, 16);
-        test_weight gate_gate(1, 1, p.hidden, f16, 17);
-        int64_t tokens = (int64_t)p.tokens, hidden = (int64_t)p.hidden;
-        int64_t n_experts = (int64_t)p.experts;
-        tensor x(p.element, {1, tokens, hidden}, random_floats(p.tokens * p.hidden, 1));
-        tensor logits(XM_F32, {1, tokens, n_experts}, logits_of(p));
-        tensor bias(XM_F32, {n_experts}, random_floats(p.experts, 4));
-        tensor scale(XM_F32, {n_experts}, random_floats(p.experts, 5));
-        tensor bias_gate(XM_F32, {n_experts, (int64_t)gate_rows},
-                         random_floats(p.experts * gate_rows, 6));
-        tensor bias_up(XM_F32, {n_experts, (int64_t)p.inter},
-                       random_floats(p.experts * p.inter, 9));
-        tensor bias_down(XM_F32, {n_experts, hidden},
-                         random_floats(p.experts * p.hidden, 7));
-        tensor factor(XM_F32, {n_experts, (int64_t)p.inter},
-                      random_floats(p.experts * p.inter, 10));
-        const xm_element sum = p.addend ? XM_F32 : p.element; /* a residual is f32 */
-        tensor y(sum, {1, tokens, hidden});
-        tensor addend(sum, {1, tokens, hidden}, random_floats(p.tokens * p.hidden, 8));
-        bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS && !p.by_ids;
-        bool has_scale = p.by_ids == 2 || has_bias;
+    /* A problem's weights and operands. */
+    struct layer {
+        explicit layer(const problem &of)
+            : p(of), gate(p.experts, gate_rows, p.hidden, p.gate, 11),
+              up(p.experts, p.inter, p.hidden, up_of(p), 12),
+              down(p.experts, p.hidden, p.inter, p.down, 13),
+              shared_gate(1, p.inter, p.hidden, p.gate, 14),
+              shared_up(1, p.inter, p.hidden, up_of(p), 15),
+              shared_down(1, p.hidden, p.inter, p.down, 16),
+              gate_gate(1, 1, p.hidden, f16, 17)
+        {
+        }
 
+        const problem &p;
+        const bool apart = p.form == XM_GATE_UP_APART;
+        const uint64_t gate_rows = apart ? p.inter : 2 * p.inter;
+        const bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS && !p.by_ids;
+        const bool has_scale = p.by_ids == 2 || has_bias;
+        const xm_element sum = p.addend ? XM_F32 : p.element; /* a residual is f32 */
+        test_weight gate, up, down, shared_gate, shared_up, shared_down, gate_gate;
+        tensor x = floats(p.element, p.tokens, p.hidden, 1);
+        tensor logits{XM_F32, {1, (int64_t)p.tokens, (int64_t)p.experts}, logits_of(p)};
+        tensor bias = floats(XM_F32, 1, p.experts, 4),
+               scale = floats(XM_F32, 1, p.experts, 5);
+        tensor bias_gate = floats(XM_F32, p.experts, gate_rows, 6),
+               bias_up = floats(XM_F32, p.experts, p.inter, 9),
+               bias_down = floats(XM_F32, p.experts, p.hidden, 7),
+               factor = floats(XM_F32, p.experts, p.inter, 10);
+        tensor y{sum, {1, (int64_t)p.tokens, (int64_t)p.hidden}};
+        tensor addend = floats(sum, p.tokens, p.hidden, 8);
+
+        static tensor floats(xm_element e, uint64_t rows, uint64_t cols, unsigned seed)
+        {
+            return tensor(e, {1, (int64_t)rows, (int64_t)cols},
+                          random_floats(rows * cols, seed));
+        }
+    };
+
+    static xm_moe_desc describe(layer &l)
+    {
+        const problem &p = l.p;
         xm_moe_desc d = {};
         d.attr.routing = routing_of(p);
         d.attr.gate_up = p.form;
@@ -234,28 +241,68 @@ class Moe : public PrimitiveTest
         d.attr.beta = p.expert == clamped ? 1.702f : 1.0f;
         d.attr.limit = p.expert == clamped || p.expert == limited ? 0.7f : 0.0f;
         d.attr.up_add = p.expert == clamped ? 1.0f : p.expert == raised ? -0.375f : 0.0f;
-        d.experts = {gate.device,
-                     apart ? up.device : nullptr,
-                     down.device,
-                     p.biased & 1 ? bias_gate.buffer() : nullptr,
-                     p.biased & 2 && apart ? bias_up.buffer() : nullptr,
-                     p.biased & 4 ? bias_down.buffer() : nullptr,
-                     p.biased & 8 ? factor.buffer() : nullptr};
-        d.router_bias = has_bias ? bias.buffer() : nullptr;
-        d.expert_scale = has_scale ? scale.buffer() : nullptr;
+        d.experts = {l.gate.device,
+                     l.apart ? l.up.device : nullptr,
+                     l.down.device,
+                     p.biased & 1 ? l.bias_gate.buffer() : nullptr,
+                     p.biased & 2 && l.apart ? l.bias_up.buffer() : nullptr,
+                     p.biased & 4 ? l.bias_down.buffer() : nullptr,
+                     p.biased & 8 ? l.factor.buffer() : nullptr};
+        d.router_bias = l.has_bias ? l.bias.buffer() : nullptr;
+        d.expert_scale = l.has_scale ? l.scale.buffer() : nullptr;
         d.by_ids = p.by_ids > 0;
         d.ids_valid = p.by_ids == 1;
         if (p.shared)
-            d.shared = {shared_gate.device,
-                        shared_up.device,
-                        shared_down.device,
+            d.shared = {l.shared_gate.device,
+                        l.shared_up.device,
+                        l.shared_down.device,
                         nullptr,
                         nullptr,
                         nullptr,
                         nullptr};
-        d.shared_gate_gate = p.shared == 2 ? gate_gate.device : nullptr;
+        d.shared_gate_gate = p.shared == 2 ? l.gate_gate.device : nullptr;
         d.src = p.element;
-        d.dst = d.add = sum;
+        d.dst = d.add = l.sum;
+        return d;
+    }
+
+    static std::vector<float> reference_of(const layer &l, const xm_moe_desc &d,
+                                           const routed &to)
+    {
+        const problem &p = l.p;
+        std::vector<float> slot_weights = to.weights;
+        for (size_t i = 0; p.by_ids == 2 && i < slot_weights.size(); i++)
+            slot_weights[i] *= l.scale.rounded()[(size_t)to.ids[i]];
+        std::vector<float> bg = l.bias_gate.rounded(), bu = l.bias_up.rounded(),
+                           bd = l.bias_down.rounded(), f = l.factor.rounded();
+        const xm_moe_weights experts = {&l.gate.host,
+                                        l.apart ? &l.up.host : nullptr,
+                                        &l.down.host,
+                                        d.experts.bias_gate ? bg.data() : nullptr,
+                                        d.experts.bias_up ? bu.data() : nullptr,
+                                        d.experts.bias_down ? bd.data() : nullptr,
+                                        d.experts.factor ? f.data() : nullptr};
+        std::vector<float> want(l.y.size()), rows = l.x.rounded();
+        EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), slot_weights.data(),
+                             to.ids.data(), p.tokens, p.top_k, want.data()),
+                  XM_OK);
+        const xm_weight *shared[] = {&l.shared_gate.host, &l.shared_up.host,
+                                     &l.shared_down.host, &l.gate_gate.host};
+        if (p.shared)
+            add_shared(p, rows, shared, want);
+        const std::vector<float> added = l.addend.rounded();
+        for (size_t i = 0; p.addend && i < want.size(); i++)
+            want[i] += added[i];
+        return want;
+    }
+
+    /* Returns the kernels used; empty when a forced row refuses. */
+    std::string check(const problem &p)
+    {
+        SCOPED_TRACE(std::string(p.text) + " gate " + text_of(p.gate) + ", down " +
+                     text_of(p.down));
+        layer l(p);
+        const xm_moe_desc d = describe(l);
         primitive_ptr moe;
         xm_error error = {};
         xm_status status = xm_moe_create(engine, &d, &moe.p, &error);
@@ -264,48 +311,26 @@ class Moe : public PrimitiveTest
         EXPECT_EQ(status, XM_OK) << error.text;
         if (status != XM_OK)
             return "";
-        const routed to = route(d.attr.routing, p, logits, has_bias ? &bias : nullptr,
-                                has_bias ? &scale : nullptr);
-        tensor given(XM_F32, {1, tokens, (int64_t)p.top_k}, to.weights);
-        tensor chosen(XM_I32, {1, tokens, (int64_t)p.top_k},
+        const routed to =
+            route(d.attr.routing, p, l.logits, l.has_bias ? &l.bias : nullptr,
+                  l.has_bias ? &l.scale : nullptr);
+        const int64_t tokens = (int64_t)p.tokens, top_k = (int64_t)p.top_k;
+        tensor given(XM_F32, {1, tokens, top_k}, to.weights);
+        tensor chosen(XM_I32, {1, tokens, top_k},
                       std::vector<int64_t>(to.ids.begin(), to.ids.end()));
         xm_operand operands[XM_MOE_N_OPERANDS] = {};
-        operands[XM_MOE_HIDDEN] = x.operand();
-        operands[XM_MOE_ROUTING] = p.by_ids ? given.operand() : logits.operand();
+        operands[XM_MOE_HIDDEN] = l.x.operand();
+        operands[XM_MOE_ROUTING] = p.by_ids ? given.operand() : l.logits.operand();
         if (p.by_ids)
             operands[XM_MOE_IDS] = chosen.operand();
-        operands[XM_MOE_OUT] = y.operand();
+        operands[XM_MOE_OUT] = l.y.operand();
         if (p.addend)
-            operands[XM_MOE_ADDEND] = addend.operand();
+            operands[XM_MOE_ADDEND] = l.addend.operand();
         planned_run r(moe.p, operands, queue);
         EXPECT_EQ(xm_primitive_run(moe.p, operands, &r.run, &error), XM_OK) << error.text;
-
-        std::vector<float> slot_weights = to.weights;
-        for (size_t i = 0; p.by_ids == 2 && i < slot_weights.size(); i++)
-            slot_weights[i] *= scale.rounded()[(size_t)to.ids[i]];
-        std::vector<float> bg = bias_gate.rounded(), bu = bias_up.rounded(),
-                           bd = bias_down.rounded(), f = factor.rounded();
-        const xm_moe_weights experts = {&gate.host,
-                                        apart ? &up.host : nullptr,
-                                        &down.host,
-                                        d.experts.bias_gate ? bg.data() : nullptr,
-                                        d.experts.bias_up ? bu.data() : nullptr,
-                                        d.experts.bias_down ? bd.data() : nullptr,
-                                        d.experts.factor ? f.data() : nullptr};
-        std::vector<float> want(y.size()), rows = x.rounded();
-        EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), slot_weights.data(),
-                             to.ids.data(), p.tokens, p.top_k, want.data()),
-                  XM_OK);
-        const xm_weight *shared[] = {&shared_gate.host, &shared_up.host,
-                                     &shared_down.host, &gate_gate.host};
-        if (p.shared)
-            add_shared(p, rows, shared, want);
-        const std::vector<float> added = addend.rounded();
-        for (size_t i = 0; p.addend && i < want.size(); i++)
-            want[i] += added[i];
         char used[512];
         xm_primitive_describe(moe.p, operands, used, sizeof(used));
-        EXPECT_TRUE(rows_close(y.read(), want, p.hidden, p.element));
+        EXPECT_TRUE(rows_close(l.y.read(), reference_of(l, d, to), p.hidden, p.element));
         return std::string(used) + " ";
     }
 
@@ -648,169 +673,6 @@ TEST_F(Moe, RefusesWithASentence)
     w.gate = &gate.host;
     a.gate_up = XM_GATE_UP_STACKED; /* [4,32,128] each, and down wants 64 of them */
     EXPECT_STREQ(refusal(), "the down projection does not fit gate and up");
-}
-
-/* ---- the router alone ------------------------------------------------------------- */
-
-class Router : public PrimitiveTest
-{
-  protected:
-    /* False: the device cannot run that row of the table. */
-    bool force_row(size_t v)
-    {
-        const xm_variant &row = xm_moe_route_table.rows[v];
-        const xm_moe_routing routing = {XM_ROUTING_SOFTMAX, 1, true, 0.0f, 1.0f, 0.0f};
-        if (xm_variant_refusal(&row, xm_engine_info(engine), &routing))
-            return false;
-        force("moe_route", row.name);
-        return true;
-    }
-
-    void check(const xm_moe_routing &r, uint64_t tokens, uint64_t experts, bool extras,
-               const std::vector<float> &values)
-    {
-        SCOPED_TRACE(std::string(xm_routing_text(r.kind)) +
-                     " E=" + std::to_string(experts) + " K=" + std::to_string(r.top_k));
-        int64_t t = (int64_t)tokens, e = (int64_t)experts, k = (int64_t)r.top_k;
-        tensor logits(XM_F32, {t, e}, values);
-        tensor bias(XM_F32, {e}, random_floats(experts, 4));
-        tensor scale(XM_F32, {e}, random_floats(experts, 5));
-        tensor weights(XM_F32, {t, k}), ids(XM_I32, {t, k});
-        const xm_router_desc desc = {r, extras ? bias.buffer() : nullptr,
-                                     extras ? scale.buffer() : nullptr};
-        primitive_ptr router;
-        ASSERT_XM_OK(xm_router_create(engine, &desc, &router.p, &err));
-        const xm_operand operands[] = {logits.operand(), weights.operand(),
-                                       ids.operand()};
-        ASSERT_XM_OK(xm_primitive_run(router.p, operands, &run, &err));
-        std::vector<float> want(tokens * r.top_k);
-        std::vector<int32_t> want_ids(tokens * r.top_k);
-        ASSERT_EQ(xm_ref_moe_route(&r, values.data(),
-                                   extras ? bias.rounded().data() : nullptr,
-                                   extras ? scale.rounded().data() : nullptr, tokens,
-                                   experts, want.data(), want_ids.data()),
-                  XM_OK);
-        EXPECT_EQ(ids.read_ints(),
-                  std::vector<int64_t>(want_ids.begin(), want_ids.end()));
-        EXPECT_TRUE(rows_match(weights.read(), want, r.top_k, XM_F32));
-    }
-};
-
-TEST_F(Router, EveryVariantAgreesWithTheReference)
-{
-    for_rows(xm_moe_route_table, XM_ROUTING_COUNT, 1,
-             [&](const xm_variant &, size_t kind) {
-                 for (uint32_t k : sample::of<uint32_t>({1, 3, 8}, 1)) {
-                     xm_moe_routing r = {(xm_routing)kind, k, k != 3, 1e-6f, 2.5f, 0.0f};
-                     check(r, 5, 8, true, random_floats(5 * 8, k));
-                     r.normalise = true;
-                     for (float least : {0.3f, 1.25f}) { /* more than some sums */
-                         r.least_sum = least;
-                         check(r, 5, 8, false, random_floats(5 * 8, k));
-                     }
-                     r.least_sum = 0.0f;
-                     check(r, 2, 129, false, random_floats(2 * 129, k));
-                 }
-                 return true;
-             });
-}
-
-TEST_F(Router, TiesGoToTheLowerExpert)
-{
-    xm_moe_routing r = {XM_ROUTING_SOFTMAX, 4, true, 0.0f, 1.0f, 0.0f};
-    for (size_t v = 0; v < xm_moe_route_table.n; v++) {
-        if (!force_row(v))
-            continue;
-        check(r, 1, 6, false, {1, 2, 1, 2, 1, 1});
-    }
-}
-
-TEST_F(Router, GivesValidIdsForNaN)
-{
-    xm_moe_routing routing = {XM_ROUTING_SOFTMAX, 3, true, 0.0f, 1.0f, 0.0f};
-    tensor logits(XM_F32, {1, 4}, std::vector<float>(4, std::nanf("")));
-    const xm_router_desc desc = {routing, nullptr, nullptr};
-    for (size_t v = 0; v < xm_moe_route_table.n; v++) {
-        if (!force_row(v))
-            continue;
-        SCOPED_TRACE(xm_moe_route_table.rows[v].name);
-        tensor weights(XM_F32, {1, 3}), ids(XM_I32, {1, 3});
-        primitive_ptr router;
-        ASSERT_XM_OK(xm_router_create(engine, &desc, &router.p, &err));
-        const xm_operand operands[] = {logits.operand(), weights.operand(),
-                                       ids.operand()};
-        ASSERT_XM_OK(xm_primitive_run(router.p, operands, &run, &err));
-        EXPECT_EQ(ids.read_ints(), (std::vector<int64_t>{0, 1, 2}));
-    }
-}
-
-/* ---- gather_matmul ----------------------------------------------------------------- */
-
-class GatherMatmul : public PrimitiveTest
-{
-  protected:
-    bool check(const weight_format &f, xm_element src, uint64_t n, uint64_t k,
-               uint64_t a_slots, xm_element ids_element, bool has_bias)
-    {
-        SCOPED_TRACE(text_of(f));
-        const uint64_t experts = 5, tokens = 3, slots = 2;
-        test_weight w(experts, n, k, f, 3);
-        tensor a(src, {(int64_t)a_slots, (int64_t)tokens, (int64_t)k},
-                 random_floats(a_slots * tokens * k, 1));
-        const std::vector<int64_t> chosen = {4, 0, 2, 2, 1, 4};
-        tensor ids(ids_element, {(int64_t)tokens, (int64_t)slots}, chosen);
-        tensor bias(XM_F32, {(int64_t)experts, (int64_t)n},
-                    random_floats(experts * n, 2));
-        tensor out(XM_F32, {(int64_t)slots, (int64_t)tokens, (int64_t)n});
-        const xm_gather_matmul_desc desc = {w.device, has_bias ? bias.buffer() : nullptr,
-                                            src, XM_F32, ids_element};
-        primitive_ptr p;
-        xm_error error = {};
-        xm_status status = xm_gather_matmul_create(engine, &desc, &p.p, &error);
-        if (status == XM_UNSUPPORTED)
-            return false;
-        EXPECT_EQ(status, XM_OK) << error.text;
-        const xm_operand operands[] = {a.operand(), ids.operand(), out.operand()};
-        planned_run r(p.p, operands, queue);
-        EXPECT_EQ(xm_primitive_run(p.p, operands, &r.run, &error), XM_OK) << error.text;
-        std::vector<float> want(out.size());
-        std::vector<int32_t> i32(chosen.begin(), chosen.end());
-        EXPECT_EQ(xm_ref_gather_matmul(a.rounded().data(), a_slots, &w.host, i32.data(),
-                                       has_bias ? bias.rounded().data() : nullptr, tokens,
-                                       slots, want.data()),
-                  XM_OK);
-        EXPECT_TRUE(rows_close(out.read(), want, n, src));
-        return true;
-    }
-};
-
-TEST_F(GatherMatmul, EveryVariantAgreesWithTheReference)
-{
-    std::set<std::string> left = rows_to_cover(xm_gather_matmul_table);
-    const struct {
-        weight_format f;
-        xm_element src;
-        uint64_t n, k, slots;
-        xm_element ids;
-        bool has_bias;
-    } cases[] = {{u4g32, XM_F32, 33, 96, 1, XM_I32, true},
-                 {u4g32, XM_F16, 33, 96, 1, XM_I32, true},
-                 {i8row, XM_F32, 21, 320, 2, XM_I64, false},
-                 {i8row, XM_F16, 70, 320, 2, XM_I64, true},
-                 {f16, XM_F32, 8, 50, 2, XM_I32, true},
-                 {view_of(u4g32), XM_F32, 33, 96, 1, XM_I32, true},
-                 {q4_0, XM_F32, 21, 96, 1, XM_I32, true},
-                 {view_of(q6_k), XM_F32, 33, 256, 2, XM_I32, false},
-                 {mxfp4, XM_F32, 8, 320, 2, XM_I64, true}};
-    for_rows(xm_gather_matmul_table, std::size(cases), 1,
-             [&](const xm_variant &row, size_t i) {
-                 const auto &c = cases[i];
-                 bool ran = check(c.f, c.src, c.n, c.k, c.slots, c.ids, c.has_bias);
-                 if (ran)
-                     left.erase(row.name);
-                 return ran;
-             });
-    EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
 }
 
 } // namespace
