@@ -73,6 +73,17 @@ class CheckStyle(unittest.TestCase):
         self.expect("xm_f has 103 lines", "runtime/a.c",
                     SPDX + "void\nxm_f(void)\n{\n" + body + "}\n")
 
+    def test_counts_lines_of_member_functions_of_tests(self):
+        """Blocks of the member function, and of functions beside it, are no functions."""
+        text = SPDX + ("class A : public B\n{\n  protected:\n    A()\n        : x(1)\n    {\n    }\n"
+                       "    std::vector<int> check(int a,\n                           int b)\n    {\n"
+                       "        for_each(a)\n        {\n            y();\n        }\n%s    }\n};\n"
+                       "TEST(A, B)\n{\n    all(x)\n    {\n%s    }\n}\n")
+        more = "        x();\n" * 92
+        self.assertEqual(self.found("unit_tests/a.cpp", text % (more, more)), [])
+        self.expect("unit_tests/a.cpp:9: check has 101 lines", "unit_tests/a.cpp",
+                    text % (more + "        x();\n", more))
+
     def test_counts_parameters_and_not_those_of_callbacks(self):
         text = SPDX + "void\nxm_f({})\n{{\n}}\n"
         self.expect("9 parameters", "runtime/a.c", text.format(", ".join(["int"] * 9)))

@@ -317,154 +317,220 @@ class MatrixEngine : public PrimitiveTest
         return s;
     }
 
-    /* moe_gather, gate and up, down: each token has one expert. */
-    void check_experts(const weight_format &gate_format, const weight_format &down_format,
-                       uint32_t lanes, xm_gate_up form,
-                       const std::vector<uint64_t> &tokens_of)
-    {
-        check_experts(gate_format, gate_format, down_format, lanes, form, tokens_of);
-    }
-    void check_experts(const weight_format &gate_format, const weight_format &up_format,
-                       const weight_format &down_format, uint32_t lanes, xm_gate_up form,
-                       const std::vector<uint64_t> &tokens_of)
-    {
-        const bool clamped = form != XM_GATE_UP_APART;
-        SCOPED_TRACE(text_of(gate_format) + ", " + text_of(down_format) +
-                     " SG=" + std::to_string(lanes) + " " + xm_gate_up_text(form));
-        const bool in_blocks = gate_format.blocks != XM_WEIGHT_ELEMENTS;
-        const uint64_t hidden = in_blocks ? 512 : 192, inter = inter_of(down_format),
-                       experts = tokens_of.size(), max_tiles = 9;
-        const std::string kind = in_blocks ? "_blocks_dpas" : "_dpas";
-        const enum xm_form form_of = in_blocks ? XM_FORM_STEPS : XM_FORM_PAIRS;
-        const sorted s = sort(tokens_of, max_tiles);
-        const uint64_t tokens = s.ids.size(), gate_rows = clamped ? 2 * inter : inter;
-        test_weight gate(experts, gate_rows, hidden, gate_format, 11);
-        test_weight up(experts, inter, hidden, up_format, 12);
-        test_weight down(experts, hidden, inter, down_format, 13);
-        tensor x(XM_F16, {(int64_t)tokens, (int64_t)hidden},
-                 random_floats(tokens * hidden, 1));
-        tensor bias_gate(XM_F32, {(int64_t)(experts * gate_rows)},
-                         random_floats(experts * gate_rows, 6));
-        tensor bias_up(XM_F32, {(int64_t)(experts * inter)},
-                       random_floats(experts * inter, 8));
-        tensor bias_down(XM_F32, {(int64_t)(experts * hidden)},
-                         random_floats(experts * hidden, 7));
-        tensor factor(XM_F32, {(int64_t)(experts * inter)},
-                      random_floats(experts * inter, 9));
-        tensor first_tile(XM_I32, {(int64_t)experts + 1}, s.first_tile);
-        tensor tile_expert(XM_I32, {(int64_t)max_tiles}, s.tile_expert);
-        tensor source(XM_I32, {(int64_t)max_tiles * 16}, s.source);
-        tensor tiles(XM_F16, {halves_of(form_of, gate.host, max_tiles)});
-        tensor h(XM_F16, {halves_of(form_of, down.host, max_tiles)});
-        tensor y(XM_F32, {(int64_t)(max_tiles * 16), (int64_t)hidden});
-        const std::string sg = "-DSG=" + std::to_string(lanes);
+    /* A layer of experts whose tokens have one expert each: its weights and operands. */
+    struct experts_layer {
+        experts_layer(const weight_format &gate_format, const weight_format &up_format,
+                      const weight_format &down_format, uint32_t n_lanes,
+                      xm_gate_up gate_up_form, const std::vector<uint64_t> &tokens_of)
+            : form(gate_up_form), lanes(n_lanes),
+              in_blocks(gate_format.blocks != XM_WEIGHT_ELEMENTS),
+              hidden(in_blocks ? 512 : 192), inter(inter_of(down_format)),
+              experts(tokens_of.size()), places(sort(tokens_of, max_tiles)),
+              gate(experts, gate_rows(), hidden, gate_format, 11),
+              up(experts, inter, hidden, up_format, 12),
+              down(experts, hidden, inter, down_format, 13)
+        {
+        }
 
-        xm_args gather = {};
-        xm_put_buffer(&gather, "x", x.buffer());
-        xm_put_buffer(&gather, "tile_expert", tile_expert.buffer());
-        xm_put_buffer(&gather, "source", source.buffer());
-        xm_put_buffer(&gather, "rows", tiles.buffer());
-        xm_put_uint(&gather, "k_count", hidden);
-        xm_put_uint(&gather, "top_k", 1);
-        xm_counts counts = xm_counts_of(&gate.host, max_tiles * 16);
-        if (in_blocks)
-            launch(gather, kernel("moe_gather_blocks_dpas", gate, sg),
+        enum { max_tiles = 9 };
+        const xm_gate_up form;
+        const uint32_t lanes;
+        const bool in_blocks;
+        const uint64_t hidden, inter, experts;
+        const sorted places;
+        const bool clamped = form != XM_GATE_UP_APART;
+        const bool interleaved =
+            form == XM_GATE_UP_INTERLEAVED || form == XM_UP_GATE_INTERLEAVED;
+        const uint32_t up_first =
+            form == XM_UP_GATE_INTERLEAVED || form == XM_UP_GATE_STACKED;
+        const xm_form form_of = in_blocks ? XM_FORM_STEPS : XM_FORM_PAIRS;
+        const uint64_t tokens = places.ids.size();
+        test_weight gate, up, down;
+        tensor x{
+            XM_F16, {(int64_t)tokens, (int64_t)hidden}, random_floats(tokens *hidden, 1)};
+        tensor bias_gate = floats(gate_rows(), 6), bias_up = floats(inter, 8),
+               bias_down = floats(hidden, 7), factor = floats(inter, 9);
+        tensor first_tile{XM_I32, {(int64_t)experts + 1}, places.first_tile};
+        tensor tile_expert{XM_I32, {(int64_t)max_tiles}, places.tile_expert};
+        tensor source{XM_I32, {(int64_t)max_tiles * 16}, places.source};
+        tensor tiles{XM_F16, {halves_of(form_of, gate.host, max_tiles)}};
+        tensor h{XM_F16, {halves_of(form_of, down.host, max_tiles)}};
+        tensor y{XM_F32, {(int64_t)(max_tiles * 16), (int64_t)hidden}};
+
+        uint64_t gate_rows() const
+        {
+            return form != XM_GATE_UP_APART ? 2 * inter : inter;
+        }
+        tensor floats(uint64_t rows, unsigned seed) const
+        {
+            return tensor(XM_F32, {(int64_t)(experts * rows)},
+                          random_floats(experts * rows, seed));
+        }
+        std::string kind() const
+        {
+            return in_blocks ? "_blocks_dpas" : "_dpas";
+        }
+        std::string sub_group() const
+        {
+            return "-DSG=" + std::to_string(lanes);
+        }
+        /* Where the sorted rows of the tiles are, for every kernel. */
+        void put_places(xm_args *args)
+        {
+            xm_put_buffer(args, "tile_expert", tile_expert.buffer());
+            xm_put_buffer(args, "source", source.buffer());
+        }
+    };
+
+    void gather(experts_layer &l)
+    {
+        xm_args args = {};
+        xm_put_buffer(&args, "x", l.x.buffer());
+        l.put_places(&args);
+        xm_put_buffer(&args, "rows", l.tiles.buffer());
+        xm_put_uint(&args, "k_count", l.hidden);
+        xm_put_uint(&args, "top_k", 1);
+        xm_kernel *k = kernel("moe_gather" + l.kind(), l.gate, l.sub_group());
+        if (l.in_blocks)
+            launch(args, k,
                    {XM_GROUP,
                     XM_STEPS_ITEMS,
                     {XM_COLS, XM_SUPER_COLS},
                     {XM_SLOTS, XM_STEPS_TOKENS},
                     {}},
-                   counts);
+                   xm_counts_of(&l.gate.host, l.max_tiles * 16));
         else
-            go(gather, kernel("moe_gather_dpas", gate, sg), lanes, blocks(hidden, 128),
-               max_tiles * 16 / lanes);
+            go(args, k, l.lanes, blocks(l.hidden, 128), l.max_tiles * 16 / l.lanes);
+    }
 
-        xm_args gate_up = {};
-        const bool interleaved =
-            form == XM_GATE_UP_INTERLEAVED || form == XM_UP_GATE_INTERLEAVED;
-        const uint32_t up_first =
-            form == XM_UP_GATE_INTERLEAVED || form == XM_UP_GATE_STACKED;
-        const uint32_t second = interleaved ? 1 : (uint32_t)inter;
-        xm_weight halves[2] = {gate.host, clamped ? gate.host : up.host};
-        for (uint32_t i = 0; clamped && i < 2; i++) {
-            if (interleaved)
-                ASSERT_STREQ(xm_weight_alternate_rows(&halves[i], i ^ up_first), nullptr);
-            else
-                ASSERT_STREQ(
-                    xm_weight_slice_rows(&halves[i], (i ^ up_first) * inter, inter),
-                    nullptr);
+    /* The views of gate and up in the weight that has both. */
+    static void cut_gate_up(const experts_layer &l, xm_weight halves[2])
+    {
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint32_t at = i ^ l.up_first;
+            ASSERT_STREQ(l.interleaved
+                             ? xm_weight_alternate_rows(&halves[i], at)
+                             : xm_weight_slice_rows(&halves[i], at * l.inter, l.inter),
+                         nullptr);
         }
-        xm_put_view(&gate_up, "gate", gate.device, &halves[0]);
-        xm_put_view(&gate_up, "up", clamped ? gate.device : up.device, &halves[1]);
-        xm_put_buffer(&gate_up, "bias_gate", bias_gate.buffer());
-        xm_put_buffer(&gate_up, "bias_up",
-                      clamped ? bias_gate.buffer() : bias_up.buffer());
-        xm_put_uint4(&gate_up, "bias_steps", (uint32_t)gate_rows, interleaved ? 2 : 1,
-                     up_first ? second : 0, up_first || !clamped ? 0 : second);
-        xm_put_buffer(&gate_up, "factor", factor.buffer());
-        xm_put_float(&gate_up, "beta", clamped ? 1.702f : 1.0f);
-        xm_put_float(&gate_up, "limit", clamped ? 0.7f : 0.0f);
-        xm_put_buffer(&gate_up, "x", tiles.buffer());
-        xm_put_buffer(&gate_up, "first_tile", first_tile.buffer());
-        xm_put_buffer(&gate_up, "tile_expert", tile_expert.buffer());
-        xm_put_buffer(&gate_up, "source", source.buffer());
-        xm_put_buffer(&gate_up, "h", h.buffer());
-        xm_put_uint(&gate_up, "i_count", inter);
-        xm_put_uint(&gate_up, "k_count", hidden);
-        counts.n[XM_ROWS] = inter;
-        launch(gate_up,
-               kernel("moe_gemm_gate_up" + kind, gate, clamped ? gate : up,
-                      "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
-                          (clamped ? " -DUP_ADD=1065353216" : "") +
+    }
+
+    static xm_args gate_up_args(experts_layer &l)
+    {
+        xm_args args = {};
+        const uint32_t second = l.interleaved ? 1 : (uint32_t)l.inter;
+        xm_weight halves[2] = {l.gate.host, l.clamped ? l.gate.host : l.up.host};
+        if (l.clamped)
+            cut_gate_up(l, halves);
+        xm_put_view(&args, "gate", l.gate.device, &halves[0]);
+        xm_put_view(&args, "up", l.clamped ? l.gate.device : l.up.device, &halves[1]);
+        xm_put_buffer(&args, "bias_gate", l.bias_gate.buffer());
+        xm_put_buffer(&args, "bias_up",
+                      l.clamped ? l.bias_gate.buffer() : l.bias_up.buffer());
+        xm_put_uint4(&args, "bias_steps", (uint32_t)l.gate_rows(), l.interleaved ? 2 : 1,
+                     l.up_first ? second : 0, l.up_first || !l.clamped ? 0 : second);
+        xm_put_buffer(&args, "factor", l.factor.buffer());
+        xm_put_float(&args, "beta", l.clamped ? 1.702f : 1.0f);
+        xm_put_float(&args, "limit", l.clamped ? 0.7f : 0.0f);
+        xm_put_buffer(&args, "x", l.tiles.buffer());
+        xm_put_buffer(&args, "first_tile", l.first_tile.buffer());
+        l.put_places(&args);
+        xm_put_buffer(&args, "h", l.h.buffer());
+        xm_put_uint(&args, "i_count", l.inter);
+        xm_put_uint(&args, "k_count", l.hidden);
+        return args;
+    }
+
+    void multiply_gate_up(experts_layer &l)
+    {
+        xm_counts counts = xm_counts_of(&l.gate.host, l.max_tiles * 16);
+        counts.n[XM_ROWS] = l.inter;
+        launch(gate_up_args(l),
+               kernel("moe_gemm_gate_up" + l.kind(), l.gate, l.clamped ? l.gate : l.up,
+                      "-DACT=0 -DCLAMPED=" + std::to_string(l.clamped) +
+                          (l.clamped ? " -DUP_ADD=1065353216" : "") +
                           " -DBIASED=1 -DFACTORED=1"
                           " -DOUT_PLANES=" +
-                          std::to_string(xm_weight_planes(&down.host)) +
-                          " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
+                          std::to_string(xm_weight_planes(&l.down.host)) +
+                          " -DOUT_GROUP=" + std::to_string(l.down.host.group) + " " +
+                          l.sub_group()),
                {XM_LANES,
-                (uint16_t)lanes,
-                {XM_ROWS, (uint16_t)(in_blocks ? XM_BLOCK_SPLIT * lanes : 8)},
+                (uint16_t)l.lanes,
+                {XM_ROWS, (uint16_t)(l.in_blocks ? XM_BLOCK_SPLIT * l.lanes : 8)},
                 {XM_SLOTS, XM_TILE},
                 {},
-                (uint16_t)(in_blocks ? XM_BLOCK_SPLIT : 0)},
+                (uint16_t)(l.in_blocks ? XM_BLOCK_SPLIT : 0)},
                counts);
+    }
 
-        xm_args last = {};
-        xm_put_weight(&last, "w", down.device);
-        xm_put_buffer(&last, "h", h.buffer());
-        xm_put_buffer(&last, "first_tile", first_tile.buffer());
-        xm_put_buffer(&last, "tile_expert", tile_expert.buffer());
-        xm_put_buffer(&last, "source", source.buffer());
-        xm_put_buffer(&last, "bias", bias_down.buffer());
-        xm_put_buffer(&last, "y", y.buffer());
-        xm_put_uint(&last, "n_count", hidden);
-        xm_put_uint(&last, "k_count", inter);
-        go(last, kernel("moe_gemm_down" + kind, down, sg), lanes,
-           blocks(hidden, in_blocks ? XM_BLOCK_ROWS * lanes : 16), max_tiles);
+    void multiply_down(experts_layer &l)
+    {
+        xm_args args = {};
+        xm_put_weight(&args, "w", l.down.device);
+        xm_put_buffer(&args, "h", l.h.buffer());
+        xm_put_buffer(&args, "first_tile", l.first_tile.buffer());
+        l.put_places(&args);
+        xm_put_buffer(&args, "bias", l.bias_down.buffer());
+        xm_put_buffer(&args, "y", l.y.buffer());
+        xm_put_uint(&args, "n_count", l.hidden);
+        xm_put_uint(&args, "k_count", l.inter);
+        go(args, kernel("moe_gemm_down" + l.kind(), l.down, l.sub_group()), l.lanes,
+           blocks(l.hidden, l.in_blocks ? XM_BLOCK_ROWS * l.lanes : 16), l.max_tiles);
+    }
 
-        std::vector<float> want(tokens * hidden), got(tokens * hidden);
-        std::vector<float> rows = x.rounded(), bg = bias_gate.rounded(),
-                           bu = bias_up.rounded(), bd = bias_down.rounded(),
-                           f = factor.rounded();
+    static std::vector<float> reference_of(const experts_layer &l)
+    {
+        std::vector<float> want(l.tokens * l.hidden),
+            rows = l.x.rounded(), bg = l.bias_gate.rounded(), bu = l.bias_up.rounded(),
+            bd = l.bias_down.rounded(), f = l.factor.rounded();
         xm_moe_attr attr = {};
-        attr.gate_up = form;
-        attr.beta = clamped ? 1.702f : 1.0f;
-        attr.limit = clamped ? 0.7f : 0.0f;
-        attr.up_add = clamped ? 1.0f : 0.0f;
-        const xm_moe_weights set = {&gate.host, clamped ? nullptr : &up.host,  &down.host,
-                                    bg.data(),  clamped ? nullptr : bu.data(), bd.data(),
-                                    f.data()};
-        ASSERT_EQ(xm_ref_moe(&attr, &set, rows.data(), s.ones.data(), s.ids.data(),
-                             tokens, 1, want.data()),
+        attr.gate_up = l.form;
+        attr.beta = l.clamped ? 1.702f : 1.0f;
+        attr.limit = l.clamped ? 0.7f : 0.0f;
+        attr.up_add = l.clamped ? 1.0f : 0.0f;
+        const xm_moe_weights set = {
+            &l.gate.host, l.clamped ? nullptr : &l.up.host, &l.down.host,
+            bg.data(),    l.clamped ? nullptr : bu.data(),  bd.data(),
+            f.data()};
+        EXPECT_EQ(xm_ref_moe(&attr, &set, rows.data(), l.places.ones.data(),
+                             l.places.ids.data(), l.tokens, 1, want.data()),
                   XM_OK);
-        tiles.read(); /* their guards */
-        h.read();
-        const std::vector<float> placed = y.read();
-        for (size_t p = 0; p < s.source.size(); p++) {
-            if (s.source[p] >= 0)
-                std::copy_n(placed.begin() + (long)(p * hidden), hidden,
-                            got.begin() + s.source[p] * (long)hidden);
+        return want;
+    }
+
+    /* The rows of the tokens, from their places in the tiles. */
+    static std::vector<float> result_of(experts_layer &l)
+    {
+        std::vector<float> got(l.tokens * l.hidden);
+        const std::vector<float> placed = l.y.read();
+        for (size_t p = 0; p < l.places.source.size(); p++) {
+            if (l.places.source[p] >= 0)
+                std::copy_n(placed.begin() + (long)(p * l.hidden), l.hidden,
+                            got.begin() + l.places.source[p] * (long)l.hidden);
         }
-        EXPECT_TRUE(rows_close(got, want, hidden, XM_F16));
+        return got;
+    }
+
+    /* moe_gather, gate and up, down: each token has one expert. */
+    void check_experts(const weight_format &gate_format, const weight_format &up_format,
+                       const weight_format &down_format, uint32_t lanes, xm_gate_up form,
+                       const std::vector<uint64_t> &tokens_of)
+    {
+        SCOPED_TRACE(text_of(gate_format) + ", " + text_of(down_format) +
+                     " SG=" + std::to_string(lanes) + " " + xm_gate_up_text(form));
+        experts_layer l(gate_format, up_format, down_format, lanes, form, tokens_of);
+        gather(l);
+        multiply_gate_up(l);
+        multiply_down(l);
+        l.tiles.read(); /* their guards */
+        l.h.read();
+        EXPECT_TRUE(rows_close(result_of(l), reference_of(l), l.hidden, XM_F16));
+    }
+    void check_experts(const weight_format &gate_format, const weight_format &down_format,
+                       uint32_t lanes, xm_gate_up form,
+                       const std::vector<uint64_t> &tokens_of)
+    {
+        check_experts(gate_format, gate_format, down_format, lanes, form, tokens_of);
     }
 };
 
