@@ -98,7 +98,7 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
     if (l->size == XM_MATRIX_LANES || row->form == XM_FORM_STEPS)
         used += xm_defines_print(d.text + used, n - used, " -DSG=%u -DMATRIX_ENGINE=%d",
                                  xm_matrix_lanes(device), xm_matrix_is_real(device));
-    if (row->holds_tiles && xm_matrix_is_real(device))
+    if (row->large_grf && xm_matrix_is_real(device))
         xm_defines_print(d.text + used, n - used, " -cl-intel-256-GRF-per-thread");
     return d;
 }

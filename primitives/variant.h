@@ -68,8 +68,9 @@ struct xm_variant {
     const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
     bool joins; /* of linear: all weights in one launch, which adds and gates, too */
     bool emits; /* writes prepared rows beside its results (primitives/form.h)      */
-    /* Sums of whole tiles in registers: chips with matrix engines give a thread twice as many. */
-    bool holds_tiles;
+    /* Sums of whole tiles stay in registers: chips with matrix engines run the kernel in large-GRF
+     * mode, with 256 registers a thread and half as many threads. */
+    bool large_grf;
 };
 
 /* What a kernel is told by its row: " -DROWS=4 -DITEMS=64 …". */

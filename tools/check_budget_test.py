@@ -228,7 +228,7 @@ class Program(unittest.TestCase):
     def test_says_what_is_missing(self):
         code, out = self.check(driver=None)
         self.assertEqual((code, out), (0, "skipped: check_budget: Intel's current GPU driver is "
-                                          "not to be had\n"))
+                                          "not installed\n"))
 
     def test_refuses_an_unknown_option(self):
         run = subprocess.run([HERE / "check_budget", "--all"], capture_output=True)

@@ -59,7 +59,7 @@ static const struct xm_variant decode_variants[] = {
     {"attention_decode_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}},
      .emits = true},
     {"attention_decode_dpas", XM_FAMILY_SG, XM_CAP_DPAS, not_in_tiles,
-     {XM_LANES, XM_MATRIX_LANES, {XM_MATRIX_TILES}}, .holds_tiles = true},
+     {XM_LANES, XM_MATRIX_LANES, {XM_MATRIX_TILES}}, .large_grf = true},
     {"attention_decode_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
     {"attention_decode_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_GROUP_TILES}}},
@@ -74,7 +74,7 @@ static const struct xm_variant combine_variants[] = {
 static const struct xm_variant prompt_variants[] = {
     {"attention_prompt_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}}},
     {"attention_prompt_dpas", XM_FAMILY_SG, XM_CAP_DPAS, not_in_tiles,
-     {XM_LANES, XM_MATRIX_LANES, {XM_MATRIX_TILES}}, .holds_tiles = true},
+     {XM_LANES, XM_MATRIX_LANES, {XM_MATRIX_TILES}}, .large_grf = true},
     {"attention_prompt_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
     {"attention_prompt_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_GROUP_TILES}}},

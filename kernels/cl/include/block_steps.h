@@ -138,8 +138,8 @@ paired_coefficients(__global const uchar *data, uint at, uint blocks, const uint
 }
 
 /* Halves 16 + q, q the nibbles at bit `at` of the bytes. */
-#define LOW_NIBBLES(q, at)  ((MOVED(q, 6 - (at)) & 0x03c003c0u) | 0x4c004c00u)
-#define HIGH_NIBBLES(q, at) LOW_NIBBLES(q, (at) + 4)
+#define LOW_AS_HALVES(q, at)  ((MOVED(q, 6 - (at)) & 0x03c003c0u) | 0x4c004c00u)
+#define HIGH_AS_HALVES(q, at) LOW_AS_HALVES(q, (at) + 4)
 
 #ifdef FORMAT_q4_0
 #define STEP_PLACE_q4_0 4
@@ -152,8 +152,8 @@ q4_0_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint q[4];
     const float d = load_paired(data, at, span, 4, q);
-    b[0] = STEP_OF(LOW_NIBBLES, q);
-    b[1] = STEP_OF(HIGH_NIBBLES, q);
+    b[0] = STEP_OF(LOW_AS_HALVES, q);
+    b[1] = STEP_OF(HIGH_AS_HALVES, q);
     return d;
 }
 
@@ -260,8 +260,8 @@ q4_1_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint w[5];
     load_words(data, at + 5 * span, 5, w);
-    b[0] = STEP_OF(LOW_NIBBLES, w + 1);
-    b[1] = STEP_OF(HIGH_NIBBLES, w + 1);
+    b[0] = STEP_OF(LOW_AS_HALVES, w + 1);
+    b[1] = STEP_OF(HIGH_AS_HALVES, w + 1);
     return half_of(w[0], 0);
 }
 
