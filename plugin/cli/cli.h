@@ -84,7 +84,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 17 };
     { 0,   "ctk",       XM_CLI_CHOICE, AT(key_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv. Also -ctv", NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "ctv",       XM_CLI_CHOICE, AT(value_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }
-/* Rows that the common options and those of plan share. */
+/* Rows that the common options, plan and tune share. */
 #define XM_CLI_PRECISION_ROW(AT) \
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }
 #define XM_CLI_EXPERT_CACHE_ROW(AT) \

@@ -30,7 +30,7 @@ static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe tune model.gguf -d GPU.1"),
     { 'm', "model",     XM_CLI_TEXT, AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
     { 'd', "device",    XM_CLI_TEXT, AT(device),    "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
-    { 0,   "precision", XM_CLI_TEXT, AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" },
+    XM_CLI_PRECISION_ROW(AT),
     XM_CLI_CACHE_ROWS(AT),
     XM_CLI_GROUP("How it is timed", "xemoe tune model.gguf --seconds 0.5 --json"),
     { 0,   "seconds",   XM_CLI_RATE, AT(seconds),   "S",    "time for each kernel, twice (0.1)" },
