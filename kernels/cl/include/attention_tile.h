@@ -12,31 +12,116 @@
  */
 #include "attention.h"
 #include "rotation.h"
-#include "vector.h"
+#include "shorts.h"
+#include "turn.h"
 
 #ifndef TILE_TOKENS
 #define TILE_TOKENS 4
 #endif
 #define TILE_KEYS 32
 #define TILE_ROWS (TILE_TOKENS * GROUP_HEADS)
-#define VALUE_ROWS 8
-#define D_PAD ((D + 15) / 16 * 16)
-#define DV_PAD ((DV + 15) / 16 * 16)
+#define D_PAD     ((D + 15) / 16 * 16)
+#define DV_PAD    ((DV + 15) / 16 * 16)
+
+/* How many rows by how many vectors are summed in registers. */
+#ifdef __AVX512F__
+#define MANY_ROWS 8
+#define WIDTH     2
+#else
+#define MANY_ROWS 8
+#define WIDTH     1
+#endif
+
+/* Vectors of 32 shorts. */
+#if defined(__AVX512BW__) && defined(__AVX512F__)
+#define WIDE_HALVES 1
+#define WIDE_SHORTS BYTE_DOTS
+typedef short shorts __attribute__((vector_size(64)));
+
+static inline shorts
+thirty_two(__global const uchar *p)
+{
+    return __builtin_astype(((__global const loose_uint16 *)p)->v, shorts);
+}
+
+static inline shorts
+no_shorts(void)
+{
+    return __builtin_astype((int16)0, shorts);
+}
+#else
+#define WIDE_HALVES 0
+#define WIDE_SHORTS 0
+#endif
+
+/* What tiles of keys and of values hold: attention_shorts.h, attention_floats.h. */
+#define IS_HALF_f16     1
+#define IS_HALF_f32     0
+#define IS_HALF_i8      0
+#define IS_HALF_u4      0
+#define IS_HALF(T)      PASTE(IS_HALF_, T)
+#define AS_SHORTS(T, n) (WIDE_SHORTS && IS_HALF(SRC) && HAS_SCALES(T) && (n) % 32 == 0)
+#define AS_HALVES(T, n) (WIDE_HALVES && IS_HALF(T) && (n) % 32 == 0)
+#if AS_SHORTS(K_CACHE, D)
+#define K_SHORTS 1
+#else
+#define K_SHORTS 0
+#endif
+#if AS_SHORTS(V_CACHE, DV)
+#define V_SHORTS 1
+#else
+#define V_SHORTS 0
+#endif
+#if AS_HALVES(K_CACHE, D)
+#define K_HALVES 1
+#else
+#define K_HALVES 0
+#endif
+#if AS_HALVES(V_CACHE, DV)
+#define V_HALVES 1
+#else
+#define V_HALVES 0
+#endif
+
+#define LINES __attribute__((aligned(64)))
+
+/* Without a thought of what is not a number. */
+static inline float16
+larger(float16 a, float16 b)
+{
+    return a > b ? a : b;
+}
+
+static inline float
+largest16(float16 v)
+{
+    const float8 a = v.lo > v.hi ? v.lo : v.hi;
+    const float4 b = a.lo > a.hi ? a.lo : a.hi;
+    const float2 c = b.lo > b.hi ? b.lo : b.hi;
+    return c.lo > c.hi ? c.lo : c.hi;
+}
+
+#include "attention_floats.h"
+#if K_SHORTS || V_SHORTS
+#include "attention_shorts.h"
+#endif
 
 struct rows {
     struct sequence s;
     int head_kv, first_token, n; /* n: TILE_ROWS, or fewer at the end of the sequence */
-    float q[TILE_ROWS * D_PAD];     /* scaled                                         */
-    float o[TILE_ROWS * DV_PAD];
-    float m[TILE_ROWS], l[TILE_ROWS];
-    float p[TILE_ROWS * TILE_KEYS]; /* e^(score - m) of the keys of the tile          */
+    struct queries q;
+    struct weights w;
+    float o[TILE_ROWS * DV_PAD] LINES;
+    float p[TILE_ROWS * TILE_KEYS] LINES; /* scores */
+    float m[TILE_ROWS], l[TILE_ROWS], keep[TILE_ROWS]; /* keep: e^(old m - m) */
 };
 
 struct keys {
     int first;
-    float k[TILE_KEYS * D_PAD];
-    float v[TILE_KEYS * DV_PAD];
-    float bias[TILE_KEYS]; /* 0, or -infinity where nobody sees the key             */
+    struct cached key[TILE_KEYS], value[TILE_KEYS]; /* of this tile, then of the next */
+    float bias[TILE_KEYS]; /* 0, or -infinity where nobody sees the key */
+    struct key_tile k;
+    struct value_tile v;
 };
 
 static int
@@ -58,6 +143,13 @@ row_index(const struct rows *r, int i)
     return (ulong)(r->s.begin + row_token(r, i)) * HEADS_Q + row_head(r, i);
 }
 
+static void
+clear(float *to, int n)
+{
+    for (int i = 0; i < n; i += 16)
+        vstore16((float16)0.0f, 0, to + i);
+}
+
 /* `tokens` of r->s, from first_token on. */
 static void
 begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_token,
@@ -67,113 +159,89 @@ begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_tok
     r->first_token = first_token;
     r->n = tokens * GROUP_HEADS;
     for (int i = 0; i < r->n; i++) {
-        const ulong from = row_index(r, i) * D;
         r->m[i] = -INFINITY;
         r->l[i] = 0.0f;
-        int d = 0;
-        for (; d + 16 <= D; d += 16)
-            vstore16(LOAD16(SRC, a->q, from + d) * a->scale, 0, r->q + i * D_PAD + d);
-        for (; d < D_PAD; d++)
-            r->q[i * D_PAD + d] = d < D ? LOAD(SRC, a->q, from + d) * a->scale : 0.0f;
-        for (d = 0; d < DV_PAD; d += 16)
-            vstore16((float16)0.0f, 0, r->o + i * DV_PAD + d);
+        put_query(&r->q, i, a->q + row_index(r, i) * D, a->scale);
+        clear(r->o + i * DV_PAD, DV_PAD);
     }
 }
 
-/* 32 elements of a row of u4, from i on. */
-static inline void
-load_packed(struct cached from, int i, float *to)
-{
-    const int16 q = convert_int16(vload16(i / 32, from.values));
-    const struct block low = BLOCK_u4(from, i), high = BLOCK_u4(from, i + 16);
-    vstore16(levels16(convert_float16(q & 15), low.centre) * low.scale, 0, to);
-    vstore16(levels16(convert_float16(q >> 4), high.centre) * high.scale, 1, to);
-}
+/* ---- keys --------------------------------------------------------------------------- */
 
-/* A function that loads the n elements of a row of a cache of type T, zeros up to whole vectors. */
-#define LOADER(name, T)                                                                  \
-    static void name(struct cached from, int n, float *to)                               \
-    {                                                                                    \
-        int i = 0;                                                                       \
-        for (; IS_4_BITS(T) && i < n; i += 32)                                           \
-            load_packed(from, i, to + i);                                                \
-        for (; i + 16 <= n; i += 16)                                                     \
-            vstore16(CACHED16(T, from, i), 0, to + i);                                   \
-        if (i == n)                                                                      \
-            return;                                                                      \
-        vstore16((float16)0.0f, 0, to + i);                                              \
-        for (; i < n; i++)                                                               \
-            to[i] = CACHED(T, from, i);                                                  \
-    }
-LOADER(load_key, K_CACHE)
-LOADER(load_value, V_CACHE)
-
+/* Where the keys [first, end) and their values are, at most TILE_KEYS. */
 static void
-clear(float *to, int n)
-{
-    for (int i = 0; i < n; i += 16)
-        vstore16((float16)0.0f, 0, to + i);
-}
-
-/* The keys [first, end), at most TILE_KEYS; those nobody sees are zeros and biased away. */
-static void
-load_keys(const struct attention *a, const struct rows *r, struct keys *t, int first,
+find_keys(const struct attention *a, const struct rows *r, struct keys *t, int first,
           int end)
 {
+    const struct cached none = {0, 0};
     __global uchar *page = 0;
-    t->first = first;
     for (int j = 0; j < TILE_KEYS; j++) {
         const int at = first + j;
         const uint row = page_row(r->head_kv, at);
         if (at < end && (j == 0 || at % PAGE_TOKENS == 0))
             page = page_of(&a->cache, &r->s, at);
         const bool seen = page && at < end && !is_padding(a, &r->s, at);
-        t->bias[j] = seen ? 0.0f : -INFINITY;
-        if (!seen) {
-            clear(t->k + j * D_PAD, D_PAD);
-            clear(t->v + j * DV_PAD, DV_PAD);
-            continue;
-        }
-        load_key(key_row(page, row), D, t->k + j * D_PAD);
-        load_value(value_row(page, row), DV, t->v + j * DV_PAD);
+        t->key[j] = seen ? key_row(page, row) : none;
+        t->value[j] = seen ? value_row(page, row) : none;
     }
 }
 
-/* The dot products of q with 16 rows of k. */
-static float16
-dots(const float *q, const float *k)
+/* Has the processor fetch the bytes at p into its second-level cache. */
+static inline void
+fetch(__global const uchar *p, int bytes)
 {
-    float16 s[16];
-#pragma unroll
-    for (int j = 0; j < 16; j++)
-        s[j] = 0.0f;
-    for (int d = 0; d < D_PAD; d += 16) {
-        const float16 x = vload16(0, q + d);
-#pragma unroll
-        for (int j = 0; j < 16; j++)
-            s[j] += x * vload16(0, k + j * D_PAD + d);
-    }
-#pragma unroll
-    for (int j = 0; j < 8; j++)
-        s[j] = sum_pairs(s[2 * j], s[2 * j + 1]);
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        s[j] = sum_pairs(s[2 * j], s[2 * j + 1]);
-    s[0] = sum_pairs(s[0], s[1]);
-    s[1] = sum_pairs(s[2], s[3]);
-    return sum_pairs(s[0], s[1]);
+#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
+    for (int i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const void *)(p + i), 0, 2);
+#endif
 }
 
-/* The scores of row i with 16 keys of the tile from key `at` on. */
-static float16
-scores(const struct attention *a, const struct rows *r, const struct keys *t, int i, int at)
+/* The same for keys [first, end) of the next tile, and their values. */
+static void
+fetch_keys(const struct keys *t, int first, int end)
+{
+    for (int j = first; j < end; j++) {
+        if (!t->key[j].values)
+            continue;
+        fetch(t->key[j].values, ROW_BYTES(K_CACHE, D));
+        fetch(t->key[j].scales, SCALE_BYTES(K_CACHE, D));
+    }
+}
+
+static void
+fetch_values(const struct keys *t, int first, int end)
+{
+    for (int j = first; j < end; j++) {
+        if (!t->value[j].values)
+            continue;
+        fetch(t->value[j].values, ROW_BYTES(V_CACHE, DV));
+        fetch(t->value[j].scales, SCALE_BYTES(V_CACHE, DV));
+    }
+}
+
+static void
+fill_tile(struct keys *t, int first)
+{
+    t->first = first;
+    for (int j = 0; j < TILE_KEYS; j++)
+        t->bias[j] = t->key[j].values ? 0.0f : -INFINITY;
+    fill_keys(&t->k, t->key);
+    fill_values(&t->v, t->value);
+}
+
+/* ---- scores ------------------------------------------------------------------------- */
+
+/* The scores of row i with 16 keys of the tile from key `at` on, of their dot products. */
+static inline float16
+finish_scores(const struct attention *a, const struct rows *r, const struct keys *t, int i,
+              int at)
 {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const int token = row_token(r, i);
     const int first = t->first + at;
     const int low = clamp(first_seen(a, &r->s, token) - first, 0, 16);
     const int end = clamp(end_seen(&r->s, token) - first, 0, 16);
-    float16 s = dots(r->q + i * D_PAD, t->k + at * D_PAD);
+    float16 s = vload16(0, r->p + i * TILE_KEYS + at);
     if (a->soft_cap != 0.0f)
         s = a->soft_cap * tanh(s / a->soft_cap);
     s += vload16(0, t->bias + at);
@@ -188,82 +256,106 @@ scores(const struct attention *a, const struct rows *r, const struct keys *t, in
     return low == 0 && end == 16 ? s : lane >= low && lane < end ? s : (float16)-INFINITY;
 }
 
-/* Scores of row i, and the online softmax's step. */
-static void
+/* e^x of what is not above 0. */
+static inline float16
+exp_of_negative(float16 x)
+{
+    const float16 rounder = 0x1.8p23f; /* floats from it on are integers */
+    x = larger((float16)-88.0296919f, x); /* 2^-127, which is 0; keeps what is not a number */
+    const float16 t = x * 1.44269504f + rounder;
+    const float16 n = t - rounder;
+    const float16 f = x * 1.44269504f - n;
+    float16 y = 1.5403530e-4f;
+    y = y * f + 1.3333558e-3f;
+    y = y * f + 9.6181291e-3f;
+    y = y * f + 5.5504109e-2f;
+    y = y * f + 2.4022651e-1f;
+    y = y * f + 6.9314718e-1f;
+    y = y * f + 1.0f;
+    return y * as_float16((as_int16(t) + 127) << 23);
+}
+
+/* The online softmax's step of row i. */
+static inline void
 weigh_row(const struct attention *a, struct rows *r, const struct keys *t, int i)
 {
-    const float16 s0 = scores(a, r, t, i, 0), s1 = scores(a, r, t, i, 16);
-    const float m = fmax(r->m[i], max16(fmax(s0, s1)));
-    float *p = r->p + i * TILE_KEYS;
+    const float16 s0 = finish_scores(a, r, t, i, 0), s1 = finish_scores(a, r, t, i, 16);
+    const float most = largest16(larger(s0, s1)), m = r->m[i] > most ? r->m[i] : most;
     if (m == -INFINITY) {
-        clear(p, TILE_KEYS);
+        r->keep[i] = 1.0f;
+        put_weights(&r->w, i, &t->v, 0.0f, 0.0f);
         return;
     }
-    const float keep = exp(r->m[i] - m);
-    const float16 p0 = exp(s0 - m), p1 = exp(s1 - m);
-    vstore16(p0, 0, p);
-    vstore16(p1, 1, p);
+    const float keep = exp_of_negative((float16)(r->m[i] - m)).x;
+    const float16 p0 = exp_of_negative(s0 - m), p1 = exp_of_negative(s1 - m);
+    put_weights(&r->w, i, &t->v, p0, p1);
     r->l[i] = r->l[i] * keep + sum16(p0 + p1);
     r->m[i] = m;
-    if (keep == 1.0f)
-        return;
-    for (int d = 0; d < DV_PAD; d += 16)
-        vstore16(vload16(0, r->o + i * DV_PAD + d) * keep, 0, r->o + i * DV_PAD + d);
+    r->keep[i] = keep;
 }
 
-/* o += p v for VALUE_ROWS rows. */
-static void
-add_values(float *o, const float *p, const float *v)
+/* ---- steps -------------------------------------------------------------------------- */
+
+/* n rows from row i on against the tile, which fetches the next one meanwhile. */
+__attribute__((always_inline)) static inline void
+weigh_rows(const struct attention *a, struct rows *r, const struct keys *t, int i,
+           const int n)
 {
-    for (int d = 0; d < DV_PAD; d += 16) {
-        float16 sum[VALUE_ROWS];
-#pragma unroll
-        for (int i = 0; i < VALUE_ROWS; i++)
-            sum[i] = vload16(0, o + i * DV_PAD + d);
-        for (int j = 0; j < TILE_KEYS; j++) {
-            const float16 x = vload16(0, v + j * DV_PAD + d);
-#pragma unroll
-            for (int i = 0; i < VALUE_ROWS; i++)
-                sum[i] += p[i * TILE_KEYS + j] * x;
-        }
-#pragma unroll
-        for (int i = 0; i < VALUE_ROWS; i++)
-            vstore16(sum[i], 0, o + i * DV_PAD + d);
+    dots(&r->q, &t->k, i, n, r->p + i * TILE_KEYS);
+    for (int j = 0; j < n; j++) {
+        if (i == 0)
+            fetch_keys(t, j * TILE_KEYS / n, (j + 1) * TILE_KEYS / n);
+        weigh_row(a, r, t, i + j);
     }
 }
 
-/* The same for one row. */
-static void
-add_values_row(float *o, const float *p, const float *v)
+__attribute__((always_inline)) static inline void
+add_values(struct rows *r, const struct keys *t, int i, const int n)
 {
-    float16 sum[DV_PAD / 16];
-#pragma unroll
-    for (int d = 0; d < DV_PAD / 16; d++)
-        sum[d] = vload16(d, o);
-    for (int j = 0; j < TILE_KEYS; j++) {
-#pragma unroll
-        for (int d = 0; d < DV_PAD / 16; d++)
-            sum[d] += p[j] * vload16(d, v + j * DV_PAD);
+    const int whole = DV_PAD / (16 * WIDTH) * (16 * WIDTH);
+    float *o = r->o + i * DV_PAD;
+    for (int d = 0; d < whole; d += 16 * WIDTH) {
+        add_dims(&r->w, &t->v, i, d, r->keep + i, o, n, WIDTH);
+        if (i == 0)
+            fetch_values(t, d * TILE_KEYS / DV_PAD, (d + 16 * WIDTH) * TILE_KEYS / DV_PAD);
     }
-#pragma unroll
-    for (int d = 0; d < DV_PAD / 16; d++)
-        vstore16(sum[d], d, o);
+    if (whole < DV_PAD)
+        add_dims(&r->w, &t->v, i, whole, r->keep + i, o, n, 1);
 }
+
+/* The rows from row i on by how many they are. */
+#define STEP(n)                                                                              static void weigh_rows_##n(const struct attention *a, struct rows *r,                                               const struct keys *t, int i)                                  {                                                                                            weigh_rows(a, r, t, i, n);                                                           }                                                                                        static void add_values_##n(struct rows *r, const struct keys *t, int i)                  {                                                                                            add_values(r, t, i, n);                                                              }
+STEP(8)
+STEP(4)
+STEP(2)
+STEP(1)
 
 /* All rows of the tile against the keys [first, end). */
 static void
 attend_rows(const struct attention *a, struct rows *r, int first, int end)
 {
     struct keys t;
+    find_keys(a, r, &t, first, end);
     for (int j = first; j < end; j += TILE_KEYS) {
         int i = 0;
-        load_keys(a, r, &t, j, end);
+        fill_tile(&t, j);
+        find_keys(a, r, &t, j + TILE_KEYS, end);
+        for (; i + 8 <= r->n; i += 8)
+            weigh_rows_8(a, r, &t, i);
+        for (; i + 4 <= r->n; i += 4)
+            weigh_rows_4(a, r, &t, i);
+        for (; i + 2 <= r->n; i += 2)
+            weigh_rows_2(a, r, &t, i);
         for (; i < r->n; i++)
-            weigh_row(a, r, &t, i);
-        for (i = 0; i + VALUE_ROWS <= r->n; i += VALUE_ROWS)
-            add_values(r->o + i * DV_PAD, r->p + i * TILE_KEYS, t.v);
+            weigh_rows_1(a, r, &t, i);
+        for (i = 0; i + 8 <= r->n; i += 8)
+            add_values_8(r, &t, i);
+        for (; i + 4 <= r->n; i += 4)
+            add_values_4(r, &t, i);
+        for (; i + 2 <= r->n; i += 2)
+            add_values_2(r, &t, i);
         for (; i < r->n; i++)
-            add_values_row(r->o + i * DV_PAD, r->p + i * TILE_KEYS, t.v);
+            add_values_1(r, &t, i);
     }
 }
 

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tiles of K and V for f32 multiply-adds (attention_tile.h), as floats; or as halves, where these
+ * are what the cache has, and the processor converts a vector of them at once.
+ */
+#if WIDE_HALVES
+/* 16 of the halves at p, a multiple of 16 of them from an address of whole lines. */
+static inline float16
+wide_halves(const ushort *p)
+{
+    typedef short halves __attribute__((vector_size(32)));
+    typedef float floats __attribute__((vector_size(64)));
+    const floats none = __builtin_astype((float16)0.0f, floats);
+    return __builtin_astype(
+        __builtin_ia32_vcvtph2ps512_mask(*(const halves *)p, none, (ushort)0xffff, 4),
+        float16);
+}
+#endif
+
+/* What a tile holds, by whether it is halves, and 16 of it as floats. */
+#define ELEMENT_0        float
+#define ELEMENT_1        ushort
+#define ELEMENT(H)       PASTE(ELEMENT_, H)
+#define SIXTEEN_0(p)     vload16(0, p)
+#define SIXTEEN_1(p)     wide_halves(p)
+#define SIXTEEN(H, p)    PASTE(SIXTEEN_, H)(p)
+
+/* A function that loads elements [i, i + 16) of n of a row of a cache of type T, zeros behind. */
+#define LOADER(name, T)                                                                  \
+    static inline float16 name(struct cached from, int i, int n)                         \
+    {                                                                                    \
+        float v[16] = {0};                                                               \
+        if (i + 16 <= n)                                                                 \
+            return CACHED16(T, from, i);                                                 \
+        for (int j = 0; i + j < n; j++)                                                  \
+            v[j] = CACHED(T, from, i + j);                                               \
+        return vload16(0, v);                                                            \
+    }
+
+#if !K_SHORTS
+/* ---- keys --------------------------------------------------------------------------- */
+
+LOADER(load_key, K_CACHE)
+
+struct key_tile {
+    ELEMENT(K_HALVES) k[D_PAD * TILE_KEYS] LINES; /* [D_PAD][TILE_KEYS] */
+};
+
+#if K_HALVES
+/* Halves of 32 neighbours of two keys beside each other: of the dimensions 0-3, 8-11, 16-19, 24-27;
+ * of the others. */
+#define LOW_HALVES(a, b)                                                                 \
+    PICK(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49, \
+         18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59)
+#define HIGH_HALVES(a, b)                                                                \
+    PICK(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47, 20, 52, 21,   \
+         53, 22, 54, 23, 55, 28, 60, 29, 61, 30, 62, 31, 63)
+
+/* Dimensions [d, d + 32) of all keys. */
+static void
+fill_dims(struct key_tile *t, const struct cached *key, int d)
+{
+    int16 low[16], high[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        const struct cached a = key[2 * i], b = key[2 * i + 1];
+        const shorts x = a.values ? thirty_two(a.values + 2 * d) : no_shorts();
+        const shorts y = b.values ? thirty_two(b.values + 2 * d) : no_shorts();
+        low[i] = __builtin_astype(LOW_HALVES(x, y), int16);
+        high[i] = __builtin_astype(HIGH_HALVES(x, y), int16);
+    }
+    turn_16(low);
+    turn_16(high);
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        int16 *to = (int16 *)(t->k + (d + i / 4 * 8 + i % 4) * TILE_KEYS);
+        to[0] = low[i];
+        to[4] = high[i];
+    }
+}
+
+static void
+fill_keys(struct key_tile *t, const struct cached *key)
+{
+    for (int d = 0; d < D; d += 32)
+        fill_dims(t, key, d);
+}
+#else
+static void
+fill_keys(struct key_tile *t, const struct cached *key)
+{
+    for (int d = 0; d < D_PAD; d += 16)
+        for (int first = 0; first < TILE_KEYS; first += 16) {
+            int16 v[16];
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                v[i] = key[first + i].values
+                           ? as_int16(load_key(key[first + i], d, D))
+                           : 0;
+            turn_16(v);
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                vstore16(as_float16(v[i]), 0, t->k + (d + i) * TILE_KEYS + first);
+        }
+}
+#endif
+
+struct queries {
+    float q[TILE_ROWS * D_PAD] LINES; /* scaled */
+};
+
+static void
+put_query(struct queries *to, int i, __global const STORAGE(SRC) * q, float scale)
+{
+    int d = 0;
+    for (; d + 16 <= D; d += 16)
+        vstore16(LOAD16(SRC, q, d) * scale, 0, to->q + i * D_PAD + d);
+    for (; d < D_PAD; d++)
+        to->q[i * D_PAD + d] = d < D ? LOAD(SRC, q, d) * scale : 0.0f;
+}
+
+/* The dot products of n rows from row i on with 16 * WIDTH keys. */
+__attribute__((always_inline)) static inline void
+dots_of(const struct queries *from, const struct key_tile *t, int i, int at, const int n,
+        float *p)
+{
+    const float *q = from->q + i * D_PAD;
+    float16 s[MANY_ROWS][WIDTH];
+#pragma unroll
+    for (int j = 0; j < n * WIDTH; j++)
+        s[j / WIDTH][j % WIDTH] = 0.0f;
+    for (int d = 0; d < D_PAD; d++) {
+        float16 k[WIDTH];
+#pragma unroll
+        for (int w = 0; w < WIDTH; w++)
+            k[w] = SIXTEEN(K_HALVES, t->k + d * TILE_KEYS + at + 16 * w);
+#pragma unroll
+        for (int j = 0; j < n; j++)
+#pragma unroll
+            for (int w = 0; w < WIDTH; w++)
+                s[j][w] += q[j * D_PAD + d] * k[w];
+    }
+#pragma unroll
+    for (int j = 0; j < n; j++)
+#pragma unroll
+        for (int w = 0; w < WIDTH; w++)
+            vstore16(s[j][w], w, p + j * TILE_KEYS + at);
+}
+
+/* The dot products of n rows from row i on with the keys of the tile. */
+__attribute__((always_inline)) static inline void
+dots(const struct queries *from, const struct key_tile *t, int i, const int n, float *p)
+{
+    for (int at = 0; at < TILE_KEYS; at += 16 * WIDTH)
+        dots_of(from, t, i, at, n, p);
+}
+#endif
+
+#if !V_SHORTS
+/* ---- values ------------------------------------------------------------------------- */
+
+LOADER(load_value, V_CACHE)
+
+struct value_tile {
+    ELEMENT(V_HALVES) v[TILE_KEYS * DV_PAD] LINES; /* [TILE_KEYS][DV_PAD] */
+};
+
+static void
+fill_values(struct value_tile *t, const struct cached *value)
+{
+    for (int j = 0; j < TILE_KEYS; j++) {
+        ELEMENT(V_HALVES) *to = t->v + j * DV_PAD;
+        const bool is_there = value[j].values;
+#if V_HALVES
+        for (int d = 0; d < DV; d += 32)
+            *(shorts *)(to + d) =
+                is_there ? thirty_two(value[j].values + 2 * d) : no_shorts();
+#else
+        for (int d = 0; d < DV_PAD; d += 16)
+            vstore16(is_there ? load_value(value[j], d, DV) : (float16)0.0f, 0, to + d);
+#endif
+    }
+}
+
+struct weights {
+    float p[TILE_ROWS * TILE_KEYS] LINES; /* e^(score - m) of the keys of the tile */
+};
+
+static inline void
+put_weights(struct weights *to, int i, const struct value_tile *t, float16 p0, float16 p1)
+{
+    vstore16(p0, 0, to->p + i * TILE_KEYS);
+    vstore16(p1, 1, to->p + i * TILE_KEYS);
+}
+
+/* o = o keep + p v of n rows from row i on, dimensions [d, d + 16 * width). */
+__attribute__((always_inline)) static inline void
+add_dims(const struct weights *from, const struct value_tile *t, int i, int d,
+         const float *keep, float *o, const int n, const int width)
+{
+    const float *p = from->p + i * TILE_KEYS;
+    float16 sum[MANY_ROWS][WIDTH];
+#pragma unroll
+    for (int j = 0; j < n; j++)
+#pragma unroll
+        for (int w = 0; w < width; w++)
+            sum[j][w] = vload16(w, o + j * DV_PAD + d) * keep[j];
+    for (int k = 0; k < TILE_KEYS; k++) {
+        float16 v[WIDTH];
+#pragma unroll
+        for (int w = 0; w < width; w++)
+            v[w] = SIXTEEN(V_HALVES, t->v + k * DV_PAD + d + 16 * w);
+#pragma unroll
+        for (int j = 0; j < n; j++)
+#pragma unroll
+            for (int w = 0; w < width; w++)
+                sum[j][w] += p[j * TILE_KEYS + k] * v[w];
+    }
+#pragma unroll
+    for (int j = 0; j < n; j++)
+#pragma unroll
+        for (int w = 0; w < width; w++)
+            vstore16(sum[j][w], w, o + j * DV_PAD + d);
+}
+#endif
