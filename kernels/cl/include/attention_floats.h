@@ -47,15 +47,6 @@ struct key_tile {
 };
 
 #if K_HALVES
-/* Halves of 32 neighbours of two keys beside each other: of the dimensions 0-3, 8-11, 16-19, 24-27;
- * of the others. */
-#define LOW_HALVES(a, b)                                                                 \
-    PICK(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49, \
-         18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59)
-#define HIGH_HALVES(a, b)                                                                \
-    PICK(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47, 20, 52, 21,   \
-         53, 22, 54, 23, 55, 28, 60, 29, 61, 30, 62, 31, 63)
-
 /* Dimensions [d, d + 32) of all keys. */
 static void
 fill_dims(struct key_tile *t, const struct cached *key, int d)

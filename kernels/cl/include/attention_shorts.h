@@ -31,93 +31,162 @@
 #define NUMBER_u4(b)    ((b) >> 1)
 #define NUMBER(T, b)    PASTE(NUMBER_, T)(b)
 
+/* Words of 16 bits of which the nearest integer is the lower half; x is not negative. */
+#define WHOLE(x) as_int16((x) + 0x1p23f)
+
 /* ---- rows --------------------------------------------------------------------------- */
 
-/* A short in both halves of a word, by its lower one. */
-static inline shorts
-both_blocks(int low, int high)
-{
-    return __builtin_astype((int16)((int8)low, (int8)high), shorts);
-}
+/* 64 elements of a row. */
+struct two {
+    shorts a, b;
+};
 
-/* 32 bytes at any address. */
+/* Of a block the share that its scale has of the row's largest, as 1 / 4 of 2^15; and what its
+ * levels' numbers are added to. */
+#define BLOCKS(n) ((n) / CACHE_BLOCK)
+struct key_blocks {
+    short share[TILE_KEYS][BLOCKS(D)], up[TILE_KEYS][BLOCKS(D)];
+};
+struct value_blocks {
+    short share[TILE_KEYS][BLOCKS(DV)], up[TILE_KEYS][BLOCKS(DV)];
+};
+
+/* Words at any address. */
+typedef struct __attribute__((packed)) {
+    long v;
+} loose_long;
 typedef struct __attribute__((packed)) {
     uint8 v;
 } loose_uint8;
 
-/* 32 elements of a row; share: of their two blocks' scales, of the largest as 1 / 8 of 2^15. */
+/* Four shorts again and again. */
 static inline shorts
-SHORTS_i8(__global const uchar *values, __global const uchar *scales, const int *share)
+four_blocks(const short *p)
 {
-    typedef signed char bytes __attribute__((vector_size(32)));
-    const bytes q =
-        __builtin_astype(((__global const loose_uint8 *)values)->v, bytes);
-    const shorts x = __builtin_convertvector(q, shorts) << 8;
-    return __builtin_ia32_pmulhrsw512(x, both_blocks(share[0], share[1]));
+    typedef long longs __attribute__((vector_size(64)));
+    const long v = ((const loose_long *)p)->v;
+    return (shorts)((longs){v, v, v, v, v, v, v, v});
 }
 
-static inline shorts
-SHORTS_u4(__global const uchar *values, __global const uchar *scales, const int *share)
+#define FOUR(i)    i, i, i, i
+#define SIXTEEN_OF(i) FOUR(i), FOUR(i), FOUR(i), FOUR(i)
+#define PAIRS_OF(i, j) FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j)
+
+/* Of i8: a has of each lane of 8 shorts four of block 0 and four of block 1, b of 2 and 3. */
+static inline struct two
+SHORTS_i8(__global const uchar *values, const short *share, const short *up)
 {
+    typedef char bytes __attribute__((vector_size(64)));
+    const int16 x = __builtin_astype(((__global const loose_uint16 *)values)->v, int16);
+    const bytes q = __builtin_astype(x.s048c159d26ae37bf, bytes);
+    const bytes none = __builtin_astype((int16)0, bytes);
+    const shorts s = four_blocks(share);
+    const struct two t = {
+        __builtin_ia32_pmulhrsw512(__builtin_astype(LOW_BYTES(none, q), shorts),
+                                   PICK(s, s, PAIRS_OF(0, 1))),
+        __builtin_ia32_pmulhrsw512(__builtin_astype(HIGH_BYTES(none, q), shorts),
+                                   PICK(s, s, PAIRS_OF(2, 3)))};
+    return t;
+}
+
+/* Of u4: a has block 0, then 2, b has 1 and 3. */
+static inline struct two
+SHORTS_u4(__global const uchar *values, const short *share, const short *up)
+{
+    typedef uchar bytes __attribute__((vector_size(32)));
+    typedef ushort words __attribute__((vector_size(64)));
     const shorts levels = {LEVELS_16(-15.25f), LEVELS_16(-14.75f)};
-    const ushort16 q = convert_ushort16(vload16(0, values));
-    const shorts up = both_blocks((scales[0] & 1) * 0x100010, (scales[1] & 1) * 0x100010);
-    const shorts i = __builtin_astype((uint16)(as_uint8(q & (ushort)15), as_uint8(q >> (ushort)4)), shorts) | up;
-    return __builtin_ia32_pmulhrsw512(__builtin_ia32_permvarhi512(levels, i),
-                                      both_blocks(share[0], share[1]));
+    const bytes x = __builtin_astype(((__global const loose_uint8 *)values)->v, bytes);
+    const words q = __builtin_convertvector(x, words);
+    const shorts s = four_blocks(share), u = four_blocks(up);
+    const shorts low = (shorts)(q & 15) | PICK(u, u, SIXTEEN_OF(0), SIXTEEN_OF(2));
+    const shorts high = (shorts)(q >> 4) | PICK(u, u, SIXTEEN_OF(1), SIXTEEN_OF(3));
+    const struct two t = {
+        __builtin_ia32_pmulhrsw512(__builtin_ia32_permvarhi512(levels, low),
+                                   PICK(s, s, SIXTEEN_OF(0), SIXTEEN_OF(2))),
+        __builtin_ia32_pmulhrsw512(__builtin_ia32_permvarhi512(levels, high),
+                                   PICK(s, s, SIXTEEN_OF(1), SIXTEEN_OF(3)))};
+    return t;
 }
-#define SHORTS(T, r, d, share)                                                           \
-    PASTE(SHORTS_, T)((r).values + ROW_BYTES(T, d), (r).scales + (d) / CACHE_BLOCK,      \
-                      (share) + (d) / CACHE_BLOCK)
 
-/* A function that says what a row's shorts are multiplied with, and the shares of its blocks. */
-#define SHARES(name, T, n)                                                               \
-    static inline float name(struct cached row, int *share)                              \
+/* Elements [d, d + 64) of a row, or zeros; `blocks` has its blocks as row j. */
+#define SHORTS(T, row, d, blocks, j)                                                     \
+    ((row).values                                                                        \
+         ? PASTE(SHORTS_, T)((row).values + ROW_BYTES(T, d),                             \
+                             (blocks)->share[j] + BLOCKS(d), (blocks)->up[j] + BLOCKS(d)) \
+         : (struct two){no_shorts(), no_shorts()})
+
+/* A function that says what the shorts of TILE_KEYS rows are multiplied with, and of what the
+ * blocks are. */
+#define BLOCKS_OF(name, T, n, STRUCT)                                                    \
+    static void name(const struct cached *row, struct STRUCT *to, float *factor)         \
     {                                                                                    \
-        uint most = 0;                                                                   \
-        for (int b = 0; b < (n) / CACHE_BLOCK; b++)                                      \
-            most = max(most, (uint)row.scales[b]);                                       \
-        const float largest = scale_of(NUMBER(T, most), FIRST_SCALE(T));                 \
-        const float inverse = largest > 0.0f ? MOST_SHORT / largest : 0.0f;              \
-        for (int b = 0; b < (n) / CACHE_BLOCK; b++) {                                    \
-            const float s = scale_of(NUMBER(T, (uint)row.scales[b]), FIRST_SCALE(T));    \
-            share[b] = (int)(s * inverse + 0.5f) * 0x10001;                              \
+        float inverse[TILE_KEYS];                                                        \
+        for (int j = 0; j < TILE_KEYS; j++) {                                            \
+            uint most = 0;                                                               \
+            for (int b = 0; row[j].values && b < BLOCKS(n); b++)                         \
+                most = max(most, (uint)row[j].scales[b]);                                \
+            factor[j] = scale_of(NUMBER(T, most), FIRST_SCALE(T));                       \
         }                                                                                \
-        return largest * FACTOR(T);                                                      \
+        for (int j = 0; j < TILE_KEYS; j += 16) {                                        \
+            const float16 x = vload16(0, factor + j);                                    \
+            vstore16(x > 0.0f ? MOST_SHORT / x : (float16)0.0f, 0, inverse + j);         \
+            vstore16(x * FACTOR(T), 0, factor + j);                                      \
+        }                                                                                \
+        for (int j = 0; j < TILE_KEYS; j++)                                              \
+            for (int b = 0; row[j].values && b < BLOCKS(n); b++) {                       \
+                const uint e = row[j].scales[b];                                         \
+                const float s = scale_of(NUMBER(T, e), FIRST_SCALE(T));                  \
+                to->share[j][b] = (short)(int)(s * inverse[j] + 0.5f);                   \
+                to->up[j][b] = (short)((e & 1) << 4);                                    \
+            }                                                                            \
     }
 
 #if K_SHORTS
 /* ---- keys --------------------------------------------------------------------------- */
 
-SHARES(key_shares, K_CACHE, D)
+BLOCKS_OF(find_key_blocks, K_CACHE, D, key_blocks)
+
+/* The pair of dimensions that word i of shorts a, b is. */
+#define PAIR_i8(i, is_b) ((i) % 4 / 2 * 8 + (i) / 4 * 2 + (i) % 2 + (is_b) * 16)
+#define PAIR_u4(i, is_b) ((i) / 8 * 16 + (i) % 8 + (is_b) * 8)
+#define PAIR(T, i, is_b) PASTE(PAIR_, T)(i, is_b)
 
 struct key_tile {
     int k[D / 2 * TILE_KEYS] LINES; /* [D / 2][TILE_KEYS], pairs of dimensions */
     float factor[TILE_KEYS];
 };
 
+/* Dimensions [d, d + 64) of 16 keys. */
+static void
+fill_dims(struct key_tile *t, const struct cached *key, const struct key_blocks *blocks,
+          int first, int d)
+{
+    int16 a[16], b[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        const struct two x = SHORTS(K_CACHE, key[first + i], d, blocks, first + i);
+        a[i] = __builtin_astype(x.a, int16);
+        b[i] = __builtin_astype(x.b, int16);
+    }
+    turn_16(a);
+    turn_16(b);
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        int *to = t->k + d / 2 * TILE_KEYS + first;
+        *(int16 *)(to + PAIR(K_CACHE, i, 0) * TILE_KEYS) = a[i];
+        *(int16 *)(to + PAIR(K_CACHE, i, 1) * TILE_KEYS) = b[i];
+    }
+}
+
 static void
 fill_keys(struct key_tile *t, const struct cached *key)
 {
-    int share[TILE_KEYS][D / CACHE_BLOCK];
-    for (int j = 0; j < TILE_KEYS; j++)
-        t->factor[j] = key[j].values ? key_shares(key[j], share[j]) : 0.0f;
+    struct key_blocks blocks;
+    find_key_blocks(key, &blocks, t->factor);
     for (int first = 0; first < TILE_KEYS; first += 16)
-        for (int d = 0; d < D; d += 32) {
-            int16 v[16];
-#pragma unroll
-            for (int i = 0; i < 16; i++) {
-                const struct cached from = key[first + i];
-                v[i] = from.values
-                           ? __builtin_astype(
-                                 SHORTS(K_CACHE, from, d, share[first + i]), int16)
-                           : 0;
-            }
-            turn_16(v);
-#pragma unroll
-            for (int i = 0; i < 16; i++)
-                vstore16(v[i], 0, t->k + (d / 2 + i) * TILE_KEYS + first);
-        }
+        for (int d = 0; d < D; d += 64)
+            fill_dims(t, key, &blocks, first, d);
 }
 
 struct queries {
@@ -160,8 +229,8 @@ add_short_dims(const int *q, const int *k, int first, int end, const int n,
         for (int w = 0; w < WIDTH; w++)
             s[j][w] = 0;
     for (int d = first; d < end; d++) {
-        const int16 k0 = vload16(0, k + d * TILE_KEYS);
-        const int16 k1 = vload16(1, k + d * TILE_KEYS);
+        const int16 k0 = *(const int16 *)(k + d * TILE_KEYS);
+        const int16 k1 = *(const int16 *)(k + d * TILE_KEYS + 16);
 #pragma unroll
         for (int j = 0; j < n; j++) {
             const int16 x = q[j * (D / 2) + d];
@@ -199,37 +268,43 @@ dots(const struct queries *from, const struct key_tile *t, int i, const int n, f
 #if V_SHORTS
 /* ---- values ------------------------------------------------------------------------- */
 
-SHARES(value_shares, V_CACHE, DV)
+BLOCKS_OF(find_value_blocks, V_CACHE, DV, value_blocks)
 
 struct value_tile {
     int v[TILE_KEYS / 2 * DV] LINES; /* [TILE_KEYS / 2][DV]: keys j and j + 16 */
     float factor[TILE_KEYS];
 };
 
-/* Shorts beside each other: the first and the last 16. */
-#define LOW_SHORTS(a, b)                                                                 \
-    PICK(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, \
-         42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47)
-#define HIGH_SHORTS(a, b)                                                                \
-    PICK(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,   \
-         25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63)
+/* Puts shorts of two keys beside each other. */
+static inline void
+PUT_i8(int16 *to, struct two x, struct two y)
+{
+    to[0] = __builtin_astype(LOW_HALVES(x.a, y.a), int16);
+    to[1] = __builtin_astype(HIGH_HALVES(x.a, y.a), int16);
+    to[2] = __builtin_astype(LOW_HALVES(x.b, y.b), int16);
+    to[3] = __builtin_astype(HIGH_HALVES(x.b, y.b), int16);
+}
+
+static inline void
+PUT_u4(int16 *to, struct two x, struct two y)
+{
+    to[0] = __builtin_astype(FIRST_HALVES(x.a, y.a), int16);
+    to[1] = __builtin_astype(FIRST_HALVES(x.b, y.b), int16);
+    to[2] = __builtin_astype(LAST_HALVES(x.a, y.a), int16);
+    to[3] = __builtin_astype(LAST_HALVES(x.b, y.b), int16);
+}
 
 static void
 fill_values(struct value_tile *t, const struct cached *value)
 {
-    int share[TILE_KEYS][DV / CACHE_BLOCK];
-    for (int j = 0; j < TILE_KEYS; j++)
-        t->factor[j] = value[j].values ? value_shares(value[j], share[j]) : 0.0f;
-    for (int j = 0; j < 16; j++) {
-        const struct cached a = value[j], b = value[j + 16];
-        for (int d = 0; d < DV; d += 32) {
-            const shorts x = a.values ? SHORTS(V_CACHE, a, d, share[j]) : no_shorts();
-            const shorts y =
-                b.values ? SHORTS(V_CACHE, b, d, share[j + 16]) : no_shorts();
-            vstore16(__builtin_astype(LOW_SHORTS(x, y), int16), 0, t->v + j * DV + d);
-            vstore16(__builtin_astype(HIGH_SHORTS(x, y), int16), 1, t->v + j * DV + d);
+    struct value_blocks blocks;
+    find_value_blocks(value, &blocks, t->factor);
+    for (int j = 0; j < 16; j++)
+        for (int d = 0; d < DV; d += 64) {
+            const struct two x = SHORTS(V_CACHE, value[j], d, &blocks, j);
+            const struct two y = SHORTS(V_CACHE, value[j + 16], d, &blocks, j + 16);
+            PASTE(PUT_, V_CACHE)((int16 *)(t->v + j * DV + d), x, y);
         }
-    }
 }
 
 struct weights {
@@ -244,9 +319,9 @@ put_weights(struct weights *to, int i, const struct value_tile *t, float16 p0, f
     p1 *= vload16(1, t->factor);
     const float largest = largest16(larger(p0, p1));
     const float inverse = largest > 1e-30f ? MOST_SHORT / largest : 0.0f;
-    const int16 q0 = convert_int16_rte(p0 * inverse), q1 = convert_int16_rte(p1 * inverse);
     to->factor[i] = largest * (1.0f / MOST_SHORT) + sum16((p0 + p1) * 0.0f);
-    vstore16(q0 | q1 << 16, 0, to->p + i * 16);
+    *(int16 *)(to->p + i * 16) =
+        (WHOLE(p0 * inverse) & 0xffff) | WHOLE(p1 * inverse) << 16;
 }
 
 /* As in attention_floats.h. */
@@ -262,7 +337,8 @@ add_dims(const struct weights *from, const struct value_tile *t, int i, int d,
         for (int w = 0; w < width; w++)
             sum[j][w] = 0;
     for (int k = 0; k < 16; k++) {
-        const int16 v0 = vload16(0, t->v + k * DV + d), v1 = vload16(1, t->v + k * DV + d);
+        const int16 v0 = *(const int16 *)(t->v + k * DV + d);
+        const int16 v1 = *(const int16 *)(t->v + k * DV + d + 16);
 #pragma unroll
         for (int j = 0; j < n; j++) {
             const int16 x = p[j * 16 + k];

@@ -60,7 +60,7 @@ no_shorts(void)
 #define IS_HALF_i8      0
 #define IS_HALF_u4      0
 #define IS_HALF(T)      PASTE(IS_HALF_, T)
-#define AS_SHORTS(T, n) (WIDE_SHORTS && IS_HALF(SRC) && HAS_SCALES(T) && (n) % 32 == 0)
+#define AS_SHORTS(T, n) (WIDE_SHORTS && IS_HALF(SRC) && HAS_SCALES(T) && (n) % 64 == 0)
 #define AS_HALVES(T, n) (WIDE_HALVES && IS_HALF(T) && (n) % 32 == 0)
 #if AS_SHORTS(K_CACHE, D)
 #define K_SHORTS 1

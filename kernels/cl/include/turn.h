@@ -20,6 +20,30 @@
 #define ODD_FOURS(a, b)                                                                  \
     PICK(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
 
+/* Halves of words of a and b beside each other: the first and the last four of each eight of them;
+ * the first and the last 16. */
+#define LOW_HALVES(a, b)                                                                 \
+    PICK(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49, \
+         18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59)
+#define HIGH_HALVES(a, b)                                                                \
+    PICK(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47, 20, 52, 21,   \
+         53, 22, 54, 23, 55, 28, 60, 29, 61, 30, 62, 31, 63)
+#define FIRST_HALVES(a, b)                                                               \
+    PICK(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, \
+         42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47)
+#define LAST_HALVES(a, b)                                                                \
+    PICK(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,   \
+         25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63)
+
+/* Bytes beside each other: the first and the last eight of each sixteen. */
+#define EIGHT_BYTES(i)                                                                   \
+    (i), (i) + 64, (i) + 1, (i) + 65, (i) + 2, (i) + 66, (i) + 3, (i) + 67, (i) + 4,     \
+        (i) + 68, (i) + 5, (i) + 69, (i) + 6, (i) + 70, (i) + 7, (i) + 71
+#define LOW_BYTES(a, b)                                                                  \
+    PICK(a, b, EIGHT_BYTES(0), EIGHT_BYTES(16), EIGHT_BYTES(32), EIGHT_BYTES(48))
+#define HIGH_BYTES(a, b)                                                                 \
+    PICK(a, b, EIGHT_BYTES(8), EIGHT_BYTES(24), EIGHT_BYTES(40), EIGHT_BYTES(56))
+
 __attribute__((always_inline)) static inline void
 turn_16(int16 v[16])
 {
