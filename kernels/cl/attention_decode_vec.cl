@@ -10,15 +10,16 @@
 #include "span.h"
 
 static void
-write_partial(const struct rows *r, int i, __global float *to)
+write_partial(struct rows *r, int i, __global float *to)
 {
+    const float l = end_row(r, i);
     int d = 0;
     for (; d + 16 <= DV; d += 16)
         vstore16(vload16(0, r->o + i * DV_PAD + d), 0, to + d);
     for (; d < DV; d++)
         to[d] = r->o[i * DV_PAD + d];
     to[DV] = r->m[i];
-    to[DV + 1] = r->l[i];
+    to[DV + 1] = l;
 }
 
 /* The part of the prepared rows that the group's heads make. */

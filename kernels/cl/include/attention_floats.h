@@ -21,7 +21,7 @@ wide_halves(const ushort *p)
 #define ELEMENT_0        float
 #define ELEMENT_1        ushort
 #define ELEMENT(H)       PASTE(ELEMENT_, H)
-#define SIXTEEN_0(p)     vload16(0, p)
+#define SIXTEEN_0(p)     (*AT16(p))
 #define SIXTEEN_1(p)     wide_halves(p)
 #define SIXTEEN(H, p)    PASTE(SIXTEEN_, H)(p)
 
@@ -54,9 +54,8 @@ fill_dims(struct key_tile *t, const struct cached *key, int d)
     int16 low[16], high[16];
 #pragma unroll
     for (int i = 0; i < 16; i++) {
-        const struct cached a = key[2 * i], b = key[2 * i + 1];
-        const shorts x = a.values ? thirty_two(a.values + 2 * d) : no_shorts();
-        const shorts y = b.values ? thirty_two(b.values + 2 * d) : no_shorts();
+        const shorts x = thirty_two(key[2 * i].values + 2 * d);
+        const shorts y = thirty_two(key[2 * i + 1].values + 2 * d);
         low[i] = __builtin_astype(LOW_HALVES(x, y), int16);
         high[i] = __builtin_astype(HIGH_HALVES(x, y), int16);
     }
@@ -85,13 +84,11 @@ fill_keys(struct key_tile *t, const struct cached *key)
             int16 v[16];
 #pragma unroll
             for (int i = 0; i < 16; i++)
-                v[i] = key[first + i].values
-                           ? as_int16(load_key(key[first + i], d, D))
-                           : 0;
+                v[i] = as_int16(load_key(key[first + i], d, D));
             turn_16(v);
 #pragma unroll
             for (int i = 0; i < 16; i++)
-                vstore16(as_float16(v[i]), 0, t->k + (d + i) * TILE_KEYS + first);
+                *AT16(t->k + (d + i) * TILE_KEYS + first) = as_float16(v[i]);
         }
 }
 #endif
@@ -135,7 +132,7 @@ dots_of(const struct queries *from, const struct key_tile *t, int i, int at, con
     for (int j = 0; j < n; j++)
 #pragma unroll
         for (int w = 0; w < WIDTH; w++)
-            vstore16(s[j][w], w, p + j * TILE_KEYS + at);
+            AT16(p + j * TILE_KEYS + at)[w] = s[j][w];
 }
 
 /* The dot products of n rows from row i on with the keys of the tile. */
@@ -157,45 +154,40 @@ struct value_tile {
 };
 
 static void
-fill_values(struct value_tile *t, const struct cached *value)
+fill_values(struct value_tile *t, const struct cached *value, const float *bias)
 {
     for (int j = 0; j < TILE_KEYS; j++) {
         ELEMENT(V_HALVES) *to = t->v + j * DV_PAD;
-        const bool is_there = value[j].values;
+        const bool is_seen = bias[j] == 0.0f;
 #if V_HALVES
         for (int d = 0; d < DV; d += 32)
             *(shorts *)(to + d) =
-                is_there ? thirty_two(value[j].values + 2 * d) : no_shorts();
+                is_seen ? thirty_two(value[j].values + 2 * d) : no_shorts();
 #else
         for (int d = 0; d < DV_PAD; d += 16)
-            vstore16(is_there ? load_value(value[j], d, DV) : (float16)0.0f, 0, to + d);
+            *AT16(to + d) = is_seen ? load_value(value[j], d, DV) : (float16)0.0f;
 #endif
     }
 }
 
-struct weights {
-    float p[TILE_ROWS * TILE_KEYS] LINES; /* e^(score - m) of the keys of the tile */
+struct weights { /* none but those of struct rows */
+    int none;
 };
 
-static inline void
-put_weights(struct weights *to, int i, const struct value_tile *t, float16 p0, float16 p1)
-{
-    vstore16(p0, 0, to->p + i * TILE_KEYS);
-    vstore16(p1, 1, to->p + i * TILE_KEYS);
-}
+/* Rows i ... i + n - 1 of p as they are added up. */
+#define PUT_WEIGHTS(to, t, i, n, p)
 
 /* o = o keep + p v of n rows from row i on, dimensions [d, d + 16 * width). */
 __attribute__((always_inline)) static inline void
-add_dims(const struct weights *from, const struct value_tile *t, int i, int d,
-         const float *keep, float *o, const int n, const int width)
+add_dims(const struct weights *from, const float *p, const struct value_tile *t, int i,
+         int d, const float *keep, float *o, const int n, const int width)
 {
-    const float *p = from->p + i * TILE_KEYS;
     float16 sum[MANY_ROWS][WIDTH];
 #pragma unroll
     for (int j = 0; j < n; j++)
 #pragma unroll
         for (int w = 0; w < width; w++)
-            sum[j][w] = vload16(w, o + j * DV_PAD + d) * keep[j];
+            sum[j][w] = AT16(o + j * DV_PAD + d)[w] * keep[j];
     for (int k = 0; k < TILE_KEYS; k++) {
         float16 v[WIDTH];
 #pragma unroll
@@ -211,6 +203,6 @@ add_dims(const struct weights *from, const struct value_tile *t, int i, int d,
     for (int j = 0; j < n; j++)
 #pragma unroll
         for (int w = 0; w < width; w++)
-            vstore16(sum[j][w], w, o + j * DV_PAD + d);
+            AT16(o + j * DV_PAD + d)[w] = sum[j][w];
 }
 #endif

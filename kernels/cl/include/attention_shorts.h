@@ -109,32 +109,30 @@ SHORTS_u4(__global const uchar *values, const short *share, const short *up)
     return t;
 }
 
-/* Elements [d, d + 64) of a row, or zeros; `blocks` has its blocks as row j. */
+/* Elements [d, d + 64) of a row, of which `blocks` has the blocks as row j. */
 #define SHORTS(T, row, d, blocks, j)                                                     \
-    ((row).values                                                                        \
-         ? PASTE(SHORTS_, T)((row).values + ROW_BYTES(T, d),                             \
-                             (blocks)->share[j] + BLOCKS(d), (blocks)->up[j] + BLOCKS(d)) \
-         : (struct two){no_shorts(), no_shorts()})
+    PASTE(SHORTS_, T)((row).values + ROW_BYTES(T, d), (blocks)->share[j] + BLOCKS(d),    \
+                      (blocks)->up[j] + BLOCKS(d))
 
 /* A function that says what the shorts of TILE_KEYS rows are multiplied with, and of what the
  * blocks are. */
 #define BLOCKS_OF(name, T, n, STRUCT)                                                    \
     static void name(const struct cached *row, struct STRUCT *to, float *factor)         \
     {                                                                                    \
-        float inverse[TILE_KEYS];                                                        \
+        float inverse[TILE_KEYS] LINES;                                                        \
         for (int j = 0; j < TILE_KEYS; j++) {                                            \
             uint most = 0;                                                               \
-            for (int b = 0; row[j].values && b < BLOCKS(n); b++)                         \
+            for (int b = 0; b < BLOCKS(n); b++)                         \
                 most = max(most, (uint)row[j].scales[b]);                                \
             factor[j] = scale_of(NUMBER(T, most), FIRST_SCALE(T));                       \
         }                                                                                \
         for (int j = 0; j < TILE_KEYS; j += 16) {                                        \
-            const float16 x = vload16(0, factor + j);                                    \
-            vstore16(x > 0.0f ? MOST_SHORT / x : (float16)0.0f, 0, inverse + j);         \
-            vstore16(x * FACTOR(T), 0, factor + j);                                      \
+            const float16 x = *AT16(factor + j);                                         \
+            *AT16(inverse + j) = x > 0.0f ? MOST_SHORT / x : (float16)0.0f;              \
+            *AT16(factor + j) = x * FACTOR(T);                                           \
         }                                                                                \
         for (int j = 0; j < TILE_KEYS; j++)                                              \
-            for (int b = 0; row[j].values && b < BLOCKS(n); b++) {                       \
+            for (int b = 0; b < BLOCKS(n); b++) {                       \
                 const uint e = row[j].scales[b];                                         \
                 const float s = scale_of(NUMBER(T, e), FIRST_SCALE(T));                  \
                 to->share[j][b] = (short)(int)(s * inverse[j] + 0.5f);                   \
@@ -154,7 +152,7 @@ BLOCKS_OF(find_key_blocks, K_CACHE, D, key_blocks)
 
 struct key_tile {
     int k[D / 2 * TILE_KEYS] LINES; /* [D / 2][TILE_KEYS], pairs of dimensions */
-    float factor[TILE_KEYS];
+    float factor[TILE_KEYS] LINES;
 };
 
 /* Dimensions [d, d + 64) of 16 keys. */
@@ -252,16 +250,15 @@ dots(const struct queries *from, const struct key_tile *t, int i, const int n, f
 #pragma unroll
             for (int w = 0; w < WIDTH; w++) {
                 const float16 x = convert_float16(s[j][w]);
-                vstore16(d ? vload16(w, p + j * TILE_KEYS) + x : x, w, p + j * TILE_KEYS);
+                float16 *to = AT16(p + j * TILE_KEYS) + w;
+                *to = d ? *to + x : x;
             }
     }
 #pragma unroll
     for (int j = 0; j < n; j++)
 #pragma unroll
         for (int w = 0; w < WIDTH; w++)
-            vstore16(vload16(w, p + j * TILE_KEYS) * from->factor[i + j] *
-                         vload16(w, t->factor),
-                     w, p + j * TILE_KEYS);
+            AT16(p + j * TILE_KEYS)[w] *= from->factor[i + j] * AT16(t->factor)[w];
 }
 #endif
 
@@ -272,7 +269,7 @@ BLOCKS_OF(find_value_blocks, V_CACHE, DV, value_blocks)
 
 struct value_tile {
     int v[TILE_KEYS / 2 * DV] LINES; /* [TILE_KEYS / 2][DV]: keys j and j + 16 */
-    float factor[TILE_KEYS];
+    float factor[TILE_KEYS] LINES;
 };
 
 /* Puts shorts of two keys beside each other. */
@@ -295,7 +292,7 @@ PUT_u4(int16 *to, struct two x, struct two y)
 }
 
 static void
-fill_values(struct value_tile *t, const struct cached *value)
+fill_values(struct value_tile *t, const struct cached *value, const float *bias)
 {
     struct value_blocks blocks;
     find_value_blocks(value, &blocks, t->factor);
@@ -309,25 +306,52 @@ fill_values(struct value_tile *t, const struct cached *value)
 
 struct weights {
     int p[TILE_ROWS * 16] LINES; /* e^(score - m) times the values' factors: keys j, j + 16 */
-    float factor[TILE_ROWS];
+    float factor[TILE_ROWS + MANY_ROWS];
 };
 
-static inline void
-put_weights(struct weights *to, int i, const struct value_tile *t, float16 p0, float16 p1)
+/* The largest of each of 8 vectors of what is not negative. */
+static inline float8
+largest_of_each(const float16 v[8])
 {
-    p0 *= vload16(0, t->factor);
-    p1 *= vload16(1, t->factor);
-    const float largest = largest16(larger(p0, p1));
-    const float inverse = largest > 1e-30f ? MOST_SHORT / largest : 0.0f;
-    to->factor[i] = largest * (1.0f / MOST_SHORT) + sum16((p0 + p1) * 0.0f);
-    *(int16 *)(to->p + i * 16) =
-        (WHOLE(p0 * inverse) & 0xffff) | WHOLE(p1 * inverse) << 16;
+    int16 w[16];
+    float16 most = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        w[i] = i < 8 ? as_int16(v[i]) : (int16)0;
+    turn_16(w);
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        most = larger(most, as_float16(w[i]));
+    return most.lo;
 }
+
+/* The words of rows i ... i + n - 1, of their weights at p. */
+__attribute__((always_inline)) static inline void
+put_weights(struct weights *to, const struct value_tile *t, int i, const int n,
+            const float *p)
+{
+    float16 x[MANY_ROWS][2], most[MANY_ROWS];
+    float inverse[MANY_ROWS];
+#pragma unroll
+    for (int j = 0; j < MANY_ROWS; j++) {
+        x[j][0] = j < n ? AT16(p + j * TILE_KEYS)[0] * AT16(t->factor)[0] : (float16)0.0f;
+        x[j][1] = j < n ? AT16(p + j * TILE_KEYS)[1] * AT16(t->factor)[1] : (float16)0.0f;
+        most[j] = larger(x[j][0], x[j][1]);
+    }
+    const float8 largest = largest_of_each(most);
+    vstore8(largest > 1e-30f ? MOST_SHORT / largest : (float8)0.0f, 0, inverse);
+    vstore8(largest * (1.0f / MOST_SHORT), 0, to->factor + i);
+#pragma unroll
+    for (int j = 0; j < n; j++)
+        *(int16 *)(to->p + (i + j) * 16) = (WHOLE(x[j][0] * inverse[j]) & 0xffff) |
+                                           WHOLE(x[j][1] * inverse[j]) << 16;
+}
+#define PUT_WEIGHTS(to, t, i, n, p) put_weights(to, t, i, n, p)
 
 /* As in attention_floats.h. */
 __attribute__((always_inline)) static inline void
-add_dims(const struct weights *from, const struct value_tile *t, int i, int d,
-         const float *keep, float *o, const int n, const int width)
+add_dims(const struct weights *from, const float *floats, const struct value_tile *t,
+         int i, int d, const float *keep, float *o, const int n, const int width)
 {
     const int *p = from->p + i * 16;
     int16 sum[MANY_ROWS][WIDTH];
@@ -350,10 +374,8 @@ add_dims(const struct weights *from, const struct value_tile *t, int i, int d,
     for (int j = 0; j < n; j++)
 #pragma unroll
         for (int w = 0; w < width; w++) {
-            float *to = o + j * DV_PAD + d + 16 * w;
-            vstore16(vload16(0, to) * keep[j] +
-                         convert_float16(sum[j][w]) * from->factor[i + j],
-                     0, to);
+            float16 *to = AT16(o + j * DV_PAD + d) + w;
+            *to = *to * keep[j] + convert_float16(sum[j][w]) * from->factor[i + j];
         }
 }
 #endif

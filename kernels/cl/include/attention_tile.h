@@ -83,7 +83,9 @@ no_shorts(void)
 #define V_HALVES 0
 #endif
 
-#define LINES __attribute__((aligned(64)))
+/* Vectors of an array of floats that begins where a line of the cache does. */
+#define LINES   __attribute__((aligned(64)))
+#define AT16(p) ((float16 *)(p))
 
 /* Without a thought of what is not a number. */
 static inline float16
@@ -112,14 +114,16 @@ struct rows {
     struct queries q;
     struct weights w;
     float o[TILE_ROWS * DV_PAD] LINES;
-    float p[TILE_ROWS * TILE_KEYS] LINES; /* scores */
-    float m[TILE_ROWS], l[TILE_ROWS], keep[TILE_ROWS]; /* keep: e^(old m - m) */
+    float p[TILE_ROWS * TILE_KEYS] LINES; /* scores, then e^(score - m) */
+    float16 l[TILE_ROWS];                 /* whose sum is the denominator */
+    float m[TILE_ROWS], keep[TILE_ROWS];  /* keep: e^(old m - m) */
 };
 
 struct keys {
     int first;
     struct cached key[TILE_KEYS], value[TILE_KEYS]; /* of this tile, then of the next */
-    float bias[TILE_KEYS]; /* 0, or -infinity where nobody sees the key */
+    float bias[TILE_KEYS] LINES;   /* of theirs: 0; -infinity: nobody sees it: any rows */
+    float hidden[TILE_KEYS] LINES; /* the same of this tile */
     struct key_tile k;
     struct value_tile v;
 };
@@ -147,7 +151,7 @@ static void
 clear(float *to, int n)
 {
     for (int i = 0; i < n; i += 16)
-        vstore16((float16)0.0f, 0, to + i);
+        *AT16(to + i) = 0.0f;
 }
 
 /* `tokens` of r->s, from first_token on. */
@@ -173,7 +177,6 @@ static void
 find_keys(const struct attention *a, const struct rows *r, struct keys *t, int first,
           int end)
 {
-    const struct cached none = {0, 0};
     __global uchar *page = 0;
     for (int j = 0; j < TILE_KEYS; j++) {
         const int at = first + j;
@@ -181,8 +184,10 @@ find_keys(const struct attention *a, const struct rows *r, struct keys *t, int f
         if (at < end && (j == 0 || at % PAGE_TOKENS == 0))
             page = page_of(&a->cache, &r->s, at);
         const bool seen = page && at < end && !is_padding(a, &r->s, at);
-        t->key[j] = seen ? key_row(page, row) : none;
-        t->value[j] = seen ? value_row(page, row) : none;
+        __global uchar *any = seen ? page : a->cache.slab0;
+        t->bias[j] = seen ? 0.0f : -INFINITY;
+        t->key[j] = key_row(any, row);
+        t->value[j] = value_row(any, row);
     }
 }
 
@@ -201,8 +206,6 @@ static void
 fetch_keys(const struct keys *t, int first, int end)
 {
     for (int j = first; j < end; j++) {
-        if (!t->key[j].values)
-            continue;
         fetch(t->key[j].values, ROW_BYTES(K_CACHE, D));
         fetch(t->key[j].scales, SCALE_BYTES(K_CACHE, D));
     }
@@ -212,8 +215,6 @@ static void
 fetch_values(const struct keys *t, int first, int end)
 {
     for (int j = first; j < end; j++) {
-        if (!t->value[j].values)
-            continue;
         fetch(t->value[j].values, ROW_BYTES(V_CACHE, DV));
         fetch(t->value[j].scales, SCALE_BYTES(V_CACHE, DV));
     }
@@ -223,10 +224,10 @@ static void
 fill_tile(struct keys *t, int first)
 {
     t->first = first;
-    for (int j = 0; j < TILE_KEYS; j++)
-        t->bias[j] = t->key[j].values ? 0.0f : -INFINITY;
+    AT16(t->hidden)[0] = AT16(t->bias)[0];
+    AT16(t->hidden)[1] = AT16(t->bias)[1];
     fill_keys(&t->k, t->key);
-    fill_values(&t->v, t->value);
+    fill_values(&t->v, t->value, t->bias);
 }
 
 /* ---- scores ------------------------------------------------------------------------- */
@@ -241,10 +242,10 @@ finish_scores(const struct attention *a, const struct rows *r, const struct keys
     const int first = t->first + at;
     const int low = clamp(first_seen(a, &r->s, token) - first, 0, 16);
     const int end = clamp(end_seen(&r->s, token) - first, 0, 16);
-    float16 s = vload16(0, r->p + i * TILE_KEYS + at);
+    float16 s = *AT16(r->p + i * TILE_KEYS + at);
     if (a->soft_cap != 0.0f)
         s = a->soft_cap * tanh(s / a->soft_cap);
-    s += vload16(0, t->bias + at);
+    const float16 hidden = *AT16(t->hidden + at);
     if (a->mask_bits) {
         float added[16];
         for (int j = 0; j < 16; j++)
@@ -253,6 +254,7 @@ finish_scores(const struct attention *a, const struct rows *r, const struct keys
                            : 0.0f;
         s += vload16(0, added);
     }
+    s = hidden == 0.0f ? s : hidden;
     return low == 0 && end == 16 ? s : lane >= low && lane < end ? s : (float16)-INFINITY;
 }
 
@@ -275,22 +277,31 @@ exp_of_negative(float16 x)
     return y * as_float16((as_int16(t) + 127) << 23);
 }
 
-/* The online softmax's step of row i. */
+static inline bool
+any_above(float16 s, float m)
+{
+    const int16 is = s > m;
+    const int8 a = is.lo | is.hi;
+    const int4 b = a.lo | a.hi;
+    return (b.x | b.y | b.z | b.w) != 0;
+}
+
+/* The online softmax's step of row i. Most tiles have no score above all that were before. */
 static inline void
 weigh_row(const struct attention *a, struct rows *r, const struct keys *t, int i)
 {
     const float16 s0 = finish_scores(a, r, t, i, 0), s1 = finish_scores(a, r, t, i, 16);
-    const float most = largest16(larger(s0, s1)), m = r->m[i] > most ? r->m[i] : most;
-    if (m == -INFINITY) {
-        r->keep[i] = 1.0f;
-        put_weights(&r->w, i, &t->v, 0.0f, 0.0f);
-        return;
-    }
-    const float keep = exp_of_negative((float16)(r->m[i] - m)).x;
-    const float16 p0 = exp_of_negative(s0 - m), p1 = exp_of_negative(s1 - m);
-    put_weights(&r->w, i, &t->v, p0, p1);
-    r->l[i] = r->l[i] * keep + sum16(p0 + p1);
-    r->m[i] = m;
+    float16 *p = AT16(r->p + i * TILE_KEYS);
+    float m = r->m[i], keep = 1.0f;
+    if (any_above(larger(s0, s1), m)) {
+        m = largest16(larger(s0, s1));
+        keep = exp_of_negative((float16)(r->m[i] - m)).x;
+        r->m[i] = m;
+    } else if (m == -INFINITY)
+        m = 0.0f; /* nothing is seen yet */
+    p[0] = exp_of_negative(s0 - m);
+    p[1] = exp_of_negative(s1 - m);
+    r->l[i] = r->l[i] * keep + p[0] + p[1];
     r->keep[i] = keep;
 }
 
@@ -307,6 +318,7 @@ weigh_rows(const struct attention *a, struct rows *r, const struct keys *t, int 
             fetch_keys(t, j * TILE_KEYS / n, (j + 1) * TILE_KEYS / n);
         weigh_row(a, r, t, i + j);
     }
+    PUT_WEIGHTS(&r->w, &t->v, i, n, r->p + i * TILE_KEYS);
 }
 
 __attribute__((always_inline)) static inline void
@@ -315,12 +327,12 @@ add_values(struct rows *r, const struct keys *t, int i, const int n)
     const int whole = DV_PAD / (16 * WIDTH) * (16 * WIDTH);
     float *o = r->o + i * DV_PAD;
     for (int d = 0; d < whole; d += 16 * WIDTH) {
-        add_dims(&r->w, &t->v, i, d, r->keep + i, o, n, WIDTH);
+        add_dims(&r->w, r->p + i * TILE_KEYS, &t->v, i, d, r->keep + i, o, n, WIDTH);
         if (i == 0)
             fetch_values(t, d * TILE_KEYS / DV_PAD, (d + 16 * WIDTH) * TILE_KEYS / DV_PAD);
     }
     if (whole < DV_PAD)
-        add_dims(&r->w, &t->v, i, whole, r->keep + i, o, n, 1);
+        add_dims(&r->w, r->p + i * TILE_KEYS, &t->v, i, whole, r->keep + i, o, n, 1);
 }
 
 /* The rows from row i on by how many they are. */
@@ -359,12 +371,22 @@ attend_rows(const struct attention *a, struct rows *r, int first, int end)
     }
 }
 
+/* The denominator of row i; sums of 16-bit integers know not what is no number. */
+static float
+end_row(struct rows *r, int i)
+{
+    const float l = sum16(r->l[i]);
+    for (int d = 0; l != l && d < DV_PAD; d += 16)
+        *AT16(r->o + i * DV_PAD + d) = l;
+    return l;
+}
+
 /* The softmax of row i, complete, and rotated back. */
 static void
 finish_row(const struct attention *a, struct rows *r, int i, __global STORAGE(SRC) *out)
 {
     const ulong to = row_index(r, i) * DV;
-    const float norm = row_norm(a, row_head(r, i), r->m[i], r->l[i]);
+    const float norm = row_norm(a, row_head(r, i), r->m[i], end_row(r, i));
     int d = 0;
     rotate_vectors(r->o + i * DV_PAD, DV, VALUE_ROTATION);
     for (; d + 16 <= DV; d += 16)
