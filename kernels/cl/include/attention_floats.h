@@ -18,12 +18,12 @@ wide_halves(const ushort *p)
 #endif
 
 /* What a tile holds, by whether it is halves, and 16 of it as floats. */
-#define ELEMENT_0        float
-#define ELEMENT_1        ushort
-#define ELEMENT(H)       PASTE(ELEMENT_, H)
-#define SIXTEEN_0(p)     (*AT16(p))
-#define SIXTEEN_1(p)     wide_halves(p)
-#define SIXTEEN(H, p)    PASTE(SIXTEEN_, H)(p)
+#define ELEMENT_0     float
+#define ELEMENT_1     ushort
+#define ELEMENT(H)    PASTE(ELEMENT_, H)
+#define SIXTEEN_0(p)  (*AT16(p))
+#define SIXTEEN_1(p)  wide_halves(p)
+#define SIXTEEN(H, p) PASTE(SIXTEEN_, H)(p)
 
 /* A function that loads elements [i, i + 16) of n of a row of a cache of type T, zeros behind. */
 #define LOADER(name, T)                                                                  \

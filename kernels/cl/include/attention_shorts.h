@@ -26,10 +26,10 @@
 #define FACTOR_u4 (32768.0f * UNIT_LEVEL / MOST_SHORT)
 #define FACTOR(T) PASTE(FACTOR_, T)
 
-#define FIRST_SCALE(T)  PASTE(FIRST_SCALE_, T)
-#define NUMBER_i8(b)    (b)
-#define NUMBER_u4(b)    ((b) >> 1)
-#define NUMBER(T, b)    PASTE(NUMBER_, T)(b)
+#define FIRST_SCALE(T) PASTE(FIRST_SCALE_, T)
+#define NUMBER_i8(b)   (b)
+#define NUMBER_u4(b)   ((b) >> 1)
+#define NUMBER(T, b)   PASTE(NUMBER_, T)(b)
 
 /* Words of 16 bits of which the nearest integer is the lower half; x is not negative. */
 #define WHOLE(x) as_int16((x) + 0x1p23f)
@@ -68,9 +68,10 @@ four_blocks(const short *p)
     return (shorts)((longs){v, v, v, v, v, v, v, v});
 }
 
-#define FOUR(i)    i, i, i, i
+#define FOUR(i)       i, i, i, i
 #define SIXTEEN_OF(i) FOUR(i), FOUR(i), FOUR(i), FOUR(i)
-#define PAIRS_OF(i, j) FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j)
+#define PAIRS_OF(i, j)                                                                   \
+    FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j)
 
 /* Of i8: a has of each lane of 8 shorts four of block 0 and four of block 1, b of 2 and 3. */
 static inline struct two
@@ -111,18 +112,19 @@ SHORTS_u4(__global const uchar *values, const short *share, const short *up)
 
 /* Elements [d, d + 64) of a row, of which `blocks` has the blocks as row j. */
 #define SHORTS(T, row, d, blocks, j)                                                     \
-    PASTE(SHORTS_, T)((row).values + ROW_BYTES(T, d), (blocks)->share[j] + BLOCKS(d),    \
-                      (blocks)->up[j] + BLOCKS(d))
+    PASTE(SHORTS_, T)                                                                    \
+    ((row).values + ROW_BYTES(T, d), (blocks)->share[j] + BLOCKS(d),                     \
+     (blocks)->up[j] + BLOCKS(d))
 
 /* A function that says what the shorts of TILE_KEYS rows are multiplied with, and of what the
  * blocks are. */
 #define BLOCKS_OF(name, T, n, STRUCT)                                                    \
     static void name(const struct cached *row, struct STRUCT *to, float *factor)         \
     {                                                                                    \
-        float inverse[TILE_KEYS] LINES;                                                        \
+        float inverse[TILE_KEYS] LINES;                                                  \
         for (int j = 0; j < TILE_KEYS; j++) {                                            \
             uint most = 0;                                                               \
-            for (int b = 0; b < BLOCKS(n); b++)                         \
+            for (int b = 0; b < BLOCKS(n); b++)                                          \
                 most = max(most, (uint)row[j].scales[b]);                                \
             factor[j] = scale_of(NUMBER(T, most), FIRST_SCALE(T));                       \
         }                                                                                \
@@ -132,7 +134,7 @@ SHORTS_u4(__global const uchar *values, const short *share, const short *up)
             *AT16(factor + j) = x * FACTOR(T);                                           \
         }                                                                                \
         for (int j = 0; j < TILE_KEYS; j++)                                              \
-            for (int b = 0; b < BLOCKS(n); b++) {                       \
+            for (int b = 0; b < BLOCKS(n); b++) {                                        \
                 const uint e = row[j].scales[b];                                         \
                 const float s = scale_of(NUMBER(T, e), FIRST_SCALE(T));                  \
                 to->share[j][b] = (short)(int)(s * inverse[j] + 0.5f);                   \
@@ -146,8 +148,8 @@ SHORTS_u4(__global const uchar *values, const short *share, const short *up)
 BLOCKS_OF(find_key_blocks, K_CACHE, D, key_blocks)
 
 /* The pair of dimensions that word i of shorts a, b is. */
-#define PAIR_i8(i, is_b) ((i) % 4 / 2 * 8 + (i) / 4 * 2 + (i) % 2 + (is_b) * 16)
-#define PAIR_u4(i, is_b) ((i) / 8 * 16 + (i) % 8 + (is_b) * 8)
+#define PAIR_i8(i, is_b) ((i) % 4 / 2 * 8 + (i) / 4 * 2 + (i) % 2 + (is_b)*16)
+#define PAIR_u4(i, is_b) ((i) / 8 * 16 + (i) % 8 + (is_b)*8)
 #define PAIR(T, i, is_b) PASTE(PAIR_, T)(i, is_b)
 
 struct key_tile {
@@ -244,7 +246,8 @@ dots(const struct queries *from, const struct key_tile *t, int i, const int n, f
 {
     int16 s[MANY_ROWS][WIDTH];
     for (int d = 0; d < D; d += SUM_DIMS) {
-        add_short_dims(from->q + i * (D / 2), t->k, d / 2, min(d + SUM_DIMS, D) / 2, n, s);
+        add_short_dims(from->q + i * (D / 2), t->k, d / 2, min(d + SUM_DIMS, D) / 2, n,
+                       s);
 #pragma unroll
         for (int j = 0; j < n; j++)
 #pragma unroll
@@ -305,7 +308,8 @@ fill_values(struct value_tile *t, const struct cached *value, const float *bias)
 }
 
 struct weights {
-    int p[TILE_ROWS * 16] LINES; /* e^(score - m) times the values' factors: keys j, j + 16 */
+    int p[TILE_ROWS *
+          16] LINES; /* e^(score - m) times the values' factors: keys j, j + 16 */
     float factor[TILE_ROWS + MANY_ROWS];
 };
 
@@ -343,8 +347,8 @@ put_weights(struct weights *to, const struct value_tile *t, int i, const int n,
     vstore8(largest * (1.0f / MOST_SHORT), 0, to->factor + i);
 #pragma unroll
     for (int j = 0; j < n; j++)
-        *(int16 *)(to->p + (i + j) * 16) = (WHOLE(x[j][0] * inverse[j]) & 0xffff) |
-                                           WHOLE(x[j][1] * inverse[j]) << 16;
+        *(int16 *)(to->p + (i + j) * 16) =
+            (WHOLE(x[j][0] * inverse[j]) & 0xffff) | WHOLE(x[j][1] * inverse[j]) << 16;
 }
 #define PUT_WEIGHTS(to, t, i, n, p) put_weights(to, t, i, n, p)
 

@@ -234,8 +234,8 @@ fill_tile(struct keys *t, int first)
 
 /* The scores of row i with 16 keys of the tile from key `at` on, of their dot products. */
 static inline float16
-finish_scores(const struct attention *a, const struct rows *r, const struct keys *t, int i,
-              int at)
+finish_scores(const struct attention *a, const struct rows *r, const struct keys *t,
+              int i, int at)
 {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const int token = row_token(r, i);
@@ -262,8 +262,8 @@ finish_scores(const struct attention *a, const struct rows *r, const struct keys
 static inline float16
 exp_of_negative(float16 x)
 {
-    const float16 rounder = 0x1.8p23f; /* floats from it on are integers */
-    x = larger((float16)-88.0296919f, x); /* 2^-127, which is 0; keeps what is not a number */
+    const float16 rounder = 0x1.8p23f;    /* floats from it on are integers */
+    x = larger((float16)-88.0296919f, x); /* 2^-127 becomes 0; what is no number stays */
     const float16 t = x * 1.44269504f + rounder;
     const float16 n = t - rounder;
     const float16 f = x * 1.44269504f - n;
@@ -329,18 +329,40 @@ add_values(struct rows *r, const struct keys *t, int i, const int n)
     for (int d = 0; d < whole; d += 16 * WIDTH) {
         add_dims(&r->w, r->p + i * TILE_KEYS, &t->v, i, d, r->keep + i, o, n, WIDTH);
         if (i == 0)
-            fetch_values(t, d * TILE_KEYS / DV_PAD, (d + 16 * WIDTH) * TILE_KEYS / DV_PAD);
+            fetch_values(t, d * TILE_KEYS / DV_PAD,
+                         (d + 16 * WIDTH) * TILE_KEYS / DV_PAD);
     }
     if (whole < DV_PAD)
         add_dims(&r->w, r->p + i * TILE_KEYS, &t->v, i, whole, r->keep + i, o, n, 1);
 }
 
-/* The rows from row i on by how many they are. */
-#define STEP(n)                                                                              static void weigh_rows_##n(const struct attention *a, struct rows *r,                                               const struct keys *t, int i)                                  {                                                                                            weigh_rows(a, r, t, i, n);                                                           }                                                                                        static void add_values_##n(struct rows *r, const struct keys *t, int i)                  {                                                                                            add_values(r, t, i, n);                                                              }
-STEP(8)
-STEP(4)
-STEP(2)
-STEP(1)
+static void
+weigh_tile(const struct attention *a, struct rows *r, const struct keys *t)
+{
+    int i = 0;
+    for (; i + 8 <= r->n; i += 8)
+        weigh_rows(a, r, t, i, 8);
+    for (; i + 4 <= r->n; i += 4)
+        weigh_rows(a, r, t, i, 4);
+    for (; i + 2 <= r->n; i += 2)
+        weigh_rows(a, r, t, i, 2);
+    for (; i < r->n; i++)
+        weigh_rows(a, r, t, i, 1);
+}
+
+static void
+add_tile(struct rows *r, const struct keys *t)
+{
+    int i = 0;
+    for (; i + 8 <= r->n; i += 8)
+        add_values(r, t, i, 8);
+    for (; i + 4 <= r->n; i += 4)
+        add_values(r, t, i, 4);
+    for (; i + 2 <= r->n; i += 2)
+        add_values(r, t, i, 2);
+    for (; i < r->n; i++)
+        add_values(r, t, i, 1);
+}
 
 /* All rows of the tile against the keys [first, end). */
 static void
@@ -349,44 +371,33 @@ attend_rows(const struct attention *a, struct rows *r, int first, int end)
     struct keys t;
     find_keys(a, r, &t, first, end);
     for (int j = first; j < end; j += TILE_KEYS) {
-        int i = 0;
         fill_tile(&t, j);
         find_keys(a, r, &t, j + TILE_KEYS, end);
-        for (; i + 8 <= r->n; i += 8)
-            weigh_rows_8(a, r, &t, i);
-        for (; i + 4 <= r->n; i += 4)
-            weigh_rows_4(a, r, &t, i);
-        for (; i + 2 <= r->n; i += 2)
-            weigh_rows_2(a, r, &t, i);
-        for (; i < r->n; i++)
-            weigh_rows_1(a, r, &t, i);
-        for (i = 0; i + 8 <= r->n; i += 8)
-            add_values_8(r, &t, i);
-        for (; i + 4 <= r->n; i += 4)
-            add_values_4(r, &t, i);
-        for (; i + 2 <= r->n; i += 2)
-            add_values_2(r, &t, i);
-        for (; i < r->n; i++)
-            add_values_1(r, &t, i);
+        weigh_tile(a, r, &t);
+        add_tile(r, &t);
     }
 }
 
-/* The denominator of row i; sums of 16-bit integers know not what is no number. */
+/* The denominator of row i. Sums of integers know not what is no number, a maximum neither: where
+ * the denominator is none, the row is none. */
 static float
 end_row(struct rows *r, int i)
 {
     const float l = sum16(r->l[i]);
-    for (int d = 0; l != l && d < DV_PAD; d += 16)
+    if (l == l)
+        return l;
+    for (int d = 0; d < DV_PAD; d += 16)
         *AT16(r->o + i * DV_PAD + d) = l;
+    r->m[i] = r->m[i] == -INFINITY ? 0.0f : r->m[i];
     return l;
 }
 
 /* The softmax of row i, complete, and rotated back. */
 static void
-finish_row(const struct attention *a, struct rows *r, int i, __global STORAGE(SRC) *out)
+finish_row(const struct attention *a, struct rows *r, int i, __global STORAGE(SRC) * out)
 {
     const ulong to = row_index(r, i) * DV;
-    const float norm = row_norm(a, row_head(r, i), r->m[i], end_row(r, i));
+    const float l = end_row(r, i), norm = row_norm(a, row_head(r, i), r->m[i], l);
     int d = 0;
     rotate_vectors(r->o + i * DV_PAD, DV, VALUE_ROTATION);
     for (; d + 16 <= DV; d += 16)
