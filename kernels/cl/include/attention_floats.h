@@ -25,6 +25,9 @@ wide_halves(const ushort *p)
 #define SIXTEEN_1(p)  wide_halves(p)
 #define SIXTEEN(H, p) PASTE(SIXTEEN_, H)(p)
 
+/* In how many parts the sums of n rows are made: fewer than 8 vectors wait for each other. */
+#define PARTS(n) ((n) == 1 ? 4 : (n) == 2 ? 2 : 1)
+
 /* A function that loads elements [i, i + 16) of n of a row of a cache of type T, zeros behind. */
 #define LOADER(name, T)                                                                  \
     static inline float16 name(struct cached from, int i, int n)                         \
@@ -113,26 +116,33 @@ dots_of(const struct queries *from, const struct key_tile *t, int i, int at, con
         float *p)
 {
     const float *q = from->q + i * D_PAD;
+    const int parts = PARTS(n);
     float16 s[MANY_ROWS][WIDTH];
 #pragma unroll
-    for (int j = 0; j < n * WIDTH; j++)
+    for (int j = 0; j < n * parts * WIDTH; j++)
         s[j / WIDTH][j % WIDTH] = 0.0f;
-    for (int d = 0; d < D_PAD; d++) {
-        float16 k[WIDTH];
+    for (int d = 0; d < D_PAD; d += parts)
 #pragma unroll
-        for (int w = 0; w < WIDTH; w++)
-            k[w] = SIXTEEN(K_HALVES, t->k + d * TILE_KEYS + at + 16 * w);
-#pragma unroll
-        for (int j = 0; j < n; j++)
+        for (int e = 0; e < parts; e++) {
+            float16 k[WIDTH];
 #pragma unroll
             for (int w = 0; w < WIDTH; w++)
-                s[j][w] += q[j * D_PAD + d] * k[w];
-    }
+                k[w] = SIXTEEN(K_HALVES, t->k + (d + e) * TILE_KEYS + at + 16 * w);
+#pragma unroll
+            for (int j = 0; j < n; j++)
+#pragma unroll
+                for (int w = 0; w < WIDTH; w++)
+                    s[j * parts + e][w] += q[j * D_PAD + d + e] * k[w];
+        }
 #pragma unroll
     for (int j = 0; j < n; j++)
 #pragma unroll
-        for (int w = 0; w < WIDTH; w++)
-            AT16(p + j * TILE_KEYS + at)[w] = s[j][w];
+        for (int w = 0; w < WIDTH; w++) {
+#pragma unroll
+            for (int e = 1; e < parts; e++)
+                s[j * parts][w] += s[j * parts + e][w];
+            AT16(p + j * TILE_KEYS + at)[w] = s[j * parts][w];
+        }
 }
 
 /* The dot products of n rows from row i on with the keys of the tile. */
@@ -182,27 +192,35 @@ __attribute__((always_inline)) static inline void
 add_dims(const struct weights *from, const float *p, const struct value_tile *t, int i,
          int d, const float *keep, float *o, const int n, const int width)
 {
+    const int parts = PARTS(n);
     float16 sum[MANY_ROWS][WIDTH];
 #pragma unroll
-    for (int j = 0; j < n; j++)
+    for (int j = 0; j < n * parts; j++)
 #pragma unroll
         for (int w = 0; w < width; w++)
-            sum[j][w] = AT16(o + j * DV_PAD + d)[w] * keep[j];
-    for (int k = 0; k < TILE_KEYS; k++) {
-        float16 v[WIDTH];
+            sum[j][w] = j % parts ? (float16)0.0f
+                                  : AT16(o + j / parts * DV_PAD + d)[w] * keep[j / parts];
+    for (int k = 0; k < TILE_KEYS; k += parts)
 #pragma unroll
-        for (int w = 0; w < width; w++)
-            v[w] = SIXTEEN(V_HALVES, t->v + k * DV_PAD + d + 16 * w);
-#pragma unroll
-        for (int j = 0; j < n; j++)
+        for (int e = 0; e < parts; e++) {
+            float16 v[WIDTH];
 #pragma unroll
             for (int w = 0; w < width; w++)
-                sum[j][w] += p[j * TILE_KEYS + k] * v[w];
-    }
+                v[w] = SIXTEEN(V_HALVES, t->v + (k + e) * DV_PAD + d + 16 * w);
+#pragma unroll
+            for (int j = 0; j < n; j++)
+#pragma unroll
+                for (int w = 0; w < width; w++)
+                    sum[j * parts + e][w] += p[j * TILE_KEYS + k + e] * v[w];
+        }
 #pragma unroll
     for (int j = 0; j < n; j++)
 #pragma unroll
-        for (int w = 0; w < width; w++)
-            AT16(o + j * DV_PAD + d)[w] = sum[j][w];
+        for (int w = 0; w < width; w++) {
+#pragma unroll
+            for (int e = 1; e < parts; e++)
+                sum[j * parts][w] += sum[j * parts + e][w];
+            AT16(o + j * DV_PAD + d)[w] = sum[j * parts][w];
+        }
 }
 #endif

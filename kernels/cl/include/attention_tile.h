@@ -4,9 +4,11 @@
  *
  *   rows    TILE_TOKENS tokens times the GROUP_HEADS heads that share one head of K and V: a
  *           page is read and converted once for all of them
- *   keys    TILE_KEYS at a time, as floats in a private buffer (first-level cache)
- *   scores  16 keys by one row: 16 accumulators over D, then a tree of pairwise sums
- *   values  8 rows by 16 elements of V: 8 accumulators over the keys of the tile
+ *   keys    TILE_KEYS at a time, turned: a vector has one dimension, or a pair of them, of 16 keys;
+ *           halves and floats in attention_floats.h, 16-bit integers in attention_shorts.h. While a
+ *           tile is multiplied, the processor fetches the next one.
+ *   scores  up to MANY_ROWS rows by WIDTH vectors of keys in registers
+ *   values  up to MANY_ROWS rows by WIDTH vectors of V
  *
  * Heads are padded to whole vectors with zeros.
  */
