@@ -159,6 +159,16 @@ dots(const struct queries *from, const struct key_tile *t, int i, const int n, f
 
 LOADER(load_value, V_CACHE)
 
+/* 32 elements of a row of u4, from i on. */
+static inline void
+load_packed(struct cached from, int i, float *to)
+{
+    const int16 q = convert_int16(vload16(i / 32, from.values));
+    const struct block low = BLOCK_u4(from, i), high = BLOCK_u4(from, i + 16);
+    AT16(to)[0] = levels16(convert_float16(q & 15), low.centre) * low.scale;
+    AT16(to)[1] = levels16(convert_float16(q >> 4), high.centre) * high.scale;
+}
+
 struct value_tile {
     ELEMENT(V_HALVES) v[TILE_KEYS * DV_PAD] LINES; /* [TILE_KEYS][DV_PAD] */
 };
@@ -174,7 +184,10 @@ fill_values(struct value_tile *t, const struct cached *value, const float *bias)
             *(shorts *)(to + d) =
                 is_seen ? thirty_two(value[j].values + 2 * d) : no_shorts();
 #else
-        for (int d = 0; d < DV_PAD; d += 16)
+        int d = 0;
+        for (; IS_4_BITS(V_CACHE) && is_seen && d < DV; d += 32)
+            load_packed(value[j], d, to + d);
+        for (; d < DV_PAD; d += 16)
             *AT16(to + d) = is_seen ? load_value(value[j], d, DV) : (float16)0.0f;
 #endif
     }
