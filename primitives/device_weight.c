@@ -388,6 +388,16 @@ xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
     return xm_weight_not_in_planes(w);
 }
 
+const char *
+xm_weight_not_in_bytes(const struct xm_weight *w, enum xm_element src)
+{
+    enum { SUB_BLOCK = 32 };
+    const char *why = xm_weight_not_in_shorts(w, src);
+    if (why || xm_weight_is_blocks(w))
+        return why;
+    return w->group % SUB_BLOCK == 0 ? NULL : "the group is not whole runs of 32 columns";
+}
+
 static const struct xm_product *
 product_of(const void *problem)
 {
@@ -422,6 +432,14 @@ xm_product_class(const struct xm_product *p)
              xm_weight_format_text(w), w->group, w->experts, w->rows, w->cols,
              xm_element_text(p->src));
     return c;
+}
+
+const char *
+xm_product_not_in_bytes(const void *problem)
+{
+    const struct xm_product *p = product_of(problem);
+    return p->factor ? xm_weight_not_in_bytes(p->weight, p->src)
+                     : "activations stay in 16 bits";
 }
 
 uint64_t

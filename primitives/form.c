@@ -13,8 +13,11 @@ enum { VECTOR_WORDS = 16 };
 enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
 /* Halves of a token's super-block: 16 steps of columns, one of sums (kernels/cl/include/steps.h) */
 enum { SUPER_HALVES = 17 * 16 };
-/* What belongs to a unit besides its integers (kernels/cl/include/shorts.h). */
-enum { UNIT_EXTRA_WORDS = 9 };
+/* What belongs to a unit besides its integers (kernels/cl/include/shorts.h), and words of a unit of
+ * 8-bit integers (bytes.h). */
+enum { UNIT_EXTRA_WORDS = 9, BYTE_UNIT_WORDS = 44 };
+/* Columns that share a factor of 8-bit integers, at most and at least. */
+enum { COARSE_FACTOR = 128, FINE_FACTOR = 32 };
 
 /* clang-format off */
 static const struct {
@@ -26,6 +29,7 @@ static const struct {
     [XM_FORM_PLANES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
     [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
     [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
+    [XM_FORM_BYTES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true},
     [XM_FORM_TILES] = {"linear_pack_vec", {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_PAIRS] = {"linear_pack_dpas", {XM_LANES, XM_MATRIX_LANES,
@@ -41,7 +45,9 @@ xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
     const bool sums =
         makers[form].has_sums && xm_weight_is_quantised(w) && !xm_weight_is_codes(w);
     if (xm_weight_is_blocks(w) && (form == XM_FORM_SHORTS || form == XM_FORM_SHORT_PAIRS))
-        return (struct xm_rows_form){form, UNIT_PLANES, BLOCK_SUM, true};
+        return (struct xm_rows_form){form, UNIT_PLANES, BLOCK_SUM, true, 0};
+    if (form == XM_FORM_BYTES)
+        return (struct xm_rows_form){form, UNIT_PLANES, 0, true, FINE_FACTOR};
     const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};
     const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
                          src == XM_F32 && w->cols % VECTOR_WORDS == 0;
@@ -65,9 +71,10 @@ xm_prepared_words(const struct xm_rows_form *f, uint64_t cols)
 {
     const uint64_t k = padded(f, cols), sums = f->group ? cols / f->group : 0;
     const uint64_t blocks = k / XM_PLANE_BLOCK / f->planes;
-    const uint64_t words = f->form == XM_FORM_PLANES ? k
-                           : f->in_units             ? k / 2 + blocks * UNIT_EXTRA_WORDS
-                                                     : k / 2 + blocks;
+    const uint64_t words = f->form == XM_FORM_PLANES  ? k
+                           : f->form == XM_FORM_BYTES ? blocks * BYTE_UNIT_WORDS
+                           : f->in_units              ? k / 2 + blocks * UNIT_EXTRA_WORDS
+                                                      : k / 2 + blocks;
     return xm_align_up(words + sums, VECTOR_WORDS);
 }
 
@@ -134,6 +141,8 @@ xm_prepared_part(const struct xm_rows_form *f, uint64_t run)
 uint32_t
 xm_form_kind(const struct xm_rows_form *f)
 {
+    if (f->form == XM_FORM_BYTES)
+        return f->factor == COARSE_FACTOR ? 4 : 3;
     return f->form == XM_FORM_PLANES ? 0 : f->in_units ? 2 : 1;
 }
 

@@ -30,11 +30,13 @@ struct xm_rows_form {
     enum xm_form form;
     uint32_t planes; /* weight elements in a 32-bit word: 8, 4 or 1              */
     uint64_t group;  /* columns that share a scale of the weight; 0: none        */
-    bool in_units;   /* 16-bit integers in the order of block_units.h (kernels)  */
+    bool in_units;   /* integers in the order of units.h (kernels)               */
+    uint32_t factor; /* columns of 8-bit integers that share one; 0: no such form */
 };
 
 /* The form in which a variant that reads `form` needs activations of type `src` to multiply them by
- * w; plain rows if these have the needed layout. */
+ * w; plain rows if these have the needed layout. 8-bit integers have a factor each 32 columns,
+ * unless the caller sets another. */
 struct xm_rows_form xm_form_of(enum xm_form form, const struct xm_weight *w,
                                enum xm_element src);
 /* Whether the primitive that computes the rows can write this form. */

@@ -50,6 +50,7 @@ enum xm_form {
     XM_FORM_PLANES, /* prepared rows (kernels/cl/include/prepared.h): floats in planes …   */
     XM_FORM_SHORTS, /* … or 16-bit integers                                                */
     XM_FORM_SHORT_PAIRS, /* these, an even number of rows (short_gemm.h)                   */
+    XM_FORM_BYTES, /* 8-bit integers with a factor each 32 or 128 columns (bytes.h)         */
     XM_FORM_TILES, /* tiles of 16 tokens, f32 (tile.h) …                                  */
     XM_FORM_LANE_TILES, /* … or of the activations' type                                   */
     XM_FORM_PAIRS, /* tiles of pairs of halves, for matrix engines (pairs.h) …         */

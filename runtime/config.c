@@ -16,6 +16,8 @@
 #include "runtime/util/number.h"
 
 enum { INTEL = 0x8086 };
+/* Columns that share a factor of 8-bit activations. */
+enum { FINE_FACTOR = 32, COARSE_FACTOR = 128 };
 
 enum kind {
     /* numbers; STREAMS also takes AUTO and NUMA */
@@ -590,6 +592,16 @@ is_integrated_xe2(const struct facts *f)
            xm_device_has(f->device, XM_CAP_UNIFIED);
 }
 
+/* Whoever asks for accuracy, or for f32, gets all bits of activations. */
+static bool
+quantises_activations(const struct facts *f)
+{
+    const struct xm_config *c = f->config;
+    return !xm_config_user_set(c, XM_OPTION_dynamic_quantization_group_size) &&
+           is_cpu(f) && xm_device_has(f->device, XM_CAP_VNNI) && !c->accuracy_mode &&
+           !infers_in_f32(f);
+}
+
 struct rule {
     enum xm_option option;
     int open; /* the value that means "not decided yet"; the user's word has another */
@@ -630,8 +642,8 @@ static const struct rule rules[] = {
     {XM_OPTION_cache_mode, XM_CACHE_SIZE, is_told_to_keep_weights, XM_CACHE_SPEED,
      "ENABLE_WEIGHTLESS=NO"},
 
-    {XM_OPTION_dynamic_quantization_group_size, 0, always, 0,
-     "no kernel quantises activations"},
+    {XM_OPTION_dynamic_quantization_group_size, 0, quantises_activations, FINE_FACTOR,
+     "a processor with AVX-512 VNNI infers in f16"},
 
     {XM_OPTION_copy_weights, XM_AUTO, is_cpu, XM_NO, "the device reads host memory"},
     {XM_OPTION_copy_weights, XM_AUTO, is_integrated_xe2, XM_NO,
@@ -675,6 +687,15 @@ follow(struct xm_config *c, struct xm_strbuf *why)
         print_value(c, o, why);
         xm_strbuf_printf(why, ": as %s\n", options[leader].name);
     }
+}
+
+uint32_t
+xm_config_factor_columns(const struct xm_config *c)
+{
+    const uint64_t size = c->dynamic_quantization_group_size;
+    if (!size)
+        return 0;
+    return size < COARSE_FACTOR ? FINE_FACTOR : COARSE_FACTOR;
 }
 
 enum { MOST_TOKENS = 1 << 16 }; /* at once: more is no faster, and takes memory */

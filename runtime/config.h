@@ -68,6 +68,11 @@ bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
 /* XM_INVALID: a value, or a pair of values, that no program on any device can run with. */
 enum xm_status xm_config_check(const struct xm_config *c, struct xm_error *err);
 
+/* Columns that share a factor where prompts are multiplied as 8-bit integers, of those that kernels
+ * know: 32 or 128; 0: activations stay as they are. What is not one of them becomes the next finer
+ * one, or the finest. The config is final. */
+uint32_t xm_config_factor_columns(const struct xm_config *c);
+
 /* Applies the rules for a device and a program. A user's setting wins over a rule; where
  * that makes the program impossible, the error says which setting to drop. `why` (may be NULL)
  * gets a line per rule that decided a value: "GPU_USE_ONEDNN = YES: device has DPAS". A NULL

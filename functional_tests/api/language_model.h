@@ -15,6 +15,9 @@
 struct ModelOptions {
     const char *precision = "f32", *kv = "f32", *chunk = "512";
     const char *sequences = "YES"; /* NO: only requests of the handle */
+    /* Of prompts, in columns a factor; 0: they stay in 16 bits, as comparisons with exact logits
+     * want them. */
+    const char *quantisation = "0";
 };
 
 /* Some tokens for a sequence, and how many of the last of them are to have logits. */
@@ -33,10 +36,11 @@ class LanguageModel
     {
         ov_compiled_model_t *c = nullptr;
         xm_batch_t *b = nullptr;
-        EXPECT_EQ(ov_core_compile_model_from_file(core.get(), path.c_str(), "GPU", 8, &c,
-                                                  "INFERENCE_PRECISION_HINT", s.precision,
-                                                  "KV_CACHE_PRECISION", s.kv, "XM_UBATCH",
-                                                  s.chunk, "XM_SEQUENCES", s.sequences),
+        EXPECT_EQ(ov_core_compile_model_from_file(
+                      core.get(), path.c_str(), "GPU", 10, &c, "INFERENCE_PRECISION_HINT",
+                      s.precision, "KV_CACHE_PRECISION", s.kv, "XM_UBATCH", s.chunk,
+                      "XM_SEQUENCES", s.sequences, "DYNAMIC_QUANTIZATION_GROUP_SIZE",
+                      s.quantisation),
                   OK)
             << path << ": " << last_error();
         compiled.reset(c);

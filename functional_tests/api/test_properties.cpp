@@ -153,7 +153,7 @@ TEST_P(OfADevice, KnowsTheKeysOfOpenVinosPlugin)
                     {"ENABLE_CPU_PINNING", "NO"},
                     {"ENABLE_CPU_RESERVATION", "NO"},
                     {"DEVICE_ID", "0"},
-                    {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"},
+                    {"DYNAMIC_QUANTIZATION_GROUP_SIZE", nullptr},
                     {"ACTIVATIONS_SCALE_FACTOR", "-1"},
                     {"WEIGHTS_PATH", ""},
                     {"KV_CACHE_PRECISION", "dynamic"},

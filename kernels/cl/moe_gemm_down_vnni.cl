@@ -14,10 +14,10 @@
 
 #include "gemv_rows.h"
 
-#if BLOCKS || (GROUP && BLOCK % GROUP == 0)
+#if BLOCKS || X_BYTES || (GROUP && BLOCK % GROUP == 0)
 /* Rows of weights are read one by one for few rows of h, whose blocks have whole groups: those who
  * write blocks of h know their sums. */
-#define FEW_AT_ONCE TOKENS_AT_ONCE
+#define FEW_AT_ONCE FEW_BY_ROWS
 
 /* Rows `first` … of an expert for few rows of h. */
 static inline void

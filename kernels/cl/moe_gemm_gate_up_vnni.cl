@@ -4,7 +4,7 @@
  *
  *     h[p][i] = act(x[p] . gate[e][i]) * (x[p] . up[e][i])
  *
- * x and h are rows of 16-bit integers (shorts.h), each in the order of the weights that read
+ * x and h are rows of integers (shorts.h, bytes.h), each in the order of the weights that read
  * them (OUT_PLANES: of the down projection), h zero for i >= I. Forms as in gate_up.h.
  * A work-item computes one block of h for all rows of one expert. Global size {blocks of I, E},
  * local size 1.
@@ -77,7 +77,7 @@ gate_up_few(const struct weight *gate, const struct weight *up, const struct gat
 static inline void
 write_block(const float *v, __global int *row, uint b, uint i_count)
 {
-    write_shorts(v, OUT_PLANES, OUT_KIND == 2, row, b, prepared_blocks(i_count, OUT_PLANES));
+    prepare_block(v, OUT_PLANES, OUT_KIND, row, b, prepared_blocks(i_count, OUT_PLANES));
 #if OUT_SUMS && OUT_SUMS <= OUT_BLOCK
     const uint n = OUT_BLOCK / OUT_SUMS, left = i_count / OUT_SUMS - b * n;
     row += prepared_values(i_count, OUT_PLANES, OUT_KIND) + b * n;
@@ -109,7 +109,7 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
     float v[MOST_TOKENS][OUT_BLOCK];
     while (p < end) {
         const uint tokens = min(tokens_of_pass(end - p), end - p);
-        if (tokens <= TOKENS_AT_ONCE)
+        if (tokens <= FEW_BY_ROWS)
             gate_up_few(&gates, &ups, &g, expert, b * OUT_BLOCK, x + p * row_words, tokens,
                         i_count, v);
         else

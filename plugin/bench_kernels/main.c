@@ -54,7 +54,12 @@ static const struct xm_cli_spec spec = {
 };
 #undef AT
 
-/* What vec prefers without products of 16-bit integers. */
+/* What vec prefers where many tokens do not become 8-bit integers; and without products of 16-bit
+ * integers. */
+#define SHORTS                                                                           \
+    "linear_many=linear_gemm_vnni,linear_long=linear_gemm_vnni,"                         \
+    "moe_gather=moe_gather_vnni,moe_gemm_gate_up=moe_gemm_gate_up_vnni,"                 \
+    "moe_gemm_down=moe_gemm_down_vnni"
 #define FLOATS                                                                           \
     "linear_few=linear_gemv_vec,linear_many=linear_gemm_vec,"                            \
     "linear_long=linear_gemm_vec,moe_gate_up=moe_gate_up_vec,moe_down=moe_down_vec,"     \
@@ -67,6 +72,7 @@ static const struct {
     { "default", "", false, false },
     { "host", "host", false, false },
     { "vec", "vec", false, false },
+    { "vec, shorts", SHORTS, false, false },
     { "vec, floats", FLOATS, false, false },
     { "gen", "gen", true, false },
     { "sg", "sg", true, false },

@@ -44,9 +44,10 @@ enum { N_PROMPT = 512, N_GEN = 128, REPETITIONS = 5 }; /* where nothing is said 
 static size_t
 common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
 {
-    static const char *const kept[] = {"precision",    "kv-memory", "offload",
-                                       "expert-cache", "weights",   "cache-dir",
-                                       "no-tune"};
+    static const char *const kept[] = {"precision",    "dynamic-quantization",
+                                       "kv-memory",    "offload",
+                                       "expert-cache", "weights",
+                                       "cache-dir",    "no-tune"};
     static const struct xm_cli_option group =
         XM_CLI_GROUP("How the models run", "xemoe bench model.gguf --precision f16");
     size_t n = 0;

@@ -34,6 +34,7 @@ static struct {
     { "XM_KV_MEMORY",             "kv-memory",    false },
     { "OFFLOAD_RATIO",            "offload",      false },
     { "INFERENCE_PRECISION_HINT", "precision",    false },
+    { "DYNAMIC_QUANTIZATION_GROUP_SIZE", "dynamic-quantization", false },
     { "KV_CACHE_PRECISION",       "kv",           false },
     { "KEY_CACHE_PRECISION",      "cache-type-k", false },
     { "VALUE_CACHE_PRECISION",    "cache-type-v", false },

@@ -46,7 +46,7 @@ void xm_cli_collect(xm_cli_collect_fn fn, void *ctx);
 struct xm_cli_target {
     const char *model, *device, *precision, *kv, *offload, *expert_cache, *weights,
         *cache_dir;
-    const char *kv_memory, *key_cache, *value_cache;
+    const char *kv_memory, *key_cache, *value_cache, *quantisation;
     uint64_t ubatch;
     bool json, no_tune;
 
@@ -74,7 +74,7 @@ struct xm_cli_target {
 /* Element types of the KV cache, and other names for them. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
-enum { XM_CLI_N_TARGET_OPTIONS = 17 };
+enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 /* --kv and the options for keys or values alone; AT: the offset of a member. */
@@ -93,11 +93,14 @@ enum { XM_CLI_N_TARGET_OPTIONS = 17 };
     { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): what is left" }
 #define XM_CLI_WEIGHTS_ROW(AT) \
     { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }
+#define XM_CLI_QUANTISATION_ROW(AT) \
+    { 0,   "dynamic-quantization", XM_CLI_TEXT, AT(quantisation), "N", "columns of activations that share a factor where processors multiply prompts in 8 bits: 32 or 128; 0: in 16 bits; default: 32 with f16 activations", NULL, "0 32 128" }
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them", NULL, "GPU CPU REFERENCE" }, \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
+    XM_CLI_QUANTISATION_ROW(XM_CLI_TARGET), \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
     XM_CLI_CACHE_ROWS(XM_CLI_TARGET), \
     XM_CLI_KV_MEMORY_ROW(XM_CLI_TARGET), \

@@ -135,7 +135,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 14 };
+enum { N_SETTINGS = 15 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -143,6 +143,7 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
     snprintf(ubatch, XM_CLI_NUMBER, "%" PRIu64, t->ubatch);
     const struct xm_cli_setting settings[N_SETTINGS] = {
         {"--precision", "INFERENCE_PRECISION_HINT", t->precision},
+        {"--dynamic-quantization", "DYNAMIC_QUANTIZATION_GROUP_SIZE", t->quantisation},
         {"--kv", "KV_CACHE_PRECISION", t->kv},
         {"--cache-type-k", "KEY_CACHE_PRECISION", t->key_cache},
         {"--cache-type-v", "VALUE_CACHE_PRECISION", t->value_cache},

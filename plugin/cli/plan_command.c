@@ -33,6 +33,7 @@ static const struct xm_cli_option options[] = {
     XM_CLI_CACHE_ROWS(AT),
     XM_CLI_KV_MEMORY_ROW(AT),
     XM_CLI_PRECISION_ROW(AT),
+    XM_CLI_QUANTISATION_ROW(AT),
     { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
     XM_CLI_EXPERT_CACHE_ROW(AT),
     XM_CLI_WEIGHTS_ROW(AT),
@@ -58,7 +59,7 @@ find_room(const struct xm_plan_args *a, struct xm_plan *p)
 }
 
 /* What the options set; the number's text goes to `chunk`. */
-enum { N_SETTINGS = 10 };
+enum { N_SETTINGS = 11 };
 static void
 find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
               struct xm_cli_setting out[N_SETTINGS])
@@ -74,6 +75,7 @@ find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
         {"--cache-type-v", "VALUE_CACHE_PRECISION", a->value_cache},
         {"--kv-memory", "XM_KV_MEMORY", a->kv_memory},
         {"--precision", "INFERENCE_PRECISION_HINT", a->precision},
+        {"--dynamic-quantization", "DYNAMIC_QUANTIZATION_GROUP_SIZE", a->quantisation},
         {"XM_NUMERICS", "XM_NUMERICS", xm_env("XM_NUMERICS")},
     };
     memcpy(out, settings, sizeof(settings));

@@ -12,7 +12,7 @@
 struct xm_plan_args {
     struct xm_chip_args chip;
     const char *model, *kv, *key_cache, *value_cache, *kv_memory, *precision, *offload,
-        *expert_cache, *weights;
+        *expert_cache, *weights, *quantisation;
     uint64_t parallel;
     uint64_t chunk; /* 0: not given */
     bool json;

@@ -82,7 +82,8 @@ take_model_options(struct xm_config *c, const struct xm_graph *g)
         snprintf(key, sizeof(key), "runtime_options/%s", name);
         const char *value = xm_graph_property(g, key);
         if (!value || xm_config_user_set(c, list[i]) ||
-            (list[i] == XM_OPTION_kv_cache_precision && decides_caches(c)))
+            (list[i] == XM_OPTION_kv_cache_precision && decides_caches(c)) ||
+            (list[i] == XM_OPTION_dynamic_quantization_group_size && c->accuracy_mode))
             continue;
         if (xm_config_set(c, name, value, &why) != XM_OK)
             xm_log(XM_LOG_INFO, "the model's own options: %s", why.text);

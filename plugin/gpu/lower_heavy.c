@@ -53,6 +53,7 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
     XM_TRY(xm_lower_input(l, n, 0, &operands[XM_LINEAR_X]));
     desc->src = xm_lower_element_of(l, &operands[XM_LINEAR_X]);
     desc->dst = xm_lower_element(&n->out[0]);
+    desc->factor = xm_config_factor_columns(&l->p->config);
     for (uint32_t i = 0; i < desc->n; i++) {
         const struct xm_weight *w = &desc->segment[i].weight->host;
         if (xm_linear_supports(xm_engine_info(l->p->engine), w, desc->src, desc->dst))
@@ -587,7 +588,9 @@ are_experts(const struct xm_value *ids, int64_t experts)
 static enum xm_status
 lower_moe(struct xm_lower *l, struct xm_node *n)
 {
-    struct xm_moe_desc desc = {.attr = n->attr.moe, .chunk = l->p->config.ubatch};
+    struct xm_moe_desc desc = {.attr = n->attr.moe,
+                               .chunk = l->p->config.ubatch,
+                               .factor = xm_config_factor_columns(&l->p->config)};
     struct xm_step_operand operands[XM_MOE_N_OPERANDS];
     xm_lower_absent(operands, XM_MOE_N_OPERANDS);
     uint64_t host_experts = 0;

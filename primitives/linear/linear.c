@@ -114,6 +114,8 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
     /* linear_many has the rows from here on */
     {"linear_gemm_onednn_gpu", XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
+    {"linear_gemm_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_BYTES, "linear_gemm_vnni"},
     {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_SHORT_PAIRS},
     {"linear_gemm_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
@@ -203,11 +205,11 @@ static enum xm_status
 build_ways(struct xm_linear *l, struct xm_error *err)
 {
     const struct xm_config *config = xm_engine_config(l->base.engine);
-    const struct problem problem = {{&l->desc.segment[0].weight->host, l->desc.src},
-                                    &l->desc,
-                                    l->base.engine,
-                                    xm_config_user_set(config, XM_OPTION_use_onednn) &&
-                                        config->use_onednn == XM_NO};
+    const struct problem problem = {
+        {&l->desc.segment[0].weight->host, l->desc.src, l->desc.factor},
+        &l->desc,
+        l->base.engine,
+        xm_config_user_set(config, XM_OPTION_use_onednn) && config->use_onednn == XM_NO};
     struct building b = {.l = l};
     for (size_t c = 0; c < XM_LINEAR_N_TABLES; c++)
         b.picks[c] = (struct xm_pick){&xm_linear_tables[c], &problem,

@@ -31,6 +31,9 @@ struct xm_linear_segment {
 
 struct xm_linear_desc {
     enum xm_element src, dst; /* f16 or f32 */
+    /* Columns that share a factor where many tokens become 8-bit integers (struct xm_product);
+     * 0: none do. */
+    uint32_t factor;
     /* What operand PREPARED is, where it is there: x as a kernel for few tokens reads it
      * (primitives/form.h). One of another form than that kernel's is not read. */
     struct xm_rows_form prepared;

@@ -12,7 +12,10 @@
 static struct xm_rows_form
 form_of(const struct xm_linear *l, const struct xm_variant *row)
 {
-    return xm_form_of(row->form, xm_linear_weight(l, 0), l->desc.src);
+    struct xm_rows_form f = xm_form_of(row->form, xm_linear_weight(l, 0), l->desc.src);
+    if (f.factor && l->desc.factor)
+        f.factor = l->desc.factor;
+    return f;
 }
 
 /* Results: one of a GLU, else one a segment. */

@@ -53,6 +53,18 @@ shorts_refuse(const void *problem)
     return why ? why : xm_weight_not_in_shorts(xm_moe_down(m), m->desc.src);
 }
 
+static const char *
+bytes_refuse(const void *problem)
+{
+    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
+    if (!m->desc.factor)
+        return "activations stay in 16 bits";
+    if (!(m->forms >> XM_FORM_BYTES & 1))
+        return "a step beside it does not know rows of bytes";
+    const char *why = xm_weight_not_in_bytes(xm_moe_gate(m), m->desc.src);
+    return why ? why : xm_weight_not_in_bytes(xm_moe_down(m), m->desc.src);
+}
+
 /* What refuses the first of gate, up and down. */
 static const char *
 any_refused(const struct xm_moe_experts *m,
@@ -145,6 +157,8 @@ static const struct xm_variant sort_rows[] = {
 static const struct xm_variant gather_rows[] = {
     {"moe_gather_rows_ref", XM_FAMILY_ONEDNN, 0, onednn_refuses,
      {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, 1}}, XM_FORM_ROWS},
+    {"moe_gather_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, bytes_refuse,
+     {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_BYTES, "moe_gather_vnni"},
     {"moe_gather_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
      {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_SHORT_PAIRS},
     {"moe_gather_vec", XM_FAMILY_VEC, 0, NULL,
@@ -165,6 +179,8 @@ static const struct xm_variant gather_rows[] = {
 /* Columns are h's, up to the end of its last block. */
 static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
+    {"moe_gemm_gate_up_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, bytes_refuse,
+     {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_BYTES, "moe_gemm_gate_up_vnni"},
     {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
@@ -185,6 +201,8 @@ static const struct xm_variant gemm_gate_up_rows[] = {
 };
 static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
+    {"moe_gemm_down_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, bytes_refuse,
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_BYTES, "moe_gemm_down_vnni"},
     {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
@@ -262,7 +280,7 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
 struct xm_rows_form
 xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_element src)
 {
-    const struct xm_moe_problem problem = {{gate, src}, NULL};
+    const struct xm_moe_problem problem = {{gate, src, 0}, NULL};
     struct xm_pick pick = {&xm_moe_tables[XM_MOE_GATE_UP], &problem,
                            xm_product_class(&problem.product)};
     size_t row;
@@ -283,7 +301,9 @@ forms_in_dispute(const struct xm_moe_experts *m)
     uint32_t down = 1u << xm_moe_row(m, XM_MOE_GEMM_DOWN)->form;
     if (gather == gate_up && gate_up == down)
         return 0;
-    return (gather | gate_up | down) & ~(1u << XM_FORM_TILES);
+    const uint32_t forms = (gather | gate_up | down) & ~(1u << XM_FORM_TILES),
+                   bytes = 1u << XM_FORM_BYTES;
+    return forms & bytes ? bytes : forms; /* integers of 16 bits may be what all know */
 }
 
 /* Of h as gate and up write it, and down reads it: whole blocks and groups a work-item; 0: plain.
@@ -415,7 +435,7 @@ choose_and_build(struct xm_moe_experts *m, struct xm_error *err)
 {
     for (int s = 0; s < XM_MOE_N_STEPS; s++) {
         m->problem[s] = (struct xm_moe_problem){
-            {xm_moe_weight(m, (enum xm_moe_step)s), m->desc.src}, m};
+            {xm_moe_weight(m, (enum xm_moe_step)s), m->desc.src, m->desc.factor}, m};
         m->pick[s] = (struct xm_pick){&xm_moe_tables[s], &m->problem[s],
                                       xm_product_class(&m->problem[s].product)};
     }
@@ -477,12 +497,13 @@ uint64_t
 xm_moe_experts_few(const struct xm_moe_experts *m)
 {
     const struct xm_weight *down = xm_moe_down(m);
+    const enum xm_form form = xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form;
     /* As moe_gemm_down_vnni: blocks of h have whole groups. */
     const bool knows_sums =
         xm_weight_is_blocks(down) ||
         (down->group && XM_PLANE_BLOCK * xm_weight_planes(down) % down->group == 0);
     const bool decodes_once =
-        knows_sums && xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form == XM_FORM_SHORT_PAIRS;
+        form == XM_FORM_BYTES || (knows_sums && form == XM_FORM_SHORT_PAIRS);
     const uint64_t shared = m->experts / EXPERTS_PER_SHARED;
     if (!decodes_once)
         return FEW_PER_EXPERT * m->experts;

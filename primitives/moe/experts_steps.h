@@ -67,8 +67,11 @@ xm_moe_weight(const struct xm_moe_experts *m, enum xm_moe_step step)
 static inline struct xm_rows_form
 xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    return xm_form_of(xm_moe_row(m, step)->form, xm_moe_weight(m, step),
-                      step == XM_MOE_DOWN ? XM_F32 : m->desc.src);
+    struct xm_rows_form f = xm_form_of(xm_moe_row(m, step)->form, xm_moe_weight(m, step),
+                                       step == XM_MOE_DOWN ? XM_F32 : m->desc.src);
+    if (f.factor && m->desc.factor)
+        f.factor = m->desc.factor;
+    return f;
 }
 
 /* Columns of h that a work-item of gate and up prepares for down; 0: it writes plain rows only. */

@@ -208,7 +208,7 @@ xm_gather_matmul_create(struct xm_engine *engine,
     g->src = desc->src;
     g->dst = desc->dst;
     g->ids = desc->ids;
-    g->problem = (struct xm_product){&g->weight->host, g->src};
+    g->problem = (struct xm_product){&g->weight->host, g->src, 0};
     g->pick = (struct xm_pick){.table = &xm_gather_matmul_table, .problem = &g->problem};
     enum xm_status status = xm_variant_build(&g->pick, 1, engine, build, g, err);
     if (status != XM_OK) {

@@ -118,6 +118,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
         .add = d->add,
         .prepared = d->prepared,
         .chunk = d->chunk,
+        .factor = d->factor,
     };
     m->has_shared = true;
     m->shared_gate_gate = d->shared_gate_gate;

@@ -48,7 +48,8 @@ struct xm_moe_desc {
     enum xm_element src, dst, add; /* of x, y and addend */
     /* What operand PREPARED is, as in struct xm_linear_desc; for the shared expert, too. */
     struct xm_rows_form prepared;
-    uint64_t chunk; /* as in struct xm_linear_desc */
+    uint64_t chunk;  /* as in struct xm_linear_desc */
+    uint32_t factor; /* the same */
 };
 
 /* NULL: supported on every device; else a static sentence. Pure. shared->gate NULL: none. */

@@ -58,6 +58,23 @@ TEST(ModelOptions, AreBelowTheUsersAndAboveTheRules)
     }
 }
 
+/* Less than the user's word, and than accuracy. */
+TEST(ModelOptions, SayWhetherPromptsAreQuantised)
+{
+    const Options file = {{"DYNAMIC_QUANTIZATION_GROUP_SIZE", "128"}};
+    const struct {
+        Options of_user;
+        uint64_t want;
+    } cases[] = {{{}, 128},
+                 {{{"DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"}}, 0},
+                 {{{"EXECUTION_MODE_HINT", "ACCURACY"}}, 0}};
+    for (const auto &k : cases) {
+        const Program p = compile_with(file, k.of_user);
+        ASSERT_TRUE(p);
+        EXPECT_EQ(p->config.dynamic_quantization_group_size, k.want);
+    }
+}
+
 TEST(ModelOptions, OthersAreGivenBackOnly)
 {
     const Program p = compile_with({{"ACTIVATIONS_SCALE_FACTOR", "8.0"},

@@ -55,6 +55,34 @@ struct prepared_row {
     std::vector<float> x, sums; /* k in natural order */
 };
 
+/* A row of 8-bit integers (kernels/cl/include/bytes.h), taken apart; `has_sums`: minus the sums of
+ * each 16 are there. */
+prepared_row
+take_bytes_apart(const std::vector<int64_t> &words, uint64_t at, uint64_t cols,
+                 bool has_sums = true)
+{
+    const uint64_t units = (cols + 127) / 128;
+    prepared_row row;
+    for (uint64_t k = 0; k < units * 128; k++) {
+        const uint64_t u = k / 128, b = k % 128 / 32, h = k / 16 % 2, j = k % 16 / 4;
+        const uint32_t word = (uint32_t)words[at + u * 32 + h * 16 + b * 4 + j];
+        const int32_t bits = (int32_t)words[at + units * 32 + u * 4 + b];
+        const int8_t q = (int8_t)(word >> 8 * (k % 4));
+        float factor;
+        memcpy(&factor, &bits, sizeof(factor));
+        if (k < cols)
+            row.x.push_back(q * factor);
+        else
+            EXPECT_EQ(q, 0) << "behind the row's end";
+        if (k % 16 == 0)
+            row.sums.push_back(0);
+        row.sums.back() += q;
+    }
+    for (uint64_t i = 0; has_sums && i < row.sums.size(); i++)
+        EXPECT_EQ(-row.sums[i], (float)(int32_t)words[at + units * 36 + i]);
+    return row;
+}
+
 prepared_row
 take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f,
            uint64_t cols)
@@ -174,6 +202,64 @@ TEST_F(Form, PreparedRowsAreWhatTheirDescriptionSays)
             }
         }
     });
+}
+
+/* Off by 1/254 of the largest of those that share a factor, which is itself exact. */
+TEST_F(Form, BytesAreWithinHalfAStepOfTheLargest)
+{
+    const uint64_t rows = 3;
+    test_weight w(1, 8, 768, {XM_U4, 32, true}, 1), cut(1, 8, 352, {XM_U4, 32, true}, 1);
+    if (!is_cpu())
+        GTEST_SKIP() << "rows are prepared for CPU devices";
+    for (test_weight *weight : {&w, &cut}) {
+        for (uint32_t factor : {32, 128}) {
+            const uint64_t cols = weight->device->host.cols;
+            xm_rows_form f = xm_form_of(XM_FORM_BYTES, &weight->device->host, XM_F16);
+            EXPECT_EQ(f.factor, 32u);
+            f.factor = factor;
+            std::vector<float> values = random_floats(rows * cols, 7);
+            for (size_t i = 0; i < values.size(); i++)
+                values[i] *= (float)(1 + i / 32 % 5) * 8;
+            std::fill(values.begin() + 32, values.begin() + 64, 0.0f);
+            tensor x(XM_F16, {(int64_t)rows, (int64_t)cols}, values);
+            const std::vector<int64_t> got = prepared(*weight, f, x, rows);
+            const std::vector<float> want = x.rounded();
+            for (uint64_t r = 0; r < rows; r++) {
+                const prepared_row row =
+                    take_bytes_apart(got, r * xm_prepared_words(&f, cols), cols);
+                for (uint64_t k = 0; k < cols; k++) {
+                    const uint64_t first = k / factor * factor,
+                                   end = std::min<uint64_t>(first + factor, cols);
+                    float largest = 0;
+                    for (uint64_t i = first; i < end; i++)
+                        largest = std::fmax(largest, std::fabs(want[r * cols + i]));
+                    const float x_k = want[r * cols + k];
+                    ASSERT_NEAR(row.x[k], x_k, largest / 254 * 1.00001f)
+                        << "row " << r << " k " << k;
+                    if (std::fabs(x_k) == largest) {
+                        ASSERT_NEAR(row.x[k], x_k, largest * 1e-6f);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* A number that is none says so in all that shares its factor, and nowhere else. */
+TEST_F(Form, BytesOfNoNumberAreNone)
+{
+    test_weight w(1, 8, 128, {XM_U4, 32, true}, 1);
+    if (!is_cpu())
+        GTEST_SKIP() << "rows are prepared for CPU devices";
+    const xm_rows_form f = xm_form_of(XM_FORM_BYTES, &w.device->host, XM_F16);
+    for (float wrong : {INFINITY, -INFINITY, NAN}) {
+        std::vector<float> values(128, 1.0f);
+        values[40] = wrong;
+        tensor x(XM_F16, {1, 128}, values);
+        const prepared_row row = take_bytes_apart(prepared(w, f, x, 1), 0, 128, false);
+        for (uint64_t k = 0; k < 128; k++)
+            EXPECT_EQ(std::isnan(row.x[k]), k / 32 == 1) << k;
+    }
 }
 
 TEST_F(Form, ANormWritesTheRowsThatPreparingItsResultGives)

@@ -9,6 +9,7 @@
 #include "primitives/onednn/onednn_weight.h"
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
+#include "unit_tests/primitives/quantise.h"
 #include "unit_tests/primitives/weight_fixture.h"
 
 namespace
@@ -129,6 +130,7 @@ class Linear : public PrimitiveTest
         xm_operand operands[XM_LINEAR_N_OPERANDS] = {};
         desc.src = src;
         desc.dst = dst;
+        desc.factor = factor_of(name);
         desc.n = e.segments;
         desc.has_addend = e.has_addend;
         desc.is_glu = e.is_glu;
@@ -166,8 +168,8 @@ class Linear : public PrimitiveTest
         const std::vector<float> more = other.rounded();
         for (auto &one : segments) {
             const std::vector<float> bias = one->bias.rounded();
-            want.push_back(
-                expected(x.rounded(), one->w.host, e.has_bias ? bias.data() : nullptr));
+            want.push_back(expected(quantised(x.rounded(), s.k, desc.factor), one->w.host,
+                                    e.has_bias ? bias.data() : nullptr));
             for (size_t i = 0; e.has_addend && i < more.size(); i++)
                 want[0][i] += more[i];
         }
@@ -179,6 +181,13 @@ class Linear : public PrimitiveTest
             EXPECT_TRUE(rows_close(segments[i]->y.read(), want[i],
                                    segments[i]->w.host.rows, product));
         return true;
+    }
+
+    /* Columns that share a factor in the rows that multiply 8-bit integers. */
+    uint32_t factor = 32;
+    uint32_t factor_of(const std::string &row) const
+    {
+        return row == "linear_gemm_bytes" ? factor : 0;
     }
 
     /* Forces the row; what the test does not ask for is built as the reference. */
@@ -294,6 +303,40 @@ TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
                 EXPECT_TRUE(check(f, {33, k}, c.tokens, XM_F16, XM_F16,
                                   {segments, segments == 3, false}, c.row));
             }
+        }
+    }
+}
+
+/* The same as 8-bit integers: in tiles of eight and 16 tokens, one to three vectors of them. What x
+ * loses when it is rounded is the reference's, too. */
+TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
+{
+    const uint32_t needed = XM_CAP_SHORT_PAIRS | XM_CAP_VNNI;
+    const char *const row = "linear_gemm_bytes";
+    if (!xm_device_has(xm_engine_info(engine), needed))
+        GTEST_SKIP() << "the processor has no AVX-512 VNNI";
+    force_row(xm_linear_tables[1], row);
+    std::vector<weight_format> some = some_blocks();
+    some.insert(some.end(), {with_factors(blocks_of(XM_WEIGHT_NVFP4)),
+                             view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))),
+                             {XM_U4, 32, true},
+                             {XM_U4, 128, true},
+                             {XM_I4, 64, false},
+                             {XM_U4, UINT64_MAX, true},
+                             {XM_U8, 64, true},
+                             {XM_I8, UINT64_MAX, false, XM_F32},
+                             {XM_U8, 32, true},
+                             view_of({XM_U4, 32, true}),
+                             view_of({XM_I8, 32, false})});
+    const uint64_t tokens[] = {5, 8, 9, 17, 33, 50};
+    size_t n = 0;
+    for (const weight_format &f : some) {
+        for (uint32_t segments : {1, 3}) {
+            const uint64_t unit = unit_of(f, 0);
+            const uint64_t k = unit == 32 && segments == 1 ? 352 : 768;
+            factor = n % 3 ? 32 : 128;
+            EXPECT_TRUE(check(f, {130, k}, tokens[n++ % std::size(tokens)], XM_F16,
+                              XM_F16, {segments, segments == 3, false}, row));
         }
     }
 }

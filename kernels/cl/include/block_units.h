@@ -1,29 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units: 128 columns of weights in blocks, as they meet a unit of 16-bit activations
- * (write_shorts, shorts.h) in vectors of 64 bytes.
- *
- * A unit is four sub-blocks of 32 columns, each with four lanes of every vector, so that a factor
- * of 32 columns is a factor of lanes: byte i of lane 4 b + j of q[h] is column
- * 32 b + 16 h + 4 j + i.
- *
- * A format says how its bytes become a unit where that is faster than 16 columns at a time:
+ * Units (units.h) of weights in blocks. A format says how its bytes become a unit where that is
+ * faster than 16 columns at a time:
  *
  *     void <name>_unit(block, i, u)   columns 128 i … of the block or blocks at an address;
  *                                     UNIT_<name> is 1, and ZERO_<name> what is taken off each
  *                                     integer: 0 or a power of two
  */
-#if defined(SHORTS) && SHORTS
-#define UNITS
-typedef uchar uchar64 __attribute__((ext_vector_type(64)));
-#define UNIT_COLUMNS 128
-
-struct unit {
-    uint16 q[2];       /* bytes without sign, the format's zero more than the integers */
-    float16 factor[2]; /* of halves 0 and 1 */
-    float8 minimum;    /* of each 16 columns; 0 where a format sets none */
-};
-
+#ifdef UNITS
 typedef struct __attribute__((packed)) {
     uint4 v;
 } loose_uint4;
@@ -38,17 +22,6 @@ loose4(__global const uchar *p)
     return ((__global const loose_uint4 *)p)->v;
 }
 
-/* 64 bytes by one instruction: compilers take apart the loads of what is then shuffled. */
-static inline uint16
-load_whole(__global const uchar *p)
-{
-    uint16 v = ((__global const loose_uint16 *)p)->v;
-#ifdef __AVX512F__
-    __asm__("" : "+vr"(v));
-#endif
-    return v;
-}
-
 /* The 16 bytes of each of four blocks, which are `step` apart. */
 static inline uint16
 quads(__global const uchar *p, const uint step)
@@ -56,20 +29,6 @@ quads(__global const uchar *p, const uint step)
     return (uint16)(loose4(p), loose4(p + step), loose4(p + 2 * step),
                     loose4(p + 3 * step));
 }
-
-/* Elements of v from `first` on, which is a number, in four lanes each, or two; quarters of v. As
- * one shuffle: of a literal of parts compilers make one instruction a part. */
-#define SPREAD4(v, first)                                                                \
-    __builtin_shufflevector(v, v, (first), (first), (first), (first), (first) + 1,       \
-                            (first) + 1, (first) + 1, (first) + 1, (first) + 2,          \
-                            (first) + 2, (first) + 2, (first) + 2, (first) + 3,          \
-                            (first) + 3, (first) + 3, (first) + 3)
-#define SPREAD2(v, first)                                                                \
-    __builtin_shufflevector(v, v, (first), (first), (first) + 1, (first) + 1,            \
-                            (first) + 2, (first) + 2, (first) + 3, (first) + 3)
-#define QUARTER(n) 4 * (n), 4 * (n) + 1, 4 * (n) + 2, 4 * (n) + 3
-#define QUARTERS(v, a, b, c, d)                                                          \
-    __builtin_shufflevector(v, v, QUARTER(a), QUARTER(b), QUARTER(c), QUARTER(d))
 
 /* A factor of each sub-block. */
 static inline void

@@ -17,6 +17,9 @@
 #ifndef SHORTS
 #define SHORTS 0 /* 1: the activations are 16-bit integers (shorts.h) */
 #endif
+#ifndef X_BYTES
+#define X_BYTES 0 /* 1: they are 8-bit integers (bytes.h), SHORTS is 1, too */
+#endif
 #if BLOCKS
 #define PLANES (SHORTS ? 8 : 1) /* 8: units (block_units.h); 1: plain rows */
 #else
@@ -54,9 +57,11 @@
 
 #define BLOCK (16 * PLANES) /* k of a block */
 /* k whose sum of x is behind a prepared row: those that share a zero point or a minimum. */
-#define SUM_K (BLOCKS && SHORTS ? 16 : GROUP)
+#define SUM_K (X_BYTES ? 0 : BLOCKS && SHORTS ? 16 : GROUP)
 /* The kind of prepared rows (prepared.h). */
-#define X_KIND (BLOCKS && SHORTS ? 2 : SHORTS)
+#define X_KIND (X_BYTES ? 3 : BLOCKS && SHORTS ? 2 : SHORTS)
+/* Whether tiles multiply bytes of weights by bytes of x (byte_gemm.h). */
+#define BYTE_TILES (X_BYTES || (BLOCKS && BYTE_DOTS))
 
 static inline uint
 plane_position(uint k, uint planes)

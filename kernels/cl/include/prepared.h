@@ -5,15 +5,18 @@
  *     planes:  k in the order of plane_position (planes.h), f32, times plane_factor, padded with
  *              zeros to whole blocks
  *     shorts:  16-bit integers and what belongs to each block (shorts.h)
+ *     bytes:   8-bit integers and what belongs to each unit (bytes.h)
  *
- * and behind either, for each group of `group` k (0: none), the sum of the row's x; then up to 15
+ * and behind the first two, for each group of `group` k (0: none), the sum of its x; then up to 15
  * words of nothing, so that rows begin where vectors do. A block is 16 * planes of k.
  *
  * Whoever makes plain rows may write them so, too:
  *
  *   FORM  planes, group and kind of what it writes: 0 planes, 1 shorts, 2 shorts for weights in
- *         blocks, whose planes count as 8; 0, 0, 0: it does not write
+ *         blocks, whose planes count as 8; 3 bytes with a factor each 32 k, 4 with one each
+ *         128, of 8 planes; 0, 0, 0: it does not write
  */
+#include "bytes.h"
 #include "shorts.h"
 #include "types.h"
 #include "vector.h"
@@ -40,6 +43,8 @@ static inline ulong
 prepared_values(uint k_count, uint planes, uint kind)
 {
     const ulong blocks = prepared_blocks(k_count, planes);
+    if (kind >= 3)
+        return prepared_blocks(k_count, 8) * BYTE_UNIT_WORDS;
     return blocks * (kind == 2 ? 64 + 1 + 8 : kind ? 8 * planes + 1 : 16 * planes);
 }
 
@@ -56,6 +61,10 @@ prepare_block(const float *v, const uint planes, const uint kind, __global int *
               uint b, uint blocks)
 {
     __global float *to = (__global float *)row + b * 16 * planes;
+    if (kind >= 3) {
+        write_bytes(v, kind == 3 ? 32 : BYTE_UNIT, row, b, blocks);
+        return;
+    }
     if (kind) {
         write_shorts(v, planes, kind == 2, row, b, blocks);
         return;

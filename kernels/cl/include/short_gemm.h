@@ -1,36 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 16 * VECTORS rows of weights times up to MOST_TOKENS rows of 16-bit activations (prepared.h),
- * weights' rows in lanes:
+ * 16 * VECTORS rows of weights times up to MOST_TOKENS rows of integers (prepared.h):
  *
  *     f[t][v][lane] = sum_k w[row 16 v + lane][k] x[t][k]
  *
  * Kernels define SHORTS 1 before they include anything.
  *
- * Block by block: 16 rows are read as the file has them, turned over so that a vector holds one
- * word of every row, and fall apart into pairs of 16-bit integers less their zero points; where
- * bytes are multiplied (shorts.h), weights in blocks stay bytes, and the zero points are taken off
- * the sums. These stay in the L1 cache while the tokens pass, whose words are broadcast. Sums are
- * integers over a stretch of equal scale, then floats.
+ * Where bytes are multiplied: byte_gemm.h. Elsewhere block by block: 16 rows are read as the file
+ * has them, turned over so that a vector holds one word of every row, and fall apart into pairs of
+ * 16-bit integers less their zero points. These stay in the L1 cache while the tokens pass, whose
+ * words are broadcast. Sums are integers over a stretch of equal scale, then floats.
  */
 #include "planes.h"
 #include "prepared.h"
 
 #include "block_shorts.h"
+#include "turn.h"
 
 #define X_FORM PLANES, SUM_K, X_KIND /* of rows of x */
 
 #define VECTORS     4
 #define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
-#define MOST_TOKENS 48 /* a multiple of AT_ONCE */
+#define MOST_TOKENS 48 /* a multiple of AT_ONCE and of 16 */
 #define PAIRS       (BLOCK / 2)
-#if BLOCKS && BYTE_DOTS
-#define UNPACKED_WORDS (BLOCK / 4) /* of bytes */
-#else
-#define UNPACKED_WORDS PAIRS
-#endif
+/* Tokens that meet rows of weights one by one (gemv_rows.h): those that decode a row once. */
+#define FEW_BY_ROWS (X_BYTES ? 2 : TOKENS_AT_ONCE)
 
 #if GROUP || BLOCKS
+/* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
+struct short_rows {
+    struct weight w;
+    ulong first, last;
+    uint ahead; /* rows from these to those of the next call */
+};
+#endif
+
+#if (GROUP || BLOCKS) && BYTE_TILES
+#include "byte_gemm.h"
+#elif GROUP || BLOCKS
 /* Stretches of a block whose scale is the same: so many, each of words and planes of pairs. In
  * blocks, planes are parts of halves (block_units.h), which may have scales of their own. */
 #if BLOCKS
@@ -44,58 +51,13 @@
 #define PARTS     (PLANES / 2 / STRETCH_PLANES)
 #define STRETCHES (16 / STRETCH_WORDS * PARTS)
 
-/* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
-struct short_rows {
-    struct weight w;
-    ulong first, last;
-    uint ahead; /* rows from these to those of the next call */
-};
-
 /* A block of 16 * VECTORS rows. */
 struct unpacked {
-    int16 words[UNPACKED_WORDS][VECTORS];
+    int16 words[PAIRS][VECTORS];
     float16 scales[STRETCHES][VECTORS], minimums[STRETCHES][VECTORS];
 };
 
-/* v[r].s[i] -> v[i].s[r]: interleaving vectors 8 apart moves one bit of the row's number behind
- * the column's; four times. */
-__attribute__((always_inline)) static inline void
-turn_over(uint16 v[16])
-{
-#pragma unroll
-    for (uint step = 0; step < 4; step++) {
-        uint16 t[16];
-#pragma unroll
-        for (uint i = 0; i < 8; i++) {
-            t[2 * i].even = v[i].lo;
-            t[2 * i].odd = v[i + 8].lo;
-            t[2 * i + 1].even = v[i].hi;
-            t[2 * i + 1].odd = v[i + 8].hi;
-        }
-#pragma unroll
-        for (uint i = 0; i < 16; i++)
-            v[i] = t[i];
-    }
-}
-
 #if BLOCKS
-/* v[r].s[i] -> out[i].s[r]. */
-static inline void
-turn_quads(const float4 v[16], float16 out[4])
-{
-    float16 t[4], even[2], odd[2];
-    for (uint i = 0; i < 4; i++)
-        t[i] = (float16)(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
-    for (uint i = 0; i < 2; i++) {
-        even[i] = (float16)(t[2 * i].even, t[2 * i + 1].even);
-        odd[i] = (float16)(t[2 * i].odd, t[2 * i + 1].odd);
-    }
-    out[0] = (float16)(even[0].even, even[1].even);
-    out[1] = (float16)(odd[0].even, odd[1].even);
-    out[2] = (float16)(even[0].odd, even[1].odd);
-    out[3] = (float16)(odd[0].odd, odd[1].odd);
-}
-
 /* Block b of 16 rows as vector `v` of an unpacked one. */
 __attribute__((always_inline)) static inline void
 unpack_format(const uint format, const struct short_rows *rows, uint b,
@@ -139,13 +101,8 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
             out->minimums[i * PARTS + part][v] = turned[i];
     }
 #pragma unroll
-    for (uint i = 0; i < UNPACKED_WORDS; i++) {
-#if BYTE_DOTS
-        out->words[i][v] = as_int16(words[i / 16][i % 16]);
-#else
+    for (uint i = 0; i < PAIRS; i++)
         out->words[i][v] = byte_pairs(words[i / 32][i % 16], i / 16 % 2);
-#endif
-    }
 }
 
 /* What is taken off the integers of rows. */
@@ -239,11 +196,7 @@ multiply_words(const int16 (*w)[VECTORS], __global const int *x, ulong row_words
             const int16 a = x[t * row_words + p];
 #pragma unroll
             for (uint v = 0; v < VECTORS; v++)
-#if BLOCKS && BYTE_DOTS
-                sum[t][v] = add_bytes(sum[t][v], as_uint16(w[p][v]), a);
-#else
                 sum[t][v] = add_pairs(sum[t][v], w[p][v], a);
-#endif
         }
     }
 }
@@ -263,7 +216,7 @@ multiply_plane(const struct unpacked *w, __global const int *x, ulong row_words,
 {
     const uint first = s / PARTS * 4;
     for (uint h = PARTS == 2 ? s % 2 : 0; h < (PARTS == 2 ? s % 2 + 1 : 2); h++)
-        multiply_words(w->words + (BYTE_DOTS ? h : 2 * h + plane) * 16 + first,
+        multiply_words(w->words + (2 * h + plane) * 16 + first,
                        x + (2 * h + plane) * 16 + first, row_words, 4, tokens, sum);
 }
 
@@ -284,7 +237,7 @@ sum_stretch(const struct unpacked *w, const int zeros[VECTORS], __global const i
         const int l = stretch_less(less + t * row_words, s);
 #pragma unroll
         for (uint v = 0; v < VECTORS; v++)
-            sum[t][v] = (BYTE_DOTS ? sum[t][v] << 8 : sum[t][v]) + l * zeros[v];
+            sum[t][v] += l * zeros[v];
     }
     multiply_plane(w, x, row_words, s, 1, tokens, sum);
 }
@@ -378,12 +331,14 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
 }
 #endif
 
-/* Tokens of the next pass, when `left` are: as few passes as can be, of equal length. */
+/* Tokens of the next pass, when `left` are: as few passes as can be, of equal length. Tiles of
+ * bytes have 16 tokens in lanes. */
 static inline uint
 tokens_of_pass(uint left)
 {
+    const uint unit = BYTE_TILES && left > 16 ? 16 : 2;
     const uint passes = (left + MOST_TOKENS - 1) / MOST_TOKENS;
-    return ((left + passes - 1) / passes + 1) / 2 * 2;
+    return ((left + passes - 1) / passes + unit - 1) / unit * unit;
 }
 
 #ifdef DST

@@ -13,7 +13,9 @@
 
 #define TOKENS_AT_ONCE 4 /* that meet a row of weights while it is read */
 
-#if SHORTS && GROUP && (GROUP % BLOCK == 0 || BLOCK % GROUP == 0)
+#if X_BYTES
+#include "byte_gemv.h"
+#elif SHORTS && GROUP && (GROUP % BLOCK == 0 || BLOCK % GROUP == 0)
 #define KEEP (PLANES == 8 ? 0xf000fu : 0xff00ffu)
 
 /* Sums of the products of a block's words. */

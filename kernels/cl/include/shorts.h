@@ -20,6 +20,7 @@
  * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest. Where a number
  * is infinite or not one, its block's factor says so.
  */
+#include "short_pairs.h"
 #include "vector.h"
 
 /* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] of 16-bit numbers.
@@ -61,13 +62,20 @@ add_pairs(int16 sum, int16 a, int16 b)
 #endif
 }
 
-#if BYTE_DOTS
+#if BYTE_DOTS || (defined(SHORTS) && SHORTS)
 /* sum + the products of the four bytes of each word, those of a without sign. */
 static inline int16
 add_bytes(int16 sum, uint16 a, int16 b)
 {
+#if BYTE_DOTS
     __asm__("vpdpbusd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
     return sum;
+#else
+    const short32 x = AS_SHORTS(b);
+    const int16 even = __builtin_astype(x << (short)8 >> (short)8, int16);
+    sum = add_pairs(sum, byte_pairs(a, 0), even);
+    return add_pairs(sum, byte_pairs(a, 1), __builtin_astype(x >> (short)8, int16));
+#endif
 }
 #endif
 

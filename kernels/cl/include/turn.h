@@ -1,7 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 16 rows of 16 words become 16 columns: word j of row i goes to word i of row j.
+ * Vectors turned over: what was a lane of each becomes a vector. Halves and bytes of two beside
+ * each other.
  */
+/* Keeps a vector in one register: compilers take apart what is then shuffled, which takes several
+ * times as many instructions. */
+#ifdef __AVX512F__
+#define IN_ONE(v) __asm__("" : "+vr"(v))
+#else
+#define IN_ONE(v)
+#endif
+
+/* v[r].s[i] -> v[i].s[r] of n vectors of n: interleaving vectors n / 2 apart moves one bit of the
+ * row's number behind the column's; as often as n has bits. */
+#define LOW16(a, b)                                                                      \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH16(a, b)                                                                     \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,  \
+                            15, 31)
+#define LOW8(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH8(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define TURN(name, T, n)                                                                 \
+    __attribute__((always_inline)) static inline void name(T v[n])                       \
+    {                                                                                    \
+        _Pragma("unroll") for (uint step = 1; step < n; step *= 2)                       \
+        {                                                                                \
+            T t[n];                                                                      \
+            _Pragma("unroll") for (uint i = 0; i < n / 2; i++)                           \
+            {                                                                            \
+                t[2 * i] = LOW##n(v[i], v[i + n / 2]);                                   \
+                t[2 * i + 1] = HIGH##n(v[i], v[i + n / 2]);                              \
+            }                                                                            \
+            _Pragma("unroll") for (uint i = 0; i < n; i++)                               \
+            {                                                                            \
+                IN_ONE(t[i]);                                                            \
+                v[i] = t[i];                                                             \
+            }                                                                            \
+        }                                                                                \
+    }
+TURN(turn_over, uint16, 16)
+TURN(turn_pairs, ulong8, 8)
+
+/* v[r].s[i] -> out[i].s[r]. */
+__attribute__((always_inline)) static inline void
+turn_quads(const float4 v[16], float16 out[4])
+{
+    float16 t[4], even[2], odd[2];
+    for (uint i = 0; i < 4; i++)
+        t[i] = (float16)(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
+    for (uint i = 0; i < 2; i++) {
+        even[i] = (float16)(t[2 * i].even, t[2 * i + 1].even);
+        odd[i] = (float16)(t[2 * i].odd, t[2 * i + 1].odd);
+    }
+    out[0] = (float16)(even[0].even, even[1].even);
+    out[1] = (float16)(odd[0].even, odd[1].even);
+    out[2] = (float16)(even[0].odd, even[1].odd);
+    out[3] = (float16)(odd[0].odd, odd[1].odd);
+}
+
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 
 /* Words 0, 1 or 2, 3 of each four of a beside those of b; pairs of words likewise. */

@@ -33,6 +33,7 @@
  */
 #include "short_pairs.h"
 #include "types.h"
+#include "units.h"
 
 #if defined(FORMAT0) || defined(CODES)
 #define BLOCKS 1

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One row of weights times one or two rows of activations of 8 bits (bytes.h), 16 words wide: what
+ * short_gemv.h does for those of 16 bits, for the few tokens of an expert in a prompt.
+ */
+#if X_BYTES
+#include "group_units.h"
+
+#ifndef FACTOR_K
+#define FACTOR_K 32
+#define MINIMUMS 0
+#endif
+
+/* Units of a row of x from one on, and what belongs to them. */
+struct x_bytes {
+    __global const int *words, *less;
+    __global const float *factor;
+};
+
+static inline struct x_bytes
+begin_bytes(__global const int *row, uint k_count)
+{
+    const uint units = (k_count + BYTE_UNIT - 1) / BYTE_UNIT;
+    return (struct x_bytes){row, row + units * 36,
+                            (__global const float *)row + units * 32};
+}
+
+static inline void
+next_bytes(struct x_bytes *x)
+{
+    x->words += 32;
+    x->less += 8;
+    x->factor += 4;
+}
+
+/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x is the
+ * first's. `zero` is what is taken off each integer, by lane. */
+__attribute__((always_inline)) static inline void
+add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong row_words,
+              const uint tokens, float16 *sum)
+{
+#pragma unroll
+    for (uint t = 0; t < tokens; t++) {
+        const ulong at = t * row_words;
+        const int8 less = vload8(0, x->less + at);
+        const float4 f = vload4(0, x->factor + at);
+        const float16 factor = SPREAD4(f, 0);
+#if FACTOR_K == 16
+        const int16 first = __builtin_shufflevector(less, (int8)0, 0, 8, 8, 8, 2, 8, 8, 8,
+                                                    4, 8, 8, 8, 6, 8, 8, 8);
+        const int16 second = __builtin_shufflevector(less, (int8)0, 1, 8, 8, 8, 3, 8, 8,
+                                                     8, 5, 8, 8, 8, 7, 8, 8, 8);
+        const int16 a = add_bytes(first * zero, u->q[0], vload16(0, x->words + at));
+        const int16 b = add_bytes(second * zero, u->q[1], vload16(1, x->words + at));
+        sum[t] +=
+            (convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1]) *
+            factor;
+#else
+        const int16 first = __builtin_shufflevector(less, (int8)0, 0, 8, 1, 8, 2, 8, 3, 8,
+                                                    4, 8, 5, 8, 6, 8, 7, 8);
+        int16 a = add_bytes(first * zero, u->q[0], vload16(0, x->words + at));
+        a = add_bytes(a, u->q[1], vload16(1, x->words + at));
+        sum[t] += convert_float16(a) * (u->factor[0] * factor);
+#endif
+        if (MINIMUMS)
+            sum[t].lo += convert_float8(less) * (u->minimum * SPREAD2(f, 0));
+    }
+}
+
+#if GROUP
+/* The products of a row with one or two rows of x, each still spread over 16 lanes. */
+__attribute__((always_inline)) static inline void
+short_row_dots(const struct weight *w, ulong n, __global const int *words,
+               ulong row_words, const uint tokens, float16 *sum)
+{
+    const uint units = (w->k_count + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
+    __global const uchar *row = row_bytes(w, n);
+    struct x_bytes x = begin_bytes(words, w->k_count);
+    for (uint t = 0; t < tokens; t++)
+        sum[t] = 0;
+    for (uint b = 0; b < units; b++, next_bytes(&x)) {
+        struct group_factors f;
+        struct unit u;
+        for (uint i = 0; i < 8 / PLANES; i++)
+            prefetch_ahead(row + (b * 8 / PLANES + i) * 64);
+        group_unit(row, b, w->k_count, &u);
+        group_factors(w, n, b, &f);
+        u.factor[0] = SPREAD4(f.scale, 0);
+        add_byte_unit(&u, SPREAD4(f.zero, 0), &x, row_words, tokens, sum);
+    }
+}
+#elif BLOCKS
+__attribute__((always_inline)) static inline void
+byte_format_dots(const uint format, const struct weight *w, ulong n,
+                 __global const int *words, ulong row_words, const uint tokens,
+                 float16 *sum)
+{
+    const uint bytes = unit_bytes(format), columns = format_columns(format);
+    const uint run = columns > UNIT_COLUMNS ? columns : UNIT_COLUMNS;
+    const int zero = (int)format_zero(format);
+    __global const uchar *row = blocks_begin(format, w, n);
+    struct x_bytes x = begin_bytes(words, w->k_count);
+    struct unit u;
+    uint k = 0;
+    for (uint t = 0; t < tokens; t++)
+        sum[t] = 0;
+    for (; k + run <= w->k_count; k += run, row += bytes) {
+#pragma unroll
+        for (uint i = 0; i < bytes; i += 64)
+            prefetch_ahead(row + i);
+#pragma unroll
+        for (uint i = 0; i < run; i += UNIT_COLUMNS, next_bytes(&x)) {
+            unit_at(format, row, i, &u);
+            add_byte_unit(&u, zero, &x, row_words, tokens, sum);
+        }
+    }
+    if (k < w->k_count) {
+        unit_of_pieces(format, row, 0, w->k_count - k, &u);
+        add_byte_unit(&u, zero, &x, row_words, tokens, sum);
+    }
+    const float weight = weight_factor(w, n);
+    for (uint t = 0; t < tokens; t++)
+        sum[t] *= weight;
+}
+
+/* The same of the weight's format. */
+__attribute__((always_inline)) static inline void
+short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row_words,
+               const uint tokens, float16 *sum)
+{
+    if (FORMATS > 2 && w->format == 2)
+        byte_format_dots(2, w, n, x, row_words, tokens, sum);
+    else if (FORMATS > 1 && w->format == 1)
+        byte_format_dots(1, w, n, x, row_words, tokens, sum);
+    else
+        byte_format_dots(0, w, n, x, row_words, tokens, sum);
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Units (units.h) of weights in groups, which are whole sub-blocks of 32 columns: so they meet
+ * activations of 8 bits (bytes.h). Signs are flipped (OFFSET, planes.h).
+ */
+#if GROUP && X_BYTES
+/* Bytes of a and b in turn, of the lower (0) or the upper (8) half of each 16. */
+#define IN_TURN8(i)                                                                      \
+    (i), (i) + 64, (i) + 1, (i) + 65, (i) + 2, (i) + 66, (i) + 3, (i) + 67, (i) + 4,     \
+        (i) + 68, (i) + 5, (i) + 69, (i) + 6, (i) + 70, (i) + 7, (i) + 71
+#define IN_TURN(a, b, half)                                                              \
+    __builtin_astype(                                                                    \
+        __builtin_shufflevector(a, b, IN_TURN8(half), IN_TURN8((half) + 16),             \
+                                IN_TURN8((half) + 32), IN_TURN8((half) + 48)),           \
+        uint16)
+/* Every other quarter of a, then of b. */
+#define OTHER_QUARTERS(a, b, first)                                                      \
+    __builtin_shufflevector(a, b, QUARTER(first), QUARTER((first) + 2),                  \
+                            QUARTER((first) + 4), QUARTER((first) + 6))
+
+/* Columns 128 b … of a row that begins at `row`; those behind its end are anything. */
+static inline void
+group_unit(__global const uchar *row, uint b, uint k_count, struct unit *u)
+{
+#if PLANES == 8
+    const uint16 words = block_words(row, b, k_count);
+    const uchar64 low = __builtin_astype(words & 0x0f0f0f0fu, uchar64);
+    const uchar64 high = __builtin_astype(words >> 4u & 0x0f0f0f0fu, uchar64);
+    u->q[0] = IN_TURN(low, high, 0);
+    u->q[1] = IN_TURN(low, high, 8);
+#else
+    const uint16 a = block_words(row, 2 * b, k_count);
+    const bool has_more = (2 * b + 1) * BLOCK < k_count;
+    const uint16 c = has_more ? block_words(row, 2 * b + 1, k_count) : 0;
+    u->q[0] = OTHER_QUARTERS(a, c, 0);
+    u->q[1] = OTHER_QUARTERS(a, c, 1);
+#endif
+}
+
+/* The group of sub-block s of unit b; behind the row's end the last. */
+static inline uint
+group_of(uint b, uint s, uint groups)
+{
+    return min((b * UNIT_COLUMNS + s * 32) / GROUP, groups - 1);
+}
+
+/* Of the sub-blocks of a unit. */
+struct group_factors {
+    float4 scale;
+    int4 zero;
+};
+
+/* Those of unit b of stored row n. */
+static inline void
+group_factors(const struct weight *w, ulong n, uint b, struct group_factors *out)
+{
+    const uint groups = group_count(w);
+    float scale[4];
+    int zero[4];
+#pragma unroll
+    for (uint s = 0; s < 4; s++) {
+        const bool same = s && GROUP % UNIT_COLUMNS == 0;
+        const uint g = group_of(b, s, groups);
+        scale[s] = same ? scale[0] : weight_scale(w, n, g);
+        zero[s] = same ? zero[0] : (int)weight_zero_point(w, n, g) + OFFSET;
+    }
+    out->scale = vload4(0, scale);
+    out->zero = vload4(0, zero);
+}
+#endif

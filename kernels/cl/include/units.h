@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Units: 128 columns of weights as bytes, as they meet a unit of activations (shorts.h, bytes.h) in
+ * vectors of 64 bytes.
+ *
+ * A unit is four sub-blocks of 32 columns, each with four lanes of every vector, so that a factor
+ * of 32 columns is a factor of lanes: byte i of lane 4 b + j of q[h] is column
+ * 32 b + 16 h + 4 j + i.
+ */
+#if defined(SHORTS) && SHORTS
+#define UNITS
+typedef uchar uchar64 __attribute__((ext_vector_type(64)));
+#define UNIT_COLUMNS 128
+
+struct unit {
+    uint16 q[2];       /* bytes without sign, the format's zero more than the integers */
+    float16 factor[2]; /* of halves 0 and 1 */
+    float8 minimum;    /* of each 16 columns; 0 where a format sets none */
+};
+
+/* 64 bytes by one instruction: compilers take apart the loads of what is then shuffled. */
+static inline uint16
+load_whole(__global const uchar *p)
+{
+    uint16 v = ((__global const loose_uint16 *)p)->v;
+#ifdef __AVX512F__
+    __asm__("" : "+vr"(v));
+#endif
+    return v;
+}
+
+/* Elements of v from `first` on, which is a number, in four lanes each, or two; quarters of v. As
+ * one shuffle: of a literal of parts compilers make one instruction a part. */
+#define SPREAD4(v, first)                                                                \
+    __builtin_shufflevector(v, v, (first), (first), (first), (first), (first) + 1,       \
+                            (first) + 1, (first) + 1, (first) + 1, (first) + 2,          \
+                            (first) + 2, (first) + 2, (first) + 2, (first) + 3,          \
+                            (first) + 3, (first) + 3, (first) + 3)
+#define SPREAD2(v, first)                                                                \
+    __builtin_shufflevector(v, v, (first), (first), (first) + 1, (first) + 1,            \
+                            (first) + 2, (first) + 2, (first) + 3, (first) + 3)
+#define QUARTER(n) 4 * (n), 4 * (n) + 1, 4 * (n) + 2, 4 * (n) + 3
+#define QUARTERS(v, a, b, c, d)                                                          \
+    __builtin_shufflevector(v, v, QUARTER(a), QUARTER(b), QUARTER(c), QUARTER(d))
+#endif
