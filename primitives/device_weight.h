@@ -47,7 +47,7 @@ uint32_t xm_weight_planes(const struct xm_weight *w);
 uint64_t xm_weight_padded_cols(const struct xm_weight *w);
 /* Whether the weight's elements are integers without scales, which kernels read one by one. */
 bool xm_weight_is_plain_integers(const struct xm_weight *w);
-/* The next three: NULL: the kernels named can read this weight; else a static sentence with the
+/* The next four: NULL: the kernels named can read this weight; else a static sentence with the
  * reason. The kernels of family vec, which read planes. */
 const char *xm_weight_not_in_planes(const struct xm_weight *w);
 /* The kernels of family sg, which read `words` 32-bit words of a row at a time. */
@@ -68,12 +68,11 @@ struct xm_product {
 };
 /* Weights of one format and size, and activations of one type. */
 struct xm_problem_class xm_product_class(const struct xm_product *p);
-/* The last three functions above as members `refuses` of variant tables; `problem` begins with a
- * struct xm_product, and `words` is 1. */
+/* xm_weight_not_in_planes, _words (of 1 word), _shorts and _bytes as members `refuses` of variant
+ * tables; `problem` begins with a struct xm_product. The last also refuses a factor of 0. */
 const char *xm_product_not_in_planes(const void *problem);
 const char *xm_product_not_in_words(const void *problem);
 const char *xm_product_not_in_shorts(const void *problem);
-/* The kernels that multiply it by 8-bit integers (kernels/cl/include/bytes.h). */
 const char *xm_product_not_in_bytes(const void *problem);
 
 /* The rows of a weight for one work-item of a vector kernel, of `rows` in all, when `copies`

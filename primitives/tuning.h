@@ -27,8 +27,9 @@ struct xm_timed_rows {
 };
 
 /* Times the rows that the device takes, in turn, and takes the least of each row's times: machines
- * change their pace. The hopeless rows are timed once, the others twice; where another row than the
- * usual one is ahead, these two once more. The reference is timed only where nothing else runs.
+ * change their pace. Rows that take 1.5 times as long as the fastest are timed once, the others
+ * twice. If another row than the usual one is ahead, these two are timed a third time. The
+ * reference is timed only where nothing else runs.
  *
  * A row is better than the usual one if it takes at most 97 % of its time: less may not be there
  * tomorrow. XM_UNSUPPORTED: no row can run. */

@@ -141,8 +141,8 @@ static const struct spelling element_texts[] = {
     {"bf16", XM_F32},        {"FP16", XM_F16},
     {"FP32", XM_F32},        {"BF16", XM_F32},
     {"", XM_DYNAMIC},        {NULL, 0}};
-/* Caches are stored in f32, f16, blocks of 8 bits or blocks of 4. Each other type becomes the
- * stored type of its size, or of the next larger size. */
+/* Caches are stored in f32, f16, blocks of 8 bits or blocks of 4 bits. Each other type becomes the
+ * stored type of its size. */
 static const struct spelling cache_element_texts[] = {
     {"dynamic", XM_DYNAMIC}, {"undefined", XM_DYNAMIC},
     {"f16", XM_F16},         {"f32", XM_F32},

@@ -41,9 +41,8 @@ enum xm_kept_kernels xm_driver_files_use(const char *cache_dir);
 bool xm_driver_files_may_store(void);
 /* Chooses PoCL's folder; for ocl/, before a driver is opened. */
 void xm_driver_files_open(void);
-/* Before the process becomes another program (exec): removes what it has of its own, and takes
- * PoCL's folder out of the environment, where the program would find it as if the user had set
- * it. */
+/* Call before exec: removes this process's own folder of PoCL's, and unsets POCL_CACHE_DIR if this
+ * process set it; else the new program would take it for the user's setting. */
 void xm_driver_files_leave(void);
 /* Called before a driver with XM_CAP_DRIVER_FILES builds a program. The first call prints a warning
  * if xm_driver_files_open could not use PoCL's default folder. Any thread. */

@@ -59,7 +59,7 @@ enum xm_status xm_bench_limits(struct xm_engine *engine, double seconds,
 
 struct bench_report;
 /* The index of a device by a name that `xemoe devices` prints: "GPU" (also NULL), "GPU.1". False:
- * there is none of this name, which is told as a mistake in the command line. */
+ * there is none of this name, and a sentence on the command line is printed. */
 bool xm_bench_find_device(const char *name, size_t *index);
 /* Opens the device, measures its limits for at least `seconds` and begins a report with them. Both
  * results are the caller's, also on failure. config: NULL is the default. */

@@ -189,12 +189,13 @@ keep(const struct job *job, const struct xm_variant_table *table, size_t row)
 
 static void
 report_rows(const struct job *job, const struct xm_variant_table *table,
-            const struct xm_timed_rows *timed)
+            const struct xm_timed_rows *timed, bool is_kept)
 {
     for (size_t i = 0; i < table->n; i++) {
         if (timed->seconds[i] > 0)
             xm_bench_report_row(job->tune->report, &job->problem, table->step,
-                                table->rows[i].name, timed->seconds[i], i == timed->best);
+                                table->rows[i].name, timed->seconds[i],
+                                is_kept && i == timed->best);
     }
 }
 
@@ -213,13 +214,14 @@ tune_step(struct tune *t, const struct problem *p, const struct tuned_step *step
     const enum xm_status s =
         xm_tune_table(table, xm_engine_info(t->engine), time_row, &job, &timed, err);
     if (s == XM_UNSUPPORTED) {
-        err->text[0] = '\0';
-        return XM_OK; /* the step runs otherwise */
+        *err = (struct xm_error){0};
+        return XM_OK; /* the step runs by another table */
     }
     XM_TRY(s);
     xm_bench_report_problem(t->report, &job.problem);
-    report_rows(&job, table, &timed);
-    t->is_kept = keep(&job, table, timed.best) && t->is_kept;
+    const bool is_kept = keep(&job, table, timed.best);
+    report_rows(&job, table, &timed, is_kept);
+    t->is_kept = is_kept && t->is_kept;
     return XM_OK;
 }
 
@@ -280,8 +282,8 @@ xm_bench_tune(int argc, char **argv)
     xm_engine_unref(t.engine);
     const int flushed = xm_cli_flush();
     if (s == XM_OK && !t.is_kept)
-        fprintf(stderr, "xemoe: nothing is kept: there is no folder for it "
-                        "(--cache-dir), or it cannot be written\n");
+        fprintf(stderr, "xemoe: not every choice could be kept: there is no cache "
+                        "folder (--cache-dir), or it cannot be written\n");
     if (s == XM_OK)
         return flushed;
     fprintf(stderr, "xemoe: %s\n", err.text);

@@ -27,7 +27,7 @@ const struct xm_cli_command xm_cli_commands[] = {
       "xemoe bench model.gguf -p 512,2048 -n 128 -o json" },
     { "benchmark_app", xm_cli_benchmark_app, "inferences a second, as OpenVINO's benchmark_app measures them",
       "xemoe benchmark_app -m model.xml -d GPU -hint latency -niter 100" },
-    { "tune",       xm_cli_tune,       "find the fastest kernels for a model on this device, and keep that",
+    { "tune",       xm_cli_tune,       "find the fastest kernels for a model on this device, and keep the choice",
       "xemoe tune model.gguf -d GPU" },
     { "perplexity", xm_cli_perplexity, "perplexity of a text, and how far two models are apart",
       "xemoe perplexity model.gguf -f text.txt -c 512" },

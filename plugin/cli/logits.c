@@ -122,8 +122,7 @@ xm_cli_logits(int argc, char **argv)
         return xm_cli_usage(
             "-o - writes bytes, and standard output is a terminal: give a "
             "file, or send it through a pipe");
-    if (!a.target.quantisation) /* logits are compared with those of f32 */
-        a.target.quantisation = "0";
+    a.target.is_exact = true;
     code = xm_cli_ids_check(a.ids, true);
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.target, NULL);

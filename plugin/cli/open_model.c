@@ -233,13 +233,27 @@ warm_up(const struct xm_cli_model *m, const struct xm_cli_target *t)
             m->compiled, t->warm_up == XM_CLI_WARM_UP_TOKEN ? 0 : XM_WARM_UP_TOKENS);
 }
 
+/* Whether the device's plugin has the property; another's may refuse what it does not know. */
+static bool
+has_property(const struct xm_cli_model *m, const struct xm_cli_target *t, const char *key)
+{
+    struct xm_plugin *plugin = NULL;
+    struct xm_strbuf value = {0};
+    uint32_t index = 0;
+    const bool has = xm_core_find(m->core, t->device, &plugin, &index, NULL) == XM_OK &&
+                     plugin->ops->get_property(plugin, index, key, &value, NULL) == XM_OK;
+    xm_strbuf_free(&value);
+    return has;
+}
+
 static enum xm_status
 compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache_dir,
         const struct xm_compile_options *options, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
     struct xm_cli_setting settings[N_SETTINGS];
-    struct xm_property properties[N_SETTINGS];
+    struct xm_property properties[N_SETTINGS + 1];
+    static const struct xm_property in_16_bits = {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"};
     uint32_t n = 0;
     char ubatch[XM_CLI_NUMBER];
     find_settings(t, cache_dir, ubatch, settings);
@@ -247,6 +261,8 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
         if (settings[i].value)
             properties[n++] = (struct xm_property){settings[i].key, settings[i].value};
     }
+    if (t->is_exact && !t->quantisation && has_property(m, t, in_16_bits.key))
+        properties[n++] = in_16_bits;
     xm_progress_show("reading %s", t->model);
     bool is_exported;
     XM_TRY(try_import(m, t, options, properties, n, &is_exported, err));

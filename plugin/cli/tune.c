@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ static const struct xm_cli_option options[] = {
     XM_CLI_PRECISION_ROW(AT),
     XM_CLI_CACHE_ROWS(AT),
     XM_CLI_GROUP("How it is timed", "xemoe tune model.gguf --seconds 0.5 --json"),
-    { 0,   "seconds",   XM_CLI_RATE, AT(seconds),   "S",    "time for each kernel, twice (0.1)" },
+    { 0,   "seconds",   XM_CLI_RATE, AT(seconds),   "S",    "time of each measurement of a kernel, of which there are one to three (0.1)" },
     { 0,   "cache-dir", XM_CLI_TEXT, AT(cache_dir), "DIR",  "folder where the choices are kept, with compiled kernels; default: ~/.cache/xemoe" },
     { 0,   "json",      XM_CLI_FLAG, AT(json),      NULL,   "the result as one JSON object" },
 };
@@ -134,7 +135,7 @@ put_on_input(const struct xm_strbuf *problems, struct xm_error *err)
     if (!good)
         xm_fail(err, XM_IO, "the steps of the model cannot be written: %s",
                 strerror(errno));
-    if (file)
+    if (file && fileno(file) != STDIN_FILENO)
         fclose(file);
     return good ? XM_OK : XM_IO;
 }
@@ -145,7 +146,7 @@ start(const struct args *a, const char *cache_dir)
     enum { MOST = 12 };
     char *argv[MOST], milliseconds[XM_CLI_NUMBER];
     int n = 0;
-    snprintf(milliseconds, sizeof(milliseconds), "%.0f", a->seconds * 1e3 + 0.5);
+    snprintf(milliseconds, sizeof(milliseconds), "%.0f", fmax(a->seconds * 1e3, 1.0));
     argv[n++] = "xemoe";
     argv[n++] = "tune";
     argv[n++] = "--milliseconds";

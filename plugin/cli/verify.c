@@ -283,8 +283,7 @@ run(struct args *a)
     struct xm_other_logits other = {0};
     struct xm_cli_model m;
     a->target.needs_tokenizer = a->prompt || a->file ? XM_CLI_IDS_INSTEAD : NULL;
-    if (!a->target.quantisation) /* steps are compared with what f32 gives */
-        a->target.quantisation = "0";
+    a->target.is_exact = true;
     if (a->numerics) /* what is compared with, whatever the environment says */
         a->target.numerics = "f32";
     int code = read_text(a, &text);

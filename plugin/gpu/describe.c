@@ -136,17 +136,22 @@ find_detail(const struct xm_program *p, const struct xm_step *s, struct xm_step_
 
 /* ---- what measures it ----------------------------------------------------------------- */
 
-/* "q4_0", "u4 g128": false of formats that no problem has. */
+/* Whether a problem can have the weight's format. */
 static bool
-add_format(const struct xm_weight *w, struct xm_strbuf *out)
+has_problems(const struct xm_weight *w)
 {
-    const bool is_blocks = xm_weight_formats[w->format].block_bytes > 0;
-    if (!is_blocks && w->format != XM_WEIGHT_ELEMENTS)
-        return false;
+    return xm_weight_formats[w->format].block_bytes > 0 ||
+           w->format == XM_WEIGHT_ELEMENTS;
+}
+
+/* " q4_0", " u4 g128", then the type of activations. */
+static void
+add_types_of_product(const struct xm_weight *w, const char *src, struct xm_strbuf *out)
+{
     xm_strbuf_printf(out, " %s", xm_weight_format_text(w));
     if (w->group)
         xm_strbuf_printf(out, " g%" PRIu64, w->group);
-    return true;
+    xm_strbuf_printf(out, " %s\n", src);
 }
 
 static void
@@ -161,25 +166,23 @@ add_attention_problem(const struct xm_program *p, const struct xm_step *s,
                          src);
 }
 
-/* Whoever reads the lines leaves out those that are equal. */
+/* Equal lines may be added: the reader drops them. */
 static void
 add_product_problem(const struct xm_node *n, const struct xm_weight *w, const char *src,
                     struct xm_strbuf *out)
 {
     const struct xm_moe_attr *a = &n->attr.moe;
-    struct xm_strbuf format = {0};
     const bool is_moe = n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED && w->experts > 1;
     const bool is_linear =
         (n->op == XM_OP_LINEAR || n->op == XM_OP_MATMUL) && w->experts == 1;
-    if (add_format(w, &format) && is_moe)
-        xm_strbuf_printf(
-            out, "moe E=%" PRId64 " K=%" PRId64 " H=%" PRId64 " I=%" PRId64 "%s %s\n",
-            a->experts, a->routing.top_k, a->hidden, a->inter, xm_strbuf_text(&format),
-            src);
-    else if (format.n && is_linear)
-        xm_strbuf_printf(out, "linear N=%" PRIu64 " K=%" PRIu64 "%s %s\n", w->rows,
-                         w->cols, xm_strbuf_text(&format), src);
-    xm_strbuf_free(&format);
+    if (!has_problems(w) || (!is_moe && !is_linear))
+        return;
+    if (is_moe)
+        xm_strbuf_printf(out, "moe E=%" PRId64 " K=%" PRId64 " H=%" PRId64 " I=%" PRId64,
+                         a->experts, a->routing.top_k, a->hidden, a->inter);
+    else
+        xm_strbuf_printf(out, "linear N=%" PRIu64 " K=%" PRIu64, w->rows, w->cols);
+    add_types_of_product(w, src, out);
 }
 
 /* The first operand is what it multiplies. Of several weights of a linear layer the first decides

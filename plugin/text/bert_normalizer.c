@@ -6,7 +6,7 @@
 #include "plugin/text/unicode_form.h"
 #include "runtime/util/utf8.h"
 
-/* The third block from the end begins at U+2B820; the reference leaves its first 256 out. */
+/* Extension E begins at U+2B820; the reference leaves out its first 256 characters. */
 static const struct range {
     int32_t first, last;
 } chinese[] = {

@@ -31,8 +31,8 @@ struct xm_linear_segment {
 
 struct xm_linear_desc {
     enum xm_element src, dst; /* f16 or f32 */
-    /* Columns that share a factor where many tokens become 8-bit integers (struct xm_product);
-     * 0: none do. */
+    /* Columns that share a factor where activations of many tokens are multiplied as 8-bit integers
+     * (struct xm_product): 32 or 128; 0: as 16-bit integers. */
     uint32_t factor;
     /* What operand PREPARED is, where it is there: x as a kernel for few tokens reads it
      * (primitives/form.h). One of another form than that kernel's is not read. */

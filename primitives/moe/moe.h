@@ -49,7 +49,7 @@ struct xm_moe_desc {
     /* What operand PREPARED is, as in struct xm_linear_desc; for the shared expert, too. */
     struct xm_rows_form prepared;
     uint64_t chunk;  /* as in struct xm_linear_desc */
-    uint32_t factor; /* the same */
+    uint32_t factor; /* as well */
 };
 
 /* NULL: supported on every device; else a static sentence. Pure. shared->gate NULL: none. */

@@ -6,7 +6,7 @@
 #include "runtime/engine_ops.h"
 #include "runtime/util/memory.h"
 
-enum { MAX_FUNCTIONS = 64, MAX_REFUSED = 32 };
+enum { MAX_FUNCTIONS = 64, MAX_REFUSED = 64 };
 
 struct function {
     const char *name;

@@ -3,13 +3,13 @@
  * A program: one per (source, defines), from the cache on disk or the driver's compiler.
  *
  * The cache holds the program's binary where the driver gives one (XM_CAP_BINARIES), or the files
- * in which the driver keeps what it has compiled (XM_CAP_DRIVER_FILES). Such a driver reads the
- * text of a source again before it looks for these files, which takes longer than all the rest of a
- * start. Therefore the program is made anew of the bitcode that the driver has made of its source.
- * It is this program whose files are kept, with the bitcode, and later runs make it of the same.
- * Which files are whose the driver does not say: other threads and processes may write there, too.
- * So a source ends with an empty kernel whose name is the program's key, and bitcode without it is
- * another program's.
+ * in which the driver keeps what it has compiled (XM_CAP_DRIVER_FILES). PoCL
+ * preprocesses the source before it looks for these files, which takes longer than the rest of a
+ * start. Therefore a program that was built from source is built again from the bitcode that PoCL
+ * made of it; the files of the second program and the bitcode are stored, and later runs build from
+ * the bitcode. PoCL does not say which files belong to a program, and other threads and processes
+ * may write there. So each source ends with an empty kernel named after the program's key: bitcode
+ * without that kernel belongs to another program.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -37,7 +37,8 @@ xm_strbuf_add_n(struct xm_strbuf *b, const char *s, size_t n)
 {
     if (!reserve(b, n))
         return;
-    memcpy(b->text + b->n, s, n);
+    if (n > 0) /* s may be NULL */
+        memcpy(b->text + b->n, s, n);
     b->n += n;
     b->text[b->n] = '\0';
 }

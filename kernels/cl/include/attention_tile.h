@@ -89,7 +89,7 @@ no_shorts(void)
 #define LINES   __attribute__((aligned(64)))
 #define AT16(p) ((float16 *)(p))
 
-/* Without a thought of what is not a number. */
+/* The larger; b where either is not a number. */
 static inline float16
 larger(float16 a, float16 b)
 {
@@ -380,8 +380,8 @@ attend_rows(const struct attention *a, struct rows *r, int first, int end)
     }
 }
 
-/* The denominator of row i. Sums of integers know not what is no number, a maximum neither: where
- * the denominator is none, the row is none. */
+/* The denominator of row i. Sums of integers and larger() lose what is not a number, the
+ * denominator keeps it: then the whole row is not a number. */
 static float
 end_row(struct rows *r, int i)
 {

@@ -131,7 +131,8 @@ sorted_copy(struct xm_jinja_run *r, value *v)
         XM_TRY(xm_jinja_alloc(r, 1, sizeof(*dict), &dict));
         dict->n = dict->capacity = v->dict->n;
         XM_TRY(xm_jinja_alloc(r, dict->n, sizeof(value), &dict->keys));
-        memcpy(dict->keys, v->dict->keys, dict->n * sizeof(value));
+        if (dict->n > 0)
+            memcpy(dict->keys, v->dict->keys, dict->n * sizeof(value));
         XM_TRY(sorted_items(r, v->dict->values, dict->n, &dict->values));
         XM_TRY(sort_keys(r, dict));
         v->dict = dict;

@@ -309,7 +309,8 @@ read_rel(struct links *l, value rel, bool nofollow)
     }
     XM_TRY(xm_jinja_string_split(l->r, words, &no_args, &words));
     XM_TRY(xm_jinja_new_list(l->r, words.list->n + 1 + nofollow, &all));
-    memcpy(all->items, words.list->items, words.list->n * sizeof(value));
+    if (words.list->n > 0)
+        memcpy(all->items, words.list->items, words.list->n * sizeof(value));
     all->items[words.list->n] = xm_jinja_text(slice_of("noopener"));
     if (nofollow)
         all->items[words.list->n + 1] = xm_jinja_text(slice_of("nofollow"));

@@ -388,8 +388,8 @@ static struct xm_jinja_node *
 refuse_autoescape(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 {
     xm_jinja_fail_at(p->err, at->line, at->column,
-                     "'autoescape' is not supported: nothing is escaped but by the "
-                     "filter escape");
+                     "'autoescape' is not supported: only the filter 'escape' escapes "
+                     "text");
     return NULL;
 }
 

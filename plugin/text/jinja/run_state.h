@@ -194,12 +194,13 @@ enum xm_status xm_jinja_print_json(struct xm_jinja_run *r,
                                    struct xm_jinja_value v, struct xm_jinja_buffer *b);
 void xm_jinja_print_float(double real, struct xm_strbuf *b);
 
+/* string_kinds.c: classes of characters. */
+bool xm_jinja_is_alphanumeric(int32_t code); /* as str.isalnum()   */
+bool xm_jinja_is_decimal(int32_t code);      /* as str.isdecimal() */
+
 /* characters.c: text by characters. */
 bool xm_jinja_is_space(int32_t code);     /* as str.isspace() */
 bool xm_jinja_is_printable(int32_t code); /* as repr() leaves it */
-/* string_kinds.c */
-bool xm_jinja_is_alphanumeric(int32_t code); /* as str.isalnum()   */
-bool xm_jinja_is_decimal(int32_t code);      /* as str.isdecimal() */
 size_t xm_jinja_count(struct xm_slice s);
 size_t xm_jinja_offset(struct xm_slice s, size_t character); /* in bytes */
 enum { XM_JINJA_LEFT = 1, XM_JINJA_RIGHT = 2 };
