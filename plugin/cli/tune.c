@@ -180,16 +180,16 @@ xm_cli_tune(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe tune MODEL [options]",
-        .about =
-            "Times, for each step of a model that multiplies weights or attends, "
-            "every kernel\n"
-            "that the device can run, with random weights of the model's formats and "
-            "sizes, and\n"
-            "keeps the name of the fastest beside the compiled kernels. Commands that "
-            "load the\n"
-            "model on this device then take it (--no-tune: they do not). Without "
-            "'tune' the\n"
-            "order of kernels is what is known of devices in general.\n",
+        .about = "Times, for each step of a model that multiplies weights or attends, "
+                 "every\n"
+                 "kernel that the device can run, with random weights of the model's "
+                 "formats and\n"
+                 "sizes, and keeps the name of the fastest beside the compiled kernels. "
+                 "Commands\n"
+                 "that load the model on this device then take it (--no-tune: they do "
+                 "not).\n"
+                 "Without 'tune' the order of kernels is what is known of devices in "
+                 "general.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct args, model)),
