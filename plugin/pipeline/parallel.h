@@ -7,8 +7,10 @@
  *                   ▲                                                               │
  *                   └───────────────────────────────────────────────────────────────┘
  *
- * Each text equals what a session makes of its prompt alone. Cached pages of a prompt's beginning
- * are reused; several texts of one prompt are forks of the first. A run has at most XM_UBATCH rows:
+ * Each text equals what a session makes of its prompt alone, but for rounding where a device
+ * multiplies more than four rows in 8 bits (docs/execution.md). Cached pages of a prompt's
+ * beginning are reused; several texts of one prompt are forks of the first. A run has at most
+ * XM_UBATCH rows:
  * a part of a prompt, and one token of each text whose prompt is complete. Where the cache is full,
  * the newest text gives up its pages, waits for another text to end, and computes the lost pages
  * again. Nothing is printed. Answers of chats are not parsed: thoughts are part of the text.

@@ -111,7 +111,8 @@ OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_frequency_pe
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_generation_config_set_rng_seed(ov_genai_generation_config *config, size_t value);
 
-/* ---- tokens that are guessed and checked together, which gives the same text ---- */
+/* ---- tokens that are guessed and checked together: the same text, but for rounding where a
+ * device multiplies more than four tokens in 8 bits ---- */
 
 /* num_assistant_tokens at a time are guessed to come as they did where the last max_ngram_size
  * tokens were before in prompt or answer, where both are set. Not with beams or several texts; with
