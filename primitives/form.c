@@ -16,8 +16,6 @@ enum { SUPER_HALVES = 17 * 16 };
 /* What belongs to a unit besides its integers (kernels/cl/include/shorts.h), and words of a unit of
  * 8-bit integers (bytes.h). */
 enum { UNIT_EXTRA_WORDS = 9, BYTE_UNIT_WORDS = 44 };
-/* Columns that share a factor of 8-bit integers, at most and at least. */
-enum { COARSE_FACTOR = 128, FINE_FACTOR = 32 };
 
 /* clang-format off */
 static const struct {
@@ -47,7 +45,7 @@ xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
     if (xm_weight_is_blocks(w) && (form == XM_FORM_SHORTS || form == XM_FORM_SHORT_PAIRS))
         return (struct xm_rows_form){form, UNIT_PLANES, BLOCK_SUM, true, 0};
     if (form == XM_FORM_BYTES)
-        return (struct xm_rows_form){form, UNIT_PLANES, 0, true, FINE_FACTOR};
+        return (struct xm_rows_form){form, UNIT_PLANES, 0, true, XM_FACTOR_FINE};
     const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};
     const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
                          src == XM_F32 && w->cols % VECTOR_WORDS == 0;
@@ -142,7 +140,7 @@ uint32_t
 xm_form_kind(const struct xm_rows_form *f)
 {
     if (f->form == XM_FORM_BYTES)
-        return f->factor == COARSE_FACTOR ? 4 : 3;
+        return f->factor == XM_FACTOR_COARSE ? 4 : 3;
     return f->form == XM_FORM_PLANES ? 0 : f->in_units ? 2 : 1;
 }
 

@@ -16,8 +16,6 @@
 #include "runtime/util/number.h"
 
 enum { INTEL = 0x8086 };
-/* Columns that share a factor of 8-bit activations. */
-enum { FINE_FACTOR = 32, COARSE_FACTOR = 128 };
 
 enum kind {
     /* numbers; STREAMS also takes AUTO and NUMA */
@@ -642,7 +640,7 @@ static const struct rule rules[] = {
     {XM_OPTION_cache_mode, XM_CACHE_SIZE, is_told_to_keep_weights, XM_CACHE_SPEED,
      "ENABLE_WEIGHTLESS=NO"},
 
-    {XM_OPTION_dynamic_quantization_group_size, 0, quantises_activations, FINE_FACTOR,
+    {XM_OPTION_dynamic_quantization_group_size, 0, quantises_activations, XM_FACTOR_FINE,
      "a processor with AVX-512 VNNI infers in f16"},
 
     {XM_OPTION_copy_weights, XM_AUTO, is_cpu, XM_NO, "the device reads host memory"},
@@ -695,7 +693,7 @@ xm_config_factor_columns(const struct xm_config *c)
     const uint64_t size = c->dynamic_quantization_group_size;
     if (!size)
         return 0;
-    return size < COARSE_FACTOR ? FINE_FACTOR : COARSE_FACTOR;
+    return size < XM_FACTOR_COARSE ? XM_FACTOR_FINE : XM_FACTOR_COARSE;
 }
 
 enum { MOST_TOKENS = 1 << 16 }; /* at once: more is no faster, and takes memory */

@@ -68,6 +68,8 @@ bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
 /* XM_INVALID: a value, or a pair of values, that no program on any device can run with. */
 enum xm_status xm_config_check(const struct xm_config *c, struct xm_error *err);
 
+/* Columns that share a factor of 8-bit activations, as kernels know them. */
+enum { XM_FACTOR_FINE = 32, XM_FACTOR_COARSE = 128 };
 /* Columns that share a factor where prompts are multiplied as 8-bit integers, of those that kernels
  * know: 32 or 128; 0: activations stay as they are. What is not one of them becomes the next finer
  * one, or the finest. The config is final. */

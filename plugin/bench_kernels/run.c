@@ -14,8 +14,6 @@
 #include "primitives/moe/moe.h"
 #include "runtime/util/memory.h"
 
-/* Of activations that processors multiply as 8-bit integers: as models run by default. */
-enum { FACTOR_COLUMNS = 32 };
 enum { MAX_COPIES = 16, COLD_BYTES = 256 << 20, N_LOGITS = 16, RUNS_AT_ONCE = 16 };
 
 struct bench {
@@ -140,7 +138,7 @@ create_linear(struct bench *b, struct xm_error *err)
         XM_TRY(xm_device_weight_create(b->engine, &w, &copy, err));
         const struct xm_linear_desc desc = {.src = p->activations,
                                             .dst = p->activations,
-                                            .factor = FACTOR_COLUMNS,
+                                            .factor = XM_FACTOR_FINE,
                                             .n = 1,
                                             .segment = {{copy, NULL}}};
         enum xm_status s =
@@ -167,7 +165,7 @@ create_moe(struct bench *b, struct xm_error *err)
         .src = p->activations,
         .dst = p->activations,
         .add = p->activations,
-        .factor = FACTOR_COLUMNS};
+        .factor = XM_FACTOR_FINE};
     b->n_copies = 1;
     return xm_moe_create(b->engine, &desc, &b->primitive[0], err);
 }

@@ -3,16 +3,9 @@
  * Units (units.h) of weights in groups, which are whole sub-blocks of 32 columns: so they meet
  * activations of 8 bits (bytes.h). Signs are flipped (OFFSET, planes.h).
  */
+#include "turn.h"
+
 #if GROUP && X_BYTES
-/* Bytes of a and b in turn, of the lower (0) or the upper (8) half of each 16. */
-#define IN_TURN8(i)                                                                      \
-    (i), (i) + 64, (i) + 1, (i) + 65, (i) + 2, (i) + 66, (i) + 3, (i) + 67, (i) + 4,     \
-        (i) + 68, (i) + 5, (i) + 69, (i) + 6, (i) + 70, (i) + 7, (i) + 71
-#define IN_TURN(a, b, half)                                                              \
-    __builtin_astype(                                                                    \
-        __builtin_shufflevector(a, b, IN_TURN8(half), IN_TURN8((half) + 16),             \
-                                IN_TURN8((half) + 32), IN_TURN8((half) + 48)),           \
-        uint16)
 /* Every other quarter of a, then of b. */
 #define OTHER_QUARTERS(a, b, first)                                                      \
     __builtin_shufflevector(a, b, QUARTER(first), QUARTER((first) + 2),                  \
@@ -26,8 +19,8 @@ group_unit(__global const uchar *row, uint b, uint k_count, struct unit *u)
     const uint16 words = block_words(row, b, k_count);
     const uchar64 low = __builtin_astype(words & 0x0f0f0f0fu, uchar64);
     const uchar64 high = __builtin_astype(words >> 4u & 0x0f0f0f0fu, uchar64);
-    u->q[0] = IN_TURN(low, high, 0);
-    u->q[1] = IN_TURN(low, high, 8);
+    u->q[0] = __builtin_astype(LOW_BYTES(low, high), uint16);
+    u->q[1] = __builtin_astype(HIGH_BYTES(low, high), uint16);
 #else
     const uint16 a = block_words(row, 2 * b, k_count);
     const bool has_more = (2 * b + 1) * BLOCK < k_count;
