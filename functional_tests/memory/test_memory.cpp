@@ -28,8 +28,8 @@ struct Memory {
 class SyntheticModel
 {
   public:
-    explicit SyntheticModel(const Words &dimensions)
-        : folder(testing::TempDir() + "xemoe_memory_" + std::to_string(getpid()))
+    SyntheticModel(const Words &dimensions, const std::string &name)
+        : folder(testing::TempDir() + "xemoe_memory_" + std::to_string(getpid()) + name)
     {
         Words words = {"make-model", "-o",         folder,      "--hidden",   "1024",
                        "--layers",   "4",          "--top-k",   "8",          "--heads",
@@ -82,9 +82,10 @@ TEST(Memory, PeakIsTheWeightsAndLittleMore)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    for (const Words &settings : {Words{}, copying}) {
-        Memory less = SyntheticModel(small).measure(settings);
-        Memory more = SyntheticModel(big).measure(settings);
+    const SyntheticModel small_one(small, "small"), big_one(big, "big");
+    for (const Words &settings : some(std::vector<Words>{{}, copying}, 1)) {
+        const Memory less = small_one.measure(settings);
+        const Memory more = big_one.measure(settings);
         ASSERT_GT(less.loaded, 0.0);
         ASSERT_GT(more.weights, 250.0);
         double base = less.peak - less.weights;
@@ -101,18 +102,25 @@ TEST(Plan, SaysWhatGenerateTakes)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    const std::vector<std::string> models = {"qwen3moe-tiny/ov/int4_asym_g64",
-                                             "gemma4-moe-tiny/ov/int4_asym_g32",
-                                             "gpt-oss-tiny/ov/int4_sym_g64"};
+    const std::vector<std::string> models = {
+        XM_MODELS_DIR "/gemma4-moe-tiny/ov/int4_asym_g32",
+        XM_MODELS_DIR "/gpt-oss-tiny/ov/int4_sym_g64", tiny};
     const std::vector<int> contexts = {100, 700};
-    for (const auto &[model, context] : dealt(models, contexts, 1))
-        expect_prediction(XM_MODELS_DIR "/" + model, context);
-    expect_prediction(tiny, 300, {"--ubatch", "64"});
-    expect_prediction(tiny, 100, {"--kv", "i8"});
-    expect_prediction(tiny, 100, {"-ctk", "f16", "-ctv", "q4_0"});
-    expect_prediction(tiny, 100, {"--offload", "50"}, copying);
-    expect_prediction(tiny, 100, {"--offload", "100", "--expert-cache", "2"}, copying);
-    SyntheticModel synthetic(small);
+    for (const auto &[model, context] : dealt(some(models, 2), contexts, 1))
+        expect_prediction(model, context);
+    struct Run {
+        int context;
+        Words options, settings;
+    };
+    const std::vector<Run> runs = {
+        {300, {"--ubatch", "64"}, {}},
+        {100, {"--kv", "i8"}, {}},
+        {100, {"-ctk", "f16", "-ctv", "q4_0"}, {}},
+        {100, {"--offload", "50"}, copying},
+        {100, {"--offload", "100", "--expert-cache", "2"}, copying}};
+    for (const Run &r : some(runs, 2))
+        expect_prediction(tiny, r.context, r.options, r.settings);
+    const SyntheticModel synthetic(small, "small");
     expect_prediction(synthetic.folder, 150, {});
 }
 

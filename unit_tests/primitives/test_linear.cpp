@@ -298,7 +298,7 @@ TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
         some.push_back(with_factors(blocks_of(XM_WEIGHT_NVFP4)));
         some.push_back(view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))));
         for (const weight_format &f : some) {
-            for (uint32_t segments : {1, 3}) {
+            for (uint32_t segments : sample::of<uint32_t>({1, 3}, 1)) {
                 const uint64_t k = unit_of(f, 0) == 32 && segments == 1 ? 352 : 768;
                 EXPECT_TRUE(check(f, {33, k}, c.tokens, XM_F16, XM_F16,
                                   {segments, segments == 3, false}, c.row));
@@ -331,7 +331,7 @@ TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
     const uint64_t tokens[] = {5, 8, 9, 17, 33, 50};
     size_t n = 0;
     for (const weight_format &f : some) {
-        for (uint32_t segments : {1, 3}) {
+        for (uint32_t segments : sample::of<uint32_t>({1, 3}, 1)) {
             const uint64_t unit = unit_of(f, 0);
             const uint64_t k = unit == 32 && segments == 1 ? 352 : 768;
             factor = n % 3 ? 32 : 128;
