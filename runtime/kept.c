@@ -10,17 +10,21 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
 
-/* False: no memory. */
+/* False: no memory. What drivers for processors say of the clock and the memory is that of the
+ * moment; there the processor's features take their place. */
 static bool
 find_key(const struct xm_device_info *device, const char *what, struct xm_kernel_key *key)
 {
-    const bool is_cpu = device->kind == XM_DEVICE_CPU;
     struct xm_strbuf facts = {0};
     xm_strbuf_printf(&facts,
-                     "kept by xemoe " XM_VERSION ": %" PRIu32 " units, %" PRIu32
-                     " MHz, %" PRIu64 " bytes, %" PRIu64 " in caches, %s",
-                     device->compute_units, device->clock_mhz, device->global_bytes,
-                     device->cache_bytes, is_cpu ? xm_kernel_cache_processor() : "");
+                     "kept by xemoe " XM_VERSION ": %" PRIu32 " units, %" PRIu64
+                     " in caches, ",
+                     device->compute_units, device->cache_bytes);
+    if (device->kind == XM_DEVICE_CPU)
+        xm_strbuf_add(&facts, xm_kernel_cache_processor());
+    else
+        xm_strbuf_printf(&facts, "%" PRIu32 " MHz, %" PRIu64 " bytes", device->clock_mhz,
+                         device->global_bytes);
     *key =
         xm_kernel_cache_key(device->name, device->driver, what, xm_strbuf_text(&facts));
     const bool ok = xm_strbuf_ok(&facts);

@@ -4,8 +4,9 @@
  * short texts such as the name of the fastest kernel.
  *
  * A measurement belongs to this version of xemoe and to the device's name, its driver, its units
- * and its memory; on CPU devices to the processor, too. Each is a file of its own, so that
- * processes that measure at the same time lose nothing. A damaged file counts as missing.
+ * and its caches; on CPU devices to the processor, on others to the memory and the clock as well.
+ * Each is a file of its own, so that processes that measure at the same time lose nothing. A
+ * damaged file counts as missing.
  */
 #ifndef XM_RUNTIME_KEPT_H
 #define XM_RUNTIME_KEPT_H

@@ -61,6 +61,26 @@ TEST_F(KeptRate, IsThatOfTheDevice)
     EXPECT_EQ(load(other), -1.0);
 }
 
+/* Of a card its memory and clock are facts. Drivers for processors tell what is so at the moment. */
+TEST_F(KeptRate, IsThatOfTheMemoryOfACard)
+{
+    for (const auto kind : {XM_DEVICE_GPU, XM_DEVICE_CPU}) {
+        xm_device_info d = device();
+        d.kind = kind;
+        xm_kept_rate_store(folder.path.c_str(), &d, "reading", 5.0);
+        const double otherwise = kind == XM_DEVICE_GPU ? -1.0 : 5.0;
+        d.global_bytes *= 2;
+        EXPECT_EQ(load(d), otherwise);
+        d.global_bytes /= 2;
+        d.clock_mhz += 100;
+        EXPECT_EQ(load(d), otherwise);
+        d.clock_mhz -= 100;
+        EXPECT_EQ(load(d), 5.0);
+        d.cache_bytes++;
+        EXPECT_EQ(load(d), -1.0);
+    }
+}
+
 TEST_F(KeptRate, NonsenseIsNone)
 {
     for (double rate :
