@@ -29,6 +29,8 @@ const struct xm_cli_command xm_cli_commands[] = {
       "xemoe benchmark_app -m model.xml -d GPU -hint latency -niter 100" },
     { "tune",       xm_cli_tune,       "find the fastest kernels for a model on this device, and keep the choice",
       "xemoe tune model.gguf -d GPU" },
+    { "selftest",   xm_cli_selftest,   "test a device against the host reference, measure it, and write a report",
+      "xemoe selftest -d GPU" },
     { "perplexity", xm_cli_perplexity, "perplexity of a text, and how far two models are apart",
       "xemoe perplexity model.gguf -f text.txt -c 512" },
     { "verify",     xm_cli_verify,     "compare each step with the host reference, or logits with another program's",
@@ -46,7 +48,7 @@ const struct xm_cli_fact xm_cli_exit_codes[] = {
     { "2",   "the command line is wrong" },
     { "3",   "a file is missing, damaged, not supported or not writable; also: a model's file was shortened, or its disk failed, while weights were read" },
     { "4",   "the device, or its memory; 'plan': the model does not fit" },
-    { "5",   "'verify' found a step over tolerance" },
+    { "5",   "'verify' found a step over tolerance, or 'selftest' a part that failed" },
     { "130", "Ctrl-C: at once while loading, else between tokens and chunks of a prompt; a second Ctrl-C stops at once" },
     { "128+N", "signal N ended it: 129 the terminal was closed, 141 the reader of the output has gone, 143 kill" },
 };

@@ -61,7 +61,7 @@ TEST_F(KeptRate, IsThatOfTheDevice)
     EXPECT_EQ(load(other), -1.0);
 }
 
-/* Of a card its memory and clock are facts. Drivers for processors tell what is so at the moment. */
+/* Of a card memory and clock are facts. Drivers for processors tell what they are at the moment. */
 TEST_F(KeptRate, IsThatOfTheMemoryOfACard)
 {
     for (const auto kind : {XM_DEVICE_GPU, XM_DEVICE_CPU}) {

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe selftest: what a device computes and how fast, in one report that can be sent on.
+ *
+ * Models are made in a folder of its own, in which the processes work: results then have no path of
+ * the user's. Compiled kernels and kept choices lie there, too, so that the report does not depend
+ * on what ran before, and nothing is left behind.
+ */
+#define _XOPEN_SOURCE 700 /* nftw */
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/cli/chip.h"
+#include "plugin/cli/cli.h"
+#include "plugin/cli/selftest.h"
+#include "plugin/program_util/progress.h"
+#include "runtime/dry_run.h"
+#include "runtime/util/json.h"
+#include "runtime/util/log.h"
+#include "runtime/util/new_file.h"
+
+struct args {
+    const char *device, *output, *only;
+    uint64_t limit; /* seconds of a part */
+    bool quick, force;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct args, member)
+static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("What is tested", "xemoe selftest -d GPU.1 --quick"),
+    { 'd', "device", XM_CLI_TEXT,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
+    { 0,   "quick",  XM_CLI_FLAG,  AT(quick),  NULL,   "results of two weight formats only, and no speed: two minutes" },
+    { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "parts whose name has this text, such as 'steps', 'q4_k' or 'speed'" },
+    { 0,   "limit",  XM_CLI_COUNT, AT(limit),  "S",    "seconds after which a part is ended (600)" },
+    XM_CLI_GROUP("The report", "xemoe selftest -o report.json --force"),
+    { 'o', "output", XM_CLI_WORD,  AT(output), "FILE", "where the report is written (xemoe-selftest.json)" },
+    { 0,   "force",  XM_CLI_FLAG,  AT(force),  NULL,   "also where there is a file already" },
+};
+#undef AT
+/* clang-format on */
+
+struct selftest {
+    struct args args;
+    char folder[64];
+    struct xm_new_file file; /* of the report */
+    struct xm_json_out report;
+    yyjson_mut_val *parts;
+    size_t n_good, n_bad, n_left;
+};
+
+/* ---- a part ---------------------------------------------------------------------------- */
+
+/* The words of a command, for xm_selftest_run. They lie in `bytes`. */
+struct command {
+    char bytes[1024];
+    const char *words[XM_SELFTEST_WORDS];
+};
+
+static void
+make_command(const struct xm_selftest_part *p, const char *device, struct command *c)
+{
+    size_t n = 0;
+    snprintf(c->bytes, sizeof(c->bytes), "%s", p->words);
+    for (char *at = c->bytes; *at && n < XM_SELFTEST_WORDS - 5;) {
+        at += strspn(at, " ");
+        c->words[n++] = at;
+        at += strcspn(at, " ");
+        if (*at)
+            *at++ = '\0';
+    }
+    while (n > 0 && !c->words[n - 1][0])
+        n--; /* a space at the end */
+    if (xm_selftest_computes(p)) {
+        c->words[n++] = "--device";
+        c->words[n++] = device;
+        c->words[n++] = "--cache-dir";
+        c->words[n++] = "cache";
+    }
+    c->words[n] = NULL;
+}
+
+/* What a part ended with, in words; false: not good. */
+static bool
+judge(const struct xm_selftest_part *p, const struct selftest *t,
+      const struct xm_selftest_child *c, yyjson_val *result, struct xm_strbuf *out)
+{
+    bool good = c->code == XM_EXIT_OK && !c->is_late;
+    if (c->is_late)
+        xm_strbuf_printf(out, "did not end within %" PRIu64 " s", t->args.limit);
+    else if (c->code > 128)
+        xm_strbuf_printf(out, "the process was ended by signal %d", c->code - 128);
+    else if (p->read && result)
+        good = p->read(result, out) && good;
+    else if (p->read || !good)
+        good = false;
+    if (!good && c->said.n)
+        xm_strbuf_printf(out, "%s%s", out->n ? ": " : "", xm_strbuf_text(&c->said));
+    return good;
+}
+
+static void
+add_part(struct selftest *t, const struct xm_selftest_part *p,
+         const struct xm_selftest_child *c, yyjson_val *result, bool good,
+         const struct xm_strbuf *said)
+{
+    struct xm_json_out *j = &t->report;
+    yyjson_mut_val *o = xm_json_add_object(j, t->parts, NULL);
+    xm_json_add_text(j, o, "part", p->name, strlen(p->name));
+    xm_json_add_text(j, o, "command", p->words, strlen(p->words));
+    if (p->setting)
+        xm_json_add_text(j, o, "setting", p->setting, strlen(p->setting));
+    xm_json_add_bool(j, o, "good", good);
+    xm_json_add_text(j, o, "said", xm_strbuf_text(said), said->n);
+    xm_json_add_whole(j, o, "exit_code", (uint64_t)c->code);
+    xm_json_add_real(j, o, "seconds", c->seconds);
+    if (result && t->report.doc)
+        t->report.failed |= !yyjson_mut_obj_add(o, yyjson_mut_str(j->doc, "result"),
+                                                yyjson_val_mut_copy(j->doc, result));
+}
+
+static void
+print_part(const struct xm_selftest_part *p, const char *word, const char *said)
+{
+    xm_progress_clear();
+    printf("%-7s %-24s %s\n", word, p->name, said);
+    fflush(stdout);
+}
+
+static enum xm_status
+run_part(struct selftest *t, const struct xm_selftest_part *p, struct xm_error *err)
+{
+    struct command command;
+    struct xm_selftest_child c;
+    struct xm_strbuf said = {0};
+    struct xm_error no_json = {0};
+    yyjson_doc *doc = NULL;
+    if (xm_dry_run() && xm_selftest_computes(p)) {
+        t->n_left++;
+        return XM_OK;
+    }
+    make_command(p, t->args.device, &command);
+    xm_progress_show("%s", p->name);
+    enum xm_status s = xm_selftest_run(t->folder, command.words, p->setting,
+                                       (double)t->args.limit, &c, err);
+    if (s == XM_OK && xm_selftest_is_over())
+        s = xm_fail(err, XM_CANCELLED, "stopped in the part '%s'", p->name);
+    if (s == XM_OK) {
+        if (p->read && c.out.n)
+            (void)xm_json_parse(xm_strbuf_text(&c.out), c.out.n, &doc, &no_json);
+        yyjson_val *result = doc ? yyjson_doc_get_root(doc) : NULL;
+        const bool good = judge(p, t, &c, result, &said);
+        if (!good || !xm_selftest_writes(p))
+            print_part(p, good ? "ok" : "FAILED", xm_strbuf_text(&said));
+        add_part(t, p, &c, result, good, &said);
+        t->n_good += good;
+        t->n_bad += !good;
+    }
+    yyjson_doc_free(doc);
+    xm_strbuf_free(&said);
+    xm_selftest_child_free(&c);
+    return s;
+}
+
+/* ---- all of them ----------------------------------------------------------------------- */
+
+static enum xm_status
+write_report(struct selftest *t, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    struct xm_json_out *j = &t->report;
+    char *json = NULL;
+    xm_json_add_whole(j, NULL, "good", t->n_good);
+    xm_json_add_whole(j, NULL, "failed", t->n_bad);
+    xm_json_add_whole(j, NULL, "left_out", t->n_left);
+    if (!j->failed)
+        json = xm_json_value_text(j->root);
+    if (!json)
+        return xm_no_memory(err, "the report");
+    xm_strbuf_printf(&text, "%s\n", json);
+    xm_free(json);
+    const enum xm_status s = xm_new_file_write(&t->file, &text, err);
+    xm_strbuf_free(&text);
+    return s;
+}
+
+static void
+print_end(const struct selftest *t)
+{
+    if (t->n_left)
+        printf("This is a dry run: nothing was executed, and %zu parts were left out.\n",
+               t->n_left);
+    printf(
+        "%zu of %zu parts are good. The report is '%s': all figures, with neither paths "
+        "nor\nnames of yours.\n",
+        t->n_good, t->n_good + t->n_bad, t->args.output);
+}
+
+static enum xm_status
+run_all(struct selftest *t, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    xm_json_add_text(&t->report, NULL, "program", "xemoe " XM_VERSION,
+                     strlen("xemoe " XM_VERSION));
+    xm_json_add_bool(&t->report, NULL, "dry_run", xm_dry_run());
+    t->parts = xm_json_add_array(&t->report, NULL, "parts");
+    for (size_t i = 0; i < xm_selftest_n_parts && s == XM_OK; i++) {
+        if (xm_selftest_is_wanted(&xm_selftest_parts[i], t->args.quick, t->args.only))
+            s = run_part(t, &xm_selftest_parts[i], err);
+    }
+    xm_progress_clear();
+    if (s != XM_OK && s != XM_CANCELLED)
+        return s;
+    struct xm_error why = {0};
+    const enum xm_status written = write_report(t, &why);
+    if (written != XM_OK)
+        *err = why;
+    else if (t->n_good + t->n_bad > 0)
+        print_end(t);
+    return written != XM_OK ? written : s;
+}
+
+static int
+remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+static enum xm_status
+make_folder(struct selftest *t, struct xm_error *err)
+{
+    const char *dir = xm_env("TMPDIR");
+    const int n = snprintf(t->folder, sizeof(t->folder), "%s/xemoe-selftest-XXXXXX",
+                           dir ? dir : "/tmp");
+    if (n < 0 || (size_t)n >= sizeof(t->folder) || !mkdtemp(t->folder)) {
+        t->folder[0] = '\0';
+        return xm_fail(err, XM_IO, "no folder can be made in '%.150s': %s",
+                       dir ? dir : "/tmp", strerror(errno));
+    }
+    return XM_OK;
+}
+
+/* Signals that end the process: the folder is removed first. */
+static const int last_signals[] = {SIGTERM, SIGHUP};
+static bool came[XM_ARRAY_LEN(last_signals)];
+
+bool
+xm_selftest_is_over(void)
+{
+    bool any = xm_cli_interrupted();
+    for (size_t i = 0; i < XM_ARRAY_LEN(last_signals); i++)
+        any |= xm_flag_get(&came[i]);
+    return any;
+}
+
+static bool
+any_is_wanted(const struct args *a)
+{
+    size_t i = 0;
+    while (i < xm_selftest_n_parts &&
+           !xm_selftest_is_wanted(&xm_selftest_parts[i], a->quick, a->only))
+        i++;
+    return i < xm_selftest_n_parts;
+}
+
+static int
+run(struct selftest *t, const struct xm_device_info *info)
+{
+    enum { OPEN = 16 };
+    struct xm_error err = {0};
+    xm_cli_note_interrupt();
+    for (size_t i = 0; i < XM_ARRAY_LEN(last_signals); i++)
+        xm_cli_wake_on(last_signals[i], &came[i]);
+    xm_json_begin(&t->report);
+    enum xm_status s = xm_new_file_begin(&t->file, t->args.output, &err);
+    if (s == XM_OK)
+        s = make_folder(t, &err);
+    if (s == XM_OK) {
+        printf("xemoe " XM_VERSION " on %s: %s, driver %s\n", t->args.device, info->name,
+               info->driver);
+        s = run_all(t, &err);
+    }
+    /* what was done until Ctrl-C is kept, too */
+    const enum xm_status ended =
+        xm_new_file_end(&t->file, s == XM_CANCELLED ? XM_OK : s, &err);
+    s = ended != XM_OK ? ended : s;
+    xm_json_end(&t->report);
+    if (t->folder[0])
+        nftw(t->folder, remove_one, OPEN, FTW_DEPTH | FTW_PHYS);
+    for (size_t i = 0; i < XM_ARRAY_LEN(last_signals); i++) {
+        xm_cli_wake_off(last_signals[i]);
+        if (xm_flag_get(&came[i]))
+            raise(last_signals[i]);
+    }
+    if (s != XM_OK)
+        return xm_cli_failed(&err);
+    const int code = xm_cli_flush();
+    return code == XM_EXIT_OK && t->n_bad ? XM_EXIT_TOLERANCE : code;
+}
+
+int
+xm_cli_selftest(int argc, char **argv)
+{
+    static const struct xm_cli_spec spec = {
+        .usage = "xemoe selftest [options]",
+        .about =
+            "Tests a device with models that it makes: every step of a model in each "
+            "weight\n"
+            "format against the host reference, then the device's rates, those of "
+            "each kernel,\n"
+            "the fastest kernels for a model of 30B, and tokens a second. Each part "
+            "is a process\n"
+            "of its own, and takes at most --limit. All figures go to a report, "
+            "which is worth\n"
+            "attaching to a message about this device. Takes about ten minutes and "
+            "1 GiB in\n"
+            "$TMPDIR (/tmp).\n",
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
+    };
+    struct selftest t = {.args = {.output = "xemoe-selftest.json", .limit = 600}};
+    struct xm_error err = {0};
+    struct xm_device_info info;
+    bool done;
+    const int code = xm_cli_begin(&spec, argc, argv, &t.args, &done);
+    if (done || code != XM_EXIT_OK)
+        return code;
+    if (!any_is_wanted(&t.args))
+        return xm_cli_usage("no part of the test has '%.150s' in its name", t.args.only);
+    if (!t.args.force && access(t.args.output, F_OK) == 0)
+        return xm_cli_usage("'%.150s' is there already: give another -o, or --force",
+                            t.args.output);
+    if (xm_cli_find_chip(t.args.device, NULL, &info, &err) != XM_OK)
+        return xm_cli_no_device("-d", t.args.device, &err);
+    if (!t.args.device)
+        t.args.device = "GPU";
+    return run(&t, &info);
+}

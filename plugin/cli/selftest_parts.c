@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of xemoe selftest, and what their results say in words.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugin/cli/selftest.h"
+#include "runtime/util/compiler.h"
+
+static double
+number(yyjson_val *object, const char *key)
+{
+    return yyjson_get_num(yyjson_obj_get(object, key));
+}
+
+static const char *
+text(yyjson_val *object, const char *key)
+{
+    const char *t = yyjson_get_str(yyjson_obj_get(object, key));
+    return t ? t : "";
+}
+
+/* ---- what the results say -------------------------------------------------------------- */
+
+static bool
+read_devices(yyjson_val *result, struct xm_strbuf *out)
+{
+    yyjson_val *d;
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_obj_get(result, "devices"), i, n, d)
+    {
+        if (yyjson_obj_get(d, "units"))
+            xm_strbuf_printf(out, "%s%s: %s, driver %s, %.0f units, %.1f GiB",
+                             out->n ? "; " : "", text(d, "device"), text(d, "name"),
+                             text(d, "driver"), number(d, "units"),
+                             number(d, "memory") / 1073741824.0);
+    }
+    return out->n > 0;
+}
+
+/* Of xemoe verify, whose steps come with the worst first. */
+static bool
+read_steps(yyjson_val *result, struct xm_strbuf *out)
+{
+    const double compared = number(result, "compared"), over = number(result, "over");
+    yyjson_val *worst = yyjson_arr_get_first(yyjson_obj_get(result, "steps"));
+    if (over > 0)
+        xm_strbuf_printf(out, "%.0f of %.0f steps differ from the reference: ", over,
+                         compared);
+    else
+        xm_strbuf_printf(out, "%.0f steps; the largest error is ", compared);
+    xm_strbuf_printf(out, "%s %.1e, tolerance %.1e", text(worst, "op"),
+                     number(worst, "error"), number(worst, "tolerance"));
+    return compared > 0 && over == 0;
+}
+
+/* The larger of the shares that a kernel reaches of the device's reading and multiplying. */
+static double
+share_of(yyjson_val *kernel, double read, double multiply)
+{
+    const double bytes = number(kernel, "bytes_per_second") / read,
+                 flops = number(kernel, "flops") / multiply;
+    return bytes > flops ? bytes : flops;
+}
+
+/* Of xemoe bench --kernels: kernels of one problem stand together, and the fastest counts. */
+static bool
+read_kernels(yyjson_val *result, struct xm_strbuf *out)
+{
+    const double read = number(result, "read_bytes_per_second"),
+                 multiply = number(result, "flops");
+    double sum = 0.0, best = 0.0;
+    const char *problem = "";
+    yyjson_val *r;
+    size_t i, n, problems = 0;
+    if (!(read > 0 && multiply > 0))
+        return false;
+    yyjson_arr_foreach(yyjson_obj_get(result, "results"), i, n, r)
+    {
+        const double share = share_of(r, read, multiply);
+        const bool is_new = strcmp(text(r, "problem"), problem) != 0;
+        problems += is_new;
+        sum += is_new ? share : share > best ? share - best : 0.0;
+        best = is_new || share > best ? share : best;
+        problem = text(r, "problem");
+    }
+    xm_strbuf_printf(out,
+                     "reads %.1f GB/s, multiplies and adds %.2f TFLOP/s; the fastest "
+                     "kernels of %zu problems reach %.0f %% of one of these on average",
+                     read / 1e9, multiply / 1e12, problems,
+                     problems ? 100.0 * sum / (double)problems : 0.0);
+    return problems > 0;
+}
+
+/* Of xemoe tune: a kernel was kept for each problem. */
+static bool
+read_tuned(yyjson_val *result, struct xm_strbuf *out)
+{
+    yyjson_val *r;
+    size_t i, n, kept = 0;
+    yyjson_arr_foreach(yyjson_obj_get(result, "results"), i, n, r) kept +=
+        yyjson_get_bool(yyjson_obj_get(r, "kept"));
+    xm_strbuf_printf(out, "%zu kernels timed for %zu steps", n, kept);
+    return kept > 0;
+}
+
+/* Of xemoe bench. */
+static bool
+read_speed(yyjson_val *result, struct xm_strbuf *out)
+{
+    yyjson_val *r;
+    size_t i, n;
+    yyjson_arr_foreach(result, i, n, r)
+        xm_strbuf_printf(out, "%s%s %.0f: %.1f tokens/s", i ? ", " : "",
+                         number(r, "n_prompt") > 0 ? "prompt of" : "decoding",
+                         number(r, "n_prompt") + number(r, "n_gen"), number(r, "avg_ts"));
+    return n > 0;
+}
+
+/* Of xemoe generate. */
+static bool
+read_run(yyjson_val *result, struct xm_strbuf *out)
+{
+    yyjson_val *times = yyjson_obj_get(result, "timings");
+    xm_strbuf_printf(out, "%.0f kernels built in %.1f s; %.0f MiB of device memory",
+                     number(result, "kernels_built") + number(result, "launches_built"),
+                     number(times, "build_s"),
+                     number(yyjson_obj_get(result, "memory"), "allocated_peak") /
+                         1048576.0);
+    return yyjson_arr_size(yyjson_obj_get(result, "ids")) > 0;
+}
+
+/* ---- the parts ------------------------------------------------------------------------- */
+
+#define SMALL                                                                            \
+    "--hidden 256 --layers 2 --intermediate 512 --experts 8 --top-k 2 "                  \
+    "--moe-intermediate 256 --heads 4 --kv-heads 2 --head-dim 64 --vocab 512 "
+#define IDS                                                                              \
+    "--ids 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,"  \
+    "29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48 "
+
+/* clang-format off */
+#define MAKES(file, options, long) \
+    { .name = "making " file, .words = "make-model -o " file " " options, .is_long = long }
+#define STEPS(title, file, options, force, long) \
+    { .name = "steps, " title, .words = "verify " file " " IDS "--decode 2 --json " options, .setting = force, .read = read_steps, .is_long = long }
+#define BLOCKS(format, long) \
+    MAKES(format ".gguf", SMALL "--format gguf --weights " format, long), \
+    STEPS(format, format ".gguf", "", NULL, long)
+#define GROUPS(format, group, long) \
+    MAKES(format, SMALL "--weights " format " --group " group, long), \
+    STEPS(format, format, "", NULL, long)
+const struct xm_selftest_part xm_selftest_parts[] = {
+    { .name = "devices", .words = "devices --json", .read = read_devices },
+    GROUPS("u4", "64", false),
+    STEPS("u4, f32",           "u4",        "--precision f32", NULL, false),
+    STEPS("u4, cache of i8",   "u4",        "--kv i8", NULL, false),
+    STEPS("u4, cache of u4",   "u4",        "--kv u4", NULL, false),
+    STEPS("u4, sub-groups",    "u4",        "", "XM_FORCE=sg", false),
+    STEPS("u4, work-groups",   "u4",        "", "XM_FORCE=gen", false),
+    BLOCKS("q4_k", false),
+    STEPS("q4_k, sub-groups",  "q4_k.gguf", "", "XM_FORCE=sg", false),
+    STEPS("q4_k, work-groups", "q4_k.gguf", "", "XM_FORCE=gen", false),
+    { .name = "a text", .words = "generate u4 " IDS "-n 16 --ignore-eos --json", .read = read_run },
+    GROUPS("i4", "32", true), GROUPS("u8", "128", true), GROUPS("i8", "0", true),
+    GROUPS("f16", "0", true),
+    BLOCKS("q4_0", true), BLOCKS("q4_1", true), BLOCKS("q5_0", true), BLOCKS("q5_1", true),
+    BLOCKS("q8_0", true), BLOCKS("q2_k", true), BLOCKS("q3_k", true), BLOCKS("q5_k", true),
+    BLOCKS("q6_k", true), BLOCKS("mxfp4", true),
+    BLOCKS("iq4_nl", true), BLOCKS("iq4_xs", true),
+    { .name = "kernels", .words = "bench --kernels --json --seconds 0.2", .read = read_kernels, .is_long = true },
+    MAKES("large", "--arch qwen3-30b-a3b --layers 2 --weights u4 --group 128", true),
+    { .name = "tuning", .words = "tune large --json --seconds 0.05", .read = read_tuned, .is_long = true },
+    { .name = "speed", .words = "bench large -p 16,64,512 -n 64 -r 3 -o json", .read = read_speed, .is_long = true },
+};
+/* clang-format on */
+const size_t xm_selftest_n_parts = XM_ARRAY_LEN(xm_selftest_parts);
+
+static bool
+begins_with(const struct xm_selftest_part *p, const char *command)
+{
+    const size_t n = strlen(command);
+    return strncmp(p->words, command, n) == 0 && p->words[n] == ' ';
+}
+
+bool
+xm_selftest_writes(const struct xm_selftest_part *p)
+{
+    return begins_with(p, "make-model");
+}
+
+bool
+xm_selftest_computes(const struct xm_selftest_part *p)
+{
+    return !xm_selftest_writes(p) && !begins_with(p, "devices");
+}
+
+/* The file that a part writes, to the end of the word; "": none. */
+static const char *
+made_by(const struct xm_selftest_part *p)
+{
+    const char *file = strstr(p->words, "-o ");
+    return xm_selftest_writes(p) && file ? file + 3 : "";
+}
+
+/* Whether a part's first word behind the command is this file. */
+static bool
+reads(const struct xm_selftest_part *p, const char *file)
+{
+    const size_t n = strcspn(file, " ");
+    const char *word = p->words + strcspn(p->words, " ");
+    return n > 0 && *word && strncmp(word + 1, file, n) == 0 && word[1 + n] == ' ';
+}
+
+bool
+xm_selftest_is_wanted(const struct xm_selftest_part *p, bool quick, const char *only)
+{
+    if (quick && p->is_long)
+        return false;
+    if (!only || strstr(p->name, only))
+        return true;
+    for (size_t i = 0; i < xm_selftest_n_parts; i++) {
+        if (strstr(xm_selftest_parts[i].name, only) &&
+            reads(&xm_selftest_parts[i], made_by(p)))
+            return true;
+    }
+    return false;
+}
