@@ -92,7 +92,7 @@ TEST_F(Attention, EveryDecodeVariantTakesSequencesOfAnyLength)
 
 TEST_F(Attention, EveryVariantReadsRaggedScales)
 {
-    const std::vector<problem> all = sample::of(ragged_problems(), 3);
+    const std::vector<problem> all = sample::of(ragged_problems(), 2);
     auto check_scaled = [&](const xm_variant &row, size_t i) {
         if (!(row.caps & XM_CAP_DPAS))
             check(in_eight_bits(all[i]));

@@ -4,13 +4,18 @@
  * sums that are the largest, the weights that are the smallest, and what is not a number.
  */
 #include "unit_tests/primitives/attention_fixture.h"
+#include "unit_tests/sample.h"
 
 namespace
 {
 
 /* Keys, values. */
-const std::pair<xm_element, xm_element> types[] = {
-    {XM_F16, XM_F16}, {XM_I8, XM_I8}, {XM_U4, XM_U4}};
+std::vector<std::pair<xm_element, xm_element>>
+some_types()
+{
+    return sample::of<std::pair<xm_element, xm_element>>(
+        {{XM_F16, XM_F16}, {XM_I8, XM_I8}, {XM_U4, XM_U4}}, 2);
+}
 
 problem
 halves(const char *name, int64_t t, int64_t past, uint32_t d,
@@ -39,16 +44,17 @@ spikes(size_t rows, size_t n, float x)
 
 TEST_F(Attention, RowsOfFewBitsStayAsExactAsHalves)
 {
-    const struct {
+    struct sizes {
         uint32_t d, dv, heads_q;
         int64_t t;
         xm_element k, v;
-    } problems[] = {
+    };
+    const std::vector<sizes> problems = {
         {64, 64, 3, 1, XM_U4, XM_U4},    {128, 128, 7, 4, XM_I8, XM_I8},
         {192, 64, 8, 9, XM_U4, XM_I8},   {256, 128, 1, 2, XM_I8, XM_U4},
         {128, 64, 12, 3, XM_F16, XM_I8}, {64, 128, 5, 33, XM_U4, XM_F16},
     };
-    for (const auto &size : problems) {
+    for (const sizes &size : sample::of(problems, 3)) {
         problem p = halves("sizes", size.t, 100, size.d, {size.k, size.v});
         p.dv = size.dv;
         p.heads_q = size.heads_q;
@@ -60,7 +66,7 @@ TEST_F(Attention, RowsOfFewBitsStayAsExactAsHalves)
  * as many can be larger. */
 TEST_F(Attention, TheLargestSumsOfProductsFit)
 {
-    for (const auto &type : types)
+    for (const auto &type : some_types())
         for (int64_t t : {1, 9}) {
             problem p = halves("spikes", t, 64, 256, type);
             SCOPED_TRACE(xm_element_text(type.first));
@@ -79,7 +85,7 @@ TEST_F(Attention, TheLargestSumsOfProductsFit)
  * a weight of e^-9. */
 TEST_F(Attention, SmallWeightsCountBesideALargeOne)
 {
-    for (const auto &type : types)
+    for (const auto &type : some_types())
         for (int64_t t : {1, 9}) {
             problem p = halves("light keys", t, 4000, 64, type);
             SCOPED_TRACE(xm_element_text(type.first));
@@ -99,7 +105,7 @@ TEST_F(Attention, SmallWeightsCountBesideALargeOne)
 
 TEST_F(Attention, AQueryThatIsNoNumberGivesNone)
 {
-    for (const auto &type : types)
+    for (const auto &type : some_types())
         for (int64_t t : {1, 9})
             for (int64_t past : {3, 700}) { /* of which decode cuts the second */
                 problem p = halves("not a number", t, past, 64, type);
