@@ -68,7 +68,7 @@ make_command(const struct xm_selftest_part *p, const char *device, struct comman
 {
     size_t n = 0;
     snprintf(c->bytes, sizeof(c->bytes), "%s", p->words);
-    for (char *at = c->bytes; *at && n < XM_SELFTEST_WORDS - 5;) {
+    for (char *at = c->bytes; *at && n < XM_SELFTEST_WORDS - 3;) {
         at += strspn(at, " ");
         c->words[n++] = at;
         at += strcspn(at, " ");
@@ -80,8 +80,6 @@ make_command(const struct xm_selftest_part *p, const char *device, struct comman
     if (xm_selftest_computes(p)) {
         c->words[n++] = "--device";
         c->words[n++] = device;
-        c->words[n++] = "--cache-dir";
-        c->words[n++] = "cache";
     }
     c->words[n] = NULL;
 }

@@ -25,10 +25,10 @@ struct xm_selftest_child {
     struct xm_strbuf out, said;
 };
 
-/* Runs this program with `words` (NULL-terminated, without its own name) in `folder`, for at most
- * `limit` seconds, or until xm_selftest_is_over. `setting` is NAME=VALUE for its environment, or
- * NULL. Fails only if no process could be started, or its output not be read. Free *out after
- * success, too. */
+/* Runs this program with `words` (NULL-terminated, without its own name) in `folder`, where its
+ * cache lies, too, for at most `limit` seconds or until xm_selftest_is_over. `setting` is
+ * NAME=VALUE for its environment, or NULL. Fails only if no process could be started, or its output
+ * not be read. Free *out after success, too. */
 enum xm_status xm_selftest_run(const char *folder, const char *const *words,
                                const char *setting, double limit,
                                struct xm_selftest_child *out, struct xm_error *err);

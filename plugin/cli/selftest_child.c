@@ -29,6 +29,7 @@ become(const char *folder, const char *const *words, const char *setting,
     if (none >= 0 && dup2(none, STDIN_FILENO) >= 0 &&
         dup2(fileno(to->out), STDOUT_FILENO) >= 0 &&
         dup2(fileno(to->said), STDERR_FILENO) >= 0 && chdir(folder) == 0 &&
+        setenv("XDG_CACHE_HOME", folder, 1) == 0 &&
         (!setting || putenv((char *)(uintptr_t)setting) == 0))
         execv("/proc/self/exe", argv);
     _exit(127);
