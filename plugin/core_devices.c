@@ -137,7 +137,7 @@ warn_of_absent(const struct xm_core *c, const char *device, const char *list)
     xm_strbuf_free(&absent);
 }
 
-/* Names that mean another device; users' programs have them in their source. */
+/* Aliases: names of devices in users' programs for which another device is taken. */
 static const char *
 resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE_NAME])
 {

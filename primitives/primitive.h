@@ -37,8 +37,9 @@ uint64_t xm_operand_rows(const struct xm_operand *o);
 
 /* A weight whose bytes are on the device; shared by the steps that read it. */
 struct xm_device_weight {
-    struct xm_weight host; /* sizes, elements, group, order of what is on the device; the
-                            * views say where it came from */
+    /* sizes, element, group and order of the bytes on the device; its view says which part of the
+     * stored weight they are */
+    struct xm_weight host;
     /* the weight as it was before its copy took the device's form */
     struct xm_weight file;
     bool on_host; /* made by xm_host_weight_create                               */

@@ -155,7 +155,7 @@ xm_driver_files_leave(void)
     remove_own();
 }
 
-/* Whether it is a folder of this user's, no link to one, and nobody holds its lock. */
+/* Whether `path` is a folder of this user, not a link to one, whose lock nobody holds. */
 static bool
 is_abandoned(const char *path)
 {

@@ -467,7 +467,8 @@ report_setup(struct app *a)
     ov_free(precision);
 }
 
-/* What is known before the results, which come behind it; once. */
+/* Adds the times of reading, reshaping and compiling to the report, once. The results of the run
+ * are added behind them. */
 static void
 report_times(struct app *a)
 {

@@ -77,8 +77,8 @@ xm_bench_sum_up(struct xm_bench_result *r)
 
 enum type { TEXT, WHOLE, BOOL, REAL };
 
-/* What there is one way of here has a value that is the same in every test: the one that
- * llama-bench prints where it does the same. */
+/* Fields of settings that xemoe does not have hold the same value in every test: that which
+ * llama-bench prints for xemoe's behaviour. */
 struct field {
     const char *name;
     enum type type;

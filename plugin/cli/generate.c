@@ -377,7 +377,8 @@ read_prompt(const struct xm_generate_args *a, struct xm_strbuf *text)
                               "of -p TEXT, -f FILE and --ids IDS");
 }
 
-/* The prompts of --parallel: a file's lines; -p is one, whatever is in it. */
+/* The prompts of --parallel: each line of a file is one; the text of -p is one, whatever it
+ * contains. */
 static int
 split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
               struct xm_prompt_lines *out)

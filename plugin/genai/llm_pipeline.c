@@ -223,7 +223,8 @@ open_pipeline(ov_genai_llm_pipeline *p, const char *path, const char *device,
     XM_TRY(xm_core_create(&p->core, err));
     XM_TRY(xm_core_find(p->core, device, &plugin, &index, err));
     XM_TRY(xm_package_open(path, &p->package, err));
-    /* Before what is beside it: where the path is wrong, this says so. */
+    /* The graph first, so that a wrong path is an error about the model and not about a tokenizer
+     * that is not beside it. */
     XM_TRY(xm_package_read_graph(p->package, NULL, &g, err));
     const enum xm_status s = read_text_side(p, err);
     if (s == XM_OK)

@@ -77,7 +77,7 @@ print_id(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_printf(out, "0x%04x", s->device->device_id);
 }
 
-/* Where a GPU shares the host's memory it is that, of which the driver may count a part. */
+/* The memory of a GPU that shares the host's is the host's, of which drivers may report a part. */
 static void
 print_memory_bytes(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {

@@ -319,8 +319,8 @@ chooses_rows(const struct xm_node *n)
            strcmp(xm_in(n, 1)->node->name, XM_SAMPLED_TOKENS) == 0;
 }
 
-/* A slice takes the last token; anything else that has no tokens any more (a mean) has
- * looked at all of them. */
+/* Whether a node's result depends on several tokens together. An operation whose result has no
+ * token axis any more, such as a mean, combines all of them; slices and gathers of rows choose. */
 static bool
 joins_tokens(const struct xm_node *n)
 {

@@ -121,8 +121,8 @@ struct xm_lower_question {
 struct xm_lower_op {
     enum xm_op op;
     xm_lower_fn lower;
-    /* Of fused ops, which no pass makes without: why it cannot be run, a static sentence; or
-     * NULL. */
+    /* For fused ops: why the device cannot run it, a static sentence; NULL: it can. Passes ask it
+     * before they fuse. */
     const char *(*why_not)(const struct xm_lower_question *q);
 };
 /* Each ends with XM_OP_NONE. */

@@ -15,7 +15,8 @@ is_relabelling(enum xm_op op)
     return op == XM_OP_RESHAPE || op == XM_OP_SQUEEZE || op == XM_OP_UNSQUEEZE;
 }
 
-/* Readers: their x is operand 0, and meets the weight that is this operand. */
+/* Steps that read activations in a form: these are operand 0, and are multiplied by the weight that
+ * is operand `weight`. */
 static const struct {
     enum xm_op op;
     uint32_t weight;

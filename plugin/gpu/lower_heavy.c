@@ -753,7 +753,8 @@ why_not_moe(const struct xm_lower_question *q)
     return xm_moe_supports(a, &experts, &shared, weight_of(in[XM_MOE_SHARED_GATE_GATE]));
 }
 
-/* It is written out where the fused op does not take it; a shared expert must not be why. */
+/* Compressed experts that no kernel takes are lowered to other operations. Those have no shared
+ * expert: with one, the reason refuses the fusion. */
 static const char *
 why_not_moe_compressed(const struct xm_lower_question *q)
 {

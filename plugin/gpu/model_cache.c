@@ -71,7 +71,8 @@ add_options(const struct xm_config *config, struct xm_strbuf *out)
     }
 }
 
-/* Variables that change what the passes leave, or that want to see them at work. */
+/* Whether a variable is set that changes the result of the passes, or dumps what they do: the
+ * model is then compiled anew. */
 static bool
 is_debugged(void)
 {

@@ -178,7 +178,7 @@ close_context(struct context *c)
         xm_request_destroy(c->request);
 }
 
-/* In the steps in which a batch goes anyway: there need be no more ids than those of one. */
+/* Feeds `tokens` ids, in chunks of a batch: so the list of ids is no longer than one of them. */
 static enum xm_status
 feed_sequence(struct context *c, uint64_t tokens, struct xm_error *err)
 {

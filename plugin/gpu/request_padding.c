@@ -296,7 +296,8 @@ gather_inputs(struct xm_request *r, const struct pack *k, struct xm_error *err)
                                   err);
 }
 
-/* Results in their whole shape, which the bindings still have; of padding they are zeros. */
+/* Gives each result the whole shape, which the bindings still have, and sets it to zeros: those of
+ * padding stay. */
 static enum xm_status
 clear_results(struct xm_request *r, struct xm_error *err)
 {

@@ -309,7 +309,8 @@ weigh_row(const struct attention *a, struct rows *r, const struct keys *t, int i
 
 /* ---- steps -------------------------------------------------------------------------- */
 
-/* n rows from row i on against the tile, which fetches the next one meanwhile. */
+/* Scores and weights of n rows from row i on with the keys of the tile. The next tile is prefetched
+ * meanwhile. */
 __attribute__((always_inline)) static inline void
 weigh_rows(const struct attention *a, struct rows *r, const struct keys *t, int i,
            const int n)

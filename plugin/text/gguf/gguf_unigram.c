@@ -5,7 +5,7 @@
 
 enum { NORMAL = 1, USER_DEFINED = 4 }; /* of tokenizer.ggml.token_type */
 
-/* Beside each token; found first ones are pieces, too, as sentencepiece has it. */
+/* A list beside the tokens has a value for each of them. */
 static enum xm_status
 check_length(const struct xm_gguf_values *l, const char *key, uint64_t n_tokens,
              struct xm_error *err)
