@@ -12,7 +12,7 @@ enum { VECTOR_WORDS = 16 };
  * kernels/cl/include/planes.h. */
 enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
 /* Halves of a token's super-block: 16 steps of columns, one of sums (kernels/cl/include/steps.h) */
-enum { SUPER_HALVES = 17 * 16 };
+enum { SUPER_HALVES = 18 * 16 };
 /* What belongs to a unit besides its integers (kernels/cl/include/shorts.h), and words of a unit of
  * 8-bit integers (bytes.h). */
 enum { UNIT_EXTRA_WORDS = 9, BYTE_UNIT_WORDS = 44 };

@@ -55,28 +55,43 @@ static const struct blocks_row integer_blocks[] = {
     {XM_WEIGHT_Q2_K, 256}, {XM_WEIGHT_Q3_K, 256},
 };
 
-/* Formats whose numbers become halves (kernels/cl/include/block_steps.h). */
-static const struct blocks_row half_blocks[] = {
-    {XM_WEIGHT_Q4_0, 64},  {XM_WEIGHT_Q5_0, 64},  {XM_WEIGHT_Q8_0, 64},
-    {XM_WEIGHT_Q4_1, 32},  {XM_WEIGHT_Q5_1, 32},  {XM_WEIGHT_MXFP4, 64},
-    {XM_WEIGHT_Q4_K, 256}, {XM_WEIGHT_Q5_K, 256}, {XM_WEIGHT_Q6_K, 256},
-    {XM_WEIGHT_Q3_K, 256},
-};
-
-/* `unknown`: what refuses a format that has no row. */
+/* Whether rows of the view are whole `cols` columns. */
 static const char *
-blocks_refuse(const struct xm_weight *w, const struct blocks_row *rows, size_t n,
-              const char *unknown)
+cols_refuse(const struct xm_weight *w, uint32_t cols)
 {
-    size_t i = 0;
-    while (i < n && rows[i].format != w->format)
-        i++;
-    if (i == n)
-        return unknown;
-    const uint32_t cols = rows[i].cols;
     return w->cols % cols || xm_weight_row_cols(w) % cols || w->view.first_col % cols
                ? "a row begins or ends inside a word of blocks"
                : NULL;
+}
+
+static const char *
+integer_blocks_refuse(const struct xm_weight *w)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(integer_blocks); i++) {
+        if (integer_blocks[i].format == w->format)
+            return cols_refuse(w, integer_blocks[i].cols);
+    }
+    return "no kernel multiplies the stored integers of blocks of this format";
+}
+
+/* Formats whose blocks of half words are read as words, two at a time; the other formats are read
+ * from the half word on that a block begins with (kernels/cl/include/block_steps.h). */
+static const enum xm_weight_format paired_blocks[] = {XM_WEIGHT_Q4_0, XM_WEIGHT_Q5_0,
+                                                      XM_WEIGHT_Q8_0, XM_WEIGHT_IQ4_NL};
+
+/* Columns of as many blocks as are whole words, or half words. */
+static uint32_t
+whole_cols(const struct xm_weight *w)
+{
+    const struct xm_weight_format_info *f = &xm_weight_formats[w->format];
+    uint32_t place = 2, n = 1;
+    for (size_t i = 0; i < XM_ARRAY_LEN(paired_blocks); i++) {
+        if (paired_blocks[i] == w->format)
+            place = 4;
+    }
+    while (n * f->block_bytes % place != 0)
+        n *= 2;
+    return n * f->block_cols;
 }
 
 static const char *
@@ -100,9 +115,7 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
     if (xm_weight_is_codes(w))
         return codes_refuse(w);
     if (xm_weight_is_blocks(w))
-        return blocks_refuse(
-            w, integer_blocks, XM_ARRAY_LEN(integer_blocks),
-            "no kernel multiplies the stored integers of blocks of this format");
+        return integer_blocks_refuse(w);
     if (!xm_weight_is_quantised(w) || xm_element_is_float(w->element) ||
         (bits != 4 && bits != 8))
         return "the weight is not integers of 4 or 8 bits with groups";
@@ -120,8 +133,9 @@ xm_matrix_blocks_refuse(const struct xm_weight *w, enum xm_element src)
         return "the weight is not in blocks";
     if (stored_places(w) > UINT32_MAX)
         return "the weight has 8 GiB or more";
-    return blocks_refuse(w, half_blocks, XM_ARRAY_LEN(half_blocks),
-                         "no kernel makes halves of the numbers of this format");
+    if (!(xm_weight_meets(w) & XM_MEETS_SHORTS))
+        return "the numbers of this format are no integers with factors";
+    return cols_refuse(w, whole_cols(w));
 }
 
 uint32_t

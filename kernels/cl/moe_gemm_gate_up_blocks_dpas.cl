@@ -45,13 +45,14 @@ put_sums(uint tiles, uint i_count, __global ushort *h)
     for (uint i = get_local_id(0); i < (end - first) * tokens; i += GROUP_ROWS) {
         const uint block = first + i / tokens, token = i % 16;
         __global ushort *tile = h + i % tokens / 16 * tile_halves(i_count);
-        float sum = 0.0f;
+        float sum[2] = {0.0f, 0.0f};
         for (uint c = 0; c < 16 && 32 * block < i_count; c++) {
             const float2 v = halves(((__global const uint *)tile)[slots_place(
                 block / 8, block % 8 * 2 + c / 8, token, c % 8)]);
-            sum += v.x + v.y;
+            sum[c / 8] += v.x + v.y;
         }
-        put_sum(tile, token, block, sum);
+        put_sum(tile, SUM_STEP, token, block, sum[0] + sum[1]);
+        put_sum(tile, SUM_STEP + 1, token, block, sum[1]);
     }
 }
 

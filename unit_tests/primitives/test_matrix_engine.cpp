@@ -602,6 +602,36 @@ const std::vector<format_case> blocks_cases = {
     {view_of(blocks_of(XM_WEIGHT_Q6_K)), 512},
     {blocks_of(XM_WEIGHT_Q3_K), 768},
     {view_of(blocks_of(XM_WEIGHT_Q3_K)), 256},
+    {blocks_of(XM_WEIGHT_Q2_K), 768},
+    {view_of(with_factors(blocks_of(XM_WEIGHT_Q2_K))), 256},
+    {blocks_of(XM_WEIGHT_NVFP4), 448},
+    {view_of(blocks_of(XM_WEIGHT_NVFP4)), 64},
+    {blocks_of(XM_WEIGHT_IQ4_NL), 448},
+    {with_factors(blocks_of(XM_WEIGHT_IQ4_NL)), 64},
+    {blocks_of(XM_WEIGHT_IQ4_XS), 768},
+    {view_of(blocks_of(XM_WEIGHT_IQ4_XS)), 256},
+    {blocks_of(XM_WEIGHT_Q1_0), 640},
+    {view_of(blocks_of(XM_WEIGHT_Q1_0)), 128},
+    {blocks_of(XM_WEIGHT_Q2_0), 448},
+    {view_of(blocks_of(XM_WEIGHT_Q2_0)), 64},
+    {blocks_of(XM_WEIGHT_TQ1_0), 768},
+    {view_of(blocks_of(XM_WEIGHT_TQ1_0)), 256},
+    {blocks_of(XM_WEIGHT_TQ2_0), 768},
+    {view_of(blocks_of(XM_WEIGHT_TQ2_0)), 256},
+    {blocks_of(XM_WEIGHT_IQ2_XXS), 768},
+    {view_of(blocks_of(XM_WEIGHT_IQ2_XXS)), 256},
+    {blocks_of(XM_WEIGHT_IQ2_XS), 768},
+    {view_of(blocks_of(XM_WEIGHT_IQ2_XS)), 256},
+    {blocks_of(XM_WEIGHT_IQ2_S), 768},
+    {view_of(with_factors(blocks_of(XM_WEIGHT_IQ2_S))), 256},
+    {blocks_of(XM_WEIGHT_IQ3_XXS), 768},
+    {view_of(blocks_of(XM_WEIGHT_IQ3_XXS)), 256},
+    {blocks_of(XM_WEIGHT_IQ3_S), 768},
+    {view_of(blocks_of(XM_WEIGHT_IQ3_S)), 256},
+    {blocks_of(XM_WEIGHT_IQ1_S), 768},
+    {view_of(blocks_of(XM_WEIGHT_IQ1_S)), 256},
+    {blocks_of(XM_WEIGHT_IQ1_M), 768},
+    {view_of(blocks_of(XM_WEIGHT_IQ1_M)), 256},
 };
 
 TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
@@ -615,7 +645,7 @@ TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
 /* The sums, by which offsets are taken off, are then large. */
 TEST_F(MatrixEngine, OffsetsOfBlocksCancelWhereActivationsHaveAMean)
 {
-    for (int format : {XM_WEIGHT_Q4_0, XM_WEIGHT_Q4_K})
+    for (int format : {XM_WEIGHT_Q4_0, XM_WEIGHT_Q4_K, XM_WEIGHT_Q2_K})
         check_blocks(blocks_of(format), 16, 16, 256, 20, 8.0f);
 }
 
@@ -629,7 +659,7 @@ TEST_F(MatrixEngine, BlocksOfOtherPlacesAreNoHalves)
         {blocks_of(XM_WEIGHT_Q4_0), 64, XM_F32},
         {blocks_of(XM_WEIGHT_Q4_0), 96, XM_F16},
         {view_of(blocks_of(XM_WEIGHT_Q8_0)), 64, XM_F16},
-        {blocks_of(XM_WEIGHT_IQ1_S), 256, XM_F16},
+        {blocks_of(XM_WEIGHT_MXFP4), 96, XM_F16},
         {{XM_U4, 128, true}, 256, XM_F16},
     };
     for (const auto &c : cases) {
@@ -746,7 +776,11 @@ TEST_F(MatrixEngine, ExpertsOfBlocksAgreeWithTheReference)
     const weight_format q4_k = blocks_of(XM_WEIGHT_Q4_K),
                         q6_k = blocks_of(XM_WEIGHT_Q6_K),
                         mxfp4 = blocks_of(XM_WEIGHT_MXFP4),
-                        q4_0 = blocks_of(XM_WEIGHT_Q4_0);
+                        q4_0 = blocks_of(XM_WEIGHT_Q4_0),
+                        q2_k = blocks_of(XM_WEIGHT_Q2_K),
+                        iq4_xs = blocks_of(XM_WEIGHT_IQ4_XS),
+                        iq3_s = blocks_of(XM_WEIGHT_IQ3_S),
+                        iq2_xs = blocks_of(XM_WEIGHT_IQ2_XS);
     for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1)) {
         check_experts(q4_k, q6_k, lanes, XM_GATE_UP_APART, {3, 0, 33, 16, 48});
         check_experts(with_factors(q4_0), with_factors(q6_k), q4_k, lanes,
@@ -754,6 +788,9 @@ TEST_F(MatrixEngine, ExpertsOfBlocksAgreeWithTheReference)
         check_experts(mxfp4, with_factors(q4_0), lanes,
                       lanes == 16 ? XM_GATE_UP_INTERLEAVED : XM_UP_GATE_STACKED,
                       {17, 40});
+        check_experts(q2_k, iq4_xs, q2_k, lanes, XM_GATE_UP_APART, {3, 0, 33});
+        check_experts(iq2_xs, iq3_s, blocks_of(XM_WEIGHT_IQ1_M), lanes, XM_GATE_UP_APART,
+                      {70});
     }
 }
 

@@ -8,8 +8,8 @@
  * The weights are operand b of the products (matrix_mad.h). A lane reads the words of its own rows,
  * one of each row block, and makes halves of the numbers (block_steps.h). The tokens are operand a,
  * in tiles of steps (steps.h); a token block is half a tile. The products of a span of columns are
- * summed before they are multiplied by the span's factor, in float. What offsets and minimums add
- * is taken off by products with the sums of x, before the spans of each super-block.
+ * summed before they are multiplied by the span's factor, in float. Minimums are
+ * taken off by products with the sums of x, before the spans of each super-block.
  */
 #ifndef FORMAT0
 #define FORMAT0 q4_0
@@ -123,19 +123,12 @@ clear(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
         acc[i / TOKEN_BLOCKS][i % TOKEN_BLOCKS] = 0.0f;
 }
 
-/* acc += the span's factor times its products. */
+/* acc += factor times the products of `steps` steps, the first at `place`, `apart` steps apart. */
 static inline void
-add_span(const uint format, const struct product *p, const uint rows, const uint tiles,
-         uint super, uint span, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
+add_steps(const struct product *p, const uint rows, const uint tiles, uint place,
+          const uint steps, const uint apart, int8 b[ROW_BLOCKS][MOST_STEPS],
+          const float factor[ROW_BLOCKS], float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
-    const uint steps = BY_FORMAT(format, SPAN_K) / 16;
-    const uint place = step_place(super, step_of(format, span, 0));
-    int8 b[ROW_BLOCKS][MOST_STEPS];
-    float factor[ROW_BLOCKS];
-#pragma unroll
-    for (uint r = 0; r < rows; r++)
-        factor[r] = make_span(format, p->w[r]->data,
-                              super_place(format, p->place[r], super), span, b[r]);
     UNROLL_PRODUCTS
     for (uint i = 0; i < 2 * tiles; i++) {
         float8 c[ROW_BLOCKS];
@@ -144,7 +137,7 @@ add_span(const uint format, const struct product *p, const uint rows, const uint
             c[r] = 0.0f;
         UNROLL_PRODUCTS
         for (uint s = 0; s < steps; s++) {
-            const matrix_a a = load_step(p, i, place, step_of(format, 0, s));
+            const matrix_a a = load_step(p, i, place, s * apart);
             UNROLL_PRODUCTS
             for (uint r = 0; r < rows; r++)
                 c[r] = matrix_mad(a, b[r][s], c[r]);
@@ -155,33 +148,36 @@ add_span(const uint format, const struct product *p, const uint rows, const uint
     }
 }
 
+/* acc += the products of a span. */
+static inline void
+add_span(const uint format, const struct product *p, const uint rows, const uint tiles,
+         uint super, uint span, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
+{
+    const uint place = step_place(super, step_of(format, span, 0));
+    int8 b[ROW_BLOCKS][MOST_STEPS];
+    float factor[ROW_BLOCKS];
+#pragma unroll
+    for (uint r = 0; r < rows; r++)
+        factor[r] = make_span(format, p->w[r]->data,
+                              super_place(format, p->place[r], super), span, b[r]);
+    add_steps(p, rows, tiles, place, BY_FORMAT(format, SPAN_K) / 16,
+              step_of(format, 0, 1), b, factor, acc);
+}
+
 /* acc += the products with the sums of x in a super-block, of which the row has `blocks` blocks of
  * 32 columns. */
 static inline void
 add_sums(const uint format, const struct product *p, const uint rows, const uint tiles,
          uint super, uint blocks, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
-    const uint sums = BY_FORMAT(format, SUMS);
-    int8 b[ROW_BLOCKS][MOST_SUMS];
-    float factor[ROW_BLOCKS][MOST_SUMS];
+    int8 b[ROW_BLOCKS][MOST_STEPS];
+    float factor[ROW_BLOCKS];
 #pragma unroll
-    for (uint r = 0; r < rows; r++) {
-#pragma unroll
-        for (uint i = 0; i < sums; i++)
-            factor[r][i] = make_sums(format, p->w[r]->data,
-                                     super_place(format, p->place[r], super), blocks, i,
-                                     &b[r][i]);
-    }
-    UNROLL_PRODUCTS
-    for (uint i = 0; i < 2 * tiles; i++) {
-        const matrix_a a = load_step(p, i, step_place(super, SUM_STEP), 0);
-        UNROLL_PRODUCTS
-        for (uint r = 0; r < rows; r++) {
-            UNROLL_PRODUCTS
-            for (uint s = 0; s < sums; s++)
-                acc[r][i] += matrix_mad(a, b[r][s], (float8)0) * factor[r][s];
-        }
-    }
+    for (uint r = 0; r < rows; r++)
+        factor[r] = make_sums(format, p->w[r]->data,
+                              super_place(format, p->place[r], super), blocks, b[r]);
+    add_steps(p, rows, tiles, step_place(super, SUM_STEP), BY_FORMAT(format, SUMS), 1, b,
+              factor, acc);
 }
 
 /* acc += the products of all columns of the first `rows` row blocks, which have one format, and of

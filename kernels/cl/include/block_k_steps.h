@@ -25,174 +25,227 @@ k_coefficients(uint first, uint rest)
     return sum_coefficients(v);
 }
 
+/* The products with sums that take off minimums `four` … (k_scales.h) of a block. */
+static inline float
+k_sums(uint minimums, uint rest, float factor, int8 *b)
+{
+    b[0] = k_coefficients(minimums, rest >> 4);
+    return factor * (-1.0f / SUM_SCALE);
+}
+
 #ifdef FORMAT_q4_k
 #define STEP_PLACE_q4_k 4
 #define SPAN_K_q4_k     64
-#define SUMS_q4_k       2
+#define SUMS_q4_k       1
 #define STEP_q4_k(span, s) (4 * (span) + (s))
 
+/* Scale q is at most 63 * 15. */
 static inline float
 q4_k_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint head[4], q[8];
     load_words(data, at, 4, head);
     load_words(data, at + 4 + 8 * span, 8, q);
-    const uint2 scale = k_pair(head[1], head[3], span);
-/* Halves 1024 + scale q; scale q is at most 63 * 15. */
-#define LOW_SCALED(q, at)  ((MOVED(q, -(at)) & 0x000f000fu) * scale.x | 0x64006400u)
-#define HIGH_SCALED(q, at) ((MOVED(q, -4 - (at)) & 0x000f000fu) * scale.y | 0x64006400u)
-    b[0] = STEP_OF(LOW_SCALED, q);
-    b[1] = STEP_OF(LOW_SCALED, q + 4);
-    b[2] = STEP_OF(HIGH_SCALED, q);
-    b[3] = STEP_OF(HIGH_SCALED, q + 4);
+    const float2 scale = convert_float2(k_pair(head[1], head[3], span));
+    b[0] = scaled_step(STEP_OF(LOW_AS_HALVES, q), scale.x, 1024.0f);
+    b[1] = scaled_step(STEP_OF(LOW_AS_HALVES, q + 4), scale.x, 1024.0f);
+    b[2] = scaled_step(STEP_OF(HIGH_AS_HALVES, q), scale.y, 64.0f);
+    b[3] = scaled_step(STEP_OF(HIGH_AS_HALVES, q + 4), scale.y, 64.0f);
     return half_of(head[0], 0);
 }
 
 static inline float
-q4_k_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
+q4_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 {
     uint head[4];
     load_words(data, at, 4, head);
-    if (i == 0) {
-        b[0] = equal_coefficients();
-        return half_of(head[0], 0) * (-1024.0f / SUM_SCALE);
-    }
-    b[0] = k_coefficients(head[2], head[3] >> 4);
-    return half_of(head[0], 1) * (-1.0f / SUM_SCALE);
+    return k_sums(head[2], head[3], half_of(head[0], 1), b);
 }
-#endif
-
-#ifdef FORMAT_q3_k
-#define STEP_PLACE_q3_k 2
-#define SPAN_K_q3_k     32
-#define SUMS_q3_k       1
-#define STEP_q3_k(span, s) (2 * (span) + (s))
-
-static inline float
-q3_k_span(__global const uchar *data, uint at, uint span, int8 *b)
-{
-    const uint shift = at % 2 * 16, word = at / 2, four = span / 2; /* which four scales */
-    uint w[9], two[8], third[8], scales[3];
-    load_words(data, word, 9, w);
-    shift_halves(w, 8, shift, third);
-    load_words(data, word + 8 + span / 4 * 8, 9, w);
-    shift_halves(w, 8, shift, two);
-    load_words(data, word + 24, 4, w);
-    shift_halves(w, 3, shift, scales);
-    const uint low = (four % 2 ? scales[1] : scales[0]) >> four / 2 * 4 & 0x0f0f0f0fu;
-    const uint scale = (low | (scales[2] >> 2 * four & 0x03030303u) << 4) >> span % 2 * 16;
-#pragma unroll
-    for (uint s = 0; s < 2; s++) {
-        uint q[8];
-#pragma unroll
-        for (uint c = 0; c < 8; c++) {
-            const uint from = s * 4 + c / 2, odd = c % 2 * 8;
-            const uint pair = (rotate(two[from], 0 - odd - span % 4 * 2) & 0x00030003u) |
-                              (rotate(third[from], 2 - odd - span) & 0x00040004u);
-            /* 1536 + scale (q - 4), the latter -124 to 128: where the lower number's is negative it
-             * borrows 1 from the upper number, and the sum gives that back */
-            q[c] = (pair - 0x00040004u) * ((scale >> 8 * s & 63) - 32) + 0x66006600u;
-        }
-        b[s] = as_int8(vload8(0, q));
-    }
-    return half_bits(((__global const ushort *)data)[at + 54]);
-}
-
-static inline float
-q3_k_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
-{
-    b[0] = equal_coefficients();
-    return half_bits(((__global const ushort *)data)[at + 54]) * (-1536.0f / SUM_SCALE);
-}
-#endif
-
-#ifdef FORMAT_q6_k
-#define STEP_PLACE_q6_k 2
-#define SPAN_K_q6_k     64
-#define SUMS_q6_k       0
-/* A span is columns 32 i … and 32 (i + 2) … of half a super-block: nibbles of the same bytes. */
-#define STEP_q6_k(span, s) ((span) / 2 * 8 + (span) % 2 * 2 + (s) + (s) / 2 * 2)
-
-/* scale (q - 32) of two halves 64 + q. Above 2048 the results are rounded to the nearest half. */
-static inline uint
-q6_k_pair(uint pair, float scale)
-{
-#ifdef cl_khr_fp16
-    const half s = convert_half(scale), less = s * -96.0h; /* exact */
-    return as_uint(fma(as_half2(pair), (half2)s, (half2)less));
-#else
-    const float2 v = (halves(pair) - 96.0f) * scale;
-    return two_halves(v.x, v.y);
-#endif
-}
-
-static inline float
-q6_k_span(__global const uchar *data, uint at, uint span, int8 *b)
-{
-    const uint i = span % 2, shift = at % 2 * 16, word = at / 2;
-    uint w[9], low[8], high[8], scales[2];
-    load_words(data, word + span * 8, 9, w);
-    shift_halves(w, 8, shift, low);
-    load_words(data, word + 32 + span / 2 * 8, 9, w);
-    shift_halves(w, 8, shift, high);
-    load_words(data, word + 48 + span / 2 * 2, 3, w);
-    shift_halves(w, 2, shift, scales);
-#pragma unroll
-    for (uint s = 0; s < 4; s++) {
-        const char4 four = as_char4(scales[s / 2] >> i * 16);
-        const float scale = (float)(s % 2 ? four.y : four.x);
-        uint q[8];
-#pragma unroll
-        for (uint c = 0; c < 8; c++) {
-            const uint from = s % 2 * 4 + c / 2;
-            const int left = 4 - c % 2 * 8 - s / 2 * 4;
-            q[c] = q6_k_pair((MOVED(low[from], left) & 0x00f000f0u) |
-                                 (rotate(high[from], 8 - c % 2 * 8 - s / 2 * 4 - 2 * i) &
-                                  0x03000300u) |
-                                 0x54005400u,
-                             scale);
-        }
-        b[s] = as_int8(vload8(0, q));
-    }
-    return half_bits(((__global const ushort *)data)[at + 104]);
-}
-
-NO_SUMS(q6_k)
 #endif
 
 #ifdef FORMAT_q5_k
 #define STEP_PLACE_q5_k 4
-#define SPAN_K_q5_k     32
-#define SUMS_q5_k       2
-#define STEP_q5_k(span, s) (2 * (span) + (s))
+#define SPAN_K_q5_k     64
+#define SUMS_q5_k       1
+#define STEP_q5_k(span, s) (4 * (span) + (s))
 
+/* Scale q is at most 63 * 31. */
 static inline float
 q5_k_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint head[4], high[8], q[8];
     load_words(data, at, 4, head);
     load_words(data, at + 4, 8, high);
-    load_words(data, at + 12 + span / 2 * 8, 8, q);
-    const uint2 scales = k_pair(head[1], head[3], span / 2);
-/* Halves 32 + q: four bits of q go to bits 5 to 8, the fifth to bit 9. */
-#define FIVE_BITS(i, at)                                                                 \
-    ((rotate(q[i], 5 - (at) - span % 2 * 4) & 0x01e001e0u) |                             \
-     (rotate(high[i], 9 - (at) - span) & 0x02000200u) | 0x50005000u)
-#define FIVE_STEP(i)                                                                     \
-    as_int8((uint8)(FIVE_BITS(i, 0), FIVE_BITS(i, 8), FIVE_BITS(i + 1, 0),               \
-                    FIVE_BITS(i + 1, 8), FIVE_BITS(i + 2, 0), FIVE_BITS(i + 2, 8),       \
-                    FIVE_BITS(i + 3, 0), FIVE_BITS(i + 3, 8)))
-    b[0] = FIVE_STEP(0);
-    b[1] = FIVE_STEP(4);
-    return half_of(head[0], 0) * (float)(span % 2 ? scales.y : scales.x);
+    load_words(data, at + 12 + 8 * span, 8, q);
+    const float2 scale = convert_float2(k_pair(head[1], head[3], span));
+/* Of the fifth bits, which are bits 2 span and 2 span + 1 of the bytes. */
+#define FIFTH(i, at, to, bit) (rotate(high[i], (to) - (bit) - (at) - 2 * span))
+#define FIVE_LOW(i, at)                                                                  \
+    (LOW_AS_HALVES(q[i], at) | (FIFTH(i, at, 4, 0) & 0x00100010u))
+#define FIVE_HIGH(i, at)                                                                 \
+    (HIGH_AS_HALVES(q[i], at) | (FIFTH(i, at, 8, 1) & 0x01000100u))
+#define FIVE_STEP(BITS, i)                                                               \
+    as_int8((uint8)(BITS(i, 0), BITS(i, 8), BITS(i + 1, 0), BITS(i + 1, 8),              \
+                    BITS(i + 2, 0), BITS(i + 2, 8), BITS(i + 3, 0), BITS(i + 3, 8)))
+    b[0] = scaled_step(FIVE_STEP(FIVE_LOW, 0), scale.x, 1024.0f);
+    b[1] = scaled_step(FIVE_STEP(FIVE_LOW, 4), scale.x, 1024.0f);
+    b[2] = scaled_step(FIVE_STEP(FIVE_HIGH, 0), scale.y, 64.0f);
+    b[3] = scaled_step(FIVE_STEP(FIVE_HIGH, 4), scale.y, 64.0f);
+    return half_of(head[0], 0);
 }
 
 static inline float
-q5_k_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
+q5_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 {
     uint head[4];
     load_words(data, at, 4, head);
-    b[0] = i ? k_coefficients(head[2], head[3] >> 4) : k_coefficients(head[1], head[3]);
-    return half_of(head[0], i) * ((i ? -1.0f : -32.0f) / SUM_SCALE);
+    return k_sums(head[2], head[3], half_of(head[0], 1), b);
 }
+#endif
+
+/* ---- columns in planes of bits ------------------------------------------------------------- *
+ *
+ * Column 32 j + l of half a super-block is bits of byte l that depend on j. A span is 16 bytes,
+ * that is 16 columns of each j; step s is those of j = s. */
+#define PLANE_STEP(span, s) ((span) / 2 * 8 + (span) % 2 + 2 * (s))
+
+/* Two bits at bit 2 s of the bytes, where they are, below the exponent for that place: halves
+ * PLANE_BASE + q. */
+#define PLANE_MASK(s) (0x00030003u << 2 * (s))
+#define PLANE_ONE(s)  (0x64006400u - (s) * 0x08000800u)
+#define PLANE_BASE(s) (float)(1024 >> 2 * (s))
+
+/* Sub-blocks of 16 columns have a byte each: that of step s, of a span's two words. */
+static inline uint
+plane_byte(const uint w[2], uint span, const uint s)
+{
+    return w[s / 2] >> (s % 2 * 16 + span % 2 * 8) & 255;
+}
+
+#ifdef FORMAT_q2_k
+#define STEP_PLACE_q2_k 4
+#define SPAN_K_q2_k     64
+#define SUMS_q2_k       2
+#define STEP_q2_k(span, s) PLANE_STEP(span, s)
+
+static inline float
+q2_k_span(__global const uchar *data, uint at, uint span, int8 *b)
+{
+    uint scale[2], two[4], d;
+    load_words(data, at + span / 2 * 2, 2, scale);
+    load_words(data, at + 4 + span * 4, 4, two);
+    load_words(data, at + 20, 1, &d);
+#pragma unroll
+    for (uint s = 0; s < 4; s++) {
+#define PLANE_AS_HALVES(q, at) ((MOVED(q, -(at)) & PLANE_MASK(s)) | PLANE_ONE(s))
+        b[s] =
+            scaled_step(STEP_OF(PLANE_AS_HALVES, two),
+                        (float)(plane_byte(scale, span, s) & 15), PLANE_BASE(s));
+    }
+    return half_of(d, 0);
+}
+
+/* Of each 32 columns the first minimum, and what the second is more. */
+static inline float
+q2_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
+{
+    uint w[4], d;
+    float first[8], more[8];
+    load_words(data, at, 4, w);
+    load_words(data, at + 20, 1, &d);
+#pragma unroll
+    for (uint j = 0; j < 8; j++) {
+        const uint two = w[j / 2] >> (j % 2 * 16 + 4);
+        first[j] = (float)(two & 15);
+        more[j] = (float)(two >> 8 & 15) - first[j];
+    }
+    b[0] = sum_coefficients(first);
+    b[1] = sum_coefficients(more);
+    return half_of(d, 1) * (-1.0f / SUM_SCALE);
+}
+#endif
+
+#ifdef FORMAT_q3_k
+#define STEP_PLACE_q3_k 2
+#define SPAN_K_q3_k     64
+#define STEP_q3_k(span, s) PLANE_STEP(span, s)
+
+static inline float
+q3_k_span(__global const uchar *data, uint at, uint span, int8 *b)
+{
+    const uint shift = at % 2 * 16, word = at / 2, half_block = span / 2;
+    uint w[5], two[4], third[4], scales[3];
+    load_words(data, word + span % 2 * 4, 5, w);
+    shift_halves(w, 4, shift, third);
+    load_words(data, word + 8 + span * 4, 5, w);
+    shift_halves(w, 4, shift, two);
+    load_words(data, word + 24, 4, w);
+    shift_halves(w, 3, shift, scales);
+    /* four low bits of a scale, two high ones; both words' are neighbours */
+    const uint low[2] = {scales[0] >> 4 * half_block & 0x0f0f0f0fu,
+                         scales[1] >> 4 * half_block & 0x0f0f0f0fu};
+    const uint up = scales[2] >> 4 * half_block;
+    const uint scale[2] = {low[0] | (up & 0x03030303u) << 4,
+                           low[1] | (up >> 2 & 0x03030303u) << 4};
+#pragma unroll
+    for (uint i = 0; i < 4; i++)
+        third[i] >>= 4 * half_block;
+#pragma unroll
+    for (uint s = 0; s < 4; s++) {
+        /* the first two bits move up by two: 1028 times a scale would be no half */
+        const uint plane = max(s, 1u);
+        uint q[8];
+#pragma unroll
+        for (int c = 0; c < 8; c++) {
+            const int odd = c % 2 * 8, to = 2 * (int)plane;
+            q[c] = (MOVED(two[c / 2], to - 2 * (int)s - odd) & PLANE_MASK(plane)) |
+                   PLANE_ONE(plane) |
+                   (MOVED(third[c / 2], to + 2 - (int)s - odd) & (0x00040004u << to));
+        }
+        b[s] = scaled_step(as_int8(vload8(0, q)),
+                           (float)plane_byte(scale, span, s) - 32.0f,
+                           PLANE_BASE(plane) + 4.0f);
+    }
+    return half_bits(((__global const ushort *)data)[at + 54]);
+}
+
+NO_SUMS(q3_k)
+#endif
+
+#ifdef FORMAT_q6_k
+#define STEP_PLACE_q6_k 2
+#define SPAN_K_q6_k     64
+#define STEP_q6_k(span, s) PLANE_STEP(span, s)
+
+/* Scale times q - 32: above 2048 it is rounded to the nearest half. */
+static inline float
+q6_k_span(__global const uchar *data, uint at, uint span, int8 *b)
+{
+    const uint i = span % 2, shift = at % 2 * 16, word = at / 2;
+    uint w[5], low[8], high[4], scales[2];
+    load_words(data, word + span / 2 * 16 + i * 4, 5, w);
+    shift_halves(w, 4, shift, low);
+    load_words(data, word + span / 2 * 16 + 8 + i * 4, 5, w);
+    shift_halves(w, 4, shift, low + 4);
+    load_words(data, word + 32 + span * 4, 5, w);
+    shift_halves(w, 4, shift, high);
+    load_words(data, word + 48 + span / 2 * 2, 3, w);
+    shift_halves(w, 2, shift, scales);
+#pragma unroll
+    for (int s = 0; s < 4; s++) {
+        uint q[8];
+#pragma unroll
+        for (int c = 0; c < 8; c++) {
+            const int odd = c % 2 * 8;
+            q[c] = (MOVED(low[s % 2 * 4 + c / 2], 4 - s / 2 * 4 - odd) & 0x00f000f0u) |
+                   (MOVED(high[c / 2], 8 - 2 * s - odd) & 0x03000300u) | 0x54005400u;
+        }
+        b[s] = scaled_step(as_int8(vload8(0, q)),
+                           (float)as_char((uchar)plane_byte(scales, span, s)),
+                           64.0f + 32.0f);
+    }
+    return half_bits(((__global const ushort *)data)[at + 104]);
+}
+
+NO_SUMS(q6_k)
 #endif

@@ -4,22 +4,27 @@
  *
  *     STEP_PLACE_<name>     the unit of places, in bytes: rows begin at multiples of it
  *     SPAN_K_<name>         columns of a span, which share a factor
- *     STEP_<name>(span, s)  which step of the super-block is step s of a span
- *     SUMS_<name>           products with the sums of x that a super-block takes
+ *     STEP_<name>(span, s)  which step of the super-block is step s of a span; steps of a span are
+ *                           equally far apart
+ *     SUMS_<name>           products with the sums of x that a super-block takes: 1 with those of
+ *                           32 columns; 2, the second with those of the last 16 of these
  *     float <name>_span(data, at, span, b)        makes b of a span of the super-block at place
  *                                                 `at`, a step each; returns the span's factor
- *     float <name>_sums(data, at, blocks, i, b)   makes b of product i with the sums: coefficients
- *                                                 for `blocks` blocks of 32 columns, zeros behind
- *                                                 them; returns the product's factor
+ *     float <name>_sums(data, at, blocks, b)      makes b of the products with the sums:
+ *                                                 coefficients for `blocks` blocks of 32 columns,
+ *                                                 zeros behind them; returns their factor
  *
- * Rows begin and end at places: the host refuses others (primitives/matrix_engine.c).
+ * Rows begin and end at places: the host refuses others (primitives/matrix_engine.c). A format
+ * without a span of its own has that of block_integer_steps.h.
  *
  * Most numbers become halves by a mask and an or: a number q < 2^n of at most ten bits, put below
- * the exponent of 2^n, is the half 2^n + q. The offset 2^n is taken off by the products with sums.
+ * the exponent of 2^n, is the half 2^n + q. One instruction then takes the offset off and multiplies
+ * by an integer factor of a part of the span (half_pairs.h). Products with sums take off minimums.
  * Nothing is rounded, but large numbers of Q6_K.
  */
-#define MOST_STEPS 4 /* of a span                            */
-#define MOST_SUMS  2 /* products with sums, of a super-block */
+#include "half_pairs.h"
+
+#define MOST_STEPS 4 /* of a span */
 
 /* n words from word `at` on. */
 static inline void
@@ -84,18 +89,25 @@ sum_coefficients(const float v[8])
     return as_int8(vload8(0, pairs));
 }
 
-/* The coefficient 1 for all sums. */
+/* A step of halves, each less an offset, times a factor. */
 static inline int8
-equal_coefficients(void)
+scaled_step(int8 step, float factor, float offset)
 {
-    const float ones[8] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
-    return sum_coefficients(ones);
+    return as_int8(halves_mad(as_uint8(step), twice(factor), twice(-offset * factor)));
 }
 
-/* Formats whose numbers need no offset. */
+/* A step of halves times a factor. */
+static inline int8
+multiplied_step(int8 step, float factor)
+{
+    return as_int8(halves_mul(as_uint8(step), twice(factor)));
+}
+
+/* Formats without minimums. */
 #define NO_SUMS(name)                                                                    \
+    enum { SUMS_##name = 0 };                                                            \
     static inline float name##_sums(__global const uchar *data, uint at, uint blocks,    \
-                                    const uint i, int8 *b)                               \
+                                    int8 *b)                                             \
     {                                                                                    \
         return 0.0f;                                                                     \
     }
@@ -123,28 +135,17 @@ load_paired(__global const uchar *data, uint at, uint block, const uint n, uint 
     return half_of(w[0], block % 2);
 }
 
-/* The halves of a super-block's blocks, as coefficients. */
-static inline int8
-paired_coefficients(__global const uchar *data, uint at, uint blocks, const uint n)
-{
-    float d[8];
-#pragma unroll
-    for (uint j = 0; j < 8; j++) {
-        const uint word = paired_word(2 * n + 1, min(j, blocks - 1));
-        const float v = half_of(((__global const uint *)data)[at + word], j % 2);
-        d[j] = j < blocks ? v : 0.0f;
-    }
-    return sum_coefficients(d);
-}
+/* Halves 1024 + q and 64 + q, q the nibbles at bits 0 and 4 of the bytes. */
+#define LOW_AS_HALVES(q, at)  ((MOVED(q, -(at)) & 0x000f000fu) | 0x64006400u)
+#define HIGH_AS_HALVES(q, at) ((MOVED(q, -(at)) & 0x00f000f0u) | 0x54005400u)
 
-/* Halves 16 + q, q the nibbles at bit `at` of the bytes. */
-#define LOW_AS_HALVES(q, at)  ((MOVED(q, 6 - (at)) & 0x03c003c0u) | 0x4c004c00u)
-#define HIGH_AS_HALVES(q, at) LOW_AS_HALVES(q, (at) + 4)
+/* Halves 1024 + q of bytes, 1024 + 128 + q of signed ones. */
+#define BYTES_AS_HALVES(q, at) ((MOVED(q, -(at)) & 0x00ff00ffu) | 0x64006400u)
+#define SIGNED_BYTES(q, at) ((MOVED(q, -(at)) & 0x00ff00ffu) ^ 0x64806480u)
 
 #ifdef FORMAT_q4_0
 #define STEP_PLACE_q4_0 4
 #define SPAN_K_q4_0     32
-#define SUMS_q4_0       1
 #define STEP_q4_0(span, s) (2 * (span) + (s))
 
 static inline float
@@ -152,66 +153,56 @@ q4_0_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint q[4];
     const float d = load_paired(data, at, span, 4, q);
-    b[0] = STEP_OF(LOW_AS_HALVES, q);
-    b[1] = STEP_OF(HIGH_AS_HALVES, q);
+    b[0] = scaled_step(STEP_OF(LOW_AS_HALVES, q), 1.0f, 1024.0f + 8.0f);
+    b[1] = scaled_step(STEP_OF(HIGH_AS_HALVES, q), 1.0f, 64.0f + 8.0f);
     return d;
 }
 
-/* Numbers are q - 8. */
-static inline float
-q4_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
-{
-    b[0] = paired_coefficients(data, at, blocks, 4);
-    return -(16.0f + 8.0f) / SUM_SCALE;
-}
+NO_SUMS(q4_0)
 #endif
 
 #ifdef FORMAT_q8_0
 #define STEP_PLACE_q8_0 4
 #define SPAN_K_q8_0     32
-#define SUMS_q8_0       1
 #define STEP_q8_0(span, s) (2 * (span) + (s))
-
-/* Halves 256 + 128 + q: the topmost bit of q is flipped. */
-#define SIGNED_BYTES(q, at) ((MOVED(q, 2 - (at)) & 0x03fc03fcu) ^ 0x5e005e00u)
 
 static inline float
 q8_0_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint q[8];
     const float d = load_paired(data, at, span, 8, q);
-    b[0] = STEP_OF(SIGNED_BYTES, q);
-    b[1] = STEP_OF(SIGNED_BYTES, q + 4);
+    b[0] = scaled_step(STEP_OF(SIGNED_BYTES, q), 1.0f, 1024.0f + 128.0f);
+    b[1] = scaled_step(STEP_OF(SIGNED_BYTES, q + 4), 1.0f, 1024.0f + 128.0f);
     return d;
 }
 
-static inline float
-q8_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
-{
-    b[0] = paired_coefficients(data, at, blocks, 8);
-    return -(256.0f + 128.0f) / SUM_SCALE;
-}
+NO_SUMS(q8_0)
 #endif
 
-/* A step of 16 halves 32 + q: four bits of q at bit `at` of the bytes, the fifth ones from bit
- * `first` of `high` on. */
-static inline int8
-five_bit_step(const uint q[4], uint high, const int first, const int at)
+/* Halves 1024 + q less an offset, 32 of them: four bits of each are nibbles of q, as above, the
+ * fifth ones bits of `high`. */
+static inline void
+five_bit_steps(const uint q[4], uint high, float offset, int8 *b)
 {
-    uint b[8];
+    /* bits k and k + 2 at k and k + 16, where columns k and k + 2 are a pair */
+    const uint low_pairs = (high & 0xffffu) | high << 14;
+    const uint high_pairs = high >> 16 | (high >> 2 & 0xffff0000u);
+    uint low[8], up[8];
 #pragma unroll
     for (int c = 0; c < 8; c++) {
-        const int bit = first + c / 2 * 4 + c % 2, left = 5 - at - c % 2 * 8;
-        b[c] = (MOVED(q[c / 2], left) & 0x01e001e0u) | 0x50005000u |
-               (MOVED(high, 9 - bit) & 0x0200u) | (MOVED(high, 23 - bit) & 0x02000000u);
+        const int k = c / 2 * 4 + c % 2;
+        low[c] =
+            LOW_AS_HALVES(q[c / 2], c % 2 * 8) | (MOVED(low_pairs, 4 - k) & 0x00100010u);
+        up[c] = HIGH_AS_HALVES(q[c / 2], c % 2 * 8) |
+                (MOVED(high_pairs, 8 - k) & 0x01000100u);
     }
-    return as_int8(vload8(0, b));
+    b[0] = scaled_step(as_int8(vload8(0, low)), 1.0f, 1024.0f + offset);
+    b[1] = scaled_step(as_int8(vload8(0, up)), 1.0f, 64.0f + offset);
 }
 
 #ifdef FORMAT_q5_0
 #define STEP_PLACE_q5_0 4
 #define SPAN_K_q5_0     32
-#define SUMS_q5_0       1
 #define STEP_q5_0(span, s) (2 * (span) + (s))
 
 static inline float
@@ -219,32 +210,24 @@ q5_0_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint q[5];
     const float d = load_paired(data, at, span, 5, q);
-    b[0] = five_bit_step(q + 1, q[0], 0, 0);
-    b[1] = five_bit_step(q + 1, q[0], 16, 4);
+    five_bit_steps(q + 1, q[0], 16.0f, b);
     return d;
 }
 
-/* Numbers are q - 16. */
-static inline float
-q5_0_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
-{
-    b[0] = paired_coefficients(data, at, blocks, 5);
-    return -(32.0f + 16.0f) / SUM_SCALE;
-}
+NO_SUMS(q5_0)
 #endif
 
 /* ---- blocks of 32 columns: two halves, scale and minimum, and words ------------------------- */
 
-/* Half i of a super-block's blocks, which have `words` words each, as coefficients. */
+/* The minimums of a super-block's blocks, which have `words` words each, as coefficients. */
 static inline int8
-head_coefficients(__global const uchar *data, uint at, uint blocks, const uint words,
-                  const uint i)
+head_coefficients(__global const uchar *data, uint at, uint blocks, const uint words)
 {
     float v[8];
 #pragma unroll
     for (uint j = 0; j < 8; j++) {
         const uint head = ((__global const uint *)data)[at + min(j, blocks - 1) * words];
-        v[j] = j < blocks ? half_of(head, i) : 0.0f;
+        v[j] = j < blocks ? half_of(head, 1) : 0.0f;
     }
     return sum_coefficients(v);
 }
@@ -252,7 +235,7 @@ head_coefficients(__global const uchar *data, uint at, uint blocks, const uint w
 #ifdef FORMAT_q4_1
 #define STEP_PLACE_q4_1 4
 #define SPAN_K_q4_1     32
-#define SUMS_q4_1       2
+#define SUMS_q4_1       1
 #define STEP_q4_1(span, s) (2 * (span) + (s))
 
 static inline float
@@ -260,23 +243,23 @@ q4_1_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint w[5];
     load_words(data, at + 5 * span, 5, w);
-    b[0] = STEP_OF(LOW_AS_HALVES, w + 1);
-    b[1] = STEP_OF(HIGH_AS_HALVES, w + 1);
+    b[0] = scaled_step(STEP_OF(LOW_AS_HALVES, w + 1), 1.0f, 1024.0f);
+    b[1] = scaled_step(STEP_OF(HIGH_AS_HALVES, w + 1), 1.0f, 64.0f);
     return half_of(w[0], 0);
 }
 
 static inline float
-q4_1_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
+q4_1_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 {
-    b[0] = head_coefficients(data, at, blocks, 5, i);
-    return (i ? 1.0f : -16.0f) / SUM_SCALE;
+    b[0] = head_coefficients(data, at, blocks, 5);
+    return 1.0f / SUM_SCALE;
 }
 #endif
 
 #ifdef FORMAT_q5_1
 #define STEP_PLACE_q5_1 4
 #define SPAN_K_q5_1     32
-#define SUMS_q5_1       2
+#define SUMS_q5_1       1
 #define STEP_q5_1(span, s) (2 * (span) + (s))
 
 static inline float
@@ -284,69 +267,23 @@ q5_1_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
     uint w[6];
     load_words(data, at + 6 * span, 6, w);
-    b[0] = five_bit_step(w + 2, w[1], 0, 0);
-    b[1] = five_bit_step(w + 2, w[1], 16, 4);
+    five_bit_steps(w + 2, w[1], 0.0f, b);
     return half_of(w[0], 0);
 }
 
 static inline float
-q5_1_sums(__global const uchar *data, uint at, uint blocks, const uint i, int8 *b)
+q5_1_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 {
-    b[0] = head_coefficients(data, at, blocks, 6, i);
-    return (i ? 1.0f : -32.0f) / SUM_SCALE;
+    b[0] = head_coefficients(data, at, blocks, 6);
+    return 1.0f / SUM_SCALE;
 }
 #endif
 
-/* ---- blocks of 32 columns at any byte ------------------------------------------------------- */
-
-#ifdef FORMAT_mxfp4
-#define STEP_PLACE_mxfp4 2
-#define SPAN_K_mxfp4     32
-#define SUMS_mxfp4       0
-#define STEP_mxfp4(span, s) (2 * (span) + (s))
-
-/* Floats of 4 bits (sign, e1 e0, m) as the seven topmost bits of halves, a byte each: sign, e1,
- * three times ~e1 (e0 | m), e0, m (e0 | e1). Subnormal ones become normal halves. */
-struct fp4_bytes {
-    uint low[4], high[4];
-};
-
-static inline struct fp4_bytes
-fp4_bytes(const uint q[4])
-{
-    struct fp4_bytes b;
-#pragma unroll
-    for (uint i = 0; i < 4; i++) {
-        const uint v = q[i], e0 = v >> 1, e1 = v >> 2;
-        const uint rest = (v & 0xeeeeeeeeu) | (v & (e0 | e1) & 0x11111111u);
-        const uint below = (~e1 & (e0 | v) & 0x11111111u) * 7;
-        b.low[i] = (rest << 3 & 0x60606060u) | (rest & 0x03030303u) |
-                   (below << 2 & 0x1c1c1c1cu);
-        b.high[i] = (rest >> 1 & 0x60606060u) | (rest >> 4 & 0x03030303u) |
-                    (below >> 2 & 0x1c1c1c1cu);
-    }
-    return b;
-}
-
-#define TOP_BYTES(q, at) (MOVED(q, 9 - (at)) & 0xfe00fe00u)
-
-static inline float
-mxfp4_span(__global const uchar *data, uint at, uint span, int8 *b)
-{
-    const uint byte = at % 2 * 2 + 17 * span, shift = byte % 4 * 8;
-    uint w[5], q[4];
-    load_words(data, at / 2 + byte / 4, 5, w);
-    shift_words(w, 4, shift + 8, q);
-    const struct fp4_bytes v = fp4_bytes(q);
-    b[0] = STEP_OF(TOP_BYTES, v.low);
-    b[1] = STEP_OF(TOP_BYTES, v.high);
-    return 2.0f * mxfp4_factor(w[0] >> shift & 255); /* that is for doubled numbers */
-}
-
-NO_SUMS(mxfp4)
-#endif
+#include "block_table_steps.h"
 
 #include "block_k_steps.h"
+
+#include "block_integer_steps.h"
 
 /* ---- any format -------------------------------------------------------------------------- */
 
@@ -379,9 +316,8 @@ make_span(const uint format, __global const uchar *data, uint at, uint span, int
 }
 
 static inline float
-make_sums(const uint format, __global const uchar *data, uint at, uint blocks,
-          const uint i, int8 *b)
+make_sums(const uint format, __global const uchar *data, uint at, uint blocks, int8 *b)
 {
-#define SUMS_FORMAT(format) PASTE(format, _sums)(data, at, blocks, i, b)
+#define SUMS_FORMAT(format) PASTE(format, _sums)(data, at, blocks, b)
     return BY_FORMAT(format, SUMS_FORMAT);
 }

@@ -8,7 +8,19 @@
  *                                           integers, too (block_shorts.h)
  *
  * VALUES_OF_INTEGERS makes the former of the latter, where that is no slower. Factors and
- * minimums, if there are any (MINIMUMS_<name>), are of 32 columns, or of 16: FACTORS_<name>.
+ * minimums, if there are any (MINIMUMS_<name>), are of 32 columns, or of 16: FACTORS_<name>. A
+ * format whose factors are one of the block times small integers has three words, of which
+ * INTEGERS_OF_SCALED makes the two above; SCALED_<name> is 1:
+ *
+ *     char16 <name>_numbers(block, i)       integers q of columns 16 i … 16 i + 15
+ *     uint <name>_scale(block, i)           what they are multiplied by, 1 to 31; |scale q| is
+ *                                           at most 2048
+ *     float <name>_factor(block)            the block's factor
+ *
+ * Where it has signs apart from sizes, SIZES_<name> is 1 and NUMBERS_OF_SIZES makes the numbers:
+ *
+ *     char16 <name>_sizes(block, i)
+ *     uint <name>_signs(block, i)           16 bits, the first column's the lowest
  *
  * Weights of one kernel may differ in format: a weight says which of FORMAT0, FORMAT1, FORMAT2 it
  * has, mostly a constant after inlining. Where all are of one, there is FORMAT0 only.
@@ -38,6 +50,14 @@
         return convert_float16(q) * f.x - f.y;                                           \
     }
 
+#define INTEGERS_OF_SCALED(name)                                                         \
+    static inline char16 name##_integers(__global const uchar *block, uint i, float2 *f) \
+    {                                                                                    \
+        *f = (float2)(name##_factor(block) * (float)name##_scale(block, i), 0.0f);       \
+        return name##_numbers(block, i);                                                 \
+    }                                                                                    \
+    VALUES_OF_INTEGERS(name)
+
 /* 16 bytes at any address as numbers. */
 static inline uchar16
 block_bytes16(__global const uchar *p)
@@ -64,22 +84,42 @@ block_half(__global const uchar *p)
     return half_bits((ushort)block_ushort(p));
 }
 
-/* 16 bits, the lowest first: 255 where one is set, else 0. */
+/* 16 bits, the lowest first: 255 where one is set, else 0. Compilers of GPUs take each byte of a
+ * vector by itself: words of four cost them a fourth. */
 static inline uchar16
 spread_bits(uint bits)
 {
+#ifdef SG
+    const uint4 four = (uint4)bits >> (uint4)(0, 4, 8, 12) & 15;
+    const uint4 ones = (four | four << 7 | four << 14 | four << 21) & 0x01010101u;
+    return as_uchar16((ones << 8) - ones);
+#else
     const uchar16 bytes = (uchar16)((uchar8)(uchar)bits, (uchar8)(uchar)(bits >> 8));
     const uchar8 bit = (uchar8)(1, 2, 4, 8, 16, 32, 64, 128);
     return as_uchar16((bytes & (uchar16)(bit, bit)) != (uchar16)0);
+#endif
 }
 
 /* 16 numbers of 2 bits, the lowest first. */
 static inline uchar16
 spread_pairs(uint pairs)
 {
+#ifdef SG
+    const uint4 four = (uint4)pairs >> (uint4)(0, 8, 16, 24) & 255;
+    const uint4 two = (four | four << 12) & 0x000f000fu;
+    return as_uchar16((two | two << 6) & 0x03030303u);
+#else
     const uchar4 b = as_uchar4(pairs), shift = (uchar4)(0, 2, 4, 6);
     const uchar16 bytes = (uchar16)((uchar4)b.x, (uchar4)b.y, (uchar4)b.z, (uchar4)b.w);
     return bytes >> (uchar16)(shift, shift, shift, shift) & (uchar)3;
+#endif
+}
+
+/* q - 1 of bytes q below 128. */
+static inline char16
+less_one(uchar16 q)
+{
+    return as_char16((as_uint4(q) + 0x7f7f7f7fu) ^ 0x80808080u);
 }
 
 /* table[q] of each q, which is below 16. */

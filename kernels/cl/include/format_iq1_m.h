@@ -9,6 +9,7 @@
 #define COLUMNS_iq1_m 256
 #define BYTES_iq1_m   56
 #define FACTORS_iq1_m 16
+#define SCALED_iq1_m 1
 
 __constant ushort iq1_m_grid[] = {IQ1_S_GRID};
 
@@ -21,14 +22,25 @@ iq1_m_half(__global const uchar *scales)
 }
 
 static inline char16
-iq1_m_integers(__global const uchar *block, uint i, float2 *f)
+iq1_m_numbers(__global const uchar *block, uint i)
 {
     const uint high = block[32 + i];
-    const uint scale = block_ushort(block + 48 + i / 4 * 2) >> i % 4 * 3 & 7;
     const uint a = block[2 * i] | (high & 7) << 8, b = block[2 * i + 1] | (high >> 4 & 7)
                                                                               << 8;
-    *f = (float2)(iq1_m_half(block + 48) * (1 + 2 * scale) * 0.125f, 0.0f);
     return iq1_eighths(iq1_m_grid[a], iq1_m_grid[b], high >> 3 & 1, high >> 7);
 }
-VALUES_OF_INTEGERS(iq1_m)
+
+static inline uint
+iq1_m_scale(__global const uchar *block, uint i)
+{
+    return 1 + (block_ushort(block + 48 + i / 4 * 2) >> i % 4 * 3 & 7) * 2;
+}
+
+static inline float
+iq1_m_factor(__global const uchar *block)
+{
+    return iq1_m_half(block + 48) * 0.125f;
+}
+
+INTEGERS_OF_SCALED(iq1_m)
 #endif

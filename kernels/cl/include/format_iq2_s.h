@@ -7,19 +7,38 @@
 #define COLUMNS_iq2_s 256
 #define BYTES_iq2_s   82
 #define FACTORS_iq2_s 16
+#define SCALED_iq2_s 1
+#define SIZES_iq2_s 1
 
 __constant ushort iq2_s_grid[] = {IQ2_S_GRID};
 
 static inline char16
-iq2_s_integers(__global const uchar *block, uint i, float2 *f)
+iq2_s_sizes(__global const uchar *block, uint i)
 {
-    const uint high = block[66 + i / 2] >> i % 2 * 4,
-               scale = block[74 + i / 2] >> i % 2 * 4;
+    const uint high = block[66 + i / 2] >> i % 2 * 4;
     const uint a = block[2 + 2 * i] | (high & 3) << 8;
     const uint b = block[3 + 2 * i] | (high >> 2 & 3) << 8;
-    *f = (float2)(block_half(block) * (0.5f + (scale & 15)) * 0.25f, 0.0f);
-    return with_signs(iq2_sizes(iq2_s_grid[a], iq2_s_grid[b]),
-                      block_ushort(block + 34 + 2 * i));
+    return iq2_sizes(iq2_s_grid[a], iq2_s_grid[b]);
 }
-VALUES_OF_INTEGERS(iq2_s)
+
+static inline uint
+iq2_s_signs(__global const uchar *block, uint i)
+{
+    return block_ushort(block + 34 + 2 * i);
+}
+NUMBERS_OF_SIZES(iq2_s)
+
+static inline uint
+iq2_s_scale(__global const uchar *block, uint i)
+{
+    return 1 + (block[74 + i / 2] >> i % 2 * 4 & 15) * 2;
+}
+
+static inline float
+iq2_s_factor(__global const uchar *block)
+{
+    return block_half(block) * 0.125f;
+}
+
+INTEGERS_OF_SCALED(iq2_s)
 #endif

@@ -7,16 +7,37 @@
 #define COLUMNS_iq2_xs 256
 #define BYTES_iq2_xs   74
 #define FACTORS_iq2_xs 16
+#define SCALED_iq2_xs 1
+#define SIZES_iq2_xs 1
 
 __constant ushort iq2_xs_grid[] = {IQ2_XS_GRID};
 
 static inline char16
-iq2_xs_integers(__global const uchar *block, uint i, float2 *f)
+iq2_xs_sizes(__global const uchar *block, uint i)
 {
-    const uint q = block_uint(block + 2 + 4 * i), scale = block[66 + i / 2] >> i % 2 * 4;
-    *f = (float2)(block_half(block) * (0.5f + (scale & 15)) * 0.25f, 0.0f);
-    return with_signs(iq2_sizes(iq2_xs_grid[q & 511], iq2_xs_grid[q >> 16 & 511]),
-                      even_signs(q >> 9 & 127) | even_signs(q >> 25) << 8);
+    const uint q = block_uint(block + 2 + 4 * i);
+    return iq2_sizes(iq2_xs_grid[q & 511], iq2_xs_grid[q >> 16 & 511]);
 }
-VALUES_OF_INTEGERS(iq2_xs)
+
+static inline uint
+iq2_xs_signs(__global const uchar *block, uint i)
+{
+    const uint q = block_uint(block + 2 + 4 * i);
+    return even_signs(q >> 9 & 127) | even_signs(q >> 25) << 8;
+}
+NUMBERS_OF_SIZES(iq2_xs)
+
+static inline uint
+iq2_xs_scale(__global const uchar *block, uint i)
+{
+    return 1 + (block[66 + i / 2] >> i % 2 * 4 & 15) * 2;
+}
+
+static inline float
+iq2_xs_factor(__global const uchar *block)
+{
+    return block_half(block) * 0.125f;
+}
+
+INTEGERS_OF_SCALED(iq2_xs)
 #endif

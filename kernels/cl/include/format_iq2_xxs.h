@@ -6,17 +6,38 @@
 #ifdef FORMAT_iq2_xxs
 #define COLUMNS_iq2_xxs 256
 #define BYTES_iq2_xxs   66
+#define SCALED_iq2_xxs 1
+#define SIZES_iq2_xxs 1
 
 __constant ushort iq2_xxs_grid[] = {IQ2_XXS_GRID};
 
 static inline char16
-iq2_xxs_integers(__global const uchar *block, uint i, float2 *f)
+iq2_xxs_sizes(__global const uchar *block, uint i)
 {
     __global const uchar *q = block + 2 + i / 2 * 8;
-    const uint signs = block_uint(q + 4), j = i % 2;
-    *f = (float2)(block_half(block) * (0.5f + (signs >> 28)) * 0.25f, 0.0f);
-    return with_signs(iq2_sizes(iq2_xxs_grid[q[2 * j]], iq2_xxs_grid[q[2 * j + 1]]),
-                      even_signs16(signs, j));
+    const uint j = i % 2;
+    return iq2_sizes(iq2_xxs_grid[q[2 * j]], iq2_xxs_grid[q[2 * j + 1]]);
 }
-VALUES_OF_INTEGERS(iq2_xxs)
+
+static inline uint
+iq2_xxs_signs(__global const uchar *block, uint i)
+{
+    const uint signs = block_uint(block + 6 + i / 2 * 8);
+    return even_signs16(signs, i % 2);
+}
+NUMBERS_OF_SIZES(iq2_xxs)
+
+static inline uint
+iq2_xxs_scale(__global const uchar *block, uint i)
+{
+    return 1 + (block_uint(block + 6 + i / 2 * 8) >> 28) * 2;
+}
+
+static inline float
+iq2_xxs_factor(__global const uchar *block)
+{
+    return block_half(block) * 0.125f;
+}
+
+INTEGERS_OF_SCALED(iq2_xxs)
 #endif

@@ -6,21 +6,41 @@
 #ifdef FORMAT_iq3_s
 #define COLUMNS_iq3_s 256
 #define BYTES_iq3_s   110
+#define SCALED_iq3_s 1
+#define SIZES_iq3_s 1
 
 __constant ushort iq3_s_grid[] = {IQ3_S_GRID};
 
 static inline char16
-iq3_s_integers(__global const uchar *block, uint i, float2 *f)
+iq3_s_sizes(__global const uchar *block, uint i)
 {
     __global const uchar *q = block + 2 + 4 * i;
-    const uint high = block[66 + i / 2] >> i % 2 * 4,
-               scale = block[106 + i / 4] >> i / 2 % 2 * 4;
+    const uint high = block[66 + i / 2] >> i % 2 * 4;
     const char16 n = iq3_numbers((uint4)(iq3_s_grid[q[0] | (high & 1) << 8],
                                          iq3_s_grid[q[1] | (high >> 1 & 1) << 8],
                                          iq3_s_grid[q[2] | (high >> 2 & 1) << 8],
                                          iq3_s_grid[q[3] | (high >> 3 & 1) << 8]));
-    *f = (float2)(block_half(block) * (1 + 2 * (scale & 15)), 0.0f);
-    return with_signs((char)1 + n + n, block_ushort(block + 74 + 2 * i));
+    return as_char16(as_uint4(n) << 1 | 0x01010101u);
 }
-VALUES_OF_INTEGERS(iq3_s)
+
+static inline uint
+iq3_s_signs(__global const uchar *block, uint i)
+{
+    return block_ushort(block + 74 + 2 * i);
+}
+NUMBERS_OF_SIZES(iq3_s)
+
+static inline uint
+iq3_s_scale(__global const uchar *block, uint i)
+{
+    return 1 + (block[106 + i / 4] >> i / 2 % 2 * 4 & 15) * 2;
+}
+
+static inline float
+iq3_s_factor(__global const uchar *block)
+{
+    return block_half(block);
+}
+
+INTEGERS_OF_SCALED(iq3_s)
 #endif

@@ -7,20 +7,40 @@
 #ifdef FORMAT_iq3_xxs
 #define COLUMNS_iq3_xxs 256
 #define BYTES_iq3_xxs   98
+#define SCALED_iq3_xxs 1
+#define SIZES_iq3_xxs 1
 
 __constant ushort iq3_xxs_grid[] = {IQ3_XXS_GRID};
 
 static inline char16
-iq3_xxs_integers(__global const uchar *block, uint i, float2 *f)
+iq3_xxs_sizes(__global const uchar *block, uint i)
 {
     __global const uchar *q = block + 2 + 4 * i;
-    const uint signs = block_uint(block + 66 + i / 2 * 4);
-    const char16 n = iq3_numbers((uint4)(iq3_xxs_grid[q[0]], iq3_xxs_grid[q[1]],
-                                         iq3_xxs_grid[q[2]], iq3_xxs_grid[q[3]]));
-    const char16 is_last = n > (char)6;
-    *f = (float2)(block_half(block) * (0.5f + (signs >> 28)) * 0.5f, 0.0f);
-    return with_signs((char)4 + n * (char)8 - is_last - is_last,
-                      even_signs16(signs, i % 2));
+    const uint4 n = as_uint4(iq3_numbers((uint4)(iq3_xxs_grid[q[0]], iq3_xxs_grid[q[1]],
+                                                 iq3_xxs_grid[q[2]], iq3_xxs_grid[q[3]])));
+    const uint4 is_last = n & n >> 1 & n >> 2 & 0x01010101u;
+    return as_char16(n << 3 | 0x04040404u | is_last << 1);
 }
-VALUES_OF_INTEGERS(iq3_xxs)
+
+static inline uint
+iq3_xxs_signs(__global const uchar *block, uint i)
+{
+    const uint signs = block_uint(block + 66 + i / 2 * 4);
+    return even_signs16(signs, i % 2);
+}
+NUMBERS_OF_SIZES(iq3_xxs)
+
+static inline uint
+iq3_xxs_scale(__global const uchar *block, uint i)
+{
+    return 1 + (block_uint(block + 66 + i / 2 * 4) >> 28) * 2;
+}
+
+static inline float
+iq3_xxs_factor(__global const uchar *block)
+{
+    return block_half(block) * 0.25f;
+}
+
+INTEGERS_OF_SCALED(iq3_xxs)
 #endif

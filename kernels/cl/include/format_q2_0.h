@@ -5,12 +5,25 @@
 #ifdef FORMAT_q2_0
 #define COLUMNS_q2_0 64
 #define BYTES_q2_0   18
+#define SCALED_q2_0 1
 
 static inline char16
-q2_0_integers(__global const uchar *block, uint i, float2 *f)
+q2_0_numbers(__global const uchar *block, uint i)
 {
-    *f = (float2)(block_half(block), 0.0f);
-    return as_char16(spread_pairs(block_uint(block + 2 + 4 * i))) - (char)1;
+    return less_one(spread_pairs(block_uint(block + 2 + 4 * i)));
 }
-VALUES_OF_INTEGERS(q2_0)
+
+static inline uint
+q2_0_scale(__global const uchar *block, uint i)
+{
+    return 1;
+}
+
+static inline float
+q2_0_factor(__global const uchar *block)
+{
+    return block_half(block);
+}
+
+INTEGERS_OF_SCALED(q2_0)
 #endif

@@ -7,17 +7,30 @@
 #ifdef FORMAT_tq1_0
 #define COLUMNS_tq1_0 256
 #define BYTES_tq1_0   54
+#define SCALED_tq1_0 1
 
 static inline char16
-tq1_0_integers(__global const uchar *block, uint i, float2 *f)
+tq1_0_numbers(__global const uchar *block, uint i)
 {
     const uint n = i < 10 ? i / 2 : i - 10, at = i < 10 ? i % 2 * 16 : 32;
     const uchar power = (n & 1 ? 3 : 1) * (n & 2 ? 9 : 1) * (n & 4 ? 81 : 1);
     const uchar4 h = vload4(0, block + 48);
     const uchar16 q = i < 15 ? block_bytes16(block + at) * power
                              : (uchar16)(h, h * (uchar)3, h * (uchar)9, h * (uchar)27);
-    *f = (float2)(block_half(block + 52), 0.0f);
     return (char)-1 - (q > (uchar)85) - (q > (uchar)170);
 }
-VALUES_OF_INTEGERS(tq1_0)
+
+static inline uint
+tq1_0_scale(__global const uchar *block, uint i)
+{
+    return 1;
+}
+
+static inline float
+tq1_0_factor(__global const uchar *block)
+{
+    return block_half(block + 52);
+}
+
+INTEGERS_OF_SCALED(tq1_0)
 #endif

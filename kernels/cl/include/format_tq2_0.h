@@ -5,13 +5,26 @@
 #ifdef FORMAT_tq2_0
 #define COLUMNS_tq2_0 256
 #define BYTES_tq2_0   66
+#define SCALED_tq2_0 1
 
 static inline char16
-tq2_0_integers(__global const uchar *block, uint i, float2 *f)
+tq2_0_numbers(__global const uchar *block, uint i)
 {
     const uchar16 q = block_bytes16(block + i / 8 * 32 + i % 2 * 16);
-    *f = (float2)(block_half(block + 64), 0.0f);
-    return as_char16(q >> (uchar)(i % 8 / 2 * 2) & (uchar)3) - (char)1;
+    return less_one(as_uchar16(as_uint4(q) >> i % 8 / 2 * 2 & 0x03030303u));
 }
-VALUES_OF_INTEGERS(tq2_0)
+
+static inline uint
+tq2_0_scale(__global const uchar *block, uint i)
+{
+    return 1;
+}
+
+static inline float
+tq2_0_factor(__global const uchar *block)
+{
+    return block_half(block + 64);
+}
+
+INTEGERS_OF_SCALED(tq2_0)
 #endif

@@ -2,13 +2,20 @@
  *
  * The numbers of the formats with grids (iq_grids.h), 16 neighbouring columns at a time: sizes are
  * entries of the grid, signs are bits; where there are 7 for 8 columns, they are even in number.
+ * Sums of four bytes in a word stay in these.
  */
 static inline char16
 with_signs(char16 size, uint signs)
 {
-    const char16 negative = as_char16(spread_bits(signs));
-    return (size ^ negative) - negative;
+    const uint4 negative = as_uint4(spread_bits(signs));
+    return as_char16((as_uint4(size) ^ negative) + (negative & 0x01010101u));
 }
+
+#define NUMBERS_OF_SIZES(name)                                                           \
+    static inline char16 name##_numbers(__global const uchar *block, uint i)             \
+    {                                                                                    \
+        return with_signs(name##_sizes(block, i), name##_signs(block, i));               \
+    }
 
 /* The sign of the eighth column: as many are set as makes their number even. */
 static inline uint
@@ -29,26 +36,24 @@ even_signs16(uint bits, uint i)
 static inline char16
 iq2_sizes(uint first, uint second)
 {
-    const char16 q = as_char16(spread_pairs(first | second << 16));
-    return (char)8 + q * (char)17 - (q > (char)1);
+    const uint4 q = as_uint4(spread_pairs(first | second << 16));
+    return as_char16(0x08080808u | q | q << 4 | (q >> 1 & 0x01010101u));
 }
 
 /* IQ3: four entries, as numbers of which size. */
 static inline char16
 iq3_numbers(uint4 entry)
 {
-    const uchar8 q = as_uchar8((uint2)(entry.x | entry.y << 16, entry.z | entry.w << 16));
-    uchar16 v;
-    v.even = q & (uchar)15;
-    v.odd = q >> (uchar)4;
-    return as_char16(v);
+    const uint4 two = (entry | entry << 8) & 0x00ff00ffu;
+    return as_char16((two | two << 4) & 0x0f0f0f0fu);
 }
 
 /* IQ1: eight times -1, 0, 1 of two entries, each with an eighth to it or from it. */
 static inline char16
 iq1_eighths(uint first, uint second, bool first_less, bool second_less)
 {
-    const char16 q = as_char16(spread_pairs(first | second << 16));
-    const char8 a = first_less ? -9 : -7, b = second_less ? -9 : -7;
-    return q * (char)8 + (char16)(a, b);
+    const uint4 q = as_uint4(spread_pairs(first | second << 16));
+    const uint a = first_less ? 0x77777777 : 0x79797979; /* 128 - 9, 128 - 7 */
+    const uint b = second_less ? 0x77777777 : 0x79797979;
+    return as_char16(((q << 3) + (uint4)(a, a, b, b)) ^ 0x80808080u);
 }

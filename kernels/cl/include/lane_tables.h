@@ -7,13 +7,7 @@
  * (docs/intel_gpu.md).
  */
 
-/* Nibbles of which each bit, 8, 4, 2 and 1, comes from the word that has it in its place. */
-static inline uint4
-nibbles_of_bits(uint4 eight, uint4 four, uint4 two, uint4 one)
-{
-    return bitselect(bitselect(one, two, (uint4)0x22222222u),
-                     bitselect(four, eight, (uint4)0x88888888u), (uint4)0xccccccccu);
-}
+#include "nibbles.h"
 
 /* The topmost bits of nibbles: 8 where they are set. */
 #define TOPMOST(v) ((v)&0x88888888u)
@@ -112,17 +106,6 @@ PAIRS_ADD(nvfp4, 8, 0, 0)
 /* ---- the numbers of IQ4 ------------------------------------------------------------------ */
 
 #if defined(FORMAT_iq4_nl) || defined(FORMAT_iq4_xs)
-/* r of 0 … 15: a number is 16 v + r - 127, and 12 less where v is 8 or more. */
-static inline uint4
-iq4_nibbles(uint4 v)
-{
-    const uint4 b = v >> 1u, c = v >> 2u, d = v >> 3u;
-    const uint4 h = (v | ~b) & c;
-    const uint4 four = (((v ^ c) | ~b) & d) ^ ((b ^ c) | v);
-    return nibbles_of_bits((h ^ b ^ d) << 3u, four << 2u, ((h ^ v) & ~d) << 1u,
-                           bitselect(v, b, c) & ~(b ^ c ^ d));
-}
-
 /* Products of the numbers; `sum` is that of x. */
 static inline float
 iq4_products(a_rows2 x, float sum, float scale, uint4 v)

@@ -3,8 +3,8 @@
  * Tiles of 16 tokens in steps of 16 columns, as halves: operand a of matrix_mad.h. Operand b is
  * weights in blocks (block_steps.h).
  *
- *     [super-block of 256 columns][17 steps][16 tokens][16 slots]                  SG 16
- *     [super-block of 256 columns][17 steps][2][8 pairs of slots][8 tokens][2]     SG 8
+ *     [super-block of 256 columns][18 steps][16 tokens][16 slots]                  SG 16
+ *     [super-block of 256 columns][18 steps][2][8 pairs of slots][8 tokens][2]     SG 8
  *
  * SG 16: a lane takes one slot of 8 tokens, by a block read. SG 8: a lane takes two neighbouring
  * slots of 8 tokens, by reading eight words, which costs fewer instructions for addresses.
@@ -13,13 +13,14 @@
  * and 2 of a word of four bytes, a shift by a byte brings 1 and 3. So one order serves all formats
  * whose numbers lie in neighbouring bytes or nibbles.
  *
- * Step 16 has the sums X_j of 32 columns, by which offsets and minimums of weights are taken off:
+ * Step 16 has the sums X_j of 32 columns, by which minimums of weights are taken off:
  * in slot j X_j / 32 as a half, which no X_j overflows; in slot 8 + j 256 times the rounding error
- * of that half. Sums of columns behind the last are zeros; the numbers of these columns are zeros,
- * or are not read.
+ * of that half. Step 17 has the sums of the last 16 of the 32 columns in the same way, for weights
+ * with a minimum of 16. Sums of columns behind the last are zeros; the numbers of these columns are
+ * zeros, or are not read.
  */
 #define SUPER_K     256
-#define SUPER_STEPS 17
+#define SUPER_STEPS 18
 #define SUM_STEP    16
 #define STEP_HALVES (16 * 16) /* of a step of a tile */
 #define SUM_PARTS   256       /* the coefficient of slot j has this times that of 8 + j … */
@@ -67,13 +68,13 @@ slot_of_column(uint k)
     return (k & 12) | (k & 1) << 1 | (k >> 1 & 1);
 }
 
-/* Writes the sum of columns 32 block … to its two slots. */
+/* Writes a sum of columns 32 block … to its two slots of a step. */
 static inline void
-put_sum(__global ushort *tile, uint token, uint block, float sum)
+put_sum(__global ushort *tile, uint step, uint token, uint block, float sum)
 {
     const float mean = sum / 32;
     const uint high = two_halves(mean, 0.0f);
-    tile[slot_place(block / 8, SUM_STEP, token, block % 8)] = (ushort)high;
-    tile[slot_place(block / 8, SUM_STEP, token, 8 + block % 8)] =
+    tile[slot_place(block / 8, step, token, block % 8)] = (ushort)high;
+    tile[slot_place(block / 8, step, token, 8 + block % 8)] =
         (ushort)two_halves((mean - halves(high).x) * SUM_PARTS, 0.0f);
 }

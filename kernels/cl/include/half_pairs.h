@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arithmetic of two halves in a word, on both at once, for the eight words of a step of weights.
+ *
+ * Compilers split arithmetic of half2 into two instructions, and move the halves apart and together
+ * again. A register holds the words of all lanes side by side, that is twice as many halves: where
+ * there are matrix engines, an instruction of Intel's virtual machine takes them as these. Eight of
+ * them share the registers of their other operands.
+ */
+#if MATRIX_ENGINE
+#if SG == 8
+#define HALF_LANES "16"
+#else
+#define HALF_LANES "32"
+#endif
+#define AS_HALVES(name, operand)                                                         \
+    ".decl " name " v_type=G type=hf num_elts=" HALF_LANES " alias=<" operand ",0>\n"
+#define EIGHT_TIMES(DO) DO("0") DO("1") DO("2") DO("3") DO("4") DO("5") DO("6") DO("7")
+#define MAD_HALVES(i)                                                                    \
+    "mad (M1_NM, " HALF_LANES ") XM_D(" i ",0)<1> XM_A(" i                               \
+    ",0)<1;1,0> XM_B(0,0)<1;1,0> XM_C(0,0)<1;1,0>\n"
+#define MUL_HALVES(i)                                                                    \
+    "mul (M1_NM, " HALF_LANES ") XM_D(" i ",0)<1> XM_A(" i                               \
+    ",0)<1;1,0> XM_B(0,0)<1;1,0>\n"
+#endif
+
+/* a b + c, rounded once. */
+static inline uint8
+halves_mad(uint8 a, uint b, uint c)
+{
+    uint8 d;
+#if MATRIX_ENGINE
+    __asm__("{\n" AS_HALVES("XM_D", "%0") AS_HALVES("XM_A", "%1") AS_HALVES("XM_B", "%2")
+                AS_HALVES("XM_C", "%3") EIGHT_TIMES(MAD_HALVES) "}\n"
+            : "=rw"(d)
+            : "rw"(a), "rw"(b), "rw"(c));
+#else
+    uint words[8];
+    vstore8(a, 0, words);
+#pragma unroll
+    for (uint i = 0; i < 8; i++) {
+        const float2 v = halves(words[i]) * halves(b) + halves(c);
+        words[i] = two_halves(v.x, v.y);
+    }
+    d = vload8(0, words);
+#endif
+    return d;
+}
+
+/* a b, rounded. */
+static inline uint8
+halves_mul(uint8 a, uint b)
+{
+    uint8 d;
+#if MATRIX_ENGINE
+    __asm__("{\n" AS_HALVES("XM_D", "%0") AS_HALVES("XM_A", "%1") AS_HALVES("XM_B", "%2")
+                EIGHT_TIMES(MUL_HALVES) "}\n"
+            : "=rw"(d)
+            : "rw"(a), "rw"(b));
+#else
+    uint words[8];
+    vstore8(a, 0, words);
+#pragma unroll
+    for (uint i = 0; i < 8; i++) {
+        const float2 v = halves(words[i]) * halves(b);
+        words[i] = two_halves(v.x, v.y);
+    }
+    d = vload8(0, words);
+#endif
+    return d;
+}
+
+/* The same half twice. */
+static inline uint
+twice(float v)
+{
+    return (two_halves(v, 0.0f) & 0xffff) * 0x00010001u;
+}
