@@ -16,20 +16,45 @@ integer_step(char16 integers, uint factor)
     return scaled_step(STEP_OF(SIGNED_BYTES, q), (float)factor, 1024.0f + 128.0f);
 }
 
-/* A step of 16 sizes, times a factor, with signs. */
+/* A step with signs, where their bits are set. */
 static inline int8
-size_step(char16 sizes, uint signs, uint factor)
+signed_step(int8 step, uint signs)
 {
     /* bits k and k + 2 at k and k + 16, where columns k and k + 2 are a pair */
     const uint pairs = signs | signs << 14;
-    uint q[4], b[8];
-    vstore4(as_uint4(sizes), 0, q);
-    vstore8(as_uint8(scaled_step(STEP_OF(BYTES_AS_HALVES, q), (float)factor, 1024.0f)), 0,
-            b);
+    uint b[8];
+    vstore8(as_uint8(step), 0, b);
 #pragma unroll
     for (uint c = 0; c < 8; c++)
         b[c] ^= pairs << (15 - c / 2 * 4 - c % 2) & 0x80008000u;
     return as_int8(vload8(0, b));
+}
+
+/* A step of 16 sizes, times a factor. */
+static inline int8
+size_step(char16 sizes, uint factor)
+{
+    uint q[4];
+    vstore4(as_uint4(sizes), 0, q);
+    return scaled_step(STEP_OF(BYTES_AS_HALVES, q), (float)factor, 1024.0f);
+}
+
+/* The same of two entries of IQ2: halves 256 + q, then 1024 + size: 8 + 17.375 q, which is rounded
+ * to 8, 25, 43. */
+static inline int8
+iq2_step(uint2 entry, uint factor)
+{
+    uint b[8];
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        const uint e = c < 4 ? entry.x : entry.y;
+        /* columns k and k + 2 as above */
+        b[c] = (MOVED(e | e << 12, 2 - c % 4 / 2 * 8 - c % 2 * 2) & 0x000c000cu) |
+               0x5c005c00u;
+    }
+    const int8 sizes = as_int8(
+        halves_mad(vload8(0, b), twice(17.375f), twice(1032.0f - 17.375f * 256.0f)));
+    return scaled_step(sizes, (float)factor, 1024.0f);
 }
 
 /* The block that has column k of the super-block at place `at`. */
@@ -45,7 +70,11 @@ size_step(char16 sizes, uint signs, uint factor)
 
 #define NUMBER_STEP(name) integer_step(name##_numbers(block, i), name##_scale(block, i))
 #define SIZE_STEP(name)                                                                  \
-    size_step(name##_sizes(block, i), name##_signs(block, i), name##_scale(block, i))
+    signed_step(size_step(name##_sizes(block, i), name##_scale(block, i)),               \
+                name##_signs(block, i))
+#define ENTRY_STEP(name)                                                                 \
+    signed_step(iq2_step(name##_entries(block, i), name##_scale(block, i)),              \
+                name##_signs(block, i))
 
 #define SPANS_OF_SCALED(name, STEP)                                                      \
     STEPS_IN_ORDER(name, COLUMNS_##name < 64 ? 32 : 64)                                  \
@@ -86,6 +115,8 @@ size_step(char16 sizes, uint signs, uint factor)
 #if PASTE(SPAN_K_, FORMAT0)
 #elif PASTE(MINIMUMS_, FORMAT0)
 #error "a format with minimums has spans and sums of its own"
+#elif PASTE(ENTRIES_, FORMAT0)
+SPANS_BY(SPANS_OF_SCALED, FORMAT0, ENTRY_STEP)
 #elif PASTE(SIZES_, FORMAT0)
 SPANS_BY(SPANS_OF_SCALED, FORMAT0, SIZE_STEP)
 #elif PASTE(SCALED_, FORMAT0)
@@ -99,6 +130,8 @@ SPANS_BY(SPANS_OF_INTEGERS, FORMAT0, 32)
 #if PASTE(SPAN_K_, FORMAT1)
 #elif PASTE(MINIMUMS_, FORMAT1)
 #error "a format with minimums has spans and sums of its own"
+#elif PASTE(ENTRIES_, FORMAT1)
+SPANS_BY(SPANS_OF_SCALED, FORMAT1, ENTRY_STEP)
 #elif PASTE(SIZES_, FORMAT1)
 SPANS_BY(SPANS_OF_SCALED, FORMAT1, SIZE_STEP)
 #elif PASTE(SCALED_, FORMAT1)

@@ -18,8 +18,8 @@
  * without a span of its own has that of block_integer_steps.h.
  *
  * Most numbers become halves by a mask and an or: a number q < 2^n of at most ten bits, put below
- * the exponent of 2^n, is the half 2^n + q. One instruction then takes the offset off and multiplies
- * by an integer factor of a part of the span (half_pairs.h). Products with sums take off minimums.
+ * the exponent of 2^n, is the half 2^n + q. One instruction takes the offset off and multiplies by
+ * an integer factor of a part of the span (half_pairs.h). Products with sums take off minimums.
  * Nothing is rounded, but large numbers of Q6_K.
  */
 #include "half_pairs.h"

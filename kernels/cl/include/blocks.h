@@ -22,6 +22,10 @@
  *     char16 <name>_sizes(block, i)
  *     uint <name>_signs(block, i)           16 bits, the first column's the lowest
  *
+ * ENTRIES_<name> is 1 where NUMBERS_OF_ENTRIES makes the sizes of entries of IQ2 (iq_numbers.h):
+ *
+ *     uint2 <name>_entries(block, i)
+ *
  * Weights of one kernel may differ in format: a weight says which of FORMAT0, FORMAT1, FORMAT2 it
  * has, mostly a constant after inlining. Where all are of one, there is FORMAT0 only.
  */

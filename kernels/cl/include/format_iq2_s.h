@@ -8,17 +8,17 @@
 #define BYTES_iq2_s   82
 #define FACTORS_iq2_s 16
 #define SCALED_iq2_s 1
-#define SIZES_iq2_s 1
+#define ENTRIES_iq2_s 1
 
 __constant ushort iq2_s_grid[] = {IQ2_S_GRID};
 
-static inline char16
-iq2_s_sizes(__global const uchar *block, uint i)
+static inline uint2
+iq2_s_entries(__global const uchar *block, uint i)
 {
     const uint high = block[66 + i / 2] >> i % 2 * 4;
     const uint a = block[2 + 2 * i] | (high & 3) << 8;
     const uint b = block[3 + 2 * i] | (high >> 2 & 3) << 8;
-    return iq2_sizes(iq2_s_grid[a], iq2_s_grid[b]);
+    return (uint2)(iq2_s_grid[a], iq2_s_grid[b]);
 }
 
 static inline uint
@@ -26,7 +26,7 @@ iq2_s_signs(__global const uchar *block, uint i)
 {
     return block_ushort(block + 34 + 2 * i);
 }
-NUMBERS_OF_SIZES(iq2_s)
+NUMBERS_OF_ENTRIES(iq2_s)
 
 static inline uint
 iq2_s_scale(__global const uchar *block, uint i)

@@ -8,15 +8,15 @@
 #define BYTES_iq2_xs   74
 #define FACTORS_iq2_xs 16
 #define SCALED_iq2_xs 1
-#define SIZES_iq2_xs 1
+#define ENTRIES_iq2_xs 1
 
 __constant ushort iq2_xs_grid[] = {IQ2_XS_GRID};
 
-static inline char16
-iq2_xs_sizes(__global const uchar *block, uint i)
+static inline uint2
+iq2_xs_entries(__global const uchar *block, uint i)
 {
     const uint q = block_uint(block + 2 + 4 * i);
-    return iq2_sizes(iq2_xs_grid[q & 511], iq2_xs_grid[q >> 16 & 511]);
+    return (uint2)(iq2_xs_grid[q & 511], iq2_xs_grid[q >> 16 & 511]);
 }
 
 static inline uint
@@ -25,7 +25,7 @@ iq2_xs_signs(__global const uchar *block, uint i)
     const uint q = block_uint(block + 2 + 4 * i);
     return even_signs(q >> 9 & 127) | even_signs(q >> 25) << 8;
 }
-NUMBERS_OF_SIZES(iq2_xs)
+NUMBERS_OF_ENTRIES(iq2_xs)
 
 static inline uint
 iq2_xs_scale(__global const uchar *block, uint i)

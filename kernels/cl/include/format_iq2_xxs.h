@@ -7,16 +7,16 @@
 #define COLUMNS_iq2_xxs 256
 #define BYTES_iq2_xxs   66
 #define SCALED_iq2_xxs 1
-#define SIZES_iq2_xxs 1
+#define ENTRIES_iq2_xxs 1
 
 __constant ushort iq2_xxs_grid[] = {IQ2_XXS_GRID};
 
-static inline char16
-iq2_xxs_sizes(__global const uchar *block, uint i)
+static inline uint2
+iq2_xxs_entries(__global const uchar *block, uint i)
 {
     __global const uchar *q = block + 2 + i / 2 * 8;
     const uint j = i % 2;
-    return iq2_sizes(iq2_xxs_grid[q[2 * j]], iq2_xxs_grid[q[2 * j + 1]]);
+    return (uint2)(iq2_xxs_grid[q[2 * j]], iq2_xxs_grid[q[2 * j + 1]]);
 }
 
 static inline uint
@@ -25,7 +25,7 @@ iq2_xxs_signs(__global const uchar *block, uint i)
     const uint signs = block_uint(block + 6 + i / 2 * 8);
     return even_signs16(signs, i % 2);
 }
-NUMBERS_OF_SIZES(iq2_xxs)
+NUMBERS_OF_ENTRIES(iq2_xxs)
 
 static inline uint
 iq2_xxs_scale(__global const uchar *block, uint i)

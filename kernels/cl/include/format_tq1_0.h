@@ -9,15 +9,30 @@
 #define BYTES_tq1_0   54
 #define SCALED_tq1_0 1
 
+/* Digits of bytes that have been multiplied by powers of 3, in words of four. */
+static inline uint4
+tq1_0_digits(uint4 bytes, uint4 power)
+{
+    const uint4 even = (bytes & 0x00ff00ffu) * power & 0x00ff00ffu;
+    const uint4 odd = (bytes >> 8 & 0x00ff00ffu) * power & 0x00ff00ffu;
+    return (even * 3 >> 8 & 0x00030003u) | (odd * 3 & 0x03000300u);
+}
+
 static inline char16
 tq1_0_numbers(__global const uchar *block, uint i)
 {
     const uint n = i < 10 ? i / 2 : i - 10, at = i < 10 ? i % 2 * 16 : 32;
     const uchar power = (n & 1 ? 3 : 1) * (n & 2 ? 9 : 1) * (n & 4 ? 81 : 1);
+#ifdef SG /* compilers of GPUs take each byte by itself */
+    const uint4 q = i < 15 ? as_uint4(block_bytes16(block + at)) : block_uint(block + 48);
+    return less_one(as_uchar16(
+        tq1_0_digits(q, i < 15 ? (uint4)power : (uint4)(1, 3, 9, 27))));
+#else
     const uchar4 h = vload4(0, block + 48);
     const uchar16 q = i < 15 ? block_bytes16(block + at) * power
                              : (uchar16)(h, h * (uchar)3, h * (uchar)9, h * (uchar)27);
     return (char)-1 - (q > (uchar)85) - (q > (uchar)170);
+#endif
 }
 
 static inline uint

@@ -34,11 +34,18 @@ even_signs16(uint bits, uint i)
 
 /* IQ2: sizes 8, 25, 43 of two entries. */
 static inline char16
-iq2_sizes(uint first, uint second)
+iq2_sizes(uint2 entry)
 {
-    const uint4 q = as_uint4(spread_pairs(first | second << 16));
+    const uint4 q = as_uint4(spread_pairs(entry.x | entry.y << 16));
     return as_char16(0x08080808u | q | q << 4 | (q >> 1 & 0x01010101u));
 }
+
+#define NUMBERS_OF_ENTRIES(name)                                                         \
+    static inline char16 name##_sizes(__global const uchar *block, uint i)               \
+    {                                                                                    \
+        return iq2_sizes(name##_entries(block, i));                                      \
+    }                                                                                    \
+    NUMBERS_OF_SIZES(name)
 
 /* IQ3: four entries, as numbers of which size. */
 static inline char16
