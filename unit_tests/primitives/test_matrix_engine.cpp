@@ -183,15 +183,15 @@ class MatrixEngine : public PrimitiveTest
 
     /* Halves lose nothing of numbers, of x and of sums of x, but what is above 2048 in Q6_K: half a
      * 2048-th at most, of at most all numbers, whose errors are independent. A sum in f32 loses
-     * 2^-24 of what has been summed at each of its steps of 16 columns; that is the sum of x times
-     * the offset, which is at most 48 times the numbers' deviation (Q3_K: 1536 and 32). Six times
-     * these deviations for x of at most 1 + shift. */
+     * 2^-24 of what has been summed at each of its steps of 16 columns; with minimums that is at
+     * most eight times the numbers' deviation. Six times these deviations for x of at most 1 +
+     * shift. */
     static void expect_sums(const xm_weight &w, const std::vector<float> &want,
                             const std::vector<float> &got, float shift)
     {
         const double of_halves =
             w.format == XM_WEIGHT_Q6_K ? 0.5 / 2048 / std::sqrt(3.0) : 0.0;
-        const double of_floats = std::pow(2.0, -24) * 48 * std::sqrt((double)w.cols / 16);
+        const double of_floats = std::pow(2.0, -24) * 8 * std::sqrt((double)w.cols / 16);
         const double loss = 6 * (of_halves + of_floats) * (1 + shift);
         std::vector<float> row(w.cols);
         for (uint64_t n = 0; n < w.rows; n++) {
@@ -248,7 +248,8 @@ class MatrixEngine : public PrimitiveTest
 
     /* Packs x into tiles of steps, multiplies blocks by them. */
     void check_blocks(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
-                      uint64_t tokens, float shift = 0.0f)
+                      uint64_t tokens, float shift = 0.0f,
+                      const std::string &options = "")
     {
         SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) +
                      " N=" + std::to_string(n) + " K=" + std::to_string(k) +
@@ -279,7 +280,7 @@ class MatrixEngine : public PrimitiveTest
         xm_put_uint(&gemm, "t_count", tokens);
         go(gemm,
            kernel("linear_gemm_blocks_dpas", w,
-                  "-DDST=f32 -DSG=" + std::to_string(lanes)),
+                  "-DDST=f32 -DSG=" + std::to_string(lanes) + options),
            lanes, blocks(n, XM_BLOCK_ROWS * lanes), blocks(tokens, XM_BLOCK_TOKENS));
 
         std::vector<float> want(y.size());
@@ -636,14 +637,28 @@ const std::vector<format_case> blocks_cases = {
 
 TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
 {
-    for (const format_case &c : sample::of(blocks_cases, 5)) {
+    for (const format_case &c : sample::of(blocks_cases, 10)) {
         for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
             check_blocks(c.format, lanes, 40, c.k, 70);
     }
 }
 
-/* The sums, by which offsets are taken off, are then large. */
-TEST_F(MatrixEngine, OffsetsOfBlocksCancelWhereActivationsHaveAMean)
+/* As a format is multiplied that says nothing but its integers. */
+TEST_F(MatrixEngine, BlocksMeetHalvesByTheirIntegers)
+{
+    const std::vector<format_case> cases = {{blocks_of(XM_WEIGHT_Q8_0), 320},
+                                            {blocks_of(XM_WEIGHT_MXFP4), 448},
+                                            {blocks_of(XM_WEIGHT_NVFP4), 320},
+                                            {blocks_of(XM_WEIGHT_Q3_K), 512},
+                                            {view_of(blocks_of(XM_WEIGHT_Q6_K)), 256}};
+    for (const format_case &c : sample::of(cases, 2)) {
+        for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
+            check_blocks(c.format, lanes, 40, c.k, 70, 0.0f, " -DSTEPS_OF_INTEGERS=1");
+    }
+}
+
+/* The sums, by which minimums are taken off, are then large. */
+TEST_F(MatrixEngine, MinimumsOfBlocksCancelWhereActivationsHaveAMean)
 {
     for (int format : {XM_WEIGHT_Q4_0, XM_WEIGHT_Q4_K, XM_WEIGHT_Q2_K})
         check_blocks(blocks_of(format), 16, 16, 256, 20, 8.0f);

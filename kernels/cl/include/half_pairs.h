@@ -74,5 +74,5 @@ halves_mul(uint8 a, uint b)
 static inline uint
 twice(float v)
 {
-    return (two_halves(v, 0.0f) & 0xffff) * 0x00010001u;
+    return two_halves(v, v);
 }
