@@ -45,14 +45,15 @@ put_sums(uint tiles, uint i_count, __global ushort *h)
     for (uint i = get_local_id(0); i < (end - first) * tokens; i += GROUP_ROWS) {
         const uint block = first + i / tokens, token = i % 16;
         __global ushort *tile = h + i % tokens / 16 * tile_halves(i_count);
-        float sum[2] = {0.0f, 0.0f};
+        float sum = 0.0f, last = 0.0f; /* of all columns, of the last 16 */
         for (uint c = 0; c < 16 && 32 * block < i_count; c++) {
             const float2 v = halves(((__global const uint *)tile)[slots_place(
                 block / 8, block % 8 * 2 + c / 8, token, c % 8)]);
-            sum[c / 8] += v.x + v.y;
+            sum += v.x + v.y;
+            last += c < 8 ? 0.0f : v.x + v.y;
         }
-        put_sum(tile, SUM_STEP, token, block, sum[0] + sum[1]);
-        put_sum(tile, SUM_STEP + 1, token, block, sum[1]);
+        put_sum(tile, SUM_STEP, token, block, sum);
+        put_sum(tile, SUM_STEP + 1, token, block, last);
     }
 }
 
@@ -64,14 +65,11 @@ struct columns {
     float gate_factor, up_factor;
 };
 
-/* Computes the columns of p for `tiles` tiles, of which the first p->tiles exist. */
+/* Adds the products of all columns of x, of `tiles` tiles. */
 static inline void
-make_columns(const struct product *p, const struct columns *c, const uint tiles,
-             uint k_count)
+multiply_both(const struct product *p, const uint tiles, uint k_count,
+              float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
-    const uint i_count = c->g->i_count;
-    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
-    clear(acc);
 #if FORMATS == 1
     multiply_blocks(0, p, 2, tiles, k_count, acc);
 #else
@@ -81,8 +79,21 @@ make_columns(const struct product *p, const struct columns *c, const uint tiles,
     multiply_blocks(0, p, 1, tiles, k_count, acc);
     multiply_blocks(1, &second, 1, tiles, k_count, acc + 1);
 #endif
+}
+
+/* Computes the columns of p for its tiles. */
+static inline void
+make_columns(const struct product *p, const struct columns *c, uint k_count)
+{
+    const uint i_count = c->g->i_count;
+    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
+    clear(acc);
+    if (p->tiles > TOKEN_TILES / 2)
+        multiply_both(p, TOKEN_TILES, k_count, acc);
+    else
+        multiply_both(p, TOKEN_TILES / 2, k_count, acc);
     UNROLL_PRODUCTS
-    for (uint b = 0; b < 2 * tiles; b++) {
+    for (uint b = 0; b < TOKEN_BLOCKS; b++) {
         float gate[8], up[8];
         vstore8(acc[0][b] * c->gate_factor, 0, gate);
         vstore8(acc[1][b] * c->up_factor, 0, up);
@@ -119,10 +130,7 @@ moe_gemm_gate_up_blocks_dpas(GATE_UP_PARAMETERS, __global const ushort *x,
                               h + tile * (ulong)tile_halves(i_count),
                               weight_factor(&gates, stored_row(&gates, expert, 0)),
                               weight_factor(&ups, stored_row(&ups, expert, 0))};
-    if (p.tiles > TOKEN_TILES / 2)
-        make_columns(&p, &c, TOKEN_TILES, k_count);
-    else
-        make_columns(&p, &c, TOKEN_TILES / 2, k_count);
+    make_columns(&p, &c, k_count);
     barrier(CLK_GLOBAL_MEM_FENCE);
     put_sums(p.tiles, i_count, c.h);
 }

@@ -65,32 +65,32 @@ q4_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 
 #ifdef FORMAT_q5_k
 #define STEP_PLACE_q5_k 4
-#define SPAN_K_q5_k     64
+#define SPAN_K_q5_k     32
 #define SUMS_q5_k       1
-#define STEP_q5_k(span, s) (4 * (span) + (s))
+#define STEP_q5_k(span, s) ((span) / 2 * 4 + (span) % 2 + 2 * (s))
 
-/* Scale q is at most 63 * 31. */
+/* A span is 16 bytes, 16 columns of low nibbles and 16 of high ones: 32 of each would take more
+ * registers than there are. Scale q is at most 63 * 31. */
 static inline float
 q5_k_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
-    uint head[4], high[8], q[8];
+    const uint i = span / 2, l = span % 2 * 4;
+    uint head[4], high[4], q[4], low[8], up[8];
     load_words(data, at, 4, head);
-    load_words(data, at + 4, 8, high);
-    load_words(data, at + 12 + 8 * span, 8, q);
-    const float2 scale = convert_float2(k_pair(head[1], head[3], span));
-/* Of the fifth bits, which are bits 2 span and 2 span + 1 of the bytes. */
-#define FIFTH(i, at, to, bit) (rotate(high[i], (to) - (bit) - (at) - 2 * span))
-#define FIVE_LOW(i, at)                                                                  \
-    (LOW_AS_HALVES(q[i], at) | (FIFTH(i, at, 4, 0) & 0x00100010u))
-#define FIVE_HIGH(i, at)                                                                 \
-    (HIGH_AS_HALVES(q[i], at) | (FIFTH(i, at, 8, 1) & 0x01000100u))
-#define FIVE_STEP(BITS, i)                                                               \
-    as_int8((uint8)(BITS(i, 0), BITS(i, 8), BITS(i + 1, 0), BITS(i + 1, 8),              \
-                    BITS(i + 2, 0), BITS(i + 2, 8), BITS(i + 3, 0), BITS(i + 3, 8)))
-    b[0] = scaled_step(FIVE_STEP(FIVE_LOW, 0), scale.x, 1024.0f);
-    b[1] = scaled_step(FIVE_STEP(FIVE_LOW, 4), scale.x, 1024.0f);
-    b[2] = scaled_step(FIVE_STEP(FIVE_HIGH, 0), scale.y, 64.0f);
-    b[3] = scaled_step(FIVE_STEP(FIVE_HIGH, 4), scale.y, 64.0f);
+    load_words(data, at + 4 + l, 4, high);
+    load_words(data, at + 12 + 8 * i + l, 4, q);
+    const float2 scale = convert_float2(k_pair(head[1], head[3], i));
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        /* fifth bits are bits 2 i and 2 i + 1 of the bytes */
+        const uint odd = c % 2 * 8, left = 4 - odd - 2 * i;
+        low[c] = LOW_AS_HALVES(q[c / 2], (int)odd) |
+                 (rotate(high[c / 2], left) & 0x00100010u);
+        up[c] = HIGH_AS_HALVES(q[c / 2], (int)odd) |
+                (rotate(high[c / 2], left + 3) & 0x01000100u);
+    }
+    b[0] = scaled_step(as_int8(vload8(0, low)), scale.x, 1024.0f);
+    b[1] = scaled_step(as_int8(vload8(0, up)), scale.y, 64.0f);
     return half_of(head[0], 0);
 }
 

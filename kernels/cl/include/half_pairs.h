@@ -9,12 +9,14 @@
  */
 #if MATRIX_ENGINE
 #if SG == 8
-#define HALF_LANES "16"
+#define HALF_LANES  "16"
+#define EIGHT_LANES "128"
 #else
-#define HALF_LANES "32"
+#define HALF_LANES  "32"
+#define EIGHT_LANES "256"
 #endif
-#define AS_HALVES(name, operand)                                                         \
-    ".decl " name " v_type=G type=hf num_elts=" HALF_LANES " alias=<" operand ",0>\n"
+#define AS_HALVES(name, lanes, operand)                                                  \
+    ".decl " name " v_type=G type=hf num_elts=" lanes " alias=<" operand ",0>\n"
 #define EIGHT_TIMES(DO) DO("0") DO("1") DO("2") DO("3") DO("4") DO("5") DO("6") DO("7")
 #define MAD_HALVES(i)                                                                    \
     "mad (M1_NM, " HALF_LANES ") XM_D(" i ",0)<1> XM_A(" i                               \
@@ -30,8 +32,8 @@ halves_mad(uint8 a, uint b, uint c)
 {
     uint8 d;
 #if MATRIX_ENGINE
-    __asm__("{\n" AS_HALVES("XM_D", "%0") AS_HALVES("XM_A", "%1") AS_HALVES("XM_B", "%2")
-                AS_HALVES("XM_C", "%3") EIGHT_TIMES(MAD_HALVES) "}\n"
+    __asm__("{\n" AS_HALVES("XM_D", EIGHT_LANES, "%0") AS_HALVES("XM_A", EIGHT_LANES, "%1") AS_HALVES("XM_B", HALF_LANES, "%2")
+                AS_HALVES("XM_C", HALF_LANES, "%3") EIGHT_TIMES(MAD_HALVES) "}\n"
             : "=rw"(d)
             : "rw"(a), "rw"(b), "rw"(c));
 #else
@@ -53,7 +55,7 @@ halves_mul(uint8 a, uint b)
 {
     uint8 d;
 #if MATRIX_ENGINE
-    __asm__("{\n" AS_HALVES("XM_D", "%0") AS_HALVES("XM_A", "%1") AS_HALVES("XM_B", "%2")
+    __asm__("{\n" AS_HALVES("XM_D", EIGHT_LANES, "%0") AS_HALVES("XM_A", EIGHT_LANES, "%1") AS_HALVES("XM_B", HALF_LANES, "%2")
                 EIGHT_TIMES(MUL_HALVES) "}\n"
             : "=rw"(d)
             : "rw"(a), "rw"(b));
