@@ -17,6 +17,10 @@
 #endif
 #define AS_HALVES(name, lanes, operand)                                                  \
     ".decl " name " v_type=G type=hf num_elts=" lanes " alias=<" operand ",0>\n"
+/* The result and the first operand have eight words a lane, the others one. */
+#define OPERANDS                                                                         \
+    AS_HALVES("XM_D", EIGHT_LANES, "%0")                                                 \
+    AS_HALVES("XM_A", EIGHT_LANES, "%1") AS_HALVES("XM_B", HALF_LANES, "%2")
 #define EIGHT_TIMES(DO) DO("0") DO("1") DO("2") DO("3") DO("4") DO("5") DO("6") DO("7")
 #define MAD_HALVES(i)                                                                    \
     "mad (M1_NM, " HALF_LANES ") XM_D(" i ",0)<1> XM_A(" i                               \
@@ -32,8 +36,8 @@ halves_mad(uint8 a, uint b, uint c)
 {
     uint8 d;
 #if MATRIX_ENGINE
-    __asm__("{\n" AS_HALVES("XM_D", EIGHT_LANES, "%0") AS_HALVES("XM_A", EIGHT_LANES, "%1") AS_HALVES("XM_B", HALF_LANES, "%2")
-                AS_HALVES("XM_C", HALF_LANES, "%3") EIGHT_TIMES(MAD_HALVES) "}\n"
+    __asm__("{\n" OPERANDS AS_HALVES("XM_C", HALF_LANES, "%3")
+                EIGHT_TIMES(MAD_HALVES) "}\n"
             : "=rw"(d)
             : "rw"(a), "rw"(b), "rw"(c));
 #else
@@ -55,8 +59,7 @@ halves_mul(uint8 a, uint b)
 {
     uint8 d;
 #if MATRIX_ENGINE
-    __asm__("{\n" AS_HALVES("XM_D", EIGHT_LANES, "%0") AS_HALVES("XM_A", EIGHT_LANES, "%1") AS_HALVES("XM_B", HALF_LANES, "%2")
-                EIGHT_TIMES(MUL_HALVES) "}\n"
+    __asm__("{\n" OPERANDS EIGHT_TIMES(MUL_HALVES) "}\n"
             : "=rw"(d)
             : "rw"(a), "rw"(b));
 #else
