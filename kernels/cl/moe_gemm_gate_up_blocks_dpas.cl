@@ -11,6 +11,7 @@
  * the others return. Global size {I / (SPLIT * SG) rounded up * SPLIT * SG, tiles}.
  */
 #define ROW_BLOCKS 2 /* gate and up */
+#define SHORT_SPANS 1
 #include "block_gemm.h"
 
 #include "gate_up.h"

@@ -65,32 +65,43 @@ q4_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 
 #ifdef FORMAT_q5_k
 #define STEP_PLACE_q5_k 4
-#define SPAN_K_q5_k     32
 #define SUMS_q5_k       1
+/* A part is 16 bytes, 16 columns of low nibbles and 16 of high ones. A span has two, but in kernels
+ * that need registers for something else. */
+#if SHORT_SPANS
+#define SPAN_K_q5_k     32
 #define STEP_q5_k(span, s) ((span) / 2 * 4 + (span) % 2 + 2 * (s))
+#else
+#define SPAN_K_q5_k     64
+#define STEP_q5_k(span, s) (4 * (span) + (s))
+#endif
 
-/* A span is 16 bytes, 16 columns of low nibbles and 16 of high ones: 32 of each would take more
- * registers than there are. Scale q is at most 63 * 31. */
+/* Scale q is at most 63 * 31. */
 static inline float
 q5_k_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
-    const uint i = span / 2, l = span % 2 * 4;
-    uint head[4], high[4], q[4], low[8], up[8];
+    const uint parts = SPAN_K_q5_k / 32, i = span * parts / 2;
+    uint head[4];
     load_words(data, at, 4, head);
-    load_words(data, at + 4 + l, 4, high);
-    load_words(data, at + 12 + 8 * i + l, 4, q);
     const float2 scale = convert_float2(k_pair(head[1], head[3], i));
 #pragma unroll
-    for (int c = 0; c < 8; c++) {
-        /* fifth bits are bits 2 i and 2 i + 1 of the bytes */
-        const uint odd = c % 2 * 8, left = 4 - odd - 2 * i;
-        low[c] = LOW_AS_HALVES(q[c / 2], (int)odd) |
-                 (rotate(high[c / 2], left) & 0x00100010u);
-        up[c] = HIGH_AS_HALVES(q[c / 2], (int)odd) |
-                (rotate(high[c / 2], left + 3) & 0x01000100u);
+    for (uint part = 0; part < parts; part++) {
+        const uint word = (span * parts + part) % 2 * 4;
+        uint high[4], q[4], low[8], up[8];
+        load_words(data, at + 4 + word, 4, high);
+        load_words(data, at + 12 + 8 * i + word, 4, q);
+#pragma unroll
+        for (int c = 0; c < 8; c++) {
+            /* fifth bits are bits 2 i and 2 i + 1 of the bytes */
+            const uint odd = c % 2 * 8, left = 4 - odd - 2 * i;
+            low[c] = LOW_AS_HALVES(q[c / 2], (int)odd) |
+                     (rotate(high[c / 2], left) & 0x00100010u);
+            up[c] = HIGH_AS_HALVES(q[c / 2], (int)odd) |
+                    (rotate(high[c / 2], left + 3) & 0x01000100u);
+        }
+        b[part] = scaled_step(as_int8(vload8(0, low)), scale.x, 1024.0f);
+        b[parts + part] = scaled_step(as_int8(vload8(0, up)), scale.y, 64.0f);
     }
-    b[0] = scaled_step(as_int8(vload8(0, low)), scale.x, 1024.0f);
-    b[1] = scaled_step(as_int8(vload8(0, up)), scale.y, 64.0f);
     return half_of(head[0], 0);
 }
 

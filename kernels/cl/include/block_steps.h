@@ -120,6 +120,9 @@ multiplied_step(int8 step, float factor)
 #define BYTES_AS_HALVES(q, at) ((MOVED(q, -(at)) & 0x00ff00ffu) | 0x64006400u)
 #define SIGNED_BYTES(q, at) ((MOVED(q, -(at)) & 0x00ff00ffu) ^ 0x64806480u)
 
+#ifndef SHORT_SPANS
+#define SHORT_SPANS 0 /* 1: formats take fewer registers */
+#endif
 #ifndef STEPS_OF_INTEGERS
 #define STEPS_OF_INTEGERS 0 /* 1: those of block_integer_steps.h for all formats */
 #endif
