@@ -804,6 +804,8 @@ TEST_F(MatrixEngine, ExpertsOfBlocksAgreeWithTheReference)
                       lanes == 16 ? XM_GATE_UP_INTERLEAVED : XM_UP_GATE_STACKED,
                       {17, 40});
         check_experts(q2_k, iq4_xs, q2_k, lanes, XM_GATE_UP_APART, {3, 0, 33});
+        check_experts(blocks_of(XM_WEIGHT_Q5_K), blocks_of(XM_WEIGHT_Q3_K), lanes,
+                      XM_GATE_UP_APART, {20, 40});
         check_experts(iq2_xs, iq3_s, blocks_of(XM_WEIGHT_IQ1_M), lanes, XM_GATE_UP_APART,
                       {70});
     }
