@@ -31,6 +31,7 @@
  *
  * Rows count through all that is stored: stored_row.
  */
+#include "nibbles.h"
 #include "short_pairs.h"
 #include "types.h"
 #include "units.h"
