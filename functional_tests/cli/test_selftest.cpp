@@ -61,6 +61,7 @@ TEST_F(Selftest, ReportsWhatEachPartFound)
     EXPECT_EQ(json.number("/parts/1/result/over"), 0);
     EXPECT_GT(json.number("/parts/1/result/compared"), 10);
     EXPECT_EQ(json.number("/good"), 2);
+    EXPECT_FALSE(yyjson_get_bool(json.at("/stopped")));
     EXPECT_FALSE(contains(report(), folder.path)) << "a path of the user's";
     EXPECT_TRUE(left_nothing());
 }
@@ -114,7 +115,11 @@ TEST_F(Selftest, CtrlCKeepsWhatWasDone)
     EXPECT_EQ(t.finish(60), 130) << t.raw();
     const Json json(report());
     EXPECT_EQ(json.text("/parts/0/part"), "devices");
+    EXPECT_TRUE(yyjson_get_bool(json.at("/stopped")));
     EXPECT_GE(json.number("/good"), 1);
+    EXPECT_EQ(json.number("/good") + json.number("/left_out"), 13);
+    EXPECT_TRUE(contains(t.raw(), "Stopped after ")) << t.raw();
+    EXPECT_TRUE(contains(t.raw(), " of 13 parts. ")) << t.raw();
     EXPECT_TRUE(left_nothing());
 }
 

@@ -32,8 +32,7 @@ xm_cli_find_chip(const char *device, const char *device_as, struct xm_device_inf
     enum xm_status s = xm_core_find(core, device, &plugin, &index, err);
     if (s == XM_OK && !plugin->ops->info)
         s = xm_fail(err, XM_NOT_FOUND,
-                    "%s is no OpenCL device; --device-as takes an Intel GPU that need "
-                    "not be here",
+                    "%s is no OpenCL device; 'xemoe devices' lists those there are",
                     device ? device : "GPU");
     if (s == XM_OK)
         *out = *plugin->ops->info(plugin, index);

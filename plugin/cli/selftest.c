@@ -52,7 +52,7 @@ struct selftest {
     struct xm_new_file file; /* of the report */
     struct xm_json_out report;
     yyjson_mut_val *parts;
-    size_t n_good, n_bad, n_left;
+    size_t n_good, n_bad, n_left; /* parts that run, by how they ended; n_left: did not */
 };
 
 /* ---- a part ---------------------------------------------------------------------------- */
@@ -189,15 +189,18 @@ write_report(struct selftest *t, struct xm_error *err)
 }
 
 static void
-print_end(const struct selftest *t)
+print_end(const struct selftest *t, bool stopped)
 {
-    if (t->n_left)
+    const size_t n = t->n_good + t->n_bad;
+    if (stopped)
+        printf("Stopped after %zu of %zu parts. ", n, n + t->n_left);
+    else if (t->n_left)
         printf("This is a dry run: nothing was executed, and %zu parts were left out.\n",
                t->n_left);
     printf(
         "%zu of %zu parts are good. The report is '%s': all figures, with neither paths "
         "nor\nnames of yours.\n",
-        t->n_good, t->n_good + t->n_bad, t->args.output);
+        t->n_good, n, t->args.output);
 }
 
 static enum xm_status
@@ -208,19 +211,23 @@ run_all(struct selftest *t, struct xm_error *err)
                      strlen("xemoe " XM_VERSION));
     xm_json_add_bool(&t->report, NULL, "dry_run", xm_dry_run());
     t->parts = xm_json_add_array(&t->report, NULL, "parts");
-    for (size_t i = 0; i < xm_selftest_n_parts && s == XM_OK; i++) {
-        if (xm_selftest_is_wanted(&xm_selftest_parts[i], t->args.quick, t->args.only))
+    for (size_t i = 0; i < xm_selftest_n_parts; i++) {
+        if (!xm_selftest_is_wanted(&xm_selftest_parts[i], t->args.quick, t->args.only))
+            continue;
+        if (s == XM_OK)
             s = run_part(t, &xm_selftest_parts[i], err);
+        t->n_left += s != XM_OK;
     }
     xm_progress_clear();
     if (s != XM_OK && s != XM_CANCELLED)
         return s;
     struct xm_error why = {0};
+    xm_json_add_bool(&t->report, NULL, "stopped", s == XM_CANCELLED);
     const enum xm_status written = write_report(t, &why);
     if (written != XM_OK)
         *err = why;
-    else if (t->n_good + t->n_bad > 0)
-        print_end(t);
+    else
+        print_end(t, s == XM_CANCELLED);
     return written != XM_OK ? written : s;
 }
 

@@ -501,6 +501,8 @@ TEST(Jinja, ErrorsSayWhereAndWhat)
         {"{% if t %}", "found the end of the template, expected elif, else or endif"},
         {"{% if t %}{% endfor %}", "found 'endfor', expected elif, else or endif"},
         {"{{ 1", "line 1, column 1: this tag has no end"},
+        {"{{ x\ny", "line 1, column 1: this tag has no end"},
+        {"a\n {% if x\n\ny", "line 2, column 2: this tag has no end"},
         {"x {{ 'a }}", "line 1, column 6: this string has no end"},
         {"{# x", "this comment has no end"},
         {"{% raw %}x", "has no {% endraw %}"},

@@ -55,9 +55,14 @@ count_lines(struct lexer *l, size_t pos)
         }
 }
 
+/* `pos` may lie before what has been counted: where a tag began that has no end. */
 static enum xm_status
 fail(struct lexer *l, size_t pos, const char *sentence)
 {
+    if (pos < l->counted) {
+        l->counted = l->line_start = 0;
+        l->line = 1;
+    }
     count_lines(l, pos);
     return xm_jinja_fail_at(l->err, l->line, (uint32_t)(pos - l->line_start + 1), "%s",
                             sentence);
