@@ -11,8 +11,9 @@ enum { VECTOR_WORDS = 16 };
 /* Integers that meet weights in blocks of any format: PLANES and SUM_K of
  * kernels/cl/include/planes.h. */
 enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
-/* Halves of a token's super-block: 16 steps of columns, one of sums (kernels/cl/include/steps.h) */
-enum { SUPER_HALVES = 18 * 16 };
+/* Halves of a token's super-block: 16 steps of columns, two of sums (kernels/cl/include/steps.h);
+ * for weights in blocks, numbers of a word and columns of a sum. */
+enum { SUPER_HALVES = 18 * 16, BLOCK_WORD = 4, STEPS_SUM = 32 };
 /* What belongs to a unit besides its integers (kernels/cl/include/shorts.h), and words of a unit of
  * 8-bit integers (bytes.h). */
 enum { UNIT_EXTRA_WORDS = 9, BYTE_UNIT_WORDS = 44 };
@@ -30,12 +31,18 @@ static const struct {
     [XM_FORM_BYTES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true},
     [XM_FORM_TILES] = {"linear_pack_vec", {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
-    [XM_FORM_PAIRS] = {"linear_pack_dpas", {XM_LANES, XM_MATRIX_LANES,
-                       {XM_COLS, XM_MATRIX_PACK_K}, {XM_SLOTS, 1, XM_PER_LANE}}},
-    [XM_FORM_STEPS] = {"linear_pack_blocks_dpas", {XM_GROUP, XM_STEPS_ITEMS,
+    [XM_FORM_STEPS] = {"linear_pack_dpas", {XM_GROUP, XM_STEPS_ITEMS,
                        {XM_COLS, XM_SUPER_COLS}, {XM_SLOTS, XM_STEPS_TOKENS}}},
 };
 /* clang-format on */
+
+static struct xm_rows_form
+steps_of(const struct xm_weight *w)
+{
+    return xm_weight_is_blocks(w)
+               ? (struct xm_rows_form){XM_FORM_STEPS, BLOCK_WORD, STEPS_SUM}
+               : (struct xm_rows_form){XM_FORM_STEPS, 32 / xm_element_bits(w->element)};
+}
 
 struct xm_rows_form
 xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
@@ -44,6 +51,8 @@ xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
         makers[form].has_sums && xm_weight_is_quantised(w) && !xm_weight_is_codes(w);
     if (xm_weight_is_blocks(w) && (form == XM_FORM_SHORTS || form == XM_FORM_SHORT_PAIRS))
         return (struct xm_rows_form){form, UNIT_PLANES, BLOCK_SUM, true, 0};
+    if (form == XM_FORM_STEPS)
+        return steps_of(w);
     if (form == XM_FORM_BYTES)
         return (struct xm_rows_form){form, UNIT_PLANES, 0, true, XM_FACTOR_FINE};
     const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};
@@ -148,6 +157,9 @@ size_t
 xm_form_defines(const struct xm_rows_form *f, const char *name, char *out, size_t n)
 {
     out[0] = '\0';
+    if (f->form == XM_FORM_STEPS)
+        return xm_defines_print(out, n, " -D%s_WORD=%u -D%s_SUMS=%d", name, f->planes,
+                                name, f->group != 0);
     if (!makers[f->form].is_rows)
         return 0;
     return xm_defines_print(out, n, " -DN_%s=3 -D%s=%u,%llu,%u", name, name, f->planes,
@@ -164,10 +176,12 @@ xm_form_kernel(struct xm_engine *engine, const struct xm_rows_form *f,
     char defines[XM_KERNEL_DEFINES];
     if (!name)
         return XM_OK;
-    if (f->form == XM_FORM_STEPS) /* the same for all weights */
-        return xm_engine_kernel(engine, name,
-                                xm_variant_defines(&row, xm_engine_info(engine)).text,
-                                out, err);
+    if (f->form == XM_FORM_STEPS) {
+        const size_t used = xm_form_defines(f, "FORM", defines, sizeof(defines));
+        xm_defines_print(defines + used, sizeof(defines) - used, "%s",
+                         xm_variant_defines(&row, xm_engine_info(engine)).text);
+        return xm_engine_kernel(engine, name, defines, out, err);
+    }
     if (!makers[f->form].is_rows)
         return xm_weight_kernel(engine, name, xm_one_weight(w), out, err,
                                 "-DSRC=%s -DTILE=%s%s", type, type,

@@ -28,8 +28,8 @@ enum {
 
 struct xm_rows_form {
     enum xm_form form;
-    uint32_t planes; /* weight elements in a 32-bit word: 8, 4 or 1              */
-    uint64_t group;  /* columns that share a scale of the weight; 0: none        */
+    uint32_t planes; /* weight elements in a 32-bit word: 8, 4 or 1; 2 in steps  */
+    uint64_t group;  /* columns of a sum: those that share a scale; 0: no sums   */
     bool in_units;   /* integers in the order of units.h (kernels)               */
     uint32_t factor; /* columns of 8-bit integers that share one; 0: no such form */
 };
@@ -60,7 +60,7 @@ uint64_t xm_prepared_part(const struct xm_rows_form *f, uint64_t run);
 uint64_t xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens);
 /* The form's number in kernels (kernels/cl/include/prepared.h). */
 uint32_t xm_form_kind(const struct xm_rows_form *f);
-/* Writes the build option " -DFORM=8,128,0 …" for a kernel that writes this form; "" for plain
+/* Writes the build options " -DFORM=8,128,0 …" for a kernel that writes this form; "" for plain
  * rows. */
 size_t xm_form_defines(const struct xm_rows_form *f, const char *name, char *out,
                        size_t n);

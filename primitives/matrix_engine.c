@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the kernels for matrix engines ask of weights. The reasons are in kernels/cl/include: for
- * many tokens in pairs.h, of blocks in block_steps.h; for few in lane_rows.h and lane_blocks.h.
+ * many tokens in element_steps.h and block_steps.h; for few in lane_rows.h and lane_blocks.h.
  */
 #include "primitives/matrix_engine.h"
 
 #include "primitives/device_weight.h"
 
-enum { CHUNK_WORDS = 8, STEP_K = 16 }; /* words of a chunk at most; k of a step */
-enum { INTEGER_K = 32 };               /* k of a step of integers               */
-
-const char *
-xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
-{
-    uint32_t bits = xm_element_bits(w->element);
-    bool is_half = w->element == XM_F16 && !xm_weight_is_quantised(w);
-    if (src != XM_F16)
-        return "matrix engines take activations of f16";
-    if (!(xm_weight_meets(w) & XM_MEETS_PAIRS))
-        return xm_weight_is_codes(w)
-                   ? "of many tokens, matrix engines take no small floats and codebooks"
-                   : "weights in blocks have kernels of their own for matrix engines";
-    if (!is_half && (!xm_weight_is_quantised(w) || (bits != 4 && bits != 8)))
-        return "matrix engines take weights of 4 or 8 bits, or of f16";
-    uint64_t chunk = CHUNK_WORDS * (32 / bits);
-    if (xm_weight_is_quantised(w) && w->group < chunk)
-        chunk = w->group;
-    if (chunk % STEP_K != 0 || w->cols % chunk != 0 ||
-        (xm_weight_is_quantised(w) && w->group % chunk != 0))
-        return "the columns or the group are not whole steps of matrix engines";
-    return xm_weight_not_in_words(w, 1);
-}
+enum { INTEGER_K = 32 }; /* k of a step of integers, of a unit of elements */
 
 /* Half words of all that is stored. Kernels count these, or words, in 32 bits. */
 static uint64_t
@@ -124,18 +101,38 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
     return xm_weight_not_in_words(w, 1);
 }
 
-const char *
-xm_matrix_blocks_refuse(const struct xm_weight *w, enum xm_element src)
+static const char *
+blocks_refuse(const struct xm_weight *w)
 {
-    if (src != XM_F16)
-        return "matrix engines take activations of f16";
-    if (!xm_weight_is_blocks(w))
-        return "the weight is not in blocks";
     if (stored_places(w) > UINT32_MAX)
         return "the weight has 8 GiB or more";
     if (!(xm_weight_meets(w) & XM_MEETS_SHORTS))
         return "the numbers of this format are no integers with factors";
     return cols_refuse(w, whole_cols(w));
+}
+
+static const char *
+elements_refuse(const struct xm_weight *w)
+{
+    const uint32_t bits = xm_element_bits(w->element);
+    const bool is_half = w->element == XM_F16 && !xm_weight_is_quantised(w);
+    if (!is_half && (!xm_weight_is_quantised(w) || (bits != 4 && bits != 8)))
+        return "matrix engines take weights of 4 or 8 bits, or of f16";
+    if (w->cols % INTEGER_K != 0 || (!is_half && w->group % INTEGER_K != 0))
+        return "the columns or the group are not whole steps of 32";
+    return xm_weight_not_in_words(w, 1);
+}
+
+const char *
+xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
+{
+    if (src != XM_F16)
+        return "matrix engines take activations of f16";
+    if (xm_weight_is_blocks(w))
+        return blocks_refuse(w);
+    if (!(xm_weight_meets(w) & XM_MEETS_PAIRS))
+        return "of many tokens, matrix engines take no small floats and codebooks";
+    return elements_refuse(w);
 }
 
 uint32_t

@@ -53,8 +53,7 @@ enum xm_form {
     XM_FORM_BYTES, /* 8-bit integers with a factor each 32 or 128 columns (bytes.h)         */
     XM_FORM_TILES, /* tiles of 16 tokens, f32 (tile.h) …                                  */
     XM_FORM_LANE_TILES, /* … or of the activations' type                                   */
-    XM_FORM_PAIRS, /* tiles of pairs of halves, for matrix engines (pairs.h) …         */
-    XM_FORM_STEPS, /* … or of rows of halves, for weights in blocks (steps.h)          */
+    XM_FORM_STEPS, /* tiles of halves for matrix engines (steps.h)                         */
     XM_FORM_COUNT
 };
 

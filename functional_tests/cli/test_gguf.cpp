@@ -75,9 +75,9 @@ TEST(GgufFiles, ExpertsOnMatrixEnginesGiveTheSameIds)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    const std::string forced = "XM_FORCE=moe_gather=moe_gather_blocks_dpas,"
-                               "moe_gemm_gate_up=moe_gemm_gate_up_blocks_dpas,"
-                               "moe_gemm_down=moe_gemm_down_blocks_dpas";
+    const std::string forced = "XM_FORCE=moe_gather=moe_gather_dpas,"
+                               "moe_gemm_gate_up=moe_gemm_gate_up_dpas,"
+                               "moe_gemm_down=moe_gemm_down_dpas";
     const Words words = {"generate",
                          "-m",
                          gguf_files[0].path(),
@@ -94,7 +94,7 @@ TEST(GgufFiles, ExpertsOnMatrixEnginesGiveTheSameIds)
     ASSERT_EQ(usual.code, 0) << usual.err;
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(Json(o.out).ids("/ids"), Json(usual.out).ids("/ids"));
-    EXPECT_NE(o.err.find("moe_gemm_down_blocks_dpas"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("moe_gemm_down_dpas"), std::string::npos) << o.err;
 }
 
 /* llama.cpp needs these keys, 0 where there is no such part. */

@@ -2,40 +2,49 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
  *
- * Many tokens, on matrix engines: the tiles of linear_pack_sg, in pairs. A sub-group computes 16
- * neighbouring n of two tiles. Global size {N / 16 rounded up * SG, tiles / 2 rounded up}.
+ * Many tokens, on matrix engines (step_gemm.h). A sub-group computes ROW_BLOCKS * SG neighbouring n
+ * of up to TOKEN_TILES tiles of linear_pack_dpas. Global size
+ * {N / (ROW_BLOCKS * SG) rounded up * SG, tiles / TOKEN_TILES rounded up}.
  */
 #ifndef DST
 #define DST f16 /* element of y */
 #endif
-#include "sub_group_matrix.h"
+#include "step_gemm.h"
 
 SUB_GROUP_SIZE __kernel void
-linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const uint *x,
+linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const ushort *x,
                  __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                  uint k_count, uint t_count)
 {
     const struct weight w = WEIGHT(w, k_count, 0);
-    const uint first = sub_group_index() * ROW_BLOCKS * 8;
-    const uint tile = (uint)get_group_id(1) * TILES;
+    const uint first = sub_group_index() * (ROW_BLOCKS * SG);
+    const uint first_tile = (uint)get_group_id(1) * TOKEN_TILES;
+    const uint lane = get_sub_group_local_id();
+    struct product p;
     float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
-    struct row_block rows[ROW_BLOCKS];
     if (first >= n_count)
         return;
+    p.x = tiles_from(x, first_tile, (t_count - 1) / 16, k_count);
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++)
-        rows[r] = row_block_at(&w, stored_row(&w, 0, first + r * 8),
-                               stored_row(&w, 0, n_count - 1));
-    multiply_tiles(rows, x, tile, (t_count - 1) / 16, acc);
+        take_row(&p, r, &w, 0, min(first + r * SG + lane, n_count - 1));
+    clear(acc);
+    multiply_rows(0, &p, ROW_BLOCKS, TOKEN_TILES, k_count, acc);
 #pragma unroll
-    for (uint t = 0; t < TOKEN_BLOCKS; t++) {
-        const uint token = tile * 16 + t * SG + get_sub_group_local_id();
+    for (uint r = 0; r < ROW_BLOCKS; r++) {
+        const uint n = first + r * SG + lane;
+        const float bias_n = bias && n < n_count ? bias[n] : 0.0f;
+        const float factor = product_factor(&w, 0);
 #pragma unroll
-        for (uint r = 0; r < ROW_BLOCKS; r++) {
-            const uint n = first + r * 8;
-            if (token < t_count && n < n_count)
-                store_rows(acc[r][t], bias ? bias + n : 0, y + (ulong)token * n_count + n,
-                           n_count - n);
+        for (uint b = 0; b < TOKEN_BLOCKS; b++) {
+            float of[8];
+            vstore8(acc[r][b] * factor + bias_n, 0, of);
+#pragma unroll
+            for (uint i = 0; i < 8; i++) {
+                const uint t = first_tile * 16 + b * 8 + i;
+                if (n < n_count && t < t_count)
+                    STORE(DST, y, (ulong)t * n_count + n, of[i]);
+            }
         }
     }
 }

@@ -1,44 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Down projection of the tiles of tokens of one expert; many tokens, on matrix engines.
+ * Down projection of the tiles of tokens of each expert; many tokens, on matrix engines
+ * (step_gemm.h).
  *
- *     y[tile * 16 + t][n] = h[tile][.][t] . down[e][n] (+ bias[e][n]),  e = tile_expert[tile]
+ *     y[tile * 16 + t][n] = h[tile][t] . down[e][n] (+ bias[e][n]),  e = tile_expert[tile]
  *
- * A sub-group computes 16 neighbouring n of TILES tiles of an expert, the first of which it was
- * started for; those started for the others return. Global size {H / 16 rounded up * SG, tiles}.
+ * A sub-group computes ROW_BLOCKS * SG neighbouring n of up to TOKEN_TILES tiles of an expert. One
+ * is started for each tile; that of the first of these tiles computes all of them, the others
+ * return. Global size {H / (ROW_BLOCKS * SG) rounded up * SG, tiles}.
  */
-#define DST f32
-#include "sub_group_matrix.h"
+#include "step_gemm.h"
+
+/* What a sub-group writes. */
+struct down {
+    __global const float *bias; /* NULL: none; of the first row */
+    __global float *y;          /* of the first token and row   */
+    uint first, n_count;
+    float factor;
+};
+
+/* Computes the rows of p for `tiles` tiles, of which the first p->x.n exist. */
+static inline void
+make_rows(const struct product *p, const struct down *d, const uint tiles, uint k_count)
+{
+    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
+    clear(acc);
+    multiply_rows(0, p, ROW_BLOCKS, tiles, k_count, acc);
+#pragma unroll
+    for (uint r = 0; r < ROW_BLOCKS; r++) {
+        const uint n = r * SG + get_sub_group_local_id();
+        const bool is_row = d->first + n < d->n_count;
+        const float bias = d->bias && is_row ? d->bias[n] : 0.0f;
+        UNROLL_PRODUCTS
+        for (uint b = 0; b < 2 * tiles; b++) {
+            if (is_row && b / 2 < p->x.n)
+                store_tokens(acc[r][b] * d->factor + bias,
+                             d->y + b * 8 * (ulong)d->n_count + n, d->n_count);
+        }
+    }
+}
 
 SUB_GROUP_SIZE __kernel void
-moe_gemm_down_dpas(WEIGHT_PARAMETERS(w), __global const uint *h,
+moe_gemm_down_dpas(WEIGHT_PARAMETERS(w), __global const ushort *h,
                    __global const uint *first_tile, __global const int *tile_expert,
                    __global const int *source, __global const float *bias,
                    __global float *y, uint n_count, uint k_count)
 {
     const struct weight w = WEIGHT(w, k_count, 0);
-    const uint first = sub_group_index() * ROW_BLOCKS * 8, tile = (uint)get_group_id(1);
+    const uint first = sub_group_index() * (ROW_BLOCKS * SG);
+    const uint tile = (uint)get_group_id(1), lane = get_sub_group_local_id();
     const int expert = tile_expert[tile];
-    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
-    struct row_block rows[ROW_BLOCKS];
-    if (expert < 0 || first >= n_count || (tile - first_tile[expert]) % TILES != 0)
+    struct product p;
+    if (expert < 0 || first >= n_count || (tile - first_tile[expert]) % TOKEN_TILES != 0)
         return;
-    const ulong row = (ulong)expert * n_count;
-    const uint last_tile = first_tile[expert + 1] - 1;
+    p.x = tiles_from(h, tile, first_tile[expert + 1] - 1, k_count);
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++)
-        rows[r] = row_block_at(&w, stored_row(&w, expert, first + r * 8),
-                               stored_row(&w, expert, n_count - 1));
-    multiply_tiles(rows, h, tile, last_tile, acc);
-#pragma unroll
-    for (uint t = 0; t < TOKEN_BLOCKS; t++) {
-        const ulong place = (ulong)tile * 16 + t * SG + get_sub_group_local_id();
-#pragma unroll
-        for (uint r = 0; r < ROW_BLOCKS; r++) {
-            const uint n = first + r * 8;
-            if (tile + t / TILE_BLOCKS <= last_tile && n < n_count)
-                store_rows(acc[r][t], bias ? bias + row + n : 0, y + place * n_count + n,
-                           n_count - n);
-        }
-    }
+        take_row(&p, r, &w, expert, min(first + r * SG + lane, n_count - 1));
+    const struct down d = {bias ? bias + (ulong)expert * n_count + first : 0,
+                           y + (ulong)tile * 16 * n_count + first, first, n_count,
+                           product_factor(&w, expert)};
+    if (p.x.n > TOKEN_TILES / 2)
+        make_rows(&p, &d, TOKEN_TILES, k_count);
+    else
+        make_rows(&p, &d, TOKEN_TILES / 2, k_count);
 }

@@ -1,62 +1,159 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gate, up and activation of the tiles of tokens of one expert; many tokens, on matrix engines.
+ * Gate, up and activation of the tiles of tokens of each expert; many tokens, on matrix engines
+ * (step_gemm.h).
  *
- *     h[tile][i][t] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
+ *     h[tile][t][i] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
  *
- * x and h are tiles in pairs (pairs.h), h for the down projection. Forms as in gate_up.h.
- * A sub-group computes 8 neighbouring i of TILES tiles of an expert, the first of which it was
- * started for; those started for the others return. Global size {I / 8 rounded up * SG, tiles}.
+ * x and h are tiles of steps (steps.h), h for the down projection. Forms as in gate_up.h. A
+ * work-group computes SPLIT * SG neighbouring i of up to TOKEN_TILES tiles of an expert, and their
+ * sums of 32. One is started for each tile; that of the first of these tiles computes all of them,
+ * the others return. Global size {I / (SPLIT * SG) rounded up * SPLIT * SG, tiles}.
+ *
+ *   OUT_PLANES  numbers of a word of the down projection's weights: 2, 4, or 8
+ *   OUT_SUMS    columns of a sum that it reads: 32, or 0 for none
  */
-#include "gate_up.h"
-#include "sub_group_matrix.h"
+#define ROW_BLOCKS  2 /* gate and up */
+#define SHORT_SPANS 1
+#include "step_gemm.h"
 
-/* Eight rows from `first`, a multiple of 8, on: whole pairs. */
+#ifdef FORMAT0
+#define OWN_WORD 4
+#define OWN_SUMS 32
+#else
+#define OWN_WORD WORD_K
+#define OWN_SUMS 0
+#endif
+#ifndef OUT_PLANES
+#define OUT_PLANES OWN_WORD /* as gate and up */
+#endif
+#ifndef OUT_SUMS
+#define OUT_SUMS OWN_SUMS
+#endif
+
+#include "gate_up.h"
+
+#ifndef SPLIT
+#define SPLIT 4
+#endif
+#define GROUP_ROWS (SPLIT * SG)
+#define BLOCKS_GROUP                                                                     \
+    __attribute__((reqd_work_group_size(GROUP_ROWS, 1, 1))) SUB_GROUP_SIZE
+
+/* Stores column i of h for eight tokens from `token` of a tile on. */
 static inline void
-store_pairs(const float values[8], uint first, uint token, __global uint *tile)
+store_column(const float values[8], uint i, uint token, __global ushort *tile)
 {
-    const uint apart = PAIR_WORD_K(OUT_PLANES) / 2;
 #pragma unroll
-    for (uint i = 0; i < 8; i++) {
-        if (i % (2 * apart) < apart)
-            tile[word_of_k(first + i, token, OUT_PLANES, OUT_GROUP, SG)] =
-                two_halves(values[i], values[i + apart]);
+    for (uint t = 0; t < 8; t++)
+        tile[column_place(i, token + t, OUT_PLANES)] =
+            (ushort)two_halves(values[t], 0.0f);
+}
+
+#if OUT_SUMS
+/* Writes the sums of the columns that the work-group has written; the last work-group writes all up
+ * to the end of the super-block. */
+static inline void
+put_sums(uint tiles, uint i_count, __global ushort *h)
+{
+    const uint group = (uint)get_group_id(0), first = group * (GROUP_ROWS / 32);
+    const uint end = (group + 1) * GROUP_ROWS >= i_count
+                         ? supers_of(i_count) * (SUPER_K / 32)
+                         : first + GROUP_ROWS / 32;
+    const uint tokens = tiles * 16;
+    for (uint i = get_local_id(0); i < (end - first) * tokens; i += GROUP_ROWS) {
+        const uint block = first + i / tokens, token = i % 16;
+        __global ushort *tile = h + i % tokens / 16 * tile_halves(i_count);
+        float sum = 0.0f, last = 0.0f; /* of all columns, of the last 16 */
+        for (uint c = 0; c < 16 && 32 * block < i_count; c++) {
+            const float2 v = halves(
+                ((__global const uint *)
+                     tile)[slots_place(block / 8, block % 8 * 2 + c / 8, token, c % 8)]);
+            sum += v.x + v.y;
+            last += c < 8 ? 0.0f : v.x + v.y;
+        }
+        put_sum(tile, SUM_STEP, token, block, sum);
+        put_sum(tile, SUM_STEP + 1, token, block, last);
+    }
+}
+#endif
+
+/* What a sub-group writes. */
+struct columns {
+    const struct gate_up *g;
+    uint expert, i; /* this lane's column */
+    __global ushort *h;
+    float gate_factor, up_factor;
+};
+
+/* Adds the products of all columns of x, of `tiles` tiles. */
+static inline void
+multiply_both(const struct product *p, const uint tiles, uint k_count,
+              float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
+{
+#if !BLOCKS || FORMATS == 1
+    multiply_rows(0, p, 2, tiles, k_count, acc);
+#else
+    struct product second = *p;
+    move_row(&second, 1, 0);
+    multiply_rows(0, p, 1, tiles, k_count, acc);
+    multiply_rows(1, &second, 1, tiles, k_count, acc + 1);
+#endif
+}
+
+/* Computes the columns of p for its tiles. */
+static inline void
+make_columns(const struct product *p, const struct columns *c, uint k_count)
+{
+    const uint i_count = c->g->i_count;
+    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
+    clear(acc);
+    if (p->x.n > TOKEN_TILES / 2)
+        multiply_both(p, TOKEN_TILES, k_count, acc);
+    else
+        multiply_both(p, TOKEN_TILES / 2, k_count, acc);
+    UNROLL_PRODUCTS
+    for (uint b = 0; b < TOKEN_BLOCKS; b++) {
+        float gate[8], up[8];
+        vstore8(acc[0][b] * c->gate_factor, 0, gate);
+        vstore8(acc[1][b] * c->up_factor, 0, up);
+#pragma unroll
+        for (uint t = 0; t < 8; t++)
+            gate[t] =
+                gate_times_up(c->g, c->expert, min(c->i, i_count - 1), gate[t], up[t]);
+        if (c->i < i_count && b / 2 < p->x.n)
+            store_column(gate, c->i, b % 2 * 8, c->h + b / 2 * tile_halves(i_count));
     }
 }
 
-SUB_GROUP_SIZE __kernel void
-moe_gemm_gate_up_dpas(GATE_UP_PARAMETERS, __global const uint *x,
+BLOCKS_GROUP __kernel void
+moe_gemm_gate_up_dpas(GATE_UP_PARAMETERS, __global const ushort *x,
                       __global const uint *first_tile, __global const int *tile_expert,
-                      __global const int *source, __global uint *h, uint i_count,
+                      __global const int *source, __global ushort *h, uint i_count,
                       uint k_count)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
-    const uint first = sub_group_index() * 8, tile = (uint)get_group_id(1);
+    const uint i = (uint)get_group_id(0) * GROUP_ROWS +
+                   sub_group_broadcast(get_sub_group_id(), 0) * SG +
+                   get_sub_group_local_id();
+    const uint tile = (uint)get_group_id(1);
     const int expert = tile_expert[tile];
-    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
-    if (expert < 0 || first >= i_count || (tile - first_tile[expert]) % TILES != 0)
+    struct product p;
+    if (expert < 0 || (tile - first_tile[expert]) % TOKEN_TILES != 0)
         return;
-    const uint last_tile = first_tile[expert + 1] - 1;
-    const struct row_block rows[ROW_BLOCKS] = {
-        row_block_at(&gates, stored_row(&gates, expert, first),
-                     stored_row(&gates, expert, i_count - 1)),
-        row_block_at(&ups, stored_row(&ups, expert, first),
-                     stored_row(&ups, expert, i_count - 1))};
-    multiply_tiles(rows, x, tile, last_tile, acc);
-#pragma unroll
-    for (uint t = 0; t < TOKEN_BLOCKS; t++) {
-        const uint to = tile + t / TILE_BLOCKS;
-        float gate[8], up[8];
-        if (to > last_tile)
-            return;
-        vstore8(acc[0][t], 0, gate);
-        vstore8(acc[1][t], 0, up);
-#pragma unroll
-        for (uint i = 0; i < 8; i++)
-            gate[i] =
-                gate_times_up(&g, expert, min(first + i, i_count - 1), gate[i], up[i]);
-        store_pairs(gate, first, t % TILE_BLOCKS * SG + get_sub_group_local_id(),
-                    h + to * (ulong)i_count * 8);
-    }
+    p.x = tiles_from(x, tile, first_tile[expert + 1] - 1, k_count);
+    take_row(&p, 0, &gates, expert, min(i, i_count - 1));
+    take_row(&p, 1, &ups, expert, min(i, i_count - 1));
+    const struct columns c = {&g,
+                              expert,
+                              i,
+                              h + tile * (ulong)tile_halves(i_count),
+                              product_factor(&gates, expert),
+                              product_factor(&ups, expert)};
+    make_columns(&p, &c, k_count);
+#if OUT_SUMS
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    put_sums(p.x.n, i_count, c.h);
+#endif
 }

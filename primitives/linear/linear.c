@@ -36,13 +36,6 @@ not_in_steps(const void *problem)
     return xm_weight_not_in_words(((const struct xm_product *)problem)->weight, SG_WORDS);
 }
 
-static const char *
-matrix_refuses(const void *problem)
-{
-    const struct xm_product *p = problem;
-    return xm_matrix_refuses(p->weight, p->src);
-}
-
 /* The sentence with which `refuse` refuses one of the segments' weights; NULL: it accepts all. */
 static const char *
 any_refused(const struct problem *p,
@@ -61,9 +54,9 @@ matrix_rows_refuse(const void *problem)
 }
 
 static const char *
-matrix_blocks_refuse(const void *problem)
+matrix_refuses(const void *problem)
 {
-    return any_refused(problem, xm_matrix_blocks_refuse);
+    return any_refused(problem, xm_matrix_refuses);
 }
 
 static const char *
@@ -121,10 +114,7 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}}, XM_FORM_TILES},
     {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
-     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_TOKENS, 2, XM_PER_LANE}},
-     XM_FORM_PAIRS, .large_grf = true},
-    {"linear_gemm_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
-     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_BLOCK_ROWS, XM_PER_LANE}, {XM_TOKENS, XM_BLOCK_TOKENS}},
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS, XM_PER_LANE}, {XM_TOKENS, XM_MATRIX_TOKENS}},
      XM_FORM_STEPS, .large_grf = true},
     {"linear_gemm_sg", XM_FAMILY_SG, XM_CAP_SG_SHORT, not_in_steps,
      {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_TOKENS, XM_TILE}}, XM_FORM_LANE_TILES},

@@ -81,17 +81,8 @@ static const char *
 matrix_refuses(const void *problem)
 {
     const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    return m->forms >> XM_FORM_PAIRS & 1
-               ? any_refused(m, xm_matrix_refuses)
-               : "a step beside it does not know pairs of halves";
-}
-
-static const char *
-matrix_blocks_refuse(const void *problem)
-{
-    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
     return m->forms >> XM_FORM_STEPS & 1
-               ? any_refused(m, xm_matrix_blocks_refuse)
+               ? any_refused(m, xm_matrix_refuses)
                : "a step beside it does not know tiles of steps";
 }
 
@@ -164,9 +155,6 @@ static const struct xm_variant gather_rows[] = {
     {"moe_gather_vec", XM_FAMILY_VEC, 0, NULL,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
     {"moe_gather_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
-     {XM_LANES, XM_MATRIX_LANES, {XM_COLS, XM_MATRIX_PACK_K}, {XM_SLOTS, 1, XM_PER_LANE}},
-     XM_FORM_PAIRS},
-    {"moe_gather_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
      {XM_GROUP, XM_STEPS_ITEMS, {XM_COLS, XM_SUPER_COLS}, {XM_SLOTS, XM_STEPS_TOKENS}},
      XM_FORM_STEPS},
     {"moe_gather_sg", XM_FAMILY_SG, 0, NULL,
@@ -186,11 +174,8 @@ static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_COLS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
-     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS / 2}, {XM_SLOTS, XM_TILE}},
-     XM_FORM_PAIRS, .large_grf = true},
-    {"moe_gemm_gate_up_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
-     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_BLOCK_SPLIT, XM_PER_LANE}, {XM_SLOTS, XM_TILE},
-      .split = XM_BLOCK_SPLIT},
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_SPLIT, XM_PER_LANE}, {XM_SLOTS, XM_TILE},
+      .split = XM_MATRIX_SPLIT},
      XM_FORM_STEPS, .large_grf = true},
     {"moe_gemm_gate_up_sg", XM_FAMILY_SG, 0, not_in_steps,
      {XM_LANES, 0, {XM_COLS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE / 2}}, XM_FORM_TILES},
@@ -208,10 +193,7 @@ static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
     {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
-     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_SLOTS, XM_TILE}},
-     XM_FORM_PAIRS, .large_grf = true},
-    {"moe_gemm_down_blocks_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_blocks_refuse,
-     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_BLOCK_ROWS, XM_PER_LANE}, {XM_SLOTS, XM_TILE}},
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS, XM_PER_LANE}, {XM_SLOTS, XM_TILE}},
      XM_FORM_STEPS, .large_grf = true},
     {"moe_gemm_down_sg", XM_FAMILY_SG, 0, not_in_steps,
      {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},

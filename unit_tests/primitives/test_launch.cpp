@@ -246,8 +246,8 @@ TEST(Launch, OfEveryRowIsOfItsKind)
             if (l.unit == XM_LANES) { /* others do not use the engines */
                 EXPECT_EQ(l.size == XM_MATRIX_LANES, (row.caps & XM_CAP_DPAS) != 0);
             }
-            if (row.form == XM_FORM_PAIRS) {
-                EXPECT_EQ(l.size, XM_MATRIX_LANES);
+            if (row.form == XM_FORM_STEPS) {
+                EXPECT_NE(row.caps & XM_CAP_DPAS, 0u);
             }
             EXPECT_TRUE(l.y.per || !l.z.per) << "a third direction without a second";
             EXPECT_TRUE(l.y.take != XM_SHARED && l.z.take != XM_SHARED);

@@ -12,16 +12,6 @@
 namespace
 {
 
-const weight_format formats[] = {
-    {XM_U4, 32, true},
-    {XM_U4, 128, true},
-    {XM_U4, UINT64_MAX, true, XM_F32, false, true},
-    {XM_I4, 64, false, XM_BF16},
-    {XM_U8, 32, true, XM_F16, true},
-    {XM_I8, 128, false},
-    {XM_F16, 0, false},
-};
-
 /* What multiplies stored integers: matrix engines of both sizes, products of four bytes. */
 struct rows_engine {
     uint32_t lanes;
@@ -71,12 +61,19 @@ class MatrixEngine : public PrimitiveTest
     }
 
     /* The halves of `tiles` tiles of activations for a weight. */
-    static int64_t halves_of(enum xm_form form, const xm_weight &w, uint64_t tiles)
+    static int64_t halves_of(const xm_weight &w, uint64_t tiles)
     {
-        const xm_rows_form f = xm_form_of(form, &w, XM_F16);
-        return form == XM_FORM_STEPS
-                   ? (int64_t)(xm_form_bytes(&f, w.cols, tiles * XM_TILE) / 2)
-                   : (int64_t)(tiles * XM_TILE * w.cols);
+        const xm_rows_form f = xm_form_of(XM_FORM_STEPS, &w, XM_F16);
+        return (int64_t)(xm_form_bytes(&f, w.cols, tiles * XM_TILE) / 2);
+    }
+
+    /* What tells a kernel in which order a weight meets its tiles; `name` says what they are. */
+    static std::string steps_of(const xm_weight &w, const char *name)
+    {
+        const xm_rows_form f = xm_form_of(XM_FORM_STEPS, &w, XM_F16);
+        char defines[64];
+        xm_form_defines(&f, name, defines, sizeof(defines));
+        return defines;
     }
 
     void launch(const xm_args &a, xm_kernel *k, const xm_launch_shape &shape,
@@ -181,16 +178,25 @@ class MatrixEngine : public PrimitiveTest
         }
     }
 
-    /* Halves lose nothing of numbers, of x and of sums of x, but what is above 2048 in Q6_K: half a
-     * 2048-th at most, of at most all numbers, whose errors are independent. A sum in f32 loses
-     * 2^-24 of what has been summed at each of its steps of 16 columns; with minimums that is at
-     * most eight times the numbers' deviation. Six times these deviations for x of at most 1 +
-     * shift. */
+    /* Whether numbers are rounded as they become halves: above 2048 in Q6_K, times scales that are
+     * halves, less zero points that are no integers. */
+    static bool is_rounded(const xm_weight &w)
+    {
+        const bool has_halves =
+            w.scale_element == XM_F16 ||
+            (w.zero_point.p && xm_element_is_float(w.zero_point_element));
+        return xm_weight_is_blocks(&w) ? w.format == XM_WEIGHT_Q6_K
+                                       : xm_weight_is_quantised(&w) && has_halves;
+    }
+
+    /* Halves lose half a 2048-th at most, of at most all numbers, whose errors are independent; of
+     * x and of sums of x nothing. A sum in f32 loses 2^-24 of what has been summed at each of its
+     * steps of 16 columns; with minimums that is at most eight times the numbers' deviation. Six
+     * times these deviations for x of at most 1 + shift. */
     static void expect_sums(const xm_weight &w, const std::vector<float> &want,
                             const std::vector<float> &got, float shift)
     {
-        const double of_halves =
-            w.format == XM_WEIGHT_Q6_K ? 0.5 / 2048 / std::sqrt(3.0) : 0.0;
+        const double of_halves = is_rounded(w) ? 0.5 / 2048 / std::sqrt(3.0) : 0.0;
         const double of_floats = std::pow(2.0, -24) * 8 * std::sqrt((double)w.cols / 16);
         const double loss = 6 * (of_halves + of_floats) * (1 + shift);
         std::vector<float> row(w.cols);
@@ -204,50 +210,8 @@ class MatrixEngine : public PrimitiveTest
         }
     }
 
-    /* Packs x into tiles of pairs, multiplies them. */
+    /* Packs x into tiles of steps, multiplies a weight by them. */
     void check_linear(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
-                      uint64_t tokens)
-    {
-        SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) +
-                     " N=" + std::to_string(n) + " K=" + std::to_string(k) +
-                     " T=" + std::to_string(tokens));
-        const uint64_t n_tiles = blocks(tokens, 16);
-        const std::string sg = "-DSG=" + std::to_string(lanes);
-        test_weight w(1, n, k, f, 7);
-        tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
-        tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
-        tensor tiles(XM_F16, {(int64_t)(n_tiles * 16 * k)});
-        tensor y(XM_F16, {(int64_t)tokens, (int64_t)n});
-
-        xm_args pack = {};
-        xm_put_buffer(&pack, "x", x.buffer());
-        xm_put_buffer(&pack, "prepared", tiles.buffer());
-        xm_put_uint(&pack, "t_count", tokens);
-        xm_put_uint(&pack, "k_count", k);
-        go(pack, kernel("linear_pack_dpas", w, sg), lanes, blocks(k, 128),
-           n_tiles * 16 / lanes);
-
-        xm_args gemm = {};
-        xm_put_weight(&gemm, "w", w.device);
-        xm_put_buffer(&gemm, "x", tiles.buffer());
-        xm_put_buffer(&gemm, "bias", bias.buffer());
-        xm_put_buffer(&gemm, "y", y.buffer());
-        xm_put_uint(&gemm, "n_count", n);
-        xm_put_uint(&gemm, "k_count", k);
-        xm_put_uint(&gemm, "t_count", tokens);
-        go(gemm, kernel("linear_gemm_dpas", w, "-DDST=f16 " + sg), lanes, blocks(n, 16),
-           blocks(n_tiles, lanes / 8));
-
-        std::vector<float> want(y.size());
-        ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
-                                bias.rounded().data(), want.data()),
-                  XM_OK);
-        tiles.read(); /* its guards */
-        EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
-    }
-
-    /* Packs x into tiles of steps, multiplies blocks by them. */
-    void check_blocks(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
                       uint64_t tokens, float shift = 0.0f,
                       const std::string &options = "")
     {
@@ -255,7 +219,7 @@ class MatrixEngine : public PrimitiveTest
                      " N=" + std::to_string(n) + " K=" + std::to_string(k) +
                      " T=" + std::to_string(tokens));
         test_weight w(1, n, k, f, 7);
-        ASSERT_STREQ(xm_matrix_blocks_refuse(&w.host, XM_F16), nullptr);
+        ASSERT_STREQ(xm_matrix_refuses(&w.host, XM_F16), nullptr);
         std::vector<float> values = random_floats(tokens * k, 1);
         for (float &v : values)
             v += shift;
@@ -267,7 +231,7 @@ class MatrixEngine : public PrimitiveTest
         tensor y(XM_F32, {(int64_t)tokens, (int64_t)n});
 
         const std::string sg = " -DSG=" + std::to_string(lanes);
-        xm_kernel *pack = kernel("linear_pack_blocks_dpas", w, sg);
+        xm_kernel *pack = kernel("linear_pack_dpas", w, steps_of(w.host, "FORM") + sg);
         ASSERT_XM_OK(xm_form_make(XM_FORM_STEPS, pack, &w.host, x.buffer(), tokens,
                                   tiles.buffer(), queue, &err));
         xm_args gemm = {};
@@ -279,9 +243,9 @@ class MatrixEngine : public PrimitiveTest
         xm_put_uint(&gemm, "k_count", k);
         xm_put_uint(&gemm, "t_count", tokens);
         go(gemm,
-           kernel("linear_gemm_blocks_dpas", w,
+           kernel("linear_gemm_dpas", w,
                   "-DDST=f32 -DSG=" + std::to_string(lanes) + options),
-           lanes, blocks(n, XM_BLOCK_ROWS * lanes), blocks(tokens, XM_BLOCK_TOKENS));
+           lanes, blocks(n, XM_MATRIX_ROWS * lanes), blocks(tokens, XM_MATRIX_TOKENS));
 
         std::vector<float> want(y.size());
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
@@ -324,9 +288,9 @@ class MatrixEngine : public PrimitiveTest
                       const weight_format &down_format, uint32_t n_lanes,
                       xm_gate_up gate_up_form, const std::vector<uint64_t> &tokens_of)
             : form(gate_up_form), lanes(n_lanes),
-              in_blocks(gate_format.blocks != XM_WEIGHT_ELEMENTS),
-              hidden(in_blocks ? 512 : 192), inter(inter_of(down_format)),
-              experts(tokens_of.size()), places(sort(tokens_of, max_tiles)),
+              hidden(gate_format.blocks != XM_WEIGHT_ELEMENTS ? 512 : 192),
+              inter(inter_of(down_format)), experts(tokens_of.size()),
+              places(sort(tokens_of, max_tiles)),
               gate(experts, gate_rows(), hidden, gate_format, 11),
               up(experts, inter, hidden, up_format, 12),
               down(experts, hidden, inter, down_format, 13)
@@ -336,7 +300,6 @@ class MatrixEngine : public PrimitiveTest
         enum { max_tiles = 9 };
         const xm_gate_up form;
         const uint32_t lanes;
-        const bool in_blocks;
         const uint64_t hidden, inter, experts;
         const sorted places;
         const bool clamped = form != XM_GATE_UP_APART;
@@ -344,7 +307,6 @@ class MatrixEngine : public PrimitiveTest
             form == XM_GATE_UP_INTERLEAVED || form == XM_UP_GATE_INTERLEAVED;
         const uint32_t up_first =
             form == XM_UP_GATE_INTERLEAVED || form == XM_UP_GATE_STACKED;
-        const xm_form form_of = in_blocks ? XM_FORM_STEPS : XM_FORM_PAIRS;
         const uint64_t tokens = places.ids.size();
         test_weight gate, up, down;
         tensor x{
@@ -354,8 +316,8 @@ class MatrixEngine : public PrimitiveTest
         tensor first_tile{XM_I32, {(int64_t)experts + 1}, places.first_tile};
         tensor tile_expert{XM_I32, {(int64_t)max_tiles}, places.tile_expert};
         tensor source{XM_I32, {(int64_t)max_tiles * 16}, places.source};
-        tensor tiles{XM_F16, {halves_of(form_of, gate.host, max_tiles)}};
-        tensor h{XM_F16, {halves_of(form_of, down.host, max_tiles)}};
+        tensor tiles{XM_F16, {halves_of(gate.host, max_tiles)}};
+        tensor h{XM_F16, {halves_of(down.host, max_tiles)}};
         tensor y{XM_F32, {(int64_t)(max_tiles * 16), (int64_t)hidden}};
 
         uint64_t gate_rows() const
@@ -366,10 +328,6 @@ class MatrixEngine : public PrimitiveTest
         {
             return tensor(XM_F32, {(int64_t)(experts * rows)},
                           random_floats(experts * rows, seed));
-        }
-        std::string kind() const
-        {
-            return in_blocks ? "_blocks_dpas" : "_dpas";
         }
         std::string sub_group() const
         {
@@ -391,17 +349,15 @@ class MatrixEngine : public PrimitiveTest
         xm_put_buffer(&args, "rows", l.tiles.buffer());
         xm_put_uint(&args, "k_count", l.hidden);
         xm_put_uint(&args, "top_k", 1);
-        xm_kernel *k = kernel("moe_gather" + l.kind(), l.gate, l.sub_group());
-        if (l.in_blocks)
-            launch(args, k,
-                   {XM_GROUP,
-                    XM_STEPS_ITEMS,
-                    {XM_COLS, XM_SUPER_COLS},
-                    {XM_SLOTS, XM_STEPS_TOKENS},
-                    {}},
-                   xm_counts_of(&l.gate.host, l.max_tiles * 16));
-        else
-            go(args, k, l.lanes, blocks(l.hidden, 128), l.max_tiles * 16 / l.lanes);
+        launch(args,
+               kernel("moe_gather_dpas", l.gate,
+                      steps_of(l.gate.host, "FORM") + " " + l.sub_group()),
+               {XM_GROUP,
+                XM_STEPS_ITEMS,
+                {XM_COLS, XM_SUPER_COLS},
+                {XM_SLOTS, XM_STEPS_TOKENS},
+                {}},
+               xm_counts_of(&l.gate.host, l.max_tiles * 16));
     }
 
     /* The views of gate and up in the weight that has both. */
@@ -446,21 +402,20 @@ class MatrixEngine : public PrimitiveTest
     {
         xm_counts counts = xm_counts_of(&l.gate.host, l.max_tiles * 16);
         counts.n[XM_ROWS] = l.inter;
+        const xm_rows_form h = xm_form_of(XM_FORM_STEPS, &l.down.host, XM_F16);
         launch(gate_up_args(l),
-               kernel("moe_gemm_gate_up" + l.kind(), l.gate, l.clamped ? l.gate : l.up,
+               kernel("moe_gemm_gate_up_dpas", l.gate, l.clamped ? l.gate : l.up,
                       "-DACT=0 -DCLAMPED=" + std::to_string(l.clamped) +
                           (l.clamped ? " -DUP_ADD=1065353216" : "") +
-                          " -DBIASED=1 -DFACTORED=1"
-                          " -DOUT_PLANES=" +
-                          std::to_string(xm_weight_planes(&l.down.host)) +
-                          " -DOUT_GROUP=" + std::to_string(l.down.host.group) + " " +
-                          l.sub_group()),
+                          " -DBIASED=1 -DFACTORED=1 -DOUT_PLANES=" +
+                          std::to_string(h.planes) +
+                          " -DOUT_SUMS=" + std::to_string(h.group) + " " + l.sub_group()),
                {XM_LANES,
                 (uint16_t)l.lanes,
-                {XM_ROWS, (uint16_t)(l.in_blocks ? XM_BLOCK_SPLIT * l.lanes : 8)},
+                {XM_ROWS, (uint16_t)(XM_MATRIX_SPLIT * l.lanes)},
                 {XM_SLOTS, XM_TILE},
                 {},
-                (uint16_t)(l.in_blocks ? XM_BLOCK_SPLIT : 0)},
+                XM_MATRIX_SPLIT},
                counts);
     }
 
@@ -475,8 +430,8 @@ class MatrixEngine : public PrimitiveTest
         xm_put_buffer(&args, "y", l.y.buffer());
         xm_put_uint(&args, "n_count", l.hidden);
         xm_put_uint(&args, "k_count", l.inter);
-        go(args, kernel("moe_gemm_down" + l.kind(), l.down, l.sub_group()), l.lanes,
-           blocks(l.hidden, l.in_blocks ? XM_BLOCK_ROWS * l.lanes : 16), l.max_tiles);
+        go(args, kernel("moe_gemm_down_dpas", l.down, l.sub_group()), l.lanes,
+           blocks(l.hidden, XM_MATRIX_ROWS * l.lanes), l.max_tiles);
     }
 
     static std::vector<float> reference_of(const experts_layer &l)
@@ -535,54 +490,68 @@ class MatrixEngine : public PrimitiveTest
     }
 };
 
-/* Building emulated kernels takes long: each element type with one group and size of sub-group
- * (tools/test --all: with all of them), special formats in turn. */
+/* A format, and columns of a row. */
+struct format_case {
+    weight_format format;
+    uint64_t k;
+};
+
+/* Elements: groups that are a turn of the kernel's loop, several turns, parts of one, and neither;
+ * whole rows; rows that end inside of a turn; each type of scales and zero points. */
+const std::vector<format_case> element_cases = {
+    {{XM_U4, 128, true}, 384},
+    {{XM_U4, 32, true}, 352},
+    {view_of({XM_U4, 32, true}), 160},
+    {{XM_U4, 64, true, XM_F16, true}, 448},
+    {{XM_U4, 96, true}, 288},
+    {{XM_U4, 256, true}, 512},
+    {{XM_U4, UINT64_MAX, true, XM_F32, false, true}, 384},
+    {{XM_U4, 192, true, XM_F32}, 576},
+    {view_of({XM_U4, UINT64_MAX, true}), 320},
+    {with_zeros({XM_U4, 64, true}, XM_U8), 320},
+    {with_zeros({XM_U4, 128, true}, XM_F16), 256},
+    {with_zeros({XM_U4, 32, true, XM_F32}, XM_F16), 96},
+    {{XM_I4, 64, false, XM_BF16}, 320},
+    {{XM_I4, 32, true}, 224},
+    {{XM_I4, UINT64_MAX, false}, 416},
+    {{XM_U8, 32, true, XM_F16, true}, 352},
+    {{XM_U8, 64, true}, 320},
+    {view_of({XM_U8, 128, true}), 256},
+    {with_zeros({XM_U8, 128, true}, XM_F32), 256},
+    {{XM_I8, 128, false}, 512},
+    {{XM_I8, 64, true}, 192},
+    {with_zeros({XM_I8, 64, true}, XM_U4), 192},
+    {{XM_I8, UINT64_MAX, false, XM_F32}, 544},
+    {{XM_F16, 0, false}, 352},
+};
+
 TEST_F(MatrixEngine, LinearAgreesWithTheReference)
 {
-    const std::vector<size_t> special = {2, 3, 4}; /* of formats */
-    for (size_t i : sample::of(special, 1)) {
+    for (const format_case &c : sample::of(element_cases, 8)) {
         for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
-            check_linear(formats[i], lanes, 40, 384, 33);
+            check_linear(c.format, lanes, 40, c.k, 70);
     }
 }
 
-TEST_F(MatrixEngine, LinearAgreesWithTheReferenceInEveryFormat)
+/* Every type, by both sizes of sub-group. */
+TEST_F(MatrixEngine, LinearTakesElementsByBothSizesOfSubGroup)
 {
-    struct packing {
-        uint64_t group;
-        uint32_t lanes;
-    };
-    std::vector<packing> packings;
-    for (uint64_t group : {(uint64_t)32, (uint64_t)64, (uint64_t)128, UINT64_MAX}) {
-        for (uint32_t lanes : {8u, 16u})
-            packings.push_back({group, lanes});
-    }
-    sample::deck deck(packings.size());
-    for (xm_element e : {XM_U4, XM_I4, XM_U8, XM_I8, XM_F16}) {
-        deck.deal(1, [&](size_t i) {
-            const uint64_t group = e == XM_F16 ? 0 : packings[i].group;
-            check_linear({e, group, e == XM_U4 || e == XM_U8}, packings[i].lanes, 40, 384,
-                         33);
-            return true;
-        });
+    for (uint32_t lanes : {8u, 16u}) {
+        for (xm_element e : {XM_U4, XM_I4, XM_U8, XM_I8, XM_F16})
+            check_linear({e, e == XM_F16 ? 0u : 32u, e == XM_U4 || e == XM_U8}, lanes, 40,
+                         160, 20);
     }
 }
 
 TEST_F(MatrixEngine, LinearTakesAnyNumberOfRowsAndTokens)
 {
     for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1)) {
-        for (uint64_t n : sample::of<uint64_t>({1, 8, 15, 16, 23}, 3)) {
-            for (uint64_t tokens : sample::of<uint64_t>({1, 8, 16, 32, 47}, 3))
-                check_linear(formats[0], lanes, n, 64, tokens);
+        for (uint64_t n : sample::of<uint64_t>({1, 8, 15, 16, 33}, 3)) {
+            for (uint64_t tokens : sample::of<uint64_t>({1, 8, 16, 64, 79}, 3))
+                check_linear(element_cases[0].format, lanes, n, 128, tokens);
         }
     }
 }
-
-/* A format, and columns of a row. */
-struct format_case {
-    weight_format format;
-    uint64_t k;
-};
 
 /* Formats whose numbers matrix engines take as halves, and where a row may end. */
 const std::vector<format_case> blocks_cases = {
@@ -639,7 +608,7 @@ TEST_F(MatrixEngine, BlocksMeetHalvesInEveryFormat)
 {
     for (const format_case &c : sample::of(blocks_cases, 10)) {
         for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
-            check_blocks(c.format, lanes, 40, c.k, 70);
+            check_linear(c.format, lanes, 40, c.k, 70);
     }
 }
 
@@ -653,18 +622,20 @@ TEST_F(MatrixEngine, BlocksMeetHalvesByTheirIntegers)
                                             {view_of(blocks_of(XM_WEIGHT_Q6_K)), 256}};
     for (const format_case &c : sample::of(cases, 2)) {
         for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
-            check_blocks(c.format, lanes, 40, c.k, 70, 0.0f, " -DSTEPS_OF_INTEGERS=1");
+            check_linear(c.format, lanes, 40, c.k, 70, 0.0f, " -DSTEPS_OF_INTEGERS=1");
     }
 }
 
 /* The sums, by which minimums are taken off, are then large. */
-TEST_F(MatrixEngine, MinimumsOfBlocksCancelWhereActivationsHaveAMean)
+TEST_F(MatrixEngine, MinimumsAndZeroPointsCancelWhereActivationsHaveAMean)
 {
     for (int format : {XM_WEIGHT_Q4_0, XM_WEIGHT_Q4_K, XM_WEIGHT_Q2_K})
-        check_blocks(blocks_of(format), 16, 16, 256, 20, 8.0f);
+        check_linear(blocks_of(format), 16, 16, 256, 20, 8.0f);
+    for (xm_element e : {XM_U4, XM_U8})
+        check_linear({e, 64, true}, 16, 16, 256, 20, 8.0f);
 }
 
-TEST_F(MatrixEngine, BlocksOfOtherPlacesAreNoHalves)
+TEST_F(MatrixEngine, WeightsOfOtherPlacesAreNoHalves)
 {
     const struct {
         weight_format format;
@@ -675,11 +646,17 @@ TEST_F(MatrixEngine, BlocksOfOtherPlacesAreNoHalves)
         {blocks_of(XM_WEIGHT_Q4_0), 96, XM_F16},
         {view_of(blocks_of(XM_WEIGHT_Q8_0)), 64, XM_F16},
         {blocks_of(XM_WEIGHT_MXFP4), 96, XM_F16},
-        {{XM_U4, 128, true}, 256, XM_F16},
+        {{XM_U4, 16, true}, 64, XM_F16},
+        {{XM_I8, UINT64_MAX, false}, 48, XM_F16},
+        {{XM_F16, 0, false}, 48, XM_F16},
+        {{XM_BF16, 0, false}, 64, XM_F16},
+        {{XM_F4E2M1, 32, false}, 64, XM_F16},
+        {view_of({XM_F16, 0, false}), 64,
+         XM_F16}, /* begins with the second half of a word */
     };
     for (const auto &c : cases) {
         test_weight w(1, 8, c.k, c.format, 1);
-        EXPECT_NE(xm_matrix_blocks_refuse(&w.host, c.src), nullptr) << text_of(c.format);
+        EXPECT_NE(xm_matrix_refuses(&w.host, c.src), nullptr) << text_of(c.format);
     }
 }
 
@@ -783,6 +760,9 @@ TEST_F(MatrixEngine, ExpertsAgreeWithTheReference)
                       wide ? XM_GATE_UP_INTERLEAVED : XM_UP_GATE_INTERLEAVED, {17, 40});
         check_experts(i8row, f16, lanes, wide ? XM_GATE_UP_STACKED : XM_UP_GATE_STACKED,
                       {100});
+        /* h in the order of another type, with sums and without them */
+        check_experts(u4g64, blocks_of(XM_WEIGHT_Q4_1), lanes, XM_GATE_UP_APART, {40});
+        check_experts(blocks_of(XM_WEIGHT_Q4_K), u4g32, lanes, XM_GATE_UP_APART, {40});
     }
 }
 

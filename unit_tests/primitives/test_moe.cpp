@@ -358,22 +358,18 @@ class Moe : public PrimitiveTest
         return std::string(used) + " ";
     }
 
-    /* The row, and those beside it without which it refuses: steps with pairs of halves between
+    /* The row, and those beside it without which it refuses: steps with tiles of halves between
      * them come together. */
     static void force_row(const xm_variant_table &table, const char *name)
     {
         const std::string row = name;
-        const bool in_blocks = row.find("_blocks_dpas") != std::string::npos;
-        const std::string kind = in_blocks ? "_blocks_dpas" : "_dpas";
         if (row.find("_dpas") == std::string::npos || row == "moe_gate_up_dpas" ||
             row == "moe_down_dpas")
             force(table.step, name);
         else
             setenv("XM_FORCE",
-                   ("moe_gather=moe_gather" + kind +
-                    ",moe_gemm_gate_up=moe_gemm_gate_up" + kind +
-                    ",moe_gemm_down=moe_gemm_down" + kind)
-                       .c_str(),
+                   "moe_gather=moe_gather_dpas,moe_gemm_gate_up=moe_gemm_gate_up_dpas,"
+                   "moe_gemm_down=moe_gemm_down_dpas",
                    1);
     }
 

@@ -20,6 +20,7 @@ struct weight_format {
         XM_WEIGHT_ELEMENTS; /* else the members above mean nothing */
     bool is_view = false;   /* of a larger weight: rows, columns and experts around it */
     bool has_codebook = false, has_factors = false;
+    xm_element zero = XM_DYNAMIC; /* zero points' type; XM_DYNAMIC: the weights' */
 };
 
 inline weight_format
@@ -34,6 +35,13 @@ inline weight_format
 view_of(weight_format f)
 {
     f.is_view = true;
+    return f;
+}
+
+inline weight_format
+with_zeros(weight_format f, xm_element zero)
+{
+    f.zero = zero;
     return f;
 }
 
@@ -159,8 +167,9 @@ text_of(const weight_format &f)
                                     : std::string(xm_element_text(f.element)) + " g" +
                                           std::to_string(f.group);
     return of + (f.has_codebook ? " codebook" : "") + (f.has_factors ? " factors" : "") +
-           (f.has_zero_point ? " zp" : "") + (f.group_major ? " group-major" : "") +
-           (f.is_view ? ", a view" : "");
+           (f.has_zero_point ? " zp" : "") +
+           (f.zero == XM_DYNAMIC ? "" : xm_element_text(f.zero)) +
+           (f.group_major ? " group-major" : "") + (f.is_view ? ", a view" : "");
 }
 
 struct test_weight {
@@ -228,9 +237,9 @@ struct test_weight {
             fill(scale, host.scale, f.scale, groups, size);
             host.zero_point_is_scalar = f.scalar_zero_point;
             if (f.has_zero_point) {
-                host.zero_point_element = f.element;
-                fill(zero_point, host.zero_point, f.element,
-                     f.scalar_zero_point ? 1 : groups, 1.0f);
+                host.zero_point_element = f.zero == XM_DYNAMIC ? f.element : f.zero;
+                fill(zero_point, host.zero_point, host.zero_point_element,
+                     f.scalar_zero_point ? 1 : groups, 1.0f / size);
             }
         }
     }

@@ -25,9 +25,11 @@
 #define MAD_HALVES(i)                                                                    \
     "mad (M1_NM, " HALF_LANES ") XM_D(" i ",0)<1> XM_A(" i                               \
     ",0)<1;1,0> XM_B(0,0)<1;1,0> XM_C(0,0)<1;1,0>\n"
-#define MUL_HALVES(i)                                                                    \
-    "mul (M1_NM, " HALF_LANES ") XM_D(" i ",0)<1> XM_A(" i                               \
-    ",0)<1;1,0> XM_B(0,0)<1;1,0>\n"
+#define OP_HALVES(op, i)                                                                 \
+    op " (M1_NM, " HALF_LANES ") XM_D(" i ",0)<1> XM_A(" i ",0)<1;1,0> "                 \
+                                                           "XM_B(0,0)<1;1,0>\n"
+#define ADD_HALVES(i) OP_HALVES("add", i)
+#define MUL_HALVES(i) OP_HALVES("mul", i)
 #endif
 
 /* a b + c, rounded once. */
@@ -53,15 +55,33 @@ halves_mad(uint8 a, uint b, uint c)
     return d;
 }
 
+/* a + b, rounded. */
+static inline uint8
+halves_add(uint8 a, uint b)
+{
+    uint8 d;
+#if MATRIX_ENGINE
+    __asm__("{\n" OPERANDS EIGHT_TIMES(ADD_HALVES) "}\n" : "=rw"(d) : "rw"(a), "rw"(b));
+#else
+    uint words[8];
+    vstore8(a, 0, words);
+#pragma unroll
+    for (uint i = 0; i < 8; i++) {
+        const float2 v = halves(words[i]) + halves(b);
+        words[i] = two_halves(v.x, v.y);
+    }
+    d = vload8(0, words);
+#endif
+    return d;
+}
+
 /* a b, rounded. */
 static inline uint8
 halves_mul(uint8 a, uint b)
 {
     uint8 d;
 #if MATRIX_ENGINE
-    __asm__("{\n" OPERANDS EIGHT_TIMES(MUL_HALVES) "}\n"
-            : "=rw"(d)
-            : "rw"(a), "rw"(b));
+    __asm__("{\n" OPERANDS EIGHT_TIMES(MUL_HALVES) "}\n" : "=rw"(d) : "rw"(a), "rw"(b));
 #else
     uint words[8];
     vstore8(a, 0, words);

@@ -45,21 +45,12 @@ typedef short8 matrix_a;
                                                         not its name */
 float8 __attribute__((overloadable))
 intel_sub_group_f16_f16_matrix_mad_k16(matrix_a a, int8 b, float8 c);
-float __attribute__((overloadable))
-intel_sub_group_f16_f16_matrix_mad_k16(row_a a, int8 b, float c);
 #endif
 
 static inline float8
 matrix_mad(matrix_a a, int8 b, float8 c)
 {
     return intel_sub_group_f16_f16_matrix_mad_k16(a, b, c);
-}
-
-/* c + the sums of the columns of b */
-static inline float
-ones_mad(int8 b, float c)
-{
-    return intel_sub_group_f16_f16_matrix_mad_k16((row_a)0x3c003c00, b, c);
 }
 #else
 /* Slots 2c and 2c + 1 of a row of a. */
@@ -91,18 +82,5 @@ matrix_mad(matrix_a a, int8 b, float8 c)
         sum[i / 8] += x.x * y.x + x.y * y.y;
     }
     return vload8(0, sum);
-}
-
-static inline float
-ones_mad(int8 b, float c)
-{
-    int columns[8];
-    vstore8(b, 0, columns);
-#pragma unroll 1
-    for (uint i = 0; i < 8; i++) {
-        const float2 y = halves((uint)columns[i]);
-        c += y.x + y.y;
-    }
-    return c;
 }
 #endif

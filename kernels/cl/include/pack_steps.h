@@ -2,10 +2,35 @@
  *
  * Packs rows of halves into tiles of steps (steps.h). A work-group of 16 packs a super-block of two
  * tokens, a work-item 32 columns of one token.
+ *
+ *   FORM_WORD  numbers of a word of the weights that read the tiles: 2, 4, or 8
+ *   FORM_SUMS  1: they read sums, too
  */
 #include "sub_group.h"
 
 #include "steps.h"
+
+#ifndef FORM_WORD
+#define FORM_WORD 4
+#endif
+#ifndef FORM_SUMS
+#define FORM_SUMS 1
+#endif
+
+/* Step h of two of the columns a and b. */
+static inline ushort16
+step_columns(ushort16 a, ushort16 b, uint h)
+{
+#if FORM_WORD == 2
+    return h ? b : a;
+#elif FORM_WORD == 4
+    const ushort16 x = h ? b : a;
+    return x.s021346578a9bcedf;
+#else
+    return h ? (ushort16)(a.s15379dbf, b.s15379dbf)
+             : (ushort16)(a.s04268cae, b.s04268cae);
+#endif
+}
 
 /* Packs columns 32 block … of a row and their sums: zeros where there is no token (`is_none`) or
  * the row has ended. `token` counts within the tile. */
@@ -14,12 +39,13 @@ pack_steps(__global const ushort *row, bool is_none, uint block, uint token, uin
            __global ushort *tile)
 {
     const bool is_zero = is_none || 32 * block >= k_count;
+    __global const ushort *from = row + (is_zero ? 0 : 32 * block);
+    const ushort16 a = vload16(0, from), b = vload16(1, from);
     float sum[2] = {0.0f, 0.0f};
 #pragma unroll
     for (uint h = 0; h < 2; h++) {
-        const ushort16 x = vload16(0, row + (is_zero ? 0 : 32 * block + 16 * h));
         uint pairs[8];
-        vstore8(is_zero ? (uint8)0 : as_uint8(x.s021346578a9bcedf), 0, pairs);
+        vstore8(is_zero ? (uint8)0 : as_uint8(step_columns(a, b, h)), 0, pairs);
 #pragma unroll
         for (uint c = 0; c < 8; c++) {
             ((__global uint *)tile)[slots_place(block / 8, block % 8 * 2 + h, token, c)] =
@@ -27,6 +53,8 @@ pack_steps(__global const ushort *row, bool is_none, uint block, uint token, uin
             sum[h] += halves(pairs[c]).x + halves(pairs[c]).y;
         }
     }
-    put_sum(tile, SUM_STEP, token, block, sum[0] + sum[1]);
-    put_sum(tile, SUM_STEP + 1, token, block, sum[1]);
+    if (FORM_SUMS) {
+        put_sum(tile, SUM_STEP, token, block, sum[0] + sum[1]);
+        put_sum(tile, SUM_STEP + 1, token, block, sum[1]);
+    }
 }

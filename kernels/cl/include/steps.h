@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tiles of 16 tokens in steps of 16 columns, as halves: operand a of matrix_mad.h. Operand b is
- * weights in blocks (block_steps.h).
+ * weights (block_steps.h, element_steps.h).
  *
  *     [super-block of 256 columns][18 steps][16 tokens][16 slots]                  SG 16
  *     [super-block of 256 columns][18 steps][2][8 pairs of slots][8 tokens][2]     SG 8
@@ -9,22 +9,27 @@
  * SG 16: a lane takes one slot of 8 tokens, by a block read. SG 8: a lane takes two neighbouring
  * slots of 8 tokens, by reading eight words, which costs fewer instructions for addresses.
  *
- * Steps 0 to 15 have the columns, each four of them in the order 0 2 1 3: a mask leaves numbers 0
- * and 2 of a word of four bytes, a shift by a byte brings 1 and 3. So one order serves all formats
- * whose numbers lie in neighbouring bytes or nibbles.
+ * Steps 0 to 15 have the columns. Two neighbouring slots are columns that one mask leaves of a word
+ * of weights, half a word apart; how many numbers a word has (`word`) gives their order:
  *
- * Step 16 has the sums X_j of 32 columns, by which minimums of weights are taken off:
- * in slot j X_j / 32 as a half, which no X_j overflows; in slot 8 + j 256 times the rounding error
- * of that half. Step 17 has the sums of the last 16 of the 32 columns in the same way, for weights
- * with a minimum of 16. Sums of columns behind the last are zeros; the numbers of these columns are
- * zeros, or are not read.
+ *     2  0 1 2 3 …              halves
+ *     4  0 2 1 3, 4 6 5 7 …     bytes; weights in blocks: so one order serves all formats whose
+ *                               numbers lie in neighbouring bytes or nibbles
+ *     8  0 4 2 6, 8 12 10 14 …  nibbles: a step has the even columns of 32, the next one the odd
+ *        1 5 3 7, 9 13 11 15 …  ones, because these have another offset (element_steps.h)
+ *
+ * Only weights in blocks read step 16 and 17. Step 16 has the sums X_j of 32 columns, by which
+ * minimums of weights are taken off: in slot j X_j / 32 as a half, which no X_j overflows; in slot
+ * 8 + j 256 times the rounding error of that half. Step 17 has the sums of the last 16 of the 32
+ * columns in the same way, for weights with a minimum of 16. Sums of columns behind the last are
+ * zeros; the numbers of these columns are zeros, or are not read.
  */
 #define SUPER_K     256
 #define SUPER_STEPS 18
 #define SUM_STEP    16
 #define STEP_HALVES (16 * 16) /* of a step of a tile */
-#define SUM_PARTS   256       /* the coefficient of slot j has this times that of 8 + j … */
-#define SUM_SCALE   8.0f      /* … and their products are this times the product with X_j */
+#define SUM_PARTS   256  /* the coefficient of slot j has this times that of 8 + j … */
+#define SUM_SCALE   8.0f /* … and their products are this times the product with X_j */
 
 static inline uint
 supers_of(uint k_count)
@@ -61,11 +66,16 @@ slot_place(uint super, uint step, uint token, uint slot)
     return 2 * slots_place(super, step, token, slot / 2) + slot % 2;
 }
 
-/* The slot of a column in its step. */
+/* Where column k of a token is, in halves. */
 static inline uint
-slot_of_column(uint k)
+column_place(uint k, uint token, const uint word)
 {
-    return (k & 12) | (k & 1) << 1 | (k >> 1 & 1);
+    const uint second = k / (word / 2) % 2;                        /* of its pair */
+    const uint pair = k % 32 / word * (word / 2) + k % (word / 2); /* of 32 columns */
+    const uint in_step = word == 8 ? pair / 2 : pair % 8;
+    return slot_place(k / SUPER_K,
+                      k % SUPER_K / 32 * 2 + (word == 8 ? pair % 2 : pair / 8), token,
+                      2 * in_step + second);
 }
 
 /* Writes a sum of columns 32 block … to its two slots of a step. */

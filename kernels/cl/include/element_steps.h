@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights of elements as halves, a row a lane, in the order of steps.h: integers of 4 or 8 bits in
+ * groups, and f16. A unit is 32 columns, that is two steps.
+ *
+ * An integer q < 2^n, put by a mask and an or below the exponent of 2^n, is the half 2^n + q. One
+ * instruction takes off 2^n and the zero point, which rounds nothing. A scale that is a half is
+ * multiplied in by another one, which rounds the product to a half; other scales multiply what the
+ * matrix engines made of their group (FACTOR_SCALE 1).
+ *
+ * A zero point that is no integer is taken off in two parts: the nearest integer, then the rest.
+ */
+#define UNIT_K     32
+#define UNIT_STEPS (UNIT_K / 16)
+#define MOST_STEPS 4 /* that are made at a time */
+#if GROUP % UNIT_K
+#error "a group is whole units"
+#endif
+
+/* Numbers of a word, words of a unit. */
+#define WORD_K     (PLANES == 1 ? 2 : PLANES)
+#define UNIT_WORDS (UNIT_K / WORD_K)
+
+#define IS_HALF_bf16 0
+#define FACTOR_SCALE (GROUP && !IS_HALF(SCALE))
+/* Halves below 2^-14 are subnormal, and it is not known what matrix engines make of them: products
+ * with scales are this many times larger. So weights above 4094 overflow. */
+#define SCALE_TIMES (GROUP && !FACTOR_SCALE ? 16.0f : 1.0f)
+
+/* Where a lane's row begins: its numbers, its scales, and which group is its first. */
+struct element_row {
+    __global const uint *words;
+    __global const uchar *scale;
+    uint group;
+};
+
+static inline struct element_row
+element_row(const struct weight *w, ulong row)
+{
+    const ulong begin = row_begin(w, row), group = scale_behind(w, row, begin, 0);
+    struct element_row r = {.words = (__global const uint *)w->data + begin / WORD_K};
+#if GROUP
+    r.scale = w->scale + group * SIZE(SCALE);
+    r.group = (uint)group;
+#endif
+    return r;
+}
+
+/* What the numbers of a group need, as halves twice: what is added to those of each step of a
+ * unit, what is added last, the scale; or this as a float. */
+struct group_halves {
+    uint offset[UNIT_STEPS], rest, scale;
+    float factor;
+};
+
+#if GROUP
+/* Scales from one group of a row to the next. */
+static inline uint
+groups_apart(const struct weight *w)
+{
+    return GROUP_MAJOR ? w->view.z : 1;
+}
+
+#define OFFSET_f16  0
+#define OFFSET_bf16 0
+#define OFFSET_f32  0
+/* Whether zero points have the weights' type, so that their bits become part of halves; whether
+ * they may be no integers. */
+#define SAME_ZP  (PASTE(PLANES_, ZP) == PLANES && PASTE(OFFSET_, ZP) == OFFSET)
+#define FLOAT_ZP (HAS_ZP && PASTE(PLANES_, ZP) == 1)
+
+#if HAS_ZP && SAME_ZP
+/* The bits of the zero point of group first + g of a row. Where `first` is even and zero points of
+ * a row are neighbours, all lanes are as far from their rows' first byte, so that addresses are
+ * made outside of the loop. */
+static inline uint
+zero_bits(const struct weight *w, const struct element_row *row, uint first, const uint g,
+          const bool is_even)
+{
+    const uint i = ZP_SCALAR ? 0 : row->group + (first + g) * groups_apart(w);
+    if (PLANES == 4)
+        return w->zp[i];
+    if (ZP_SCALAR || GROUP_MAJOR || !is_even)
+        return w->zp[i / 2] >> i % 2 * 4 & 15;
+    return (w->zp + (row->group + g % 2) / 2)[first / 2 + g / 2] >>
+               (row->group + g) % 2 * 4 &
+           15;
+}
+#endif
+
+/* Makes the offsets of g for zero point `zero`, and returns what it is more than the nearest
+ * integer that halves are exact for. */
+static inline float
+take_zero(float zero, struct group_halves *g)
+{
+    const float near = clamp(rint(zero), -512.0f, 512.0f);
+    g->offset[0] = twice(-1024.0f - OFFSET - near);
+    g->offset[1] = PLANES == 8 ? twice(-64.0f - OFFSET - near) : g->offset[0];
+    return zero - near;
+}
+
+/* The same of the bits of a zero point, which are OFFSET more than it. */
+static inline void
+take_zero_bits(uint bits, struct group_halves *g)
+{
+    g->offset[0] = bits | bits << 16 | 0xe400e400u;                   /* -(1024 + bits) */
+    g->offset[1] = PLANES == 8 ? bits << 4 | bits << 20 | 0xd400d400u /* -(64 + bits) */
+                               : g->offset[0];
+}
+
+/* Group first + g of a row; `is_even`: `first` is. */
+static inline struct group_halves
+group_halves(const struct weight *w, const struct element_row *row, uint first,
+             const uint g, const bool is_even)
+{
+    const uint behind = (first + g) * groups_apart(w);
+    const float scale = ALIGNED(SCALE, row->scale, behind);
+    struct group_halves h = {.factor = scale};
+    if (!FACTOR_SCALE)
+        h.scale = twice(scale * SCALE_TIMES);
+#if !HAS_ZP
+    take_zero_bits(OFFSET, &h);
+#elif SAME_ZP
+    take_zero_bits(zero_bits(w, row, first, g, is_even) ^ OFFSET, &h);
+#else
+    const float rest = take_zero(zero_point_at(w, row->group + behind), &h);
+    h.rest = twice(FACTOR_SCALE ? -rest : -rest * scale * SCALE_TIMES);
+#endif
+    return h;
+}
+
+/* Halves 2^n + q of the integers at the lowest bits of each half of v, for step s of a unit. The
+ * sign of a signed one is flipped. */
+#define HALVES_OF(v, mask, base) (((v) & (mask)) ^ ((base) ^ (FLIP & (mask))))
+#if PLANES == 8
+#define INTEGER_HALVES(v, s)                                                             \
+    ((s) ? HALVES_OF(v, 0x00f000f0u, 0x54005400u)                                        \
+         : HALVES_OF(v, 0x000f000fu, 0x64006400u))
+#else
+#define INTEGER_HALVES(v, s) HALVES_OF(v, 0x00ff00ffu, 0x64006400u)
+#endif
+
+/* Step s of a unit: its integers less the zero point, times the scale if that is a half. */
+static inline int8
+integer_step(const uint words[UNIT_WORDS], const struct group_halves *g, const uint s)
+{
+    uint q[8];
+#pragma unroll
+    for (uint i = 0; i < 4; i++) {
+        const uint word = words[PLANES == 8 ? i : s * 4 + i];
+        q[2 * i] = INTEGER_HALVES(word, s);
+        q[2 * i + 1] = INTEGER_HALVES(word >> 8, s);
+    }
+    const uint8 v = halves_add(vload8(0, q), g->offset[s]);
+    if (FACTOR_SCALE)
+        return as_int8(FLOAT_ZP ? halves_add(v, g->rest) : v);
+    return as_int8(FLOAT_ZP ? halves_mad(v, g->scale, g->rest) : halves_mul(v, g->scale));
+}
+#endif
+
+/* Makes the two steps of the unit that begins with `words`. */
+static inline void
+make_unit(__global const uint *words, const struct group_halves *g, int8 b[UNIT_STEPS])
+{
+    uint w[UNIT_WORDS];
+#pragma unroll
+    for (uint i = 0; i < UNIT_WORDS; i += 4)
+        vstore4(vload4(0, words + i), 0, w + i);
+#pragma unroll
+    for (uint s = 0; s < UNIT_STEPS; s++) {
+#if GROUP
+        b[s] = integer_step(w, g, s);
+#else
+        b[s] = as_int8(vload8(s, w));
+#endif
+    }
+}
