@@ -72,6 +72,14 @@ struct xm_engine_ops {
     enum xm_status (*run)(struct xm_queue *q, struct xm_kernel *k,
                           const struct xm_arg *args, uint32_t n_args,
                           const struct xm_launch *launch, struct xm_error *err);
+    /* Makes *out, with which `run_bound` enqueues the launch of a kernel again: it has these
+     * arguments. NULL: the engine has no recordings. */
+    enum xm_status (*bind)(struct xm_queue *q, struct xm_kernel *k,
+                           const struct xm_arg *args, uint32_t n_args, void **out,
+                           struct xm_error *err);
+    void (*unbind)(void *bound);
+    enum xm_status (*run_bound)(struct xm_queue *q, struct xm_kernel *k, void *bound,
+                                const struct xm_launch *launch, struct xm_error *err);
     /* Calls fn(a copy of `bytes` of ctx) in queue order; fn reports failures by itself. */
     enum xm_status (*run_host)(struct xm_queue *q, const char *name, void (*fn)(void *),
                                const void *ctx, size_t ctx_bytes, struct xm_error *err);
@@ -160,8 +168,9 @@ struct xm_refused_kernel {
 struct xm_queue {
     struct xm_engine *engine; /* referenced */
     uint64_t waits, kernels;
-    uint32_t label; /* of what is enqueued */
-    bool measures;  /* set by queue_create  */
+    uint32_t label;                 /* of what is enqueued */
+    bool measures;                  /* set by queue_create  */
+    struct xm_recording *recording; /* of what is launched now; NULL: none */
     /* Set when a host function has failed since the last wait; host_error has the first failure and
      * is written before. */
     atomic_bool has_host_error;
@@ -180,6 +189,15 @@ enum xm_status xm_engine_check_alive(const struct xm_engine *e, struct xm_error 
  * the device is lost. */
 enum xm_status xm_engine_settle(struct xm_engine *e, enum xm_status status,
                                 struct xm_error *err);
+/* recording.c: adds a launch, which has been enqueued, to the recording of the queue, if
+ * there is one; notes that another command is enqueued, which is not recorded. */
+void xm_queue_record_launch(struct xm_queue *q, struct xm_kernel *k,
+                            const struct xm_arg *args, uint32_t n_args,
+                            const struct xm_launch *launch);
+void xm_queue_record_nothing(struct xm_queue *q);
+/* engine_queues.c: what is to be done after each launch. */
+enum xm_status xm_queue_launched(struct xm_queue *q, const struct xm_kernel *k,
+                                 struct xm_error *err);
 /* engine_kernels.c: frees kernels and refusals. */
 void xm_engine_free_kernels(struct xm_engine *e);
 /* The binary that an offer has for a key, or NULL; the kernel lock is held. */

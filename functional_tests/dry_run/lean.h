@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A model run dry through a layer that counts OpenCL calls, and what must hold of it: no call
- * fails, everything is compiled before the second token, a token costs one wait and one flush,
+ * fails, everything is compiled before the second token, a token costs one wait and few flushes,
  * memory is what the weights and our own statistics say.
  */
 #ifndef XM_FUNCTIONAL_TESTS_DRY_RUN_LEAN_H
@@ -43,7 +43,7 @@ prompt_ids(const std::string &prompt)
     return ids;
 }
 
-constexpr int TOKENS = 4;
+constexpr int TOKENS = 7; /* from the sixth run on they are replayed */
 
 /* What the program said of a run, and what the layer saw. The runs are those of the tokens: loading
  * has some of its own where oneDNN's GPU engine is used. */
@@ -128,12 +128,16 @@ expect_lean_tokens(const Seen &s, const Kind &kind)
 {
     ASSERT_EQ(s.runs(), static_cast<size_t>(TOKENS));
     EXPECT_GT(s.counted.number("/builds"), 0); /* before the prompt, most of them */
+    /* The last is replayed, and only attention's arguments are bound anew. */
+    EXPECT_LT(s.run(TOKENS - 1, "arguments"), s.run(2, "arguments") / 2);
     for (size_t i = 1; i < s.runs(); i++) {
         EXPECT_EQ(s.run(i, "builds"), 0) << "token " << i;
         if (i == 1)
             continue;
         EXPECT_EQ(s.run(i, "waits"), 1) << "token " << i;
-        EXPECT_EQ(s.run(i, "flushes"), 1) << "token " << i;
+        EXPECT_GE(s.run(i, "flushes"), 2)
+            << "token " << i; /* the first before it is whole */
+        EXPECT_LE(s.run(i, "flushes"), 4) << "token " << i;
         EXPECT_EQ(s.run(i, "allocations"), 0) << "token " << i;
         EXPECT_EQ(s.run(i, "frees"), 0) << "token " << i;
         EXPECT_LE(s.run(i, "kernels") + s.run(i, "copies"),

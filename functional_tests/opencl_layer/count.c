@@ -4,8 +4,9 @@
  *
  *   OPENCL_LAYERS=libxm_opencl_count.so XM_OPENCL_COUNT=FILE program…
  *
- * At exit FILE holds one JSON object: kernels, waits, flushes, builds, queues, bytes per kind
- * of memory, calls that failed, and one entry in "runs" for each stretch of commands that has
+ * At exit FILE holds one JSON object: kernels, waits, flushes, builds, arguments that were set,
+ * objects (kernels and sub-buffers) that were made, queues, bytes per kind of memory, calls that
+ * failed, and one entry in "runs" for each stretch of commands that has
  * a kernel in it and ends with the host waiting. A decoded token is such a run, so waits and
  * flushes a token can be read off. Deliberately not done: extension functions of more than one
  * platform (the last one asked for is called), OpenCL functions that xemoe does not call.
@@ -29,9 +30,22 @@ enum memory { CL_MEM, HOST_PTR, USM_HOST, USM_DEVICE, USM_SHARED, N_MEMORY };
 static const char *const memory_names[N_MEMORY] = {"cl_mem", "host_ptr", "usm_host",
                                                    "usm_device", "usm_shared"};
 
-enum event { KERNEL, WAIT, FLUSH, BUILD, COPY, ALLOCATION, FREE, BYTE, N_EVENTS };
+enum event {
+    KERNEL,
+    WAIT,
+    FLUSH,
+    BUILD,
+    COPY,
+    ALLOCATION,
+    FREE,
+    BYTE,
+    ARGUMENT,
+    OBJECT,
+    N_EVENTS
+};
 static const char *const event_names[N_EVENTS] = {
-    "kernels", "waits", "flushes", "builds", "copies", "allocations", "frees", "bytes"};
+    "kernels",     "waits", "flushes", "builds",    "copies",
+    "allocations", "frees", "bytes",   "arguments", "objects"};
 
 struct counts {
     uint64_t n[N_EVENTS];
@@ -203,13 +217,26 @@ wait_for_events(cl_uint n, const cl_event *list)
 static cl_int CL_API_CALL
 set_arg(cl_kernel k, cl_uint i, size_t bytes, const void *value)
 {
-    return note("clSetKernelArg", below->clSetKernelArg(k, i, bytes, value));
+    return note_event("clSetKernelArg", below->clSetKernelArg(k, i, bytes, value),
+                      ARGUMENT);
 }
 
 static cl_int CL_API_CALL
 set_arg_pointer(cl_kernel k, cl_uint i, const void *value)
 {
-    return note("clSetKernelArgMemPointerINTEL", usm.set_arg(k, i, value));
+    return note_event("clSetKernelArgMemPointerINTEL", usm.set_arg(k, i, value),
+                      ARGUMENT);
+}
+
+static cl_kernel CL_API_CALL
+create_kernel(cl_program p, const char *name, cl_int *code)
+{
+    cl_int own;
+    cl_kernel kernel = below->clCreateKernel(p, name, &own);
+    note_event("clCreateKernel", own, OBJECT);
+    if (code)
+        *code = own;
+    return kernel;
 }
 
 /* ---- copies ------------------------------------------------------------------------ */
@@ -336,7 +363,7 @@ create_sub_buffer(cl_mem root, cl_mem_flags flags, cl_buffer_create_type type,
 {
     cl_int own;
     cl_mem mem = below->clCreateSubBuffer(root, flags, type, region, &own);
-    note("clCreateSubBuffer", own);
+    note_event("clCreateSubBuffer", own, OBJECT);
     if (code)
         *code = own;
     return mem;
@@ -605,6 +632,7 @@ clInitLayer(cl_uint n, const cl_icd_dispatch *target, cl_uint *n_ret,
     ours.clFlush = flush;
     ours.clWaitForEvents = wait_for_events;
     ours.clSetKernelArg = set_arg;
+    ours.clCreateKernel = create_kernel;
     ours.clEnqueueReadBuffer = enqueue_read;
     ours.clEnqueueWriteBuffer = enqueue_write;
     ours.clEnqueueMapBuffer = enqueue_map;

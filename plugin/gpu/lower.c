@@ -407,6 +407,29 @@ may_mix(const struct xm_program *p, const struct xm_graph *g)
     return true;
 }
 
+/* Runs ask for roots often. */
+static void
+shorten_aliases(struct xm_program *p)
+{
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        if (p->values[i].place == XM_PLACE_ALIAS)
+            p->values[i].alias = xm_program_root(p, i);
+    }
+}
+
+/* Rows that are chosen are copied by the host where they are one stretch (request_run.c). */
+static bool
+is_steady(const struct xm_program *p, const struct xm_step *s)
+{
+    bool depends = s->kind == XM_STEP_ATTENTION || s->kind == XM_STEP_HOST;
+    for (uint32_t i = 0; i < s->n_operands && !depends; i++) {
+        const uint32_t value = s->operand[i].value;
+        depends = value != XM_NO_VALUE &&
+                  (depends_on_past(&p->values[value]) || value == p->chosen_rows);
+    }
+    return !depends;
+}
+
 enum xm_status
 xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
@@ -429,6 +452,9 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
         p->can_chunk = p->is_ragged;
         p->chosen_rows = find_chosen_rows(p);
         p->is_ragged = p->is_ragged && may_mix(p, g);
+        shorten_aliases(p);
+        for (uint32_t i = 0; i < p->n_steps; i++)
+            p->steps[i].is_steady = is_steady(p, &p->steps[i]);
         if (p->n_host_steps && !xm_engine_only_counts(p->engine))
             xm_log(XM_LOG_INFO,
                    "%u operations have no kernel and run on the host (slow); "

@@ -138,7 +138,10 @@ struct xm_step {
     /* the node, only while the graph is kept; NULL: a region of several nodes */
     const struct xm_node *node;
     const struct xm_region *region; /* of a host step; then the graph is always kept */
-    struct xm_step_cost cost;       /* bytes 0: reads no weight, or looks up a table */
+    /* Its launches are the same in all runs whose symbols have the same values, whatever `past` is,
+     * but for an expert cache. */
+    bool is_steady;
+    struct xm_step_cost cost; /* bytes 0: reads no weight, or looks up a table */
 };
 
 /* One cached layer; layers that share a cache share an entry. */

@@ -99,6 +99,7 @@ is_io(const struct xm_program *p, uint32_t id)
 void
 xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan)
 {
+    xm_request_free_recording(&plan->recording);
     for (uint32_t i = 0; plan->views && i < r->program->n_values; i++) {
         if (is_io(r->program, i))
             xm_pool_release(r->pool, plan->views[i]);
@@ -249,13 +250,18 @@ expect_past(struct xm_request *r, struct xm_error *err)
         r->most_past = list;
         r->most_room = n;
     }
+    bool changes = n != r->n_most_past;
+    r->n_most_past = n;
     for (uint32_t i = 0; i < n; i++) {
         const int32_t past = xm_kv_tables_past_lens(r->tables)[i];
         int32_t most = 256;
         while (most <= past && most < INT32_MAX / 2)
             most *= 2;
-        r->most_past[i] = most < past ? past : most;
+        most = most < past ? past : most;
+        changes |= most != r->most_past[i];
+        r->most_past[i] = most;
     }
+    r->past_class += changes;
     return XM_OK;
 }
 
@@ -274,6 +280,17 @@ step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *b
     return xm_attention_plan(step->primitive, operands, &a, bytes, err);
 }
 
+/* Whether the last run of the plan wanted as much: a token of each sequence, as now, and contexts
+ * up to the same powers of two. */
+static bool
+is_scratch_known(const struct xm_request *r)
+{
+    const uint32_t n = r->n_most_past;
+    return r->scratch && r->plan->past_class == r->past_class &&
+           xm_request_is_alike(r, r->plan) && n > 0 &&
+           xm_kv_tables_begins(r->tables)[n] == (int32_t)n;
+}
+
 /* Makes the scratch large enough for every step. Attention's wish may grow with the
  * context although no value does, so this runs before every chunk. Nothing enqueued uses
  * the old one: each chunk ends with a read. */
@@ -283,6 +300,8 @@ ensure_scratch(struct xm_request *r, struct xm_error *err)
     const struct xm_program *p = r->program;
     uint64_t most = 0;
     XM_TRY(expect_past(r, err));
+    if (is_scratch_known(r))
+        return XM_OK;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint64_t bytes = 0;
         if (p->steps[i].kind == XM_STEP_PRIMITIVE ||
@@ -290,8 +309,11 @@ ensure_scratch(struct xm_request *r, struct xm_error *err)
             XM_TRY(step_scratch(r, &p->steps[i], &bytes, err));
         most = bytes > most ? bytes : most;
     }
+    r->plan->past_class = r->past_class;
     if (most <= r->stats.scratch_bytes)
         return XM_OK;
+    for (int k = 0; k < XM_KEPT_PLANS; k++)
+        xm_request_free_recording(&r->plans[k].recording); /* which hold the old one */
     xm_pool_release(r->pool, r->scratch);
     r->scratch = NULL;
     r->stats.scratch_bytes = 0;

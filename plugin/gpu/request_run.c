@@ -333,26 +333,46 @@ keep_pace(struct xm_request *r, uint32_t step, struct xm_error *err)
     return XM_OK;
 }
 
+/* Drivers collect commands until they are flushed. The device begins with the first of a run, and
+ * has work left while the host enqueues eight times as many as before. */
+enum { FIRST_LAUNCHES = 8, MORE_LAUNCHES = 8 };
+
+static enum xm_status
+flush_early(struct xm_request *r, uint64_t before, uint64_t *next, struct xm_error *err)
+{
+    uint64_t waits, kernels;
+    xm_queue_counts(r->queue, &waits, &kernels);
+    if (kernels - before < *next)
+        return XM_OK;
+    *next *= MORE_LAUNCHES;
+    return xm_queue_flush(r->queue, err);
+}
+
 static enum xm_status
 run_steps(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
     const bool only_counts = xm_engine_only_counts(p->engine);
+    uint64_t waits, kernels, flush_at = FIRST_LAUNCHES;
     if (only_counts && !r->enqueues_counted)
         return XM_OK; /* all memory is taken; nothing to compute */
+    xm_queue_counts(r->queue, &waits, &kernels);
     for (uint32_t i = 0; i < p->n_steps; i++) {
+        const struct xm_recorded_step *recorded = xm_request_recorded(r, &p->steps[i]);
         XM_TRY(keep_pace(r, i, err));
+        XM_TRY(flush_early(r, kernels, &flush_at, err));
         if (xm_flag_get(&r->cancelled))
             return xm_fail(err, XM_CANCELLED, "cancelled before step %u of %u", i,
                            p->n_steps);
-        if (is_empty(r, &p->steps[i]) ||
-            (only_counts && p->steps[i].kind == XM_STEP_HOST))
+        if (!recorded && (is_empty(r, &p->steps[i]) ||
+                          (only_counts && p->steps[i].kind == XM_STEP_HOST)))
             continue;
         xm_debug(XM_DEBUG_STEPS, "%u %s '%s'", i, p->steps[i].op, p->steps[i].name);
         xm_queue_label(r->queue, i);
         if (r->sums)
             xm_request_count_step(r, i);
-        enum xm_status s = run_step(r, &p->steps[i], err);
+        enum xm_status s = recorded ? xm_request_replay(r, recorded, err)
+                                    : xm_request_record(r, &p->steps[i], run_step, err);
         if (s == XM_OK && r->hook)
             s = call_hook(r, i, err);
         if (s != XM_OK) {
@@ -371,7 +391,9 @@ run_planned(struct xm_request *r, const struct xm_host_tensor *inputs,
     XM_TRY(write_inputs(r, inputs, err));
     XM_TRY(write_shape_values(r, err));
     XM_TRY(copy_inputs(r, inputs, err));
+    xm_request_begin_recording(r);
     const enum xm_status s = run_steps(r, err);
+    xm_request_end_recording(r, s == XM_OK);
     xm_queue_label(r->queue, XM_NO_LABEL);
     return s == XM_OK ? xm_queue_flush(r->queue, err) : s;
 }

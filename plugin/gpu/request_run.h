@@ -10,10 +10,28 @@
 #include "plugin/gpu/request.h"
 #include "plugin/gpu/request_profile.h"
 #include "runtime/pool.h"
+#include "runtime/recording.h"
 #include "transformations/graph/evaluate.h"
 
 /* Plans that a request keeps: one for each power of two up to a chunk's tokens, and a few more. */
 enum { XM_KEPT_PLANS = 12 };
+
+/* What a step of a recorded run has launched, and has added to the request's counts. */
+struct xm_recorded_step {
+    bool is_recorded; /* else the step is run anew */
+    uint32_t first, n;
+    uint64_t weight_bytes, multiply_adds;
+};
+
+/* Launches of runs of one plan that follow each other with the same sizes, as decoded tokens do:
+ * request_recording.c. */
+struct xm_run_recording {
+    struct xm_bindings sizes; /* of the last run */
+    uint32_t same;            /* runs before it with these, but for `past`, in a row */
+    struct xm_recording *launches;  /* NULL: there are none */
+    struct xm_recorded_step *steps; /* by step */
+    bool is_recording;
+};
 
 /* Buffers for runs whose symbols have at most the values of `room`. */
 struct xm_buffer_plan {
@@ -21,6 +39,8 @@ struct xm_buffer_plan {
     struct xm_buffer **views; /* by value: its bytes (roots only); NULL: empty slot */
     uint64_t io_bytes;        /* of inputs, outputs and shape values                */
     uint64_t used;            /* n_runs at the last run that used it                */
+    uint64_t past_class;      /* the request's, when scratch was planned last         */
+    struct xm_run_recording recording;
 };
 
 /* An output of the last run. */
@@ -56,12 +76,14 @@ struct xm_request {
     struct xm_kv_rows rows;
     struct xm_kv_tables *tables; /* NULL: no states */
     int32_t *most_past; /* by sequence: past for which attention's scratch is planned */
-    uint32_t most_room;
-    bool can_pack;                 /* padding can be left out: request_padding.c */
-    bool is_packed;                /* some rows of this run begin with padding   */
-    uint64_t *fresh;               /* by row: tokens of this run after the padding */
-    uint64_t fresh_room;           /* rows that `fresh` has room for             */
-    struct xm_host_tensor mask;    /* key mask of the cached positions; bytes owned */
+    uint32_t most_room,
+        n_most_past;            /* sequences: that there is room for; of the last run */
+    uint64_t past_class;        /* counts how often most_past has changed */
+    bool can_pack;              /* padding can be left out: request_padding.c */
+    bool is_packed;             /* some rows of this run begin with padding   */
+    uint64_t *fresh;            /* by row: tokens of this run after the padding */
+    uint64_t fresh_room;        /* rows that `fresh` has room for             */
+    struct xm_host_tensor mask; /* key mask of the cached positions; bytes owned */
     struct xm_state_store *states; /* host steps only */
     bool mask_is_full;     /* the mask of this run hides no cached position         */
     uint64_t first_chosen; /* as xm_request_rows says, in this run             */
@@ -101,6 +123,25 @@ void xm_request_cache(const struct xm_request *r, const struct xm_step *s,
 enum xm_status xm_request_run_chunk(struct xm_request *r,
                                     const struct xm_host_tensor *inputs,
                                     struct xm_error *err);
+
+/* request_recording.c: whether the run at hand has the sizes of the plan's last one, but for
+ * `past`. */
+bool xm_request_is_alike(const struct xm_request *r, const struct xm_buffer_plan *plan);
+/* Of the run that begins with its plan: whether its launches will be recorded,
+ * or those of an earlier run replayed. */
+void xm_request_begin_recording(struct xm_request *r);
+void xm_request_end_recording(struct xm_request *r, bool has_succeeded);
+/* What a step launched in an earlier run, where that is the same in this one; NULL: not known. */
+const struct xm_recorded_step *xm_request_recorded(const struct xm_request *r,
+                                                   const struct xm_step *s);
+enum xm_status xm_request_replay(struct xm_request *r, const struct xm_recorded_step *s,
+                                 struct xm_error *err);
+/* Runs a step by `run`, and records what it launches if this run is to be recorded. */
+typedef enum xm_status (*xm_step_fn)(struct xm_request *r, const struct xm_step *s,
+                                     struct xm_error *err);
+enum xm_status xm_request_record(struct xm_request *r, const struct xm_step *s,
+                                 xm_step_fn run, struct xm_error *err);
+void xm_request_free_recording(struct xm_run_recording *rec);
 
 /* The rows of a run: n sequences, which need not be the request's, and the tokens of each. */
 struct xm_request_rows {

@@ -38,9 +38,9 @@ fake(const struct xm_engine *e)
 static enum xm_status
 enter(struct xm_engine *base, enum xm_fake_call call, struct xm_error *err)
 {
-    static const char *const names[] = {"alloc",    "view",   "kernel", "queue", "run",
-                                        "run_host", "write",  "read",   "copy",  "fill",
-                                        "flush",    "finish", "pace"};
+    static const char *const names[] = {"alloc", "view",     "kernel", "queue", "run",
+                                        "bind",  "run_host", "write",  "read",  "copy",
+                                        "fill",  "flush",    "finish", "pace"};
     struct fake_engine *e = fake(base);
     e->calls[call]++;
     e->calls[XM_FAKE_ANY]++;
@@ -190,6 +190,35 @@ run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_t
     return XM_OK;
 }
 
+struct bound {
+    uint32_t n_args;
+    struct xm_arg args[];
+};
+
+static enum xm_status
+bind(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_t n_args,
+     void **out, struct xm_error *err)
+{
+    (void)k;
+    XM_TRY(enter(q->engine, XM_FAKE_BIND, err));
+    struct bound *b = xm_malloc(sizeof(*b) + n_args * sizeof(*args));
+    if (!b)
+        return xm_no_memory(err, "the arguments of a launch");
+    b->n_args = n_args;
+    if (n_args)
+        memcpy(b->args, args, n_args * sizeof(*args));
+    *out = b;
+    return XM_OK;
+}
+
+static enum xm_status
+run_bound(struct xm_queue *q, struct xm_kernel *k, void *bound,
+          const struct xm_launch *launch, struct xm_error *err)
+{
+    const struct bound *b = bound;
+    return run(q, k, b->args, b->n_args, launch, err);
+}
+
 static enum xm_status
 run_host(struct xm_queue *q, const char *name, void (*fn)(void *), const void *ctx,
          size_t ctx_bytes, struct xm_error *err)
@@ -273,6 +302,9 @@ static const struct xm_engine_ops fake_ops = {
     .queue_create = create_queue,
     .queue_destroy = destroy_queue,
     .run = run,
+    .bind = bind,
+    .unbind = xm_free,
+    .run_bound = run_bound,
     .run_host = run_host,
     .write = write_bytes,
     .read = read_bytes,

@@ -249,6 +249,13 @@ void xm_ocl_queue_destroy(struct xm_queue *q);
 enum xm_status xm_ocl_queue_run(struct xm_queue *q, struct xm_kernel *k,
                                 const struct xm_arg *args, uint32_t n_args,
                                 const struct xm_launch *launch, struct xm_error *err);
+enum xm_status xm_ocl_queue_bind(struct xm_queue *q, struct xm_kernel *k,
+                                 const struct xm_arg *args, uint32_t n_args, void **out,
+                                 struct xm_error *err);
+void xm_ocl_queue_unbind(void *bound);
+enum xm_status xm_ocl_queue_run_bound(struct xm_queue *q, struct xm_kernel *k,
+                                      void *bound, const struct xm_launch *launch,
+                                      struct xm_error *err);
 enum xm_status xm_ocl_queue_run_host(struct xm_queue *q, const char *name,
                                      void (*fn)(void *), const void *ctx,
                                      size_t ctx_bytes, struct xm_error *err);

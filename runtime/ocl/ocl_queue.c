@@ -187,9 +187,10 @@ check_name(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
                    k->base.name, i, name, a->name, suffix);
 }
 
+/* `to` is the kernel's own cl_kernel, or another one of it. */
 static enum xm_status
-bind_args(const struct xm_queue *q, struct ocl_kernel *k, const struct xm_arg *args,
-          uint32_t n_args, struct xm_error *err)
+bind_args(const struct xm_queue *q, struct ocl_kernel *k, cl_kernel to,
+          const struct xm_arg *args, uint32_t n_args, struct xm_error *err)
 {
     if (n_args != k->n_args)
         return xm_fail(err, XM_INVALID, "kernel '%s' takes %u arguments, %u were given",
@@ -200,7 +201,7 @@ bind_args(const struct xm_queue *q, struct ocl_kernel *k, const struct xm_arg *a
         if (!k->named)
             XM_TRY(check_name(k, i, &args[i], err));
         all_named &= args[i].name != NULL;
-        cl_int code = bind_arg(q, k->kernel, i, &args[i]);
+        cl_int code = bind_arg(q, to, i, &args[i]);
         if (code != CL_SUCCESS)
             return xm_ocl_fail(err, code, "clSetKernelArg",
                                "kernel '%s', argument %u (%s)", k->base.name, i,
@@ -213,13 +214,13 @@ bind_args(const struct xm_queue *q, struct ocl_kernel *k, const struct xm_arg *a
 
 /* `event` NULL: none is wanted. */
 static cl_int
-launch_on(cl_command_queue queue, const struct ocl_kernel *k, const struct xm_launch *l,
+launch_on(cl_command_queue queue, cl_kernel kernel, const struct xm_launch *l,
           cl_event *event)
 {
     const size_t global[3] = {l->global[0], l->global[1], l->global[2]};
     const size_t local[3] = {l->local[0], l->local[1], l->local[2]};
-    return clEnqueueNDRangeKernel(queue, k->kernel, 3, NULL, global,
-                                  local[0] ? local : NULL, 0, NULL, event);
+    return clEnqueueNDRangeKernel(queue, kernel, 3, NULL, global, local[0] ? local : NULL,
+                                  0, NULL, event);
 }
 
 static enum xm_status
@@ -236,14 +237,14 @@ check_launched(cl_int code, const struct ocl_kernel *k, const struct xm_launch *
 }
 
 static enum xm_status
-enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch *l,
-        struct xm_error *err)
+enqueue(struct ocl_queue *q, const struct ocl_kernel *k, cl_kernel bound,
+        const struct xm_launch *l, struct xm_error *err)
 {
     const struct ocl_launch_id id = id_of(q, k->base.name, k->base.defines);
     const bool measure = q->base.measures && xm_ocl_times_reserve(&q->times, &id);
     cl_event event = NULL;
     await_others(q);
-    cl_int code = launch_on(q->queue, k, l, measure ? &event : NULL);
+    cl_int code = launch_on(q->queue, bound, l, measure ? &event : NULL);
     if (event)
         xm_ocl_times_add(&q->times, NULL, event, &id);
     return check_launched(keep_order(q, code), k, l, err);
@@ -277,7 +278,7 @@ launch_alone(const struct ocl_queue *q, const struct ocl_kernel *k,
 {
     struct ocl_handlers handlers;
     xm_ocl_keep_handlers(&handlers);
-    *launched = launch_on(q->first, k, l, event);
+    *launched = launch_on(q->first, k->kernel, l, event);
     const cl_int code = *launched == CL_SUCCESS ? clFinish(q->first) : *launched;
     xm_ocl_restore_handlers(&handlers);
     return code;
@@ -321,15 +322,54 @@ xm_ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel,
 {
     struct ocl_kernel *k = (struct ocl_kernel *)kernel;
     pthread_mutex_lock(&k->lock);
-    enum xm_status status = bind_args(base, k, args, n_args, err);
+    enum xm_status status = bind_args(base, k, k->kernel, args, n_args, err);
     if (status == XM_OK && builds_at_launch(base) &&
         xm_launch_kinds_add(&k->base.launched, launch))
         status = run_first(ocl_queue(base), k, launch, err);
     else if (status == XM_OK)
-        status = enqueue(ocl_queue(base), k, launch, err);
+        status = enqueue(ocl_queue(base), k, k->kernel, launch, err);
     pthread_mutex_unlock(&k->lock);
     return status;
 }
+
+/* ---- recorded launches --------------------------------------------------------------- */
+
+/* A cl_kernel of its own, because a cl_kernel holds its arguments. */
+enum xm_status
+xm_ocl_queue_bind(struct xm_queue *base, struct xm_kernel *kernel,
+                  const struct xm_arg *args, uint32_t n_args, void **out,
+                  struct xm_error *err)
+{
+    struct ocl_kernel *k = (struct ocl_kernel *)kernel;
+    cl_int code;
+    cl_kernel bound = clCreateKernel(k->program.program, k->base.name, &code);
+    if (!bound)
+        return xm_ocl_fail(err, code, "clCreateKernel", "kernel '%s'", k->base.name);
+    pthread_mutex_lock(&k->lock); /* of k->named */
+    const enum xm_status status = bind_args(base, k, bound, args, n_args, err);
+    pthread_mutex_unlock(&k->lock);
+    if (status == XM_OK)
+        *out = bound;
+    else
+        clReleaseKernel(bound);
+    return status;
+}
+
+void
+xm_ocl_queue_unbind(void *bound)
+{
+    clReleaseKernel(bound);
+}
+
+enum xm_status
+xm_ocl_queue_run_bound(struct xm_queue *base, struct xm_kernel *kernel, void *bound,
+                       const struct xm_launch *launch, struct xm_error *err)
+{
+    return enqueue(ocl_queue(base), (const struct ocl_kernel *)kernel, bound, launch,
+                   err);
+}
+
+/* ---- functions of the host ----------------------------------------------------------- */
 
 /* Where the device has no native kernels. */
 static enum xm_status

@@ -19,6 +19,7 @@
 
 #include "runtime/engine.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/recording.h"
 
 /* Of runtime/ocl/ocl.h, which is for C. */
 extern "C" {
@@ -509,6 +510,35 @@ TEST_F(OclEngine, QueuesOfTwoThreadsShareAKernel)
     EXPECT_TRUE(right[0]);
     EXPECT_TRUE(right[1]);
     EXPECT_EQ(xm_engine_kernels_built(engine), 1u);
+}
+
+/* Others bind their own arguments to the kernel in between. */
+TEST_F(OclEngine, RecordedLaunchesKeepTheirArguments)
+{
+    xm_buffer *a = make(64), *b = make(64), *c = make(64);
+    xm_recording *rec = nullptr;
+    ASSERT_EQ(xm_recording_create(queue, &rec, &err), XM_OK) << err.text;
+    xm_queue_record(queue, rec);
+    ASSERT_EQ(copy_bytes(a, 0, b, 8, 16), XM_OK) << err.text;
+    xm_queue_record(queue, nullptr);
+    ASSERT_EQ(copy_bytes(a, 0, c, 0, 64), XM_OK);
+    ASSERT_EQ(xm_recording_launches(rec), 1u);
+    for (uint8_t value : {3, 4}) {
+        ASSERT_EQ(xm_queue_fill(queue, a, 0, value, 64, &err), XM_OK);
+        ASSERT_EQ(xm_queue_fill(queue, b, 0, 0, 64, &err), XM_OK);
+        ASSERT_EQ(xm_queue_fill(queue, c, 0, 0, 64, &err), XM_OK);
+        ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK) << err.text;
+        const std::vector<uint8_t> got = read(b);
+        for (size_t i = 0; i < 64; i++)
+            ASSERT_EQ(got[i], i >= 8 && i < 24 ? value : 0) << i;
+        EXPECT_EQ(read(c)[0], 0);
+    }
+    xm_buffer_unref(a);
+    xm_buffer_unref(b);
+    ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK); /* it holds them */
+    ASSERT_EQ(xm_queue_finish(queue, &err), XM_OK);
+    xm_recording_destroy(rec);
+    xm_buffer_unref(c);
 }
 
 /* One kernel built and run by an engine of its own with this cache. */

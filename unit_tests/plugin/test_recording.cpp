@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs that are replayed give the bytes of runs that are made anew, which a hook makes of them.
+ */
+#include "plugin/gpu/batcher.h"
+
+#include "plugin/gpu/request_run.h"
+#include "unit_tests/plugin/language_model.h"
+
+namespace
+{
+
+enum { VOCABULARY = 64, TOKENS = 12 };
+
+enum xm_status
+do_nothing(xm_request *, uint32_t, const xm_operand *, void *, xm_error *)
+{
+    return XM_OK;
+}
+
+/* Launches that the plans of a request have recorded. */
+uint32_t
+recorded(const xm_request *r)
+{
+    uint32_t n = 0;
+    for (const xm_buffer_plan &p : r->plans)
+        n += p.recording.launches ? xm_recording_launches(p.recording.launches) : 0;
+    return n;
+}
+
+/* Texts of one program. */
+class Texts
+{
+  public:
+    Texts(xm_program *p, uint32_t n, bool anew) : sequences(n)
+    {
+        EXPECT_EQ(xm_batcher_create(p, &batcher, &err), XM_OK) << err.text;
+        for (xm_kv_sequence *&s : sequences)
+            EXPECT_EQ(xm_kv_sequence_create(p->kv_pool, &s, &err), XM_OK) << err.text;
+        if (anew)
+            xm_request_set_hook(request(), do_nothing, nullptr);
+    }
+    ~Texts()
+    {
+        for (xm_kv_sequence *s : sequences)
+            xm_kv_sequence_destroy(s);
+        xm_batcher_destroy(batcher);
+    }
+    Texts(const Texts &) = delete;
+    xm_request *request()
+    {
+        return xm_batcher_request(batcher);
+    }
+    /* Feeds `n` tokens to each of the first `texts`; the logits of their last ones. */
+    std::vector<float> feed(uint32_t texts, uint32_t n, uint32_t seed)
+    {
+        std::vector<std::vector<int32_t>> ids;
+        std::vector<xm_batcher_entry> list;
+        for (uint32_t i = 0; i < texts; i++) {
+            const auto of = some_ids(n, seed + i, VOCABULARY);
+            ids.emplace_back(of.begin(), of.end());
+        }
+        for (uint32_t i = 0; i < texts; i++)
+            list.push_back({sequences[i], ids[i].data(), n, 1});
+        EXPECT_EQ(xm_batcher_run(batcher, list.data(), texts, &err), XM_OK) << err.text;
+        std::vector<float> rows;
+        for (uint32_t i = 0; i < texts; i++) {
+            uint64_t got, vocabulary;
+            const float *row = xm_batcher_logits(batcher, i, &got, &vocabulary);
+            EXPECT_EQ(got, 1u);
+            rows.insert(rows.end(), row, row + vocabulary);
+        }
+        return rows;
+    }
+    std::vector<xm_kv_sequence *> sequences;
+    xm_batcher *batcher = nullptr;
+
+  private:
+    xm_error err = {};
+};
+
+class Recording : public OpenClTest
+{
+  protected:
+    void SetUp() override
+    {
+        OpenClTest::SetUp();
+        if (!IsSkipped())
+            open(two_layers());
+    }
+    void open(const std::string &model)
+    {
+        replayed.reset();
+        anew.reset();
+        xm_compile_options sampled = {};
+        sampled.sampled_logits = true;
+        program = std::make_unique<Program>(must_compile(
+            engine, parse(model),
+            {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_KV_BLOCK_TOKENS", "4"}},
+            &sampled));
+        ASSERT_TRUE(*program);
+        replayed = std::make_unique<Texts>(program->get(), 4, false);
+        anew = std::make_unique<Texts>(program->get(), 4, true);
+    }
+    void TearDown() override
+    {
+        replayed.reset();
+        anew.reset();
+        program.reset();
+        OpenClTest::TearDown();
+    }
+    void feed_both(uint32_t texts, uint32_t n, uint32_t seed)
+    {
+        const std::vector<float> want = anew->feed(texts, n, seed);
+        ASSERT_EQ(replayed->feed(texts, n, seed), want) << "seed " << seed;
+    }
+    std::unique_ptr<Program> program;
+    std::unique_ptr<Texts> replayed, anew;
+};
+
+TEST_F(Recording, TokensAreReplayed)
+{
+    feed_both(1, 7, 100);
+    for (uint32_t i = 0; i < TOKENS; i++) {
+        feed_both(1, 1, i);
+        EXPECT_EQ(recorded(replayed->request()) > 0, i >= 3) << i;
+    }
+    EXPECT_EQ(recorded(anew->request()), 0u);
+    /* What is counted is counted for a replay, too. */
+    struct xm_request_stats a, b;
+    xm_request_stats(replayed->request(), &a);
+    xm_request_stats(anew->request(), &b);
+    EXPECT_EQ(a.kernels, b.kernels);
+    EXPECT_EQ(a.weight_bytes, b.weight_bytes);
+    EXPECT_EQ(a.multiply_adds, b.multiply_adds);
+}
+
+/* Batches have plans of their own, of which larger ones serve smaller batches. */
+TEST_F(Recording, ChangingBatchesAreRunAsTheyAre)
+{
+    feed_both(4, 5, 200);
+    for (uint32_t i = 0; i < 3 * TOKENS; i++)
+        feed_both(4 - i / 5 % 3, 1, 300 + 10 * i);
+    feed_both(4, 3, 999);
+    for (uint32_t i = 0; i < TOKENS; i++)
+        feed_both(1 + i % 2, 1 + i / 6, 2000 + 10 * i);
+}
+
+/* Larger runs make room anew: for activations, for scratch, for the cache. */
+TEST_F(Recording, LargerRunsBetweenDoNoHarm)
+{
+    feed_both(1, 3, 1);
+    for (uint32_t prompt = 8; prompt <= 512; prompt *= 4) {
+        for (uint32_t i = 0; i < 6; i++)
+            feed_both(1, 1, prompt + i);
+        feed_both(2, prompt, 7000 + prompt);
+    }
+    for (uint32_t i = 0; i < 6; i++)
+        feed_both(1, 1, i);
+}
+
+/* One head leaves processors idle, so attention cuts the keys into more and larger partitions
+ * meanwhile. */
+TEST_F(Recording, AttentionFollowsTheContext)
+{
+    std::string model =
+        two_layers("_"); /* without masks, which have a size of their own */
+    const std::pair<std::string, std::string> edits[] = {
+        {"[16,32]", "[32,32]"},
+        {"{0, 0, -1, 16}", "{0, 0, -1, 32}"},
+        {"%2, %1", "%2, _"}};
+    for (const auto &[from, to] : edits)
+        model.replace(model.find(from), from.size(), to);
+    open(model);
+    feed_both(1, 120, 1);
+    for (uint32_t i = 0; i < 300; i++)
+        feed_both(1, 1, i);
+    EXPECT_GT(recorded(replayed->request()), 0u);
+}
+
+TEST_F(Recording, ACancelledRunIsForgotten)
+{
+    feed_both(1, 3, 1);
+    for (uint32_t i = 0; i < 6; i++)
+        feed_both(1, 1, i);
+    const int32_t id = 5;
+    const xm_batcher_entry e = {replayed->sequences[0], &id, 1, 1};
+    xm_request_cancel(replayed->request());
+    ASSERT_EQ(xm_batcher_run(replayed->batcher, &e, 1, &err), XM_CANCELLED);
+    EXPECT_EQ(recorded(replayed->request()), 0u);
+    xm_request_resume(replayed->request());
+    for (uint32_t i = 0; i < 6; i++)
+        feed_both(1, 1, 50 + i);
+    EXPECT_GT(recorded(replayed->request()), 0u);
+}
+
+/* Requests by ports have the number of positions among their sizes. */
+TEST_F(Recording, RequestsThatGrowAreReplayed)
+{
+    Program whole =
+        must_compile(engine, parse(two_layers()), {{"INFERENCE_PRECISION_HINT", "f32"}});
+    ASSERT_TRUE(whole);
+    Request a = make_request(whole.get()), b = make_request(whole.get());
+    xm_request_set_hook(b.get(), do_nothing, nullptr);
+    for (uint32_t i = 0; i < TOKENS; i++) {
+        const auto ids = some_ids(i == 0 ? 9 : 1, i, VOCABULARY);
+        const Tensor got = logits(a.get(), {{ids}}), want = logits(b.get(), {{ids}});
+        ASSERT_TRUE(got && want);
+        ASSERT_EQ(memcmp(got->f, want->f, VOCABULARY * sizeof(float)), 0) << i;
+    }
+    EXPECT_GT(recorded(a.get()), 0u);
+    EXPECT_EQ(recorded(b.get()), 0u);
+}
+
+} // namespace
