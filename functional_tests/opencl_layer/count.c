@@ -6,10 +6,11 @@
  *
  * At exit FILE holds one JSON object: kernels, waits, flushes, builds, arguments that were set,
  * objects (kernels and sub-buffers) that were made, queues, bytes per kind of memory, calls that
- * failed, and one entry in "runs" for each stretch of commands that has
- * a kernel in it and ends with the host waiting. A decoded token is such a run, so waits and
- * flushes a token can be read off. Deliberately not done: extension functions of more than one
- * platform (the last one asked for is called), OpenCL functions that xemoe does not call.
+ * failed, and one entry in "runs" for each stretch of commands that has a kernel in it and ends
+ * with the host waiting. A decoded token is such a run, so waits and flushes a token can be read
+ * off, and host_ns: how long the host took before its first kernel. Deliberately not done:
+ * extension functions of more than one platform (the last one asked for is called), OpenCL
+ * functions that xemoe does not call.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_RUNS = 4096, MAX_NAMES = 512, MAX_BLOCKS = 65536, MAX_FAILURES = 16 };
 
@@ -41,11 +43,12 @@ enum event {
     BYTE,
     ARGUMENT,
     OBJECT,
+    HOST_NS,
     N_EVENTS
 };
 static const char *const event_names[N_EVENTS] = {
-    "kernels",     "waits", "flushes", "builds",    "copies",
-    "allocations", "frees", "bytes",   "arguments", "objects"};
+    "kernels", "waits", "flushes",   "builds",  "copies", "allocations",
+    "frees",   "bytes", "arguments", "objects", "host_ns"};
 
 struct counts {
     uint64_t n[N_EVENTS];
@@ -62,6 +65,7 @@ static struct {
     struct counts all, run; /* run: since the last one ended */
     struct counts runs[MAX_RUNS];
     size_t n_runs;
+    uint64_t waited_at; /* when the host came back from its last wait, in ns */
     struct {
         char name[64];
         uint64_t n;
@@ -95,11 +99,21 @@ static struct {
 
 /* ---- counting ---------------------------------------------------------------------- */
 
+static uint64_t
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void
 add(enum event e, uint64_t n)
 {
     seen.all.n[e] += n;
     seen.run.n[e] += n;
+    if (e == WAIT)
+        seen.waited_at = now_ns();
     if (e != WAIT || seen.run.n[KERNEL] == 0)
         return;
     if (seen.n_runs < MAX_RUNS)
@@ -188,6 +202,8 @@ enqueue_kernel(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offse
                const cl_event *wait, cl_event *event)
 {
     pthread_mutex_lock(&seen.lock);
+    if (seen.run.n[KERNEL] == 0 && seen.waited_at)
+        add(HOST_NS, now_ns() - seen.waited_at);
     count_name(k);
     pthread_mutex_unlock(&seen.lock);
     return note_event("clEnqueueNDRangeKernel",

@@ -55,26 +55,33 @@ xm_token_runner_destroy(struct xm_token_runner *r)
 
 /* ---- logits ---- */
 
+/* Counts rather than stops at the first, so that compilers compare many at once. */
+static void
+count_logits(const float *logits, uint64_t n, int *bad, int *finite)
+{
+    int b = 0, f = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        b += !(logits[i] < INFINITY);
+        f += logits[i] > -INFINITY;
+    }
+    *bad = b;
+    *finite = f;
+}
+
 bool
 xm_logits_are_sound(const float *row, uint64_t n)
 {
-    enum { LANES = 16 }; /* compared at once */
-    bool is_bad = false, is_any = false;
-    uint64_t first = 0;
-    for (; first + LANES <= n && !is_bad; first += LANES) {
-        int bad = 0, finite = 0;
-        for (int i = 0; i < LANES; i++) {
-            bad += !(row[first + (uint64_t)i] < INFINITY);
-            finite += row[first + (uint64_t)i] > -INFINITY;
-        }
-        is_bad = bad > 0;
+    enum { AT_ONCE = 4096 };
+    bool is_any = false;
+    for (uint64_t first = 0; first < n; first += AT_ONCE) {
+        int bad, finite;
+        count_logits(row + first, n - first < AT_ONCE ? n - first : AT_ONCE, &bad,
+                     &finite);
+        if (bad)
+            return false;
         is_any |= finite > 0;
     }
-    for (; first < n && !is_bad; first++) {
-        is_bad = !(row[first] < INFINITY);
-        is_any |= row[first] > -INFINITY;
-    }
-    return is_any && !is_bad;
+    return is_any;
 }
 
 static bool

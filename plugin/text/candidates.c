@@ -101,13 +101,19 @@ largest_of(const float *logits, size_t n)
 int32_t
 xm_find_largest(const float *logits, size_t n)
 {
-    const float largest = largest_of(logits, n);
-    size_t i = 0;
+    enum { AT_ONCE = 2048 };
+    float largest = -INFINITY;
+    size_t first = 0; /* of those with the largest */
+    for (size_t i = 0; i < n; i += AT_ONCE) {
+        const float of = largest_of(logits + i, n - i < AT_ONCE ? n - i : AT_ONCE);
+        first = of > largest ? i : first;
+        largest = of > largest ? of : largest;
+    }
     if (!(largest > -INFINITY))
         return -1;
-    while (!(logits[i] == largest))
-        i++;
-    return (int32_t)i;
+    while (!(logits[first] == largest))
+        first++;
+    return (int32_t)first;
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */
