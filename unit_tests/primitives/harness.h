@@ -290,10 +290,10 @@ rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t
 }
 
 /* Row by row: the largest error over the largest value of the row (at least 1) within the
- * type's relative tolerance. Long sums have no meaningful error per element. */
+ * type's relative tolerance, `times` it. Long sums have no meaningful error per element. */
 inline ::testing::AssertionResult
 rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t row,
-           xm_element element)
+           xm_element element, double times = 1)
 {
     if (got.size() != want.size())
         return ::testing::AssertionFailure()
@@ -304,7 +304,7 @@ rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t
             largest = std::fmax(largest, magnitude(want[i]));
             error = std::fmax(error, distance(got[i], want[i]));
         }
-        if (error > tolerance_of(element).relative * largest)
+        if (error > times * tolerance_of(element).relative * largest)
             return ::testing::AssertionFailure()
                    << "row " << first / row << ": error " << error << ", largest value "
                    << largest;

@@ -2,9 +2,8 @@
  *
  * Rows of weights in blocks (block_steps.h) times tiles; step_gemm.h says of what this is a part.
  *
- * The products of a span of columns are summed before they are multiplied by the span's factor, in
- * float. Minimums are taken off by products with the sums of x, before the spans of each
- * super-block.
+ * The factor of a span of columns is multiplied into its halves, which rounds them. Minimums are
+ * taken off by products with the sums of x, before the spans of each super-block.
  */
 /* The rows of a lane, and what they are multiplied by. */
 struct product {
@@ -44,7 +43,7 @@ move_row(struct product *p, const uint from, const uint to)
 static inline float
 product_factor(const struct weight *w, ulong expert)
 {
-    return weight_factor(w, stored_row(w, expert, 0));
+    return weight_factor(w, stored_row(w, expert, 0)) / SCALE_TIMES;
 }
 
 /* acc += the products of a span. */
@@ -52,16 +51,20 @@ static inline void
 add_span(const uint format, const struct product *p, const uint rows, const uint tiles,
          uint super, uint span, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
+    const uint steps = BY_FORMAT(format, SPAN_K) / 16;
     __global const ushort *from[TOKEN_TILES];
     int8 b[ROW_BLOCKS][MOST_STEPS];
-    float factor[ROW_BLOCKS];
 #pragma unroll
-    for (uint r = 0; r < rows; r++)
-        factor[r] = make_span(format, p->w[r]->data,
-                              super_place(format, p->place[r], super), span, b[r]);
+    for (uint r = 0; r < rows; r++) {
+        const float factor =
+            make_span(format, p->w[r]->data, super_place(format, p->place[r], super),
+                      span, b[r]);
+        UNROLL_PRODUCTS
+        for (uint s = 0; s < steps; s++)
+            b[r][s] = multiplied_step(b[r][s], factor * SCALE_TIMES);
+    }
     tiles_at(&p->x, tiles, step_place(super, step_of(format, span, 0)), from);
-    add_scaled_products(from, rows, tiles, 0, BY_FORMAT(format, SPAN_K) / 16,
-                        step_of(format, 0, 1), b, factor, acc);
+    add_products(from, rows, tiles, 0, steps, step_of(format, 0, 1), b, acc);
 }
 
 /* acc += the products with the sums of x in a super-block, of which the row has `blocks` blocks of
@@ -76,7 +79,8 @@ add_sums(const uint format, const struct product *p, const uint rows, const uint
 #pragma unroll
     for (uint r = 0; r < rows; r++)
         factor[r] = make_sums(format, p->w[r]->data,
-                              super_place(format, p->place[r], super), blocks, b[r]);
+                              super_place(format, p->place[r], super), blocks, b[r]) *
+                    SCALE_TIMES;
     tiles_at(&p->x, tiles, step_place(super, SUM_STEP), from);
     add_scaled_products(from, rows, tiles, 0, BY_FORMAT(format, SUMS), 1, b, factor, acc);
 }

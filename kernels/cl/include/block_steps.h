@@ -25,6 +25,8 @@
 #include "half_pairs.h"
 
 #define MOST_STEPS 4 /* of a span */
+/* As in element_steps.h. */
+#define SCALE_TIMES 16.0f
 
 /* n words from word `at` on. */
 static inline void

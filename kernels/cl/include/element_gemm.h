@@ -77,7 +77,7 @@ add_turn(const struct product *p, const uint rows, const uint tiles, const uint 
             add_scaled_products(from, rows, tiles, u * UNIT_STEPS, span * UNIT_STEPS, 1,
                                 b, factor, acc);
         else
-            add_products(from, rows, tiles, u * UNIT_STEPS, span * UNIT_STEPS, b, acc);
+            add_products(from, rows, tiles, u * UNIT_STEPS, span * UNIT_STEPS, 1, b, acc);
     }
 }
 

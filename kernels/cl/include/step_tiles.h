@@ -74,17 +74,18 @@ clear(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
         acc[i / TOKEN_BLOCKS][i % TOKEN_BLOCKS] = 0.0f;
 }
 
-/* acc += the products of `steps` steps, the first `first` steps behind `from`. */
+/* acc += the products of `steps` steps, the first `first` steps behind `from`, that are `apart` steps
+ * apart. */
 static inline void
 add_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
-             const uint tiles, const uint first, const uint steps,
+             const uint tiles, const uint first, const uint steps, const uint apart,
              int8 b[ROW_BLOCKS][MOST_STEPS], float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
     UNROLL_PRODUCTS
     for (uint s = 0; s < steps; s++) {
         UNROLL_PRODUCTS
         for (uint i = 0; i < 2 * tiles; i++) {
-            const matrix_a a = load_step(from, i, first + s);
+            const matrix_a a = load_step(from, i, first + s * apart);
             UNROLL_PRODUCTS
             for (uint r = 0; r < rows; r++)
                 acc[r][i] = matrix_mad(a, b[r][s], acc[r][i]);
@@ -92,7 +93,7 @@ add_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
     }
 }
 
-/* acc += factor times such products, of steps that are `apart` steps apart. */
+/* acc += factor times such products. */
 static inline void
 add_scaled_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
                     const uint tiles, const uint first, const uint steps,
