@@ -178,8 +178,8 @@ class MatrixEngine : public PrimitiveTest
         }
     }
 
-    /* How much larger the numbers that become halves are than weights, from which minimums have been
-     * taken. Numbers of Q6_K above 2048 are rounded once more. */
+    /* How much larger the numbers that become halves are than weights, from which minimums have
+     * been taken. Numbers of Q6_K above 2048 are rounded once more. */
     static double size_of_numbers(const xm_weight &w)
     {
         switch (w.format) {

@@ -87,16 +87,21 @@ add_sums(const uint format, const struct product *p, const uint rows, const uint
 
 /* acc += the products of all columns of the first `rows` row blocks, which have one format, and of
  * `tiles` tiles. Formats without sums take one loop, because compilers move acc between registers
- * where a loop lies in another. */
+ * where a loop lies in another. A turn of it has two short spans, so that it is known which of a
+ * pair of blocks begins with a word: rows are whole pairs (primitives/matrix_engine.c). */
 static inline void
 multiply_rows(const uint format, const struct product *p, const uint rows,
               const uint tiles, uint k_count, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
-    const uint span_k = BY_FORMAT(format, SPAN_K), spans = SUPER_K / span_k;
+    const uint span_k = BY_FORMAT(format, SPAN_K);
     if (!BY_FORMAT(format, SUMS)) {
+        const uint turn = span_k < 64 ? 2 : 1, turns = SUPER_K / span_k / turn;
 #pragma unroll 1
-        for (uint i = 0; i < k_count / span_k; i++)
-            add_span(format, p, rows, tiles, i / spans, i % spans, acc);
+        for (uint i = 0; i < k_count / span_k / turn; i++) {
+            UNROLL_PRODUCTS
+            for (uint n = 0; n < turn; n++)
+                add_span(format, p, rows, tiles, i / turns, i % turns * turn + n, acc);
+        }
         return;
     }
 #pragma unroll 1

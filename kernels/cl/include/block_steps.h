@@ -19,8 +19,9 @@
  *
  * Most numbers become halves by a mask and an or: a number q < 2^n of at most ten bits, put below
  * the exponent of 2^n, is the half 2^n + q. One instruction takes the offset off and multiplies by
- * an integer factor of a part of the span (half_pairs.h). Products with sums take off minimums.
- * Nothing is rounded, but large numbers of Q6_K.
+ * an integer factor of a part of the span (half_pairs.h), which rounds nothing but large numbers of
+ * Q6_K; another one multiplies by the span's factor, which rounds (block_gemm.h). Products with
+ * sums take off minimums.
  */
 #include "half_pairs.h"
 

@@ -74,8 +74,8 @@ clear(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
         acc[i / TOKEN_BLOCKS][i % TOKEN_BLOCKS] = 0.0f;
 }
 
-/* acc += the products of `steps` steps, the first `first` steps behind `from`, that are `apart` steps
- * apart. */
+/* acc += the products of `steps` steps that are `apart` steps apart, the first `first` steps behind
+ * `from`. */
 static inline void
 add_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
              const uint tiles, const uint first, const uint steps, const uint apart,
