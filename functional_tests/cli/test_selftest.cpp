@@ -97,13 +97,27 @@ TEST_F(Selftest, EndsPartsThatTakeTooLong)
     EXPECT_TRUE(left_nothing());
 }
 
+/* A text is that of a run in which nothing is replayed; both are run. */
+TEST_F(Selftest, ComparesATextThatIsReplayed)
+{
+    const Outcome o = selftest({"--only", "without replays"});
+    ASSERT_EQ(o.code, 0) << o.out << o.err;
+    const Json json(report());
+    EXPECT_EQ(json.text("/parts/0/part"), "making u4");
+    EXPECT_EQ(json.text("/parts/1/part"), "a text");
+    EXPECT_EQ(json.text("/parts/2/part"), "without replays");
+    EXPECT_EQ(json.text("/parts/2/setting"), "XM_REPLAY=NO");
+    EXPECT_EQ(json.ids("/parts/2/result/ids"), json.ids("/parts/1/result/ids"));
+    EXPECT_EQ(json.ids("/parts/2/result/ids").size(), 32u);
+}
+
 TEST_F(Selftest, LeavesOutWhatADryRunCannotSay)
 {
     const Outcome o = selftest({"--quick"}, {"XM_DRY_RUN=1"});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(o.out, "This is a dry run: nothing was executed, and 12 parts"))
+    EXPECT_TRUE(contains(o.out, "This is a dry run: nothing was executed, and 15 parts"))
         << o.out;
-    EXPECT_EQ(Json(report()).number("/left_out"), 12);
+    EXPECT_EQ(Json(report()).number("/left_out"), 15);
 }
 
 /* The report has what was done. */
@@ -117,9 +131,9 @@ TEST_F(Selftest, CtrlCKeepsWhatWasDone)
     EXPECT_EQ(json.text("/parts/0/part"), "devices");
     EXPECT_TRUE(yyjson_get_bool(json.at("/stopped")));
     EXPECT_GE(json.number("/good"), 1);
-    EXPECT_EQ(json.number("/good") + json.number("/left_out"), 13);
+    EXPECT_EQ(json.number("/good") + json.number("/left_out"), 16);
     EXPECT_TRUE(contains(t.raw(), "Stopped after ")) << t.raw();
-    EXPECT_TRUE(contains(t.raw(), " of 13 parts. ")) << t.raw();
+    EXPECT_TRUE(contains(t.raw(), " of 16 parts. ")) << t.raw();
     EXPECT_TRUE(left_nothing());
 }
 

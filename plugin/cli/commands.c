@@ -63,6 +63,7 @@ const struct xm_cli_fact xm_cli_environment[] = {
     { "XM_FORCE",        "step=variant: the kernel to run for this step; or a family (ref, vec, gen, sg, host, onednn) wherever it can run" },
     { "XM_DEVICE_AS",    "a chip (tgl, mtl_u, …) whose facts are put over the present device: its rules decide, the real device runs" },
     { "XM_NUMERICS",     "bf16: round embeddings, router inputs and per-layer embeddings as training in bf16 does; f32: do not. Not read by benchmark_app" },
+    { "XM_REPLAY",       "NO: make each launch of a decoded token anew, instead of replaying recorded ones. Not read by benchmark_app" },
     { "XM_PLUGINS",      "lists of device plugins, apart by colons, as OpenVINO's plugins.xml" },
     { "XM_KERNEL_DIR",   "a folder whose kernels are taken before the built-in ones" },
     { "XM_LEVEL_ZERO",   "the Level Zero loader to open instead of libze_loader.so.1; off: none" },

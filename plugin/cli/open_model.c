@@ -135,7 +135,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 15 };
+enum { N_SETTINGS = 16 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -155,6 +155,7 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
         {"XM_NUMERICS", "XM_NUMERICS", t->numerics ? t->numerics : xm_env("XM_NUMERICS")},
+        {"XM_REPLAY", "XM_REPLAY", xm_env("XM_REPLAY")},
         {"--profile", "PERF_COUNT", t->measures ? "YES" : NULL},
         {"compile", "CACHE_MODE", t->refers ? "OPTIMIZE_SIZE" : NULL},
     };

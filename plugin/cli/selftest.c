@@ -53,6 +53,7 @@ struct selftest {
     struct xm_json_out report;
     yyjson_mut_val *parts;
     size_t n_good, n_bad, n_left; /* parts that run, by how they ended; n_left: did not */
+    yyjson_doc *text; /* the result of the last part that generated one; NULL: none has */
 };
 
 /* ---- a part ---------------------------------------------------------------------------- */
@@ -84,6 +85,18 @@ make_command(const struct xm_selftest_part *p, const char *device, struct comman
     c->words[n] = NULL;
 }
 
+/* Whether a part's result has the text that it ought to have. */
+static bool
+has_same_text(const struct selftest *t, yyjson_val *result, struct xm_strbuf *out)
+{
+    yyjson_val *last = t->text ? yyjson_doc_get_root(t->text) : NULL;
+    const bool same =
+        yyjson_equals(yyjson_obj_get(result, "ids"), yyjson_obj_get(last, "ids"));
+    if (!same)
+        xm_strbuf_printf(out, "; this is another text");
+    return same;
+}
+
 /* What a part ended with, in words; false: not good. */
 static bool
 judge(const struct xm_selftest_part *p, const struct selftest *t,
@@ -98,6 +111,8 @@ judge(const struct xm_selftest_part *p, const struct selftest *t,
         good = p->read(result, out) && good;
     else if (p->read || !good)
         good = false;
+    if (good && p->is_same_text)
+        good = has_same_text(t, result, out);
     if (!good && c->said.n)
         xm_strbuf_printf(out, "%s%s", out->n ? ": " : "", xm_strbuf_text(&c->said));
     return good;
@@ -159,6 +174,11 @@ run_part(struct selftest *t, const struct xm_selftest_part *p, struct xm_error *
         add_part(t, p, &c, result, good, &said);
         t->n_good += good;
         t->n_bad += !good;
+    }
+    if (doc && yyjson_obj_get(yyjson_doc_get_root(doc), "ids")) {
+        yyjson_doc *last = t->text;
+        t->text = doc;
+        doc = last;
     }
     yyjson_doc_free(doc);
     xm_strbuf_free(&said);
@@ -300,6 +320,7 @@ run(struct selftest *t, const struct xm_device_info *info)
         xm_new_file_end(&t->file, s == XM_CANCELLED ? XM_OK : s, &err);
     s = ended != XM_OK ? ended : s;
     xm_json_end(&t->report);
+    yyjson_doc_free(t->text);
     if (t->folder[0])
         nftw(t->folder, remove_one, OPEN, FTW_DEPTH | FTW_PHYS);
     for (size_t i = 0; i < XM_ARRAY_LEN(last_signals); i++) {

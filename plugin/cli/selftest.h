@@ -48,6 +48,7 @@ struct xm_selftest_part {
     const char *setting;      /* NAME=VALUE; NULL: none          */
     xm_selftest_read_fn read; /* NULL: the exit code says all    */
     bool is_long;             /* left out by --quick             */
+    bool is_same_text;        /* generates the ids of the last part that generated some */
 };
 extern const struct xm_selftest_part xm_selftest_parts[];
 extern const size_t xm_selftest_n_parts;
@@ -56,7 +57,7 @@ bool xm_selftest_writes(const struct xm_selftest_part *p);
 /* Whether it runs kernels: its command takes --device, and means nothing in a dry run. */
 bool xm_selftest_computes(const struct xm_selftest_part *p);
 /* Whether it runs: it is not left out by `quick`, and its name has the text `only` (NULL: all), or
- * it writes the model of a part whose name has it. */
+ * it writes the model of a part whose name has it, or the text that this part repeats. */
 bool xm_selftest_is_wanted(const struct xm_selftest_part *p, bool quick,
                            const char *only);
 

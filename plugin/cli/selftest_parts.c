@@ -145,6 +145,8 @@ read_run(yyjson_val *result, struct xm_strbuf *out)
     { .name = "making " file, .words = "make-model -o " file " " options, .is_long = long }
 #define STEPS(title, file, options, force, long) \
     { .name = "steps, " title, .words = "verify " file " " IDS "--decode 2 --json " options, .setting = force, .read = read_steps, .is_long = long }
+#define TEXT(title, file, environment, same, long) \
+    { .name = title, .words = "generate " file " " IDS "-n 32 --ignore-eos --json", .setting = environment, .read = read_run, .is_same_text = same, .is_long = long }
 #define BLOCKS(format, long) \
     MAKES(format ".gguf", SMALL "--format gguf --weights " format, long), \
     STEPS(format, format ".gguf", "", NULL, long)
@@ -162,7 +164,10 @@ const struct xm_selftest_part xm_selftest_parts[] = {
     BLOCKS("q4_k", false),
     STEPS("q4_k, sub-groups",  "q4_k.gguf", "", "XM_FORCE=sg", false),
     STEPS("q4_k, work-groups", "q4_k.gguf", "", "XM_FORCE=gen", false),
-    { .name = "a text", .words = "generate u4 " IDS "-n 16 --ignore-eos --json", .read = read_run },
+    TEXT("a text",             "u4",        NULL, false, false),
+    TEXT("without replays",    "u4",        "XM_REPLAY=NO", true, false),
+    TEXT("a text, q4_k",       "q4_k.gguf", NULL, false, false),
+    TEXT("q4_k, no replays",  "q4_k.gguf", "XM_REPLAY=NO", true, false),
     GROUPS("i4", "32", true), GROUPS("u8", "128", true), GROUPS("i8", "0", true),
     GROUPS("f16", "0", true),
     BLOCKS("q4_0", true), BLOCKS("q4_1", true), BLOCKS("q5_0", true), BLOCKS("q5_1", true),
@@ -213,12 +218,21 @@ reads(const struct xm_selftest_part *p, const char *file)
     return n > 0 && *word && strncmp(word + 1, file, n) == 0 && word[1 + n] == ' ';
 }
 
+/* Whether the next part generates the same text, and its name has the text `only`. */
+static bool
+is_repeated(const struct xm_selftest_part *p, const char *only)
+{
+    const struct xm_selftest_part *next = p + 1;
+    return next < xm_selftest_parts + xm_selftest_n_parts && next->is_same_text &&
+           strstr(next->name, only);
+}
+
 bool
 xm_selftest_is_wanted(const struct xm_selftest_part *p, bool quick, const char *only)
 {
     if (quick && p->is_long)
         return false;
-    if (!only || strstr(p->name, only))
+    if (!only || strstr(p->name, only) || is_repeated(p, only))
         return true;
     for (size_t i = 0; i < xm_selftest_n_parts; i++) {
         if (strstr(xm_selftest_parts[i].name, only) &&

@@ -71,7 +71,7 @@ void
 xm_request_begin_recording(struct xm_request *r)
 {
     struct xm_run_recording *rec = &r->plan->recording;
-    if (xm_request_is_alike(r, r->plan) && !r->hook)
+    if (xm_request_is_alike(r, r->plan) && r->program->config.replays && !r->hook)
         rec->same++;
     else
         xm_request_free_recording(rec);

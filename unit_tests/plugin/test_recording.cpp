@@ -194,6 +194,18 @@ TEST_F(Recording, ACancelledRunIsForgotten)
     EXPECT_GT(recorded(replayed->request()), 0u);
 }
 
+TEST_F(Recording, APropertySwitchesItOff)
+{
+    Program whole =
+        must_compile(engine, parse(two_layers()),
+                     {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_REPLAY", "NO"}});
+    ASSERT_TRUE(whole);
+    Request r = make_request(whole.get());
+    for (uint32_t i = 0; i < TOKENS; i++)
+        ASSERT_TRUE(logits(r.get(), {{some_ids(1, i, VOCABULARY)}}));
+    EXPECT_EQ(recorded(r.get()), 0u);
+}
+
 /* Requests by ports have the number of positions among their sizes. */
 TEST_F(Recording, RequestsThatGrowAreReplayed)
 {

@@ -289,11 +289,11 @@ rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t
     return ::testing::AssertionSuccess();
 }
 
-/* Row by row: the largest error over the largest value of the row (at least 1) within the
- * type's relative tolerance, `times` it. Long sums have no meaningful error per element. */
+/* Row by row: the largest error over the largest value of the row (at least 1) within a relative
+ * tolerance. Long sums have no meaningful error per element. */
 inline ::testing::AssertionResult
-rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t row,
-           xm_element element, double times = 1)
+rows_within(const std::vector<float> &got, const std::vector<float> &want, size_t row,
+            double tolerance)
 {
     if (got.size() != want.size())
         return ::testing::AssertionFailure()
@@ -304,12 +304,20 @@ rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t
             largest = std::fmax(largest, magnitude(want[i]));
             error = std::fmax(error, distance(got[i], want[i]));
         }
-        if (error > times * tolerance_of(element).relative * largest)
+        if (error > tolerance * largest)
             return ::testing::AssertionFailure()
                    << "row " << first / row << ": error " << error << ", largest value "
                    << largest;
     }
     return ::testing::AssertionSuccess();
+}
+
+/* The same within the type's relative tolerance. */
+inline ::testing::AssertionResult
+rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t row,
+           xm_element element)
+{
+    return rows_within(got, want, row, tolerance_of(element).relative);
 }
 
 /* Row by row: the norm of the error over the row's own within the type's relative tolerance,

@@ -501,7 +501,8 @@ class MatrixEngine : public PrimitiveTest
         const double times =
             std::max({size_of_numbers(l.gate.host), size_of_numbers(l.up.host),
                       size_of_numbers(l.down.host)});
-        EXPECT_TRUE(rows_close(result_of(l), reference_of(l), l.hidden, XM_F16, times));
+        EXPECT_TRUE(rows_within(result_of(l), reference_of(l), l.hidden,
+                                times * tolerance_of(XM_F16).relative));
     }
     void check_experts(const weight_format &gate_format, const weight_format &down_format,
                        uint32_t lanes, xm_gate_up form,
