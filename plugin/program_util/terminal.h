@@ -41,6 +41,10 @@ size_t xm_terminal_char_width(int32_t code);
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
 /* Columns of `text` (n bytes). */
 size_t xm_terminal_width(const char *text, size_t n);
+/* Bytes of the line that a text of n bytes begins with where it is broken at `columns`: up to a
+ * space, or within a word that is longer than a line; *skip: the space behind it as well. At least
+ * one character. */
+size_t xm_terminal_first_line(const char *text, size_t n, size_t columns, size_t *skip);
 /* Appends `text`, with lines of more than `columns` columns broken at spaces. A broken line goes on
  * below its description: the text behind two or more spaces. Lines that begin with "example:" stay
  * whole, so that they can be copied. */
