@@ -157,6 +157,9 @@ TEST_F(Parallel, OnePromptHasSeveralTexts)
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(records(o.out), wanted);
     EXPECT_NE(wanted[0], wanted[1]);
+    EXPECT_FALSE(contains(o.err, "are the same")) << o.err;
+    EXPECT_TRUE(contains(generate("2", {"-p", story, "-n", "4"}).err,
+                         "the 2 texts of the prompt are the same"));
     o = generate("2", {"-p", "a\n\nb", "-n", "4"});
     EXPECT_EQ(records(o.out), Words(2, alone("a\n\nb", {"-n", "4"}).out))
         << "-p is one prompt, whatever is in it";

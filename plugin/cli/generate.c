@@ -394,6 +394,24 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
     return out->n ? XM_EXIT_OK : xm_cli_usage("%s: there is no prompt in any line", name);
 }
 
+/* Whoever sets how tokens are drawn wants them drawn. */
+static void
+settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
+{
+    const char *option = xm_cli_draws_by(&a->generation);
+    const float recommended = m->package->generation.sampling.temperature;
+    const bool is_recommended = recommended > 0.0f;
+    if (!option)
+        return;
+    a->sampling.temperature = is_recommended ? recommended : XM_CLI_USUAL_TEMPERATURE;
+    fprintf(
+        stderr,
+        "xemoe: tokens are drawn because of %s, at temperature %g%s%s; --temp 0 takes "
+        "the likeliest\n",
+        option, (double)a->sampling.temperature, is_recommended ? " of " : "",
+        is_recommended ? m->package->reader->sampling : "");
+}
+
 static int
 run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
             const struct xm_prompt_lines *lines)
@@ -405,6 +423,7 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
     int code = xm_cli_model_open(&m, &a->generation.target, &compile);
     if (code != XM_EXIT_OK)
         return code;
+    settle_temperature(&m, a);
     code = a->parallel ? xm_generate_parallel(&m, a, lines) : run_model(&m, a, text);
     xm_cli_model_close(&m);
     return code;
@@ -432,9 +451,13 @@ check_chat(struct xm_generate_args *a)
     const char *alone = a->system                            ? "--system"
                         : a->generation.target.chat_template ? "--chat-template"
                                                              : NULL;
+    uint64_t number;
+    const bool is_seed =
+        a->system && xm_cli_whole(a->system, &number); /* llama.cpp's -s */
     a->generation.target.needs_chat_template = a->chat;
     if (!a->chat && alone)
-        return xm_cli_usage("option %s goes with --chat", alone);
+        return xm_cli_usage("option %s goes with --chat%s", alone,
+                            is_seed ? "; the seed is --seed" : "");
     return a->chat && a->ids ? xm_cli_usage("option --chat takes a text, not --ids")
                              : XM_EXIT_OK;
 }
@@ -466,9 +489,10 @@ xm_cli_generate(int argc, char **argv)
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
-    struct xm_generate_args a = {.generation = {.top_p = 1.0f}, .tokens = 128};
+    struct xm_generate_args a = {.tokens = 128};
     struct xm_error err = {0};
     bool done;
+    xm_cli_generation_open(&a.generation);
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
