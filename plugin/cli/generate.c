@@ -478,8 +478,7 @@ xm_cli_generate(int argc, char **argv)
                  "\n"
                  "--parallel N continues the prompts of FILE, a line each, N at a time; "
                  "a line\n"
-                 "that begins with a quote is a JSON string. Of one prompt it writes N "
-                 "texts. Each\n"
+                 "in quotes is a JSON string. Of one prompt it writes N texts. Each\n"
                  "text comes whole, in the order of the prompts, with a NUL behind it "
                  "unless on a\n"
                  "terminal.\n",
