@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const prompt = "Paris is the capital of";
@@ -344,6 +345,23 @@ TEST(Generate, WritesOnlyWholeCharacters)
     EXPECT_FALSE(contains(o.out, "\xef\xbf\xbd")) << o.out;
 }
 
+/* Those of llama.cpp that mean the same. */
+TEST(Program, TakesNamesOfOptionsOfLlamaCpp)
+{
+    const Words words = {"generate", "/nowhere", "-dev", "REFERENCE", "-p", "x"};
+    for (const Words &option :
+         {Words{"--n-predict", "4"}, Words{"--predict", "4"}, Words{"--ctx-size", "64"},
+          Words{"-ub", "32"}, Words{"--ubatch-size", "32"}, Words{"--temperature", "1"},
+          Words{"-np", "2"}, Words{"-ctk", "f16"}, Words{"-sp"},
+          Words{"--chat", "-sys", "Be brief."}, Words{"--chat", "--system-prompt", "Hi"}})
+        EXPECT_EQ(run(words + option).code, 3) << option[0] << ": it fails for the model";
+    for (const char *option : {"-sys", "--system-prompt", "--n-predict", "-ub"})
+        EXPECT_EQ(run({"chat", "/nowhere", option, "4"}).code, 3) << option;
+    for (const char *option : {"-ub", "--ctx-size", "-np", "--chunk", "--ubatch"})
+        EXPECT_EQ(run({"plan", "/nowhere", option, "4"}).code, 3) << option;
+    EXPECT_EQ(run({"perplexity", "/nowhere", "--ids", "1,2", "--ctx-size", "4"}).code, 3);
+}
+
 TEST(Generate, StopsAtCtrlC)
 {
     Program p({"generate", "-m", model, "-d", "REFERENCE", "-p", prompt, "-n", "1000000",
@@ -358,7 +376,8 @@ TEST(Generate, StopsAtCtrlC)
 /* What help says of 0: no penalty, and no bound of its own for the KV cache. */
 TEST(Generate, ZeroIsTheDefaultOfAPenaltyAndOfTheCachesMemory)
 {
-    const std::string help = run({"generate", "--help"}).out;
+    const std::string help =
+        std::regex_replace(run({"generate", "--help"}).out, std::regex("\\s+"), " ");
     EXPECT_TRUE(contains(help, "tokens that have occurred (0 or 1: off)")) << help;
     EXPECT_TRUE(contains(help, "memory of the KV cache; 0 (default): what is left"));
     const Words words = {"generate", model, "-d", "REFERENCE", "-p", prompt, "-n", "4"};

@@ -18,7 +18,7 @@
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
     XM_CLI_GROUP("Which tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
-    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token. Not given beside --top-k, --top-p, --min-p or --seed: what the model's files recommend, else 0.8; chat always takes what they recommend" },
+    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token. Not given beside --top-k, --top-p, --min-p or --seed: what the model's files recommend, else 0.8; chat always takes what they recommend", "temperature" },
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
     { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
@@ -27,7 +27,7 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
     { 0, "presence-penalty",  XM_CLI_REAL,  AT(presence_penalty),   "P",    "subtract P from the logits of tokens that have occurred" },
     { 0, "frequency-penalty", XM_CLI_REAL,  AT(frequency_penalty),  "F",    "subtract F from a token's logit for each time it has occurred" },
     { 0, "repeat-last-n",     XM_CLI_COUNT, AT(last_n),             "N",    "penalties look at the last N tokens (all)" },
-    { 'c', "context",         XM_CLI_COUNT, AT(context),            "N",    "at most N tokens of prompt and answers together" },
+    { 'c', "context",         XM_CLI_COUNT, AT(context),            "N",    "at most N tokens of prompt and answers together", "ctx-size" },
     { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end before this text; may be given several times" },
 };
 #undef AT

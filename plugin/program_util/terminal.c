@@ -174,10 +174,6 @@ xm_terminal_print(FILE *to, const char *text)
     enum { LEAST = 40, MOST = 100 }; /* columns */
     const size_t wide = xm_terminal_columns(fileno(to));
     struct xm_strbuf lines = {0};
-    if (!xm_terminal_is(fileno(to))) {
-        fputs(text, to);
-        return;
-    }
     xm_terminal_wrap(text, wide < LEAST ? LEAST : wide > MOST ? MOST : wide, &lines);
     fputs(xm_strbuf_text(&lines), to);
     xm_strbuf_free(&lines);

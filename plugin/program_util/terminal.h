@@ -49,8 +49,8 @@ size_t xm_terminal_first_line(const char *text, size_t n, size_t columns, size_t
  * below its description: the text behind two or more spaces. Lines that begin with "example:" stay
  * whole, so that they can be copied. */
 void xm_terminal_wrap(const char *text, size_t columns, struct xm_strbuf *out);
-/* Writes `text`. On a terminal, lines are broken at its width, at 40 columns at least and at 100 at
- * most. */
+/* Writes `text` with its lines broken: on a terminal at its width, at 40 columns at least and at
+ * 100 at most; elsewhere at 80. */
 void xm_terminal_print(FILE *to, const char *text);
 
 #ifdef __cplusplus
