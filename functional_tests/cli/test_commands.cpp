@@ -144,7 +144,23 @@ TEST(Devices, TellTheMemoryThatPlansCountWith)
     const double free = devices.number("/devices/0/room"), room = plan.number("/room");
     EXPECT_GT(free, room / 2);
     EXPECT_LT(free, room * 2);
-    EXPECT_TRUE(contains(run({"devices"}).out, "\n  free for models "));
+    const std::string text = run({"devices"}).out;
+    EXPECT_TRUE(contains(text, "\n  free for models ")) << text;
+    EXPECT_EQ(contains(text, " GiB by the driver, which is no limit, "),
+              free > devices.number("/devices/0/memory"))
+        << text;
+}
+
+/* A row as the others: a name, a quantity, a remark. */
+TEST(Plan, SaysThatTheMemoryOfAChipIsNotKnown)
+{
+    const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64";
+    const Outcome o = run({"plan", model, "--device-as", "bmg"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out,
+                         "\nthere is            not known      cards with this chip "
+                         "differ; --memory MIB tells\n"))
+        << o.out;
 }
 
 TEST(Devices, TellTheirProperties)
@@ -626,17 +642,17 @@ static const Mistake mistakes[] = {
     {"NotAModel", {"info", XM_MODELS_DIR "/README.md"}, 3, "README.md"},
     {"Device",
      {"generate", "-m", "/nowhere", "-p", prompt, "-d", "TPU"},
-     2,
+     4,
      "option -d is 'TPU', which is no device here; available: "},
     {"DeviceInLowerCase",
      {"plan", "/nowhere", "-d", "reference"},
-     2,
+     4,
      "option -d is 'reference', which is no device here: did you mean REFERENCE?"},
-    {"DeviceOfInfo", {"info", model, "-d", "GPU.99"}, 2, "option -d is 'GPU.99'"},
-    {"DeviceOfPlan", {"plan", "/nowhere", "-d", "TPU"}, 2, "option -d is 'TPU'"},
+    {"DeviceOfInfo", {"info", model, "-d", "GPU.99"}, 4, "option -d is 'GPU.99'"},
+    {"DeviceOfPlan", {"plan", "/nowhere", "-d", "TPU"}, 4, "option -d is 'TPU'"},
     {"DeviceOfBench",
      {"bench", "/nowhere", "--device", "TPU"},
-     2,
+     4,
      "option --device is 'TPU'"},
     {"AShortOption", {"generate", "/nowhere", "-n", "x"}, 2, "option -n takes"},
     {"HugeId",

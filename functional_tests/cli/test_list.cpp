@@ -316,7 +316,7 @@ TEST_F(List, RefusesWhatIsNoFolder)
     EXPECT_EQ(run({"list", gguf}).code, 3);
     EXPECT_EQ(run({"list"}).code, 2);
     EXPECT_EQ(list({}, "nonsense").code, 2);
-    EXPECT_EQ(run({"list", root, "-d", "GPU.77"}).code, 2);
+    EXPECT_EQ(run({"list", root, "-d", "GPU.77"}).code, 4);
     fs::create_directories(root + "/b/none");
     o = run({"list", root + "/b/none"});
     EXPECT_EQ(o.code, 0);

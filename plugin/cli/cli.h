@@ -22,8 +22,8 @@
 void xm_cli_print_failure(const struct xm_error *err, const char *more);
 /* The same with what may help, or that Ctrl-C was pressed. Returns the status's exit code. */
 int xm_cli_failed(const struct xm_error *err);
-/* The same for a failure of xm_core_find. XM_EXIT_USAGE: `name` was given to `option` and is no
- * device's; XM_EXIT_DEVICE: the computer lacks a device. `name` NULL: none was given. */
+/* The same for a failure of xm_core_find: XM_EXIT_DEVICE. `name` was given to `option`; NULL: no
+ * device was given. */
 int xm_cli_no_device(const char *option, const char *name, const struct xm_error *err);
 /* Becomes the program `name` of xemoe's own, with these words; returns only on failure. */
 int xm_cli_start_program(const char *name, char **argv);
