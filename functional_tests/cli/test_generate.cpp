@@ -151,8 +151,12 @@ TEST(Text, APromptBeyondTheTrainedContextNeedsAContext)
     Outcome o = run(words);
     EXPECT_EQ(o.code, 2) << o.err;
     EXPECT_TRUE(contains(o.err, "the prompt has 2049 tokens, the model was trained for "
-                                "2048: -c 2050 or more continues it"))
+                                "2048: -c 2050 continues it"))
         << o.err;
+    words.back() = "128";
+    o = run(words);
+    EXPECT_TRUE(contains(o.err, "2048: -c 2177 continues it")) << "with all new tokens";
+    words.back() = "1";
     words.insert(words.end(), {"-c", "2050"});
     o = run(words);
     EXPECT_EQ(o.code, 0) << o.err;

@@ -94,8 +94,8 @@ xm_generate_check_prompt(const struct xm_cli_model *m, const struct xm_generate_
         return xm_fail(err, XM_INVALID,
                        "the prompt has %" PRIu64
                        " tokens, the model was trained for %" PRIu64 ": -c %" PRIu64
-                       " or more continues it all the same",
-                       n, trained, n + 1);
+                       " continues it all the same",
+                       n, trained, n + (a->tokens < XM_CLI_MOST_TOKENS ? a->tokens : 1));
     if (!xm_generation_room(context, n))
         return xm_fail(err, XM_INVALID,
                        "the prompt has %" PRIu64 " token%s, which leaves no room in a "
