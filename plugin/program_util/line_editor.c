@@ -371,8 +371,8 @@ add_wide(struct xm_strbuf *line, const wchar_t *text, size_t n)
         xm_utf8_add(line, (int32_t)text[i]);
 }
 
-/* The line stays to be seen, with "^C" behind its last character, wherever the cursor was; what comes
- * next is on a line of its own. */
+/* The line stays to be seen, with "^C" behind its last character, wherever the cursor was; what
+ * comes next is on a line of its own. */
 static void
 leave_line(struct xm_line_editor *e, struct xm_strbuf *line)
 {
