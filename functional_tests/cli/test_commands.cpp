@@ -191,6 +191,25 @@ TEST(Devices, TellTheirProperties)
     EXPECT_EQ(found, 1u);
 }
 
+/* The sentence about a name that is none lists all. */
+TEST(Program, CompletesTheNamesOfChips)
+{
+    const std::string err = run({"list", "/", "--device-as", "none"}).err;
+    const std::string has = "the table has ";
+    const size_t at = err.find(has);
+    ASSERT_NE(at, std::string::npos) << err;
+    const std::string chips =
+        err.substr(at + has.size(), err.find('\n', at) - at - has.size());
+    ASSERT_TRUE(contains(chips, " bmg")) << chips;
+    const std::string with_commas = std::regex_replace(chips, std::regex(" "), ",");
+    EXPECT_EQ(count(run({"make-docs", "bash"}).out, " --device-as=" + with_commas + " "),
+              3u)
+        << "of info, list and plan";
+    EXPECT_EQ(count(run({"make-docs", "zsh"}).out, ":CHIP:(" + chips + ")"), 3u);
+    EXPECT_EQ(count(run({"make-docs", "fish"}).out, "-l device-as -x -a '" + chips + "'"),
+              3u);
+}
+
 TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
 {
     Outcome help = run({"devices"}, {"XM_DEBUG=help"});
