@@ -156,6 +156,10 @@ TEST(Text, APromptBeyondTheTrainedContextNeedsAContext)
     words.back() = "128";
     o = run(words);
     EXPECT_TRUE(contains(o.err, "2048: -c 2177 continues it")) << "with all new tokens";
+    Terminal t(words);
+    EXPECT_EQ(t.finish(), 2);
+    EXPECT_TRUE(contains(t.raw(), "reading ")) << t.raw();
+    EXPECT_FALSE(contains(t.raw(), "compiling")) << "that would be waited for in vain";
     words.back() = "1";
     words.insert(words.end(), {"-c", "2050"});
     o = run(words);

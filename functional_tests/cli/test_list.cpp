@@ -6,6 +6,7 @@
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
+#include "functional_tests/common/small_ir.h"
 #include "functional_tests/common/terminal.h"
 #include "functional_tests/common/text.h"
 
@@ -146,6 +147,17 @@ TEST_F(List, SaysWhatGenerateRefuses)
         EXPECT_EQ(
             run({"generate", root + "/" + name, "-d", "REFERENCE", "-p", "Hi"}).code, 3)
             << name;
+}
+
+TEST_F(List, SaysWhichModelsAreNotForText)
+{
+    small_mlp(4).save(root + "/mlp");
+    const Json j = json();
+    ASSERT_EQ(paths(j), (std::vector<std::string>{"b/deep/m.gguf", "ir", "mlp.xml"}));
+    EXPECT_TRUE(contains(j.text("/models/2/no_text"),
+                         "input 'data' is not one that text generation feeds"));
+    EXPECT_EQ(j.text("/models/2/reason"), "") << "benchmark_app runs it";
+    EXPECT_EQ(j.text("/models/1/no_text"), "");
 }
 
 TEST_F(List, TellsWhereItLooks)

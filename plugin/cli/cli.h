@@ -42,6 +42,8 @@ void xm_cli_collect(xm_cli_collect_fn fn, void *ctx);
 
 /* ---- a model on a device ----------------------------------------------------------- */
 
+struct xm_cli_model;
+
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
     const char *model, *device, *precision, *kv, *offload, *expert_cache, *weights,
@@ -71,6 +73,10 @@ struct xm_cli_target {
     /* the file of --chat-template; NULL: not given */
     const char *chat_template;
     bool needs_chat_template; /* read the chat template before anything is compiled */
+    /* Called before anything is compiled, with the model's package: returns an exit code, with
+     * which opening ends unless it is XM_EXIT_OK. NULL: nothing to check. */
+    int (*check)(const struct xm_cli_model *m, const void *ctx);
+    const void *check_ctx;
 };
 /* needs_tokenizer of commands whose prompt is a text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
@@ -139,6 +145,8 @@ struct xm_cli_model {
     double load_peak_rss; /* peak resident memory after that, MiB   */
 };
 
+/* The number of token ids; UINT64_MAX before the model is compiled. */
+uint64_t xm_cli_vocabulary(const struct xm_cli_model *m);
 /* Reads and compiles the model; on failure everything is closed again. */
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);

@@ -316,7 +316,7 @@ xm_generate_encode(const struct xm_cli_model *m, const struct xm_generate_args *
                    const struct xm_strbuf *text, struct xm_token_list *out,
                    struct xm_error *err)
 {
-    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
+    const uint64_t vocabulary = xm_cli_vocabulary(m);
     struct xm_prompt prompt = {
         .kind = XM_PROMPT_TEXT, .text = xm_strbuf_text(text), .n = text->n};
     char *messages = a->chat ? messages_of(a, text, err) : NULL;
@@ -339,12 +339,40 @@ encode_chat(const struct xm_cli_model *m, const struct xm_generate_args *a,
 }
 
 static int
+encode(const struct xm_cli_model *m, const struct xm_generate_args *a,
+       const struct xm_strbuf *text, struct xm_token_list *out)
+{
+    return a->chat ? encode_chat(m, a, text, out)
+                   : xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, out);
+}
+
+/* A single prompt, for check_early. */
+struct early {
+    const struct xm_generate_args *a;
+    const struct xm_strbuf *text;
+};
+
+/* Compiling takes its time: a prompt that is too long is refused before. */
+static int
+check_early(const struct xm_cli_model *m, const void *ctx)
+{
+    const struct early *e = ctx;
+    struct xm_token_list prompt = {0};
+    struct xm_error err = {0};
+    xm_progress_clear();
+    int code = encode(m, e->a, e->text, &prompt);
+    if (code == XM_EXIT_OK && xm_generate_check_prompt(m, e->a, prompt.n, &err) != XM_OK)
+        code = xm_cli_usage("%s", err.text);
+    xm_token_list_free(&prompt);
+    return code;
+}
+
+static int
 run_model(struct xm_cli_model *m, const struct xm_generate_args *a,
           const struct xm_strbuf *text)
 {
     struct xm_token_list prompt = {0};
-    int code = a->chat ? encode_chat(m, a, text, &prompt)
-                       : xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &prompt);
+    int code = encode(m, a, text, &prompt);
     if (code == XM_EXIT_OK)
         code = xm_generate_check_room(m, a, prompt.n);
     if (code == XM_EXIT_OK)
@@ -417,9 +445,12 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
             const struct xm_prompt_lines *lines)
 {
     const struct xm_compile_options compile = {.sampled_logits = true};
+    const struct early early = {a, text};
     struct xm_cli_model m;
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
     a->generation.target.warm_up = XM_CLI_WARM_UP_TOKEN;
+    a->generation.target.check = a->parallel ? NULL : check_early;
+    a->generation.target.check_ctx = &early;
     int code = xm_cli_model_open(&m, &a->generation.target, &compile);
     if (code != XM_EXIT_OK)
         return code;

@@ -37,7 +37,8 @@ struct xm_list_row {
     bool is_room_known;  /* of the device; then `excess` is set           */
     uint64_t excess;     /* bytes that the device lacks; 0: the model fits */
     struct xm_error why; /* the reason why the model cannot be used       */
-    /* the reason why it takes and gives token ids only: it has no tokenizer that is supported */
+    /* the reason why it takes and gives token ids only, having no tokenizer that is supported, or
+     * is no model for text generation */
     struct xm_error no_text;
 };
 

@@ -10,6 +10,7 @@
 
 #include "plugin/cli/info.h"
 #include "plugin/cli/list.h"
+#include "plugin/feeds.h"
 #include "plugin/memory_planner.h"
 #include "plugin/model_facts.h"
 
@@ -87,12 +88,25 @@ behind_path(const char *sentence, const char *path)
                : sentence;
 }
 
+/* Whether text generation can feed the graph. */
+static enum xm_status
+check_feeds(struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_ports ports;
+    uint32_t port[XM_N_FEEDS];
+    XM_TRY(xm_ports_from_graph(g, &g->arena, &g->dims, &ports, err));
+    return xm_feeds_find(ports.inputs, ports.n_inputs, port, err);
+}
+
 /* As `generate` reads it, which refuses a model whose tokenizer is damaged; without one it takes
  * token ids. */
 static enum xm_status
-look_at_text(struct xm_package *p, struct xm_list_row *row, struct xm_error *err)
+look_at_text(struct xm_package *p, struct xm_graph *g, struct xm_list_row *row,
+             struct xm_error *err)
 {
     struct xm_error why = {0};
+    if (check_feeds(g, &row->no_text) != XM_OK)
+        return XM_OK; /* it is of another kind */
     const enum xm_status s = xm_package_read(p, XM_PACKAGE_TOKENIZER, &why);
     if (s == XM_NOT_FOUND)
         xm_fail(&row->no_text, s, "there is no %s", p->reader->tokenizer);
@@ -122,7 +136,7 @@ look_at_graph(const struct xm_list_wish *wish, struct xm_package *p,
         find_weights(f, row);
     }
     if (s == XM_OK)
-        s = look_at_text(p, row, err);
+        s = look_at_text(p, g, row, err);
     if (s == XM_OK && wish->has_device)
         s = count(wish, g, p->facts.context, row, err);
     xm_graph_destroy(g);
