@@ -16,9 +16,9 @@ enum { GAP = 2, LEAST = 12, LEAST_SENTENCE = 24 }; /* columns */
  * MODEL. */
 struct cells {
     struct xm_strbuf text[N_COLUMNS];
-    struct xm_strbuf
-        note;       /* a sentence behind the last column, which does not widen that */
-    bool is_reason; /* the row is a path and its note                              */
+    /* a sentence behind the last column, which does not widen that */
+    struct xm_strbuf note;
+    bool is_reason; /* the row is a path and its note */
 };
 
 static size_t
