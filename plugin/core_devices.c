@@ -168,9 +168,10 @@ hint_for(const char *device, const char *names)
     static const struct {
         const char *name, *hint;
     } hints[] = {
-        {"GPU", "; no OpenCL driver is installed, or none has a device"},
+        {"GPU",
+         "; no OpenCL driver is installed, or none has a device: " XM_DRIVERS_TO_INSTALL},
         {"CPU", "; no OpenCL driver here runs on the processor: install PoCL "
-                "(tools/setup does) or Intel's CPU runtime"},
+                "(pocl-opencl-icd; tools/setup installs it) or Intel's CPU runtime"},
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(hints); i++) {
         if (strncmp(device, hints[i].name, 3) == 0 && !strstr(names, hints[i].name))

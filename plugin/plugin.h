@@ -282,6 +282,11 @@ const char *xm_core_library_of(const struct xm_core *c, const struct xm_plugin *
 /* Unloads the libraries of plugins that are no longer in use. */
 void xm_core_unload_libraries(void);
 
+/* Advice where there is no OpenCL device. */
+#define XM_DRIVERS_TO_INSTALL                                                            \
+    "install Intel's driver (package intel-opencl-icd), or for the processor PoCL "      \
+    "(pocl-opencl-icd; tools/setup installs it)"
+
 /* "GPU", "GPU.1", "CPU", "CPU.0", "REFERENCE"; NULL and what OpenVINO spreads over devices (AUTO,
  * HETERO, MULTI, BATCH) mean GPU, with a list (":GPU.1,CPU") the first of it that is there; CPU
  * means GPU where no device is a processor. XM_NOT_FOUND lists what there is. */

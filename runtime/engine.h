@@ -281,9 +281,9 @@ struct xm_build_stats {
 void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out);
 
 /* Sets the function that is called before each kernel that the compiler builds: the k-th of the
- * process, of n expected (0: not known), one call at a time. NULL: none; no call is running when
- * this returns. Process-wide; any thread, but not from `fn`, which must not call
- * xm_build_is_watched either. */
+ * process, of n expected (0: not known), those loaded from the cache included, one call at a time.
+ * NULL: none; no call is running when this returns. Process-wide; any thread, but not from `fn`,
+ * which must not call xm_build_is_watched either. */
 typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
 bool xm_build_is_watched(void);

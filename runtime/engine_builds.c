@@ -76,11 +76,12 @@ xm_build_is_watched(void)
     return is_watched;
 }
 
-static void
-expect(struct xm_engine *e, uint64_t n)
+/* Kernels and launches that exist, built or not, and `n` more. */
+static uint64_t
+builds_with(const struct xm_engine *e, uint64_t n)
 {
-    atomic_store(&e->expected,
-                 atomic_load(&n_building) + atomic_load(&e->kernels_loaded) + n);
+    return atomic_load(&n_building) + atomic_load(&e->kernels_loaded) +
+           atomic_load(&e->spared) + n;
 }
 
 static bool
@@ -92,8 +93,10 @@ builds_at_launch(const struct xm_engine *e)
 void
 xm_engine_expect_builds(struct xm_engine *e, const struct xm_engine *counted)
 {
-    expect(e, atomic_load(&counted->kernels_built) +
-                  (builds_at_launch(e) ? atomic_load(&counted->launches_built) : 0));
+    const uint64_t launches =
+        builds_at_launch(e) ? atomic_load(&counted->launches_built) : 0;
+    atomic_store(&e->expected,
+                 builds_with(e, atomic_load(&counted->kernels_built) + launches));
 }
 
 /* What the engine has yet to make for kernel `c` of a counting engine: code for its launches,
@@ -115,16 +118,18 @@ xm_engine_expect_launches(struct xm_engine *e, struct xm_engine *counted)
     for (size_t i = 0; i < counted->n_kernels && builds_at_launch(e); i++)
         n += missing_builds(e, counted->kernels[i]);
     pthread_mutex_unlock(&e->kernel_lock);
-    expect(e, n);
+    const uint64_t left = builds_with(e, n), expected = atomic_load(&e->expected);
+    if (left < expected) /* who sees the number sees it stay */
+        atomic_fetch_add(&e->spared, expected - left);
+    else
+        atomic_store(&e->expected, left);
 }
 
 void
 xm_engine_say_building(struct xm_engine *e, const char *kernel)
 {
-    const uint64_t k = atomic_fetch_add(&n_building, 1) + 1;
-    const uint64_t expected = atomic_load(&e->expected);
-    const uint64_t loaded = atomic_load(&e->kernels_loaded);
-    const uint64_t n = expected > loaded ? expected - loaded : 0;
+    atomic_fetch_add(&n_building, 1);
+    const uint64_t k = builds_with(e, 0), n = atomic_load(&e->expected);
     pthread_mutex_lock(&watch_lock);
     if (watcher)
         watcher(watcher_ctx, kernel, k, k <= n ? n : 0);

@@ -131,9 +131,11 @@ struct xm_engine {
     atomic_bool is_lost; /* `lost` is written before it is set, under stats_lock */
     struct xm_error lost;
     atomic_uint_fast64_t kernels_built, kernels_loaded, launches_built, cache_bytes;
-    /* the sum of kernels built by the process and kernels loaded by this engine that is reached
-     * with the last expected build */
+    /* the sum of kernels built by the process, kernels loaded by this engine and `spared` that is
+     * reached with the last expected build */
     atomic_uint_fast64_t expected;
+    /* of builds that were expected: launches of kernels that then were loaded from the cache */
+    atomic_uint_fast64_t spared;
     atomic_uint_fast64_t build_ns; /* spent in builds, also those at a first launch */
 };
 

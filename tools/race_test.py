@@ -70,7 +70,11 @@ class RaceTest(unittest.TestCase):
         bad, absent = self.program('bad', [1], code=3), Path(self.folder.name) / 'absent'
         for words, code, says in (
                 (['m.gguf', own, f'--peer=a={bad}'], 1, 'ended with 3: out of memory'),
-                (['m.gguf', own, f"--peer=a='{absent}'"], 1, 'No such file'),
+                (['m.gguf', own, f"--peer=a='{absent}'"], 1,
+                 f"race: there is no program '{absent}' for a: install it, or name another with "
+                 '--peer=a=COMMAND'),
+                (['m.gguf', '--xemoe=nonsense', '--peer=a=echo'], 1, '--xemoe=COMMAND'),
+                (['m.gguf', own, "--peer=a='x"], 2, "the command of a, 'x: No closing quotation"),
                 (['m.gguf', own, '--peer=a=echo'], 1, 'printed no results'),
                 ([own], 2, 'expected one MODEL.gguf'),
                 (['m.gguf', '-r', '0'], 2, "-r takes a whole number from 1, found '0'"),
@@ -80,6 +84,11 @@ class RaceTest(unittest.TestCase):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(says, done.stderr.strip().split('\n')[-1])
             self.assertEqual(done.stdout, '')
+            self.assertNotIn('Traceback', done.stderr)
+
+    def test_an_absent_program_is_told_before_the_first_round(self):
+        done = self.race('m.gguf', f"--xemoe={self.program('own', [1])}", '--peer=a=/absent')
+        self.assertNotIn('round', done.stderr)
 
     @unittest.skipUnless(shutil.which('gnuplot'), 'gnuplot is not installed')
     def test_pictures(self):

@@ -92,8 +92,8 @@ static const Mistake mistakes[] = {
     {"Folder", {"--list", "-f", "/"}, 3, "'/' cannot be read"},
     {"NoneLeftToTime", {"--filter", "q9"}, 2, "no problem has 'q9'"},
     {"NoneLeft", {"--list", "--filter", "q9"}, 2, "no problem has 'q9'"},
-    {"Device", {"--device", "GPU.99"}, 2, "there is no 'GPU.99'"},
-    {"DeviceName", {"--device", "TPU"}, 2, "there is no 'TPU'"},
+    {"Device", {"--device", "GPU.99"}, 4, "there is no 'GPU.99'"},
+    {"DeviceName", {"--device", "TPU"}, 4, "there is no 'TPU'"},
 };
 INSTANTIATE_TEST_SUITE_P(CommandLine, BenchKernelsMistakes, testing::ValuesIn(mistakes),
                          mistake_name);

@@ -62,6 +62,28 @@ class ChatSettings : public testing::Test
 static const char *const hot = R"({"do_sample": true, "temperature": 9.5, "top_k": 400,
                                   "top_p": 0.95, "eos_token_id": 1502})";
 
+/* As in generate. */
+TEST_F(ChatSettings, OptionsOfDrawingDrawWithoutARecommendation)
+{
+    const Outcome o = talk("/set\n", {"--top-p", "0.9"});
+    EXPECT_EQ(row(o.err, "temp"), "temp 0.8 default");
+    EXPECT_EQ(row(o.err, "top-p"), "top-p 0.9 given as an option");
+    recommend(hot);
+    EXPECT_EQ(row(talk("/set\n", {"--top-p", "0.9"}).err, "temp"),
+              "temp 9.5 generation_config.json");
+}
+
+TEST_F(ChatSettings, WhatHasNoEffectWhileGreedyIsTold)
+{
+    const std::string told = "(no effect while the temperature is 0: /set temp 0.8)\n";
+    for (const char *setting : {"top-k 9", "top-p 0.5", "min-p 0.1", "seed 3"}) {
+        const std::string set = std::string("/set ") + setting + "\n";
+        EXPECT_TRUE(contains(talk(set).err, told)) << setting;
+        EXPECT_FALSE(contains(talk("/set temp 1\n" + set).err, told)) << setting;
+    }
+    EXPECT_FALSE(contains(talk("/set repeat-penalty 1.1\n").err, told));
+}
+
 /* ---- what the model recommends --------------------------------------------------------- */
 
 TEST_F(ChatSettings, TheModelsRecommendationIsTaken)

@@ -360,6 +360,69 @@ TEST(ChatTerminal, CtrlCClearsTheLineAndTwiceEnds)
     }
 }
 
+static void
+wait_for_cursor(Chat &c, const std::string &before)
+{
+    for (int i = 0; i < 1000 && c.t.screen.before_cursor() != before; i++)
+        c.t.watch(10);
+    ASSERT_EQ(c.t.screen.before_cursor(), before);
+}
+
+/* From wherever the cursor is; "^C" stands behind what was typed. */
+TEST(ChatTerminal, CtrlCLeavesAWrappedLineWhole)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    const std::string begin = "> ";
+    const struct {
+        size_t length;
+        std::string end; /* of its last row, before the cursor */
+        Words rows;
+    } lines[] = {
+        {5, "> xxxxx", {"> xxxxx^C"}},
+        {78, "", {"> " + std::string(78, 'x'), "^C"}}, /* it fills the row */
+        {200,
+         std::string(42, 'x'),
+         {"> " + std::string(78, 'x'), std::string(80, 'x'),
+          std::string(42, 'x') + "^C"}},
+    };
+    for (const auto &line : lines) {
+        SCOPED_TRACE(line.length);
+        for (const auto &[keys, before] :
+             {std::pair(std::string(), line.end), std::pair(std::string(ctrl_a), begin),
+              std::pair(std::string(ctrl_a) + right + right, begin + "xx")}) {
+            Chat c;
+            c.wait_for_prompt();
+            c.t.type(std::string(line.length, 'x'));
+            wait_for_cursor(c, line.end); /* Ctrl-C drops keys that are not read yet */
+            c.t.type(keys);
+            wait_for_cursor(c, before);
+            c.t.type(ctrl_c);
+            EXPECT_EQ(c.end(), 0);
+            const Words rows = c.rows();
+            ASSERT_EQ(rows.size(), line.rows.size() + 2) << c.t.text();
+            for (size_t i = 0; i < line.rows.size(); i++)
+                EXPECT_EQ(rows[i + 1], line.rows[i]);
+            EXPECT_EQ(rows.back()[0], '>') << c.t.text();
+        }
+    }
+}
+
+/* In which order two writers reach a terminal is theirs. */
+TEST(ChatTerminal, AnswersMayGoThroughAPipe)
+{
+    const std::string command =
+        std::string(XM_PROGRAM) + " chat -m " + model + " -d REFERENCE -n 20 | cat";
+    Terminal t({"-c", command}, {"XDG_STATE_HOME=" + Chat::own_folder()}, 80, "",
+               "/bin/sh");
+    t.wait_for("> ");
+    t.type(std::string(italy) + "\r");
+    t.wait_for(rome);
+    t.type(ctrl_d);
+    EXPECT_EQ(t.finish(), 0);
+    std::filesystem::remove_all(Chat::own_folder());
+}
+
 TEST(ChatTerminal, CtrlCStopsTheAnswerOnly)
 {
     Chat c({"-n", "100000", "--temp", "9", "--seed", "1", "-c", "1000000"});

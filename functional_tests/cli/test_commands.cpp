@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const prompt = "Paris is the capital of";
@@ -143,7 +144,23 @@ TEST(Devices, TellTheMemoryThatPlansCountWith)
     const double free = devices.number("/devices/0/room"), room = plan.number("/room");
     EXPECT_GT(free, room / 2);
     EXPECT_LT(free, room * 2);
-    EXPECT_TRUE(contains(run({"devices"}).out, "\n  free for models "));
+    const std::string text = run({"devices"}).out;
+    EXPECT_TRUE(contains(text, "\n  free for models ")) << text;
+    EXPECT_EQ(contains(text, " GiB by the driver, which is no limit, "),
+              free > devices.number("/devices/0/memory"))
+        << text;
+}
+
+/* A row as the others: a name, a quantity, a remark. */
+TEST(Plan, SaysThatTheMemoryOfAChipIsNotKnown)
+{
+    const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64";
+    const Outcome o = run({"plan", model, "--device-as", "bmg"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out,
+                         "\nthere is            not known      cards with this chip "
+                         "differ; --memory MIB tells\n"))
+        << o.out;
 }
 
 TEST(Devices, TellTheirProperties)
@@ -172,6 +189,25 @@ TEST(Devices, TellTheirProperties)
         EXPECT_STREQ(yyjson_get_str(yyjson_obj_get(row, "set_for")), "compiled_model");
     }
     EXPECT_EQ(found, 1u);
+}
+
+/* The sentence about a name that is none lists all. */
+TEST(Program, CompletesTheNamesOfChips)
+{
+    const std::string err = run({"list", "/", "--device-as", "none"}).err;
+    const std::string has = "the table has ";
+    const size_t at = err.find(has);
+    ASSERT_NE(at, std::string::npos) << err;
+    const std::string chips =
+        err.substr(at + has.size(), err.find('\n', at) - at - has.size());
+    ASSERT_TRUE(contains(chips, " bmg")) << chips;
+    const std::string with_commas = std::regex_replace(chips, std::regex(" "), ",");
+    EXPECT_EQ(count(run({"make-docs", "bash"}).out, " --device-as=" + with_commas + " "),
+              3u)
+        << "of info, list and plan";
+    EXPECT_EQ(count(run({"make-docs", "zsh"}).out, ":CHIP:(" + chips + ")"), 3u);
+    EXPECT_EQ(count(run({"make-docs", "fish"}).out, "-l device-as -x -a '" + chips + "'"),
+              3u);
 }
 
 TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
@@ -344,6 +380,23 @@ TEST(Generate, WritesOnlyWholeCharacters)
     EXPECT_FALSE(contains(o.out, "\xef\xbf\xbd")) << o.out;
 }
 
+/* Those of llama.cpp that mean the same. */
+TEST(Program, TakesNamesOfOptionsOfLlamaCpp)
+{
+    const Words words = {"generate", "/nowhere", "-dev", "REFERENCE", "-p", "x"};
+    for (const Words &option :
+         {Words{"--n-predict", "4"}, Words{"--predict", "4"}, Words{"--ctx-size", "64"},
+          Words{"-ub", "32"}, Words{"--ubatch-size", "32"}, Words{"--temperature", "1"},
+          Words{"-np", "2"}, Words{"-ctk", "f16"}, Words{"-sp"},
+          Words{"--chat", "-sys", "Be brief."}, Words{"--chat", "--system-prompt", "Hi"}})
+        EXPECT_EQ(run(words + option).code, 3) << option[0] << ": it fails for the model";
+    for (const char *option : {"-sys", "--system-prompt", "--n-predict", "-ub"})
+        EXPECT_EQ(run({"chat", "/nowhere", option, "4"}).code, 3) << option;
+    for (const char *option : {"-ub", "--ctx-size", "-np", "--chunk", "--ubatch"})
+        EXPECT_EQ(run({"plan", "/nowhere", option, "4"}).code, 3) << option;
+    EXPECT_EQ(run({"perplexity", "/nowhere", "--ids", "1,2", "--ctx-size", "4"}).code, 3);
+}
+
 TEST(Generate, StopsAtCtrlC)
 {
     Program p({"generate", "-m", model, "-d", "REFERENCE", "-p", prompt, "-n", "1000000",
@@ -358,7 +411,8 @@ TEST(Generate, StopsAtCtrlC)
 /* What help says of 0: no penalty, and no bound of its own for the KV cache. */
 TEST(Generate, ZeroIsTheDefaultOfAPenaltyAndOfTheCachesMemory)
 {
-    const std::string help = run({"generate", "--help"}).out;
+    const std::string help =
+        std::regex_replace(run({"generate", "--help"}).out, std::regex("\\s+"), " ");
     EXPECT_TRUE(contains(help, "tokens that have occurred (0 or 1: off)")) << help;
     EXPECT_TRUE(contains(help, "memory of the KV cache; 0 (default): what is left"));
     const Words words = {"generate", model, "-d", "REFERENCE", "-p", prompt, "-n", "4"};
@@ -579,6 +633,10 @@ static const Mistake mistakes[] = {
      {"chat", "-m", "/nowhere", "-c", "18446744073709551615"},
      2,
      "--context takes at most 16777216"},
+    {"SeedAsInLlamaCpp",
+     {"generate", "-m", "/nowhere", "-p", prompt, "-s", "42"},
+     2,
+     "option --system goes with --chat; the seed is --seed"},
     {"NoIdBetweenCommas",
      {"generate", "-m", "/nowhere", "--ids", "1,,2"},
      2,
@@ -607,17 +665,17 @@ static const Mistake mistakes[] = {
     {"NotAModel", {"info", XM_MODELS_DIR "/README.md"}, 3, "README.md"},
     {"Device",
      {"generate", "-m", "/nowhere", "-p", prompt, "-d", "TPU"},
-     2,
+     4,
      "option -d is 'TPU', which is no device here; available: "},
     {"DeviceInLowerCase",
      {"plan", "/nowhere", "-d", "reference"},
-     2,
+     4,
      "option -d is 'reference', which is no device here: did you mean REFERENCE?"},
-    {"DeviceOfInfo", {"info", model, "-d", "GPU.99"}, 2, "option -d is 'GPU.99'"},
-    {"DeviceOfPlan", {"plan", "/nowhere", "-d", "TPU"}, 2, "option -d is 'TPU'"},
+    {"DeviceOfInfo", {"info", model, "-d", "GPU.99"}, 4, "option -d is 'GPU.99'"},
+    {"DeviceOfPlan", {"plan", "/nowhere", "-d", "TPU"}, 4, "option -d is 'TPU'"},
     {"DeviceOfBench",
      {"bench", "/nowhere", "--device", "TPU"},
-     2,
+     4,
      "option --device is 'TPU'"},
     {"AShortOption", {"generate", "/nowhere", "-n", "x"}, 2, "option -n takes"},
     {"HugeId",

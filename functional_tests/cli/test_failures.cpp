@@ -22,14 +22,24 @@ TEST(Failures, WithoutADriverThereIsTheReference)
     Words none = {"OCL_ICD_VENDORS=" + empty.path, "OPENCL_VENDOR_PATH=" + empty.path};
     Outcome o = run({"devices"}, none);
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(o.out, "no OpenCL device: install a driver")) << o.out;
+    EXPECT_TRUE(contains(o.out, "no OpenCL device: install Intel's driver")) << o.out;
     EXPECT_TRUE(contains(o.out, "REFERENCE")) << o.out;
     Json json(run({"devices", "--json"}, none).out);
     EXPECT_EQ(json.text("/devices/0/device"), "REFERENCE");
     o = run({"generate", "-m", model, "-p", prompt, "-n1"}, none);
-    EXPECT_NE(o.code, 0);
-    EXPECT_TRUE(contains(o.err, "available: REFERENCE; no OpenCL driver is installed"))
+    EXPECT_EQ(o.code, 4);
+    EXPECT_TRUE(contains(o.err,
+                         "xemoe: there is no device GPU; available: REFERENCE; no OpenCL "
+                         "driver is installed, or none has a device: install Intel's "
+                         "driver (package intel-opencl-icd), or"))
         << o.err;
+    EXPECT_FALSE(contains(o.err, "OpenVINO")) << o.err;
+    for (const char *device : {"GPU", "GPU.1", "AUTO", "TPU"})
+        for (const Words &words : {Words{"generate", model, "-p", "x", "-d", device},
+                                   Words{"plan", model, "-d", device},
+                                   Words{"bench", model, "--device", device},
+                                   Words{"tune", model, "-d", device}})
+            EXPECT_EQ(run(words, none).code, 4) << words[0] << " " << device;
     o = run({"generate", "-m", model, "-p", prompt, "-n1", "--device=CPU"}, none);
     EXPECT_EQ(o.code, 4);
     EXPECT_TRUE(contains(o.err, "no OpenCL driver here runs on the processor")) << o.err;

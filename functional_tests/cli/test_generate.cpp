@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/terminal.h"
 #include "functional_tests/common/text.h"
@@ -150,8 +151,16 @@ TEST(Text, APromptBeyondTheTrainedContextNeedsAContext)
     Outcome o = run(words);
     EXPECT_EQ(o.code, 2) << o.err;
     EXPECT_TRUE(contains(o.err, "the prompt has 2049 tokens, the model was trained for "
-                                "2048: -c 2050 or more continues it"))
+                                "2048: -c 2050 continues it"))
         << o.err;
+    words.back() = "128";
+    o = run(words);
+    EXPECT_TRUE(contains(o.err, "2048: -c 2177 continues it")) << "with all new tokens";
+    Terminal t(words);
+    EXPECT_EQ(t.finish(), 2);
+    EXPECT_TRUE(contains(t.raw(), "reading ")) << t.raw();
+    EXPECT_FALSE(contains(t.raw(), "compiling")) << "that would be waited for in vain";
+    words.back() = "1";
     words.insert(words.end(), {"-c", "2050"});
     o = run(words);
     EXPECT_EQ(o.code, 0) << o.err;
@@ -174,7 +183,7 @@ TEST(Seed, IsAnotherOneEachTimeAndTold)
 /* It has no part in the text. */
 TEST(Seed, IsNotToldOfTheLikeliestTokens)
 {
-    for (const Words &seed : {Words{}, Words{"--seed", "42"}}) {
+    for (const Words &seed : {Words{}, Words{"--seed", "42", "--temp", "0"}}) {
         Words words = {"-p", prompt, "-n", "2", "-v", "--json"};
         words.insert(words.end(), seed.begin(), seed.end());
         Outcome o = generate(words);
@@ -190,4 +199,44 @@ TEST(Seed, TopKOfZeroIsOff)
     const std::string without = generate(words).out;
     words.insert(words.end(), {"--top-k", "0"});
     EXPECT_EQ(generate(words).out, without);
+}
+
+/* As llama.cpp does, whose default temperature it is. */
+TEST(Temperature, IsTheUsualOneForOptionsOfDrawing)
+{
+    const Words words = {"-p", prompt, "-n", "6", "--ignore-eos", "--seed", "5"};
+    for (const Words &option : {Words{"--top-k", "0"}, Words{"--top-p", "1"},
+                                Words{"--min-p", "0"}, Words{"--seed", "5"}}) {
+        SCOPED_TRACE(option[0]);
+        Words all = words;
+        all.insert(all.end(), option.begin(), option.end());
+        const Outcome o = generate(all);
+        EXPECT_TRUE(contains(o.err, "tokens are drawn because of " + option[0] +
+                                        ", at temperature 0.8; --temp 0 takes"))
+            << o.err;
+        all.insert(all.end(), {"--temp", "0.8"});
+        const Outcome same = generate(all);
+        EXPECT_EQ(o.out, same.out);
+        EXPECT_EQ(same.err, "") << "nothing to say of what was asked for";
+    }
+    EXPECT_EQ(generate({"-p", prompt, "--repeat-penalty", "1.1"}).err, "");
+}
+
+TEST(Temperature, IsTheOneThatTheModelRecommends)
+{
+    const Folder folder("recommended");
+    const std::string hot = folder / "model";
+    std::filesystem::copy(model, hot);
+    folder.write("model/generation_config.json",
+                 R"({"do_sample": true, "temperature": 9.5})");
+    const Words words = {"generate", hot, "-d", "REFERENCE", "-p", prompt, "-n", "8"};
+    EXPECT_EQ(run(words).out, " France.\n") << "greedy without an option";
+    Words drawn = words;
+    drawn.insert(drawn.end(), {"--seed", "3", "--json"});
+    const Outcome o = run(drawn);
+    EXPECT_TRUE(contains(o.err, "because of --seed, at temperature 9.5 of "
+                                "generation_config.json;"))
+        << o.err;
+    EXPECT_EQ(Json(o.out).number("/seed"), 3);
+    EXPECT_NE(Json(o.out).text("/text"), " France.");
 }

@@ -3,7 +3,10 @@
  * What is given instead of what is wanted: pipes and devices where files should be, files of other
  * kinds, arrays of other types. One sentence each, at once, in which a path stands once.
  */
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -238,11 +241,11 @@ TEST(MakeModel, LeavesNothingOfAFailureAndKeepsTheModelThatWasThere)
 {
     const Folder folder("failure");
     folder.write("openvino_model.bin", "precious");
-    fs::create_directories(folder / "openvino_model.xml.part/in_the_way");
+    fs::create_directories(folder / "openvino_model.xml/in_the_way");
     Outcome o = run({"make-model", "-o", folder.path, "--force"});
     EXPECT_EQ(o.code, 3) << o.err;
     EXPECT_EQ(read_file(folder / "openvino_model.bin"), "precious");
-    const std::set<std::string> left = {"openvino_model.bin", "openvino_model.xml.part"};
+    const std::set<std::string> left = {"openvino_model.bin", "openvino_model.xml"};
     EXPECT_EQ(folder.names(), left);
 }
 
@@ -250,7 +253,43 @@ TEST(MakeModel, LeavesNothingOfAFailureAndKeepsTheModelThatWasThere)
 TEST(MakeModel, GoesOnWhereARunWasStopped)
 {
     const Folder folder("stopped");
-    folder.write("openvino_model.bin.part", "half");
+    const std::string left = "openvino_model.bin.2147483646.0"; /* no process's */
+    folder.write(left, "half");
     EXPECT_EQ(run({"make-model", "-o", folder.path}).code, 0);
-    EXPECT_EQ(folder.names().count("openvino_model.bin.part"), 0u);
+    EXPECT_EQ(folder.names().count(left), 0u);
+}
+
+TEST(MakeModel, WritesToNoFolderThatAnotherWritesTo)
+{
+    const Folder folder("taken");
+    const int fd = open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(flock(fd, LOCK_EX), 0);
+    const Outcome o = run({"make-model", "-o", folder.path, "--force"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "another program is writing a model to the folder"))
+        << o.err;
+    EXPECT_EQ(folder.names().size(), 0u);
+    close(fd);
+    EXPECT_EQ(run({"make-model", "-o", folder.path}).code, 0);
+}
+
+/* Whoever is first: one model, whole, and a sentence for each that did not write it. */
+TEST(MakeModel, OneOfTwoAtOnceWritesTheModel)
+{
+    for (const char *path : {"m", "m.gguf"}) {
+        const Folder folder("race");
+        const std::string model = folder / path;
+        const auto words = [&](const char *seed) {
+            return Words{"make-model", "-o", model, "--seed", seed};
+        };
+        Program a(words("1")), b(words("2"));
+        const Outcome of_a = a.finish(), of_b = b.finish();
+        const int n = (of_a.code == 0) + (of_b.code == 0);
+        const int most = std::string(path) == "m" ? 1 : 2; /* a file is whole */
+        EXPECT_LE(n, most) << of_a.err << of_b.err;
+        EXPECT_GE(n, 1) << of_a.err << of_b.err;
+        for (const Outcome &o : {of_a, of_b})
+            EXPECT_EQ(o.code == 0, !contains(o.err, "xemoe: ")) << o.err;
+        EXPECT_EQ(run({"info", model}).code, 0);
+    }
 }

@@ -157,6 +157,9 @@ TEST_F(Parallel, OnePromptHasSeveralTexts)
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(records(o.out), wanted);
     EXPECT_NE(wanted[0], wanted[1]);
+    EXPECT_FALSE(contains(o.err, "are the same")) << o.err;
+    EXPECT_TRUE(contains(generate("2", {"-p", story, "-n", "4"}).err,
+                         "the 2 texts of the prompt are the same"));
     o = generate("2", {"-p", "a\n\nb", "-n", "4"});
     EXPECT_EQ(records(o.out), Words(2, alone("a\n\nb", {"-n", "4"}).out))
         << "-p is one prompt, whatever is in it";
@@ -308,7 +311,7 @@ TEST_F(Parallel, MistakesAreSentences)
     o = generate("2", {"-f", file});
     EXPECT_EQ(o.code, 2);
     EXPECT_TRUE(contains(o.err, file + ": there is no prompt in any line")) << o.err;
-    for (const char *damaged : {"\"a\" b", "\"a", "\"a\\", "\"\\q\""}) {
+    for (const char *damaged : {"\"\\q\"", "\"\\u12\""}) {
         write(std::string("The\n\n") + damaged + "\nOne day\n");
         o = generate("2", {"-f", file});
         EXPECT_EQ(o.code, 3) << damaged;

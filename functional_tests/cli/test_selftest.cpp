@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(CommandLine, SelftestMistakes, testing::Values(
     Mistake{"Part", {"--only", "nothing"}, 2, "no part of the test has 'nothing'"},
     Mistake{"There", {"-o", "/dev/null"}, 2, "'/dev/null' is there already"},
     Mistake{"Folder", {"-o", "/nowhere/report.json"}, 3, "'/nowhere/report.json'"},
-    Mistake{"Device", {"-d", "GPU.7"}, 2, "GPU.7"},
+    Mistake{"Device", {"-d", "GPU.7"}, 4, "GPU.7"},
     Mistake{"Limit", {"--limit", "0"}, 2, "--limit"}), mistake_name);
 /* clang-format on */
 

@@ -180,6 +180,28 @@ TEST_F(Start, BuildsAreCountedToTheEndBeforeTheTextBegins)
     EXPECT_FALSE(contains(t.text(), "building")) << "it is wiped away";
 }
 
+/* Kernels from the cache count as done. */
+TEST_F(Start, TheNumberOfBuildsStaysWhereSomeAreKept)
+{
+    if (!keeps_kernels())
+        GTEST_SKIP() << "the driver keeps kernels in its own way";
+    run_json(user);
+    size_t i = 0;
+    for (const fs::path &file : entries())
+        if (i++ % 2)
+            fs::remove(file);
+    Terminal t(generate, user);
+    EXPECT_EQ(t.finish(deadline_s), 0) << t.raw();
+    const std::vector<Built> list = all_built(t.raw());
+    ASSERT_GT(list.size(), 4u) << t.raw();
+    for (i = 0; i < list.size(); i++) {
+        EXPECT_EQ(list[i].n, list[0].n) << t.raw();
+        EXPECT_GT(list[i].k, i ? list[i - 1].k : 0);
+    }
+    EXPECT_GT(list.back().k, (int)list.size());
+    EXPECT_LE(list.back().k, list.back().n);
+}
+
 /* Their kernels are built when they are first wanted. */
 TEST_F(Start, BuildsOfForcedVariantsAreCountedToo)
 {

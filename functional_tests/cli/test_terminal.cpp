@@ -102,6 +102,21 @@ TEST(Terminal, AClosedStandardInputIsAnEmptyOne)
     EXPECT_NE(t.text().find("standard input is empty"), std::string::npos) << t.text();
 }
 
+/* Examples are whole, so that they can be copied. */
+TEST(Terminal, HelpThroughAPipeIsAsWideAsAUsualTerminal)
+{
+    for (const Words &words : {Words{"--help"}, Words{"generate", "--help"},
+                               Words{"bench", "--kernels", "--help"}}) {
+        std::istringstream lines(run(words).out);
+        for (std::string line; std::getline(lines, line);) {
+            const auto characters = std::count_if(
+                line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+            EXPECT_TRUE(characters <= 80 || line.find("example: ") != std::string::npos)
+                << line;
+        }
+    }
+}
+
 TEST(Terminal, HelpFitsIntoIt)
 {
     for (const char *command : {"generate", "bench", "plan"}) {

@@ -98,7 +98,7 @@ const Mistake mistakes[] = {
     {"NoTime", {gguf, "--seconds", "0"}, 2, "option --seconds takes a number above 0"},
     {"TooMuchTime", {gguf, "--seconds", "1e9"}, 2, "at most 3600"},
     {"Type", {gguf, "--kv", "u3"}, 2, "--kv"},
-    {"Device", {gguf, "-d", "GPU.99"}, 2, "GPU.99"},
+    {"Device", {gguf, "-d", "GPU.99"}, 4, "GPU.99"},
     {"Folder", {gguf, "--cache-dir", "/proc/none"}, 3, "option --cache-dir"},
 };
 INSTANTIATE_TEST_SUITE_P(CommandLine, TuneMistakes, testing::ValuesIn(mistakes),

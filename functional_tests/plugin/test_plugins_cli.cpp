@@ -120,7 +120,7 @@ TEST_F(PluginInProgram, SaysWhatItHasNot)
          3,
          "",
          "plugin EXAMPLE: there is no property 'KV_CACHE_PRECISION'"},
-        {{"generate", "-m", model, "-d", "EXAMPLE.1", "-p", "x"}, 2, "", "available: "},
+        {{"generate", "-m", model, "-d", "EXAMPLE.1", "-p", "x"}, 4, "", "available: "},
     };
     for (const auto &c : cases) {
         const Outcome o = run_with(c.arguments);

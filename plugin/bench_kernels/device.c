@@ -10,18 +10,23 @@
 /* Of each limit: shorter, and a busy machine makes shares above 100 %. */
 #define LIMITS_S 1.0
 
+/* As the core calls them: GPU counts all OpenCL devices, CPU the processors among them. */
 bool
 xm_bench_find_device(const char *name, size_t *index)
 {
     const struct xm_device_info *infos = NULL;
     size_t n = 0;
     uint64_t number = 0;
-    const bool is_gpu = !name || strncmp(name, "GPU", 3) == 0;
-    const bool is_known = is_gpu && (!name || !name[3] ||
-                                     (name[3] == '.' && xm_cli_whole(name + 4, &number)));
+    const char *at = name ? name : "GPU";
+    const bool is_cpu = strncmp(at, "CPU", 3) == 0;
+    const bool is_known = (is_cpu || strncmp(at, "GPU", 3) == 0) &&
+                          (!at[3] || (at[3] == '.' && xm_cli_whole(at + 4, &number)));
     (void)xm_engine_list(&infos, &n, NULL); /* creating the engine says what is wrong */
-    *index = (size_t)number;
-    if (is_known && (number < n || n == 0))
+    for (*index = 0; is_known && *index < n; (*index)++) {
+        if ((!is_cpu || infos[*index].kind == XM_DEVICE_CPU) && number-- == 0)
+            return true;
+    }
+    if (is_known && n == 0)
         return true;
     xm_cli_usage("option --device: there is no '%.40s' whose kernels can be timed; "
                  "'xemoe devices' lists what there is",

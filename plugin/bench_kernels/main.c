@@ -189,7 +189,7 @@ run(struct run *r)
     if (!has_problems(r))
         return say_there_are_none(r);
     if (!r->options.list && !xm_bench_find_device(r->options.device, &index))
-        return XM_EXIT_USAGE;
+        return XM_EXIT_DEVICE;
     enum xm_status s = r->options.list
                            ? XM_OK
                            : xm_bench_open(index, NULL, r->options.seconds,

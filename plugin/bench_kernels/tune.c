@@ -272,7 +272,7 @@ xm_bench_tune(int argc, char **argv)
         (void)xm_driver_files_use(
             t.options.cache_dir); /* before the first device is opened */
     if (!xm_bench_find_device(t.options.device, &index))
-        return XM_EXIT_USAGE;
+        return XM_EXIT_DEVICE;
     xm_cli_watch_interrupt();
     enum xm_status s = run(&t, index, &err);
     if (t.report && s == XM_OK)

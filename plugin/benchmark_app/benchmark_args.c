@@ -158,8 +158,9 @@ static void
 help_row(const struct xm_cli_option *f, struct xm_strbuf *out)
 {
     xm_strbuf_printf(out, "  -%s", f->name);
-    if (f->alias)
-        xm_strbuf_printf(out, ", --%s", f->alias);
+    char word[XM_CLI_SPELLING];
+    for (const char *at = f->aliases; xm_cli_next_alias(&at, word);)
+        xm_strbuf_printf(out, ", %s", word);
     xm_strbuf_printf(out, " %s", f->value ? f->value : "[true|false]");
     xm_strbuf_add(out, "\n        ");
     for (const char *at = f->help; *at; at++)

@@ -21,9 +21,9 @@
 #define AT(member) offsetof(struct xm_chat_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The conversation", "xemoe chat model.gguf -s 'Answer in one sentence.' -n 256"),
-    { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "what the model is told before the conversation" },
-    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's" },
-    { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens an answer (512); -1: what the context holds" },
+    { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "what the model is told before the conversation", "system-prompt -sys" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's", "chat-template-file" },
+    { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens an answer (512); -1: what the context holds", "n-predict predict" },
     { 0,   "show-thinking", XM_CLI_FLAG, AT(show_thinking), NULL, "show what the model thinks before it answers" },
     { 0,   "no-history",    XM_CLI_FLAG, AT(no_history),    NULL, "neither read nor keep what is typed" },
     { 'v', "verbose",       XM_CLI_FLAG, AT(verbose),       NULL, "times, passes and memory on standard error, at the end" },

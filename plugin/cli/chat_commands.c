@@ -9,8 +9,8 @@
 #include "plugin/cli/chat.h"
 #include "plugin/cli/conversation_file.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/home.h"
 #include "plugin/program_util/suggest.h"
-#include "runtime/util/log.h"
 
 static enum xm_chat_next
 run_set(struct xm_chat *c, const char *words)
@@ -22,7 +22,7 @@ run_set(struct xm_chat *c, const char *words)
 static enum xm_status
 find_path(const char *typed, struct xm_strbuf *out, struct xm_error *err)
 {
-    const char *home = strncmp(typed, "~/", 2) == 0 ? xm_env("HOME") : NULL;
+    const char *home = strncmp(typed, "~/", 2) == 0 ? xm_home_folder() : NULL;
     xm_strbuf_add(out, home ? home : "");
     xm_strbuf_add(out, home ? typed + 1 : typed);
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a path");

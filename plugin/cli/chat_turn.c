@@ -10,6 +10,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "plugin/cli/chat.h"
@@ -113,6 +116,25 @@ note_times(struct xm_chat *c, const struct xm_generation_result *result, double 
     c->all.decode_weight_bytes += t->decode_weight_bytes;
 }
 
+/* The reader of a pipe, as in "xemoe chat | tee log", often writes to the terminal that standard
+ * error is: it gets a moment, so that the answer stands there before what comes next. */
+static void
+await_reader(void)
+{
+    enum { STEP_MS = 5, MOST_MS = 200 };
+    const struct timespec step = {0, STEP_MS * 1000000};
+    struct stat st;
+    int left = 1;
+    if (fstat(STDOUT_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode))
+        return;
+    for (int ms = 0; ms < MOST_MS && left > 0; ms += STEP_MS) {
+        nanosleep(&step, NULL);
+        if (ioctl(STDOUT_FILENO, FIONREAD, &left) != 0)
+            return;
+    }
+    nanosleep(&step, NULL); /* it has read all, and writes it */
+}
+
 static enum xm_status
 write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
              struct xm_generation_result *result, struct xm_error *err)
@@ -141,6 +163,8 @@ write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
     xm_cli_hide_builds();
     /* Always: the line is ended, and styles with it, before a sentence says what failed. */
     xm_text_out_finish(&o.text, s == XM_OK);
+    if (c->interactive)
+        await_reader();
     if (o.first > 0.0)
         note_times(c, result, o.first - start);
     return s;

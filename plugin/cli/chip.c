@@ -5,6 +5,15 @@
 
 enum { MOST_MIB = 1 << 30 };
 
+void
+xm_cli_add_chips(struct xm_strbuf *out)
+{
+    size_t n;
+    const struct xm_device_row *rows = xm_device_rows(&n);
+    for (size_t i = 0; i < n; i++)
+        xm_strbuf_printf(out, "%s ", rows[i].name);
+}
+
 int
 xm_cli_check_chip(const struct xm_chip_args *a)
 {

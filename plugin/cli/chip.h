@@ -19,12 +19,15 @@ struct xm_chip_args {
 /* clang-format off */
 #define XM_CHIP(member) offsetof(struct xm_chip_args, member)
 #define XM_CHIP_DEVICE_ROWS \
-    { 'd', "device",    XM_CLI_TEXT,  XM_CHIP(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them", NULL, "GPU CPU" }, \
-    { 0,   "device-as", XM_CLI_TEXT,  XM_CHIP(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" }, \
+    { 'd', "device",    XM_CLI_TEXT,  XM_CHIP(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them", "-dev", "GPU CPU" }, \
+    { 0,   "device-as", XM_CLI_TEXT,  XM_CHIP(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …", NULL, NULL, xm_cli_add_chips }, \
     { 0,   "memory",    XM_CLI_COUNT, XM_CHIP(memory),    "MIB",  "memory to plan with, in place of the device's own" }
 #define XM_CHIP_CONTEXT_ROW \
-    { 'c', "context",   XM_CLI_COUNT, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or as many as the model was trained for if fewer)" }
+    { 'c', "context",   XM_CLI_COUNT, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or as many as the model was trained for if fewer)", "ctx-size" }
 /* clang-format on */
+
+/* Appends the names of all chips, each with a space behind it. */
+void xm_cli_add_chips(struct xm_strbuf *out);
 
 /* XM_EXIT_USAGE: a value is out of range, or there is no chip of this name. */
 int xm_cli_check_chip(const struct xm_chip_args *a);

@@ -108,36 +108,43 @@ xm_cli_failed(const struct xm_error *err)
     return xm_cli_exit_code(err->status);
 }
 
-/* The one of "CPU, GPU.0" that is called so but for the case; empty: none is. */
+/* The one of "CPU, GPU.0; …" that is called so but for the case; empty: none is. */
 static struct xm_slice
 find_same_but_case(const char *list, const char *name)
 {
     const size_t n = strlen(name);
-    for (size_t length; *list; list += length + strspn(list + length, ", ")) {
-        length = strcspn(list, ", ");
+    for (size_t length; *list && *list != ';';
+         list += length + strspn(list + length, ", ")) {
+        length = strcspn(list, ", ;");
         if (length == n && strncasecmp(list, name, n) == 0)
             return xm_slice_of(list, n);
     }
     return xm_slice_of("", 0);
 }
 
-/* "Device with … name is not registered …; available: GPU, REFERENCE", and behind another semicolon
- * what this computer lacks. */
+/* The library's sentence, "Device with … name is not registered …; available: GPU, REFERENCE",
+ * is OpenVINO's; behind another semicolon stands what this computer lacks. */
 int
 xm_cli_no_device(const char *option, const char *name, const struct xm_error *err)
 {
-    const char *list = strstr(err->text, "available: ");
-    if (!name || err->status != XM_NOT_FOUND || !list || strchr(list, ';')) {
+    static const char available[] = "available: ";
+    const char *list = strstr(err->text, available);
+    if (err->status != XM_NOT_FOUND || !list) {
         xm_cli_failed(err);
         return XM_EXIT_DEVICE;
     }
-    const struct xm_slice near = find_same_but_case(list + strlen("available: "), name);
-    if (near.n)
-        return xm_cli_usage("option %s is '%s', which is no device here: did you mean "
-                            "%.*s?",
-                            option, name, (int)near.n, near.text);
-    return xm_cli_usage("option %s is '%s', which is no device here; %s", option, name,
-                        list);
+    const struct xm_slice near =
+        find_same_but_case(list + sizeof(available) - 1, name ? name : "");
+    if (!name)
+        fprintf(stderr, "xemoe: there is no device GPU; %s\n", list);
+    else if (near.n)
+        fprintf(stderr,
+                "xemoe: option %s is '%s', which is no device here: did you mean %.*s?\n",
+                option, name, (int)near.n, near.text);
+    else
+        fprintf(stderr, "xemoe: option %s is '%s', which is no device here; %s\n", option,
+                name, list);
+    return XM_EXIT_DEVICE;
 }
 
 static xm_cli_collect_fn collect;

@@ -22,8 +22,8 @@
 void xm_cli_print_failure(const struct xm_error *err, const char *more);
 /* The same with what may help, or that Ctrl-C was pressed. Returns the status's exit code. */
 int xm_cli_failed(const struct xm_error *err);
-/* The same for a failure of xm_core_find. XM_EXIT_USAGE: `name` was given to `option` and is no
- * device's; XM_EXIT_DEVICE: the computer lacks a device. `name` NULL: none was given. */
+/* The same for a failure of xm_core_find: XM_EXIT_DEVICE. `name` was given to `option`; NULL: no
+ * device was given. */
 int xm_cli_no_device(const char *option, const char *name, const struct xm_error *err);
 /* Becomes the program `name` of xemoe's own, with these words; returns only on failure. */
 int xm_cli_start_program(const char *name, char **argv);
@@ -41,6 +41,8 @@ typedef void (*xm_cli_collect_fn)(const struct xm_cli_spec *spec, void *ctx);
 void xm_cli_collect(xm_cli_collect_fn fn, void *ctx);
 
 /* ---- a model on a device ----------------------------------------------------------- */
+
+struct xm_cli_model;
 
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
@@ -71,22 +73,24 @@ struct xm_cli_target {
     /* the file of --chat-template; NULL: not given */
     const char *chat_template;
     bool needs_chat_template; /* read the chat template before anything is compiled */
+    /* Called before anything is compiled, with the model's package: returns an exit code, with
+     * which opening ends unless it is XM_EXIT_OK. NULL: nothing to check. */
+    int (*check)(const struct xm_cli_model *m, const void *ctx);
+    const void *check_ctx;
 };
 /* needs_tokenizer of commands whose prompt is a text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
 /* Element types of the KV cache, and other names for them. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
-enum { XM_CLI_N_TARGET_OPTIONS = 18 };
+enum { XM_CLI_N_TARGET_OPTIONS = 16 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 /* --kv and the options for keys or values alone; AT: the offset of a member. */
 #define XM_CLI_CACHE_ROWS(AT) \
     { 0,   "kv",        XM_CLI_CHOICE, AT(kv),        "TYPE", "element type of the KV cache: u4 (also for i4), i8, f16 or f32; default: what suits the device", NULL, XM_CLI_CACHE_TYPES }, \
-    { 0,   "cache-type-k", XM_CLI_CHOICE, AT(key_cache), "TYPE", "element type of cached keys; default: --kv. Also -ctk, and llama.cpp's names q8_0 and q4_0", NULL, XM_CLI_CACHE_TYPES }, \
-    { 0,   "ctk",       XM_CLI_CHOICE, AT(key_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }, \
-    { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv. Also -ctv", NULL, XM_CLI_CACHE_TYPES }, \
-    { 0,   "ctv",       XM_CLI_CHOICE, AT(value_cache), "TYPE", NULL, NULL, XM_CLI_CACHE_TYPES }
+    { 0,   "cache-type-k", XM_CLI_CHOICE, AT(key_cache), "TYPE", "element type of cached keys; default: --kv. Also llama.cpp's names q8_0 and q4_0", "-ctk", XM_CLI_CACHE_TYPES }, \
+    { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv", "-ctv", XM_CLI_CACHE_TYPES }
 /* Rows that the common options, plan and tune share. */
 #define XM_CLI_PRECISION_ROW(AT) \
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }
@@ -101,10 +105,10 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
-    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them", NULL, "GPU CPU REFERENCE" }, \
+    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them", "-dev", "GPU CPU REFERENCE" }, \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
     XM_CLI_QUANTISATION_ROW(XM_CLI_TARGET), \
-    { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
+    { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)", "ubatch-size -ub" }, \
     XM_CLI_CACHE_ROWS(XM_CLI_TARGET), \
     XM_CLI_KV_MEMORY_ROW(XM_CLI_TARGET), \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: those that do not fit" }, \
@@ -141,6 +145,8 @@ struct xm_cli_model {
     double load_peak_rss; /* peak resident memory after that, MiB   */
 };
 
+/* The number of token ids; UINT64_MAX before the model is compiled. */
+uint64_t xm_cli_vocabulary(const struct xm_cli_model *m);
 /* Reads and compiles the model; on failure everything is closed again. */
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);

@@ -47,7 +47,7 @@ const struct xm_cli_fact xm_cli_exit_codes[] = {
     { "1",   "a failure while running; also: a turn of 'chat', or a command in it that was not typed on a terminal, failed, and 'verify --against' found the logits too far apart" },
     { "2",   "the command line is wrong" },
     { "3",   "a file is missing, damaged, not supported or not writable; also: a model's file was shortened, or its disk failed, while weights were read" },
-    { "4",   "the device, or its memory; 'plan': the model does not fit" },
+    { "4",   "the device: there is none of that name, it failed, or its memory is not enough; 'plan': the model does not fit" },
     { "5",   "'verify' found a step over tolerance, or 'selftest' a part that failed" },
     { "130", "Ctrl-C: at once while loading, else between tokens and chunks of a prompt; a second Ctrl-C stops at once" },
     { "128+N", "signal N ended it: 129 the terminal was closed, 141 the reader of the output has gone, 143 kill" },

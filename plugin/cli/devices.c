@@ -110,8 +110,7 @@ print_text(const struct xm_core *core, const struct xm_cli_device *d, size_t n)
     for (size_t i = 0; i < n; i++)
         xm_cli_device_text(&d[i]);
     if (n == 0)
-        printf("no OpenCL device: install a driver (tools/setup installs PoCL, which "
-               "runs on the CPU)\n");
+        printf("no OpenCL device: " XM_DRIVERS_TO_INSTALL "\n");
     printf("REFERENCE: the host reference\n  slow and exact, f32; for comparison\n");
     xm_cli_devices_of_plugins(core, NULL, NULL);
 }

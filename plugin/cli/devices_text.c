@@ -116,6 +116,9 @@ void
 xm_cli_device_text(const struct xm_cli_device *device)
 {
     const struct xm_device_info *d = device->info;
+    const struct xm_memory_room *room = &device->room;
+    /* A processor's driver may count a part of the machine's memory (memory_planner.h). */
+    const bool is_room_larger = room->known && room->device > d->global_bytes;
     char caps[512];
     xm_caps_text(d->caps, caps, sizeof(caps));
     printf("%s: %s\n", device->name, d->name);
@@ -124,13 +127,14 @@ xm_cli_device_text(const struct xm_cli_device *device)
     printf("  %s, %s; driver %s; %s\n", xm_cli_device_kind(d), d->vendor, d->driver,
            d->version);
     print_units(d);
-    printf("  memory %.1f GiB, largest allocation %.1f GiB, local %" PRIu64
+    printf("  memory %.1f GiB%s, largest allocation %.1f GiB, local %" PRIu64
            " KiB, cache %" PRIu64 " KiB\n",
-           gib(d->global_bytes), gib(d->max_alloc_bytes), d->local_bytes / 1024,
-           d->cache_bytes / 1024);
-    if (device->room.known)
-        printf("  free for models %.1f GiB%s\n", gib(device->room.device),
-               device->room.host_is_device ? ", shared with the host" : "");
+           gib(d->global_bytes),
+           is_room_larger ? " by the driver, which is no limit" : "",
+           gib(d->max_alloc_bytes), d->local_bytes / 1024, d->cache_bytes / 1024);
+    if (room->known)
+        printf("  free for models %.1f GiB%s\n", gib(room->device),
+               room->host_is_device ? ", shared with the host" : "");
     if (d->sub_group_sizes[0]) {
         printf("  sub-groups of");
         for (size_t i = 0; i < XM_ARRAY_LEN(d->sub_group_sizes) && d->sub_group_sizes[i];

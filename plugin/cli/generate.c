@@ -27,13 +27,13 @@ static const struct xm_cli_option options[] = {
     { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file or a pipe; -: standard input" },
     { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
     { 0,   "chat",        XM_CLI_FLAG,  AT(chat),        NULL,   "the text is a user's message to the model, through its chat template" },
-    { 's', "system",      XM_CLI_TEXT,  AT(system),      "TEXT", "with --chat: what the model is told before the message" },
-    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a Jinja template in the place of the model's" },
-    { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context" },
-    { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "N texts at a time: of the prompts in FILE, a line each, or of one prompt" },
+    { 's', "system",      XM_CLI_TEXT,  AT(system),      "TEXT", "with --chat: what the model is told before the message", "system-prompt -sys" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a Jinja template in the place of the model's", "chat-template-file" },
+    { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context", "n-predict predict" },
+    { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "N texts at a time: of the prompts in FILE, a line each, or of one prompt", "-np" },
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "continue after a token that ends the text" },
     XM_CLI_GROUP("What is written", "xemoe generate model.gguf -p Hello --profile --profile-out trace.json"),
-    { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too" },
+    { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too", "-sp" },
     { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },
     { 0,   "profile",     XM_CLI_FLAG,  AT(profile),     NULL,   "which steps and kernels took the time, on standard error" },
     { 0,   "profile-out", XM_CLI_TEXT,  AT(profile_out), "FILE", "each launch of a kernel, for chrome://tracing or ui.perfetto.dev" },
@@ -94,8 +94,8 @@ xm_generate_check_prompt(const struct xm_cli_model *m, const struct xm_generate_
         return xm_fail(err, XM_INVALID,
                        "the prompt has %" PRIu64
                        " tokens, the model was trained for %" PRIu64 ": -c %" PRIu64
-                       " or more continues it all the same",
-                       n, trained, n + 1);
+                       " continues it all the same",
+                       n, trained, n + (a->tokens < XM_CLI_MOST_TOKENS ? a->tokens : 1));
     if (!xm_generation_room(context, n))
         return xm_fail(err, XM_INVALID,
                        "the prompt has %" PRIu64 " token%s, which leaves no room in a "
@@ -316,7 +316,7 @@ xm_generate_encode(const struct xm_cli_model *m, const struct xm_generate_args *
                    const struct xm_strbuf *text, struct xm_token_list *out,
                    struct xm_error *err)
 {
-    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
+    const uint64_t vocabulary = xm_cli_vocabulary(m);
     struct xm_prompt prompt = {
         .kind = XM_PROMPT_TEXT, .text = xm_strbuf_text(text), .n = text->n};
     char *messages = a->chat ? messages_of(a, text, err) : NULL;
@@ -339,12 +339,40 @@ encode_chat(const struct xm_cli_model *m, const struct xm_generate_args *a,
 }
 
 static int
+encode(const struct xm_cli_model *m, const struct xm_generate_args *a,
+       const struct xm_strbuf *text, struct xm_token_list *out)
+{
+    return a->chat ? encode_chat(m, a, text, out)
+                   : xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, out);
+}
+
+/* A single prompt, for check_early. */
+struct early {
+    const struct xm_generate_args *a;
+    const struct xm_strbuf *text;
+};
+
+/* Compiling takes its time: a prompt that is too long is refused before. */
+static int
+check_early(const struct xm_cli_model *m, const void *ctx)
+{
+    const struct early *e = ctx;
+    struct xm_token_list prompt = {0};
+    struct xm_error err = {0};
+    xm_progress_clear();
+    int code = encode(m, e->a, e->text, &prompt);
+    if (code == XM_EXIT_OK && xm_generate_check_prompt(m, e->a, prompt.n, &err) != XM_OK)
+        code = xm_cli_usage("%s", err.text);
+    xm_token_list_free(&prompt);
+    return code;
+}
+
+static int
 run_model(struct xm_cli_model *m, const struct xm_generate_args *a,
           const struct xm_strbuf *text)
 {
     struct xm_token_list prompt = {0};
-    int code = a->chat ? encode_chat(m, a, text, &prompt)
-                       : xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &prompt);
+    int code = encode(m, a, text, &prompt);
     if (code == XM_EXIT_OK)
         code = xm_generate_check_room(m, a, prompt.n);
     if (code == XM_EXIT_OK)
@@ -394,17 +422,39 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
     return out->n ? XM_EXIT_OK : xm_cli_usage("%s: there is no prompt in any line", name);
 }
 
+/* Whoever sets how tokens are drawn wants them drawn. */
+static void
+settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
+{
+    const char *option = xm_cli_draws_by(&a->generation);
+    const float recommended = m->package->generation.sampling.temperature;
+    const bool is_recommended = recommended > 0.0f;
+    if (!option)
+        return;
+    a->sampling.temperature = is_recommended ? recommended : XM_CLI_USUAL_TEMPERATURE;
+    fprintf(
+        stderr,
+        "xemoe: tokens are drawn because of %s, at temperature %g%s%s; --temp 0 takes "
+        "the likeliest\n",
+        option, (double)a->sampling.temperature, is_recommended ? " of " : "",
+        is_recommended ? m->package->reader->sampling : "");
+}
+
 static int
 run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
             const struct xm_prompt_lines *lines)
 {
     const struct xm_compile_options compile = {.sampled_logits = true};
+    const struct early early = {a, text};
     struct xm_cli_model m;
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
     a->generation.target.warm_up = XM_CLI_WARM_UP_TOKEN;
+    a->generation.target.check = a->parallel ? NULL : check_early;
+    a->generation.target.check_ctx = &early;
     int code = xm_cli_model_open(&m, &a->generation.target, &compile);
     if (code != XM_EXIT_OK)
         return code;
+    settle_temperature(&m, a);
     code = a->parallel ? xm_generate_parallel(&m, a, lines) : run_model(&m, a, text);
     xm_cli_model_close(&m);
     return code;
@@ -432,9 +482,13 @@ check_chat(struct xm_generate_args *a)
     const char *alone = a->system                            ? "--system"
                         : a->generation.target.chat_template ? "--chat-template"
                                                              : NULL;
+    uint64_t number;
+    const bool is_seed =
+        a->system && xm_cli_whole(a->system, &number); /* llama.cpp's -s */
     a->generation.target.needs_chat_template = a->chat;
     if (!a->chat && alone)
-        return xm_cli_usage("option %s goes with --chat", alone);
+        return xm_cli_usage("option %s goes with --chat%s", alone,
+                            is_seed ? "; the seed is --seed" : "");
     return a->chat && a->ids ? xm_cli_usage("option --chat takes a text, not --ids")
                              : XM_EXIT_OK;
 }
@@ -455,8 +509,7 @@ xm_cli_generate(int argc, char **argv)
                  "\n"
                  "--parallel N continues the prompts of FILE, a line each, N at a time; "
                  "a line\n"
-                 "that begins with a quote is a JSON string. Of one prompt it writes N "
-                 "texts. Each\n"
+                 "in quotes is a JSON string. Of one prompt it writes N texts. Each\n"
                  "text comes whole, in the order of the prompts, with a NUL behind it "
                  "unless on a\n"
                  "terminal.\n",
@@ -466,9 +519,10 @@ xm_cli_generate(int argc, char **argv)
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
-    struct xm_generate_args a = {.generation = {.top_p = 1.0f}, .tokens = 128};
+    struct xm_generate_args a = {.tokens = 128};
     struct xm_error err = {0};
     bool done;
+    xm_cli_generation_open(&a.generation);
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;

@@ -319,6 +319,11 @@ run_texts(struct texts *t)
 {
     struct xm_error err = {0};
     t->n = t->prompts.n == 1 ? t->a->parallel : t->prompts.n;
+    if (t->n > t->prompts.n && !xm_generate_is_drawn(t->a))
+        fprintf(stderr,
+                "xemoe: the %zu texts of the prompt are the same, because each "
+                "takes the likeliest tokens; --temp 0.8 draws them\n",
+                t->n);
     t->results = xm_calloc(t->n, sizeof(*t->results));
     t->is_complete = xm_calloc(t->n, sizeof(*t->is_complete));
     enum xm_status s =

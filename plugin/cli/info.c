@@ -28,7 +28,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "metadata", XM_CLI_FLAG, AT(metadata), NULL, "the keys and the tensors of a GGUF file, and nothing else" },
     XM_CLI_GROUP("What it compiles to", "xemoe info model.gguf -v --svg steps.svg --layer 0"),
     { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v and --svg compile for (GPU)", NULL, "GPU CPU REFERENCE" },
-    { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "--svg for an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
+    { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "--svg for an Intel GPU that need not be here: mtl_u, dg2, bmg …", NULL, NULL, xm_cli_add_chips },
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
     { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw what it compiles to: one layer of each kind (needs graphviz's dot)" },
     { 0,   "layer",   XM_CLI_WHOLE, AT(layer),  "N",    "--svg draws layer N alone, from 0" },

@@ -6,6 +6,7 @@
 
 #include "plugin/cli/text_out.h"
 #include "plugin/plugin.h"
+#include "plugin/program_util/home.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/driver_files.h"
 #include "runtime/engine.h"
@@ -14,7 +15,7 @@
 static void
 find_folder(const char *option, struct xm_strbuf *out)
 {
-    const char *xdg = xm_env("XDG_CACHE_HOME"), *home = xm_env("HOME");
+    const char *xdg = xm_env("XDG_CACHE_HOME"), *home = xm_home_folder();
     if (option)
         xm_strbuf_add(out, option);
     else if (xdg && xdg[0] == '/') /* the standard wants others ignored */

@@ -31,11 +31,15 @@ struct xm_list_row {
     char family[64], architecture[96];
     uint64_t parameters, active_parameters, bytes;
     char weights[64];    /* format of most weights: "q4_k", "u4 g64"      */
-    bool is_counted;     /* the next three members are set                */
+    bool is_counted;     /* the next two members are set                  */
     uint64_t context;    /* in tokens; `need` is for a KV cache of them   */
     uint64_t need;       /* memory that the model needs, in bytes         */
+    bool is_room_known;  /* of the device; then `excess` is set           */
     uint64_t excess;     /* bytes that the device lacks; 0: the model fits */
-    struct xm_error why; /* the reason why facts or memory are not known  */
+    struct xm_error why; /* the reason why the model cannot be used       */
+    /* the reason why it takes and gives token ids only, having no tokenizer that is supported, or
+     * is no model for text generation */
+    struct xm_error no_text;
 };
 
 struct xm_list {

@@ -18,6 +18,7 @@
 
 #include "plugin/cli/list.h"
 #include "plugin/exported.h"
+#include "plugin/program_util/progress.h"
 
 enum { MOST_ENTRIES = 1 << 20, MOST_ROWS = 1 << 14 };
 
@@ -282,6 +283,7 @@ read_folder(struct finding *f, const char *folder, bool is_root)
     char *path = join(f->root, folder);
     if (!path)
         return xm_no_memory(f->err, "a list of models");
+    xm_progress_show("looking through %s", path);
     DIR *d = opendir(path);
     const int why = errno;
     xm_free(path);

@@ -7,14 +7,18 @@
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"
 
-enum { MODEL, FAMILY, PARAMETERS, SIZE, WEIGHTS, FITS, N_COLUMNS, GAP = 2, LEAST = 12 };
+enum { MODEL, FAMILY, PARAMETERS, SIZE, WEIGHTS, FITS, N_COLUMNS };
+enum { GAP = 2, LEAST = 12, LEAST_SENTENCE = 24 }; /* columns */
 
 /* ---- the table ----------------------------------------------------------------------- */
 
-/* The texts of a row; a row with a reason has it in the place of all columns behind SIZE. */
+/* The texts of a row; one that cannot be used has the reason in the place of all columns behind
+ * MODEL. */
 struct cells {
     struct xm_strbuf text[N_COLUMNS];
-    bool is_reason; /* that of FAMILY, which the row ends with */
+    /* a sentence behind the last column, which does not widen that */
+    struct xm_strbuf note;
+    bool is_reason; /* the row is a path and its note */
 };
 
 static size_t
@@ -42,6 +46,8 @@ add_fits(const struct xm_list_row *r, struct xm_strbuf *out)
     char bytes[XM_CLI_QUANTITY];
     if (!r->is_counted)
         xm_strbuf_add(out, "-");
+    else if (!r->is_room_known)
+        xm_strbuf_printf(out, "takes %s", xm_cli_bytes_text(r->need, bytes));
     else if (r->excess)
         xm_strbuf_printf(out, "no, %s too much", xm_cli_bytes_text(r->excess, bytes));
     else
@@ -55,8 +61,12 @@ fill(const struct xm_list_row *r, struct cells *c)
     *c = (struct cells){.is_reason = r->why.text[0] != '\0'};
     xm_cli_add_name(&c->text[MODEL], r->path);
     if (c->is_reason) {
-        xm_cli_add_name(&c->text[FAMILY], r->why.text);
+        xm_cli_add_name(&c->note, r->why.text);
         return;
+    }
+    if (r->no_text.text[0]) {
+        xm_strbuf_add(&c->note, "no text: ");
+        xm_cli_add_name(&c->note, r->no_text.text);
     }
     xm_cli_add_name(&c->text[FAMILY], r->family[0]         ? r->family
                                       : r->architecture[0] ? r->architecture
@@ -74,6 +84,7 @@ free_cells(struct cells *c)
 {
     for (int i = 0; i < N_COLUMNS; i++)
         xm_strbuf_free(&c->text[i]);
+    xm_strbuf_free(&c->note);
 }
 
 static void
@@ -111,27 +122,46 @@ print_begin(const struct xm_strbuf *s, size_t width)
         printf("%.*s…", (int)xm_terminal_fit(text, s->n, width - 1), text);
 }
 
-/* `columns` is SIZE_MAX where nothing needs to be cut. */
+/* The cursor is behind `used` columns, those of the row are `behind`: the sentence stands there,
+ * its further lines below its first; below the row where that leaves too little room. */
+static void
+print_note(const struct xm_strbuf *s, size_t used, size_t behind, size_t columns)
+{
+    const char *text = xm_strbuf_text(s);
+    const bool is_beside =
+        columns >= behind + GAP + LEAST_SENTENCE || columns >= behind + GAP + width_of(s);
+    const size_t indent = is_beside ? behind + GAP : GAP;
+    const size_t room = columns > indent ? columns - indent : 1;
+    if (!is_beside)
+        printf("\n");
+    pad(is_beside ? indent - used : indent);
+    for (size_t at = 0, n, skip; at < s->n; at += skip) {
+        n = xm_terminal_first_line(text + at, s->n - at, room, &skip);
+        if (at)
+            printf("\n%*s", (int)indent, "");
+        printf("%.*s", (int)n, text + at);
+    }
+}
+
+/* `columns` is SIZE_MAX where nothing needs to be broken or cut. */
 static void
 print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t columns)
 {
-    size_t used = widths[MODEL];
+    size_t used = widths[MODEL], behind = used;
     print_end(&c->text[MODEL], widths[MODEL]);
-    for (int i = FAMILY; i < N_COLUMNS; i++) {
-        const bool is_last = c->is_reason || i == N_COLUMNS - 1;
-        const size_t room = columns > used + GAP ? columns - used - GAP : 0;
-        if (!widths[i] && !c->is_reason)
+    for (int i = FAMILY; i < N_COLUMNS && !c->is_reason; i++) {
+        const size_t room = columns > behind + GAP ? columns - behind - GAP : 0;
+        const size_t width = widths[i] < room ? widths[i] : room;
+        if (!width)
             continue;
-        if (is_last || widths[i] > room) {
-            pad(room ? GAP : 0);
-            print_begin(&c->text[i], room);
-            break;
-        }
-        pad(GAP);
-        fputs(xm_strbuf_text(&c->text[i]), stdout);
-        pad(widths[i] - width_of(&c->text[i]));
-        used += GAP + widths[i];
+        pad(behind + GAP - used);
+        print_begin(&c->text[i], width);
+        used = behind + GAP +
+               (width_of(&c->text[i]) < width ? width_of(&c->text[i]) : width);
+        behind += GAP + width;
     }
+    if (c->note.n)
+        print_note(&c->note, used, behind, columns);
     printf("\n");
 }
 
@@ -233,11 +263,14 @@ add_row(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_list_row *r
     add_known(j, o, "bytes", r->bytes);
     add_text(j, o, "weights", r->weights);
     if (r->is_counted) {
-        xm_json_add_bool(j, o, "fits", r->excess == 0);
         xm_json_add_whole(j, o, "context", r->context);
         xm_json_add_whole(j, o, "needed_bytes", r->need);
+    }
+    if (r->is_room_known) {
+        xm_json_add_bool(j, o, "fits", r->excess == 0);
         xm_json_add_whole(j, o, "missing_bytes", r->excess);
     }
+    add_text(j, o, "no_text", r->no_text.text);
     add_text(j, o, "reason", r->why.text);
 }
 

@@ -10,6 +10,7 @@
 
 #include "plugin/cli/info.h"
 #include "plugin/cli/list.h"
+#include "plugin/feeds.h"
 #include "plugin/memory_planner.h"
 #include "plugin/model_facts.h"
 
@@ -67,6 +68,7 @@ count(const struct xm_list_wish *wish, const struct xm_graph *g, uint64_t traine
         row->context = p->wish.context;
         row->need = xm_planner_of_device(&p->need, &p->room) +
                     xm_planner_of_host(&p->need, &p->room);
+        row->is_room_known = p->room.known;
         row->excess = p->excess;
     }
     xm_planner_free_plan(p);
@@ -74,8 +76,49 @@ count(const struct xm_list_wish *wish, const struct xm_graph *g, uint64_t traine
     return s;
 }
 
+/* A sentence without the path that it begins with, in quotes or not: the row has it. */
+static const char *
+behind_path(const char *sentence, const char *path)
+{
+    const bool is_quoted = *sentence == '\'';
+    const char *behind = is_quoted ? "': " : ": ", *at = sentence + is_quoted;
+    const size_t n = strlen(path);
+    return strncmp(at, path, n) == 0 && strncmp(at + n, behind, strlen(behind)) == 0
+               ? at + n + strlen(behind)
+               : sentence;
+}
+
+/* Whether text generation can feed the graph. */
 static enum xm_status
-look_at_graph(const struct xm_list_wish *wish, const struct xm_package *p,
+check_feeds(struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_ports ports;
+    uint32_t port[XM_N_FEEDS];
+    XM_TRY(xm_ports_from_graph(g, &g->arena, &g->dims, &ports, err));
+    return xm_feeds_find(ports.inputs, ports.n_inputs, port, err);
+}
+
+/* As `generate` reads it, which refuses a model whose tokenizer is damaged; without one it takes
+ * token ids. */
+static enum xm_status
+look_at_text(struct xm_package *p, struct xm_graph *g, struct xm_list_row *row,
+             struct xm_error *err)
+{
+    struct xm_error why = {0};
+    if (check_feeds(g, &row->no_text) != XM_OK)
+        return XM_OK; /* it is of another kind */
+    const enum xm_status s = xm_package_read(p, XM_PACKAGE_TOKENIZER, &why);
+    if (s == XM_NOT_FOUND)
+        xm_fail(&row->no_text, s, "there is no %s", p->reader->tokenizer);
+    else if (s == XM_UNSUPPORTED)
+        xm_fail(&row->no_text, s, "%s", behind_path(why.text, p->path));
+    else if (s != XM_OK)
+        return xm_fail(err, s, "%s", why.text);
+    return xm_package_read(p, XM_PACKAGE_GENERATION, err);
+}
+
+static enum xm_status
+look_at_graph(const struct xm_list_wish *wish, struct xm_package *p,
               struct xm_list_row *row, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
@@ -92,6 +135,8 @@ look_at_graph(const struct xm_list_wish *wish, const struct xm_package *p,
             snprintf(row->family, sizeof(row->family), "%s", f->family);
         find_weights(f, row);
     }
+    if (s == XM_OK)
+        s = look_at_text(p, g, row, err);
     if (s == XM_OK && wish->has_device)
         s = count(wish, g, p->facts.context, row, err);
     xm_graph_destroy(g);
@@ -132,17 +177,6 @@ look_at_compiled(const char *path, const struct xm_list_wish *wish,
     return s;
 }
 
-/* A sentence without the path that it begins with: the row has it. */
-static const char *
-behind_path(const char *sentence, const struct xm_strbuf *path)
-{
-    const size_t n = path->n;
-    return n && strncmp(sentence, xm_strbuf_text(path), n) == 0 &&
-                   strncmp(sentence + n, ": ", 2) == 0
-               ? sentence + n + 2
-               : sentence;
-}
-
 void
 xm_list_look(const char *folder, const struct xm_list_wish *wish, struct xm_list_row *row)
 {
@@ -162,6 +196,7 @@ xm_list_look(const char *folder, const struct xm_list_wish *wish, struct xm_list
         stat(xm_strbuf_text(&path), &st) == 0)
         row->bytes = (uint64_t)st.st_size;
     if (why.status != XM_OK)
-        xm_fail(&row->why, why.status, "%s", behind_path(why.text, &path));
+        xm_fail(&row->why, why.status, "%s",
+                behind_path(why.text, xm_strbuf_text(&path)));
     xm_strbuf_free(&path);
 }

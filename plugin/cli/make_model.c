@@ -11,6 +11,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/writers/synthetic.h"
+#include "runtime/util/new_file.h"
 
 struct args {
     const char *arch, *format, *weights, *form, *path;
@@ -158,9 +159,8 @@ fill(const struct args *a, struct xm_synthetic *m)
 static bool
 is_leftover(const char *name)
 {
-    const size_t n = strlen(name), end = sizeof(XM_SYNTHETIC_PART) - 1;
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-           (n > end && strcmp(name + n - end, XM_SYNTHETIC_PART) == 0);
+           xm_new_file_is_beside(name);
 }
 
 /* A model of hundreds of gigabytes may lie where somebody mistypes a folder. */
@@ -235,6 +235,7 @@ xm_cli_make_model(int argc, char **argv)
         code = check_path(&a);
     if (code != XM_EXIT_OK)
         return code;
+    m.keeps = !a.force;
     struct progress progress = {.folder = a.path, .blank = a.blank};
     enum xm_status s = xm_synthetic_write(&m, a.path, show_progress, &progress, &err);
     xm_progress_clear();

@@ -249,7 +249,7 @@ has_property(const struct xm_cli_model *m, const struct xm_cli_target *t, const 
 
 static enum xm_status
 compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache_dir,
-        const struct xm_compile_options *options, struct xm_error *err)
+        const struct xm_compile_options *options, int *code, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
     struct xm_cli_setting settings[N_SETTINGS];
@@ -272,7 +272,9 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     XM_TRY(xm_package_open(t->model, &m->package, err));
     XM_TRY(xm_package_read_graph(m->package, NULL, &g, err));
     enum xm_status s = read_text_side(m->package, t, err);
-    if (s != XM_OK) {
+    if (s == XM_OK && t->check)
+        *code = t->check(m, t->check_ctx);
+    if (s != XM_OK || *code != XM_EXIT_OK) {
         xm_graph_destroy(g);
         return s;
     }
@@ -316,7 +318,7 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
         s = xm_core_create(&m->core, &err);
     int code = s == XM_OK ? check_target(m, t, xm_strbuf_text(&cache)) : XM_EXIT_OK;
     if (s == XM_OK && code == XM_EXIT_OK)
-        s = compile(m, t, xm_strbuf_text(&cache), options, &err);
+        s = compile(m, t, xm_strbuf_text(&cache), options, &code, &err);
     xm_strbuf_free(&cache);
     xm_progress_clear();
     if (s != XM_OK)
@@ -335,6 +337,12 @@ xm_cli_model_close(struct xm_cli_model *m)
     xm_compiled_unref(m->compiled);
     xm_core_destroy(m->core);
     *m = (struct xm_cli_model){0};
+}
+
+uint64_t
+xm_cli_vocabulary(const struct xm_cli_model *m)
+{
+    return m->compiled ? xm_compiled_vocabulary(m->compiled) : UINT64_MAX;
 }
 
 const float *
@@ -383,7 +391,7 @@ xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text, s
               struct xm_token_list *out)
 {
     const struct xm_prompt prompt = {.kind = XM_PROMPT_TEXT, .text = text, .n = n};
-    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
+    const uint64_t vocabulary = xm_cli_vocabulary(m);
     struct xm_error err = {0};
     if (ids)
         return xm_cli_ids_read_row(ids, vocabulary, out);

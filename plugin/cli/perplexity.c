@@ -38,7 +38,7 @@ static const struct xm_cli_option options[] = {
     { 'f', "file",               XM_CLI_TEXT,  AT(file),       "FILE", "the text; -: standard input" },
     { 'p', "prompt",             XM_CLI_TEXT,  AT(prompt),     "TEXT", "the text" },
     { 0,   "ids",                XM_CLI_TEXT,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (.npy or text)" },
-    { 'c', "context",            XM_CLI_COUNT, AT(context),    "N",    "tokens of a chunk (512)" },
+    { 'c', "context",            XM_CLI_COUNT, AT(context),    "N",    "tokens of a chunk (512)", "ctx-size" },
     { 0,   "chunks",             XM_CLI_COUNT, AT(chunks),     "N",    "only the first N chunks" },
     { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "each row of --ids from an empty cache, all but its first\ntoken scored" },
     { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: only the first N rows" },

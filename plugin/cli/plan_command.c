@@ -26,9 +26,8 @@ static const struct xm_cli_option options[] = {
     XM_CHIP_DEVICE_ROWS,
     XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
     XM_CHIP_CONTEXT_ROW,
-    { 0,   "chunk",     XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens that go through the model at once (512)" },
-    { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "the same as --chunk" },
-    { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
+    { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens that go through the model at once (512)", "chunk ubatch-size -ub" },
+    { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)", "-np" },
     XM_CLI_GROUP("How it runs", "xemoe plan model.gguf --kv u4 --offload 50"),
     XM_CLI_CACHE_ROWS(AT),
     XM_CLI_KV_MEMORY_ROW(AT),
@@ -66,7 +65,7 @@ find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
 {
     snprintf(chunk, XM_CLI_NUMBER, "%" PRIu64, a->chunk);
     const struct xm_cli_setting settings[N_SETTINGS] = {
-        {"--chunk", "XM_UBATCH", a->chunk ? chunk : NULL},
+        {"--ubatch", "XM_UBATCH", a->chunk ? chunk : NULL},
         {"--offload", "OFFLOAD_RATIO", a->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", a->expert_cache},
         {"--weights", "XM_COPY_WEIGHTS", xm_cli_copy_weights(a->weights)},

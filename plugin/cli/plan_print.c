@@ -70,7 +70,7 @@ print_need(const struct xm_plan *p)
         if (i == KV_CACHE)
             print_kv_groups(p);
     }
-    printf("%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f\n",
+    printf("%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f MiB\n",
            "at most", mib(device), p->room.host_is_device ? "" : "of the device; ",
            mib(n->kinds.largest), mib(p->info.max_alloc_bytes));
 }
@@ -129,10 +129,11 @@ print_advice(const struct xm_plan *p)
 }
 
 static void
-print_verdict(const struct xm_plan *p, uint64_t trained)
+print_verdict(const struct xm_plan *p, bool is_imagined, uint64_t trained)
 {
     if (!p->room.known) {
-        printf("%-16s the device does not say; --memory tells\n", "there is");
+        printf("%-16s %12s      %s; --memory MIB tells\n", "there is", "not known",
+               is_imagined ? "cards with this chip differ" : "the device does not say");
         return;
     }
     printf("%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),
@@ -171,7 +172,7 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
         p->info.name, p->wish.context, p->decided.ubatch, cache_types(&p->decided, types),
         p->wish.requests, p->wish.requests == 1 ? "" : "s");
     print_need(p);
-    print_verdict(p, r->trained_context);
+    print_verdict(p, a->chip.device_as != NULL, r->trained_context);
     if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))
         printf("%s\n", warning);
 }

@@ -86,12 +86,27 @@ xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *text, size_t n,
     return XM_OK;
 }
 
+/* Whether the quote that a line begins with ends at its last character but blanks: speech goes on
+ * behind its quotes, and is text. */
+static bool
+is_in_quotes(const char *line, size_t n)
+{
+    size_t at = 1;
+    while (at < n && line[at] != '"')
+        at += 1 + (line[at] == '\\');
+    for (at++; at < n && (line[at] == ' ' || line[at] == '\t');)
+        at++;
+    return line[0] == '"' && at == n;
+}
+
 static enum xm_status
 add_json(struct xm_prompt_lines *lines, const char *text, size_t n, struct xm_error *err)
 {
     yyjson_doc *doc = NULL;
-    XM_TRY(xm_json_parse(text, n, &doc, err));
-    /* What begins with a quote and is JSON is a string. */
+    if (xm_json_parse(text, n, &doc, err) != XM_OK) {
+        xm_error_prefix(err, "a line in quotes is a JSON string");
+        return err->status;
+    }
     yyjson_val *string = yyjson_doc_get_root(doc);
     enum xm_status s =
         xm_prompt_lines_add(lines, yyjson_get_str(string), yyjson_get_len(string), err);
@@ -109,9 +124,9 @@ xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,
         const char *next = newline ? newline + 1 : end;
         size_t n = (size_t)((newline ? newline : end) - at);
         n -= n > 0 && at[n - 1] == '\r';
-        enum xm_status s = n == 0       ? XM_OK
-                           : *at == '"' ? add_json(lines, at, n, err)
-                                        : xm_prompt_lines_add(lines, at, n, err);
+        enum xm_status s = n == 0                ? XM_OK
+                           : is_in_quotes(at, n) ? add_json(lines, at, n, err)
+                                                 : xm_prompt_lines_add(lines, at, n, err);
         if (s != XM_OK) {
             xm_error_prefix(err, "%s, line %zu", name, number);
             return s;

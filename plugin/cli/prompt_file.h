@@ -39,7 +39,7 @@ struct xm_prompt_lines {
 };
 enum xm_status xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *text,
                                    size_t n, struct xm_error *err);
-/* Appends a prompt for each line that is not empty. A line that begins with a quote is a JSON
+/* Appends a prompt for each line that is not empty. A line in quotes is a JSON
  * string, in which "\n" is a line break. XM_INVALID: the sentence names the file `name` and the
  * line. */
 enum xm_status xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,

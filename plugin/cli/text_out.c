@@ -2,6 +2,7 @@
 #include "plugin/cli/text_out.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,7 +18,7 @@
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
     XM_CLI_GROUP("Which tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
-    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token; chat takes what the model's files recommend" },
+    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token. Not given beside --top-k, --top-p, --min-p or --seed: what the model's files recommend, else 0.8; chat always takes what they recommend", "temperature" },
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
     { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
@@ -26,7 +27,7 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
     { 0, "presence-penalty",  XM_CLI_REAL,  AT(presence_penalty),   "P",    "subtract P from the logits of tokens that have occurred" },
     { 0, "frequency-penalty", XM_CLI_REAL,  AT(frequency_penalty),  "F",    "subtract F from a token's logit for each time it has occurred" },
     { 0, "repeat-last-n",     XM_CLI_COUNT, AT(last_n),             "N",    "penalties look at the last N tokens (all)" },
-    { 'c', "context",         XM_CLI_COUNT, AT(context),            "N",    "at most N tokens of prompt and answers together" },
+    { 'c', "context",         XM_CLI_COUNT, AT(context),            "N",    "at most N tokens of prompt and answers together", "ctx-size" },
     { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end before this text; may be given several times" },
 };
 #undef AT
@@ -58,6 +59,30 @@ clamp_int(uint64_t n)
     return n < INT32_MAX ? (int)n : 0;
 }
 
+void
+xm_cli_generation_open(struct xm_cli_generation *a)
+{
+    a->temperature = a->top_p = a->min_p = NAN; /* which no option takes */
+    a->top_k = UINT64_MAX;
+}
+
+const char *
+xm_cli_draws_by(const struct xm_cli_generation *a)
+{
+    return !isnan(a->temperature)   ? NULL
+           : a->top_k != UINT64_MAX ? "--top-k"
+           : !isnan(a->top_p)       ? "--top-p"
+           : !isnan(a->min_p)       ? "--min-p"
+           : a->seed                ? "--seed"
+                                    : NULL;
+}
+
+static float
+given_or(float value, float otherwise)
+{
+    return isnan(value) ? otherwise : value;
+}
+
 enum xm_status
 xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
                 struct xm_error *err)
@@ -82,11 +107,11 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
                            "option --stop takes a text, found an empty one");
     }
     XM_TRY(xm_cli_check_context(a->context, err));
-    *out = (struct xm_sampling){.temperature = a->temperature,
+    *out = (struct xm_sampling){.temperature = given_or(a->temperature, 0.0f),
                                 .top_k = clamp_int(a->top_k),
-                                .top_p = a->top_p,
+                                .top_p = given_or(a->top_p, 1.0f),
                                 .seed = seed,
-                                .min_p = a->min_p,
+                                .min_p = given_or(a->min_p, 0.0f),
                                 .repetition_penalty = a->repetition_penalty,
                                 .presence_penalty = a->presence_penalty,
                                 .frequency_penalty = a->frequency_penalty,

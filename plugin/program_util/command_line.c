@@ -2,6 +2,7 @@
 #include "plugin/program_util/command_line.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plugin/program_util/suggest.h"
@@ -34,13 +35,35 @@ is_name(const char *name, const char *word, size_t n)
     return name && strlen(name) == n && memcmp(name, word, n) == 0;
 }
 
+bool
+xm_cli_next_alias(const char **at, char word[XM_CLI_SPELLING])
+{
+    const char *name = *at ? *at + strspn(*at, " ") : "";
+    const int n = (int)strcspn(name, " ");
+    *at = name + n;
+    snprintf(word, XM_CLI_SPELLING, "%s%.*s", *name == '-' ? "" : "--", n, name);
+    return n > 0;
+}
+
+/* Whether it is one of the option's aliases, with one dash or two. */
+static bool
+is_alias(const struct xm_cli_option *o, const char *name, size_t n)
+{
+    const char *at = o->aliases;
+    char word[XM_CLI_SPELLING];
+    while (xm_cli_next_alias(&at, word)) {
+        if (is_name(word + strspn(word, "-"), name, n))
+            return true;
+    }
+    return false;
+}
+
 static const struct xm_cli_option *
 find_option(const struct xm_cli_spec *s, char letter, const char *name, size_t n)
 {
     for (size_t i = 0; i < s->n_common + s->n_own; i++) {
         const struct xm_cli_option *o = row(s, i);
-        const bool same =
-            name && (is_name(o->name, name, n) || is_name(o->alias, name, n));
+        const bool same = name && (is_name(o->name, name, n) || is_alias(o, name, n));
         if (same || (letter && o->letter == letter))
             return o;
     }
@@ -267,14 +290,14 @@ fail_option(struct parse *p, const char *word)
     for (size_t i = 0; i < p->spec->n_common + p->spec->n_own; i++) {
         if (row(p->spec, i)->name) {
             xm_suggest(&near, row(p->spec, i)->name);
-            xm_suggest(&near, row(p->spec, i)->alias);
+            xm_suggest_list(&near, row(p->spec, i)->aliases);
         }
     }
     const int shown = (int)(name - word + (ptrdiff_t)n);
     return near.best
                ? xm_fail(p->err, XM_INVALID,
                          "there is no option %.*s: did you mean %s%s?", shown, word,
-                         dashes(p), near.best)
+                         near.best[0] == '-' ? "" : dashes(p), near.best)
                : xm_fail(p->err, XM_INVALID, "there is no option %.*s", shown, word);
 }
 
@@ -363,7 +386,7 @@ static enum xm_status
 take_short(struct parse *p, const char *word)
 {
     const struct xm_cli_option *o = find_option(p->spec, 0, word + 1, strlen(word + 1));
-    if (o && o->letter == 0)
+    if (o && (o->letter == 0 || xm_list_has(o->aliases, ' ', word, strlen(word))))
         return take_value(p, o, NULL);
     o = find_option(p->spec, word[1], NULL, 0);
     p->n_given = 2;
@@ -433,15 +456,8 @@ static const struct {
     {"-sm", "a model runs on one device, -d"},
     {"-t", "kernels take what the device has"},
     {"--threads", "kernels take what the device has"},
-    {"-b", "it is --ubatch"},
-    {"-ub", "it is --ubatch"},
-    {"--batch-size", "it is --ubatch"},
-    {"--ubatch-size", "it is --ubatch"},
-    {"--ctx-size", "it is --context"},
-    {"--n-predict", "it is --tokens"},
-    {"-sys", "it is --system of 'xemoe chat'"},
-    {"--system-prompt", "it is --system of 'xemoe chat'"},
-    {"--temperature", "it is --temp"},
+    {"-b", "a prompt goes through the model in parts of --ubatch tokens"},
+    {"--batch-size", "a prompt goes through the model in parts of --ubatch tokens"},
     {"-np", "it is --parallel of 'xemoe generate'"},
     {"-ts", "a model runs on one device, -d"},
     {"-mg", "a model runs on one device, -d"},
@@ -542,7 +558,10 @@ help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
         else
             xm_strbuf_add_n(out, p, 1);
     }
-    xm_strbuf_add(out, "\n");
+    const char *at = o->aliases, *before = " (also ";
+    for (char word[XM_CLI_SPELLING]; xm_cli_next_alias(&at, word); before = ", ")
+        xm_strbuf_printf(out, "%s%s", before, word);
+    xm_strbuf_add(out, o->aliases ? ")\n" : "\n");
     xm_strbuf_free(&left);
 }
 

@@ -11,7 +11,7 @@
  * begin with '-'. An option without a letter may also be given with one dash: -ctk f16. The help
  * text is made from the same rows.
  *
- * XM_CLI_ONE_DASH is the style of OpenVINO's programs: a name or its alias with one dash or two;
+ * XM_CLI_ONE_DASH is the style of OpenVINO's programs: a name or an alias with one dash or two;
  * there are no letters; "-h" and "--help" are ordinary rows; and a word that is an option is never
  * taken as the value of the option before it.
  */
@@ -68,7 +68,9 @@ struct xm_cli_option {
     size_t offset;     /* of the member                        */
     const char *value; /* name of the value in the help; NULL for flags */
     const char *help;  /* NULL: not in the help, because another row describes it */
-    const char *alias; /* a second name; NULL: none           */
+    /* Other names, separated by spaces; one that begins with '-' is written with one dash, also
+     * where the option has a letter. NULL: none. */
+    const char *aliases;
     /* Values separated by spaces. XM_CLI_CHOICE takes no others; for other kinds shells complete
      * them. NULL: none. */
     const char *choices;
@@ -119,6 +121,10 @@ enum xm_status xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *cons
  * several commands share; NULL: none. */
 void xm_cli_help(const struct xm_cli_spec *spec, const char *example,
                  struct xm_strbuf *out);
+/* The next of an option's aliases as it is written with its dashes, in `word`; `*at` begins as
+ * o->aliases. False: there is none. */
+enum { XM_CLI_SPELLING = 64 };
+bool xm_cli_next_alias(const char **at, char word[XM_CLI_SPELLING]);
 /* Appends the example of a group's row, behind that of the command where it begins with '-'. */
 void xm_cli_group_example(const struct xm_cli_option *group, const char *example,
                           struct xm_strbuf *out);

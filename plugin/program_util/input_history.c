@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugin/program_util/home.h"
 #include "runtime/util/folder.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
@@ -19,7 +20,7 @@ static const char cookie[] = "_HiStOrY_V2_";
 void
 xm_history_path(struct xm_strbuf *path)
 {
-    const char *state = xm_env("XDG_STATE_HOME"), *home = xm_env("HOME");
+    const char *state = xm_env("XDG_STATE_HOME"), *home = xm_home_folder();
     struct stat st;
     bool good = true;
     if (state && state[0] == '/') {

@@ -108,17 +108,25 @@ rows_before(const wchar_t *text, size_t n, size_t columns, size_t *column)
     return rows;
 }
 
+/* Rows before the cursor of the line that is read, and the column that it is in. */
+static size_t
+rows_before_cursor(const struct xm_line_editor *e, size_t columns, size_t *column)
+{
+    const LineInfoW *info = el_wline(e->el);
+    *column = 0;
+    const size_t rows = rows_before(e->prompt, wcslen(e->prompt), columns, column);
+    return rows + rows_before(info->buffer, (size_t)(info->cursor - info->buffer),
+                              columns, column);
+}
+
 /* libedit writes the line again from where the cursor stands: that has to be where the line begins.
  * Terminals wrap rows anew at their new width, as libedit's rows are. */
 static void
 write_anew(struct xm_line_editor *e)
 {
-    const LineInfoW *info = el_wline(e->el);
-    const size_t columns = xm_terminal_columns(STDERR_FILENO);
-    size_t column = 0;
-    size_t rows = rows_before(e->prompt, wcslen(e->prompt), columns, &column);
-    rows += rows_before(info->buffer, (size_t)(info->cursor - info->buffer), columns,
-                        &column);
+    size_t column;
+    const size_t rows =
+        rows_before_cursor(e, xm_terminal_columns(STDERR_FILENO), &column);
     xm_flag_set(&e->was_resized, false);
     if (rows)
         fprintf(stderr, "\033[%zuA", rows);
@@ -363,11 +371,22 @@ add_wide(struct xm_strbuf *line, const wchar_t *text, size_t n)
         xm_utf8_add(line, (int32_t)text[i]);
 }
 
-/* The line stays to be seen, with "^C" behind it; what comes next is on a line of its own. */
+/* The line stays to be seen, with "^C" behind its last character, wherever the cursor was; what
+ * comes next is on a line of its own. */
 static void
 leave_line(struct xm_line_editor *e, struct xm_strbuf *line)
 {
     const LineInfoW *info = el_wline(e->el);
+    const size_t columns = xm_terminal_columns(STDERR_FILENO);
+    size_t column;
+    (void)rows_before_cursor(e, columns, &column);
+    const size_t below = rows_before(
+        info->cursor, (size_t)(info->lastchar - info->cursor), columns, &column);
+    if (below)
+        fprintf(stderr, "\033[%zuB", below);
+    fputs("\r", stderr);
+    if (column)
+        fprintf(stderr, "\033[%zuC", column);
     add_wide(line, info->buffer, (size_t)(info->lastchar - info->buffer));
     fputs("^C\n", stderr);
 }
@@ -393,12 +412,12 @@ xm_line_editor_read(struct xm_line_editor *e, const char *prompt, struct xm_strb
     xm_cli_wake_off(SIGCONT);
     xm_cli_wake_off(SIGTSTP);
     end_line(e);
+    if (e->interrupted)
+        leave_line(e, line);
     e->prompt = L"";
     xm_free(wide);
-    if (e->interrupted) {
-        leave_line(e, line);
+    if (e->interrupted)
         return XM_LINE_INTERRUPTED;
-    }
     if (!text || n <= 0) {
         fputc('\n', stderr);
         return XM_LINE_END;

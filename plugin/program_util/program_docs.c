@@ -28,7 +28,7 @@ static void
 each_spelling(const struct xm_cli_spec *s, const struct xm_cli_option *o,
               void (*print)(const char *word, void *ctx), void *ctx)
 {
-    char word[64];
+    char word[XM_CLI_SPELLING];
     const bool is_short = s->style == XM_CLI_ONE_DASH || !o->help;
     if (o->letter) {
         snprintf(word, sizeof(word), "-%c", o->letter);
@@ -36,10 +36,8 @@ each_spelling(const struct xm_cli_spec *s, const struct xm_cli_option *o,
     }
     snprintf(word, sizeof(word), "%s%s", is_short ? "-" : "--", o->name);
     print(word, ctx);
-    if (o->alias) {
-        snprintf(word, sizeof(word), "--%s", o->alias);
+    for (const char *at = o->aliases; xm_cli_next_alias(&at, word);)
         print(word, ctx);
-    }
 }
 
 static bool

@@ -119,6 +119,21 @@ break_at(const char *line, size_t n, size_t from, size_t columns)
     return at > from ? at : n;
 }
 
+size_t
+xm_terminal_first_line(const char *text, size_t n, size_t columns, size_t *skip)
+{
+    size_t at = n, width;
+    if (xm_terminal_width(text, n) > columns) {
+        at = break_at(text, n, 0, columns);
+        if (xm_terminal_width(text, at) > columns)
+            at = xm_terminal_fit(text, n, columns);
+    }
+    if (at == 0 && n)
+        at = next(text, n, &width);
+    *skip = at + (at < n && text[at] == ' ');
+    return at;
+}
+
 static void
 wrap_line(const char *line, size_t n, size_t columns, struct xm_strbuf *out)
 {
@@ -159,10 +174,6 @@ xm_terminal_print(FILE *to, const char *text)
     enum { LEAST = 40, MOST = 100 }; /* columns */
     const size_t wide = xm_terminal_columns(fileno(to));
     struct xm_strbuf lines = {0};
-    if (!xm_terminal_is(fileno(to))) {
-        fputs(text, to);
-        return;
-    }
     xm_terminal_wrap(text, wide < LEAST ? LEAST : wide > MOST ? MOST : wide, &lines);
     fputs(xm_strbuf_text(&lines), to);
     xm_strbuf_free(&lines);

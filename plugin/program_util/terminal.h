@@ -41,12 +41,16 @@ size_t xm_terminal_char_width(int32_t code);
 size_t xm_terminal_fit(const char *text, size_t n, size_t columns);
 /* Columns of `text` (n bytes). */
 size_t xm_terminal_width(const char *text, size_t n);
+/* Bytes of the line that a text of n bytes begins with where it is broken at `columns`: up to a
+ * space, or within a word that is longer than a line; *skip: the space behind it as well. At least
+ * one character. */
+size_t xm_terminal_first_line(const char *text, size_t n, size_t columns, size_t *skip);
 /* Appends `text`, with lines of more than `columns` columns broken at spaces. A broken line goes on
  * below its description: the text behind two or more spaces. Lines that begin with "example:" stay
  * whole, so that they can be copied. */
 void xm_terminal_wrap(const char *text, size_t columns, struct xm_strbuf *out);
-/* Writes `text`. On a terminal, lines are broken at its width, at 40 columns at least and at 100 at
- * most. */
+/* Writes `text` with its lines broken: on a terminal at its width, at 40 columns at least and at
+ * 100 at most; elsewhere at 80. */
 void xm_terminal_print(FILE *to, const char *text);
 
 #ifdef __cplusplus

@@ -59,6 +59,9 @@ uint64_t xm_synth_gguf_bytes(const struct xm_synth *s, enum xm_decoder_tensor t,
                              uint32_t layer);
 enum xm_status xm_synth_write_gguf(struct xm_synth *s, const char *path);
 
+/* XM_IO: the model keeps what is there, and a file is at `path`. */
+enum xm_status xm_synth_check_place(const struct xm_synth *s, const char *path);
+
 /* tokenizer.json, config.json and generation_config.json. */
 enum xm_status xm_synth_write_side_files(const struct xm_synth *s, const char *folder);
 /* The character that byte-level BPE writes for a byte. */

@@ -3,7 +3,6 @@
  * The decoder as a GGUF file: its keys by the table that the reader has, a byte-level tokenizer,
  * its tensors.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include "plugin/models/metadata.h"
 #include "plugin/writers/synth.h"
 #include "runtime/util/strbuf.h"
-#include "runtime/util/unfinished.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, NORMAL = 1, CONTROL = 3 };
 /* Types of values, as files number them. */
@@ -389,9 +387,8 @@ put_header(struct xm_synth *s, struct header *keys, struct header *h)
 }
 
 static enum xm_status
-write_file(struct xm_synth *s, const char *path)
+write_file(struct xm_synth *s, const struct xm_new_file *at)
 {
-    const struct xm_new_file at = {.path = path};
     struct header keys = {.d = &s->d}, h = {.d = &s->d};
     enum xm_status status = XM_OK;
     put_header(s, &keys, &h);
@@ -399,7 +396,7 @@ write_file(struct xm_synth *s, const char *path)
         status = xm_no_memory(s->err, "a file's keys");
     if (status == XM_OK)
         status =
-            xm_bin_file_create(&s->bin, &at, s->all_bytes + h.text.n + ALIGNMENT, s->err);
+            xm_bin_file_create(&s->bin, at, s->all_bytes + h.text.n + ALIGNMENT, s->err);
     if (status == XM_OK) {
         s->bin.sparse = s->m->blank;
         uint8_t *p = xm_bin_file_take(&s->bin, h.text.n, 1, s->err);
@@ -417,16 +414,11 @@ write_file(struct xm_synth *s, const char *path)
 enum xm_status
 xm_synth_write_gguf(struct xm_synth *s, const char *path)
 {
-    char part[600];
-    int n = snprintf(part, sizeof(part), "%s" XM_SYNTHETIC_PART, path);
-    if (n < 0 || n >= (int)sizeof(part))
-        return xm_fail(s->err, XM_INVALID, "the file's path is too long");
-    xm_unfinished_add(part);
-    enum xm_status status = write_file(s, part);
-    if (status == XM_OK && rename(part, path) != 0)
-        status = xm_fail(s->err, XM_IO, "cannot rename '%s': %s", part, strerror(errno));
-    if (status != XM_OK)
-        remove(part);
-    xm_unfinished_drop(part);
-    return status;
+    struct xm_new_file at;
+    XM_TRY(xm_synth_check_place(s, path));
+    XM_TRY(xm_new_file_begin(&at, path, s->err));
+    enum xm_status status = write_file(s, &at);
+    if (status == XM_OK)
+        status = xm_synth_check_place(s, path);
+    return xm_new_file_end(&at, status, s->err);
 }

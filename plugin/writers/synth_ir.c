@@ -4,14 +4,11 @@
  *
  *     w = (q - zp) scale,  q uniform over its range, scale so that a row of k has unit gain
  */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "plugin/writers/openvino_ir_write.h"
 #include "plugin/writers/synth.h"
-#include "runtime/util/unfinished.h"
 
 /* ---- weights ------------------------------------------------------------------------- */
 
@@ -165,62 +162,53 @@ xm_synth_ir_bytes(const struct xm_synth *s, enum xm_decoder_tensor t, uint32_t l
 
 /* ---- the files ----------------------------------------------------------------------- */
 
-enum { BIN, XML, N_FILES, PATH = 512 }; /* in this order they get their names */
-
-struct paths {
-    char part[N_FILES][PATH], whole[N_FILES][PATH];
-};
-
 static enum xm_status
-find_paths(struct paths *p, const char *folder, struct xm_error *err)
-{
-    static const char *const endings[N_FILES] = {"bin", "xml"};
-    for (int i = 0; i < N_FILES; i++) {
-        snprintf(p->whole[i], PATH, "%s/openvino_model.%s", folder, endings[i]);
-        int n = snprintf(p->part[i], PATH, "%s/openvino_model.%s" XM_SYNTHETIC_PART,
-                         folder, endings[i]);
-        if (n < 0 || n >= PATH)
-            return xm_fail(err, XM_INVALID, "the folder's path is too long");
-    }
-    return XM_OK;
-}
-
-static enum xm_status
-write_parts(struct xm_synth *s, struct xm_graph *g, const struct paths *p)
+write_files(struct xm_synth *s, struct xm_graph *g, const struct xm_new_file *xml,
+            const struct xm_new_file *bin)
 {
     const struct xm_decoder_weights weights = {s, get};
     const uint64_t slack = 64ull * 1024 * (s->d.n_layers + 16);
-    const struct xm_new_file xml = {.path = p->part[XML]}, bin = {.path = p->part[BIN]};
-    XM_TRY(xm_bin_file_create(&s->bin, &bin, 2 * s->all_bytes + slack, s->err));
+    XM_TRY(xm_bin_file_create(&s->bin, bin, 2 * s->all_bytes + slack, s->err));
     s->bin.sparse = s->m->blank;
     enum xm_status status = xm_decoder_build(
         &s->d, &weights, s->m->r1 ? XM_EXPERTS_R1 : XM_EXPERTS_EXPORTER, g, s->err);
     if (status == XM_OK)
-        status = xm_openvino_ir_write(g, &xml, &s->bin, s->err);
+        status = xm_openvino_ir_write(g, xml, &s->bin, s->err);
     enum xm_status closed = xm_bin_file_close(&s->bin, s->err);
     return status == XM_OK ? closed : status;
+}
+
+/* The weights get their name first: an .xml without them is no model. */
+static enum xm_status
+write_both(struct xm_synth *s, struct xm_graph *g, const char *xml_path,
+           const char *bin_path)
+{
+    struct xm_new_file xml = {0}, bin = {0};
+    enum xm_status status = xm_synth_check_place(s, xml_path);
+    if (status == XM_OK)
+        status = xm_new_file_begin(&xml, xml_path, s->err);
+    if (status == XM_OK)
+        status = xm_new_file_begin(&bin, bin_path, s->err);
+    if (status == XM_OK)
+        status = write_files(s, g, &xml, &bin);
+    status = xm_new_file_end(&bin, status, s->err);
+    return xm_new_file_end(&xml, status, s->err);
 }
 
 enum xm_status
 xm_synth_write_ir(struct xm_synth *s, const char *folder)
 {
-    struct paths p;
-    XM_TRY(find_paths(&p, folder, s->err));
+    struct xm_strbuf xml = {0}, bin = {0};
     struct xm_graph *g = xm_graph_create("synthetic");
-    if (!g)
-        return xm_no_memory(s->err, "a graph");
-    for (int i = 0; i < N_FILES; i++)
-        xm_unfinished_add(p.part[i]);
-    enum xm_status status = write_parts(s, g, &p);
-    for (int i = 0; i < N_FILES && status == XM_OK; i++) {
-        if (rename(p.part[i], p.whole[i]) != 0)
-            status = xm_fail(s->err, XM_IO, "cannot rename '%s': %s", p.part[i],
-                             strerror(errno));
-    }
-    for (int i = 0; i < N_FILES && status != XM_OK; i++)
-        remove(p.part[i]);
-    for (int i = 0; i < N_FILES; i++)
-        xm_unfinished_drop(p.part[i]);
-    xm_graph_destroy(g);
+    xm_strbuf_printf(&xml, "%s/openvino_model.xml", folder);
+    xm_strbuf_printf(&bin, "%s/openvino_model.bin", folder);
+    enum xm_status status =
+        g && xm_strbuf_ok(&xml) && xm_strbuf_ok(&bin)
+            ? write_both(s, g, xm_strbuf_text(&xml), xm_strbuf_text(&bin))
+            : xm_no_memory(s->err, "a graph");
+    xm_strbuf_free(&xml);
+    xm_strbuf_free(&bin);
+    if (g)
+        xm_graph_destroy(g);
     return status == XM_OK ? xm_synth_write_side_files(s, folder) : status;
 }

@@ -2,10 +2,13 @@
 #include "plugin/writers/synthetic.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "plugin/writers/synth.h"
 #include "runtime/util/memory.h"
@@ -214,22 +217,56 @@ xm_synthetic_is_file(const char *path)
     return n > e && strcmp(path + n - e, XM_SYNTHETIC_GGUF_ENDING) == 0;
 }
 
+enum xm_status
+xm_synth_check_place(const struct xm_synth *s, const char *path)
+{
+    return s->m->keeps && access(path, F_OK) == 0
+               ? xm_fail(s->err, XM_IO,
+                         "'%.300s' is there: another program has written it", path)
+               : XM_OK;
+}
+
+/* The files of two writers would make one model. The lock lives as long as the descriptor; a file
+ * system without locks does without. */
+static enum xm_status
+lock_folder(struct xm_synth *s, const char *path, int *fd)
+{
+    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0 || flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return XM_OK;
+    close(*fd);
+    return xm_fail(s->err, XM_IO,
+                   "another program is writing a model to the folder '%.300s'", path);
+}
+
+static enum xm_status
+write_to_folder(struct xm_synth *s, const char *path)
+{
+    struct xm_strbuf file = {0};
+    if (s->m->format != XM_SYNTHETIC_GGUF)
+        return xm_synth_write_ir(s, path);
+    xm_strbuf_printf(&file, "%s/model" XM_SYNTHETIC_GGUF_ENDING, path);
+    const enum xm_status status = xm_strbuf_ok(&file)
+                                      ? xm_synth_write_gguf(s, xm_strbuf_text(&file))
+                                      : xm_no_memory(s->err, "a path");
+    xm_strbuf_free(&file);
+    return status;
+}
+
 static enum xm_status
 write_model(struct xm_synth *s, const char *path)
 {
-    char file[600];
-    const bool is_gguf = s->m->format == XM_SYNTHETIC_GGUF;
-    if (is_gguf && xm_synthetic_is_file(path))
+    int lock;
+    if (s->m->format == XM_SYNTHETIC_GGUF && xm_synthetic_is_file(path))
         return xm_synth_write_gguf(s, path);
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return xm_fail(s->err, XM_IO, "cannot create folder '%s': %s", path,
                        strerror(errno));
-    if (!is_gguf)
-        return xm_synth_write_ir(s, path);
-    int n = snprintf(file, sizeof(file), "%s/model" XM_SYNTHETIC_GGUF_ENDING, path);
-    if (n < 0 || n >= (int)sizeof(file))
-        return xm_fail(s->err, XM_INVALID, "the folder's path is too long");
-    return xm_synth_write_gguf(s, file);
+    XM_TRY(lock_folder(s, path, &lock));
+    const enum xm_status status = write_to_folder(s, path);
+    if (lock >= 0)
+        close(lock);
+    return status;
 }
 
 enum xm_status

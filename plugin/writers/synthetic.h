@@ -35,6 +35,7 @@ struct xm_synthetic {
     uint32_t group; /* IR: columns a scale; 0: one scale a row */
     bool r1;        /* IR: the 4-D expert block of older exporters */
     bool blank;     /* no weights: a file with holes of their size, for plans */
+    bool keeps;     /* a model that is there is not replaced                  */
     uint64_t seed;
 };
 
@@ -50,11 +51,10 @@ uint32_t xm_synthetic_common_group(const struct xm_synthetic *m);
 enum xm_status xm_synthetic_check(const struct xm_synthetic *m, struct xm_error *err);
 /* Bytes of its weights, nearly, of a model that check accepts. */
 uint64_t xm_synthetic_bytes(const struct xm_synthetic *m);
-/* What is being written ends in this; it gets its name when all of it is there. */
-#define XM_SYNTHETIC_PART ".part"
 /* Creates the folder (it may exist) and writes openvino_model.{xml,bin}, config.json,
  * generation_config.json and tokenizer.json, or model.gguf. A model that is there stays as it is
- * until the new one is whole, and then is replaced. A failure leaves nothing half behind.
+ * until the new one is whole, and then is replaced (new_file.h). A failure leaves nothing half
+ * behind. XM_IO, with `keeps`: a model is there; another process writes to the folder.
  * `progress` (may be NULL) gets done and all bytes. */
 enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *path,
                                   void (*progress)(uint64_t done, uint64_t all,

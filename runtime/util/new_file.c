@@ -63,20 +63,35 @@ name_beside(const char *place)
 
 /* ---- what ended processes have left -------------------------------------------------- */
 
+/* The PID of the ending ".PID.N"; 0: it is another. */
+static pid_t
+pid_of_ending(const char *ending)
+{
+    char *end;
+    const long pid = ending[0] == '.' ? strtol(ending + 1, &end, 10) : 0;
+    if (pid <= 0 || pid > INT_MAX || *end != '.')
+        return 0;
+    const char *serial = end + 1;
+    return serial[0] && serial[strspn(serial, "0123456789")] == '\0' ? (pid_t)pid : 0;
+}
+
+bool
+xm_new_file_is_beside(const char *name)
+{
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+        if (dot > name && pid_of_ending(dot))
+            return true;
+    }
+    return false;
+}
+
 /* Whether a name in the folder is name.PID.N of a process that is gone. */
 static bool
 is_of_gone_process(const char *found, const char *name)
 {
     const size_t n = strnlen(name, MOST_OF_NAME);
-    char *end;
-    if (strncmp(found, name, n) != 0 || found[n] != '.')
-        return false;
-    const long pid = strtol(found + n + 1, &end, 10);
-    if (pid <= 0 || pid > INT_MAX || *end != '.')
-        return false;
-    const char *serial = end + 1;
-    return serial[0] && serial[strspn(serial, "0123456789")] == '\0' &&
-           kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    const pid_t pid = strncmp(found, name, n) == 0 ? pid_of_ending(found + n) : 0;
+    return pid && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
 /* A process of another container, or of another computer that shares the folder, has a number that

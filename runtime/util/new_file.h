@@ -27,6 +27,9 @@ extern "C" {
  * because a user may name the model as the output by mistake. Process-wide; initially false. */
 void xm_new_file_spare_inputs(bool spare);
 
+/* Whether a file's name is that of a temporary file, of whatever target. */
+bool xm_new_file_is_beside(const char *name);
+
 struct xm_new_file {
     const char *path; /* as the caller gave it; not owned       */
     char *place;      /* the target, links resolved; owned      */

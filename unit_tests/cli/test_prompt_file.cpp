@@ -72,15 +72,30 @@ TEST(PromptLines, AreTextsOrJsonStrings)
     EXPECT_EQ(split("\"a\\nb\"\r\nc \"d\"\n", &err), Texts({"a\nb", "c \"d\""}));
     EXPECT_EQ(split("\"a\\u0000b\"", &err), Texts({std::string("a\0b", 3)}));
     EXPECT_EQ(split("[1]\n\"\"", &err), Texts({"[1]", ""}));
+    EXPECT_EQ(split("\"a\" \t\n\"\\\"b\\\"\"", &err), Texts({"a", "\"b\""}));
     EXPECT_EQ(err.status, XM_OK) << err.text;
+}
+
+TEST(PromptLines, AreTextsWhereTheyGoOnBehindQuotes)
+{
+    for (const std::string line : {"\"", "\"a", "\"a\" b", "\"a\\", "\"a\\\"",
+                                   "\"Come,\" he said. \"Now.\"", "\"\"\""}) {
+        struct xm_error err = {};
+        EXPECT_EQ(split("x\n" + line + "\r\ny", &err),
+                  (std::vector<std::string>{"x", line, "y"}));
+        EXPECT_EQ(err.status, XM_OK) << err.text;
+    }
 }
 
 TEST(PromptLines, ADamagedStringIsNamed)
 {
-    for (const char *damaged : {"\"", "\"a", "\"a\" b", "\"\\x\"", "\"\xff\""}) {
+    for (const char *damaged : {"\"\\x\"", "\"\xff\"", "\"\\u12\" "}) {
         struct xm_error err = {};
         split(std::string("a\n\n") + damaged + "\nb", &err);
         EXPECT_EQ(err.status, XM_INVALID) << damaged;
-        EXPECT_EQ(std::string(err.text).rfind("p.txt, line 3: ", 0), 0u) << err.text;
+        EXPECT_EQ(std::string(err.text).rfind(
+                      "p.txt, line 3: a line in quotes is a JSON string: ", 0),
+                  0u)
+            << err.text;
     }
 }

@@ -74,8 +74,10 @@ TEST(Args, OfOtherProgramsAreToldWhatIsHere)
     EXPECT_EQ(p.text,
               "there is no option -ngl: all layers are on the device; --offload says how "
               "many percent of the experts are not");
-    EXPECT_EQ(parse(without_file, {"--ctx-size", "99"}).text,
-              "there is no option --ctx-size: it is --context");
+    EXPECT_EQ(
+        parse(without_file, {"--batch-size", "99"}).text,
+        "there is no option --batch-size: a prompt goes through the model in parts of "
+        "--ubatch tokens");
     EXPECT_EQ(parse(without_file, {"-t", "2"}).text,
               "there is no option -t: kernels take what the device has");
     EXPECT_EQ(parse(with_file, {"--", "-ngl"}).status, XM_OK) << "a file of that name";
@@ -111,6 +113,32 @@ TEST(Args, NamesWithoutALetterMayStandBehindOneDash)
     EXPECT_NE(parse(without_file, {"-nts"}).text.find("needs a value"),
               std::string::npos);
     EXPECT_EQ(parse(without_file, {"-ntt", "6"}).status, XM_INVALID);
+}
+
+TEST(Args, MayHaveSeveralNames)
+{
+    const xm_cli_option named[] = {
+        {'n', "tokens", XM_CLI_COUNT, offsetof(Args, tokens), "N", "how many",
+         "n-predict -np predict"},
+    };
+    const xm_cli_spec spec = {"tool", "About.\n", common, named, 2, 1, nullptr, 0};
+    for (const std::vector<std::string> &words : std::vector<std::vector<std::string>>{
+             {"--n-predict", "5"}, {"--predict=5"}, {"-np", "5"}, {"--np", "5"}}) {
+        const Parsed p = parse(spec, words);
+        EXPECT_EQ(p.status, XM_OK) << p.text;
+        EXPECT_EQ(p.args.tokens, 5u) << words[0];
+    }
+    EXPECT_EQ(parse(spec, {"-np", "x"}).text.rfind("option -np takes", 0), 0u);
+    EXPECT_EQ(parse(spec, {"-predict"}).status, XM_INVALID) << "a letter stands for it";
+    EXPECT_EQ(parse(spec, {"--n-predic", "5"}).text,
+              "there is no option --n-predic: did you mean --n-predict?");
+    struct xm_strbuf help = {};
+    xm_cli_help(&spec, nullptr, &help);
+    EXPECT_NE(std::string(xm_strbuf_text(&help))
+                  .find("how many (also --n-predict, -np, --predict)\n"),
+              std::string::npos)
+        << xm_strbuf_text(&help);
+    xm_strbuf_free(&help);
 }
 
 TEST(Args, ALimitMayBeNone)

@@ -34,6 +34,28 @@ wrap(const std::string &text, size_t columns)
     return lines;
 }
 
+/* Lines that are broken one after the other. */
+static std::string
+first_lines(const std::string &text, size_t columns)
+{
+    std::string lines;
+    for (size_t at = 0, n, skip; at < text.size(); at += skip) {
+        n = xm_terminal_first_line(text.data() + at, text.size() - at, columns, &skip);
+        lines += text.substr(at, n) + "|";
+    }
+    return lines;
+}
+
+TEST(Terminal, FirstLinesAreBrokenAtSpacesElseWithinWords)
+{
+    EXPECT_EQ(first_lines("one two three", 8), "one two|three|");
+    EXPECT_EQ(first_lines("one two", 7), "one two|");
+    EXPECT_EQ(first_lines("unbreakable word", 5), "unbre|akabl|e|word|");
+    EXPECT_EQ(first_lines("日本 語", 3), "日|本|語|") << "two columns each";
+    EXPECT_EQ(first_lines("日本", 1), "日|本|") << "one character at least";
+    EXPECT_EQ(first_lines("", 5), "");
+}
+
 TEST(Terminal, LinesAreBrokenAtSpaces)
 {
     EXPECT_EQ(wrap("one two three\nfour\n", 8), "one two\nthree\nfour\n");

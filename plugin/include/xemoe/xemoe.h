@@ -37,7 +37,8 @@ xm_import_model_from_file(const ov_core_t *core, const char *path,
 #define XM_EXPORTED_MODEL_MARK "xmblob\r\n"
 
 /* Sets the function that is called before each kernel that a device's compiler builds: the k-th of
- * the process, of n expected (0: not known), in the thread that builds. NULL: none. One function
+ * the process, of n expected (0: not known), those loaded from the cache included, in the thread
+ * that builds. NULL: none. One function
  * per process; set it while no other thread compiles or runs a model. */
 typedef void(OPENVINO_C_API_CALLBACK *xm_build_callback_t)(void *context,
                                                            const char *kernel, uint64_t k,
