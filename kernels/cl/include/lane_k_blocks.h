@@ -23,6 +23,22 @@ byte_of_16(uint4 bytes, const uint i)
     return byte_of(bytes[i / 4], i % 4);
 }
 
+/* The same of a signed byte, SIGNED_TIMES what it is. */
+#if SG == 16
+#define SIGNED_TIMES 256
+#else
+#define SIGNED_TIMES 1
+#endif
+static inline float
+signed_byte_of(uint word, const uint i)
+{
+#if SG == 16
+    return (float)as_short2((i % 2 ? word : word << 8) & 0xff00ff00u)[i / 2];
+#else
+    return (float)as_char4(word)[i];
+#endif
+}
+
 /* The scales and minimums of Q4_K and Q5_K (k_scales.h), a byte each: sub-blocks 0 … 3, 4 … 7. */
 struct k_bytes {
     uint2 scales, minimums;
@@ -137,13 +153,12 @@ load_block(__global const STORAGE(SRC) * x, struct block_x *b)
     }
 }
 
-/* Products of columns 32 s …: of the first 16 and of the others. */
+/* Products of columns 32 s …, but for the scale of x: of the first 16 and of the others. */
 static inline float2
 block_products(const struct block_x *b, const uint s, uint8 bytes)
 {
     const int4 dot = BYTES_APART(i8, b->bytes[s], bytes, (int4)0);
-    return (float2)((float)both_bytes(dot.xy), (float)both_bytes(dot.zw)) *
-           b->a[s / 4].scale;
+    return (float2)((float)both_bytes(dot.xy), (float)both_bytes(dot.zw));
 }
 
 #ifdef FORMAT_q2_k
@@ -236,58 +251,114 @@ q2_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #define LANE_K_q3_k 256
 #define PLACE_q3_k  2
 
-/* Nibbles 2 (q - 4) of columns of half a block: `two` has the low bits of runs p and p + 2 of 32
- * columns, `third` the third bits of all, flipped. */
+/* Scales of 6 bits less 32, a signed byte each, 4 times what they are. */
 static inline uint4
-q3_k_nibbles(uint4 two, uint4 third, const uint half_block, const uint p)
+q3_k_scales(const uint *word)
 {
-    const uint4 low = half_block ? third >> (1 + p) : third << (3 - p);
-    const uint4 high = half_block ? third << (1 - p) : third << (5 - p);
-    const uint4 low_bits = (p ? two >> 1u : two << 1u) & 0x66666666u;
-#if DP4A
-    return low_bits | (low & 0x08080808u) | (high & 0x80808080u);
-#else
-    return low_bits | (bitselect(high, low, (uint4)0x08080808u) & 0x88888888u);
-#endif
+    const uint4 low = (uint4)(word[0] << 2, word[1] << 2, word[0] >> 2, word[1] >> 2);
+    const uint4 high = (uint4)(word[2] << 6, word[2] << 4, word[2] << 2, word[2]);
+    return ((low & 0x3c3c3c3cu) | (high & 0xc0c0c0c0u)) ^ 0x80808080u;
 }
+
+#if DP4A
+#define q3_k_x                     block_x
+#define Q3_K_LOAD(x, b)            load_block(x, b)
+#define Q3_K_HALF(b, s, two, bits) q3_k_half(b, s, two, bits, scales)
+#define Q3_K_TIMES                 (1.0f / (SIGNED_TIMES * 4 * 32))
+
+/* Bytes 32 (q - 4) of columns 32 j … of half a block: two bits of `two` below the third one. */
+static inline uint8
+q3_k_bytes(uint8 two, uint8 bits, const uint half_block, const uint j)
+{
+    const uint8 low = (j == 3 ? two >> 1u : two << (5 - 2 * j)) & 0x60606060u;
+    return low | (~bits << (7 - 4 * half_block - j) & 0x80808080u);
+}
+
+static inline float
+q3_k_half(const struct block_x *b, const uint s, const uint *two, const uint *bits,
+          uint4 scales)
+{
+    float total = 0.0f;
+#pragma unroll
+    for (uint j = 0; j < 4; j++) {
+        const float2 dot = block_products(
+            b, 4 * s + j, q3_k_bytes(vload8(0, two), vload8(0, bits), s, j));
+        total += signed_byte_of(scales[2 * s + j / 2], j % 2 * 2) * dot.x +
+                 signed_byte_of(scales[2 * s + j / 2], j % 2 * 2 + 1) * dot.y;
+    }
+    return total * b->a[s].scale;
+}
+#else
+struct q3_k_x {
+    struct half_x h[2];
+};
+#define Q3_K_TIMES (1.0f / (SIGNED_TIMES * 4 * 2))
+
+static inline void
+load_q3_k(__global const STORAGE(SRC) * x, struct q3_k_x *b)
+{
+    load_half(x, 64, &b->h[0]);
+    load_half(x + X_COLUMNS, 64, &b->h[1]);
+}
+#define Q3_K_LOAD(x, b) load_q3_k(x, b)
+
+/* The third bits of half a block's runs 0 … 3 of 32 columns: of each byte, bits 0 and 1 are those of
+ * runs 0 and 1, bits 4 and 5 those of runs 2 and 3. */
+static inline uint4
+q3_k_third(uint4 bits, const uint half_block)
+{
+    return half_block ? bitselect(bits >> 4u, bits >> 2u, (uint4)0x30303030u)
+                      : bitselect(bits, bits << 2u, (uint4)0x30303030u);
+}
+
+/* Nibbles 2 (q - 4) of runs p and p + 2, of whose q `two` has the low bits. */
+static inline uint4
+q3_k_nibbles(uint4 two, uint4 third, const uint p)
+{
+    const uint4 low = p ? two >> 1u : two << 1u;
+    return (bitselect(low, third << (3 - p), (uint4)0x88888888u) & 0xeeeeeeeeu) ^
+           0x88888888u;
+}
+
+static inline float
+q3_k_half(const struct q3_k_x *x, const uint s, const uint *two, const uint *bits,
+          uint4 scales)
+{
+    const struct half_x *h = &x->h[s];
+    float total = 0.0f;
+#pragma unroll
+    for (uint b = 0; b < 4; b++) {
+        const uint4 q = q3_k_nibbles(vload4(b % 2, two),
+                                     q3_k_third(vload4(b % 2, bits), s), b / 2);
+        const int4 dot = APART(i4, NIBBLES_APART(i4, h->bytes[b], q, (int4)0));
+        total += signed_byte_of(scales[2 * s], b) * (float)both_bytes(dot.xy) +
+                 signed_byte_of(scales[2 * s + 1], b) * (float)both_bytes(dot.zw);
+    }
+    return total * h->scale;
+}
+#endif
 
 static inline void
 q3_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
          float factor, float sum[ROW_BLOCKS])
 {
-    struct half_x h[2];
-    load_half(x + k, 64, &h[0]);
-    load_half(x + k + X_COLUMNS, 64, &h[1]);
+    struct q3_k_x b;
+    Q3_K_LOAD(x + k, &b);
 #pragma unroll
     for (uint i = 0; i < ROW_BLOCKS; i++) {
         const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q3_k / 2));
         uint third_bits[8], word[3];
         load_unaligned(rows->w->data, at, 8, 9, third_bits);
         load_unaligned(rows->w->data, at + 48, 3, 4, word);
-        const uint4 low =
-            (uint4)(word[0], word[1], word[0] >> 4, word[1] >> 4) & 0x0f0f0f0fu;
-        const uint4 high =
-            (uint4)(word[2], word[2] >> 2, word[2] >> 4, word[2] >> 6) & 0x03030303u;
-        const uint4 scales = low | high << 4u;
-        const uint4 third[2] = {~vload4(0, third_bits), ~vload4(1, third_bits)};
+        const uint4 scales = q3_k_scales(word);
         float total = 0.0f;
 #pragma unroll
         for (uint s = 0; s < 2; s++) { /* by halves: a block takes many registers */
-            float part = 0.0f;
             uint two[8];
             load_unaligned(rows->w->data, at + 16 + 16 * s, 8, 9, two);
-#pragma unroll
-            for (uint b = 0; b < 4; b++) {
-                const uint4 q = q3_k_nibbles(vload4(b % 2, two), third[b % 2], s, b / 2);
-                const int4 dot = APART(i4, NIBBLES_APART(i4, h[s].bytes[b], q, (int4)0));
-                part +=
-                    (byte_of_16(scales, 8 * s + b) - 32.0f) * (float)both_bytes(dot.xy) +
-                    (byte_of_16(scales, 8 * s + 4 + b) - 32.0f) *
-                        (float)both_bytes(dot.zw);
-            }
-            total += part * h[s].scale;
+            total += q3_k_half(&b, s, two, third_bits, scales);
         }
-        sum[i] += total * (factor / 2.0f) *
+        sum[i] += total * (factor * Q3_K_TIMES) *
                   half_bits(((__global const ushort *)rows->w->data)[at + 54]);
     }
 }
@@ -322,15 +393,17 @@ q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             load_unaligned(rows->w->data, at + 32 * h, 16, 17, low);
             load_unaligned(rows->w->data, at + 64 + 16 * h, 8, 9, high);
             load_unaligned(rows->w->data, at + 96 + 4 * h, 2, 3, word);
-            const char8 scales = as_char8((uint2)(word[0], word[1]));
+            float part = 0.0f;
 #pragma unroll
             for (uint j = 0; j < 4; j++) {
                 const float2 dot = block_products(
                     &b, 4 * h + j, q6_k_bytes(vload8(j % 2, low), vload8(0, high), j));
-                total += (float)scales[2 * j] * dot.x + (float)scales[2 * j + 1] * dot.y;
+                part += signed_byte_of(word[j / 2], j % 2 * 2) * dot.x +
+                        signed_byte_of(word[j / 2], j % 2 * 2 + 1) * dot.y;
             }
+            total += part * b.a[h].scale;
         }
-        sum[i] += total * (0.25f * factor) *
+        sum[i] += total * (factor * (0.25f / SIGNED_TIMES)) *
                   half_bits(((__global const ushort *)rows->w->data)[at + 104]);
     }
 }
