@@ -413,13 +413,19 @@ q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #define LANE_K_q5_k 256
 #define PLACE_q5_k  4
 
-/* Bytes of columns 32 j …: nibbles, with bit j of `high` above. */
+/* How many times too large q5_k_bytes makes run j of 32 columns. */
+#define Q5_K_TIMES(j) ((j) % 2 ? (j) % 4 == 1 ? 2 : 8 : 1)
+
+/* Bytes of columns 32 j …: nibbles, with bit j of `high` above. `raised` is high << 4: so the bit is
+ * in its place for most runs, if odd ones are made larger. */
 static inline uint8
-q5_k_bytes(uint8 low, uint8 high, const uint j)
+q5_k_bytes(uint8 low, uint8 high, uint8 raised, const uint j)
 {
-    const uint8 four = j % 2 ? low >> 4u : low;
-    const uint8 one = j < 4 ? high << (4 - j) : high >> (j - 4);
-    return (four & 0x0f0f0f0fu) | (one & 0x10101010u);
+    const uint times = Q5_K_TIMES(j);
+    const uint8 four = times == 8 ? low >> 1u : times == 2 ? low >> 3u : low;
+    const uint8 one = j < 4 ? raised : high;
+    return (four & 0x0f0f0f0fu * times) |
+           ((j % 4 == 2 ? one >> 2u : one) & 0x10101010u * times);
 }
 
 static inline void
@@ -444,7 +450,7 @@ q5_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             (__global const uint *)rows->w->data +
             (rows->word[i] + (rows->words + k / 256 * (BYTES_q5_k / 4)));
         const uint4 head = vload4(0, at);
-        const uint8 high = (uint8)(vload4(1, at), vload4(2, at));
+        const uint8 high = (uint8)(vload4(1, at), vload4(2, at)), raised = high << 4u;
         const struct k_bytes f = k_bytes_of(head);
         float total = 0.0f, less = 0.0f;
 #pragma unroll
@@ -452,9 +458,10 @@ q5_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             const uint8 low = (uint8)(vload4(3 + 2 * c, at), vload4(4 + 2 * c, at));
 #pragma unroll
             for (uint j = 2 * c; j < 2 * c + 2; j++) {
-                const int2 dot = mad_u8(bytes[j], q5_k_bytes(low, high, j), (int2)0);
+                const int2 dot =
+                    mad_u8(bytes[j], q5_k_bytes(low, high, raised, j), (int2)0);
                 total += byte_of(f.scales[j / 4], j % 4) *
-                         ((float)both_bytes(dot) * a[j / 4].scale);
+                         ((float)both_bytes(dot) * (a[j / 4].scale / Q5_K_TIMES(j)));
                 less += byte_of(f.minimums[j / 4], j % 4) * x_sum[j];
             }
         }
