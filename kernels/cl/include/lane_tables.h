@@ -39,8 +39,7 @@ fp4_products(a_rows2 x, uint4 v)
     const uint4 sizes = fp4_sizes(v);
     const nibble_sum all = NIBBLES(u4, x, sizes, (nibble_sum)0);
     const nibble_sum negative = NIBBLES(u4, x, fp4_negative(v, sizes), (nibble_sum)0);
-    const int2 dot = TOGETHER(u4, all), less = TOGETHER(u4, negative);
-    return (float)both_bytes(dot - less - less);
+    return (float)both_bytes(TOGETHER(u4, all - negative - negative));
 }
 #endif
 
@@ -114,13 +113,18 @@ PAIRS_ADD(nvfp4, 8, 0, 0)
 static inline float
 iq4_products(a_rows2 x, float sum, float scale, uint4 v)
 {
-    const nibble_sum linear = NIBBLES(u4, x, v, (nibble_sum)0);
-    const nibble_sum all = NIBBLES(u4, x, iq4_nibbles(v), linear << 4);
-    const nibble_sum high = NIBBLES(u4, x, TOPMOST(v), (nibble_sum)0);
-    return ((float)both_bytes(TOGETHER(u4, all)) -
-            1.5f * (float)both_bytes(TOGETHER(u4, high))) *
-               scale -
+    const uint4 r = iq4_nibbles(v);
+#if DP4A
+    const uint4 low = iq4_bytes(v << 4, r), high = iq4_bytes(v, r >> 4);
+    const uint8 bytes =
+        (uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w);
+    return (float)both_bytes(mad_u8(x, bytes, (int2)0)) * scale - 127.0f * sum;
+#else
+    const int2 linear = mad_u4(x, v, (int2)0), all = mad_u4(x, r, linear << 4);
+    const int2 high = mad_u4(x, TOPMOST(v), (int2)0);
+    return ((float)both_bytes(all) - 1.5f * (float)both_bytes(high)) * scale -
            127.0f * sum;
+#endif
 }
 #endif
 
