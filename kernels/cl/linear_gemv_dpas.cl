@@ -9,7 +9,7 @@
 #include "lane_rows.h"
 #include "segments.h"
 
-/* Each segment has a loop of its own, whose addresses follow from the kernel's arguments: for others
+/* Each segment has a loop of its own, whose addresses follow from the kernel's arguments: else
  * compilers make addresses of 64 bits, on old chips even loops around loads. */
 #define MULTIPLY(i)                                                                      \
     do {                                                                                 \
