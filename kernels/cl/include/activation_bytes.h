@@ -136,15 +136,23 @@ load_pairs(__global const STORAGE(SRC) * x, const uint apart, const uint behind,
 }
 
 #if SG == 16
-/* Four runs of 16 halves, one of each a lane. PoCL has this function for eight runs alone. */
-static inline ushort4
-four_runs(__global const ushort *x)
+/* Four runs of 16 columns, one of each a lane. PoCL has the function for halves for eight runs
+ * alone. */
+static inline void
+load_runs(__global const STORAGE(SRC) * x, float v[4])
 {
-#if MATRIX_ENGINE
-    return intel_sub_group_block_read_us4(x);
+#if !IS_HALF(SRC)
+    vstore4(as_float4(intel_sub_group_block_read4((__global const uint *)x)), 0, v);
 #else
-    x += get_sub_group_local_id();
-    return (ushort4)(x[0], x[16], x[32], x[48]);
+#if MATRIX_ENGINE
+    const ushort4 runs = intel_sub_group_block_read_us4((__global const ushort *)x);
+#else
+    __global const ushort *from = (__global const ushort *)x + get_sub_group_local_id();
+    const ushort4 runs = (ushort4)(from[0], from[16], from[32], from[48]);
+#endif
+#pragma unroll
+    for (uint i = 0; i < 4; i++)
+        v[i] = half_bits(runs[i]);
 #endif
 }
 #endif
@@ -153,14 +161,13 @@ four_runs(__global const ushort *x)
 static inline void
 load_two_steps(__global const STORAGE(SRC) * x, const uint apart, float v[2 * LANE_SLOTS])
 {
-#if !DP4A && IS_HALF(SRC)
-    if (apart == 16) { /* runs of 16 columns */
 #if SG == 16
-        const ushort4 runs = four_runs((__global const ushort *)x);
-#pragma unroll
-        for (uint i = 0; i < 4; i++)
-            v[i] = half_bits(runs[i]);
-#else
+    if (apart == 16) {
+        load_runs(x, v);
+        return;
+    }
+#elif !DP4A && IS_HALF(SRC)
+    if (apart == 16) {
         const uint4 runs = intel_sub_group_block_read4((__global const uint *)x);
 #pragma unroll
         for (uint i = 0; i < 4; i++) {
@@ -168,7 +175,6 @@ load_two_steps(__global const STORAGE(SRC) * x, const uint apart, float v[2 * LA
             v[i / 2 * 4 + i % 2] = pair.x;
             v[i / 2 * 4 + i % 2 + 2] = pair.y;
         }
-#endif
         return;
     }
 #endif

@@ -49,12 +49,13 @@ load_half(__global const STORAGE(SRC) * x, const uint apart, struct half_x *h)
 {
     float v[X_VALUES];
     struct activations a;
-#if IS_HALF(SRC) && SG == 16
-    const ushort8 runs = intel_sub_group_block_read_us8((__global const ushort *)x);
+#if SG == 16
+    float runs[8];
+    load_runs(x, runs);
+    load_runs(x + X_COLUMNS / 2, runs + 4);
 #pragma unroll
     for (uint s = 0; s < 8; s++)
-        v[apart == 32 ? s / 4 * 4 + s % 2 * 2 + s / 2 % 2 : s % 4 * 2 + s / 4] =
-            half_bits(runs[s]);
+        v[apart == 32 ? s / 4 * 4 + s % 2 * 2 + s / 2 % 2 : s % 4 * 2 + s / 4] = runs[s];
 #else
 #pragma unroll
     for (uint s = 0; s < 4; s++)
