@@ -30,12 +30,17 @@ linear_gemv_dpas(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
     const ulong t = get_group_id(1);
     const struct slots alone = {0, 0, 1};
     x += t * k_count;
-    if (SEGMENTS == 1 || PRODUCTS == 2 || s.index == 0)
+#if SEGMENTS == 1 || PRODUCTS == 2
+    MULTIPLY(0);
+#else
+    if (s.index == 0)
         MULTIPLY(0);
-#if SEGMENTS > 1 && PRODUCTS == 1
-    else if (SEGMENTS == 2 || s.index == 1)
+#if SEGMENTS == 2
+    else
         MULTIPLY(1);
-#if SEGMENTS > 2
+#else
+    else if (s.index == 1)
+        MULTIPLY(1);
     else
         MULTIPLY(2);
 #endif
