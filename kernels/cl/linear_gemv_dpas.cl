@@ -9,6 +9,14 @@
 #include "lane_rows.h"
 #include "segments.h"
 
+/* Each segment has a loop of its own, whose addresses follow from the kernel's arguments: else
+ * compilers make addresses of 64 bits, on old chips even loops around loads. */
+#define MULTIPLY(i)                                                                      \
+    do {                                                                                 \
+        const struct weight w = WEIGHT(w##i, k_count, i);                                \
+        multiply_rows(&w, &alone, first, last, x, &shares[0]);                           \
+    } while (0)
+
 LANE_ROWS_GROUP __kernel void
 linear_gemv_dpas(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
                  OTHER_PARAMETERS, uint k_count)
@@ -22,7 +30,21 @@ linear_gemv_dpas(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
     const ulong t = get_group_id(1);
     const struct slots alone = {0, 0, 1};
     x += t * k_count;
-    multiply_rows(&s.w, &alone, first, last, x, &shares[0]);
+#if SEGMENTS == 1 || PRODUCTS == 2
+    MULTIPLY(0);
+#else
+    if (s.index == 0)
+        MULTIPLY(0);
+#if SEGMENTS == 2
+    else
+        MULTIPLY(1);
+#else
+    else if (s.index == 1)
+        MULTIPLY(1);
+    else
+        MULTIPLY(2);
+#endif
+#endif
     if (PRODUCTS == 2)
         multiply_rows(&up.w, &alone, first, last, x, &shares[PRODUCTS - 1]);
     barrier(CLK_LOCAL_MEM_FENCE);

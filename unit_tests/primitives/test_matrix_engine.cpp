@@ -105,10 +105,10 @@ class MatrixEngine : public PrimitiveTest
     void check_rows(const std::vector<weight_format> &all, const rows_engine &engine_of,
                     uint32_t split, uint64_t n, uint64_t k, uint64_t tokens)
     {
-        static const char *const ws[] = {"w0", "w1"},
-                                 *const biases[] = {"bias0", "bias1"},
-                                 *const ys[] = {"y0", "y1"},
-                                 *const rows[] = {"rows0", "rows1"};
+        static const char *const ws[] = {"w0", "w1", "w2"},
+                                 *const biases[] = {"bias0", "bias1", "bias2"},
+                                 *const ys[] = {"y0", "y1", "y2"},
+                                 *const rows[] = {"rows0", "rows1", "rows2"};
         SCOPED_TRACE(text_of(all[0]) + " SG=" + std::to_string(engine_of.lanes) +
                      engine_of.defines + " SPLIT=" + std::to_string(split) +
                      " N=" + std::to_string(n) + " K=" + std::to_string(k) +
@@ -736,6 +736,14 @@ TEST_F(MatrixEngine, StoredIntegersMayBeOfTwoFormats)
     check_rows({q6_k, q4_k}, e, 4, 33, 256, 2);
     check_rows({blocks_of(XM_WEIGHT_IQ4_XS), q6_k}, e, 8, 33, 256, 1);
     check_rows({blocks_of(XM_WEIGHT_Q5_0), blocks_of(XM_WEIGHT_NVFP4)}, e, 4, 40, 192, 1);
+    check_rows({q6_k, q4_k, q4_k}, e, 4, 40, 256, 1);
+}
+
+TEST_F(MatrixEngine, ThreeWeightsOfElementsAreMultipliedInOneLaunch)
+{
+    const weight_format u4 = {XM_U4, 32, true};
+    for (const rows_engine &e : sample::of(rows_engines, 1))
+        check_rows({u4, u4, u4}, e, 4, 40, 96, 2);
 }
 
 TEST_F(MatrixEngine, StoredIntegersOfOtherPlacesAreRefused)

@@ -12,6 +12,7 @@
  */
 #include "integer_mad.h"
 #include "types.h"
+#include "weights.h"
 
 #define X_COLUMNS 128
 #define X_VALUES  (X_COLUMNS / SG) /* in a lane */
@@ -134,6 +135,53 @@ load_pairs(__global const STORAGE(SRC) * x, const uint apart, const uint behind,
 #endif
 }
 
+#if SG == 16
+/* Four runs of 16 columns, one of each a lane. PoCL has the function for halves for eight runs
+ * alone. */
+static inline void
+load_runs(__global const STORAGE(SRC) * x, float v[4])
+{
+#if !IS_HALF(SRC)
+    vstore4(as_float4(intel_sub_group_block_read4((__global const uint *)x)), 0, v);
+#else
+#if MATRIX_ENGINE
+    const ushort4 runs = intel_sub_group_block_read_us4((__global const ushort *)x);
+#else
+    __global const ushort *from = (__global const ushort *)x + get_sub_group_local_id();
+    const ushort4 runs = (ushort4)(from[0], from[16], from[32], from[48]);
+#endif
+#pragma unroll
+    for (uint i = 0; i < 4; i++)
+        v[i] = half_bits(runs[i]);
+#endif
+}
+#endif
+
+/* The same, with `behind` 0, of the two steps from x on. */
+static inline void
+load_two_steps(__global const STORAGE(SRC) * x, const uint apart, float v[2 * LANE_SLOTS])
+{
+#if SG == 16
+    if (apart == 16) {
+        load_runs(x, v);
+        return;
+    }
+#elif !DP4A && IS_HALF(SRC)
+    if (apart == 16) {
+        const uint4 runs = intel_sub_group_block_read4((__global const uint *)x);
+#pragma unroll
+        for (uint i = 0; i < 4; i++) {
+            const float2 pair = halves(runs[i]);
+            v[i / 2 * 4 + i % 2] = pair.x;
+            v[i / 2 * 4 + i % 2 + 2] = pair.y;
+        }
+        return;
+    }
+#endif
+    load_pairs(x, apart, 0, v);
+    load_pairs(x + 32, apart, 0, v + LANE_SLOTS);
+}
+
 static inline void
 load_bits(__global const STORAGE(SRC) * x, float v[LANE_SLOTS])
 {
@@ -182,20 +230,20 @@ make_integers(const float v[X_VALUES], struct activations *a)
     same_integers(v, a, a->q);
 }
 
-/* Rows of the high and of the low bytes of LANE_SLOTS integers. Bits are moved in words: of vectors
- * of bytes Intel's compiler makes two moves a byte. */
+/* Rows of the high and of the low bytes of LANE_SLOTS integers. Bits are moved in shorts and words:
+ * of vectors of bytes Intel's compiler makes two moves a byte. */
 static inline a_rows2
 byte_rows(const uint *q)
 {
 #if SG == 16
-    const uint high = (q[1] & 0xff00u) | (q[0] >> 8 & 0xffu);
-    const uint low = (q[1] << 8 & 0xff00u) | (q[0] & 0xffu);
-    return (short2)((short)high, (short)(low ^ 0x8080u));
+    const ushort even = as_ushort2(q[0]).x, odd = as_ushort2(q[1]).x;
+    const ushort high = (ushort)((odd & 0xff00) | even >> 8);
+    const ushort low = (ushort)((ushort)(odd << 8) | (even & 0xff));
+    return (short2)((short)high, (short)(low ^ 0x8080));
 #else
-    const uint high = (q[3] << 16 & 0xff000000u) | (q[2] << 8 & 0xff0000u) |
-                      (q[1] & 0xff00u) | (q[0] >> 8 & 0xffu);
-    const uint low =
-        q[3] << 24 | (q[2] << 16 & 0xff0000u) | (q[1] << 8 & 0xff00u) | (q[0] & 0xffu);
+    const uint even = q[2] << 16 | (q[0] & 0xffffu), odd = q[3] << 16 | (q[1] & 0xffffu);
+    const uint high = (odd & 0xff00ff00u) | (even >> 8 & 0x00ff00ffu);
+    const uint low = (odd << 8 & 0xff00ff00u) | (even & 0x00ff00ffu);
     return (int2)((int)high, (int)(low ^ 0x80808080u));
 #endif
 }

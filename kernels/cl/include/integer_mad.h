@@ -173,7 +173,8 @@ mad_bits(a_rows2 a, uint b, int2 c)
 
 /* Products of a step of 32 slots, for either kind of instruction:
  *
- *     NIBBLES         nibbles that share a factor; TOGETHER makes the sums complete
+ *     NIBBLES         nibbles that share a factor; TOGETHER makes the sums complete, TIMES_<type>
+ *                     times what they are
  *     NIBBLES_APART   low and high nibbles have factors of their own; APART makes the sums complete
  *     NIBBLE_HALVES   the first and the last 16 nibbles have
  *     BYTES_APART     the first and the last 16 bytes have
@@ -202,7 +203,11 @@ typedef a_rows2 apart_rows;
 #define APART_u4(c)     (int4)((c).xy, (c).zw >> 4)
 #define APART_i4(c)     ((c) >> 4)
 #define APART(T, c)     PASTE(APART_, T)(c)
-#define TOGETHER(T, c)  (APART(T, c).xy + APART(T, c).zw)
+#define TOGETHER_u4(c)  (APART(u4, c).xy + APART(u4, c).zw)
+#define TOGETHER_i4(c)  ((c).xy + (c).zw)
+#define TIMES_u4        1
+#define TIMES_i4        16
+#define TOGETHER(T, c)  PASTE(TOGETHER_, T)(c)
 #else
 typedef int2 nibble_sum;
 typedef a_rows4 apart_rows;
@@ -215,6 +220,8 @@ typedef a_rows4 apart_rows;
 #define NIBBLE_HALVES(T, a, b)    PASTE(mad_, T)(a, b, (int4)0)
 #define APART(T, c)               (c)
 #define TOGETHER(T, c)            (c)
+#define TIMES_u4                  1
+#define TIMES_i4                  1
 
 /* The first and the last 16 slots of two rows as rows of their own. */
 #define ROW_HALVES(a)                                                                    \

@@ -40,6 +40,7 @@ load_unaligned(__global const uchar *data, uint at, const uint n, const uint rea
 }
 
 #include "lane_k_blocks.h"
+#include "lane_k_planes.h"
 #include "lane_pairs.h"
 #include "lane_tables.h"
 

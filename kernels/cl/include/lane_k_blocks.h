@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 256 columns (lane_blocks.h). Numbers of 4 and 2 bits are multiplied as the nibbles that
- * the file has; those of 3 bits are made nibbles, those of 5 and 6 bits bytes. Signed numbers take
- * the topmost bits of their nibble or byte, so that the products are 2 or 4 times too large.
+ * Blocks of 256 columns (lane_blocks.h) whose numbers of 4 and 2 bits are multiplied as the nibbles
+ * that the file has.
  */
 
 /* Byte i of a word as a float, in the way for which the compiler takes the fewest instructions. */
@@ -50,12 +49,13 @@ load_half(__global const STORAGE(SRC) * x, const uint apart, struct half_x *h)
 {
     float v[X_VALUES];
     struct activations a;
-#if IS_HALF(SRC) && SG == 16
-    const ushort8 runs = intel_sub_group_block_read_us8((__global const ushort *)x);
+#if SG == 16
+    float runs[8];
+    load_runs(x, runs);
+    load_runs(x + X_COLUMNS / 2, runs + 4);
 #pragma unroll
     for (uint s = 0; s < 8; s++)
-        v[apart == 32 ? s / 4 * 4 + s % 2 * 2 + s / 2 % 2 : s % 4 * 2 + s / 4] =
-            half_bits(runs[s]);
+        v[apart == 32 ? s / 4 * 4 + s % 2 * 2 + s / 2 % 2 : s % 4 * 2 + s / 4] = runs[s];
 #else
 #pragma unroll
     for (uint s = 0; s < 4; s++)
@@ -107,44 +107,6 @@ q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
     }
 }
 #endif
-
-/* The x of half a block in four steps, the bytes of 32 columns each. */
-static inline void
-load_byte_steps(__global const STORAGE(SRC) * x, struct activations *a)
-{
-    float v[X_VALUES];
-#pragma unroll
-    for (uint s = 0; s < 4; s++)
-        load_bytes(x + 32 * s, 0, v + s * LANE_SLOTS);
-    make_integers(v, a);
-}
-
-/* The x of a whole block: of 32 columns the first 16 and the others have factors of their own. */
-struct block_x {
-    struct activations a[2];
-    apart_rows bytes[8];
-};
-
-static inline void
-load_block(__global const STORAGE(SRC) * x, struct block_x *b)
-{
-#pragma unroll
-    for (uint h = 0; h < 2; h++) {
-        load_byte_steps(x + h * X_COLUMNS, &b->a[h]);
-#pragma unroll
-        for (uint s = 0; s < 4; s++)
-            b->bytes[4 * h + s] = ROW_HALVES(byte_rows(b->a[h].q + s * LANE_SLOTS));
-    }
-}
-
-/* Products of columns 32 s …: of the first 16 and of the others. */
-static inline float2
-block_products(const struct block_x *b, const uint s, uint8 bytes)
-{
-    const int4 dot = BYTES_APART(i8, b->bytes[s], bytes, (int4)0);
-    return (float2)((float)both_bytes(dot.xy), (float)both_bytes(dot.zw)) *
-           b->a[s / 4].scale;
-}
 
 #ifdef FORMAT_q2_k
 #define LANE_K_q2_k 256
@@ -228,165 +190,6 @@ q2_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
             total += (part[0] + 0.25f * part[1]) * h[s].scale;
         }
         sum[i] += (d.x * total - d.y * sums_products(&x_sum, head)) * factor;
-    }
-}
-#endif
-
-#ifdef FORMAT_q3_k
-#define LANE_K_q3_k 256
-#define PLACE_q3_k  2
-
-/* Nibbles 2 (q - 4) of columns of half a block: `two` has the low bits of runs p and p + 2 of 32
- * columns, `third` the third bits of all, flipped. */
-static inline uint4
-q3_k_nibbles(uint4 two, uint4 third, const uint half_block, const uint p)
-{
-    const uint4 low = half_block ? third >> (1 + p) : third << (3 - p);
-    const uint4 high = half_block ? third << (1 - p) : third << (5 - p);
-    const uint4 low_bits = (p ? two >> 1u : two << 1u) & 0x66666666u;
-#if DP4A
-    return low_bits | (low & 0x08080808u) | (high & 0x80808080u);
-#else
-    return low_bits | (bitselect(high, low, (uint4)0x08080808u) & 0x88888888u);
-#endif
-}
-
-static inline void
-q3_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
-         float factor, float sum[ROW_BLOCKS])
-{
-    struct half_x h[2];
-    load_half(x + k, 64, &h[0]);
-    load_half(x + k + X_COLUMNS, 64, &h[1]);
-#pragma unroll
-    for (uint i = 0; i < ROW_BLOCKS; i++) {
-        const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q3_k / 2));
-        uint third_bits[8], word[3];
-        load_unaligned(rows->w->data, at, 8, 9, third_bits);
-        load_unaligned(rows->w->data, at + 48, 3, 4, word);
-        const uint4 low =
-            (uint4)(word[0], word[1], word[0] >> 4, word[1] >> 4) & 0x0f0f0f0fu;
-        const uint4 high =
-            (uint4)(word[2], word[2] >> 2, word[2] >> 4, word[2] >> 6) & 0x03030303u;
-        const uint4 scales = low | high << 4u;
-        const uint4 third[2] = {~vload4(0, third_bits), ~vload4(1, third_bits)};
-        float total = 0.0f;
-#pragma unroll
-        for (uint s = 0; s < 2; s++) { /* by halves: a block takes many registers */
-            float part = 0.0f;
-            uint two[8];
-            load_unaligned(rows->w->data, at + 16 + 16 * s, 8, 9, two);
-#pragma unroll
-            for (uint b = 0; b < 4; b++) {
-                const uint4 q = q3_k_nibbles(vload4(b % 2, two), third[b % 2], s, b / 2);
-                const int4 dot = APART(i4, NIBBLES_APART(i4, h[s].bytes[b], q, (int4)0));
-                part +=
-                    (byte_of_16(scales, 8 * s + b) - 32.0f) * (float)both_bytes(dot.xy) +
-                    (byte_of_16(scales, 8 * s + 4 + b) - 32.0f) *
-                        (float)both_bytes(dot.zw);
-            }
-            total += part * h[s].scale;
-        }
-        sum[i] += total * (factor / 2.0f) *
-                  half_bits(((__global const ushort *)rows->w->data)[at + 54]);
-    }
-}
-#endif
-
-#ifdef FORMAT_q6_k
-#define LANE_K_q6_k 256
-#define PLACE_q6_k  2
-
-/* Bytes 4 (q - 32) of columns 32 j … of half a block: two bits of `high` above four of `low`. */
-static inline uint8
-q6_k_bytes(uint8 low, uint8 high, const uint j)
-{
-    const uint8 four = j / 2 ? low >> 2u : low << 2u;
-    const uint8 two = j == 3 ? high : high << (6 - 2 * j);
-    return ((two & 0xc0c0c0c0u) | (four & 0x3c3c3c3cu)) ^ 0x80808080u;
-}
-
-static inline void
-q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
-         float factor, float sum[ROW_BLOCKS])
-{
-    struct block_x b;
-    load_block(x + k, &b);
-#pragma unroll
-    for (uint i = 0; i < ROW_BLOCKS; i++) {
-        const uint at = rows->word[i] + (rows->words + k / 256 * (BYTES_q6_k / 2));
-        float total = 0.0f;
-#pragma unroll
-        for (uint h = 0; h < 2; h++) { /* by halves: a block takes many registers */
-            uint low[16], high[8], word[2];
-            load_unaligned(rows->w->data, at + 32 * h, 16, 17, low);
-            load_unaligned(rows->w->data, at + 64 + 16 * h, 8, 9, high);
-            load_unaligned(rows->w->data, at + 96 + 4 * h, 2, 3, word);
-            const char8 scales = as_char8((uint2)(word[0], word[1]));
-#pragma unroll
-            for (uint j = 0; j < 4; j++) {
-                const float2 dot = block_products(
-                    &b, 4 * h + j, q6_k_bytes(vload8(j % 2, low), vload8(0, high), j));
-                total += (float)scales[2 * j] * dot.x + (float)scales[2 * j + 1] * dot.y;
-            }
-        }
-        sum[i] += total * (0.25f * factor) *
-                  half_bits(((__global const ushort *)rows->w->data)[at + 104]);
-    }
-}
-#endif
-
-#ifdef FORMAT_q5_k
-#define LANE_K_q5_k 256
-#define PLACE_q5_k  4
-
-/* Bytes of columns 32 j …: nibbles, with bit j of `high` above. */
-static inline uint8
-q5_k_bytes(uint8 low, uint8 high, const uint j)
-{
-    const uint8 four = j % 2 ? low >> 4u : low;
-    const uint8 one = j < 4 ? high << (4 - j) : high >> (j - 4);
-    return (four & 0x0f0f0f0fu) | (one & 0x10101010u);
-}
-
-static inline void
-q5_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
-         float factor, float sum[ROW_BLOCKS])
-{
-    struct activations a[2];
-    a_rows2 bytes[8];
-    float x_sum[8];
-#pragma unroll
-    for (uint h = 0; h < 2; h++) {
-        load_byte_steps(x + k + h * X_COLUMNS, &a[h]);
-#pragma unroll
-        for (uint s = 0; s < 4; s++) {
-            bytes[4 * h + s] = byte_rows(a[h].q + s * LANE_SLOTS);
-            x_sum[4 * h + s] = sum_of_x(&a[h], s * LANE_SLOTS, LANE_SLOTS, BOTH_PARTS);
-        }
-    }
-#pragma unroll
-    for (uint i = 0; i < ROW_BLOCKS; i++) {
-        __global const uint *at =
-            (__global const uint *)rows->w->data +
-            (rows->word[i] + (rows->words + k / 256 * (BYTES_q5_k / 4)));
-        const uint4 head = vload4(0, at);
-        const uint8 high = (uint8)(vload4(1, at), vload4(2, at));
-        const struct k_bytes f = k_bytes_of(head);
-        float total = 0.0f, less = 0.0f;
-#pragma unroll
-        for (uint c = 0; c < 4; c++) { /* 64 columns in 32 bytes */
-            const uint8 low = (uint8)(vload4(3 + 2 * c, at), vload4(4 + 2 * c, at));
-#pragma unroll
-            for (uint j = 2 * c; j < 2 * c + 2; j++) {
-                const int2 dot = mad_u8(bytes[j], q5_k_bytes(low, high, j), (int2)0);
-                total += byte_of(f.scales[j / 4], j % 4) *
-                         ((float)both_bytes(dot) * a[j / 4].scale);
-                less += byte_of(f.minimums[j / 4], j % 4) * x_sum[j];
-            }
-        }
-        const float2 d = halves(head.x);
-        sum[i] += (d.x * total - d.y * less) * factor;
     }
 }
 #endif

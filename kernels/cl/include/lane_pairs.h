@@ -24,14 +24,22 @@ load_two_pairs(__global const STORAGE(SRC) * x, const bool both, const uint apar
     uint bits[X_VALUES];
     struct activations a;
 #pragma unroll
-    for (uint s = 0; s < 4; s++) {
-        __global const STORAGE(SRC) *at = x + (both ? s : s % 2) * 32;
-        if (wants & PAIR_BYTES)
-            load_bytes(at, s % 2 ? 0 : behind, v + s * LANE_SLOTS);
-        else
-            load_pairs(at, apart, s % 2 ? 0 : behind, v + s * LANE_SLOTS);
-        if (wants & PAIR_BITS)
-            load_bits(at, of_bits + s * LANE_SLOTS);
+    for (uint p = 0; p < 2; p++) {
+        __global const STORAGE(SRC) *at = x + (both ? p * 64 : 0);
+        const uint to = p * 2 * LANE_SLOTS;
+        if (wants & PAIR_BYTES) {
+            load_bytes(at, behind, v + to);
+            load_bytes(at + 32, 0, v + to + LANE_SLOTS);
+        } else if (behind == 0) {
+            load_two_steps(at, apart, v + to);
+        } else {
+            load_pairs(at, apart, behind, v + to);
+            load_pairs(at + 32, apart, 0, v + to + LANE_SLOTS);
+        }
+        if (wants & PAIR_BITS) {
+            load_bits(at, of_bits + to);
+            load_bits(at + 32, of_bits + to + LANE_SLOTS);
+        }
     }
     make_integers(v, &a);
     if (wants & PAIR_BITS)

@@ -68,11 +68,13 @@ typedef nibble_sum step_sum;
 #define LOAD_STEP(x, v)     load_nibbles(x, v)
 #define STEP(a, words, sum) NIBBLES(WEI, a, vload4(0, words), sum)
 #define STEPS_TOTAL(sum)    TOGETHER(WEI, sum)
+#define STEPS_TIMES         PASTE(TIMES_, WEI)
 #else
 typedef int2 step_sum;
 #define LOAD_STEP(x, v)     load_bytes(x, 0, v)
 #define STEP(a, words, sum) PASTE(mad_, WEI)(a, vload8(0, words), sum)
 #define STEPS_TOTAL(sum)    (sum)
+#define STEPS_TIMES         1
 #endif
 
 static inline void
@@ -125,7 +127,8 @@ add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE
 #pragma unroll
             for (uint s = 0; s < RUN_K; s += 32)
                 dot = STEP(bytes[s / 32], words + s / PLANES, dot);
-            const float q_sum = (float)both_bytes(STEPS_TOTAL(dot)) * a.scale;
+            const float q_sum =
+                (float)both_bytes(STEPS_TOTAL(dot)) * (a.scale / STEPS_TIMES);
             const float zero = zero_point_at(w, rows->scale[i] + g);
             sum[i] += (q_sum - zero * x_sum) *
                       (ALIGNED(SCALE, w->scale, rows->scale[i] + g) * scale);

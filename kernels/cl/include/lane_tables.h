@@ -15,29 +15,31 @@
 /* ---- floats of 4 bits -------------------------------------------------------------------- */
 
 #if defined(FORMAT_mxfp4) || defined(FORMAT_nvfp4) || defined(CODES)
-/* r of 0 … 15: twice a float is r, or r - 15 where its sign is set. r is the doubled size, one of
- * 0 1 2 3 4 6 8 12, with all bits flipped where the sign is set. */
+/* Twice the sizes of floats, one of 0 1 2 3 4 6 8 12: what is stored, its lowest two bits once more
+ * from 4 on, and 2 from 7 on. */
 static inline uint4
-fp4_nibbles(uint4 v)
+fp4_sizes(uint4 v)
 {
-    const uint4 l1 = v << 1u, l2 = v << 2u, r1 = v >> 1u, r2 = v >> 2u, r3 = v >> 3u;
-    return nibbles_of_bits((l1 & l2) ^ v, v ^ (v & l1 & ~l2) ^ r1,
-                           v ^ (r1 & (v | l1)) ^ r2, (v & ~r2) ^ r3);
+    const uint4 large = v & 0x44444444u, again = v & (large - (large >> 2));
+    return (v & 0x77777777u) + again + (again & again << 1u);
 }
 
-/* Twice the products of such floats, from those of r and of their topmost bits. */
-static inline float
-fp4_total(int2 nibbles, int2 signs)
+/* Sizes where the sign is set, else 0. */
+static inline uint4
+fp4_negative(uint4 v, uint4 sizes)
 {
-    return (float)both_bytes(nibbles) - 15.0f / 8.0f * (float)both_bytes(signs);
+    const uint4 signs = TOPMOST(v);
+    return sizes & (signs | (signs - (signs >> 3)));
 }
 
+/* Twice the products of such floats. */
 static inline float
 fp4_products(a_rows2 x, uint4 v)
 {
-    const nibble_sum all = NIBBLES(u4, x, fp4_nibbles(v), (nibble_sum)0);
-    const nibble_sum signs = NIBBLES(u4, x, TOPMOST(v), (nibble_sum)0);
-    return fp4_total(TOGETHER(u4, all), TOGETHER(u4, signs));
+    const uint4 sizes = fp4_sizes(v);
+    const nibble_sum all = NIBBLES(u4, x, sizes, (nibble_sum)0);
+    const nibble_sum negative = NIBBLES(u4, x, fp4_negative(v, sizes), (nibble_sum)0);
+    return (float)both_bytes(TOGETHER(u4, all - negative - negative));
 }
 #endif
 
@@ -79,9 +81,10 @@ static inline float2
 nvfp4_halves(a_rows2 x, uint4 v)
 {
     const apart_rows halves_of_x = ROW_HALVES(x);
-    const int4 all = NIBBLE_HALVES(u4, halves_of_x, fp4_nibbles(v));
-    const int4 signs = NIBBLE_HALVES(u4, halves_of_x, TOPMOST(v));
-    return (float2)(fp4_total(all.xy, signs.xy), fp4_total(all.zw, signs.zw));
+    const uint4 sizes = fp4_sizes(v);
+    const int4 dot = NIBBLE_HALVES(u4, halves_of_x, sizes) -
+                     2 * NIBBLE_HALVES(u4, halves_of_x, fp4_negative(v, sizes));
+    return (float2)((float)both_bytes(dot.xy), (float)both_bytes(dot.zw));
 }
 
 /* A block of 64 columns. Its four factors have 7 bits, which are those of halves that are 2^8 times
@@ -110,13 +113,18 @@ PAIRS_ADD(nvfp4, 8, 0, 0)
 static inline float
 iq4_products(a_rows2 x, float sum, float scale, uint4 v)
 {
-    const nibble_sum linear = NIBBLES(u4, x, v, (nibble_sum)0);
-    const nibble_sum all = NIBBLES(u4, x, iq4_nibbles(v), linear << 4);
-    const nibble_sum high = NIBBLES(u4, x, TOPMOST(v), (nibble_sum)0);
-    return ((float)both_bytes(TOGETHER(u4, all)) -
-            1.5f * (float)both_bytes(TOGETHER(u4, high))) *
-               scale -
+    const uint4 r = iq4_nibbles(v);
+#if DP4A
+    const uint4 low = iq4_bytes(v << 4, r), high = iq4_bytes(v, r >> 4);
+    const uint8 bytes =
+        (uint8)(low.x, high.x, low.y, high.y, low.z, high.z, low.w, high.w);
+    return (float)both_bytes(mad_u8(x, bytes, (int2)0)) * scale - 127.0f * sum;
+#else
+    const int2 linear = mad_u4(x, v, (int2)0), all = mad_u4(x, r, linear << 4);
+    const int2 high = mad_u4(x, TOPMOST(v), (int2)0);
+    return ((float)both_bytes(all) - 1.5f * (float)both_bytes(high)) * scale -
            127.0f * sum;
+#endif
 }
 #endif
 

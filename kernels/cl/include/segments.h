@@ -42,6 +42,7 @@
     __global const STORAGE(DST) * other, uint other_step, uint other_first
 
 struct segment {
+    uint index;
     struct weight w;
     __global const float *bias;
     __global STORAGE(DST) * y;
@@ -51,7 +52,7 @@ struct segment {
 };
 
 #define SEGMENT(i)                                                                       \
-    ((struct segment){WEIGHT(w##i, k_count, i), bias##i, y##i, rows##i, other,           \
+    ((struct segment){i, WEIGHT(w##i, k_count, i), bias##i, y##i, rows##i, other,        \
                       other_step, other_first})
 /* What the second product is made of. */
 #if PRODUCTS == 2
