@@ -1,30 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of K and V for f32 multiply-adds (attention_tile.h), as floats; or as halves, where these
- * are what the cache has, and the processor converts a vector of them at once.
+ * Keys and values for f32 multiply-adds (attention_tile.h): tiles of floats; or the rows of the
+ * cache as they are, where these are halves and the processor converts 16 of them at once.
  */
-#if WIDE_HALVES
-/* 16 of the halves at p, a multiple of 16 of them from an address of whole lines. */
-static inline float16
-wide_halves(const ushort *p)
-{
-    typedef short halves __attribute__((vector_size(32)));
-    typedef float floats __attribute__((vector_size(64)));
-    const floats none = __builtin_astype((float16)0.0f, floats);
-    return __builtin_astype(
-        __builtin_ia32_vcvtph2ps512_mask(*(const halves *)p, none, (ushort)0xffff, 4),
-        float16);
-}
-#endif
-
-/* What a tile holds, by whether it is halves, and 16 of it as floats. */
-#define ELEMENT_0     float
-#define ELEMENT_1     ushort
-#define ELEMENT(H)    PASTE(ELEMENT_, H)
-#define SIXTEEN_0(p)  (*AT16(p))
-#define SIXTEEN_1(p)  wide_halves(p)
-#define SIXTEEN(H, p) PASTE(SIXTEEN_, H)(p)
-
 /* In how many parts the sums of n rows are made: fewer than 8 vectors wait for each other. */
 #define PARTS(n) ((n) == 1 ? 4 : (n) == 2 ? 2 : 1)
 
@@ -40,61 +18,32 @@ wide_halves(const ushort *p)
         return vload16(0, v);                                                            \
     }
 
+/* Adds to sum[j * parts + e] the products of numbers x[j][k] and vectors VECTOR(k, w) of row k, of
+ * k = e, parts + e, ... */
+#define ADD_PRODUCTS(sum, x, x_stride, VECTOR, steps, n, width)                          \
+    for (int k = 0; k < (steps); k += PARTS(n))                                          \
+        _Pragma("unroll") for (int e = 0; e < PARTS(n); e++)                             \
+        {                                                                                \
+            float16 v[WIDTH];                                                            \
+            _Pragma("unroll") for (int w = 0; w < (width); w++) v[w] = VECTOR(k + e, w); \
+            _Pragma("unroll") for (int j = 0; j < (n); j++)                              \
+                _Pragma("unroll") for (int w = 0; w < (width); w++)                      \
+                    sum[j * PARTS(n) + e][w] += (x)[j * (x_stride) + k + e] * v[w];      \
+        }
+
+/* The sum of the parts of vector w of row j. */
+__attribute__((always_inline)) static inline float16
+sum_parts(float16 sum[MANY_ROWS][WIDTH], int j, int w, const int n)
+{
+    float16 all = sum[j * PARTS(n)][w];
+#pragma unroll
+    for (int e = 1; e < PARTS(n); e++)
+        all += sum[j * PARTS(n) + e][w];
+    return all;
+}
+
 #if !K_SHORTS
 /* ---- keys --------------------------------------------------------------------------- */
-
-LOADER(load_key, K_CACHE)
-
-struct key_tile {
-    ELEMENT(K_HALVES) k[D_PAD * TILE_KEYS] LINES; /* [D_PAD][TILE_KEYS] */
-};
-
-#if K_HALVES
-/* Dimensions [d, d + 32) of all keys. */
-static void
-fill_dims(struct key_tile *t, const struct cached *key, int d)
-{
-    int16 low[16], high[16];
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        const shorts x = thirty_two(key[2 * i].values + 2 * d);
-        const shorts y = thirty_two(key[2 * i + 1].values + 2 * d);
-        low[i] = __builtin_astype(LOW_HALVES(x, y), int16);
-        high[i] = __builtin_astype(HIGH_HALVES(x, y), int16);
-    }
-    turn_16(low);
-    turn_16(high);
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        int16 *to = (int16 *)(t->k + (d + i / 4 * 8 + i % 4) * TILE_KEYS);
-        to[0] = low[i];
-        to[4] = high[i];
-    }
-}
-
-static void
-fill_keys(struct key_tile *t, const struct cached *key)
-{
-    for (int d = 0; d < D; d += 32)
-        fill_dims(t, key, d);
-}
-#else
-static void
-fill_keys(struct key_tile *t, const struct cached *key)
-{
-    for (int d = 0; d < D_PAD; d += 16)
-        for (int first = 0; first < TILE_KEYS; first += 16) {
-            int16 v[16];
-#pragma unroll
-            for (int i = 0; i < 16; i++)
-                v[i] = as_int16(load_key(key[first + i], d, D));
-            turn_16(v);
-#pragma unroll
-            for (int i = 0; i < 16; i++)
-                *AT16(t->k + (d + i) * TILE_KEYS + first) = as_float16(v[i]);
-        }
-}
-#endif
 
 struct queries {
     float q[TILE_ROWS * D_PAD] LINES; /* scaled */
@@ -110,38 +59,101 @@ put_query(struct queries *to, int i, __global const STORAGE(SRC) * q, float scal
         to->q[i * D_PAD + d] = d < D ? LOAD(SRC, q, d) * scale : 0.0f;
 }
 
-/* The dot products of n rows from row i on with 16 * WIDTH keys. */
-__attribute__((always_inline)) static inline void
-dots_of(const struct queries *from, const struct key_tile *t, int i, int at, const int n,
-        float *p)
+#if K_HALVES
+struct key_tile {
+    const struct cached *row, *next;
+};
+
+static void
+fill_keys(struct key_tile *t, const struct cached *key, const struct cached *next,
+          bool keeps)
 {
-    const float *q = from->q + i * D_PAD;
-    const int parts = PARTS(n);
-    float16 s[MANY_ROWS][WIDTH];
+    t->row = key;
+    t->next = next;
+}
+
+static inline float16
+sum_of_floats(float16 a, float16 b)
+{
+    return a + b;
+}
+
+/* Words that are summed up as the dot products of n rows of q and the 16 / n keys from `at` on, row
+ * by row; the next tile is prefetched with them. */
+__attribute__((always_inline)) static inline void
+multiply_keys(const float *q, const struct key_tile *t, int at, bool fetches, const int n,
+              float16 s[16])
+{
+    const int keys = 16 / n;
 #pragma unroll
-    for (int j = 0; j < n * parts * WIDTH; j++)
-        s[j / WIDTH][j % WIDTH] = 0.0f;
-    for (int d = 0; d < D_PAD; d += parts)
+    for (int j = 0; j < 16; j++)
+        s[j] = 0.0f;
+    for (int d = 0; d < D; d += 16) {
+        float16 x[MANY_ROWS];
 #pragma unroll
-        for (int e = 0; e < parts; e++) {
-            float16 k[WIDTH];
+        for (int j = 0; j < n; j++)
+            x[j] = *AT16(q + j * D_PAD + d);
 #pragma unroll
-            for (int w = 0; w < WIDTH; w++)
-                k[w] = SIXTEEN(K_HALVES, t->k + (d + e) * TILE_KEYS + at + 16 * w);
+        for (int e = 0; e < keys; e++) {
+            const float16 k = wide_halves(t->row[at + e].values + 2 * d);
+            if (fetches)
+                fetch_line(t->next[at + e].values, 2 * d);
 #pragma unroll
             for (int j = 0; j < n; j++)
+                s[j * keys + e] += x[j] * k;
+        }
+    }
+}
+
+/* The dot products of n rows from row i on with the keys of the tile. */
+__attribute__((always_inline)) static inline void
+dots(const struct queries *from, const struct key_tile *t, int i, const int n, float *p)
+{
+    const int keys = 16 / n;
+    float16 s[16], pairs[MANY_ROWS][8], fours[4];
+    for (int first = 0; first < TILE_KEYS; first += 16) {
+        for (int at = 0; at < 16; at += keys) {
+            multiply_keys(from->q + i * D_PAD, t, first + at, i == 0, n, s);
 #pragma unroll
-                for (int w = 0; w < WIDTH; w++)
-                    s[j * parts + e][w] += q[j * D_PAD + d + e] * k[w];
+            for (int j = 0; j < 8; j++)
+                pairs[j * 2 / keys][at / 2 + j % (keys / 2)] =
+                    FOLD_WORDS(sum_of_floats, s[2 * j], s[2 * j + 1]);
         }
 #pragma unroll
-    for (int j = 0; j < n; j++)
+        for (int j = 0; j < n; j++) {
 #pragma unroll
-        for (int w = 0; w < WIDTH; w++) {
+            for (int e = 0; e < 4; e++)
+                fours[e] =
+                    FOLD_PAIRS(sum_of_floats, pairs[j][2 * e], pairs[j][2 * e + 1]);
+            const float16 low = FOLD_FOURS(sum_of_floats, fours[0], fours[1]);
+            const float16 high = FOLD_FOURS(sum_of_floats, fours[2], fours[3]);
+            *AT16(p + j * TILE_KEYS + first) = FOLD_FOURS(sum_of_floats, low, high);
+        }
+    }
+}
+#else
+LOADER(load_key, K_CACHE)
+
+struct key_tile {
+    float k[D_PAD * TILE_KEYS] LINES; /* [D_PAD][TILE_KEYS] */
+    const struct cached *next;
+};
+
+static void
+fill_keys(struct key_tile *t, const struct cached *key, const struct cached *next,
+          bool keeps)
+{
+    t->next = next;
+    for (int d = 0; d < D_PAD; d += 16)
+        for (int first = 0; first < TILE_KEYS; first += 16) {
+            int16 v[16];
 #pragma unroll
-            for (int e = 1; e < parts; e++)
-                s[j * parts][w] += s[j * parts + e][w];
-            AT16(p + j * TILE_KEYS + at)[w] = s[j * parts][w];
+            for (int i = 0; i < 16; i++)
+                v[i] = as_int16(load_key(key[first + i], d, D));
+            turn_16(v);
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                *AT16(t->k + (d + i) * TILE_KEYS + first) = as_float16(v[i]);
         }
 }
 
@@ -149,14 +161,59 @@ dots_of(const struct queries *from, const struct key_tile *t, int i, int at, con
 __attribute__((always_inline)) static inline void
 dots(const struct queries *from, const struct key_tile *t, int i, const int n, float *p)
 {
-    for (int at = 0; at < TILE_KEYS; at += 16 * WIDTH)
-        dots_of(from, t, i, at, n, p);
+#define KEY_VECTOR(d, w) AT16(t->k + (d)*TILE_KEYS + at)[w]
+    for (int at = 0; at < TILE_KEYS; at += 16 * WIDTH) {
+        float16 sum[MANY_ROWS][WIDTH];
+#pragma unroll
+        for (int j = 0; j < n * PARTS(n) * WIDTH; j++)
+            sum[j / WIDTH][j % WIDTH] = 0.0f;
+        ADD_PRODUCTS(sum, from->q + i * D_PAD, D_PAD, KEY_VECTOR, D_PAD, n, WIDTH)
+#pragma unroll
+        for (int j = 0; j < n; j++)
+#pragma unroll
+            for (int w = 0; w < WIDTH; w++)
+                AT16(p + j * TILE_KEYS + at)[w] = sum_parts(sum, j, w, n);
+        for (int j = at; i == 0 && j < at + 16 * WIDTH; j++)
+            for (int line = 0; line < ROW_BYTES(K_CACHE, D); line += 64)
+                fetch_line(t->next[j].values, line);
+    }
 }
+#endif
 #endif
 
 #if !V_SHORTS
 /* ---- values ------------------------------------------------------------------------- */
 
+#if V_HALVES
+/* Rows that nobody sees are zeros: what lies there need not be numbers. */
+struct value_tile {
+    __global const uchar *row[TILE_KEYS];
+    const struct cached *next;
+    ushort zeros[DV] LINES;
+};
+
+static void
+fill_values(struct value_tile *t, const struct cached *value, const struct cached *next,
+            const float *bias, bool keeps)
+{
+    /* a processor has one kind of addresses */
+    __global const uchar *const zeros = (__global const uchar *)(ulong)t->zeros;
+    t->next = next;
+    for (int d = 0; d < DV; d++)
+        t->zeros[d] = 0;
+    for (int j = 0; j < TILE_KEYS; j++)
+        t->row[j] = bias[j] == 0.0f ? value[j].values : zeros;
+}
+
+/* Dimensions [d, d + 16) of row k; `fetches`: the next tile has them fetched. */
+static inline float16
+value_vector(const struct value_tile *t, int k, int d, bool fetches)
+{
+    if (fetches)
+        fetch_line(t->next[k].values, 2 * d);
+    return wide_halves(t->row[k] + 2 * d);
+}
+#else
 LOADER(load_value, V_CACHE)
 
 /* 32 elements of a row of u4, from i on. */
@@ -170,28 +227,34 @@ load_packed(struct cached from, int i, float *to)
 }
 
 struct value_tile {
-    ELEMENT(V_HALVES) v[TILE_KEYS * DV_PAD] LINES; /* [TILE_KEYS][DV_PAD] */
+    float v[TILE_KEYS * DV_PAD] LINES; /* [TILE_KEYS][DV_PAD] */
+    const struct cached *next;
 };
 
 static void
-fill_values(struct value_tile *t, const struct cached *value, const float *bias)
+fill_values(struct value_tile *t, const struct cached *value, const struct cached *next,
+            const float *bias, bool keeps)
 {
+    t->next = next;
     for (int j = 0; j < TILE_KEYS; j++) {
-        ELEMENT(V_HALVES) *to = t->v + j * DV_PAD;
+        float *to = t->v + j * DV_PAD;
         const bool is_seen = bias[j] == 0.0f;
-#if V_HALVES
-        for (int d = 0; d < DV; d += 32)
-            *(shorts *)(to + d) =
-                is_seen ? thirty_two(value[j].values + 2 * d) : no_shorts();
-#else
         int d = 0;
         for (; IS_4_BITS(V_CACHE) && is_seen && d < DV; d += 32)
             load_packed(value[j], d, to + d);
         for (; d < DV_PAD; d += 16)
             *AT16(to + d) = is_seen ? load_value(value[j], d, DV) : (float16)0.0f;
-#endif
     }
 }
+
+static inline float16
+value_vector(const struct value_tile *t, int k, int d, bool fetches)
+{
+    if (fetches)
+        fetch_line(t->next[k].values, ROW_BYTES(V_CACHE, d));
+    return *AT16(t->v + k * DV_PAD + d);
+}
+#endif
 
 struct weights { /* none but those of struct rows */
     int none;
@@ -205,35 +268,20 @@ __attribute__((always_inline)) static inline void
 add_dims(const struct weights *from, const float *p, const struct value_tile *t, int i,
          int d, const float *keep, float *o, const int n, const int width)
 {
-    const int parts = PARTS(n);
+#define VALUE_VECTOR(k, w) value_vector(t, k, d + 16 * (w), i == 0)
     float16 sum[MANY_ROWS][WIDTH];
 #pragma unroll
-    for (int j = 0; j < n * parts; j++)
+    for (int j = 0; j < n * PARTS(n); j++)
 #pragma unroll
         for (int w = 0; w < width; w++)
-            sum[j][w] = j % parts ? (float16)0.0f
-                                  : AT16(o + j / parts * DV_PAD + d)[w] * keep[j / parts];
-    for (int k = 0; k < TILE_KEYS; k += parts)
-#pragma unroll
-        for (int e = 0; e < parts; e++) {
-            float16 v[WIDTH];
-#pragma unroll
-            for (int w = 0; w < width; w++)
-                v[w] = SIXTEEN(V_HALVES, t->v + (k + e) * DV_PAD + d + 16 * w);
-#pragma unroll
-            for (int j = 0; j < n; j++)
-#pragma unroll
-                for (int w = 0; w < width; w++)
-                    sum[j * parts + e][w] += p[j * TILE_KEYS + k + e] * v[w];
-        }
+            sum[j][w] = j % PARTS(n)
+                            ? (float16)0.0f
+                            : AT16(o + j / PARTS(n) * DV_PAD + d)[w] * keep[j / PARTS(n)];
+    ADD_PRODUCTS(sum, p, TILE_KEYS, VALUE_VECTOR, TILE_KEYS, n, width)
 #pragma unroll
     for (int j = 0; j < n; j++)
 #pragma unroll
-        for (int w = 0; w < width; w++) {
-#pragma unroll
-            for (int e = 1; e < parts; e++)
-                sum[j * parts][w] += sum[j * parts + e][w];
-            AT16(o + j * DV_PAD + d)[w] = sum[j * parts][w];
-        }
+        for (int w = 0; w < width; w++)
+            AT16(o + j * DV_PAD + d)[w] = sum_parts(sum, j, w, n);
 }
 #endif

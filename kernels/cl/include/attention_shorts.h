@@ -1,196 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of K and V of few bits for dot products of 16-bit integers (attention_tile.h).
+ * Keys and values of few bits, multiplied as 16-bit integers (attention_tile.h).
  *
  * The elements of a row become integers of 14 bits that share a factor: those of a block are
- * multiplied with what its scale is of the row's largest. Queries are integers with a factor a row,
- * as large as sums with K stay below 2^31; the weights of a row and a tile, times the factors of
- * the values, integers of 14 bits with another.
+ * multiplied with the share that its scale has of the row's largest. Queries are integers with a
+ * factor a row, as large as sums with K stay below 2^31; the weights of a row and a tile, times the
+ * factors of the values, integers of 14 bits with another.
+ *
+ * Elements are read where they lie, 16 bytes of each of four rows at once: lane r of 128 bits has
+ * row 4 r + a of 16, where quad a is read. Sums of products with K are then sums of four words of a
+ * lane, which cost less than turning the keys. The first rows of queries convert the elements as
+ * they multiply them; where there are more rows than registers hold, the tile keeps the integers.
  */
-#define MOST_SHORT 8191.0f   /* of K, V and weights; of i8 there is -8192, too */
+#include "attention_integers.h"
+
 #define MOST_QUERY 32767.0f  /* of q */
 #define SUM_DIMS   128       /* of q and K that are added up as integers */
 #define MOST_SUM   262000.0f /* of their q, so that rounding and 2^13 times as much fit */
 
-/* Levels of u4 as shorts. */
-#define UNIT_LEVEL (11354.578125f / 32767.0f) /* 15.25 (15.25^2 + 512) is the largest */
-#define SHORT_LEVEL(n)                                                                   \
-    (short)((n) * ((n) * (n) + 512.0f) / UNIT_LEVEL + ((n) < 0.0f ? -0.5f : 0.5f))
-#define LEVELS_2(n)  SHORT_LEVEL(n), SHORT_LEVEL((n) + 2.0f)
-#define LEVELS_4(n)  LEVELS_2(n), LEVELS_2((n) + 4.0f)
-#define LEVELS_8(n)  LEVELS_4(n), LEVELS_4((n) + 8.0f)
-#define LEVELS_16(n) LEVELS_8(n), LEVELS_8((n) + 16.0f)
-
-/* What the shorts of a row are multiplied with, but for its largest scale. */
-#define FACTOR_i8 (128.0f / MOST_SHORT)
-#define FACTOR_u4 (32768.0f * UNIT_LEVEL / MOST_SHORT)
-#define FACTOR(T) PASTE(FACTOR_, T)
-
-#define FIRST_SCALE(T) PASTE(FIRST_SCALE_, T)
-#define NUMBER_i8(b)   (b)
-#define NUMBER_u4(b)   ((b) >> 1)
-#define NUMBER(T, b)   PASTE(NUMBER_, T)(b)
-
-/* Words of 16 bits of which the nearest integer is the lower half; x is not negative. */
+/* The nearest integer of each lane is its lower 16 bits; x is not negative. */
 #define WHOLE(x) as_int16((x) + 0x1p23f)
 
-/* ---- rows --------------------------------------------------------------------------- */
-
-/* 64 elements of a row. */
-struct two {
-    shorts a, b;
-};
-
-/* Of a block the share that its scale has of the row's largest, as 1 / 4 of 2^15; and what its
- * levels' numbers are added to. */
-#define BLOCKS(n) ((n) / CACHE_BLOCK)
-struct key_blocks {
-    short share[TILE_KEYS][BLOCKS(D)], up[TILE_KEYS][BLOCKS(D)];
-};
-struct value_blocks {
-    short share[TILE_KEYS][BLOCKS(DV)], up[TILE_KEYS][BLOCKS(DV)];
-};
-
-/* Words at any address. */
-typedef struct __attribute__((packed)) {
-    long v;
-} loose_long;
-typedef struct __attribute__((packed)) {
-    uint8 v;
-} loose_uint8;
-
-/* Four shorts again and again. */
-static inline shorts
-four_blocks(const short *p)
+/* Prefetches the line at byte `at` of the rows of a quad, the scales of TILE_KEYS rows. */
+static inline void
+fetch_quad(const struct cached *row, uint at)
 {
-    typedef long longs __attribute__((vector_size(64)));
-    const long v = ((const loose_long *)p)->v;
-    return (shorts)((longs){v, v, v, v, v, v, v, v});
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+        fetch_line(row[4 * r].values, at);
 }
 
-#define FOUR(i)       i, i, i, i
-#define SIXTEEN_OF(i) FOUR(i), FOUR(i), FOUR(i), FOUR(i)
-#define PAIRS_OF(i, j)                                                                   \
-    FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j), FOUR(i), FOUR(j)
-
-/* Of i8: a has of each lane of 8 shorts four of block 0 and four of block 1, b of 2 and 3. */
-static inline struct two
-SHORTS_i8(__global const uchar *values, const short *share, const short *up)
+static inline void
+fetch_scales(const struct cached *row, uint bytes)
 {
-    typedef char bytes __attribute__((vector_size(64)));
-    const int16 x = __builtin_astype(((__global const loose_uint16 *)values)->v, int16);
-    const bytes q = __builtin_astype(x.s048c159d26ae37bf, bytes);
-    const bytes none = __builtin_astype((int16)0, bytes);
-    const shorts s = four_blocks(share);
-    const struct two t = {
-        __builtin_ia32_pmulhrsw512(__builtin_astype(LOW_BYTES(none, q), shorts),
-                                   PICK(s, s, PAIRS_OF(0, 1))),
-        __builtin_ia32_pmulhrsw512(__builtin_astype(HIGH_BYTES(none, q), shorts),
-                                   PICK(s, s, PAIRS_OF(2, 3)))};
-    return t;
+    for (uint j = 0; j < TILE_KEYS; j += bytes < 64 ? 64 / bytes : 1)
+        fetch_line(row[j].scales, 0);
 }
-
-/* Of u4: a has block 0, then 2, b has 1 and 3. */
-static inline struct two
-SHORTS_u4(__global const uchar *values, const short *share, const short *up)
-{
-    typedef uchar bytes __attribute__((vector_size(32)));
-    typedef ushort words __attribute__((vector_size(64)));
-    const shorts levels = {LEVELS_16(-15.25f), LEVELS_16(-14.75f)};
-    const bytes x = __builtin_astype(((__global const loose_uint8 *)values)->v, bytes);
-    const words q = __builtin_convertvector(x, words);
-    const shorts s = four_blocks(share), u = four_blocks(up);
-    const shorts low = (shorts)(q & 15) | PICK(u, u, SIXTEEN_OF(0), SIXTEEN_OF(2));
-    const shorts high = (shorts)(q >> 4) | PICK(u, u, SIXTEEN_OF(1), SIXTEEN_OF(3));
-    const struct two t = {
-        __builtin_ia32_pmulhrsw512(__builtin_ia32_permvarhi512(levels, low),
-                                   PICK(s, s, SIXTEEN_OF(0), SIXTEEN_OF(2))),
-        __builtin_ia32_pmulhrsw512(__builtin_ia32_permvarhi512(levels, high),
-                                   PICK(s, s, SIXTEEN_OF(1), SIXTEEN_OF(3)))};
-    return t;
-}
-
-/* Elements [d, d + 64) of a row, of which `blocks` has the blocks as row j. */
-#define SHORTS(T, row, d, blocks, j)                                                     \
-    PASTE(SHORTS_, T)                                                                    \
-    ((row).values + ROW_BYTES(T, d), (blocks)->share[j] + BLOCKS(d),                     \
-     (blocks)->up[j] + BLOCKS(d))
-
-/* A function that says what the shorts of TILE_KEYS rows are multiplied with, and of what the
- * blocks are. */
-#define BLOCKS_OF(name, T, n, STRUCT)                                                    \
-    static void name(const struct cached *row, struct STRUCT *to, float *factor)         \
-    {                                                                                    \
-        float inverse[TILE_KEYS] LINES;                                                  \
-        for (int j = 0; j < TILE_KEYS; j++) {                                            \
-            uint most = 0;                                                               \
-            for (int b = 0; b < BLOCKS(n); b++)                                          \
-                most = max(most, (uint)row[j].scales[b]);                                \
-            factor[j] = scale_of(NUMBER(T, most), FIRST_SCALE(T));                       \
-        }                                                                                \
-        for (int j = 0; j < TILE_KEYS; j += 16) {                                        \
-            const float16 x = *AT16(factor + j);                                         \
-            *AT16(inverse + j) = x > 0.0f ? MOST_SHORT / x : (float16)0.0f;              \
-            *AT16(factor + j) = x * FACTOR(T);                                           \
-        }                                                                                \
-        for (int j = 0; j < TILE_KEYS; j++)                                              \
-            for (int b = 0; b < BLOCKS(n); b++) {                                        \
-                const uint e = row[j].scales[b];                                         \
-                const float s = scale_of(NUMBER(T, e), FIRST_SCALE(T));                  \
-                to->share[j][b] = (short)(int)(s * inverse[j] + 0.5f);                   \
-                to->up[j][b] = (short)((e & 1) << 4);                                    \
-            }                                                                            \
-    }
 
 #if K_SHORTS
 /* ---- keys --------------------------------------------------------------------------- */
 
-BLOCKS_OF(find_key_blocks, K_CACHE, D, key_blocks)
-
-/* The pair of dimensions that word i of shorts a, b is. */
-#define PAIR_i8(i, is_b) ((i) % 4 / 2 * 8 + (i) / 4 * 2 + (i) % 2 + (is_b)*16)
-#define PAIR_u4(i, is_b) ((i) / 8 * 16 + (i) % 8 + (is_b)*8)
-#define PAIR(T, i, is_b) PASTE(PAIR_, T)(i, is_b)
-
 struct key_tile {
-    int k[D / 2 * TILE_KEYS] LINES; /* [D / 2][TILE_KEYS], pairs of dimensions */
+    uint16 shares[SHARE_VECTORS(D)];
+    shorts kept[D / QUAD_DIMS * QUADS * 4];
     float factor[TILE_KEYS] LINES;
+    const struct cached *row, *next;
+    bool keeps; /* what the first rows of queries convert */
 };
 
-/* Dimensions [d, d + 64) of 16 keys. */
 static void
-fill_dims(struct key_tile *t, const struct cached *key, const struct key_blocks *blocks,
-          int first, int d)
+fill_keys(struct key_tile *t, const struct cached *key, const struct cached *next,
+          bool keeps)
 {
-    int16 a[16], b[16];
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        const struct two x = SHORTS(K_CACHE, key[first + i], d, blocks, first + i);
-        a[i] = __builtin_astype(x.a, int16);
-        b[i] = __builtin_astype(x.b, int16);
-    }
-    turn_16(a);
-    turn_16(b);
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        int *to = t->k + d / 2 * TILE_KEYS + first;
-        *(int16 *)(to + PAIR(K_CACHE, i, 0) * TILE_KEYS) = a[i];
-        *(int16 *)(to + PAIR(K_CACHE, i, 1) * TILE_KEYS) = b[i];
-    }
+    find_shares(key, D, IS_4_BITS(K_CACHE), t->shares, t->factor);
+    fetch_scales(next, SCALE_BYTES(K_CACHE, D));
+    t->row = key;
+    t->next = next;
+    t->keeps = keeps;
 }
 
-static void
-fill_keys(struct key_tile *t, const struct cached *key)
+/* Dimensions [d, d + QUAD_DIMS) of a quad of keys. */
+__attribute__((always_inline)) static inline void
+take_keys(struct key_tile *t, uint quad, uint d, bool converts, shorts out[4])
 {
-    struct key_blocks blocks;
-    find_key_blocks(key, &blocks, t->factor);
-    for (int first = 0; first < TILE_KEYS; first += 16)
-        for (int d = 0; d < D; d += 64)
-            fill_dims(t, key, &blocks, first, d);
+    shorts *kept = t->kept + (d / QUAD_DIMS * QUADS + quad) * 4;
+    if (!converts) {
+#pragma unroll
+        for (int v = 0; v < 4; v++)
+            out[v] = kept[v];
+        return;
+    }
+    fetch_quad(t->next + quad / 4 * 16 + quad % 4, ROW_BYTES(K_CACHE, d));
+    PASTE(SHORTS_, K_CACHE)
+    (t->row + quad / 4 * 16 + quad % 4, d, t->shares + d / 64 * QUADS + quad, out);
+    if (t->keeps)
+#pragma unroll
+        for (int v = 0; v < 4; v++)
+            kept[v] = out[v];
 }
 
 struct queries {
-    int q[TILE_ROWS * D / 2] LINES; /* scaled; pairs */
+    /* scaled: of each 16 dimensions the even ones, then the odd ones, two in a word */
+    int q[TILE_ROWS * D / 2] LINES;
     float factor[TILE_ROWS];
 };
 
@@ -214,120 +105,130 @@ put_query(struct queries *to, int i, __global const STORAGE(SRC) * q, float scal
     to->factor[i] = unit + sum16(wrong);
     for (int d = 0; d < D; d += 16) {
         const int16 x = convert_int16_rte(LOAD16(SRC, q, d) * scale * inverse);
-        vstore8((x.even & 0xffff) | x.odd << 16, 0, to->q + (i * D + d) / 2);
+        const int16 y = (int16)(x.even, x.odd);
+        vstore8((y.even & 0xffff) | y.odd << 16, 0, to->q + (i * D + d) / 2);
     }
 }
 
-/* Products of pairs [first, end) with 16 * WIDTH keys. */
-__attribute__((always_inline)) static inline void
-add_short_dims(const int *q, const int *k, int first, int end, const int n,
-               int16 s[MANY_ROWS][WIDTH])
+static inline int16
+sum_of(int16 a, int16 b)
 {
+    return a + b;
+}
+
+/* Products of dimensions [first, end) with the quads `quad` and `quad + 1`: of their even rows in
+ * the even words of `sums`, of the odd ones in the others; two words a lane have a sum. */
+__attribute__((always_inline)) static inline void
+add_short_dims(const int *q, struct key_tile *t, uint quad, uint first, uint end,
+               bool converts, const int n, int16 sums[MANY_ROWS])
+{
+    int16 s[MANY_ROWS][2];
 #pragma unroll
     for (int j = 0; j < n; j++)
-#pragma unroll
-        for (int w = 0; w < WIDTH; w++)
-            s[j][w] = 0;
-    for (int d = first; d < end; d++) {
-        const int16 k0 = *(const int16 *)(k + d * TILE_KEYS);
-        const int16 k1 = *(const int16 *)(k + d * TILE_KEYS + 16);
-#pragma unroll
-        for (int j = 0; j < n; j++) {
-            const int16 x = q[j * (D / 2) + d];
-            s[j][0] = add_pairs(s[j][0], x, k0);
-            s[j][1] = add_pairs(s[j][1], x, k1);
-        }
-    }
-}
-
-/* As in attention_floats.h. */
-__attribute__((always_inline)) static inline void
-dots(const struct queries *from, const struct key_tile *t, int i, const int n, float *p)
-{
-    int16 s[MANY_ROWS][WIDTH];
-    for (int d = 0; d < D; d += SUM_DIMS) {
-        add_short_dims(from->q + i * (D / 2), t->k, d / 2, min(d + SUM_DIMS, D) / 2, n,
-                       s);
+        s[j][0] = s[j][1] = 0;
+    for (uint d = first; d < end; d += QUAD_DIMS) {
+        shorts k[2][4];
+        take_keys(t, quad, d, converts, k[0]);
+        take_keys(t, quad + 1, d, converts, k[1]);
 #pragma unroll
         for (int j = 0; j < n; j++)
 #pragma unroll
-            for (int w = 0; w < WIDTH; w++) {
-                const float16 x = convert_float16(s[j][w]);
-                float16 *to = AT16(p + j * TILE_KEYS) + w;
-                *to = d ? *to + x : x;
+            for (int v = 0; v < 4; v++) {
+                const int4 x = *(const int4 *)(q + j * (D / 2) + d / 2 + 4 * v);
+                const int16 of_rows = (int16)(x, x, x, x);
+                s[j][0] = add_pairs(s[j][0], of_rows, __builtin_astype(k[0][v], int16));
+                s[j][1] = add_pairs(s[j][1], of_rows, __builtin_astype(k[1][v], int16));
             }
     }
 #pragma unroll
     for (int j = 0; j < n; j++)
+        sums[j] = FOLD_WORDS(sum_of, s[j][0], s[j][1]);
+}
+
+/* As in attention_floats.h. */
+__attribute__((always_inline)) static inline void
+dots(const struct queries *from, struct key_tile *t, int i, const int n, float *p)
+{
+    const int *q = from->q + i * (D / 2);
+    for (uint part = 0; part < TILE_KEYS / 16; part++)
+        for (uint d = 0; d < D; d += SUM_DIMS) {
+            const uint end = min(d + SUM_DIMS, (uint)D);
+            int16 a[MANY_ROWS], b[MANY_ROWS];
+            add_short_dims(q, t, 4 * part, d, end, i == 0, n, a);
+            add_short_dims(q, t, 4 * part + 2, d, end, i == 0, n, b);
 #pragma unroll
-        for (int w = 0; w < WIDTH; w++)
-            AT16(p + j * TILE_KEYS)[w] *= from->factor[i + j] * AT16(t->factor)[w];
+            for (int j = 0; j < n; j++) {
+                const float16 x = convert_float16(FOLD_PAIRS(sum_of, a[j], b[j]));
+                float16 *to = AT16(p + j * TILE_KEYS) + part;
+                const float16 factor = from->factor[i + j] * AT16(t->factor)[part];
+                *to = d ? *to + x * factor : x * factor;
+            }
+        }
 }
 #endif
 
 #if V_SHORTS
 /* ---- values ------------------------------------------------------------------------- */
 
-BLOCKS_OF(find_value_blocks, V_CACHE, DV, value_blocks)
-
 struct value_tile {
-    int v[TILE_KEYS / 2 * DV] LINES; /* [TILE_KEYS / 2][DV]: keys j and j + 16 */
+    uint16 shares[SHARE_VECTORS(DV)];
+    int16 kept[DV / QUAD_DIMS * QUADS * 4];
     float factor[TILE_KEYS] LINES;
+    const struct cached *row, *next;
+    bool keeps;
 };
 
-/* Puts shorts of two keys beside each other. */
-static inline void
-PUT_i8(int16 *to, struct two x, struct two y)
-{
-    to[0] = __builtin_astype(LOW_HALVES(x.a, y.a), int16);
-    to[1] = __builtin_astype(HIGH_HALVES(x.a, y.a), int16);
-    to[2] = __builtin_astype(LOW_HALVES(x.b, y.b), int16);
-    to[3] = __builtin_astype(HIGH_HALVES(x.b, y.b), int16);
-}
-
-static inline void
-PUT_u4(int16 *to, struct two x, struct two y)
-{
-    to[0] = __builtin_astype(FIRST_HALVES(x.a, y.a), int16);
-    to[1] = __builtin_astype(FIRST_HALVES(x.b, y.b), int16);
-    to[2] = __builtin_astype(LAST_HALVES(x.a, y.a), int16);
-    to[3] = __builtin_astype(LAST_HALVES(x.b, y.b), int16);
-}
-
 static void
-fill_values(struct value_tile *t, const struct cached *value, const float *bias)
+fill_values(struct value_tile *t, const struct cached *value, const struct cached *next,
+            const float *bias, bool keeps)
 {
-    struct value_blocks blocks;
-    find_value_blocks(value, &blocks, t->factor);
-    for (int j = 0; j < 16; j++)
-        for (int d = 0; d < DV; d += 64) {
-            const struct two x = SHORTS(V_CACHE, value[j], d, &blocks, j);
-            const struct two y = SHORTS(V_CACHE, value[j + 16], d, &blocks, j + 16);
-            PASTE(PUT_, V_CACHE)((int16 *)(t->v + j * DV + d), x, y);
-        }
+    find_shares(value, DV, IS_4_BITS(V_CACHE), t->shares, t->factor);
+    fetch_scales(next, SCALE_BYTES(V_CACHE, DV));
+    t->row = value;
+    t->next = next;
+    t->keeps = keeps;
+}
+
+/* A block of two rows of a quad beside each other: of rows 0 and 1 where `at` is 0, of rows 2 and 3
+ * where it is 16. */
+#define BESIDE(i) (i), (i) + 8, (i) + 32, (i) + 40
+#define ROW_PAIRS(even, odd, at)                                                         \
+    __builtin_astype(PICK(even, odd, BESIDE((at)), BESIDE((at) + 1), BESIDE((at) + 2),   \
+                          BESIDE((at) + 3), BESIDE((at) + 4), BESIDE((at) + 5),          \
+                          BESIDE((at) + 6), BESIDE((at) + 7)),                           \
+                     int16)
+
+/* Dimensions [d, d + QUAD_DIMS) of the first two rows of a quad, then of the others. */
+__attribute__((always_inline)) static inline void
+take_values(struct value_tile *t, uint quad, uint d, bool converts, int16 out[4])
+{
+    int16 *kept = t->kept + (d / QUAD_DIMS * QUADS + quad) * 4;
+    shorts x[4];
+    if (!converts) {
+#pragma unroll
+        for (int v = 0; v < 4; v++)
+            out[v] = kept[v];
+        return;
+    }
+    fetch_quad(t->next + quad / 4 * 16 + quad % 4, ROW_BYTES(V_CACHE, d));
+    PASTE(SHORTS_, V_CACHE)
+    (t->row + quad / 4 * 16 + quad % 4, d, t->shares + d / 64 * QUADS + quad, x);
+    out[0] = ROW_PAIRS(x[0], x[1], 0);
+    out[1] = ROW_PAIRS(x[2], x[3], 0);
+    out[2] = ROW_PAIRS(x[0], x[1], 16);
+    out[3] = ROW_PAIRS(x[2], x[3], 16);
+    if (t->keeps)
+#pragma unroll
+        for (int v = 0; v < 4; v++)
+            kept[v] = out[v];
 }
 
 struct weights {
-    int p[TILE_ROWS *
-          16] LINES; /* e^(score - m) times the values' factors: keys j, j + 16 */
+    /* e^(score - m) times the values' factors: of keys 0-3 and 8-11 of each 16, beside them those
+     * of 4-7 and 12-15 */
+    int p[TILE_ROWS * 16] LINES;
     float factor[TILE_ROWS + MANY_ROWS];
 };
-
-/* The largest of each of 8 vectors of what is not negative. */
-static inline float8
-largest_of_each(const float16 v[8])
-{
-    int16 w[16];
-    float16 most = 0.0f;
-#pragma unroll
-    for (int i = 0; i < 16; i++)
-        w[i] = i < 8 ? as_int16(v[i]) : (int16)0;
-    turn_16(w);
-#pragma unroll
-    for (int i = 0; i < 16; i++)
-        most = larger(most, as_float16(w[i]));
-    return most.lo;
-}
 
 /* The words of rows i ... i + n - 1, of their weights at p. */
 __attribute__((always_inline)) static inline void
@@ -346,38 +247,40 @@ put_weights(struct weights *to, const struct value_tile *t, int i, const int n,
     vstore8(largest > 1e-30f ? MOST_SHORT / largest : (float8)0.0f, 0, inverse);
     vstore8(largest * (1.0f / MOST_SHORT), 0, to->factor + i);
 #pragma unroll
-    for (int j = 0; j < n; j++)
-        *(int16 *)(to->p + (i + j) * 16) =
-            (WHOLE(x[j][0] * inverse[j]) & 0xffff) | WHOLE(x[j][1] * inverse[j]) << 16;
+    for (int j = 0; j < n; j++) {
+        const int16 a = WHOLE(x[j][0] * inverse[j]), b = WHOLE(x[j][1] * inverse[j]);
+        *(int16 *)(to->p + (i + j) * 16) = (EVEN_FOURS(a, b) & 0xffff) | ODD_FOURS(a, b)
+                                                                             << 16;
+    }
 }
 #define PUT_WEIGHTS(to, t, i, n, p) put_weights(to, t, i, n, p)
 
 /* As in attention_floats.h. */
 __attribute__((always_inline)) static inline void
-add_dims(const struct weights *from, const float *floats, const struct value_tile *t,
-         int i, int d, const float *keep, float *o, const int n, const int width)
+add_dims(const struct weights *from, const float *floats, struct value_tile *t, int i,
+         int d, const float *keep, float *o, const int n, const int width)
 {
     const int *p = from->p + i * 16;
-    int16 sum[MANY_ROWS][WIDTH];
+    int16 sum[MANY_ROWS][2];
 #pragma unroll
     for (int j = 0; j < n; j++)
+        sum[j][0] = sum[j][1] = 0;
+    for (uint quad = 0; quad < QUADS; quad++) {
+        int16 v[4];
+        take_values(t, quad, d, i == 0, v);
 #pragma unroll
-        for (int w = 0; w < width; w++)
-            sum[j][w] = 0;
-    for (int k = 0; k < 16; k++) {
-        const int16 v0 = *(const int16 *)(t->v + k * DV + d);
-        const int16 v1 = *(const int16 *)(t->v + k * DV + d + 16);
+        for (int j = 0; j < n; j++)
 #pragma unroll
-        for (int j = 0; j < n; j++) {
-            const int16 x = p[j * 16 + k];
-            sum[j][0] = add_pairs(sum[j][0], x, v0);
-            sum[j][1] = add_pairs(sum[j][1], x, v1);
-        }
+            for (int rows = 0; rows < 2; rows++) {
+                const int16 x = p[j * 16 + quad / 4 * 8 + quad % 4 + 4 * rows];
+                sum[j][0] = add_pairs(sum[j][0], x, v[2 * rows]);
+                sum[j][1] = add_pairs(sum[j][1], x, v[2 * rows + 1]);
+            }
     }
 #pragma unroll
     for (int j = 0; j < n; j++)
 #pragma unroll
-        for (int w = 0; w < width; w++) {
+        for (int w = 0; w < 2; w++) {
             float16 *to = AT16(o + j * DV_PAD + d) + w;
             *to = *to * keep[j] + convert_float16(sum[j][w]) * from->factor[i + j];
         }

@@ -3,11 +3,10 @@
  * A tile of query rows against tiles of keys, with explicit vectors.
  *
  *   rows    TILE_TOKENS tokens times the GROUP_HEADS heads that share one head of K and V: a
- *           page is read and converted once for all of them
- *   keys    TILE_KEYS at a time, turned: a vector has one dimension, or a pair of them, of 16 keys;
- *           halves and floats in attention_floats.h, 16-bit integers in attention_shorts.h. While a
- *           tile is multiplied, the processor fetches the next one.
- *   scores  up to MANY_ROWS rows by WIDTH vectors of keys in registers
+ *           page is read once for all of them
+ *   keys    TILE_KEYS at a time, as attention_shorts.h or attention_floats.h multiply them; the
+ *           scores of a row are vectors of 16 keys. Meanwhile the processor fetches the next tile.
+ *   scores  up to MANY_ROWS rows at once: as many sums as there are registers
  *   values  up to MANY_ROWS rows by WIDTH vectors of V
  *
  * Heads are padded to whole vectors with zeros.
@@ -40,16 +39,22 @@
 #define WIDE_SHORTS BYTE_DOTS
 typedef short shorts __attribute__((vector_size(64)));
 
-static inline shorts
-thirty_two(__global const uchar *p)
+/* Floats of 16 halves; at any address. */
+static inline float16
+floats_of(ushort16 x)
 {
-    return __builtin_astype(((__global const loose_uint16 *)p)->v, shorts);
+    typedef short halves __attribute__((vector_size(32)));
+    typedef float floats __attribute__((vector_size(64)));
+    const floats none = __builtin_astype((float16)0.0f, floats);
+    return __builtin_astype(__builtin_ia32_vcvtph2ps512_mask(__builtin_astype(x, halves),
+                                                             none, (ushort)0xffff, 4),
+                            float16);
 }
 
-static inline shorts
-no_shorts(void)
+static inline float16
+wide_halves(__global const uchar *p)
 {
-    return __builtin_astype((int16)0, shorts);
+    return floats_of(((__global const loose_ushort16 *)p)->v);
 }
 #else
 #define WIDE_HALVES 0
@@ -96,6 +101,19 @@ larger(float16 a, float16 b)
     return a > b ? a : b;
 }
 
+/* The largest of each of 8 vectors. */
+static inline float8
+largest_of_each(const float16 v[8])
+{
+    float16 w[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        w[i] = FOLD_PAIRS(larger, FOLD_WORDS(larger, v[4 * i], v[4 * i + 1]),
+                          FOLD_WORDS(larger, v[4 * i + 2], v[4 * i + 3]));
+    const float16 a = FOLD_FOURS(larger, w[0], w[1]);
+    return FOLD_FOURS(larger, a, a).lo;
+}
+
 static inline float
 largest16(float16 v)
 {
@@ -103,6 +121,18 @@ largest16(float16 v)
     const float4 b = a.lo > a.hi ? a.lo : a.hi;
     const float2 c = b.lo > b.hi ? b.lo : b.hi;
     return c.lo > c.hi ? c.lo : c.hi;
+}
+
+/* Has the processor fetch the line at byte `at` of a row of the next tile, if one begins there,
+ * into its second-level cache: one with each line that is read of this tile, as many at once would
+ * be waited for. */
+static inline void
+fetch_line(__global const uchar *row, uint at)
+{
+#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
+    if (at % 64 == 0)
+        __builtin_prefetch((const void *)(row + at), 0, 2);
+#endif
 }
 
 #include "attention_floats.h"
@@ -118,14 +148,21 @@ struct rows {
     float o[TILE_ROWS * DV_PAD] LINES;
     float p[TILE_ROWS * TILE_KEYS] LINES; /* scores, then e^(score - m) */
     float16 l[TILE_ROWS];                 /* whose sum is the denominator */
-    float m[TILE_ROWS], keep[TILE_ROWS];  /* keep: e^(old m - m) */
+    /* keep: e^(old m - m); read MANY_ROWS at a time */
+    float m[TILE_ROWS + MANY_ROWS], keep[TILE_ROWS + MANY_ROWS];
+};
+
+/* Where the rows of a tile are. */
+struct tile_rows {
+    struct cached key[TILE_KEYS], value[TILE_KEYS];
+    float bias[TILE_KEYS] LINES; /* 0; -infinity: nobody sees it: any rows */
 };
 
 struct keys {
     int first;
-    struct cached key[TILE_KEYS], value[TILE_KEYS]; /* of this tile, then of the next */
-    float bias[TILE_KEYS] LINES;   /* of theirs: 0; -infinity: nobody sees it: any rows */
-    float hidden[TILE_KEYS] LINES; /* the same of this tile */
+    bool is_plain; /* all rows see all keys, and scores are their products */
+    const struct tile_rows *now, *next; /* tile */
+    struct tile_rows rows[2];
     struct key_tile k;
     struct value_tile v;
 };
@@ -174,62 +211,31 @@ begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_tok
 
 /* ---- keys --------------------------------------------------------------------------- */
 
-/* Where the keys [first, end) and their values are, at most TILE_KEYS. */
+/* Where the keys [first, end) and their values are, at most TILE_KEYS. Those of a page follow each
+ * other. */
 static void
-find_keys(const struct attention *a, const struct rows *r, struct keys *t, int first,
+find_keys(const struct attention *a, const struct rows *r, struct tile_rows *t, int first,
           int end)
 {
-    __global uchar *page = 0;
-    for (int j = 0; j < TILE_KEYS; j++) {
-        const int at = first + j;
-        const uint row = page_row(r->head_kv, at);
-        if (at < end && (j == 0 || at % PAGE_TOKENS == 0))
-            page = page_of(&a->cache, &r->s, at);
-        const bool seen = page && at < end && !is_padding(a, &r->s, at);
-        __global uchar *any = seen ? page : a->cache.slab0;
-        t->bias[j] = seen ? 0.0f : -INFINITY;
-        t->key[j] = key_row(any, row);
-        t->value[j] = value_row(any, row);
+    for (int j = 0; j < TILE_KEYS;) {
+        const int at = first + j, row = page_row(r->head_kv, at);
+        __global uchar *page = at < end ? page_of(&a->cache, &r->s, at) : 0;
+        const int n = min(TILE_KEYS - j, PAGE_TOKENS - at % PAGE_TOKENS);
+        struct cached key = key_row(page ? page : a->cache.slab0, row);
+        struct cached value = value_row(page ? page : a->cache.slab0, row);
+        const int seen = page ? min(n, end - at) : 0;
+        for (int i = 0; i < n; i++) {
+            t->key[j + i] = key;
+            t->value[j + i] = value;
+            t->bias[j + i] = i < seen ? 0.0f : -INFINITY;
+            key = key_behind(key, 1);
+            value = value_behind(value, 1);
+        }
+        j += n;
     }
-}
-
-/* Has the processor fetch the bytes at p into its second-level cache. */
-static inline void
-fetch(__global const uchar *p, int bytes)
-{
-#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
-    for (int i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *)(p + i), 0, 2);
-#endif
-}
-
-/* The same for keys [first, end) of the next tile, and their values. */
-static void
-fetch_keys(const struct keys *t, int first, int end)
-{
-    for (int j = first; j < end; j++) {
-        fetch(t->key[j].values, ROW_BYTES(K_CACHE, D));
-        fetch(t->key[j].scales, SCALE_BYTES(K_CACHE, D));
-    }
-}
-
-static void
-fetch_values(const struct keys *t, int first, int end)
-{
-    for (int j = first; j < end; j++) {
-        fetch(t->value[j].values, ROW_BYTES(V_CACHE, DV));
-        fetch(t->value[j].scales, SCALE_BYTES(V_CACHE, DV));
-    }
-}
-
-static void
-fill_tile(struct keys *t, int first)
-{
-    t->first = first;
-    AT16(t->hidden)[0] = AT16(t->bias)[0];
-    AT16(t->hidden)[1] = AT16(t->bias)[1];
-    fill_keys(&t->k, t->key);
-    fill_values(&t->v, t->value, t->bias);
+    for (int j = 0; a->key_mask_bytes && j < TILE_KEYS && first + j < end; j++)
+        if (is_padding(a, &r->s, first + j))
+            t->bias[j] = -INFINITY;
 }
 
 /* ---- scores ------------------------------------------------------------------------- */
@@ -247,7 +253,7 @@ finish_scores(const struct attention *a, const struct rows *r, const struct keys
     float16 s = *AT16(r->p + i * TILE_KEYS + at);
     if (a->soft_cap != 0.0f)
         s = a->soft_cap * tanh(s / a->soft_cap);
-    const float16 hidden = *AT16(t->hidden + at);
+    const float16 hidden = *AT16(t->now->bias + at);
     if (a->mask_bits) {
         float added[16];
         for (int j = 0; j < 16; j++)
@@ -280,91 +286,104 @@ exp_of_negative(float16 x)
 }
 
 static inline bool
-any_above(float16 s, float m)
+any8(int8 v)
 {
-    const int16 is = s > m;
-    const int8 a = is.lo | is.hi;
-    const int4 b = a.lo | a.hi;
-    return (b.x | b.y | b.z | b.w) != 0;
+    const int4 a = v.lo | v.hi;
+    return (a.x | a.y | a.z | a.w) != 0;
 }
 
-/* The online softmax's step of row i. Most tiles have no score above all that were before. */
-static inline void
-weigh_row(const struct attention *a, struct rows *r, const struct keys *t, int i)
+/* The online softmax's step of rows i ... i + n - 1, of their scores at p. Most tiles have no score
+ * above all that were before. */
+__attribute__((always_inline)) static inline void
+weigh_scores(const struct attention *a, struct rows *r, const struct keys *t, int i,
+             const int n)
 {
-    const float16 s0 = finish_scores(a, r, t, i, 0), s1 = finish_scores(a, r, t, i, 16);
-    float16 *p = AT16(r->p + i * TILE_KEYS);
-    float m = r->m[i], keep = 1.0f;
-    if (any_above(larger(s0, s1), m)) {
-        m = largest16(larger(s0, s1));
-        keep = exp_of_negative((float16)(r->m[i] - m)).x;
-        r->m[i] = m;
-    } else if (m == -INFINITY)
-        m = 0.0f; /* nothing is seen yet */
-    p[0] = exp_of_negative(s0 - m);
-    p[1] = exp_of_negative(s1 - m);
-    r->l[i] = r->l[i] * keep + p[0] + p[1];
-    r->keep[i] = keep;
+    float16 s[MANY_ROWS][2], most[MANY_ROWS];
+    float from[MANY_ROWS];
+#pragma unroll
+    for (int j = 0; j < MANY_ROWS; j++) {
+        most[j] = -INFINITY;
+        if (j >= n)
+            continue;
+        const float16 *p = AT16(r->p + (i + j) * TILE_KEYS);
+        s[j][0] = t->is_plain ? p[0] : finish_scores(a, r, t, i + j, 0);
+        s[j][1] = t->is_plain ? p[1] : finish_scores(a, r, t, i + j, 16);
+        most[j] = larger(s[j][0], s[j][1]);
+    }
+    const float8 before = vload8(0, r->m + i), top = largest_of_each(most);
+    float8 m = before, keep = 1.0f;
+    if (any8(top > before)) {
+        m = top > before ? top : before;
+        const float16 less = exp_of_negative((float16)(before - m, before - m));
+        keep = m > before ? less.lo : keep;
+        vstore8(m, 0, r->m + i);
+    }
+    vstore8(keep, 0, r->keep + i);
+    vstore8(m == -INFINITY ? (float8)0.0f : m, 0, from); /* nothing is seen yet */
+#pragma unroll
+    for (int j = 0; j < n; j++) {
+        float16 *p = AT16(r->p + (i + j) * TILE_KEYS);
+        p[0] = exp_of_negative(s[j][0] - from[j]);
+        p[1] = exp_of_negative(s[j][1] - from[j]);
+        r->l[i + j] = r->l[i + j] * r->keep[i + j] + p[0] + p[1];
+    }
 }
 
 /* ---- steps -------------------------------------------------------------------------- */
 
-/* Scores and weights of n rows from row i on with the keys of the tile. The next tile is prefetched
- * meanwhile. */
+/* Scores and weights of n rows from row i on with the keys of the tile. */
 __attribute__((always_inline)) static inline void
-weigh_rows(const struct attention *a, struct rows *r, const struct keys *t, int i,
-           const int n)
+weigh_rows(const struct attention *a, struct rows *r, struct keys *t, int i, const int n)
 {
     dots(&r->q, &t->k, i, n, r->p + i * TILE_KEYS);
-    for (int j = 0; j < n; j++) {
-        if (i == 0)
-            fetch_keys(t, j * TILE_KEYS / n, (j + 1) * TILE_KEYS / n);
-        weigh_row(a, r, t, i + j);
-    }
+    weigh_scores(a, r, t, i, n);
     PUT_WEIGHTS(&r->w, &t->v, i, n, r->p + i * TILE_KEYS);
 }
 
 __attribute__((always_inline)) static inline void
-add_values(struct rows *r, const struct keys *t, int i, const int n)
+add_values(struct rows *r, struct keys *t, int i, const int n)
 {
     const int whole = DV_PAD / (16 * WIDTH) * (16 * WIDTH);
     float *o = r->o + i * DV_PAD;
-    for (int d = 0; d < whole; d += 16 * WIDTH) {
+    for (int d = 0; d < whole; d += 16 * WIDTH)
         add_dims(&r->w, r->p + i * TILE_KEYS, &t->v, i, d, r->keep + i, o, n, WIDTH);
-        if (i == 0)
-            fetch_values(t, d * TILE_KEYS / DV_PAD,
-                         (d + 16 * WIDTH) * TILE_KEYS / DV_PAD);
-    }
     if (whole < DV_PAD)
         add_dims(&r->w, r->p + i * TILE_KEYS, &t->v, i, whole, r->keep + i, o, n, 1);
 }
 
-static void
-weigh_tile(const struct attention *a, struct rows *r, const struct keys *t)
+__attribute__((always_inline)) static inline void
+attend_some(const struct attention *a, struct rows *r, struct keys *t, int i, const int n)
 {
-    int i = 0;
-    for (; i + 8 <= r->n; i += 8)
-        weigh_rows(a, r, t, i, 8);
-    for (; i + 4 <= r->n; i += 4)
-        weigh_rows(a, r, t, i, 4);
-    for (; i + 2 <= r->n; i += 2)
-        weigh_rows(a, r, t, i, 2);
-    for (; i < r->n; i++)
-        weigh_rows(a, r, t, i, 1);
+    weigh_rows(a, r, t, i, n);
+    add_values(r, t, i, n);
 }
 
+/* All rows with the keys of the tile. */
 static void
-add_tile(struct rows *r, const struct keys *t)
+attend_tile(const struct attention *a, struct rows *r, struct keys *t)
 {
     int i = 0;
     for (; i + 8 <= r->n; i += 8)
-        add_values(r, t, i, 8);
+        attend_some(a, r, t, i, 8);
     for (; i + 4 <= r->n; i += 4)
-        add_values(r, t, i, 4);
+        attend_some(a, r, t, i, 4);
     for (; i + 2 <= r->n; i += 2)
-        add_values(r, t, i, 2);
+        attend_some(a, r, t, i, 2);
     for (; i < r->n; i++)
-        add_values(r, t, i, 1);
+        attend_some(a, r, t, i, 1);
+}
+
+/* Whether nothing is done to the scores of the tile's rows with its keys. */
+static bool
+is_plain(const struct attention *a, const struct rows *r, const struct keys *t)
+{
+    const int16 hidden =
+        as_int16(AT16(t->now->bias)[0]) | as_int16(AT16(t->now->bias)[1]);
+    const int8 b = hidden.lo | hidden.hi;
+    const int4 c = b.lo | b.hi;
+    return a->soft_cap == 0.0f && !a->mask_bits && (c.x | c.y | c.z | c.w) == 0 &&
+           first_seen(a, &r->s, row_token(r, r->n - 1)) <= t->first &&
+           end_seen(&r->s, r->first_token) >= t->first + TILE_KEYS;
 }
 
 /* All rows of the tile against the keys [first, end). */
@@ -372,12 +391,18 @@ static void
 attend_rows(const struct attention *a, struct rows *r, int first, int end)
 {
     struct keys t;
-    find_keys(a, r, &t, first, end);
-    for (int j = first; j < end; j += TILE_KEYS) {
-        fill_tile(&t, j);
-        find_keys(a, r, &t, j + TILE_KEYS, end);
-        weigh_tile(a, r, &t);
-        add_tile(r, &t);
+    /* attend_tile takes them at once */
+    const bool at_once = r->n <= MANY_ROWS && (r->n & (r->n - 1)) == 0;
+    find_keys(a, r, t.rows, first, end);
+    for (int j = first, now = 0; j < end; j += TILE_KEYS, now = !now) {
+        t.first = j;
+        t.now = t.rows + now;
+        t.next = t.rows + !now;
+        t.is_plain = is_plain(a, r, &t);
+        find_keys(a, r, t.rows + !now, j + TILE_KEYS, end);
+        fill_keys(&t.k, t.now->key, t.next->key, !at_once);
+        fill_values(&t.v, t.now->value, t.next->value, t.now->bias, !at_once);
+        attend_tile(a, r, &t);
     }
 }
 

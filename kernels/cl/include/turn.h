@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vectors turned over: what was a lane of each becomes a vector. Halves and bytes of two beside
- * each other.
+ * Vectors turned over: what was a lane of each becomes a vector. Bytes of two beside each other.
  */
 /* Keeps a vector in one register: compilers take apart what is then shuffled, which takes several
  * times as many instructions. */
@@ -76,20 +75,12 @@ turn_quads(const float4 v[16], float16 out[4])
 #define ODD_FOURS(a, b)                                                                  \
     PICK(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
 
-/* Halves of words of a and b beside each other: the first and the last four of each eight of them;
- * the first and the last 16. */
-#define LOW_HALVES(a, b)                                                                 \
-    PICK(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49, \
-         18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59)
-#define HIGH_HALVES(a, b)                                                                \
-    PICK(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47, 20, 52, 21,   \
-         53, 22, 54, 23, 55, 28, 60, 29, 61, 30, 62, 31, 63)
-#define FIRST_HALVES(a, b)                                                               \
-    PICK(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, \
-         42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47)
-#define LAST_HALVES(a, b)                                                                \
-    PICK(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,   \
-         25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63)
+/* OP of neighbouring words, pairs of words, or fours of them, of a and of b. Words, then pairs,
+ * make of four vectors one with a word of each in every 128 bits; fours, twice, make of four of
+ * those one with a word of each of the 16. */
+#define FOLD_WORDS(OP, a, b) OP(LOW_WORDS(a, b), HIGH_WORDS(a, b))
+#define FOLD_PAIRS(OP, a, b) OP(LOW_PAIRS(a, b), HIGH_PAIRS(a, b))
+#define FOLD_FOURS(OP, a, b) OP(EVEN_FOURS(a, b), ODD_FOURS(a, b))
 
 /* Bytes beside each other: the first and the last eight of each sixteen. */
 #define EIGHT_BYTES(i)                                                                   \
