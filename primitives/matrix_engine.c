@@ -130,7 +130,7 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
         return "matrix engines take activations of f16";
     if (xm_weight_is_blocks(w))
         return blocks_refuse(w);
-    if (!(xm_weight_meets(w) & XM_MEETS_PAIRS))
+    if (!(xm_weight_meets(w) & XM_MEETS_STEPS))
         return "of many tokens, matrix engines take no small floats and codebooks";
     return elements_refuse(w);
 }

@@ -72,8 +72,9 @@ struct xm_engine_ops {
     enum xm_status (*run)(struct xm_queue *q, struct xm_kernel *k,
                           const struct xm_arg *args, uint32_t n_args,
                           const struct xm_launch *launch, struct xm_error *err);
-    /* Makes *out, with which `run_bound` enqueues the launch of a kernel again: it has these
-     * arguments. NULL: the engine has no recordings. */
+    /* Binds the arguments to a kernel object of its own, *out, which `unbind` frees, also when the
+     * device is lost. `args` are not kept; the recording holds the buffers. `run_bound` enqueues it
+     * on the same queue, with the same kernel. All three NULL: the engine cannot record. */
     enum xm_status (*bind)(struct xm_queue *q, struct xm_kernel *k,
                            const struct xm_arg *args, uint32_t n_args, void **out,
                            struct xm_error *err);
@@ -192,12 +193,12 @@ enum xm_status xm_engine_check_alive(const struct xm_engine *e, struct xm_error 
 enum xm_status xm_engine_settle(struct xm_engine *e, enum xm_status status,
                                 struct xm_error *err);
 /* recording.c: adds a launch, which has been enqueued, to the recording of the queue, if
- * there is one; notes that another command is enqueued, which is not recorded. */
+ * there is one; counts that another command is enqueued, which is not recorded. */
 void xm_queue_record_launch(struct xm_queue *q, struct xm_kernel *k,
                             const struct xm_arg *args, uint32_t n_args,
                             const struct xm_launch *launch);
-void xm_queue_record_nothing(struct xm_queue *q);
-/* engine_queues.c: what is to be done after each launch. */
+void xm_queue_miss_command(struct xm_queue *q);
+/* engine_queues.c: counts a launch; with XM_DEBUG=sync waits for it. */
 enum xm_status xm_queue_launched(struct xm_queue *q, const struct xm_kernel *k,
                                  struct xm_error *err);
 /* engine_kernels.c: frees kernels and refusals. */

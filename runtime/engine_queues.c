@@ -145,7 +145,7 @@ xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn, const voi
                   size_t ctx_bytes, struct xm_error *err)
 {
     XM_TRY(xm_engine_check_alive(q->engine, err));
-    xm_queue_record_nothing(q);
+    xm_queue_miss_command(q);
     const size_t bytes = sizeof(struct host_call) + ctx_bytes;
     struct host_call *c = xm_malloc(bytes);
     if (!c)
@@ -188,7 +188,7 @@ xm_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
     if (bytes == 0)
         return XM_OK;
     XM_TRY(xm_engine_check_alive(q->engine, err));
-    xm_queue_record_nothing(q);
+    xm_queue_miss_command(q);
     return xm_engine_settle(q->engine,
                             q->engine->ops->write(q, dst, offset, src, bytes, err), err);
 }
@@ -202,7 +202,7 @@ xm_queue_read(struct xm_queue *q, const struct xm_buffer *src, uint64_t offset, 
         return XM_OK;
     q->waits++;
     XM_TRY(xm_engine_check_alive(q->engine, err));
-    xm_queue_record_nothing(q);
+    xm_queue_miss_command(q);
     return settle_wait(q, q->engine->ops->read(q, src, offset, dst, bytes, err), err);
 }
 
@@ -216,7 +216,7 @@ xm_queue_copy(struct xm_queue *q, const struct xm_buffer *src, uint64_t src_offs
     if (bytes == 0)
         return XM_OK;
     XM_TRY(xm_engine_check_alive(q->engine, err));
-    xm_queue_record_nothing(q);
+    xm_queue_miss_command(q);
     return xm_engine_settle(
         q->engine, q->engine->ops->copy(q, src, src_offset, dst, dst_offset, bytes, err),
         err);
@@ -230,7 +230,7 @@ xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset, uint8_
     if (bytes == 0)
         return XM_OK;
     XM_TRY(xm_engine_check_alive(q->engine, err));
-    xm_queue_record_nothing(q);
+    xm_queue_miss_command(q);
     return xm_engine_settle(q->engine,
                             q->engine->ops->fill(q, dst, offset, value, bytes, err), err);
 }
@@ -269,6 +269,6 @@ xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels)
 void *
 xm_queue_native(struct xm_queue *q)
 {
-    xm_queue_record_nothing(q); /* of what the caller enqueues there */
+    xm_queue_miss_command(q); /* of what the caller enqueues there */
     return q->engine->ops->queue_native ? q->engine->ops->queue_native(q) : NULL;
 }

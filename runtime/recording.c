@@ -79,7 +79,7 @@ xm_recording_missed(const struct xm_recording *rec)
 }
 
 void
-xm_queue_record_nothing(struct xm_queue *q)
+xm_queue_miss_command(struct xm_queue *q)
 {
     if (q->recording)
         q->recording->missed++;

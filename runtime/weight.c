@@ -16,7 +16,7 @@ enum { MOST_BLOCK_COLS = 256 };
 #include "runtime/weight_formats.def"
 
 #define xm_decode_elements NULL
-enum { FLOATS = XM_MEETS_FLOATS, SHORTS = XM_MEETS_SHORTS, PAIRS = XM_MEETS_PAIRS };
+enum { FLOATS = XM_MEETS_FLOATS, SHORTS = XM_MEETS_SHORTS, PAIRS = XM_MEETS_STEPS };
 /* clang-format off */
 const struct xm_weight_format_info xm_weight_formats[XM_WEIGHT_FORMATS] = {
 #define FORMAT(id, text, columns, bytes, meets) {#text, columns, bytes, meets, xm_decode_##text},

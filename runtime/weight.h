@@ -48,7 +48,7 @@ enum xm_weight_format {
 enum xm_weight_meets {
     XM_MEETS_FLOATS = 1u << 0,
     XM_MEETS_SHORTS = 1u << 1, /* 16-bit integers with a factor a block */
-    XM_MEETS_PAIRS = 1u << 2   /* pairs of f16, for matrix engines      */
+    XM_MEETS_STEPS = 1u << 2   /* tiles of f16 steps, for matrix engines      */
 };
 
 struct xm_weight_format_info {

@@ -2,6 +2,9 @@
  *
  * What a person sees of generate on a terminal: progress, the text as it comes, nothing else.
  */
+#include <filesystem>
+#include <fstream>
+
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/terminal.h"
 
@@ -39,6 +42,24 @@ TEST(Terminal, ProgressFitsIntoANarrowTerminal)
     Terminal t(generate({"-n", "2"}), {}, 20);
     EXPECT_EQ(t.finish(), 0);
     EXPECT_EQ(t.text(), " France.\n") << t.raw();
+}
+
+/* Names of files may have been chosen by whoever made the files. */
+TEST(Terminal, NamesOfFilesDoNotControlIt)
+{
+    const std::string folder =
+                          testing::TempDir() + "xemoe_names_" + std::to_string(getpid()),
+                      file = folder + "/a\033]2;title\007.gguf";
+    std::filesystem::create_directory(folder);
+    std::ofstream(file) << "no model";
+    Terminal list({"list", folder}), refused({"generate", file, "-p", "a"});
+    EXPECT_EQ(list.finish(), 0);
+    EXPECT_NE(refused.finish(), 0);
+    for (const std::string &raw : {list.raw(), refused.raw()}) {
+        EXPECT_NE(raw.find("a?]2;title?.gguf"), std::string::npos) << raw;
+        EXPECT_EQ(raw.find("\033]2;"), std::string::npos);
+    }
+    std::filesystem::remove_all(folder);
 }
 
 TEST(Terminal, TextInAFileLeavesTheScreenEmpty)

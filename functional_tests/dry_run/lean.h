@@ -136,7 +136,7 @@ expect_lean_tokens(const Seen &s, const Kind &kind)
             continue;
         EXPECT_EQ(s.run(i, "waits"), 1) << "token " << i;
         EXPECT_GE(s.run(i, "flushes"), 2)
-            << "token " << i; /* the first before it is whole */
+            << "token " << i; /* the first before all is enqueued */
         EXPECT_LE(s.run(i, "flushes"), 4) << "token " << i;
         EXPECT_EQ(s.run(i, "allocations"), 0) << "token " << i;
         EXPECT_EQ(s.run(i, "frees"), 0) << "token " << i;

@@ -58,8 +58,8 @@ enum xm_status xm_bench_limits(struct xm_engine *engine, double seconds,
                                struct limits *out, struct xm_error *err);
 
 struct bench_report;
-/* The index of a device by a name that `xemoe devices` prints: "GPU" (also NULL), "GPU.1". False:
- * there is none of this name, and a sentence on the command line is printed. */
+/* Sets *index for a device's name: "GPU" (also NULL), "GPU.1", "CPU", "CPU.0". False: there is no
+ * such device; a sentence has been printed, and the exit code is XM_EXIT_DEVICE. */
 bool xm_bench_find_device(const char *name, size_t *index);
 /* Opens the device, measures its limits for at least `seconds` and begins a report with them. Both
  * results are the caller's, also on failure. config: NULL is the default. */

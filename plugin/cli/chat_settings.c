@@ -60,7 +60,7 @@ whole_of(struct xm_chat_args *a, const struct setting *row)
 
 /* A setting that matters only where tokens are drawn. */
 static bool
-is_of_drawing(const struct setting *row)
+is_sampling_setting(const struct setting *row)
 {
     return row->at == AT(top_k) || row->at == AT(top_p) || row->at == AT(min_p) ||
            row->at == AT(seed);
@@ -125,13 +125,13 @@ xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package
                         struct xm_chat_settings *s)
 {
     const uint64_t seed = s->sampling.seed;
-    const bool is_drawn = xm_cli_draws_by(&a->generation) != NULL;
+    const bool is_drawn = xm_cli_sampling_option(&a->generation) != NULL;
     for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
         const struct setting *row = &rows[i];
         double value = recommended(row, &package->generation.sampling);
         const bool open = is_open(a, row), said = value != row->unsaid;
         if (!said && is_drawn && row->at == AT(temperature))
-            value = (double)XM_CLI_USUAL_TEMPERATURE;
+            value = (double)XM_CLI_DEFAULT_TEMPERATURE;
         s->source[i] = !open ? XM_CHAT_OPTION : said ? XM_CHAT_MODEL : XM_CHAT_DEFAULT;
         if (open && row->kind == REAL)
             *real_of(a, row) = (float)value;
@@ -322,7 +322,7 @@ change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
     if (rows[i].sampling >= 0 || rows[i].kind == SEED)
         xm_session_set_sampling(c->session, &sampling);
     show(c, i);
-    if (is_of_drawing(&rows[i]) && !is_first && sampling.temperature == 0.0f)
+    if (is_sampling_setting(&rows[i]) && !is_first && sampling.temperature == 0.0f)
         fprintf(stderr, "(no effect while the temperature is 0: /set temp 0.8)\n");
     if (xm_cli_beyond_training(a.generation.context, c->model->package->facts.context,
                                warning))

@@ -11,6 +11,7 @@
 #include "plugin/cli/commands.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/slice.h"
+#include "runtime/util/utf8.h"
 
 /* What to do about a failure; elsewhere its sentence says enough. */
 /* clang-format off */
@@ -89,8 +90,12 @@ print_sentence(const char *text, FILE *to)
 void
 xm_cli_print_failure(const struct xm_error *err, const char *more)
 {
+    const char *said = err->text[0] ? err->text : xm_status_text(err->status);
+    char text[XM_ERROR_TEXT];
+    xm_utf8_show(xm_slice_of(said, strlen(said)), text,
+                 sizeof(text)); /* names of files */
     fputs("xemoe: ", stderr);
-    print_sentence(err->text[0] ? err->text : xm_status_text(err->status), stderr);
+    print_sentence(text, stderr);
     fprintf(stderr, "%s\n", more);
 }
 

@@ -426,12 +426,12 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
 static void
 settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
 {
-    const char *option = xm_cli_draws_by(&a->generation);
+    const char *option = xm_cli_sampling_option(&a->generation);
     const float recommended = m->package->generation.sampling.temperature;
     const bool is_recommended = recommended > 0.0f;
     if (!option)
         return;
-    a->sampling.temperature = is_recommended ? recommended : XM_CLI_USUAL_TEMPERATURE;
+    a->sampling.temperature = is_recommended ? recommended : XM_CLI_DEFAULT_TEMPERATURE;
     fprintf(
         stderr,
         "xemoe: tokens are drawn because of %s, at temperature %g%s%s; --temp 0 takes "

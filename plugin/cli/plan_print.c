@@ -133,7 +133,8 @@ print_verdict(const struct xm_plan *p, bool is_imagined, uint64_t trained)
 {
     if (!p->room.known) {
         printf("%-16s %12s      %s; --memory MIB tells\n", "there is", "not known",
-               is_imagined ? "cards with this chip differ" : "the device does not say");
+               is_imagined ? "cards with this chip have different amounts"
+                           : "the device does not say");
         return;
     }
     printf("%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),

@@ -93,7 +93,8 @@ has_same_text(const struct selftest *t, yyjson_val *result, struct xm_strbuf *ou
     const bool same =
         yyjson_equals(yyjson_obj_get(result, "ids"), yyjson_obj_get(last, "ids"));
     if (!same)
-        xm_strbuf_printf(out, "; this is another text");
+        xm_strbuf_printf(out,
+                         "; its ids differ from those of the text before, with replays");
     return same;
 }
 

@@ -18,7 +18,7 @@
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
     XM_CLI_GROUP("Which tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
-    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token. Not given beside --top-k, --top-p, --min-p or --seed: what the model's files recommend, else 0.8; chat always takes what they recommend", "temperature" },
+    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 takes the likeliest token. Default: 0, in chat what the model's files recommend; beside --top-k, --top-p, --min-p or --seed what they recommend, else 0.8", "temperature" },
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
     { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
@@ -67,7 +67,7 @@ xm_cli_generation_open(struct xm_cli_generation *a)
 }
 
 const char *
-xm_cli_draws_by(const struct xm_cli_generation *a)
+xm_cli_sampling_option(const struct xm_cli_generation *a)
 {
     return !isnan(a->temperature)   ? NULL
            : a->top_k != UINT64_MAX ? "--top-k"

@@ -21,13 +21,13 @@ struct xm_cli_generation {
 };
 enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 12 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
-/* Sets the options of drawing to "not given": NaN, and UINT64_MAX for top_k. Call it before the
+/* Sets the sampling options to "not given": NaN, and UINT64_MAX for top_k. Call it before the
  * options are parsed. */
 void xm_cli_generation_open(struct xm_cli_generation *a);
 /* The option by which tokens are to be drawn although --temp is not given: then the temperature is
  * the one that the model's files recommend, or llama.cpp's default. NULL: no such option. */
-const char *xm_cli_draws_by(const struct xm_cli_generation *a);
-#define XM_CLI_USUAL_TEMPERATURE 0.8f
+const char *xm_cli_sampling_option(const struct xm_cli_generation *a);
+#define XM_CLI_DEFAULT_TEMPERATURE 0.8f
 /* Checks the ranges and fills *out; options that are not given have no effect. XM_INVALID: a value
  * is out of range; the sentence begins with "option --NAME". */
 enum xm_status xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,

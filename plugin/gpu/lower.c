@@ -407,7 +407,7 @@ may_mix(const struct xm_program *p, const struct xm_graph *g)
     return true;
 }
 
-/* Runs ask for roots often. */
+/* Points each alias at its root, so that runs follow no chains. */
 static void
 shorten_aliases(struct xm_program *p)
 {
@@ -417,7 +417,8 @@ shorten_aliases(struct xm_program *p)
     }
 }
 
-/* Rows that are chosen are copied by the host where they are one stretch (request_run.c). */
+/* A step that takes chosen rows is not: where these are contiguous, a copy replaces its launch
+ * (request_run.c). */
 static bool
 is_steady(const struct xm_program *p, const struct xm_step *s)
 {

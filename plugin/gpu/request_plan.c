@@ -261,7 +261,7 @@ expect_past(struct xm_request *r, struct xm_error *err)
         changes |= most != r->most_past[i];
         r->most_past[i] = most;
     }
-    r->past_class += changes;
+    r->past_changes += changes;
     return XM_OK;
 }
 
@@ -286,7 +286,7 @@ static bool
 is_scratch_known(const struct xm_request *r)
 {
     const uint32_t n = r->n_most_past;
-    return r->scratch && r->plan->past_class == r->past_class &&
+    return r->scratch && r->plan->past_changes == r->past_changes &&
            xm_request_is_alike(r, r->plan) && n > 0 &&
            xm_kv_tables_begins(r->tables)[n] == (int32_t)n;
 }
@@ -309,7 +309,7 @@ ensure_scratch(struct xm_request *r, struct xm_error *err)
             XM_TRY(step_scratch(r, &p->steps[i], &bytes, err));
         most = bytes > most ? bytes : most;
     }
-    r->plan->past_class = r->past_class;
+    r->plan->past_changes = r->past_changes;
     if (most <= r->stats.scratch_bytes)
         return XM_OK;
     for (int k = 0; k < XM_KEPT_PLANS; k++)

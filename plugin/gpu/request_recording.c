@@ -91,7 +91,7 @@ xm_request_end_recording(struct xm_request *r, bool has_succeeded)
 
 /* Whether the step's launches are those of any such run. */
 static bool
-is_steady(const struct xm_request *r, const struct xm_step *s)
+may_replay(const struct xm_request *r, const struct xm_step *s)
 {
     return r->plan->recording.launches && s->is_steady && !(r->has_caches && s->experts);
 }
@@ -100,7 +100,7 @@ const struct xm_recorded_step *
 xm_request_recorded(const struct xm_request *r, const struct xm_step *s)
 {
     const struct xm_run_recording *rec = &r->plan->recording;
-    if (rec->is_recording || !is_steady(r, s) || !rec->steps[s->id].is_recorded)
+    if (rec->is_recording || !may_replay(r, s) || !rec->steps[s->id].is_recorded)
         return NULL;
     return &rec->steps[s->id];
 }
@@ -119,7 +119,7 @@ xm_request_record(struct xm_request *r, const struct xm_step *s, xm_step_fn run,
                   struct xm_error *err)
 {
     struct xm_run_recording *rec = &r->plan->recording;
-    if (!rec->is_recording || !is_steady(r, s))
+    if (!rec->is_recording || !may_replay(r, s))
         return run(r, s, err);
     const uint32_t first = xm_recording_launches(rec->launches);
     const uint64_t missed = xm_recording_missed(rec->launches);

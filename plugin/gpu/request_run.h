@@ -39,7 +39,7 @@ struct xm_buffer_plan {
     struct xm_buffer **views; /* by value: its bytes (roots only); NULL: empty slot */
     uint64_t io_bytes;        /* of inputs, outputs and shape values                */
     uint64_t used;            /* n_runs at the last run that used it                */
-    uint64_t past_class;      /* the request's, when scratch was planned last         */
+    uint64_t past_changes;    /* the request's, when scratch was planned last         */
     struct xm_run_recording recording;
 };
 
@@ -75,15 +75,15 @@ struct xm_request {
     struct xm_buffer_plan *plan; /* the current one */
     struct xm_kv_rows rows;
     struct xm_kv_tables *tables; /* NULL: no states */
-    int32_t *most_past; /* by sequence: past for which attention's scratch is planned */
-    uint32_t most_room,
-        n_most_past;            /* sequences: that there is room for; of the last run */
-    uint64_t past_class;        /* counts how often most_past has changed */
-    bool can_pack;              /* padding can be left out: request_padding.c */
-    bool is_packed;             /* some rows of this run begin with padding   */
-    uint64_t *fresh;            /* by row: tokens of this run after the padding */
-    uint64_t fresh_room;        /* rows that `fresh` has room for             */
-    struct xm_host_tensor mask; /* key mask of the cached positions; bytes owned */
+    int32_t *most_past;   /* by sequence: past for which attention's scratch is planned */
+    uint32_t most_room;   /* entries allocated for most_past */
+    uint32_t n_most_past; /* sequences of the last run */
+    uint64_t past_changes;         /* how often most_past has changed */
+    bool can_pack;                 /* padding can be left out: request_padding.c */
+    bool is_packed;                /* some rows of this run begin with padding   */
+    uint64_t *fresh;               /* by row: tokens of this run after the padding */
+    uint64_t fresh_room;           /* rows that `fresh` has room for             */
+    struct xm_host_tensor mask;    /* key mask of the cached positions; bytes owned */
     struct xm_state_store *states; /* host steps only */
     bool mask_is_full;     /* the mask of this run hides no cached position         */
     uint64_t first_chosen; /* as xm_request_rows says, in this run             */
@@ -127,13 +127,15 @@ enum xm_status xm_request_run_chunk(struct xm_request *r,
 /* request_recording.c: whether the run at hand has the sizes of the plan's last one, but for
  * `past`. */
 bool xm_request_is_alike(const struct xm_request *r, const struct xm_buffer_plan *plan);
-/* Of the run that begins with its plan: whether its launches will be recorded,
- * or those of an earlier run replayed. */
+/* Call before the steps of a run, with r->plan set: decides whether this run is recorded, or
+ * replays an earlier one. */
 void xm_request_begin_recording(struct xm_request *r);
+/* Call after the steps. A run that has failed drops the plan's recording. */
 void xm_request_end_recording(struct xm_request *r, bool has_succeeded);
 /* What a step launched in an earlier run, where that is the same in this one; NULL: not known. */
 const struct xm_recorded_step *xm_request_recorded(const struct xm_request *r,
                                                    const struct xm_step *s);
+/* Enqueues the step's launches, and counts its bytes and multiply-adds. */
 enum xm_status xm_request_replay(struct xm_request *r, const struct xm_recorded_step *s,
                                  struct xm_error *err);
 /* Runs a step by `run`, and records what it launches if this run is to be recorded. */
@@ -141,6 +143,7 @@ typedef enum xm_status (*xm_step_fn)(struct xm_request *r, const struct xm_step 
                                      struct xm_error *err);
 enum xm_status xm_request_record(struct xm_request *r, const struct xm_step *s,
                                  xm_step_fn run, struct xm_error *err);
+/* Frees what *rec has, and makes it empty. */
 void xm_request_free_recording(struct xm_run_recording *rec);
 
 /* The rows of a run: n sequences, which need not be the request's, and the tokens of each. */

@@ -10,6 +10,7 @@
 
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/log.h"
+#include "runtime/util/utf8.h"
 
 static atomic_bool stands; /* handlers of signals look at it, in any thread */
 
@@ -31,13 +32,14 @@ xm_progress_is_shown(void)
 void
 xm_progress_show(const char *fmt, ...)
 {
-    char text[1024];
+    char raw[1024], text[sizeof(raw)];
     va_list ap;
     if (!xm_progress_is_shown())
         return;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    vsnprintf(raw, sizeof(raw), fmt, ap);
     va_end(ap);
+    xm_utf8_show(xm_slice_of(raw, strlen(raw)), text, sizeof(text)); /* names of files */
     size_t n =
         xm_terminal_fit(text, strlen(text), xm_terminal_columns(STDERR_FILENO) - 1);
     xm_progress_clear();

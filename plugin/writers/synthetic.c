@@ -221,13 +221,15 @@ enum xm_status
 xm_synth_check_place(const struct xm_synth *s, const char *path)
 {
     return s->m->keeps && access(path, F_OK) == 0
-               ? xm_fail(s->err, XM_IO,
-                         "'%.300s' is there: another program has written it", path)
+               ? xm_fail(
+                     s->err, XM_IO,
+                     "'%.300s' has appeared since this run began: --force replaces it",
+                     path)
                : XM_OK;
 }
 
-/* The files of two writers would make one model. The lock lives as long as the descriptor; a file
- * system without locks does without. */
+/* Without a lock two writers could leave the .xml of one with the .bin of the other. The lock lives
+ * as long as the descriptor; a file system without locks does without. */
 static enum xm_status
 lock_folder(struct xm_synth *s, const char *path, int *fd)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs that are replayed give the bytes of runs that are made anew, which a hook makes of them.
+ * Replayed runs give the same bytes as runs that are launched anew; a hook keeps a request from
+ * recording.
  */
 #include "plugin/gpu/batcher.h"
 

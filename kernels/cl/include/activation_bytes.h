@@ -136,8 +136,8 @@ load_pairs(__global const STORAGE(SRC) * x, const uint apart, const uint behind,
 }
 
 #if SG == 16
-/* Four runs of 16 columns, one of each a lane. PoCL has the function for halves for eight runs
- * alone. */
+/* Loads 64 columns: lane i gets columns i, 16 + i, 32 + i, 48 + i. PoCL has no
+ * intel_sub_group_block_read_us4. */
 static inline void
 load_runs(__global const STORAGE(SRC) * x, float v[4])
 {
@@ -157,7 +157,8 @@ load_runs(__global const STORAGE(SRC) * x, float v[4])
 }
 #endif
 
-/* The same, with `behind` 0, of the two steps from x on. */
+/* As two calls of load_pairs with `behind` 0, for columns 0 to 31 and 32 to 63 of x; by block reads
+ * where 16 columns are neighbours. */
 static inline void
 load_two_steps(__global const STORAGE(SRC) * x, const uint apart, float v[2 * LANE_SLOTS])
 {

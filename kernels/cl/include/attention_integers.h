@@ -16,7 +16,7 @@
 #define QUAD_DIMS   32
 #define LONGEST_ROW (D > DV ? D : DV)
 
-/* Levels of u4 as integers: of each of the 16 numbers that of either set. */
+/* The 32 levels of u4 as integers: of each number 0 to 15 that of the one set, then the other's. */
 #define UNIT_LEVEL (11354.578125f / MOST_SHORT) /* 15.25 (15.25^2 + 512) is the largest */
 #define INTEGER_LEVEL(n)                                                                 \
     (short)((n) * ((n) * (n) + 512.0f) / UNIT_LEVEL + ((n) < 0.0f ? -0.5f : 0.5f))
@@ -40,7 +40,8 @@ typedef struct __attribute__((packed)) {
     uint4 v;
 } loose_uint4;
 
-/* Bytes of each lane of 128 bits by the bytes of `from`: 0 above 127. */
+/* Byte i of each lane of 128 bits is byte from[i] % 16 of that lane of v, or 0 where from[i] is
+ * above 127. */
 static inline uint16
 in_lanes(uint16 v, uint16 from)
 {
@@ -85,7 +86,7 @@ larger_of(uint16 a, uint16 b)
     return a > b ? a : b;
 }
 
-/* Scales of numbers, as scale_of. */
+/* scale_of of each. */
 static inline float16
 scales_of(uint16 e, uint first)
 {
@@ -130,10 +131,10 @@ find_shares(const struct cached *row, const uint n, const bool is_u4, uint16 *sh
     }
 }
 
-/* Words of shares of n elements; share_of reads behind the last ones. */
+/* Vectors of shares of n elements, and one more, because share_of reads behind the last. */
 #define SHARE_VECTORS(n) ((n) / 64 * QUADS + 1)
 
-/* The share of block b of four, again and again: word b of each lane is its first b words later. */
+/* The share of block b of four in all words of its lane. */
 static inline uint16
 share_of(const uint16 *shares, uint b)
 {

@@ -123,9 +123,9 @@ largest16(float16 v)
     return c.lo > c.hi ? c.lo : c.hi;
 }
 
-/* Has the processor fetch the line at byte `at` of a row of the next tile, if one begins there,
- * into its second-level cache: one with each line that is read of this tile, as many at once would
- * be waited for. */
+/* Prefetches into the second-level cache the line of the next tile's row that begins at byte `at`,
+ * if one does. Called once for each line that is read of this tile, because a burst of prefetches
+ * would stall. */
 static inline void
 fetch_line(__global const uchar *row, uint at)
 {
@@ -155,7 +155,7 @@ struct rows {
 /* Where the rows of a tile are. */
 struct tile_rows {
     struct cached key[TILE_KEYS], value[TILE_KEYS];
-    float bias[TILE_KEYS] LINES; /* 0; -infinity: nobody sees it: any rows */
+    float bias[TILE_KEYS] LINES; /* 0; -infinity: no row sees the key */
 };
 
 struct keys {
@@ -391,7 +391,7 @@ static void
 attend_rows(const struct attention *a, struct rows *r, int first, int end)
 {
     struct keys t;
-    /* attend_tile takes them at once */
+    /* all rows are one pass: converted keys need not be kept for another */
     const bool at_once = r->n <= MANY_ROWS && (r->n & (r->n - 1)) == 0;
     find_keys(a, r, t.rows, first, end);
     for (int j = first, now = 0; j < end; j += TILE_KEYS, now = !now) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of weights in blocks (block_steps.h) times tiles; step_gemm.h says of what this is a part.
+ * Rows of weights in blocks (block_steps.h) times tiles; an implementation of step_gemm.h.
  *
  * The factor of a span of columns is multiplied into its halves, which rounds them. Minimums are
  * taken off by products with the sums of x, before the spans of each super-block.

@@ -26,7 +26,7 @@
 #include "half_pairs.h"
 
 #define MOST_STEPS 4 /* of a span */
-/* As in element_steps.h. */
+/* Products with factors are this many times larger, for the reason in element_steps.h. */
 #define SCALE_TIMES 16.0f
 
 /* n words from word `at` on. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of weights of elements (element_steps.h) times tiles; step_gemm.h says of what this is a
- * part. A turn of the loop is 128 columns; what the row has behind these takes turns of a unit.
+ * Rows of weights of elements (element_steps.h) times tiles; an implementation of step_gemm.h. A
+ * turn of the loop is 128 columns; what the row has behind these takes turns of a unit.
  */
 #define TURN_UNITS (128 / UNIT_K)
-/* Units that are multiplied at once: those of a factor, or one. */
+/* Units that are multiplied together: two where their products share a float factor, else one. */
 #define SPAN_UNITS (FACTOR_SCALE && GROUP % (2 * UNIT_K) == 0 ? 2 : 1)
 
 /* The rows of a lane, and what they are multiplied by. */

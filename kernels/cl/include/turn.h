@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vectors turned over: what was a lane of each becomes a vector. Bytes of two beside each other.
+ * Vectors turned over: what was a lane of each becomes a vector. Bytes of two vectors interleaved.
+ * Horizontal reductions.
  */
 /* Keeps a vector in one register: compilers take apart what is then shuffled, which takes several
  * times as many instructions. */
@@ -75,9 +76,9 @@ turn_quads(const float4 v[16], float16 out[4])
 #define ODD_FOURS(a, b)                                                                  \
     PICK(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
 
-/* OP of neighbouring words, pairs of words, or fours of them, of a and of b. Words, then pairs,
- * make of four vectors one with a word of each in every 128 bits; fours, twice, make of four of
- * those one with a word of each of the 16. */
+/* Steps of horizontal reductions by OP. FOLD_WORDS of two pairs of vectors, then FOLD_PAIRS of the
+ * results, reduce four vectors to one that has a word of each in every 128 bits. FOLD_FOURS of two
+ * such vectors, and of two of its results, makes one word of each of 16 vectors. */
 #define FOLD_WORDS(OP, a, b) OP(LOW_WORDS(a, b), HIGH_WORDS(a, b))
 #define FOLD_PAIRS(OP, a, b) OP(LOW_PAIRS(a, b), HIGH_PAIRS(a, b))
 #define FOLD_FOURS(OP, a, b) OP(EVEN_FOURS(a, b), ODD_FOURS(a, b))
