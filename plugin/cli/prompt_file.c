@@ -40,6 +40,17 @@ drop_newline(struct xm_strbuf *text)
         text->text[--text->n] = '\0';
 }
 
+/* Editors of Windows put a byte order mark before texts in UTF-8. */
+static void
+drop_mark(struct xm_strbuf *text)
+{
+    static const char mark[] = {'\xef', '\xbb', '\xbf'};
+    if (text->n < sizeof(mark) || memcmp(text->text, mark, sizeof(mark)) != 0)
+        return;
+    text->n -= sizeof(mark);
+    memmove(text->text, text->text + sizeof(mark), text->n + 1); /* with its NUL */
+}
+
 enum xm_status
 xm_file_read(const char *path, const char *what, uint32_t most_mib, struct xm_strbuf *out,
              struct xm_error *err)
@@ -61,8 +72,10 @@ xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *er
         is_stdin ? xm_file_read_all(STDIN_FILENO, "standard input", "a prompt",
                                     XM_PROMPT_MOST_MIB, out, err)
                  : xm_file_read(path, "a prompt", XM_PROMPT_MOST_MIB, out, err);
-    if (s == XM_OK)
+    if (s == XM_OK) {
+        drop_mark(out);
         drop_newline(out);
+    }
     return s;
 }
 

@@ -27,8 +27,8 @@ enum xm_status xm_file_read_all(int fd, const char *name, const char *what,
 enum xm_status xm_file_read(const char *path, const char *what, uint32_t most_mib,
                             struct xm_strbuf *out, struct xm_error *err);
 
-/* Appends the prompt in the file `path` ("-": standard input), without the newline at its end,
- * which editors and echo add. */
+/* Appends the prompt in the file `path` ("-": standard input), without the byte order mark and the
+ * newline at its end that editors and echo add. */
 enum xm_status xm_prompt_file_read(const char *path, struct xm_strbuf *out,
                                    struct xm_error *err);
 

@@ -35,6 +35,14 @@ TEST(PromptFile, LosesOneNewlineAtItsEnd)
     EXPECT_EQ(read(std::string("a\0b", 3)), std::string("a\0b", 3));
 }
 
+TEST(PromptFile, LosesAByteOrderMark)
+{
+    EXPECT_EQ(read("\xef\xbb\xbf\"a\"\n"), "\"a\"");
+    EXPECT_EQ(read("\xef\xbb\xbf"), "");
+    EXPECT_EQ(read("\xef\xbb"), "\xef\xbb");
+    EXPECT_EQ(read("a\xef\xbb\xbf"), "a\xef\xbb\xbf");
+}
+
 TEST(PromptFile, MissingAndFoldersAreSentences)
 {
     struct xm_strbuf out = {};
