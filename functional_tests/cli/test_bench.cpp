@@ -292,7 +292,7 @@ static const Mistake mistakes[] = {
     {"Threads", {"-m", model, "-dev", "CPU", "-t", "1000"}, 2, "compute unit"},
     {"Poll", {"-m", model, "-dev", "CPU", "--poll", "50"}, 2, "--poll"},
     {"ThreadsOfTheReference", {"-m", model, "-dev", "REFERENCE", "-t", "8"}, 2, "1 here"},
-    {"Device", {"-m", model, "-dev", "CPU,TPU"}, 2, "option --device is 'TPU'"},
+    {"Device", {"-m", model, "-dev", "CPU,TPU"}, 4, "option --device is 'TPU'"},
 };
 
 INSTANTIATE_TEST_SUITE_P(CommandLine, BenchMistakes, testing::ValuesIn(mistakes),

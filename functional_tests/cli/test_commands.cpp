@@ -159,7 +159,7 @@ TEST(Plan, SaysThatTheMemoryOfAChipIsNotKnown)
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.out,
                          "\nthere is            not known      cards with this chip "
-                         "differ; --memory MIB tells\n"))
+                         "have different amounts; --memory MIB tells\n"))
         << o.out;
 }
 
