@@ -77,8 +77,10 @@ watched_run(xm_batch *b, const xm_batch_row *rows, uint32_t n, xm_error *err)
 const float *
 watched_logits(const xm_batch *b, uint32_t i, uint64_t *rows, uint64_t *vocabulary)
 {
-    static const std::vector<float> no_numbers(VOCABULARY, NAN);
+    static std::vector<float> no_numbers;
     const float *logits = gpu_batch_ops->logits(b, i, rows, vocabulary);
+    if (no_numbers.size() < *vocabulary)
+        no_numbers.assign(*vocabulary, NAN);
     now_s += logits_s;
     return watch.poisoned_rows.count(i) ? no_numbers.data() : logits;
 }
