@@ -93,8 +93,8 @@ expect_one_wait_a_token(const Seen &s)
     }
 }
 
-/* One copy of the weights, scales included. The plan counts our own kernels' scratch where oneDNN
- * serves, which is that much or less. */
+/* One copy of the weights, scales included. Where oneDNN may serve, the plan counts the larger of
+ * its rows and our own kernels' scratch. */
 void
 expect_planned_memory(const Seen &s, const Json &plan)
 {

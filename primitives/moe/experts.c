@@ -17,6 +17,7 @@
 #include "primitives/matrix_engine.h"
 #include "primitives/moe/experts_steps.h"
 #include "primitives/moe/onednn_experts.h"
+#include "primitives/onednn/onednn.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
@@ -524,11 +525,23 @@ few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
     return XM_FEW_N;
 }
 
+/* Whether a plan is made for a device on which oneDNN may take the place of kernels that read tiles
+ * of steps, which are smaller than its plain rows. */
+static bool
+counts_for_onednn(const struct xm_moe_experts *m, enum xm_form form)
+{
+    return form == XM_FORM_STEPS && xm_engine_only_counts(m->engine) &&
+           xm_engine_config(m->engine)->use_onednn == XM_YES &&
+           xm_onednn_could_open(xm_engine_info(m->engine));
+}
+
 /* What a step reads of many tokens; of plain rows there may be two, of halves. */
 static uint64_t
 rows_bytes(const struct xm_moe_experts *m, enum xm_moe_step step, uint64_t places)
 {
-    return xm_moe_row(m, step)->form == XM_FORM_ROWS
+    const enum xm_form form = xm_moe_row(m, step)->form;
+    return form == XM_FORM_ROWS || (counts_for_onednn(m, form) &&
+                                    !xm_weight_is_blocks(xm_moe_weight(m, step)))
                ? places * xm_weight_padded_cols(xm_moe_weight(m, step)) * sizeof(float)
                : form_bytes(m, step, places);
 }
