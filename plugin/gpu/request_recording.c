@@ -18,11 +18,9 @@
 #include "plugin/gpu/request_run.h"
 #include "transformations/graph/symbols.h"
 
-enum {
-    ALIKE = 3, /* runs before one that is recorded: what changes often is not worth it */
-    RECORDED_ROWS =
-        64 /* rows of a run that is, at most                                      */
-};
+/* Runs before one that is recorded, because what changes often is not worth it; rows of one that
+ * is, at most. */
+enum { ALIKE = 3, RECORDED_ROWS = 64 };
 
 void
 xm_request_free_recording(struct xm_run_recording *rec)

@@ -55,45 +55,33 @@ halves_mad(uint8 a, uint b, uint c)
     return d;
 }
 
-/* a + b, rounded. */
-static inline uint8
-halves_add(uint8 a, uint b)
-{
-    uint8 d;
+/* a OP b, rounded: `instruction` of Intel's virtual machine, OP of C. */
 #if MATRIX_ENGINE
-    __asm__("{\n" OPERANDS EIGHT_TIMES(ADD_HALVES) "}\n" : "=rw"(d) : "rw"(a), "rw"(b));
-#else
-    uint words[8];
-    vstore8(a, 0, words);
-#pragma unroll
-    for (uint i = 0; i < 8; i++) {
-        const float2 v = halves(words[i]) + halves(b);
-        words[i] = two_halves(v.x, v.y);
+#define HALVES_OP(name, instruction, OP)                                                 \
+    static inline uint8 name(uint8 a, uint b)                                            \
+    {                                                                                    \
+        uint8 d;                                                                         \
+        __asm__("{\n" OPERANDS EIGHT_TIMES(instruction) "}\n"                            \
+                : "=rw"(d)                                                               \
+                : "rw"(a), "rw"(b));                                                     \
+        return d;                                                                        \
     }
-    d = vload8(0, words);
-#endif
-    return d;
-}
-
-/* a b, rounded. */
-static inline uint8
-halves_mul(uint8 a, uint b)
-{
-    uint8 d;
-#if MATRIX_ENGINE
-    __asm__("{\n" OPERANDS EIGHT_TIMES(MUL_HALVES) "}\n" : "=rw"(d) : "rw"(a), "rw"(b));
 #else
-    uint words[8];
-    vstore8(a, 0, words);
-#pragma unroll
-    for (uint i = 0; i < 8; i++) {
-        const float2 v = halves(words[i]) * halves(b);
-        words[i] = two_halves(v.x, v.y);
+#define HALVES_OP(name, instruction, OP)                                                 \
+    static inline uint8 name(uint8 a, uint b)                                            \
+    {                                                                                    \
+        uint words[8];                                                                   \
+        vstore8(a, 0, words);                                                            \
+        _Pragma("unroll") for (uint i = 0; i < 8; i++)                                   \
+        {                                                                                \
+            const float2 v = halves(words[i]) OP halves(b);                              \
+            words[i] = two_halves(v.x, v.y);                                             \
+        }                                                                                \
+        return vload8(0, words);                                                         \
     }
-    d = vload8(0, words);
 #endif
-    return d;
-}
+HALVES_OP(halves_add, ADD_HALVES, +)
+HALVES_OP(halves_mul, MUL_HALVES, *)
 
 /* The same half twice. */
 static inline uint
