@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+#include "runtime/util/status.h"
+
+struct xm_graph;
+
 /* Drivers that compile at launches (XM_CAP_DRIVER_FILES) make code for text generation when it
  * runs: a prompt of so many tokens and a token behind it bring nearly all of it about. */
 enum { XM_WARM_UP_TOKENS = 32 };
@@ -19,6 +23,10 @@ struct xm_compile_options {
     /* Compute results per token only for the rows listed in the input sampled_tokens_indices, which
      * batches of sequences set; on a device without sequences only for the last position. */
     bool sampled_logits;
+    /* Called with the rewritten graph; what *g is afterwards is compiled. It takes *g over, also on
+     * failure. NULL: the graph stays as it is. */
+    enum xm_status (*replace)(void *ctx, struct xm_graph **g, struct xm_error *err);
+    void *replace_ctx;
 };
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "plugin/core.h"
 #include "plugin/device_names.h"
+#include "plugin/mesh/mesh_names.h"
 #include "runtime/util/log.h"
 #include "transformations/graph/graph.h"
 
@@ -141,7 +142,9 @@ warn_of_absent(const struct xm_core *c, const char *device, const char *list)
 static const char *
 resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE_NAME])
 {
-    const char *list = device ? xm_device_list(device) : "";
+    const char *list = !device                ? ""
+                       : xm_mesh_list(device) ? xm_mesh_list(device)
+                                              : xm_device_list(device);
     if (!list)
         return resolve_cpu(c, device);
     uint32_t bit;
@@ -266,6 +269,9 @@ xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
 {
     struct found on = {0};
     struct xm_device_wish w;
+    const char *mesh = xm_mesh_list(device);
+    if (mesh)
+        return xm_mesh_compile(c, g, mesh, properties, n_properties, options, out, err);
     enum xm_status s = xm_device_wish_make(device, properties, n_properties, &w, err);
     if (s == XM_OK)
         s = find_wished(c, &w, &on, err);

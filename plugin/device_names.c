@@ -9,12 +9,14 @@
 /* What users expect of the name, and do not get; NULL: nothing. Of those with a list: where it has
  * several devices. Of HETERO's list all are meant to be there, and the first has to be; AUTO and
  * MULTI take those that are. */
+#define XM_OTHERS_UNUSED                                                                 \
+    "the other devices of the list are not used; MESH: with that list splits the model"
 static const struct row {
     const char *name, *lack;
     bool is_of_several, needs_all;
 } rows[] = {
-    {"HETERO", "the other devices of the list are not used", true, true},
-    {"MULTI", "the other devices of the list are not used", true, false},
+    {"HETERO", XM_OTHERS_UNUSED, true, true},
+    {"MULTI", XM_OTHERS_UNUSED, true, false},
     {"BATCH", "its requests run one by one, and are not put together in batches", false,
      false},
 };

@@ -20,6 +20,7 @@
 #include "plugin/profile.h"
 #include "plugin/stats.h"
 #include "plugin/step_check.h"
+#include "runtime/operations/token_choice.h"
 #include "transformations/pass_report.h"
 
 #ifdef __cplusplus
@@ -231,6 +232,17 @@ struct xm_batch_row {
     uint64_t wanted; /* number of last tokens whose logits are wanted; <= n */
 };
 
+/* A token that the device chooses. */
+struct xm_device_choice {
+    /* Both are read where no run of the sequence is enqueued. */
+    struct xm_token_choice how;
+    struct xm_seen_tokens seen;
+    /* The caller will run this token unless it ends the text: the device may run it at once. */
+    bool more;
+    int32_t id;      /* out; -1: the logits are no distribution */
+    bool is_running; /* out: its run is enqueued, and the choice behind it */
+};
+
 /* One thread at a time. */
 struct xm_batch_ops {
     /* A failure leaves every sequence unchanged. */
@@ -240,6 +252,21 @@ struct xm_batch_ops {
      * run. NULL: none were wanted. */
     const float *(*logits)(const struct xm_batch *b, uint32_t i, uint64_t *rows,
                            uint64_t *vocabulary);
+    /* Tokens that the device chooses. All three NULL: the plugin has none. */
+    /* Builds the kernels that choices of this kind need, if the plugin can make them; the first
+     * choice would build them, too. */
+    void (*prepare)(struct xm_batch *b, const struct xm_token_choice *how);
+    /* Chooses the token behind the last one of a sequence. The last one was run alone, with its
+     * logits wanted, or was chosen with is_running set. In the second case its position, which was
+     * only reserved, is part of the sequence when this returns. Enqueues the run of the chosen
+     * token before it waits for its id. Logits are not valid any more.
+     * XM_UNSUPPORTED: the batch has run something else, or the model or the device cannot; nothing
+     * has changed. After another failure the enqueued run is not part of the sequence. */
+    enum xm_status (*choose)(struct xm_batch *b, struct xm_sequence *s,
+                             struct xm_device_choice *c, struct xm_error *err);
+    /* Waits for an enqueued run and drops it. Call it before the sequence is used otherwise; `run`
+     * calls it itself. */
+    void (*stop)(struct xm_batch *b);
     void (*destroy)(struct xm_batch *b);
 };
 
@@ -300,6 +327,12 @@ void xm_core_devices(const struct xm_core *c, void (*each)(const char *name, voi
 /* Takes `g` over, also on failure. */
 enum xm_status xm_core_compile(const struct xm_core *c, struct xm_graph *g,
                                const char *device, const struct xm_property *properties,
+                               uint32_t n_properties,
+                               const struct xm_compile_options *options,
+                               struct xm_compiled **out, struct xm_error *err);
+/* The same for a mesh of the devices in `list` (plugin/mesh/mesh_names.h). */
+enum xm_status xm_mesh_compile(const struct xm_core *c, struct xm_graph *g,
+                               const char *list, const struct xm_property *properties,
                                uint32_t n_properties,
                                const struct xm_compile_options *options,
                                struct xm_compiled **out, struct xm_error *err);

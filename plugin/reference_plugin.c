@@ -398,6 +398,8 @@ prepare(struct reference_compiled *c, const struct xm_compile_options *options,
         return xm_no_memory(err, "the passes' reports");
     c->base.reports = c->reports;
     XM_TRY(xm_pipeline_run(c->graph, &caps, NULL, c->reports, &c->base.n_reports, err));
+    if (options && options->replace)
+        XM_TRY(options->replace(options->replace_ctx, &c->graph, err));
     c->base.n_rounded = c->graph->n_rounded;
     xm_for_each_node(n, c->graph) c->has_states |=
         xm_op_info(n->op)->flags & XM_OPF_STATE;

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+enum { XM_STEP_CHECK_KERNELS = 512 };
 struct xm_step_check {
     uint32_t step, n_steps;
     const char *op, *name; /* live as long as the compiled model */
@@ -21,6 +22,7 @@ struct xm_step_check {
     double tolerance;      /* 0: integers, which must agree                             */
     uint64_t row;
     const char *part; /* what it is a row of: NULL, a result; or a static text */
+    char kernels[XM_STEP_CHECK_KERNELS]; /* that ran, separated by spaces */
 };
 
 /* The error of a step divided by its tolerance; above 1 the step fails. Infinity: NaN or infinite

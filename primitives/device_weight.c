@@ -11,6 +11,7 @@
 
 #include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
+#include "runtime/weight_pack.h"
 
 static enum xm_status
 upload(struct xm_engine *engine, const struct xm_bytes *bytes, bool on_host,
@@ -69,6 +70,41 @@ xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
                         struct xm_device_weight **out, struct xm_error *err)
 {
     return create(engine, w, false, out, err);
+}
+
+/* The packed copy on the host lives until it is on the device. */
+static enum xm_status
+create_packed(struct xm_engine *engine, const struct xm_weight *w,
+              struct xm_device_weight **out, struct xm_error *err)
+{
+    struct xm_weight packed;
+    void *bytes = NULL;
+    if (!xm_engine_only_counts(engine))
+        XM_TRY(xm_weight_pack(w, &packed, &bytes, err));
+    else
+        (void)xm_weight_pack_sizes(w, &packed);
+    const enum xm_status s = create(engine, &packed, false, out, err);
+    xm_free(bytes);
+    if (s != XM_OK)
+        return s;
+    (*out)->file = *w;
+    (*out)->host.data.p =
+        w->data.p; /* not the freed ones: only whether there are some counts */
+    (*out)->host.scale.p = w->scale.p;
+    (*out)->host.zero_point.p = w->zero_point.p;
+    (*out)->host.factor.p = w->factor.p;
+    return XM_OK;
+}
+
+enum xm_status
+xm_device_part_create(struct xm_engine *engine, const struct xm_weight *w,
+                      struct xm_device_weight **out, struct xm_error *err)
+{
+    struct xm_weight packed;
+    if (xm_weight_is_whole(w) || xm_engine_shares_weight(engine, w->data.p, w->data.n) ||
+        xm_weight_pack_sizes(w, &packed))
+        return xm_device_weight_create(engine, w, out, err);
+    return create_packed(engine, w, out, err);
 }
 
 enum xm_status
@@ -300,7 +336,8 @@ xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
     if (a->cols != b->cols)
         return "the weights have different columns";
     if (xm_weight_is_blocks(a) && xm_weight_is_blocks(b))
-        return xm_weight_info(a)->meets == xm_weight_info(b)->meets
+        return (xm_weight_info(a)->meets | XM_MEETS_BYTES) ==
+                       (xm_weight_info(b)->meets | XM_MEETS_BYTES)
                    ? NULL
                    : "the weights' formats meet different forms of activations";
     return xm_weight_same_format(a, b) ? NULL : "the weights have different formats";
@@ -396,50 +433,6 @@ xm_weight_not_in_bytes(const struct xm_weight *w, enum xm_element src)
     if (why || xm_weight_is_blocks(w))
         return why;
     return w->group % SUB_BLOCK == 0 ? NULL : "the group is not whole runs of 32 columns";
-}
-
-static const struct xm_product *
-product_of(const void *problem)
-{
-    return problem;
-}
-
-const char *
-xm_product_not_in_planes(const void *problem)
-{
-    return xm_weight_not_in_planes(product_of(problem)->weight);
-}
-
-const char *
-xm_product_not_in_words(const void *problem)
-{
-    return xm_weight_not_in_words(product_of(problem)->weight, 1);
-}
-
-const char *
-xm_product_not_in_shorts(const void *problem)
-{
-    return xm_weight_not_in_shorts(product_of(problem)->weight, product_of(problem)->src);
-}
-
-struct xm_problem_class
-xm_product_class(const struct xm_product *p)
-{
-    const struct xm_weight *w = p->weight;
-    struct xm_problem_class c;
-    snprintf(c.text, sizeof(c.text),
-             "%s g%" PRIu64 " %" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s",
-             xm_weight_format_text(w), w->group, w->experts, w->rows, w->cols,
-             xm_element_text(p->src));
-    return c;
-}
-
-const char *
-xm_product_not_in_bytes(const void *problem)
-{
-    const struct xm_product *p = product_of(problem);
-    return p->factor ? xm_weight_not_in_bytes(p->weight, p->src)
-                     : "activations stay in 16 bits";
 }
 
 uint64_t

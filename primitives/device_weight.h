@@ -57,24 +57,6 @@ const char *xm_weight_not_in_words(const struct xm_weight *w, uint32_t words);
 const char *xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src);
 /* The same of those that convert them to 8-bit integers (kernels/cl/include/bytes.h). */
 const char *xm_weight_not_in_bytes(const struct xm_weight *w, enum xm_element src);
-/* The facts by which variants of a product are refused. The first member of the struct that
- * describes a problem to xm_variant.refuses. */
-struct xm_product {
-    const struct xm_weight *weight;
-    enum xm_element src; /* type of the activations that are multiplied by it */
-    /* Columns that share a factor where many tokens are multiplied as 8-bit integers: 32 or 128;
-     * 0: they are not. */
-    uint32_t factor;
-};
-/* Weights of one format and size, and activations of one type. */
-struct xm_problem_class xm_product_class(const struct xm_product *p);
-/* xm_weight_not_in_planes, _words (of 1 word), _shorts and _bytes as members `refuses` of variant
- * tables; `problem` begins with a struct xm_product. The last also refuses a factor of 0. */
-const char *xm_product_not_in_planes(const void *problem);
-const char *xm_product_not_in_words(const void *problem);
-const char *xm_product_not_in_shorts(const void *problem);
-const char *xm_product_not_in_bytes(const void *problem);
-
 /* The rows of a weight for one work-item of a vector kernel, of `rows` in all, when `copies`
  * work-items process each range of rows: few enough rows for several work-items a compute unit, and
  * enough for each to read a long stream. */

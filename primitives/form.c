@@ -29,6 +29,7 @@ static const struct {
     [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
     [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
     [XM_FORM_BYTES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true},
+    [XM_FORM_BF16_TILES] = {"linear_pack_amx", {XM_ALONE, 0, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_TILES] = {"linear_pack_vec", {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_STEPS] = {"linear_pack_dpas", {XM_GROUP, XM_STEPS_ITEMS,
@@ -55,6 +56,8 @@ xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
         return steps_of(w);
     if (form == XM_FORM_BYTES)
         return (struct xm_rows_form){form, UNIT_PLANES, 0, true, XM_FACTOR_FINE};
+    if (form == XM_FORM_BF16_TILES)
+        return (struct xm_rows_form){form, UNIT_PLANES};
     const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};
     const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
                          src == XM_F32 && w->cols % VECTOR_WORDS == 0;
@@ -122,7 +125,8 @@ xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens)
         return xm_align_up(tokens, XM_TILE) *
                (xm_align_up(cols, XM_SUPER_COLS) / XM_SUPER_COLS) * SUPER_HALVES *
                sizeof(uint16_t);
-    return xm_align_up(tokens, XM_TILE) * padded(f, cols) * sizeof(float);
+    const size_t bytes = f->form == XM_FORM_BF16_TILES ? sizeof(uint16_t) : sizeof(float);
+    return xm_align_up(tokens, XM_TILE) * padded(f, cols) * bytes;
 }
 
 static uint64_t
@@ -158,7 +162,7 @@ xm_form_defines(const struct xm_rows_form *f, const char *name, char *out, size_
 {
     out[0] = '\0';
     if (f->form == XM_FORM_STEPS)
-        return xm_defines_print(out, n, " -D%s_WORD=%u -D%s_SUMS=%d", name, f->planes,
+        return xm_defines_print(out, n, " -D%s_PLANES=%u -D%s_SUMS=%d", name, f->planes,
                                 name, f->group != 0);
     if (!makers[f->form].is_rows)
         return 0;

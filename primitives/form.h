@@ -61,7 +61,7 @@ uint64_t xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tok
 /* The form's number in kernels (kernels/cl/include/prepared.h). */
 uint32_t xm_form_kind(const struct xm_rows_form *f);
 /* Writes the build options " -DFORM=8,128,0 …" for a kernel that writes this form; "" for plain
- * rows; " -DFORM_WORD=4 -DFORM_SUMS=1" for tiles of steps. */
+ * rows; " -DFORM_PLANES=4 -DFORM_SUMS=1" for tiles of steps. */
 size_t xm_form_defines(const struct xm_rows_form *f, const char *name, char *out,
                        size_t n);
 

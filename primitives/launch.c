@@ -18,6 +18,14 @@ divide_up(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
+uint64_t
+xm_launch_lanes(const struct xm_launch_shape *s, const struct xm_device_info *device)
+{
+    if (s->size == XM_MATRIX_LANES)
+        return xm_matrix_lanes(device);
+    return s->size ? s->size : XM_SUB_GROUP;
+}
+
 /* Work-items that are launched together for a unit. */
 static uint64_t
 unit_items(const struct xm_launch_shape *s, const struct xm_device_info *device,
@@ -27,9 +35,7 @@ unit_items(const struct xm_launch_shape *s, const struct xm_device_info *device,
     case XM_GROUP:
         return s->size ? s->size : c->items;
     case XM_LANES:
-        if (s->size == XM_MATRIX_LANES)
-            return xm_matrix_lanes(device);
-        return s->size ? s->size : XM_SUB_GROUP;
+        return xm_launch_lanes(s, device);
     default:
         return 1;
     }

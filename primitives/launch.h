@@ -90,6 +90,9 @@ struct xm_counts {
     uint64_t items; /* for XM_GROUP of size 0: work-items of a work-group */
 };
 
+/* Lanes of a shape's sub-groups, whose unit is XM_LANES. */
+uint64_t xm_launch_lanes(const struct xm_launch_shape *s,
+                         const struct xm_device_info *device);
 /* The launch for a shape; *per_item: elements that a unit processes along x. Pure. */
 struct xm_launch xm_launch_for(const struct xm_launch_shape *shape,
                                const struct xm_device_info *device,

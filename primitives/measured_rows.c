@@ -3,8 +3,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/driver_files.h"
 #include "runtime/kept.h"
+#include "runtime/util/unfinished.h"
+
+/* Kept in the place of a row's name where there is none. */
+#define NO_ROW "-"
 
 struct name {
     char text[192];
@@ -18,21 +24,47 @@ kept_name(const struct xm_variant_table *table, const struct xm_problem_class *p
     return name;
 }
 
+static bool
+store(const struct xm_engine *engine, const char *what, const char *text)
+{
+    return xm_kept_text_store(xm_engine_config(engine)->cache_dir, xm_engine_info(engine),
+                              what, text);
+}
+
+static bool
+load(const struct xm_engine *engine, const char *what, char text[XM_KEPT_TEXT])
+{
+    return xm_kept_text_load(xm_engine_config(engine)->cache_dir, xm_engine_info(engine),
+                             what, text);
+}
+
+/* ---- choices ------------------------------------------------------------------------- */
+
+/* Reads the name of the chosen row, or NO_ROW. False: nothing is kept, or it is not wanted. */
+static bool
+kept_text(const struct xm_engine *engine, const struct xm_variant_table *table,
+          const struct xm_problem_class *problems, char text[XM_KEPT_TEXT])
+{
+    return problems->text[0] && xm_engine_config(engine)->tuned_kernels &&
+           load(engine, kept_name(table, problems).text, text);
+}
+
+static bool
+find_row(const struct xm_variant_table *table, const char *name, size_t *row)
+{
+    for (*row = 0; *row < table->n; ++*row) {
+        if (strcmp(table->rows[*row].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool
 xm_measured_row(const struct xm_engine *engine, const struct xm_variant_table *table,
                 const struct xm_problem_class *problems, size_t *row)
 {
-    const struct xm_config *config = xm_engine_config(engine);
     char text[XM_KEPT_TEXT];
-    if (!problems->text[0] || !config->tuned_kernels ||
-        !xm_kept_text_load(config->cache_dir, xm_engine_info(engine),
-                           kept_name(table, problems).text, text))
-        return false;
-    for (*row = 0; *row < table->n; ++*row) {
-        if (strcmp(table->rows[*row].name, text) == 0)
-            return true;
-    }
-    return false;
+    return kept_text(engine, table, problems, text) && find_row(table, text, row);
 }
 
 bool
@@ -40,6 +72,97 @@ xm_measured_row_keep(const struct xm_engine *engine, const struct xm_variant_tab
                      const struct xm_problem_class *problems, size_t row)
 {
     return problems->text[0] &&
-           xm_kept_text_store(xm_engine_config(engine)->cache_dir, xm_engine_info(engine),
-                              kept_name(table, problems).text, table->rows[row].name);
+           store(engine, kept_name(table, problems).text, table->rows[row].name);
+}
+
+bool
+xm_measured_row_keep_none(const struct xm_engine *engine,
+                          const struct xm_variant_table *table,
+                          const struct xm_problem_class *problems)
+{
+    return problems->text[0] && store(engine, kept_name(table, problems).text, NO_ROW);
+}
+
+bool
+xm_measured_row_is_settled(const struct xm_engine *engine,
+                           const struct xm_variant_table *table,
+                           const struct xm_problem_class *problems)
+{
+    const struct xm_config *config = xm_engine_config(engine);
+    char text[XM_KEPT_TEXT];
+    size_t row;
+    if (!problems->text[0] || !config->tuned_kernels || !config->cache_dir[0] ||
+        !xm_driver_files_may_store())
+        return true;
+    return kept_text(engine, table, problems, text) &&
+           (strcmp(text, NO_ROW) == 0 || find_row(table, text, &row));
+}
+
+/* ---- trials -------------------------------------------------------------------------- */
+
+static const char trial[] = "row on trial";
+
+/* "moe_down=moe_down_sg" */
+struct trial_text {
+    char text[XM_KEPT_TEXT];
+};
+
+static struct trial_text
+trial_text(const struct xm_variant_table *table, size_t row)
+{
+    struct trial_text text;
+    snprintf(text.text, sizeof(text.text), "%s=%s", table->step, table->rows[row].name);
+    return text;
+}
+
+static struct name
+lost_name(const char text[XM_KEPT_TEXT])
+{
+    struct name name;
+    snprintf(name.text, sizeof(name.text), "row that ended its process: %.*s",
+             XM_KEPT_TEXT, text);
+    return name;
+}
+
+void
+xm_row_trial_begin(const struct xm_engine *engine, const struct xm_variant_table *table,
+                   size_t row, struct xm_row_trial *t)
+{
+    const char *dir = xm_engine_config(engine)->cache_dir;
+    if (!xm_kept_path(dir, xm_engine_info(engine), trial, t->path, sizeof(t->path)))
+        t->path[0] = '\0';
+    if (!t->path[0])
+        return;
+    (void)store(engine, trial, trial_text(table, row).text);
+    xm_unfinished_add(t->path);
+}
+
+void
+xm_row_trial_end(struct xm_row_trial *t)
+{
+    if (!t->path[0])
+        return;
+    unlink(t->path);
+    xm_unfinished_drop(t->path);
+}
+
+void
+xm_row_trials_open(const struct xm_engine *engine)
+{
+    char text[XM_KEPT_TEXT];
+    struct xm_row_trial t;
+    if (!load(engine, trial, text) ||
+        !xm_kept_path(xm_engine_config(engine)->cache_dir, xm_engine_info(engine), trial,
+                      t.path, sizeof(t.path)))
+        return;
+    (void)store(engine, lost_name(text).text, text);
+    unlink(t.path);
+}
+
+bool
+xm_row_trial_is_lost(const struct xm_engine *engine, const struct xm_variant_table *table,
+                     size_t row)
+{
+    char text[XM_KEPT_TEXT];
+    return load(engine, lost_name(trial_text(table, row).text).text, text);
 }

@@ -75,9 +75,39 @@ xm_scratch_begin(struct xm_scratch *s, const struct xm_primitive *p,
 {
     memset(s, 0, sizeof(*s));
     s->whole = run->scratch;
+    s->kept = run->views;
     s->align = xm_engine_info(p->engine)->base_align;
     if (s->align == 0)
         s->align = 1;
+}
+
+static struct xm_buffer *
+find_view(const struct xm_kept_views *k, uint64_t offset, uint64_t bytes)
+{
+    for (int i = 0; i < XM_KEPT_VIEWS; i++) {
+        if (k->view[i] && k->offset[i] == offset && xm_buffer_bytes(k->view[i]) == bytes)
+            return k->view[i];
+    }
+    return NULL;
+}
+
+/* In the place of the oldest. */
+static void
+keep_view(struct xm_kept_views *k, uint64_t offset, struct xm_buffer *view)
+{
+    xm_buffer_unref(k->view[k->oldest]);
+    xm_buffer_ref(view);
+    k->view[k->oldest] = view;
+    k->offset[k->oldest] = offset;
+    k->oldest = (k->oldest + 1) % XM_KEPT_VIEWS;
+}
+
+void
+xm_kept_views_free(struct xm_kept_views *k)
+{
+    for (int i = 0; i < XM_KEPT_VIEWS; i++)
+        xm_buffer_unref(k->view[i]);
+    *k = (struct xm_kept_views){0};
 }
 
 enum xm_status
@@ -92,7 +122,14 @@ xm_scratch_take(struct xm_scratch *s, uint64_t bytes, struct xm_buffer **out,
         return xm_fail(err, XM_INVALID,
                        "the scratch buffer has %llu bytes, at least %llu are needed",
                        (unsigned long long)have, (unsigned long long)(s->used + bytes));
-    XM_TRY(xm_buffer_view(s->whole, s->used, bytes, out, err));
+    *out = s->kept ? find_view(s->kept, s->used, bytes) : NULL;
+    if (*out) {
+        xm_buffer_ref(*out);
+    } else {
+        XM_TRY(xm_buffer_view(s->whole, s->used, bytes, out, err));
+        if (s->kept)
+            keep_view(s->kept, s->used, *out);
+    }
     s->views[s->n_views++] = *out;
     s->used += xm_align_up(bytes, s->align);
     return XM_OK;

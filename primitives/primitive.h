@@ -51,6 +51,9 @@ enum xm_status xm_device_weight_create(struct xm_engine *engine,
                                        const struct xm_weight *w,
                                        struct xm_device_weight **out,
                                        struct xm_error *err);
+/* The same; where the device copies weights, only the bytes of the view are copied. */
+enum xm_status xm_device_part_create(struct xm_engine *engine, const struct xm_weight *w,
+                                     struct xm_device_weight **out, struct xm_error *err);
 /* The same for a weight that the kernels are to read from host memory (xm_buffer_on_host). */
 enum xm_status xm_host_weight_create(struct xm_engine *engine, const struct xm_weight *w,
                                      struct xm_device_weight **out, struct xm_error *err);
@@ -86,10 +89,22 @@ extern const uint8_t xm_roles_1_1[2], xm_roles_2_1[3], xm_roles_3_1[4], xm_roles
 
 struct xm_expert_cache;
 
+/* The last views of a scratch buffer. Layers and tokens ask for the same offsets and sizes again;
+ * making a sub-buffer costs a driver call. All zeros: none. */
+enum { XM_KEPT_VIEWS = 8 };
+struct xm_kept_views {
+    struct xm_buffer *view[XM_KEPT_VIEWS]; /* referenced */
+    uint64_t offset[XM_KEPT_VIEWS];
+    uint32_t oldest;
+};
+/* Call before the scratch is freed. */
+void xm_kept_views_free(struct xm_kept_views *k);
+
 /* The arguments of a run besides its operands. */
 struct xm_run {
     struct xm_queue *queue;
-    struct xm_buffer *scratch; /* at least plan()'s bytes; NULL when that was 0 */
+    struct xm_buffer *scratch;   /* at least plan()'s bytes; NULL when that was 0 */
+    struct xm_kept_views *views; /* of `scratch`; NULL: none are kept            */
     /* for moe: the cache from which it reads experts that lie in host memory; NULL: none */
     const struct xm_expert_cache *experts;
 };
@@ -133,6 +148,7 @@ void xm_primitive_destroy(struct xm_primitive *p); /* NULL is allowed */
 enum { XM_SCRATCH_VIEWS = 16 };
 struct xm_scratch {
     struct xm_buffer *whole;
+    struct xm_kept_views *kept; /* NULL: none */
     uint64_t used, align;
     struct xm_buffer *views[XM_SCRATCH_VIEWS];
     uint32_t n_views;

@@ -8,8 +8,8 @@
 /* What a better row takes of the usual one's time, at most. */
 #define BETTER 0.97
 
-static bool
-device_takes(const struct xm_variant *row, const struct xm_device_info *device)
+bool
+xm_tuning_takes(const struct xm_variant *row, const struct xm_device_info *device)
 {
     struct xm_variant any_problem = *row;
     any_problem.refuses = NULL;
@@ -35,8 +35,10 @@ time_row(const struct xm_variant_table *table, size_t row, xm_row_time_fn time, 
          struct xm_timed_rows *out, struct xm_error *err)
 {
     struct xm_error why = {0};
+    const size_t best = fastest(table, out);
+    const double hopeless = best < table->n ? HOPELESS * out->seconds[best] : 0;
     double seconds = 0, *least = &out->seconds[row];
-    const enum xm_status s = time(ctx, table, row, &seconds, &why);
+    const enum xm_status s = time(ctx, table, row, hopeless, &seconds, &why);
     if (s == XM_UNSUPPORTED || s == XM_NOT_BUILT)
         return XM_OK;
     if (s != XM_OK)
@@ -60,7 +62,7 @@ time_all(const struct xm_variant_table *table, const struct xm_device_info *devi
     for (int reference = 0; reference < 2; reference++) {
         for (size_t i = 0; i < table->n; i++) {
             if (is_reference(&table->rows[i]) == (reference == 1) &&
-                device_takes(&table->rows[i], device))
+                xm_tuning_takes(&table->rows[i], device))
                 XM_TRY(time_row(table, i, time, ctx, out, err));
         }
         if (fastest(table, out) < table->n)

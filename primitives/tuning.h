@@ -14,10 +14,10 @@ extern "C" {
 
 enum { XM_TABLE_ROWS = 32 };
 
-/* The time of the table's step, run by this row. XM_UNSUPPORTED and XM_NOT_BUILT: the row cannot
- * run; others end the search. */
+/* The time of the table's step, run by this row. A time above `hopeless` (0: none is yet) need not
+ * be exact. XM_UNSUPPORTED and XM_NOT_BUILT: the row cannot run; others end the search. */
 typedef enum xm_status (*xm_row_time_fn)(void *ctx, const struct xm_variant_table *table,
-                                         size_t row, double *seconds,
+                                         size_t row, double hopeless, double *seconds,
                                          struct xm_error *err);
 
 struct xm_timed_rows {
@@ -25,6 +25,10 @@ struct xm_timed_rows {
     size_t usual;                  /* what is taken without measurements      */
     size_t best;
 };
+
+/* Whether the row of a table is timed on a device, whatever the problem: the device can run it, and
+ * well. */
+bool xm_tuning_takes(const struct xm_variant *row, const struct xm_device_info *device);
 
 /* Times the rows that the device takes, in turn, and takes the least of each row's times: machines
  * change their pace. Rows that take 1.5 times as long as the fastest are timed once, the others

@@ -5,6 +5,7 @@
  */
 #include "primitives/variant.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "primitives/matrix_engine.h"
@@ -16,8 +17,9 @@
 
 enum { INTEL = 0x8086 };
 
-/* Capabilities that kernels do without, slowly: kernels/cl/include/matrix_mad.h, integer_mad.h. */
-enum { EMULATED = XM_CAP_DPAS | XM_CAP_DP4A };
+/* Capabilities that kernels do without, slowly: kernels/cl/include/matrix_mad.h, integer_mad.h,
+ * amx.h. */
+enum { EMULATED = XM_CAP_DPAS | XM_CAP_DP4A | XM_CAP_AMX };
 
 static const char *
 family_refusal(enum xm_family family, const struct xm_device_info *device)
@@ -97,6 +99,9 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
         used += xm_defines_print(d.text + used, n - used,
                                  " -DSG=%u -DDP4A=1 -DDOT_PRODUCTS=%d", l->size,
                                  xm_device_really_has(device, XM_CAP_DP4A));
+    if (row->caps & XM_CAP_AMX)
+        used += xm_defines_print(d.text + used, n - used, " -DAMX=%d",
+                                 xm_device_really_has(device, XM_CAP_AMX));
     if (l->size == XM_MATRIX_LANES || row->form == XM_FORM_STEPS)
         used += xm_defines_print(d.text + used, n - used, " -DSG=%u -DMATRIX_ENGINE=%d",
                                  xm_matrix_lanes(device), xm_matrix_is_real(device));
@@ -177,6 +182,13 @@ read_item(const char *step, size_t step_len, const char *variant, size_t variant
     return XM_OK;
 }
 
+/* Few digits: no table has as many rows. */
+static bool
+is_number(const char *text, size_t len)
+{
+    return len > 0 && len < 4 && text[0] != '0' && strspn(text, "0123456789") >= len;
+}
+
 static enum xm_status
 parse_force(const struct xm_variant_table *own, struct xm_forced *out,
             struct xm_error *err)
@@ -186,7 +198,12 @@ parse_force(const struct xm_variant_table *own, struct xm_forced *out,
     while (at && *at) {
         size_t len = strcspn(at, ",");
         const char *equals = memchr(at, '=', len);
-        if (equals) {
+        if (is_number(at, len)) {
+            if (out->nth)
+                return xm_fail(err, XM_INVALID, "XM_FORCE has a second number, '%.*s'",
+                               (int)len, at);
+            out->nth = strtoul(at, NULL, 10);
+        } else if (equals && equals > at) {
             size_t step_len = (size_t)(equals - at);
             XM_TRY(
                 read_item(at, step_len, equals + 1, len - step_len - 1, own, out, err));
@@ -196,7 +213,7 @@ parse_force(const struct xm_variant_table *own, struct xm_forced *out,
                 return xm_fail(
                     err, XM_INVALID,
                     "XM_FORCE: '%.*s' is neither <step>=<variant> nor a family "
-                    "(ref vec gen sg host onednn)",
+                    "(ref vec gen sg host onednn) nor a number from 1 on",
                     (int)len, at);
             out->has_family = true;
             out->family = *family;
@@ -230,12 +247,21 @@ is_left_out(const struct xm_pick *p, size_t row)
     return p->not_built >> row & 1;
 }
 
+static const char *
+refusal(const struct xm_pick *p, size_t row, const struct xm_device_info *device,
+        const void *problem)
+{
+    return p->not_forms >> p->table->rows[row].form & 1
+               ? "a step beside it does not know its form of activations"
+               : xm_variant_refusal(&p->table->rows[row], device, problem);
+}
+
 static enum xm_status
 choose_named(const struct xm_pick *p, size_t i, const struct xm_device_info *device,
              const void *problem, size_t *row, struct xm_error *err)
 {
     const struct xm_variant_table *t = p->table;
-    const char *why = xm_variant_refusal(&t->rows[i], device, problem);
+    const char *why = refusal(p, i, device, problem);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "%s: XM_FORCE asks for %s, which refuses: %s",
                        t->step, t->rows[i].name, why);
@@ -255,8 +281,7 @@ choose_of_family(const struct xm_pick *p, enum xm_family family,
     const struct xm_variant_table *t = p->table;
     for (size_t i = 0; i < t->n; i++) {
         if (t->rows[i].family != family || is_left_out(p, i) ||
-            is_emulated(&t->rows[i], device) ||
-            xm_variant_refusal(&t->rows[i], device, problem))
+            is_emulated(&t->rows[i], device) || refusal(p, i, device, problem))
             continue;
         xm_debug(XM_DEBUG_DISPATCH, "%s: %s (its family is forced)", t->step,
                  t->rows[i].name);
@@ -266,14 +291,33 @@ choose_of_family(const struct xm_pick *p, enum xm_family family,
     return false;
 }
 
+/* The nth of the rows that can run, or the last where there are fewer; drawbacks are no matter. */
+static bool
+choose_nth(const struct xm_pick *p, size_t nth, const struct xm_device_info *device,
+           const void *problem, size_t *row)
+{
+    const struct xm_variant_table *t = p->table;
+    size_t n = 0;
+    for (size_t i = 0; i < t->n && n < nth; i++) {
+        if (is_left_out(p, i) || is_emulated(&t->rows[i], device) ||
+            refusal(p, i, device, problem))
+            continue;
+        *row = i;
+        n++;
+    }
+    if (n > 0)
+        xm_debug(XM_DEBUG_DISPATCH, "%s: %s (its number is forced)", t->step,
+                 t->rows[*row].name);
+    return n > 0;
+}
+
 static bool
 choose_measured(const struct xm_pick *p, const struct xm_device_info *device,
                 const void *problem, size_t *row)
 {
     const struct xm_variant *measured = &p->table->rows[p->measured];
     if (!p->is_measured || is_left_out(p, p->measured) ||
-        xm_variant_drawback(measured, device) ||
-        xm_variant_refusal(measured, device, problem))
+        xm_variant_drawback(measured, device) || refusal(p, p->measured, device, problem))
         return false;
     xm_debug(XM_DEBUG_DISPATCH, "%s: %s (measured)", p->table->step, measured->name);
     *row = p->measured;
@@ -292,11 +336,13 @@ xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
         return choose_named(p, forced.row, device, problem, row, err);
     if (forced.has_family && choose_of_family(p, forced.family, device, problem, row))
         return XM_OK;
+    if (forced.nth && choose_nth(p, forced.nth, device, problem, row))
+        return XM_OK;
     if (choose_measured(p, device, problem, row))
         return XM_OK;
     const char *why = "its table is empty";
     for (size_t i = 0; i < t->n; i++) {
-        why = xm_variant_refusal(&t->rows[i], device, problem);
+        why = refusal(p, i, device, problem);
         if (!why)
             why = xm_variant_drawback(&t->rows[i], device);
         if (!why && is_left_out(p, i))

@@ -18,6 +18,8 @@
  *     <family>           in every step without an item of its own: the first row of the family
  *                        (ref vec gen sg host onednn) that does not refuse, or else the usual
  *                        choice
+ *     <number>           in every step that has neither: the Nth row that it can take, slow ones
+ *                        included, or its last
  *
  * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run. A step
  * that is in no table, or a variant that is not in its table, is an error naming those there are.
@@ -51,6 +53,7 @@ enum xm_form {
     XM_FORM_SHORTS, /* … or 16-bit integers                                                */
     XM_FORM_SHORT_PAIRS, /* these, an even number of rows (short_gemm.h)                   */
     XM_FORM_BYTES, /* 8-bit integers with a factor each 32 or 128 columns (bytes.h)         */
+    XM_FORM_BF16_TILES, /* tiles of 16 tokens, bf16 (bf16_tiles.h)                        */
     XM_FORM_TILES, /* tiles of 16 tokens, f32 (tile.h) …                                  */
     XM_FORM_LANE_TILES, /* … or of the activations' type                                   */
     XM_FORM_STEPS, /* tiles of halves for matrix engines (steps.h)                         */
@@ -66,8 +69,9 @@ struct xm_variant {
     struct xm_launch_shape launch;
     enum xm_form form;
     const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
-    bool joins; /* of linear: all weights in one launch, which adds and gates, too */
-    bool emits; /* writes prepared rows beside its results (primitives/form.h)      */
+    bool joins;  /* of linear: all weights in one launch, which adds and gates, too */
+    bool routes; /* of moe_route; of moe_gate_up: its kernel can route as that row does */
+    bool emits;  /* writes prepared rows beside its results (primitives/form.h)      */
     /* Sums of whole tiles stay in registers: chips with matrix engines run the kernel in large-GRF
      * mode, with 256 registers a thread and half as many threads. */
     bool large_grf;
@@ -110,6 +114,7 @@ struct xm_forced {
     bool has_row, has_family;
     size_t row;            /* the row that it names    */
     enum xm_family family; /* the family that it names */
+    size_t nth;            /* of the rows that a step can take; 0: it says no number */
 };
 
 /* The problems of a table for which one row is the fastest on a device: their types and sizes as
@@ -124,7 +129,8 @@ struct xm_pick {
     const struct xm_variant_table *table;
     const void *problem;
     struct xm_problem_class problems;
-    bool is_measured; /* a row is kept for the class: `measured` */
+    uint32_t not_forms; /* forms that a step beside it cannot share, one bit each   */
+    bool is_measured;   /* a row is kept for the class: `measured` */
     size_t measured;
     size_t row;            /* the choice                                               */
     uint32_t not_built;    /* rows that the compiler refuses, one bit each             */

@@ -12,29 +12,9 @@ static const struct {
     const struct xm_variant_table *tables;
     size_t n;
 } groups[] = {
-    {&xm_attention_combine_table, 1},
-    {&xm_attention_decode_table, 1},
-    {&xm_attention_inputs_table, 1},
-    {&xm_attention_prompt_table, 1},
-    {&xm_copy_table, 1},
-    {&xm_eltwise_table, 1},
-    {&xm_embedding_table, 1},
-    {&xm_gather_table, 1},
-    {&xm_gather_matmul_table, 1},
-    {&xm_glu_table, 1},
-    {xm_linear_tables, XM_LINEAR_N_TABLES},
-    {&xm_matmul_table, 1},
-    {xm_moe_tables, XM_MOE_N_TABLES},
-    {&xm_moe_cache_fetch_table, 1},
-    {&xm_moe_cache_lookup_table, 1},
-    {&xm_moe_route_table, 1},
-    {&xm_reduce_table, 1},
-    {&xm_rms_norm_table, 1},
-    {&xm_rope_table, 1},
-    {&xm_rope_tables_table, 1},
-    {&xm_row_chain_table, 1},
-    {&xm_softmax_table, 1},
-    {&xm_topk_table, 1},
+#define TABLE(name, source)               {&xm_##name##_table, 1},
+#define TABLES(name, NAME, count, source) {xm_##name##_tables, count},
+#include "primitives/variant_tables.def"
 };
 
 enum { MAX_TABLES = 64 };

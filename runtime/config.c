@@ -596,8 +596,8 @@ quantises_activations(const struct facts *f)
 {
     const struct xm_config *c = f->config;
     return !xm_config_user_set(c, XM_OPTION_dynamic_quantization_group_size) &&
-           is_cpu(f) && xm_device_has(f->device, XM_CAP_VNNI) && !c->accuracy_mode &&
-           !infers_in_f32(f);
+           is_cpu(f) && xm_device_has(f->device, XM_CAP_SHORT_PAIRS) &&
+           !c->accuracy_mode && !infers_in_f32(f);
 }
 
 struct rule {
@@ -641,7 +641,7 @@ static const struct rule rules[] = {
      "ENABLE_WEIGHTLESS=NO"},
 
     {XM_OPTION_dynamic_quantization_group_size, 0, quantises_activations, XM_FACTOR_FINE,
-     "a processor with AVX-512 VNNI infers in f16"},
+     "a processor with AVX2 infers in f16"},
 
     {XM_OPTION_copy_weights, XM_AUTO, is_cpu, XM_NO, "the device reads host memory"},
     {XM_OPTION_copy_weights, XM_AUTO, is_integrated_xe2, XM_NO,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/util/compiler.h"
+#include "runtime/util/element.h"
 
 enum { INTEL = 0x8086 };
 
@@ -63,27 +64,8 @@ void
 xm_caps_text(uint32_t caps, char *out, size_t out_bytes)
 {
     static const char *const names[] = {
-        "fp16",
-        "sub-groups",
-        "required sub-group size",
-        "sub-groups short",
-        "sub-groups char",
-        "DP4A",
-        "DPAS",
-        "USM host",
-        "USM device",
-        "USM shared",
-        "unified memory",
-        "separate cache",
-        "native kernels",
-        "host-visible memory",
-        "binaries",
-        "fp64",
-        "AVX-512 VNNI",
-        "bf16 products",
-        "slow built-in functions",
-        "driver's own files",
-        "pairs of 16-bit integers",
+#define CAP(id, text, processor, extensions) text,
+#include "runtime/capabilities.def"
     };
     size_t used = 0;
     out[0] = 0;
@@ -226,7 +208,7 @@ xm_device_pretend(struct xm_device_info *d, const char *name, struct xm_error *e
     char known[256] = {0};
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
         const struct xm_device_row *r = &rows[i];
-        if (strcmp(r->name, name) != 0) {
+        if (!xm_same_but_case(r->name, name)) {
             size_t used = strlen(known);
             snprintf(known + used, sizeof(known) - used, "%s%s", used ? " " : "",
                      r->name);
@@ -262,8 +244,11 @@ xm_device_imagine(const char *name, struct xm_device_info *out, struct xm_error 
 #include "runtime/devices.def"
 #undef SG
     };
-    snprintf(out->name, sizeof(out->name), "%s", name);
     XM_TRY(xm_device_pretend(out, name, err));
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        if (xm_same_but_case(rows[i].name, name))
+            snprintf(out->name, sizeof(out->name), "%s", rows[i].name);
+    }
     out->pretended = 0;
     if (out->integrated)
         out->global_bytes = UINT64_MAX;

@@ -34,33 +34,14 @@ const char *xm_arch_text(enum xm_arch arch); /* "xe_lp", static */
 enum xm_device_kind { XM_DEVICE_CPU, XM_DEVICE_GPU, XM_DEVICE_OTHER };
 
 /* Capabilities that rules and variant rows ask for. */
+enum xm_cap_bit {
+#define CAP(id, text, processor, extensions) XM_CAP_BIT_##id,
+#include "runtime/capabilities.def"
+    XM_CAP_BITS
+};
 enum xm_cap {
-    XM_CAP_FP16 = 1u << 0,         /* half arithmetic (half as storage always works) */
-    XM_CAP_SUBGROUPS = 1u << 1,    /* cl_khr_subgroups or cl_intel_subgroups */
-    XM_CAP_REQD_SG_SIZE = 1u << 2, /* intel_reqd_sub_group_size */
-    XM_CAP_SG_SHORT = 1u << 3,     /* cl_intel_subgroups_short */
-    XM_CAP_SG_CHAR = 1u << 4,      /* cl_intel_subgroups_char */
-    XM_CAP_DP4A = 1u << 5,         /* 4 x 8-bit integer dot product */
-    XM_CAP_DPAS = 1u << 6,         /* systolic matrix multiply */
-    XM_CAP_USM_HOST = 1u << 7,
-    XM_CAP_USM_DEVICE = 1u << 8,
-    XM_CAP_USM_SHARED = 1u << 9,
-    XM_CAP_UNIFIED = 1u << 10,        /* host and device share one memory */
-    XM_CAP_SEPARATE_CACHE = 1u << 11, /* a GPU cache that does not cache host memory */
-    XM_CAP_NATIVE_KERNEL = 1u << 12,  /* CL_EXEC_NATIVE_KERNEL */
-    XM_CAP_HOST_VISIBLE = 1u << 13,   /* device buffers may be read through a host pointer
-                                         (CPU devices) */
-    XM_CAP_BINARIES = 1u << 14,       /* clGetProgramInfo(BINARIES) is safe and useful */
-    XM_CAP_FP64 = 1u << 15,
-    XM_CAP_VNNI = 1u << 16, /* AVX-512 VNNI, by name in inline assembly (CPU devices) */
-    XM_CAP_BF16 = 1u << 17, /* products of bf16 in hardware (CPU devices) */
-    XM_CAP_SLOW_BUILTINS = 1u << 18, /* the compiler parses declarations of all built-in
-                                        functions for each program: builtins.h is shorter */
-    XM_CAP_DRIVER_FILES =
-        1u << 19, /* the driver keeps machine code in files, and compiles
-                                        more of it at launches (driver_files.h) */
-    XM_CAP_SHORT_PAIRS =
-        1u << 20, /* products of pairs of 16-bit integers: AVX2 (CPU devices) */
+#define CAP(id, text, processor, extensions) XM_CAP_##id = 1u << XM_CAP_BIT_##id,
+#include "runtime/capabilities.def"
 };
 
 /* Where a device is on the bus. */
@@ -128,12 +109,13 @@ void xm_device_set_ip_version(struct xm_device_info *d, uint32_t packed);
  * when its IP is newer than every row, the newest arch) with facts_guessed set. */
 void xm_device_apply_tables(struct xm_device_info *d);
 
-/* Replaces facts of `d` by those of the row `name` of devices.def (XM_DEVICE_AS). */
+/* Replaces facts of `d` by those of the row `name` of devices.def (XM_DEVICE_AS), in letters of
+ * either case. */
 enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
                                  struct xm_error *err);
 
-/* The facts of the chip `name` with its usual driver, for plans; no device is opened. global_bytes
- * is 0 (not known), or UINT64_MAX where the chip uses the host's memory. */
+/* The facts of the chip `name` (either case) with its usual driver, for plans; no device is opened.
+ * global_bytes is 0 (not known), or UINT64_MAX where the chip uses the host's memory. */
 enum xm_status xm_device_imagine(const char *name, struct xm_device_info *out,
                                  struct xm_error *err);
 

@@ -147,6 +147,12 @@ remove_own(void)
     own[0] = 0;
 }
 
+bool
+xm_driver_files_set_folder(void)
+{
+    return own[0] && owner == getpid();
+}
+
 void
 xm_driver_files_leave(void)
 {

@@ -44,6 +44,8 @@ void xm_driver_files_open(void);
 /* Call before exec: removes this process's own folder of PoCL's, and unsets POCL_CACHE_DIR if this
  * process set it; else the new program would take it for the user's setting. */
 void xm_driver_files_leave(void);
+/* Whether this process set POCL_CACHE_DIR, so that a program that it starts must not see it. */
+bool xm_driver_files_set_folder(void);
 /* Called before a driver with XM_CAP_DRIVER_FILES builds a program. The first call prints a warning
  * if xm_driver_files_open could not use PoCL's default folder. Any thread. */
 void xm_driver_files_warn(void);

@@ -7,8 +7,7 @@
  *   kernel    one built kernel (source file + defines); owned by the engine's cache
  *   queue     an in-order command queue; one thread at a time
  *
- * ocl/ runs on OpenCL, fake/ in tests. Only those folders know a driver's types. Callers
- * use the xm_engine_*, xm_buffer_* and xm_queue_* functions below, never the ops.
+ * ocl/ runs on OpenCL, fake/ in tests. Only those folders know a driver's types.
  */
 #ifndef XM_RUNTIME_ENGINE_H
 #define XM_RUNTIME_ENGINE_H
@@ -202,10 +201,11 @@ enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use
                                 struct xm_error *err);
 /* A weight from host bytes at any alignment. On a device whose memory the host shares (CPU
  * devices) the bytes are used in place and must stay valid and unchanged until the buffer dies;
- * otherwise they are copied. */
+ * otherwise they are copied. xm_engine_shares_weight says which. */
 enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *bytes,
                                    uint64_t n_bytes, struct xm_buffer **out,
                                    struct xm_error *err);
+bool xm_engine_shares_weight(struct xm_engine *engine, const void *bytes, uint64_t n);
 /* The same for a weight that stays in host memory: kernels read it in place where the device can,
  * whatever XM_COPY_WEIGHTS says; otherwise from a copy in host memory. */
 enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes,
@@ -315,10 +315,13 @@ enum xm_status xm_queue_run(struct xm_queue *q, struct xm_kernel *k,
 typedef enum xm_status (*xm_host_fn)(void *ctx, struct xm_error *err);
 enum xm_status xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn,
                                  const void *ctx, size_t ctx_bytes, struct xm_error *err);
-/* Copies; host memory may be reused when the call returns (write) and is filled when it
- * returns (read: this waits for everything before it). */
+/* Copies; host memory may be reused when the call returns (write) and is filled when it returns
+ * (read: this waits for everything before it). Send does not wait: `src` must not
+ * change until the commands up to here have been waited for. */
 enum xm_status xm_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                               const void *src, uint64_t bytes, struct xm_error *err);
+enum xm_status xm_queue_send(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                             const void *src, uint64_t bytes, struct xm_error *err);
 enum xm_status xm_queue_read(struct xm_queue *q, const struct xm_buffer *src,
                              uint64_t offset, void *dst, uint64_t bytes,
                              struct xm_error *err);
@@ -328,13 +331,10 @@ enum xm_status xm_queue_copy(struct xm_queue *q, const struct xm_buffer *src,
 enum xm_status xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                              uint8_t value, uint64_t bytes, struct xm_error *err);
 enum xm_status xm_queue_flush(struct xm_queue *q, struct xm_error *err);
-/* Limits how far the host is ahead of the device, so that a cancelled run ends soon: waits for the
- * commands that were enqueued before the previous call. Later ones remain enqueued, so that the
- * device does not become idle. xm_queue_counts does not count this as a wait. */
+/* Waits for what was enqueued before the previous call: the device is never idle. Not counted. */
 enum xm_status xm_queue_keep_pace(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
-/* Host waits (finish, read, a write that had to wait) and kernels enqueued so far, for tests
- * and statistics. */
+/* Host waits (finish, read, a write that had to) and kernels so far, for tests and statistics. */
 void xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels);
 
 /* The cl_command_queue of an OpenCL engine for interop; NULL on others. Call this before each use:

@@ -74,11 +74,14 @@ struct xm_engine_ops {
                           const struct xm_launch *launch, struct xm_error *err);
     /* Binds the arguments to a kernel object of its own, *out, which `unbind` frees, also when the
      * device is lost. `args` are not kept; the recording holds the buffers. `run_bound` enqueues it
-     * on the same queue, with the same kernel. All three NULL: the engine cannot record. */
+     * on the same queue, with the same kernel; `rebind` replaces argument i. All four NULL: the
+     * engine cannot record. */
     enum xm_status (*bind)(struct xm_queue *q, struct xm_kernel *k,
                            const struct xm_arg *args, uint32_t n_args, void **out,
                            struct xm_error *err);
     void (*unbind)(void *bound);
+    enum xm_status (*rebind)(struct xm_queue *q, struct xm_kernel *k, void *bound,
+                             uint32_t i, const struct xm_arg *arg, struct xm_error *err);
     enum xm_status (*run_bound)(struct xm_queue *q, struct xm_kernel *k, void *bound,
                                 const struct xm_launch *launch, struct xm_error *err);
     /* Calls fn(a copy of `bytes` of ctx) in queue order; fn reports failures by itself. */
@@ -86,6 +89,9 @@ struct xm_engine_ops {
                                const void *ctx, size_t ctx_bytes, struct xm_error *err);
     enum xm_status (*write)(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                             const void *src, uint64_t bytes, struct xm_error *err);
+    /* As xm_queue_send; NULL: as write, which then takes effect at once. */
+    enum xm_status (*send)(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                           const void *src, uint64_t bytes, struct xm_error *err);
     enum xm_status (*read)(struct xm_queue *q, const struct xm_buffer *src,
                            uint64_t offset, void *dst, uint64_t bytes,
                            struct xm_error *err);
@@ -174,6 +180,8 @@ struct xm_queue {
     uint32_t label;                 /* of what is enqueued */
     bool measures;                  /* set by queue_create  */
     struct xm_recording *recording; /* of what is launched now; NULL: none */
+    bool is_patching;               /* launches take the place of recorded ones: */
+    uint32_t patch_at, patch_end;   /* of the next one, and the end of these */
     /* Set when a host function has failed since the last wait; host_error has the first failure and
      * is written before. */
     atomic_bool has_host_error;
@@ -197,6 +205,11 @@ enum xm_status xm_engine_settle(struct xm_engine *e, enum xm_status status,
 void xm_queue_record_launch(struct xm_queue *q, struct xm_kernel *k,
                             const struct xm_arg *args, uint32_t n_args,
                             const struct xm_launch *launch);
+/* The same before it is enqueued: *done, it was, in the place of a recorded one. */
+enum xm_status xm_queue_run_patched(struct xm_queue *q, struct xm_kernel *k,
+                                    const struct xm_arg *args, uint32_t n_args,
+                                    const struct xm_launch *launch, bool *done,
+                                    struct xm_error *err);
 void xm_queue_miss_command(struct xm_queue *q);
 /* engine_queues.c: counts a launch; with XM_DEBUG=sync waits for it. */
 enum xm_status xm_queue_launched(struct xm_queue *q, const struct xm_kernel *k,

@@ -102,12 +102,17 @@ xm_queue_run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args,
              uint32_t n_args, const struct xm_launch *launch, struct xm_error *err)
 {
     struct xm_launch full;
+    bool done;
     XM_TRY(check_launch(&q->engine->info, k, launch, &full, err));
     XM_TRY(check_args(&q->engine->info, k, args, n_args, err));
     XM_TRY(xm_engine_check_alive(q->engine, err));
-    XM_TRY(xm_engine_settle(q->engine,
-                            q->engine->ops->run(q, k, args, n_args, &full, err), err));
-    xm_queue_record_launch(q, k, args, n_args, &full);
+    XM_TRY(xm_engine_settle(
+        q->engine, xm_queue_run_patched(q, k, args, n_args, &full, &done, err), err));
+    if (!done) {
+        XM_TRY(xm_engine_settle(
+            q->engine, q->engine->ops->run(q, k, args, n_args, &full, err), err));
+        xm_queue_record_launch(q, k, args, n_args, &full);
+    }
     return xm_queue_launched(q, k, err);
 }
 
@@ -194,6 +199,21 @@ xm_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
 }
 
 enum xm_status
+xm_queue_send(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset, const void *src,
+              uint64_t bytes, struct xm_error *err)
+{
+    const struct xm_engine_ops *ops = q->engine->ops;
+    XM_TRY(check_range("a write", dst, offset, bytes, err));
+    if (bytes == 0)
+        return XM_OK;
+    XM_TRY(xm_engine_check_alive(q->engine, err));
+    xm_queue_miss_command(q);
+    return xm_engine_settle(
+        q->engine, (ops->send ? ops->send : ops->write)(q, dst, offset, src, bytes, err),
+        err);
+}
+
+enum xm_status
 xm_queue_read(struct xm_queue *q, const struct xm_buffer *src, uint64_t offset, void *dst,
               uint64_t bytes, struct xm_error *err)
 {
@@ -247,7 +267,7 @@ xm_queue_keep_pace(struct xm_queue *q, struct xm_error *err)
 {
     XM_TRY(xm_engine_check_alive(q->engine, err));
     return q->engine->ops->keep_pace
-               ? xm_engine_settle(q->engine, q->engine->ops->keep_pace(q, err), err)
+               ? settle_wait(q, q->engine->ops->keep_pace(q, err), err)
                : XM_OK;
 }
 

@@ -95,3 +95,12 @@ xm_kept_text_store(const char *dir, const struct xm_device_info *device, const c
     const size_t n = strlen(text);
     return n > 0 && n < XM_KEPT_TEXT && store(dir, device, what, text, n);
 }
+
+bool
+xm_kept_path(const char *dir, const struct xm_device_info *device, const char *what,
+             char *out, size_t n)
+{
+    struct xm_kernel_key key;
+    return dir[0] && find_key(device, what, &key) &&
+           xm_kernel_cache_path(dir, &key, out, n);
+}

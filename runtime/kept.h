@@ -32,6 +32,9 @@ bool xm_kept_text_load(const char *dir, const struct xm_device_info *device,
 /* Whether it is on disk now. */
 bool xm_kept_text_store(const char *dir, const struct xm_device_info *device,
                         const char *what, const char *text);
+/* The file of `what`, at most n - 1 bytes, into out; false: there can be none. */
+bool xm_kept_path(const char *dir, const struct xm_device_info *device, const char *what,
+                  char *out, size_t n);
 
 #ifdef __cplusplus
 }

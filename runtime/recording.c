@@ -4,6 +4,8 @@
  */
 #include "runtime/recording.h"
 
+#include <string.h>
+
 #include "runtime/engine_ops.h"
 #include "runtime/util/memory.h"
 
@@ -11,15 +13,14 @@ struct recorded {
     struct xm_kernel *kernel; /* the engine's */
     void *bound;              /* owned; of ops->bind */
     struct xm_launch launch;
-    uint32_t n_buffers; /* that the recording has up to here */
+    struct xm_arg *args; /* owned; what is bound, with referenced buffers */
+    uint32_t n_args;
 };
 
 struct xm_recording {
     struct xm_engine *engine; /* referenced */
     struct recorded *list;
     size_t n, capacity;
-    struct xm_buffer **buffers; /* referenced */
-    size_t n_buffers, buffer_capacity;
     uint64_t missed;
 };
 
@@ -38,14 +39,32 @@ xm_recording_create(struct xm_queue *q, struct xm_recording **out, struct xm_err
     return XM_OK;
 }
 
+/* An argument is const, but has as many references as anybody wants. */
+static struct xm_buffer *
+buffer_of(const struct xm_arg *a)
+{
+    return a->kind == XM_ARG_BUFFER ? (struct xm_buffer *)(uintptr_t)a->buffer : NULL;
+}
+
+static void
+keep_arg(struct xm_arg *to, const struct xm_arg *from)
+{
+    struct xm_buffer *b = buffer_of(from);
+    if (b)
+        xm_buffer_ref(b);
+    *to = *from;
+}
+
 void
 xm_recording_truncate(struct xm_recording *rec, uint32_t n)
 {
-    while (rec->n > n)
-        rec->engine->ops->unbind(rec->list[--rec->n].bound);
-    const size_t buffers = rec->n ? rec->list[rec->n - 1].n_buffers : 0;
-    while (rec->n_buffers > buffers)
-        xm_buffer_unref(rec->buffers[--rec->n_buffers]);
+    while (rec->n > n) {
+        struct recorded *r = &rec->list[--rec->n];
+        rec->engine->ops->unbind(r->bound);
+        for (uint32_t i = 0; i < r->n_args; i++)
+            xm_buffer_unref(buffer_of(&r->args[i]));
+        xm_free(r->args);
+    }
 }
 
 void
@@ -55,7 +74,6 @@ xm_recording_destroy(struct xm_recording *rec)
         return;
     xm_recording_truncate(rec, 0);
     xm_free(rec->list);
-    xm_free(rec->buffers);
     xm_engine_unref(rec->engine);
     xm_free(rec);
 }
@@ -64,6 +82,25 @@ void
 xm_queue_record(struct xm_queue *q, struct xm_recording *rec)
 {
     q->recording = rec;
+    q->is_patching = false;
+}
+
+void
+xm_queue_patch(struct xm_queue *q, struct xm_recording *rec, uint32_t first, uint32_t n)
+{
+    q->recording = rec;
+    q->is_patching = true;
+    q->patch_at = first;
+    q->patch_end = first + n;
+}
+
+void
+xm_queue_repeat(struct xm_queue *q, struct xm_recording *rec)
+{
+    if (rec && rec->n)
+        xm_queue_patch(q, rec, 0, (uint32_t)rec->n);
+    else
+        xm_queue_record(q, rec);
 }
 
 uint32_t
@@ -85,51 +122,83 @@ xm_queue_miss_command(struct xm_queue *q)
         q->recording->missed++;
 }
 
-/* Room for a launch with `n_args` arguments. */
-static bool
-make_room(struct xm_recording *rec, uint32_t n_args)
-{
-    struct recorded *list =
-        xm_grow(rec->list, &rec->capacity, rec->n + 1, sizeof(*rec->list));
-    if (list)
-        rec->list = list;
-    struct xm_buffer **buffers =
-        xm_grow(rec->buffers, &rec->buffer_capacity, rec->n_buffers + n_args + 1,
-                sizeof(struct xm_buffer *));
-    if (buffers)
-        rec->buffers = buffers;
-    return list && buffers;
-}
-
-static void
-keep_buffers(struct xm_recording *rec, const struct xm_arg *args, uint32_t n_args)
-{
-    for (uint32_t i = 0; i < n_args; i++) {
-        if (args[i].kind != XM_ARG_BUFFER || !args[i].buffer)
-            continue;
-        /* an argument is const, but has as many references as anybody wants */
-        struct xm_buffer *b = (struct xm_buffer *)(uintptr_t)args[i].buffer;
-        xm_buffer_ref(b);
-        rec->buffers[rec->n_buffers++] = b;
-    }
-}
-
 void
 xm_queue_record_launch(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args,
                        uint32_t n_args, const struct xm_launch *launch)
 {
     struct xm_recording *rec = q->recording;
     struct xm_error ignored = {0};
-    void *bound = NULL;
+    struct recorded r = {.kernel = k, .launch = *launch, .n_args = n_args};
     if (!rec)
         return;
-    if (!make_room(rec, n_args) ||
-        q->engine->ops->bind(q, k, args, n_args, &bound, &ignored) != XM_OK) {
+    struct recorded *list =
+        xm_grow(rec->list, &rec->capacity, rec->n + 1, sizeof(*rec->list));
+    rec->list = list ? list : rec->list;
+    r.args = xm_calloc(n_args + 1, sizeof(*r.args));
+    if (q->is_patching || !list || !r.args ||
+        q->engine->ops->bind(q, k, args, n_args, &r.bound, &ignored) != XM_OK) {
+        xm_free(r.args);
         rec->missed++;
         return;
     }
-    keep_buffers(rec, args, n_args);
-    rec->list[rec->n++] = (struct recorded){k, bound, *launch, (uint32_t)rec->n_buffers};
+    for (uint32_t i = 0; i < n_args; i++)
+        keep_arg(&r.args[i], &args[i]);
+    rec->list[rec->n++] = r;
+}
+
+/* ---- launches in the place of recorded ones ------------------------------------------------- */
+
+static bool
+is_same_arg(const struct xm_arg *a, const struct xm_arg *b)
+{
+    if (a->kind != b->kind || a->buffer != b->buffer || a->bytes != b->bytes)
+        return false;
+    return a->kind != XM_ARG_SCALAR || memcmp(&a->value, &b->value, a->bytes) == 0;
+}
+
+/* Other work-groups may need other code of the driver's. */
+static bool
+fits(const struct recorded *r, const struct xm_kernel *k, uint32_t n_args,
+     const struct xm_launch *launch)
+{
+    return r->kernel == k && r->n_args == n_args &&
+           memcmp(r->launch.local, launch->local, sizeof(launch->local)) == 0;
+}
+
+/* An argument that could not be set is unknown, and is set anew the next time. */
+static enum xm_status
+patch_args(struct xm_queue *q, struct recorded *r, const struct xm_arg *args,
+           struct xm_error *err)
+{
+    for (uint32_t i = 0; i < r->n_args; i++) {
+        struct xm_buffer *before = buffer_of(&r->args[i]);
+        if (is_same_arg(&r->args[i], &args[i]))
+            continue;
+        r->args[i] = (struct xm_arg){.kind = XM_ARG_TOO_LARGE};
+        xm_buffer_unref(before); /* no launch will be made with it */
+        XM_TRY(q->engine->ops->rebind(q, r->kernel, r->bound, i, &args[i], err));
+        keep_arg(&r->args[i], &args[i]);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_queue_run_patched(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args,
+                     uint32_t n_args, const struct xm_launch *launch, bool *done,
+                     struct xm_error *err)
+{
+    *done = false;
+    if (!q->is_patching || q->patch_at == q->patch_end)
+        return XM_OK;
+    struct recorded *r = &q->recording->list[q->patch_at];
+    if (!fits(r, k, n_args, launch)) {
+        q->patch_at = q->patch_end; /* those behind it have other places, too */
+        return XM_OK;
+    }
+    q->patch_at++;
+    XM_TRY(patch_args(q, r, args, err));
+    *done = true;
+    return q->engine->ops->run_bound(q, k, r->bound, launch, err);
 }
 
 enum xm_status

@@ -24,6 +24,14 @@ void xm_recording_destroy(struct xm_recording *rec);
 /* What is launched on the queue from now on is also recorded behind the launches that `rec` has;
  * NULL: nothing is. Launches that cannot be recorded, and all other commands, are missed. */
 void xm_queue_record(struct xm_queue *q, struct xm_recording *rec);
+/* What is launched on the queue from now on takes the place of launches [first, first + n) of the
+ * recording, one after the other: of their arguments only those are bound that differ from what is
+ * bound. A launch that does not fit (another kernel, other local sizes, more than n) is enqueued as
+ * it is, and so are those behind it; they are missed. xm_queue_record with NULL ends this. */
+void xm_queue_patch(struct xm_queue *q, struct xm_recording *rec, uint32_t first,
+                    uint32_t n);
+/* Records where `rec` is empty, else takes the place of all its launches. NULL: neither. */
+void xm_queue_repeat(struct xm_queue *q, struct xm_recording *rec);
 /* How many launches it has. */
 uint32_t xm_recording_launches(const struct xm_recording *rec);
 /* How many commands were enqueued while the queue recorded to it that it does not have; truncating

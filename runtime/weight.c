@@ -16,7 +16,12 @@ enum { MOST_BLOCK_COLS = 256 };
 #include "runtime/weight_formats.def"
 
 #define xm_decode_elements NULL
-enum { FLOATS = XM_MEETS_FLOATS, SHORTS = XM_MEETS_SHORTS, PAIRS = XM_MEETS_STEPS };
+enum {
+    FLOATS = XM_MEETS_FLOATS,
+    SHORTS = XM_MEETS_SHORTS,
+    PAIRS = XM_MEETS_STEPS,
+    BYTES = XM_MEETS_BYTES
+};
 /* clang-format off */
 const struct xm_weight_format_info xm_weight_formats[XM_WEIGHT_FORMATS] = {
 #define FORMAT(id, text, columns, bytes, meets) {#text, columns, bytes, meets, xm_decode_##text},
@@ -64,7 +69,11 @@ xm_weight_bytes(const struct xm_weight *w)
 uint32_t
 xm_weight_meets(const struct xm_weight *w)
 {
-    return xm_weight_is_codes(w) ? XM_MEETS_FLOATS : xm_weight_info(w)->meets;
+    const bool is_small =
+        xm_element_is_int(w->element) && xm_element_bits(w->element) <= 4;
+    if (xm_weight_is_codes(w))
+        return XM_MEETS_FLOATS;
+    return xm_weight_info(w)->meets | (is_small ? XM_MEETS_BYTES : 0);
 }
 
 bool

@@ -48,7 +48,10 @@ enum xm_weight_format {
 enum xm_weight_meets {
     XM_MEETS_FLOATS = 1u << 0,
     XM_MEETS_SHORTS = 1u << 1, /* 16-bit integers with a factor a block */
-    XM_MEETS_STEPS = 1u << 2   /* tiles of f16 steps, for matrix engines      */
+    XM_MEETS_STEPS = 1u << 2,  /* tiles of f16 steps, for matrix engines      */
+    /* 8-bit integers also where sums of two products have 16 bits (AVX2 without VNNI): the format's
+     * integers have at most 6 bits, as the BITS_ of its kernel header says */
+    XM_MEETS_BYTES = 1u << 3
 };
 
 struct xm_weight_format_info {

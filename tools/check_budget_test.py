@@ -78,6 +78,24 @@ class Budgets(unittest.TestCase):
                 (Build("attention_prompt_dpas", "", "lnl"), 0.1, 8, "10.0%/256/8")):
             self.assertEqual(budget.as_text(build, Figures(cost, 256, products, "")), text)
 
+    def test_attention_has_budgets_by_its_caches(self):
+        def text(kernel, caches, chip, cost):
+            options = " ".join(f"-D{n}_CACHE={of}" for n, of in zip("KV", caches))
+            return budget.as_text(Build(kernel, options, chip), Figures(cost, 256, 8, ""))
+        for kernel, caches, chip, met, missed in (
+                ("attention_decode_dpas", ("f16", "f16"), "lnl", 0.10, 0.101),
+                ("attention_decode_dpas", ("i8", "i8"), "dg2", 0.25, 0.251),
+                ("attention_decode_dpas", ("u4", "u4"), "pvc", 0.50, 0.501),
+                ("attention_decode_sg", ("f16", "f16"), "tgllp", 1.0, 1.001),
+                ("attention_decode_sg", ("u4", "u4"), "mtl", 2.0, 2.001),
+                ("attention_prompt_dpas", ("f16", "f16"), "lnl", 0.50, 0.499),
+                ("attention_prompt_dpas", ("f16", "f16"), "arl", 0.45, 0.449)):
+            self.assertFalse(text(kernel, caches, chip, met).endswith("!"), (kernel, chip))
+            self.assertTrue(text(kernel, caches, chip, missed).endswith("!"), (kernel, chip))
+        for kernel, caches, cost in (("attention_decode_dpas", ("f16", "u4"), 9),
+                                     ("attention_prompt_dpas", ("i8", "i8"), 0.01)):
+            self.assertFalse(text(kernel, caches, "lnl", cost).endswith("!"))
+
     def test_the_table_comes_back(self):
         table = {DECODE: Figures(0.107, 256, 8, ""), PROMPT: Figures(0.591, 256, 6, "640B"),
                  DECODE._replace(chip="nvl-u"): Figures(0.2, 128, 1024, "3a")}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of docs/add_a_*.md on a copy of the tree: what a page says to add is added, and the files
 that read it are checked by the compiler (which makes nothing: -fsyntax-only). A row that a page shows
-as an example of those that exist must stand in its table as the page has it.
+as an example of those that exist must stand in its table as the page has it. The files that a page
+lists (the table behind its mark `files`) are those that the steps touch.
 
 Where the tree has an assertion against a step that is left out, the compiler must refuse the rest."""
 import os
@@ -33,9 +34,12 @@ def squeezed(text):
 
 
 class Steps(unittest.TestCase):
+    maxDiff = None
+
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.copy = Path(self.folder.name)
+        self.touched = set()
 
     def tearDown(self):
         self.folder.cleanup()
@@ -51,6 +55,7 @@ class Steps(unittest.TestCase):
     def edit(self, path, before, added):
         """Adds a text before another one, which must be there once."""
         to = self.file(path)
+        self.touched.add(path)
         text = to.read_text(encoding="utf-8")
         self.assertEqual(text.count(before), 1, f"{path} has '{before}' other than once")
         to.write_text(text.replace(before, added + before), encoding="utf-8")
@@ -58,12 +63,32 @@ class Steps(unittest.TestCase):
     def add_row(self, path, name, row):
         """Behind the table's last row."""
         to = self.file(path)
+        self.touched.add(path)
         lines = to.read_text(encoding="utf-8").split("\n")
         at = max(i for i, line in enumerate(lines) if line.startswith(name + "("))
         while lines[at].count("(") and not squeezed("\n".join(lines[:at + 1])).endswith(")"):
             at += 1
         lines.insert(at + 1, row)
         to.write_text("\n".join(lines), encoding="utf-8")
+
+    def create(self, path, text):
+        to = self.copy / path
+        self.touched.add(path)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(text, encoding="utf-8")
+
+    def append_of(self, page, name, path):
+        """The block of code of a page at the end of a file."""
+        text = self.file(path).read_text(encoding="utf-8")
+        self.create(path, text + self.block(page, name))
+
+    def create_of(self, page, name, path):
+        """The block of code of a page as a file."""
+        self.create(path, self.block(page, name))
+
+    def block(self, page, name):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        return re.search(rf"<!-- file: {re.escape(name)} -->\n```c\n(.*?)^```", text, re.S | re.M)[1]
 
     def compiles(self, *sources):
         for source in sources:
@@ -76,10 +101,19 @@ class Steps(unittest.TestCase):
         return ""
 
     def expect_compiles(self, *sources):
-        self.assertEqual(self.compiles(*sources), "")
+        self.assertEqual(self.compiles(*sources)[:2000], "")
 
     def expect_refused(self, words, *sources):
         self.assertIn(words, self.compiles(*sources))
+
+    def expect_lists(self, page, most):
+        """The page lists the files that were touched, which are at most so many."""
+        text = (DOCS / page).read_text(encoding="utf-8")
+        table = re.search(r"<!-- files -->\n((?:\|.*\n)+)", text)
+        self.assertTrue(table, f"{page} has no table of files")
+        listed = set(re.findall(r"^\| `([^`]+)` \|", table[1], re.M))
+        self.assertEqual(listed, self.touched, page)
+        self.assertLessEqual(len(listed), most, page)
 
     def expect_stands(self, page, name, path, first=None):
         """Rows that a page shows, or the first of them, are those of the tree."""
@@ -93,24 +127,25 @@ class Steps(unittest.TestCase):
         page = "add_a_weight_format.md"
         self.add_row("runtime/weight_formats.def", "FORMAT", rows_of(page, "FORMAT")[0])
         self.add_row("plugin/readers/gguf_types.def", "TYPE", rows_of(page, "TYPE")[0])
+        self.append_of(page, "decode_s4.c", "runtime/weight_decode.c")
+        self.create_of(page, "include/format_s4.h", "kernels/cl/include/format_s4.h")
         self.expect_compiles("runtime/weight.c", "runtime/weight_decode.c",
                              "plugin/readers/gguf_tensor.c")
+        self.expect_lists(page, 4)
 
     def test_routing_form(self):
-        self.edit("runtime/operations/moe_operation.h", "    XM_ROUTING_COUNT\n",
-                  "    XM_ROUTING_SQRT_SOFTPLUS, /* s = sqrt(softplus(logits)); top-k of s */\n")
-        self.expect_refused("one name a value", "transformations/graph/attrs.c")
-        self.edit("transformations/graph/attrs.c",
-                  f"{' ' * 44}NULL}};\nstatic const char *const gate_up_names", '"sqrt_softplus",\n')
-        self.edit("runtime/reference/reference_moe.c", '    default:\n        return "unknown";\n',
-                  '    case XM_ROUTING_SQRT_SOFTPLUS:\n        return "sqrt_softplus";\n')
-        self.edit("runtime/reference/reference_moe.c", "    default:\n        xm_ref_softmax(logits",
-                  "    case XM_ROUTING_SQRT_SOFTPLUS:\n"
-                  "        for (uint64_t e = 0; e < experts; e++)\n"
-                  "            score[e] = sqrtf(log1pf(expf(logits[e])));\n"
-                  "        xm_ref_topk(score, 1, experts, k, true, weights, ids);\n        break;\n")
+        page = "add_a_routing_form.md"
+        self.add_row("kernels/cl/include/routings.def", "ROUTING_FORM",
+                     rows_of(page, "ROUTING_FORM")[0])
+        self.edit("plugin/models/decoder.h", "    XM_GATES\n", "    XM_GATE_SOFTPLUS,\n")
+        self.expect_refused("XM_GATE_SOFTPLUS", "plugin/models/decoder_experts.c")
+        self.edit("plugin/models/decoder_experts.c", "    case XM_GATE_SOFTMAX_OF_CHOSEN:\n",
+                  "    case XM_GATE_SOFTPLUS:\n"
+                  "        return xm_op1(&s->b, XM_OP_SOFTPLUS, logits);\n")
         self.expect_compiles("transformations/graph/attrs.c", "runtime/reference/reference_moe.c",
-                             "primitives/moe/router.c", "transformations/passes/fuse_moe_router.c")
+                             "primitives/moe/router.c", "transformations/passes/fuse_moe_router.c",
+                             "plugin/models/decoder_experts.c")
+        self.expect_lists(page, 4)
 
     def test_architecture(self):
         page = "add_an_architecture.md"
@@ -122,11 +157,63 @@ class Steps(unittest.TestCase):
         self.expect_compiles("plugin/models/architecture.c")
 
     def test_pass(self):
-        self.add_row("transformations/passes.def", "RULES", rows_of("add_a_pass.md", "RULES")[0])
-        self.expect_compiles("transformations/pipeline.c")
+        page, file = "add_a_pass.md", "transformations/passes/fuse_subtract.c"
+        self.create_of(page, "fuse_subtract.c", file)
+        self.add_row("transformations/passes.def", "RULES", rows_of(page, "RULES")[0])
+        self.expect_compiles("transformations/pipeline.c", file)
+        self.expect_lists(page, 2)
+
+    def test_fused_operation(self):
+        page, folder = "add_a_primitive.md", "primitives/squared_relu/"
+        self.add_row("transformations/graph/ops.def", "OP", rows_of(page, "OP")[0])
+        self.edit("transformations/graph/evaluate_fused.c",
+                  "enum xm_status\nxm_eval_glu(struct xm_eval_call *c)\n",
+                  "enum xm_status\nxm_eval_squared_relu(struct xm_eval_call *c)\n{\n"
+                  "    for (uint64_t i = 0; i < c->out[0]->n; i++)\n"
+                  "        c->out[0]->f[i] = c->in[0]->f[i] > 0 ? c->in[0]->f[i] * c->in[0]->f[i] : 0;\n"
+                  "    return XM_OK;\n}\n\n")
+        self.create("transformations/passes/fuse_squared_relu.c",
+                    '#include "transformations/pipeline.h"\n'
+                    '#include "transformations/rewrite/patterns.h"\n'
+                    "const struct xm_rule xm_rules_fuse_squared_relu[] = {\n"
+                    '    { "squared", P(POWER, P(RELU, VAR(0)), SCALAR(2)), P(SQUARED_RELU, VAR(0)) },\n'
+                    "    { .name = NULL },\n};\n")
+        self.add_row("transformations/passes.def", "RULES",
+                     'RULES(fuse_squared_relu, "FuseSquaredReLU", "needs normal spelling")')
+        self.create_of(page, "squared_relu.h", folder + "squared_relu.h")
+        self.create_of(page, "squared_relu.c", folder + "squared_relu.c")
+        self.add_row("primitives/variant_tables.def", "TABLE", rows_of(page, "TABLE")[0].strip())
+        lower = "plugin/gpu/lower_rows.c"
+        self.edit(lower, "/* clang-format off */\nconst struct xm_lower_op xm_lower_row_ops",
+                  f'#include "{folder}squared_relu.h"\n'
+                  "static enum xm_status\n"
+                  "lower_squared_relu(struct xm_lower *l, struct xm_node *n)\n{\n"
+                  "    const enum xm_element e = xm_lower_element(&n->out[0]);\n"
+                  "    const struct xm_squared_relu_desc desc = {e, e};\n"
+                  "    struct xm_step_operand operands[XM_SQUARED_RELU_N_OPERANDS];\n"
+                  "    struct xm_primitive *primitive = NULL;\n"
+                  "    XM_TRY(xm_lower_input_as(l, n, 0, e, &operands[XM_SQUARED_RELU_X]));\n"
+                  "    XM_TRY(xm_lower_result(l, n, 0, e, &operands[XM_SQUARED_RELU_Y]));\n"
+                  "    XM_TRY(xm_squared_relu_create(l->p->engine, &desc, &primitive, l->err));\n"
+                  "    return xm_lower_finish(l, n, primitive, operands, NULL);\n}\n\n"
+                  "static const char *\n"
+                  "why_not_squared_relu(const struct xm_lower_question *q)\n{\n"
+                  "    (void)q;\n    return NULL;\n}\n\n")
+        self.edit(lower, "    { XM_OP_NONE, NULL, NULL }",
+                  "    { XM_OP_SQUARED_RELU, lower_squared_relu, why_not_squared_relu },\n")
+        self.expect_compiles("transformations/graph/op_table.c", "transformations/graph/evaluate.c",
+                             "transformations/graph/evaluate_fused.c",
+                             "transformations/passes/fuse_squared_relu.c",
+                             "transformations/pipeline.c", "primitives/variant_tables.c",
+                             folder + "squared_relu.c", lower)
+        self.expect_lists(page, 8)
 
     def test_option(self):
-        self.expect_stands("add_an_option.md", "OPTION", "runtime/options/program.def")
+        page, options = "add_an_option.md", "runtime/options/program.def"
+        self.expect_stands(page, "OPTION", options)
+        self.add_row(options, "OPTION", 'OPTION(made_up, U32, uint32_t, "XM_MADE_UP", 1, "made up")')
+        self.expect_compiles("runtime/config.c")
+        self.expect_lists(page, 1)
 
     def test_sampling_parameter(self):
         """A made-up one: leaves out what is further below the largest logit."""
@@ -145,8 +232,9 @@ class Steps(unittest.TestCase):
         self.expect_refused("excess elements", "plugin/cli/text_out.c")
         header = self.file("plugin/cli/text_out.h")
         text = header.read_text(encoding="utf-8")
-        header.write_text(text.replace("N_TARGET_OPTIONS + 12", "N_TARGET_OPTIONS + 13"),
-                          encoding="utf-8")
+        one_more = re.sub(r"(N_TARGET_OPTIONS \+ )(\d+)",
+                          lambda found: found[1] + str(int(found[2]) + 1), text)
+        header.write_text(one_more, encoding="utf-8")
         self.edit("plugin/cli/text_out.c", ".repetition_penalty = a->repetition_penalty,",
                   ".most_below = a->most_below,\n                                ")
         self.edit("plugin/text/generation_config.c", '    { "repetition_penalty", AT',
@@ -156,17 +244,24 @@ class Steps(unittest.TestCase):
         self.expect_compiles("plugin/text/sampler.c", "plugin/text/candidates.c",
                              "plugin/cli/text_out.c", "plugin/text/generation_config.c",
                              "plugin/text/gguf/gguf_generation.c")
+        self.expect_lists("add_a_sampling_parameter.md", 8)
 
     def test_device(self):
         self.expect_stands("add_a_device.md", "DEVICE", "runtime/devices.def")
 
-    def test_capability(self):
-        """As many names as bits: a bit without a name is one more than the list has."""
-        header = (ROOT / "runtime/device_info.h").read_text(encoding="utf-8")
-        source = (ROOT / "runtime/device_info.c").read_text(encoding="utf-8")
-        bits = [int(n) for n in re.findall(r"XM_CAP_\w+ =\s*1u <<\s*(\d+)", header)]
-        names = re.search(r"xm_caps_text\(.*?names\[\] = \{(.*?)\};", source, re.S)[1]
-        self.assertEqual(sorted(bits), list(range(len(re.findall(r'"[^"]*"', names)))))
+    def test_instruction_set(self):
+        """A made-up one, with a row that wants it of an existing kernel."""
+        page = "add_a_kernel_variant.md"
+        self.add_row("runtime/capabilities.def", "CAP", rows_of(page, "CAP")[0].strip())
+        self.edit("runtime/util/compiler.h", "/* Whether the processor has AVX512-BF16,",
+                  "static inline bool\nxm_cpu_has_avx10(void)\n{\n"
+                  '    return __builtin_cpu_supports("avx512bw");\n}\n\n')
+        self.edit("primitives/linear/linear.c", '    {"linear_gemv_vec",',
+                  '    {"linear_gemv_avx10", XM_FAMILY_VEC, XM_CAP_AVX10, xm_product_not_in_planes,\n'
+                  "     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_PLANES, .joins = true},\n")
+        self.expect_compiles("runtime/device_info.c", "runtime/ocl/ocl_devices.c",
+                             "primitives/linear/linear.c")
+        self.expect_lists(page, 3)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,12 @@ def block2d_bytes(message, note):
     return int(width) * int(height) * int(count or 1) * int(size.group(1)) // 8
 
 
+def register_bytes(text, wide):
+    """Of the registers that a message writes."""
+    found = re.search(r"\brd:(\d+)", text) or re.search(r"\br\d+:(\d+)", text)
+    return int(found.group(1)) * (64 if wide else 32) if found else 0
+
+
 def old_message_bytes(note, lanes):
     """Of chips before xe_hpg, by what the compiler notes of the message."""
     for words, size in OLD_BLOCKS:
@@ -86,7 +92,7 @@ class Instruction:
         self.scratch = bool(re.search(r"\bss\[|scratch", text))
         self.kind = self.find_kind()
         if self.kind == "send":
-            self.count_bytes(note)
+            self.count_bytes(note, wide)
         self.pipe, self.cycles = self.cost(wide, note)
 
     def find_kind(self):
@@ -99,12 +105,12 @@ class Instruction:
         first = self.types[0] if self.types else "ud"
         return "mad/mul/add" if first in FLOATS else "int add/mul"
 
-    def count_bytes(self, note):
+    def count_bytes(self, note, wide):
         named = NAMED.search(note)
         message = named.group(0) if self.name.startswith("send") and named else self.op
         size = MESSAGE.search(message)
         if "block2d" in message:
-            n = block2d_bytes(message, note)
+            n = block2d_bytes(message, note) or register_bytes(self.text, wide)
         elif size:
             n = int(size.group(1)) // 8 * int(size.group(2) or 1) * self.lanes
         else:

@@ -97,7 +97,11 @@ class IsaStatsTest(unittest.TestCase):
                 ("send.ugm (16|M0)  r9  r7  null:0  0x0  0x04201580  {$3} "
                  "// wr:2+0, rd:2; load.ugm.d32x2.a64", 128, False),
                 ("load_block2d.ugm.d16.a64 (1|M0)  r5:8  [r1:1]  {$1} "
-                 "// ex_desc:0x0; 16x8x1", 256, False)):
+                 "// ex_desc:0x0; 16x8x1", 256, False),
+                ("load_block2d.ugm.d32t.a64 (1|M0)  r64:8 [r4:1+(0x0,0x10)]  {$2} "
+                 "// ex_desc:0x4000000; desc:0x2808403", 256, False),
+                ("send.ugm (1|M0)  r11  r112  null:0  0x0  0x02808403  {$27} "
+                 "// wr:1+0, rd:8; load_block2d.ugm.d32t.a64", 256, False)):
             i = isa.Instruction(line, False)
             self.assertEqual((i.kind, i.loaded, i.local), ("send", loaded, local), line)
 

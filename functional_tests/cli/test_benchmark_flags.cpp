@@ -190,7 +190,8 @@ TEST(BenchmarkFlags, TakeListsOfDevices)
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
     const char *const alone = "xemoe: warning: device HETERO:CPU,REFERENCE runs on CPU "
-                              "alone: the other devices of the list are not used\n";
+                              "alone: the other devices of the list are not used; "
+                              "MESH: with that list splits the model\n";
     const std::pair<const char *, std::string> cases[] = {
         {"AUTO", ""},
         {"AUTO:-GPU", ""},

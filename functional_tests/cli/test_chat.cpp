@@ -29,6 +29,18 @@ TEST(Chat, AnswersEachLine)
     EXPECT_EQ(o.out, "The capital of Italy is Rome.\nThe capital of Japan is Tokyo.\n");
 }
 
+/* As empty ones do. */
+TEST(Chat, LinesOfSpacesDoNothing)
+{
+    Outcome o =
+        talk("\n  \n \t\r\n \\\n \nWhat is the capital of Italy?\n   ", {"--json"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    Json json(o.out);
+    ASSERT_EQ(yyjson_arr_size(json.at("/messages")), 2u) << o.out;
+    EXPECT_EQ(json.text("/messages/0/content"), "What is the capital of Italy?");
+    EXPECT_EQ(yyjson_arr_size(json.at("/failed")), 0u) << o.out;
+}
+
 /* What the cache holds of earlier turns must not change an answer. */
 TEST(Chat, ResetBeginsAnew)
 {
@@ -93,6 +105,7 @@ TEST(Chat, ATemplateFromAFileStandsForTheModels)
     unlink(path.c_str());
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.out, "The capital of Japan is Tokyo.\n");
+    EXPECT_NE(o.err.find("leaves out the messages"), std::string::npos) << o.err;
 }
 
 TEST(Chat, ATemplateThatCannotBeReadIsNamed)
@@ -106,7 +119,9 @@ TEST(Chat, ATemplateThatCannotBeReadIsNamed)
         << broken.err;
     Outcome missing = talk("x\n", {"--chat-template", "/nowhere/a.jinja"});
     EXPECT_EQ(missing.code, 3) << missing.err;
-    EXPECT_NE(missing.err.find("/nowhere/a.jinja"), std::string::npos) << missing.err;
+    EXPECT_NE(missing.err.find("--chat-template takes a file: /nowhere/a.jinja: No such"),
+              std::string::npos)
+        << missing.err;
 }
 
 TEST(Generate, ChatPutsThePromptThroughTheTemplate)
@@ -147,6 +162,7 @@ TEST(Generate, ChatKeepsAMessageText)
     EXPECT_EQ(text.code, 0) << text.err;
     EXPECT_EQ(Json(token.out).ids("/prompt_ids").size(), 1u);
     EXPECT_GT(Json(text.out).ids("/prompt_ids").size(), 1u);
+    EXPECT_EQ(text.err.find("leaves out"), std::string::npos) << text.err;
 }
 
 TEST(Generate, ChatWritesSeveralAnswers)

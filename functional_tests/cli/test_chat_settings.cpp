@@ -251,9 +251,9 @@ TEST_F(ChatSettings, WordsOfTheListAreTaken)
                      "/set repeat-penalty off\n/set repeat-last-n all\n" +
                      italy);
     EXPECT_EQ(o.out, std::string(rome) + "\n");
-    EXPECT_TRUE(contains(o.err, "repeat-penalty    1.5 ")) << o.err;
-    EXPECT_TRUE(contains(o.err, "repeat-penalty    off   ")) << o.err;
-    EXPECT_TRUE(contains(o.err, "repeat-last-n     all   ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "repeat-penalty     1.5 ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "repeat-penalty     off   ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "repeat-last-n      all   ")) << o.err;
     o = talk("/set top-p off\n");
     EXPECT_TRUE(contains(o.err, "/set top-p takes a number from 0, found 'off'"))
         << o.err;

@@ -408,18 +408,24 @@ TEST(ChatTerminal, CtrlCLeavesAWrappedLineWhole)
     }
 }
 
-/* In which order two writers reach a terminal is theirs. */
-TEST(ChatTerminal, AnswersMayGoThroughAPipe)
+/* Statistics, settings and the list of commands on a narrow terminal. */
+TEST(ChatTerminal, ListsFitIntoIt)
 {
-    const std::string command =
-        std::string(XM_PROGRAM) + " chat -m " + model + " -d REFERENCE -n 20 | cat";
-    Terminal t({"-c", command}, {"XDG_STATE_HOME=" + Chat::own_folder()}, 80, "",
-               "/bin/sh");
-    t.wait_for("> ");
-    t.type(std::string(italy) + "\r");
-    t.wait_for(rome);
-    t.type(ctrl_d);
-    EXPECT_EQ(t.finish(), 0);
+    for (unsigned short columns : {60, 40}) {
+        Terminal t({"chat", "-m", model, "-d", "REFERENCE", "-n", "20"},
+                   {"TERM=dumb", "XDG_STATE_HOME=" + Chat::own_folder()}, columns);
+        for (const char *line : {italy, "/stats", "/set", "/help"}) {
+            t.wait_for("> ");
+            t.type(std::string(line) + "\r");
+        }
+        t.wait_for("clears the line.");
+        t.type(ctrl_d);
+        EXPECT_EQ(t.finish(), 0);
+        std::istringstream lines(t.raw().substr(t.raw().find("/stats")));
+        for (std::string line; std::getline(lines, line);)
+            EXPECT_LE(line.size(), columns) << line; /* a carriage return behind it */
+        EXPECT_TRUE(contains(t.raw(), "\n  KV cache ")) << t.text();
+    }
     std::filesystem::remove_all(Chat::own_folder());
 }
 
@@ -552,7 +558,7 @@ TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
 {
     Chat c;
     c.say("/help");
-    c.t.wait_for("/undo               take back");
+    c.t.wait_for("/undo                take back");
     c.say("/hlep");
     c.t.wait_for("there is no command /hlep: did you mean /help? /help lists them");
     c.say(italy);

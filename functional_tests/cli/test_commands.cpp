@@ -191,23 +191,19 @@ TEST(Devices, TellTheirProperties)
     EXPECT_EQ(found, 1u);
 }
 
-/* The sentence about a name that is none lists all. */
-TEST(Program, CompletesTheNamesOfChips)
+TEST(Program, TakesNamesOfChipsInEitherCase)
 {
-    const std::string err = run({"list", "/", "--device-as", "none"}).err;
-    const std::string has = "the table has ";
-    const size_t at = err.find(has);
-    ASSERT_NE(at, std::string::npos) << err;
-    const std::string chips =
-        err.substr(at + has.size(), err.find('\n', at) - at - has.size());
-    ASSERT_TRUE(contains(chips, " bmg")) << chips;
-    const std::string with_commas = std::regex_replace(chips, std::regex(" "), ",");
-    EXPECT_EQ(count(run({"make-docs", "bash"}).out, " --device-as=" + with_commas + " "),
-              3u)
-        << "of info, list and plan";
-    EXPECT_EQ(count(run({"make-docs", "zsh"}).out, ":CHIP:(" + chips + ")"), 3u);
-    EXPECT_EQ(count(run({"make-docs", "fish"}).out, "-l device-as -x -a '" + chips + "'"),
-              3u);
+    const Words words = {"plan", model,      "--json", "-c",
+                         "64",   "--memory", "8192",   "--device-as"};
+    auto with = [&](const char *chip) {
+        Words all = words;
+        all.emplace_back(chip);
+        return run(all);
+    };
+    const Outcome upper = with("BMG"), lower = with("bmg");
+    EXPECT_EQ(upper.code, 0) << upper.err;
+    EXPECT_EQ(upper.out, lower.out);
+    EXPECT_EQ(with("Mtl_U").out, with("mtl_u").out);
 }
 
 TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
@@ -621,6 +617,54 @@ static const Mistake mistakes[] = {
      {"plan", model, "--device-as", "tigerlake"},
      2,
      "option --device-as: there is no chip 'tigerlake'"},
+    {"Comma",
+     {"generate", "-m", model, "-p", "a", "--temp", "0,5"},
+     2,
+     "--temp takes a number from 0, found '0,5': write the decimal point as '.'"},
+    {"BlankMessage",
+     {"generate", "-m", model, "--chat", "-p", " \n\t"},
+     2,
+     "the message has only spaces"},
+    {"EmptyModel", {"plan", ""}, 2, "MODEL is an empty word"},
+    {"EmptyModelOfGenerate",
+     {"generate", "-m", "", "-p", "a"},
+     2,
+     "MODEL is an empty word"},
+    {"EmptyFolder", {"list", ""}, 2, "FOLDER is an empty word"},
+    {"Url",
+     {"info", "https://huggingface.co/Qwen/Qwen3-30B-A3B"},
+     3,
+     "'https://huggingface.co/Qwen/Qwen3-30B-A3B' is a URL: download the model"},
+    {"UrlOfGenerate", {"generate", "hf://Qwen", "-p", "a"}, 3, "is a URL"},
+    {"NotAHubName", {"info", "nowhere/model.xml"}, 3, "nowhere/model.xml"},
+    {"HubNameWithAFormat",
+     {"generate", "openai/gpt-oss-20b:Q4_K_M", "-p", "a"},
+     3,
+     "if it is a name on Hugging Face"},
+    {"HubName",
+     {"generate", "Qwen/Qwen3-30B-A3B", "-p", "a"},
+     3,
+     "if it is a name on Hugging Face, download a GGUF file"},
+    {"ChipAndDeviceOfPlan",
+     {"plan", model, "--device-as", "bmg", "-d", "CPU"},
+     2,
+     "give one of -d and --device-as: a device of this computer, or a chip"},
+    {"ChipAndDeviceOfList",
+     {"list", "/nowhere", "--device-as", "bmg", "-d", "GPU"},
+     2,
+     "give one of -d and --device-as"},
+    {"ChipAndDeviceOfAPicture",
+     {"info", model, "--svg", "x.svg", "--device-as", "bmg", "-d", "GPU"},
+     2,
+     "give one of -d and --device-as"},
+    {"NearChip",
+     {"plan", model, "--device-as", "BGM"},
+     2,
+     "option --device-as: there is no chip 'BGM': did you mean bmg?"},
+    {"NearPreset",
+     {"make-model", "-o", "/nowhere/m", "--arch", "Qwen3Moe"},
+     2,
+     "--arch is 'Qwen3Moe': did you mean qwen3moe?"},
     {"ContextOfPlan",
      {"plan", model, "--context", "16777217"},
      2,
@@ -630,7 +674,7 @@ static const Mistake mistakes[] = {
      2,
      "--context takes at most 16777216"},
     {"ContextOfChat",
-     {"chat", "-m", "/nowhere", "-c", "18446744073709551615"},
+     {"chat", "-m", "/nowhere", "-c", "18446744073709551614"},
      2,
      "--context takes at most 16777216"},
     {"SeedAsInLlamaCpp",

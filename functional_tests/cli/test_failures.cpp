@@ -13,6 +13,8 @@
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/text.h"
 
+#include <sys/file.h>
+
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const prompt = "Paris is the capital of";
 
@@ -257,6 +259,69 @@ TEST(Failures, AModelIsNotReplacedUnasked)
     words.push_back("--force");
     EXPECT_EQ(run(words).code, 0);
     EXPECT_NE(read_file(folder.path + "/openvino_model.xml"), before);
+}
+
+/* The second of two writers of one file notices before it has written anything; with --force both
+ * go on, and the file is one of them. */
+TEST(Failures, TwoModelsOfOneNameAreNotWrittenAtOnce)
+{
+    Folder folder("two_writers");
+    const std::string file = folder / "m.gguf";
+    const Words large = {"make-model", "--arch", "qwen3moe", "--hidden", "4096",
+                         "--layers",   "64",     "-o",       file};
+    Program first(large);
+    first.wait_for_errors("writing about ");
+    const Outcome o = run({"make-model", "-o", file});
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_EQ(o.err, "xemoe: another program is writing '" + file + "'\n");
+    EXPECT_FALSE(std::filesystem::exists(file));
+    const Outcome forced = run({"make-model", "--force", "-o", file});
+    EXPECT_EQ(forced.code, 0) << forced.err;
+    EXPECT_EQ(run({"info", file}).code, 0);
+    first.interrupt();
+    EXPECT_EQ(first.finish().code, 130);
+    EXPECT_EQ(run({"info", file}).code, 0) << "its own file is whole";
+    EXPECT_EQ(folder.names(), std::set<std::string>{"m.gguf"});
+}
+
+/* Who holds the folder looks for other writers, and begins: the next one waits for its turn. */
+TEST(Failures, AWriterWaitsForItsTurnToBegin)
+{
+    Folder folder("turns");
+    const std::string file = folder / "m.gguf";
+    const int turn = open(folder.path.c_str(), O_RDONLY | O_DIRECTORY);
+    ASSERT_GE(turn, 0);
+    ASSERT_EQ(flock(turn, LOCK_EX), 0);
+    Program writer({"make-model", "-o", file});
+    usleep(400000);
+    EXPECT_TRUE(folder.names().empty()) << "not begun";
+    close(turn);
+    EXPECT_EQ(writer.finish().code, 0);
+    EXPECT_EQ(folder.names(), std::set<std::string>{"m.gguf"});
+}
+
+/* Of several that begin at the same time one ends well. */
+TEST(Failures, OfWritersThatBeginTogetherOneWins)
+{
+    Folder folder("together");
+    const std::string file = folder / "m.gguf";
+    std::vector<std::unique_ptr<Program>> all;
+    int good = 0;
+    for (int i = 0; i < 4; i++)
+        all.push_back(std::make_unique<Program>(
+            Words{"make-model", "--layers", "12", "--hidden", "1024", "-o", file}));
+    for (auto &program : all) {
+        const Outcome o = program->finish();
+        good += o.code == 0;
+        EXPECT_TRUE(o.code == 0 || contains(o.err, "another program is writing") ||
+                    contains(o.err, "is there already") ||
+                    contains(o.err, "has appeared since"))
+            << o.err;
+        EXPECT_EQ(o.out.empty(), o.code != 0);
+    }
+    EXPECT_EQ(good, 1);
+    EXPECT_EQ(run({"info", file}).code, 0);
+    EXPECT_EQ(folder.names(), std::set<std::string>{"m.gguf"});
 }
 
 /* However the output is written: text, JSON, an array, the help. */

@@ -72,7 +72,10 @@ TEST(Prompt, ThatIsEmptyOrEndlessIsASentence)
     EXPECT_TRUE(contains(o.err, "standard input is empty: give a prompt")) << o.err;
     o = generate({"-f", "-"}, "\n");
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "the prompt is empty")) << o.err;
+    EXPECT_TRUE(contains(o.err, "standard input is empty: there is nothing")) << o.err;
+    o = generate({"-f", "/dev/null"});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "/dev/null is empty: there is nothing")) << o.err;
     o = generate({"-f", "/dev/zero"});
     EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(contains(o.err, "/dev/zero: a prompt has at most 64 MiB")) << o.err;
@@ -101,6 +104,7 @@ TEST(Text, IsOfOneTokenOrOfSeveralTokens)
     Outcome o = generate({"-p", prompt, "-n", "2", "-v"});
     EXPECT_TRUE(contains(o.err, "prompt:  5 tokens, ")) << o.err;
     EXPECT_TRUE(contains(o.err, "decode:  1 token, ")) << o.err;
+    EXPECT_FALSE(contains(o.err, " launches")) << "the reference has none";
 }
 
 TEST(Text, HasSpecialTokensOnlyWhenAskedFor)

@@ -76,6 +76,8 @@ TEST(InsteadOfAModel, TheSentenceSaysWhatTheFileIs)
         {"text", "# A title\n\nand text\n"},
         {"JSON", "{\"model_type\": \"x\"}"},
         {"a zip archive", std::string("PK\3\4", 4)},
+        {"a safetensors file, weights without a graph",
+         std::string("\x12\0\0\0\0\0\0\0{\"w\":{}}        ", 26)},
         {"binary data", std::string("\0\1\2\3", 4)},
         {"binary data", std::string("abcd\0\1", 6)},
         {"a model of llama.cpp's from before GGUF", std::string("tjgg\3\0\0\0", 8)},

@@ -216,6 +216,39 @@ TEST_F(List, TakesLinksOfOneFileOnceAndItsNamedOne)
     EXPECT_EQ(paths(json()), (std::vector<std::string>{"b/deep/m.gguf", "ir"}));
 }
 
+/* Nobody writes to the pipes: who opens one waits for ever. */
+TEST_F(List, DoesNotWaitForPipesAndLoops)
+{
+    for (const std::string name :
+         {"openvino_model.xml", "openvino_model.bin", "tokenizer.json", "config.json",
+          "generation_config.json"}) {
+        const std::string copy = root + "/no_" + name;
+        fs::copy(ir, copy);
+        fs::remove(copy + "/" + name);
+        ASSERT_EQ(mkfifo((copy + "/" + name).c_str(), 0600), 0) << name;
+    }
+    ASSERT_EQ(mkfifo((root + "/pipe").c_str(), 0600), 0);
+    fs::create_symlink("b.gguf", root + "/a.gguf");
+    fs::create_symlink("a.gguf", root + "/b.gguf");
+    fs::create_symlink("self", root + "/self");
+    fs::create_symlink("nowhere", root + "/dead");
+    fs::create_directory_symlink("..", root + "/b/up");
+    const Json j = json();
+    ASSERT_EQ(paths(j), (std::vector<std::string>{
+                            "b/deep/m.gguf", "ir", "no_config.json",
+                            "no_generation_config.json", "no_openvino_model.bin",
+                            "no_openvino_model.xml", "no_tokenizer.json"}));
+    for (const char *i : {"2", "3", "4", "5", "6"})
+        EXPECT_TRUE(contains(j.text(std::string("/models/") + i + "/reason"),
+                             "is not a regular file"))
+            << i;
+    for (const char *name : {"self", "pipe", "dead"}) {
+        const Outcome o = run({"list", root + "/" + name});
+        EXPECT_EQ(o.code, 3) << name;
+        EXPECT_TRUE(contains(o.err, "cannot read the folder '" + root)) << o.err;
+    }
+}
+
 TEST_F(List, HasRowsWithReasonsForWhatCannotBeRead)
 {
     std::string half = read_file(gguf);
@@ -242,14 +275,20 @@ TEST_F(List, HasRowsWithReasonsForWhatCannotBeRead)
     EXPECT_FALSE(contains(o.out, "\x1b")) << "names go to terminals";
 }
 
+/* As another user where this one is root, who may read all folders. */
 TEST_F(List, HasARowForAFolderThatCannotBeRead)
 {
+    Settings settings;
+    if (geteuid() == 0)
+        settings.under = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
+                          "--clear-groups"};
     fs::permissions(root + "/b/deep", fs::perms::none);
-    const bool is_root = access((root + "/b/deep").c_str(), R_OK) == 0;
-    const Json j = json();
+    const Outcome o = run({"list", root, "--device-as", "bmg", "--json"}, settings);
     fs::permissions(root + "/b/deep", fs::perms::owner_all);
-    if (is_root)
-        return; /* who may read all folders */
+    if (geteuid() == 0 && (o.code == -1 || o.code == 127 || o.code == 126))
+        GTEST_SKIP() << "no other user can run the program";
+    ASSERT_EQ(o.code, 0) << o.err;
+    const Json j(o.out);
     EXPECT_EQ(j.text("/models/0/kind"), "folder");
     EXPECT_TRUE(contains(j.text("/models/0/reason"), "Permission denied"));
 }
@@ -318,6 +357,49 @@ TEST_F(List, LeavesOutFirstWhatSaysLeastOfWhetherAModelFits)
         EXPECT_EQ(headings(columns - 1), names) << columns - 1;
         columns -= head.find(behind) - head.find(out);
     }
+}
+
+/* By commands that take a model. A folder without any has another sentence. */
+TEST_F(List, IsNamedWhereAFolderIsGivenAsAModel)
+{
+    const std::string sentence = "xemoe: the folder '" + root +
+                                 "' is no model, but there are models below it: 'xemoe "
+                                 "list " +
+                                 root + "' lists them\n";
+    for (const Words &words :
+         {Words{"plan", root, "--device-as", "bmg"}, Words{"info", root},
+          Words{"generate", root, "-p", "x", "-d", "REFERENCE"},
+          Words{"bench", "-m", root, "--device", "REFERENCE"}}) {
+        const Outcome o = run(words);
+        EXPECT_EQ(o.code, 3) << words[0];
+        EXPECT_EQ(o.err, sentence);
+    }
+    fs::create_directories(root + "/b/none/below");
+    const Outcome o = run({"plan", root + "/b/none", "--device-as", "bmg"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "holds neither openvino_model.xml nor a .gguf file"))
+        << o.err;
+}
+
+/* As llama.cpp has it: also where that is more than what is counted by default. */
+TEST_F(List, AContextOf0IsTheModels)
+{
+    const std::string large = root + "/a.gguf";
+    ASSERT_EQ(run({"make-model", "-o", large, "--arch", "qwen3-30b-a3b", "--layers", "1",
+                   "--blank"})
+                  .code,
+              0);
+    auto planned = [&](const Words &more) {
+        Words words = {"plan", large, "--device-as", "bmg", "--memory", "8192", "--json"};
+        words.insert(words.end(), more.begin(), more.end());
+        return Json(run(words).out);
+    };
+    const Json plan = planned({"-c", "0"});
+    EXPECT_EQ(plan.number("/context"), plan.number("/trained_context"));
+    EXPECT_GT(plan.number("/context"), planned({}).number("/context"));
+    const Json j = json({"-c", "0", "--memory", "8192"});
+    EXPECT_EQ(j.number("/models/0/context"), plan.number("/context"));
+    EXPECT_EQ(j.number("/models/1/context"), 2048) << "each its own";
 }
 
 TEST_F(List, RefusesWhatIsNoFolder)

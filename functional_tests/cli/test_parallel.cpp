@@ -165,6 +165,45 @@ TEST_F(Parallel, OnePromptHasSeveralTexts)
         << "-p is one prompt, whatever is in it";
 }
 
+/* As with several lines: --parallel is how many texts run at a time. A line that is refused is a
+ * failed text there, too. */
+TEST_F(Parallel, AFileWithOneLineHasOneText)
+{
+    const Words one(1, alone("The", {"-n", "4"}).out);
+    write("The\n");
+    Outcome o = generate("3", {"-f", file, "-n", "4"});
+    EXPECT_EQ(records(o.out), one) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: " + file +
+                                    " has one prompt, which makes one text; of a prompt "
+                                    "given with -p, --parallel 3 writes 3"))
+        << o.err;
+    EXPECT_FALSE(contains(o.err, "are the same")) << o.err;
+    o = run(command() + Words{"--parallel", "3", "-n", "4"}, {}, file);
+    EXPECT_EQ(records(o.out), one) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: standard input has one prompt")) << o.err;
+    EXPECT_EQ(generate("1", {"-f", file, "-n", "4"}).err, "");
+    write("\n \n\"\"\n");
+    o = generate("2", {"-f", file, "--json"});
+    EXPECT_EQ(o.code, 1);
+    EXPECT_EQ(Json(o.out).number("/texts/0/line"), 3.0) << o.out;
+    EXPECT_TRUE(contains(o.err, file + ", line 3: the prompt is empty")) << o.err;
+    write("5 6 7");
+    EXPECT_EQ(records(generate("2", {"--ids", "@" + file, "-n", "4"}).out).size(), 1u);
+    EXPECT_EQ(records(generate("2", {"--ids", "5,6,7", "-n", "4"}).out).size(), 2u);
+}
+
+/* In quotes, spaces are a prompt as any. */
+TEST_F(Parallel, LinesOfSpacesAreSkipped)
+{
+    write("  \nThe\n\"  \"\n");
+    const Outcome o = generate("2", {"-f", file, "-n", "4"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(records(o.out),
+              (Words{alone("The", {"-n", "4"}).out, alone("  ", {"-n", "4"}).out}));
+    EXPECT_TRUE(contains(o.err, ": 1 blank line is skipped, the first is line 1"))
+        << o.err;
+}
+
 /* All but the first take over what it has computed. */
 TEST_F(Parallel, JsonHasTextsAndWhatTheyTook)
 {
@@ -209,6 +248,18 @@ TEST_F(Parallel, TextsEndWhereTheContextIsFull)
         << o.err;
 }
 
+/* As llama.cpp has it: what the model was trained for, here 2048 positions. */
+TEST_F(Parallel, AContextOf0IsTheModels)
+{
+    write(repeat(story, 90) + "\nThe\n");
+    const Outcome o = generate("2", {"-f", file, "-c", "0", "-n", "4"});
+    EXPECT_EQ(o.code, 1);
+    EXPECT_TRUE(contains(o.err, "leaves no room in a context of 2048 (-c)")) << o.err;
+    EXPECT_EQ(records(o.out)[1], alone("The", {"-n", "4", "-c", "0"}).out);
+    EXPECT_TRUE(contains(run({"perplexity", "-m", model, "-f", file, "-c", "0"}).err,
+                         "two chunks of 2048 are the least"));
+}
+
 /* Not all have room at a time: some wait, and are what they are alone. */
 TEST_F(Parallel, AFullCacheMakesTextsWait)
 {
@@ -231,8 +282,8 @@ TEST_F(Parallel, ATextWithoutRoomIsASentenceAndACode)
                            "1",  "-c", "16384", "-n",  "4"};
     Outcome o = generate("3", options);
     EXPECT_EQ(o.code, 4) << o.err;
-    EXPECT_TRUE(
-        contains(o.err, "xemoe: text 2 of 3: the KV cache is full: 1.0 of 1.0 MiB"))
+    EXPECT_TRUE(contains(o.err, "xemoe: " + file +
+                                    ", line 2: the KV cache is full: 1.0 of 1.0 MiB"))
         << o.err;
     EXPECT_EQ(records(o.out), (Words{alone("The", {"-n", "4"}).out, "\n",
                                      alone("One day", {"-n", "4"}).out}));
@@ -249,19 +300,25 @@ TEST_F(Parallel, ATextWithoutRoomIsASentenceAndACode)
 /* A line that is empty, and one that is longer than the context; the others are complete. */
 TEST_F(Parallel, APromptThatCannotBeginIsASentenceAndACode)
 {
-    write("The\n\"\"\n" + repeat(story, 20) + "\nOne day\n");
+    write("The\n\n\"\"\n  \t\n" + repeat(story, 20) + "\nOne day\n\n");
     const Words options = {"-f", file, "-c", "50", "-n", "4"};
     Outcome o = generate("2", options);
     EXPECT_EQ(o.code, 1) << o.err;
-    EXPECT_TRUE(contains(o.err, "xemoe: text 2 of 4: prompt 2 is empty")) << o.err;
-    EXPECT_TRUE(contains(o.err, "xemoe: text 3 of 4: the prompt has ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: " + file + ", line 3: the prompt is empty"))
+        << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: " + file + ", line 5: the prompt has ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: " + file +
+                                    ": 3 blank lines are skipped, the first is line 2"))
+        << o.err;
     EXPECT_EQ(records(o.out), (Words{alone("The", {"-n", "4"}).out, "\n", "\n",
                                      alone("One day", {"-n", "4"}).out}));
     o = generate("2", options + Words{"--json"});
     EXPECT_EQ(o.code, 1) << o.err;
     Json j(o.out);
     EXPECT_EQ(j.text("/texts/1/finish"), "failed");
-    EXPECT_EQ(j.text("/texts/1/error"), "prompt 2 is empty");
+    EXPECT_EQ(j.text("/texts/1/error"), "the prompt is empty");
+    EXPECT_EQ(j.number("/texts/1/line"), 3.0);
+    EXPECT_EQ(j.number("/texts/3/line"), 6.0);
     EXPECT_TRUE(contains(j.text("/texts/2/error"), "leaves no room in a context of 50"))
         << o.out;
     EXPECT_EQ(j.text("/texts/3/finish"), "length");
@@ -306,8 +363,9 @@ TEST_F(Parallel, MistakesAreSentences)
     write("");
     Outcome o = generate("2", {"-f", file});
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "the prompt is empty")) << o.err;
-    write("\n\r\n\n");
+    EXPECT_TRUE(contains(o.err, file + " is empty: there is nothing to continue"))
+        << o.err;
+    write("\n\r\n \t\n");
     o = generate("2", {"-f", file});
     EXPECT_EQ(o.code, 2);
     EXPECT_TRUE(contains(o.err, file + ": there is no prompt in any line")) << o.err;

@@ -67,17 +67,37 @@ class Start : public ::testing::Test
     Words user;
 };
 
+TEST_F(Start, BenchKeepsNothingOutsideTheFolder)
+{
+    if (!keeps_kernels())
+        GTEST_SKIP() << "the driver keeps kernels in its own way";
+    const fs::path home = root / "home";
+    fs::create_directories(home);
+    const Outcome o = run(
+        {"bench", model, "-p", "4", "-n", "1", "-r", "1", "--cache-dir", root / "dir"},
+        {"HOME=" + home.string(), "XDG_CACHE_HOME=" + home.string(), plain_kernels});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_FALSE(fs::is_empty(root / "dir"));
+    EXPECT_TRUE(fs::is_empty(home));
+}
+
 TEST_F(Start, TheSecondRunBuildsWhatIsDamagedAndNothingElse)
 {
     if (!keeps_kernels())
         GTEST_SKIP() << "the driver keeps kernels in its own way";
     Json first = run_json(user);
     EXPECT_GT(first.number("/kernels_built"), 0);
+    EXPECT_GT(first.number("/last_run/launches"), 0);
+    EXPECT_EQ(first.number("/last_run/waits"), 1);
     EXPECT_GT(first.number("/launches_built"), 0);
     EXPECT_GT(first.number("/kernel_cache_bytes_written"), 0);
     EXPECT_GT(first.number("/timings/build_s"), first.number("/timings/prompt_s"));
     Json second = run_json(user);
     EXPECT_EQ(second.number("/kernels_built"), 0);
+    Words words = generate;
+    words.push_back("-v");
+    const std::string told = run(words, user).err;
+    EXPECT_TRUE(contains(told, " launches and 1 wait a token\n")) << told;
     EXPECT_EQ(second.number("/kernels_loaded"), first.number("/kernels_built"));
     EXPECT_EQ(second.number("/launches_built"), 0);
     EXPECT_EQ(second.number("/kernel_cache_bytes_written"), 0);

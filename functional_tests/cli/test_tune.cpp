@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe tune: what it keeps of a model's steps, that later commands take it, and what is refused.
+ * xemoe tune, and --tune beside a model: what they keep of a model's steps, that later commands
+ * take it, and what is refused.
  */
+#include <sys/file.h>
+
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <regex>
 #include <set>
 
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
 #include "functional_tests/common/mistakes.h"
+#include "functional_tests/common/terminal.h"
 #include "functional_tests/common/text.h"
 
 namespace
@@ -82,6 +88,312 @@ TEST_F(Tune, RefusesDryRuns)
     EXPECT_TRUE(contains(o.err, "times mean nothing")) << o.err;
     EXPECT_EQ(o.out, "");
 }
+
+/* Returns when no process measures for the folder any more: then the folder may go. */
+void
+wait_for_end(const Folder &folder)
+{
+    const int lock = open((folder / "tuning.lock").c_str(), O_RDWR);
+    if (lock < 0)
+        return;
+    EXPECT_EQ(flock(lock, LOCK_EX), 0);
+    close(lock);
+}
+
+/* ---- beside a model -------------------------------------------------------------------------- */
+
+/* The tests share a folder, whose kernels the first of them builds, and forget what was chosen. */
+class BesideAModel : public testing::Test
+{
+  protected:
+    static void SetUpTestSuite()
+    {
+        shared = std::make_unique<Folder>("beside");
+    }
+    static void TearDownTestSuite()
+    {
+        shared.reset();
+    }
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+        enum { MOST_OF_A_CHOICE = 256 }; /* bytes; kernels have more */
+        for (const auto &[name, bytes] : files()) {
+            if (bytes < MOST_OF_A_CHOICE)
+                std::filesystem::remove(*shared / name);
+        }
+    }
+    Outcome generate(const Words &more = {}, Settings settings = {"XM_DEBUG=dispatch"})
+    {
+        Words words = {"generate", gguf, "-p",          "hello",
+                       "-n",       "8",  "--cache-dir", shared->path};
+        words.insert(words.end(), more.begin(), more.end());
+        return run(words, settings);
+    }
+    /* Names and sizes of the files in the cache folder. */
+    std::map<std::string, uintmax_t> files() const
+    {
+        std::map<std::string, uintmax_t> found;
+        for (const auto &entry : std::filesystem::directory_iterator(shared->path)) {
+            if (entry.is_regular_file())
+                found[entry.path().filename().string()] = entry.file_size();
+        }
+        return found;
+    }
+    bool has_measured() const
+    {
+        return files().count("tuning.lock") > 0;
+    }
+    int n_measured(const Outcome &o) const
+    {
+        const std::regex measured("\\(measured\\)");
+        return (int)std::distance(
+            std::sregex_iterator(o.err.begin(), o.err.end(), measured), {});
+    }
+    /* Until nothing is left, whatever the pace of the machine: each start has 2 s. */
+    Outcome measure_all()
+    {
+        Outcome o = generate({"--tune"});
+        for (int starts = 1; starts < 10 && o.code == 0; starts++) {
+            const auto before = files();
+            o = generate({"--tune"});
+            if (files() == before)
+                break;
+        }
+        return o;
+    }
+    static std::unique_ptr<Folder> shared;
+};
+std::unique_ptr<Folder> BesideAModel::shared;
+
+TEST_F(BesideAModel, KernelsAreMeasuredOnceAndTakenByLaterStarts)
+{
+    const Outcome before = generate();
+    ASSERT_EQ(before.code, 0) << before.err;
+    EXPECT_FALSE(has_measured()) << "a processor, and no terminal";
+    ASSERT_EQ(generate({"--no-tune"}).code, 0);
+    EXPECT_FALSE(has_measured());
+    const Outcome all = measure_all();
+    ASSERT_EQ(all.code, 0) << all.err;
+    EXPECT_TRUE(has_measured());
+    const auto kept = files();
+    const Outcome after = generate({"--tune"});
+    ASSERT_EQ(after.code, 0) << after.err;
+    EXPECT_EQ(files(), kept) << "a second time nothing is measured";
+    EXPECT_EQ(after.out, before.out) << "greedy texts do not change";
+    for (const char *step : {"attention_decode", "linear_few", "moe_down", "moe_gate_up",
+                             "moe_gemm_gate_up", "linear_long"})
+        EXPECT_TRUE(std::regex_search(
+            after.err, std::regex(std::string(step) + ": [a-z0-9_]+ \\(measured\\)")))
+            << step;
+    EXPECT_EQ(n_measured(generate({"--no-tune"})), 0);
+    const Outcome chat = run(
+        {"chat", gguf, "-n", "4", "--no-history", "--tune", "--cache-dir", shared->path});
+    EXPECT_EQ(chat.code, 0) << chat.err;
+    EXPECT_EQ(files(), kept);
+}
+
+TEST_F(BesideAModel, TwoProcessesAtOnceDoNotDisturbEachOther)
+{
+    const Words words = {"generate", gguf,     "-p",          "hello",     "-n",
+                         "4",        "--tune", "--cache-dir", shared->path};
+    Program first(words), second(words);
+    const Outcome one = first.finish(), other = second.finish();
+    EXPECT_EQ(one.code, 0) << one.err;
+    EXPECT_EQ(other.code, 0) << other.err;
+    /* The one that comes second says so, unless the first has ended. */
+    const std::string said = one.err + other.err;
+    EXPECT_TRUE(said.empty() || said ==
+                                    "xemoe: kernels are not measured (--tune): another "
+                                    "process measures kernels\n")
+        << said;
+    EXPECT_EQ(one.out, other.out);
+    const Outcome all = measure_all();
+    EXPECT_EQ(all.code, 0) << all.err;
+    EXPECT_GT(n_measured(all), 0);
+}
+
+TEST_F(BesideAModel, NothingIsMeasuredWhereItCannotBeKeptOrMeansNothing)
+{
+    const std::string said = "xemoe: kernels are not measured (--tune): ";
+    const Outcome dry = generate({"--tune"}, {"XM_DRY_RUN=1"});
+    EXPECT_FALSE(has_measured()) << dry.err;
+    EXPECT_TRUE(contains(dry.err, said + "this is a dry run")) << dry.err;
+    const Outcome forced = generate({"--tune"}, {"XM_FORCE=vec"});
+    EXPECT_EQ(forced.code, 0) << forced.err;
+    EXPECT_EQ(forced.err, said + "XM_FORCE chooses them\n");
+    const Outcome ignored = generate({"--tune"}, {"XM_TUNED_KERNELS=no"});
+    EXPECT_EQ(ignored.err, said + "XM_TUNED_KERNELS=NO ignores the choices\n");
+    EXPECT_FALSE(has_measured());
+    EXPECT_EQ(generate({}, {"XM_FORCE=vec"}).err, "") << "nobody asked for it";
+    const Outcome none = run(
+        {"generate", gguf, "-p", "hello", "-n", "2", "--tune", "--cache-dir", "none"});
+    EXPECT_EQ(none.code, 0) << none.err;
+    EXPECT_EQ(none.err, said + "there is no cache folder to keep the choices in\n");
+}
+
+/* The model is opened a second time, with the kernels that were chosen. */
+TEST_F(BesideAModel, BenchMeasuresBeforeItsTests)
+{
+    const Outcome o = run({"bench", gguf, "-p", "4", "-n", "2", "-r", "1", "--tune",
+                           "--cache-dir", shared->path},
+                          {"XM_DEBUG=dispatch"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "pp4")) << o.out;
+    EXPECT_TRUE(contains(o.out, "tg2")) << o.out;
+    EXPECT_GT(n_measured(o), 0) << o.err;
+}
+
+/* Ctrl-C while kernels are built ends the command, not only the measuring. */
+TEST_F(BesideAModel, CtrlCEndsABenchThatMeasures)
+{
+    Folder empty("bench"); /* so that there is much to build */
+    Program bench(
+        {"bench", gguf, "-p", "4", "-n", "2", "--tune", "--cache-dir", empty.path});
+    const std::string lock = empty / "tuning.lock";
+    for (int waits = 0; waits < 6000 && !std::filesystem::exists(lock); waits++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    bench.send(SIGINT);
+    const Outcome o = bench.finish();
+    EXPECT_EQ(o.code, 130) << o.err;
+    EXPECT_EQ(o.out, "");
+    EXPECT_TRUE(contains(o.err, "stopped by Ctrl-C")) << o.err;
+    wait_for_end(empty);
+}
+
+/* Whoever types a line does not wait for the builds, and finds it as if nothing had been shown. */
+TEST_F(BesideAModel, ALineTypedInAChatEndsTheMeasuring)
+{
+    Folder empty("typed"); /* so that there is much to build */
+    Terminal t(
+        {"chat", gguf, "-n", "2", "--no-history", "--tune", "--cache-dir", empty.path});
+    ASSERT_TRUE(t.wait_for("> ")) << t.raw();
+    t.type("hello\r");
+    ASSERT_TRUE(t.wait_for("measuring kernels (Enter")) << t.raw();
+    t.type("/stats\r");
+    EXPECT_TRUE(t.wait_for("conversation 2 messages")) << t.raw();
+    EXPECT_TRUE(contains(t.text(), "> /stats")) << t.text();
+    EXPECT_FALSE(contains(t.text(), "measuring")) << t.text();
+    t.type("/exit\r");
+    EXPECT_EQ(t.finish(), 0) << t.raw();
+    wait_for_end(empty);
+}
+
+/* Whether a process that measures has been started on a terminal, with these settings. */
+bool
+starts_on_a_terminal(const Folder &folder, const std::vector<std::string> &settings,
+                     const std::vector<std::string> &more = {})
+{
+    std::vector<std::string> words = {"generate", gguf, "-p",          "hello",
+                                      "-n",       "2",  "--cache-dir", folder.path};
+    words.insert(words.end(), more.begin(), more.end());
+    Terminal t(words, settings);
+    EXPECT_EQ(t.finish(300), 0) << t.raw();
+    const std::string path = folder / "tuning.lock";
+    int lock = -1;
+    for (int waits = 0; waits < 200 && lock < 0; waits++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        lock = open(path.c_str(), O_RDWR);
+    }
+    if (lock < 0)
+        return false;
+    EXPECT_EQ(flock(lock, LOCK_EX), 0); /* it has ended: the folder may go */
+    close(lock);
+    std::filesystem::remove(path);
+    return true;
+}
+
+/* Without being asked for: on GPUs, here one by name only. */
+TEST_F(Tune, BeginsByItselfOnAGpuWithATerminal)
+{
+    EXPECT_TRUE(starts_on_a_terminal(folder, {"XM_DEVICE_AS=tgl"}));
+    EXPECT_FALSE(starts_on_a_terminal(folder, {"XM_DEVICE_AS=tgl"}, {"--no-tune"}));
+    EXPECT_FALSE(
+        starts_on_a_terminal(folder, {"XM_DEVICE_AS=tgl", "XM_TUNED_KERNELS=NO"}));
+    ASSERT_EQ(
+        run({"generate", gguf, "-p", "hello", "-n", "2", "--cache-dir", folder.path},
+            {"XM_DEVICE_AS=tgl"})
+            .code,
+        0);
+    EXPECT_FALSE(std::filesystem::exists(folder / "tuning.lock")) << "no terminal";
+    EXPECT_FALSE(starts_on_a_terminal(folder, {})) << "a processor";
+}
+
+/* ---- the process that measures --------------------------------------------------------------- */
+
+/* What it writes when it is given these lines and its input then ends: a model whose process has
+ * ended, too. */
+std::string
+run_beside(const std::string &folder, const std::string &lines,
+           const std::string &setting = "XM_DRY_RUN=0")
+{
+    const std::string program =
+        std::filesystem::path(XM_PROGRAM).parent_path().string() + "/bench_kernels";
+    const std::string command = "printf '" + lines + "' | " + setting + " '" + program +
+                                "' tune --beside --cache-dir '" + folder + "' 2>&1";
+    std::string out;
+    char part[256];
+    FILE *pipe = popen(command.c_str(), "r");
+    while (pipe && fgets(part, sizeof(part), pipe))
+        out += part;
+    EXPECT_TRUE(pipe && pclose(pipe) >= 0);
+    return out;
+}
+const char one_step[] = "linear N=64 K=64 q4_0 f32\\n\\n";
+
+class BesideProcess : public Tune
+{
+};
+
+TEST_F(BesideProcess, BuildsARowAtLeastThoughTheModelHasGone)
+{
+    std::string out = run_beside(folder.path, one_step);
+    EXPECT_EQ(out.rfind("build 1 of ", 0), 0u) << out;
+    EXPECT_FALSE(contains(out, "ready")) << out;
+    int starts = 1;
+    for (; starts < 20 && !contains(out, "ready"); starts++)
+        out = run_beside(folder.path, one_step);
+    EXPECT_LT(starts, 20) << out;
+}
+
+TEST_F(BesideProcess, SaysWhyItDoesNotMeasure)
+{
+    const int lock = open((folder / "tuning.lock").c_str(), O_RDWR | O_CREAT, 0600);
+    ASSERT_EQ(flock(lock, LOCK_EX), 0);
+    EXPECT_EQ(run_beside(folder.path, one_step),
+              "failed another process measures kernels\n");
+    close(lock);
+    EXPECT_EQ(run_beside("/proc/none", one_step),
+              "failed the cache folder cannot be written\n");
+    EXPECT_EQ(
+        run_beside(folder.path, one_step, "XM_DRY_RUN=1"),
+        "xemoe: warning: dry run: kernels are compiled and submitted, never executed; "
+        "no value is computed\nfailed times of a dry run mean nothing\n");
+    const std::string wrong = run_beside(folder.path, "lines\\n\\n");
+    EXPECT_TRUE(contains(wrong, "failed 'lines T=1': expected linear")) << wrong;
+}
+
+const Mistake beside_mistakes[] = {
+    {"BothWishes", {"generate", gguf, "-p", "a", "--tune", "--no-tune"}, 2, "exclude"},
+    {"OfBench", {"bench", gguf, "--tune", "--no-tune"}, 2, "exclude"},
+    {"NoText",
+     {"perplexity", gguf, "-f", gguf, "--tune"},
+     2,
+     "there is no option --tune"},
+    {"Logits", {"logits", gguf, "--ids", "1", "--tune"}, 2, "there is no option --tune"},
+};
+
+class BesideMistakes : public testing::TestWithParam<Mistake>
+{
+};
+
+TEST_P(BesideMistakes, GetOneSentence)
+{
+    expect_mistake(GetParam());
+}
+INSTANTIATE_TEST_SUITE_P(CommandLine, BesideMistakes, testing::ValuesIn(beside_mistakes),
+                         mistake_name);
 
 class TuneMistakes : public testing::TestWithParam<Mistake>
 {

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * xemoe verify --against: logits of another program, here of OpenVINO's, in the forms of files
- * that they come in.
+ * that they come in; and --every-kernel.
  */
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
 #include "functional_tests/common/comma_locale.h"
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
@@ -68,6 +74,23 @@ class Against : public testing::Test
     {
         return "(" + std::to_string(n) + ", 1536)";
     }
+};
+
+class EveryKernel : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+        ASSERT_EQ(run({"make-model", "-o", small, "--arch", "qwen3", "--hidden", "64",
+                       "--layers", "1", "--intermediate", "128", "--heads", "2",
+                       "--kv-heads", "1", "--head-dim", "32", "--vocab", "300"})
+                      .code,
+                  0);
+    }
+    Folder folder{"every_kernel"};
+    const std::string small = folder / "small";
 };
 
 TEST_F(Against, TheLastPositionComesInThreeForms)
@@ -240,6 +263,82 @@ TEST_F(Against, FilesThatDoNotFitGetASentence)
     }
 }
 
+/* Also those that no device takes by itself; what is wrong is named by its kernel. */
+TEST_F(EveryKernel, IsComparedWithTheReference)
+{
+    std::string text = read_file(XM_KERNELS_DIR "/rms_norm_gen.cl");
+    const size_t body = text.find('{', text.find("__kernel"));
+    ASSERT_NE(body, text.npos);
+    std::filesystem::create_directory(folder / "kernels");
+    folder.write("kernels/rms_norm_gen.cl", text.insert(body + 1, " return;"));
+    const Words words = {"verify",   small, "--ids",         "1,2,3",
+                         "--decode", "1",   "--every-kernel"};
+    Words json = words;
+    json.push_back("--json");
+    const Outcome good = run(json),
+                  bad = run(words, {"XM_KERNEL_DIR=" + folder / "kernels"});
+    ASSERT_EQ(good.code, 0) << good.err;
+    std::set<std::string> names;
+    const Json result(good.out);
+    for (size_t i = 0; i < yyjson_arr_size(result.at("/kernels")); i++) {
+        const std::string at = "/kernels/" + std::to_string(i);
+        names.insert(result.text(at + "/name"));
+        EXPECT_GT(result.number(at + "/compared"), 0);
+        EXPECT_LE(result.number(at + "/share_of_tolerance"), 1);
+    }
+    for (const char *name :
+         {"attention_decode_gen", "attention_decode_ref", "linear_gemv_gen", "linear_ref",
+          "rms_norm_gen", "rms_norm_vec", "rms_norm_sg"})
+        EXPECT_EQ(names.count(name), 1u) << name;
+    EXPECT_EQ(bad.code, 5) << bad.err;
+    EXPECT_TRUE(std::regex_search(bad.out, std::regex("\n  rms_norm_gen +\\S+  OVER\n")))
+        << bad.out;
+    EXPECT_TRUE(std::regex_search(bad.out, std::regex("\n  rms_norm_vec +\\S+\n")))
+        << bad.out;
+    EXPECT_TRUE(contains(bad.out, ", by rms_norm_gen\n")) << bad.out;
+}
+
+/* A round that ends in NaN has no logits to go on with; the rounds behind it compare theirs. */
+TEST_F(EveryKernel, GoesOnBehindANaN)
+{
+    std::string text = read_file(XM_KERNELS_DIR "/rms_norm_gen.cl");
+    const std::string value = "HAS_GAMMA ? v * gamma[i] : v";
+    const size_t at = text.find(value);
+    ASSERT_NE(at, text.npos);
+    std::filesystem::create_directory(folder / "nan");
+    folder.write("nan/rms_norm_gen.cl", text.replace(at, value.size(), "NAN"));
+    const Words words = {"verify",   small, "--ids",          "1,2,3",
+                         "--decode", "1",   "--every-kernel", "--json"};
+    const Outcome o = run(words, {"XM_KERNEL_DIR=" + folder / "nan"});
+    EXPECT_EQ(o.code, 5) << o.err;
+    std::map<std::string, double> share;
+    const Json result(o.out);
+    for (size_t i = 0; i < yyjson_arr_size(result.at("/kernels")); i++) {
+        const std::string kernel = "/kernels/" + std::to_string(i);
+        yyjson_val *of = result.at(kernel + "/share_of_tolerance");
+        share[result.text(kernel + "/name")] =
+            yyjson_is_num(of) ? yyjson_get_num(of) : INFINITY;
+    }
+    EXPECT_GT(share["rms_norm_gen"], 1.0);
+    /* Of earlier rounds, and of later ones. */
+    for (const char *name :
+         {"rms_norm_vec", "rms_norm_ref", "linear_ref", "attention_decode_ref"}) {
+        ASSERT_EQ(share.count(name), 1u) << name << o.err;
+        EXPECT_LE(share[name], 1.0) << name;
+    }
+}
+
+TEST_F(EveryKernel, IsChosenByNobodyElse)
+{
+    const Words words = {"verify", small, "--every-kernel"};
+    const Outcome forced = run(words, {"XM_FORCE=gen"});
+    EXPECT_EQ(forced.code, 2);
+    EXPECT_TRUE(contains(forced.err, "unset XM_FORCE")) << forced.err;
+    Words numerics = words;
+    numerics.push_back("--numerics");
+    EXPECT_EQ(run(numerics).code, 2);
+}
+
 TEST(VerifyOptions, ThatContradictEachOtherGetASentence)
 {
     const struct {
@@ -250,6 +349,7 @@ TEST(VerifyOptions, ThatContradictEachOtherGetASentence)
         {{"--against", "x", "--ids", "1", "--decode", "2"}, "leave --decode out"},
         {{"-p", "a", "-f", "b"}, "give one of -p TEXT, -f FILE and --ids IDS"},
         {{"-p", ""}, "the prompt is empty"},
+        {{"-f", "/dev/null"}, "/dev/null is empty"},
     };
     for (const auto &c : cases) {
         Words words = {"verify", "-m", model};

@@ -12,8 +12,9 @@
 #include "functional_tests/dry_run/dry_run.h"
 
 /* Kernels and copies of a decoded token, at most: in each layer of the plain kind, and outside
- * the layers (embedding, positions, last norm, logits). */
-constexpr double A_LAYER = 12, OUTSIDE_LAYERS = 12;
+ * the layers (embedding, positions, last norm, logits, choice). Nine are a layer's; where keys are
+ * cut into partitions it has one more. */
+constexpr double A_LAYER = 10, OUTSIDE_LAYERS = 9, A_CHOICE = 2;
 
 struct Kind {
     const char *name; /* folder below the models */
@@ -128,11 +129,11 @@ expect_lean_tokens(const Seen &s, const Kind &kind)
 {
     ASSERT_EQ(s.runs(), static_cast<size_t>(TOKENS));
     EXPECT_GT(s.counted.number("/builds"), 0); /* before the prompt, most of them */
-    /* The last is replayed: arguments are bound anew for attention alone, and for steps with a
-     * cache of experts. */
+    /* The last is replayed: arguments are bound anew where attention's have changed, and for steps
+     * with a cache of experts. */
     EXPECT_LT(s.run(TOKENS - 1, "arguments"),
               s.run(2, "arguments") *
-                  (s.said.number("/memory/expert_cache") ? 1.0 : 0.5));
+                  (s.said.number("/memory/expert_cache") ? 0.6 : 0.02));
     for (size_t i = 1; i < s.runs(); i++) {
         EXPECT_EQ(s.run(i, "builds"), 0) << "token " << i;
         if (i == 1)
@@ -143,8 +144,9 @@ expect_lean_tokens(const Seen &s, const Kind &kind)
         EXPECT_LE(s.run(i, "flushes"), 4) << "token " << i;
         EXPECT_EQ(s.run(i, "allocations"), 0) << "token " << i;
         EXPECT_EQ(s.run(i, "frees"), 0) << "token " << i;
+        /* With the first that runs ahead of the host the one before it is chosen. */
         EXPECT_LE(s.run(i, "kernels") + s.run(i, "copies"),
-                  kind.a_layer * kind.layers + OUTSIDE_LAYERS)
+                  kind.a_layer * kind.layers + OUTSIDE_LAYERS + (i == 2 ? A_CHOICE : 0))
             << "token " << i;
     }
 }

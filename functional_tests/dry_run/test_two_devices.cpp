@@ -68,4 +68,33 @@ TEST(TwoDevices, RunInOneProcess)
     }
 }
 
+/* One model on both: each rank's launches, and what they exchange, in lockstep. */
+TEST(TwoDevices, ShareOneModel)
+{
+    Core core = make_core();
+    ov_model_t *read = nullptr;
+    ov_compiled_model_t *compiled = nullptr;
+    ASSERT_EQ(ov_core_read_model(core.get(),
+                                 XM_MODELS_DIR
+                                 "/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml",
+                                 nullptr, &read),
+              OK)
+        << last_error();
+    Model model(read);
+    ASSERT_EQ(ov_core_compile_model(core.get(), read, "MESH:GPU.0,GPU.1", 2, &compiled,
+                                    "MODEL_DISTRIBUTION_POLICY", "TENSOR_PARALLEL"),
+              OK)
+        << last_error();
+    Compiled keep(compiled);
+    Request r = make_request(compiled);
+    ASSERT_TRUE(r);
+    for (int64_t past = 0, n = 6; past < 10; past += n, n = 2)
+        infer(r.get(), past, n);
+    char *devices = nullptr;
+    EXPECT_EQ(ov_compiled_model_get_property(compiled, "EXECUTION_DEVICES", &devices),
+              OK);
+    EXPECT_STREQ(devices, "GPU.0,GPU.1");
+    ov_free(devices);
+}
+
 } // namespace

@@ -3,29 +3,33 @@
  * Rows of few tokens against one partition of the keys, on matrix engines (matrix_attention.h); the
  * complete result where there is one partition only (DECODE_PARAMETERS). The query heads that share
  * a head of K and V are rows of one sub-group, so that the cache is read once for all of them.
- * Global size: that of attention_prompt_dpas times the partitions, which are innermost.
+ * Global size: SG lanes for each part of the values of a tile of 8 rows, times the heads of K and
+ * V, times the partitions, which are innermost.
  */
+#define ROW_BLOCKS 1
+#define KEYS       32
 #include "matrix_attention.h"
 
 static inline void
-write_partials(const struct query *r, const struct sums *sums, int partitions,
-               __global float *partial)
+write_partials(const struct attention *a, const struct query *r, const struct sums *sums,
+               int partitions, __global float *partial)
 {
-    __global float *to = partial + r->row * partitions * (DV + 2);
-    if (r->repeats)
-        return;
+    const uint lane = get_sub_group_local_id();
+    UNROLL_PRODUCTS
+    for (int i = 0; i < TILE_ROWS; i++) {
+        __global float *to = partial + row_index(r, i) * partitions * (DV + 2);
+        float y[VALUE_CHUNKS];
+        const float l = take_row(sums, i, y);
 #pragma unroll
-    for (uint i = 0; i < VALUE_BLOCKS; i++) {
-        const uint d = r->first_value + i * 16;
-        float16 values;
-        values.even = sums->o[i][0];
-        values.odd = sums->o[i][1];
-        if (d < DV)
-            vstore16(values, 0, to + d);
-    }
-    if (r->first_value == 0) {
-        to[DV] = sums->m;
-        to[DV + 1] = sums->l;
+        for (uint c = 0; c < VALUE_CHUNKS; c++) {
+            const uint d = r->first_value + c * SG + lane;
+            if (i < r->n && d < DV)
+                to[d] = y[c];
+        }
+        if (i < r->n && r->first_value == 0 && lane == 0) {
+            to[DV] = l == 0.0f ? -INFINITY : sums->m[i] * a->scale;
+            to[DV + 1] = l;
+        }
     }
 }
 
@@ -34,9 +38,10 @@ attention_decode_dpas(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
 {
     const struct attention a = ATTENTION_ARGUMENTS;
     const uint unit = sub_group_index(), p = unit % (uint)partitions;
+    LOCAL_QUERIES;
     struct query r;
     struct sums sums;
-    if (!find_rows(&a, unit / (uint)partitions, &r))
+    if (!find_rows(&a, unit / (uint)partitions, queries, &r))
         return;
     const int first = first_seen(&a, &r.s, 0) + (int)p * partition_keys;
     limit_keys(&r, first, first + partition_keys);
@@ -45,5 +50,5 @@ attention_decode_dpas(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
     if (partitions == 1)
         finish_rows(&a, &r, &sums, out);
     else
-        write_partials(&r, &sums, partitions, partial + p * (DV + 2));
+        write_partials(&a, &r, &sums, partitions, partial + p * (DV + 2));
 }

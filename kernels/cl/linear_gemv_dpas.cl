@@ -28,7 +28,7 @@ linear_gemv_dpas(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
     const struct segment up = UP_SEGMENT;
     const uint first = block * UNIT_ROWS, last = s.n_count - 1;
     const ulong t = get_group_id(1);
-    const struct slots alone = {0, 0, 1};
+    const struct slots alone = {0, 0, 1, 0};
     x += t * k_count;
 #if SEGMENTS == 1 || PRODUCTS == 2
     MULTIPLY(0);

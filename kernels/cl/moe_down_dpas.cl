@@ -24,7 +24,7 @@ moe_down_dpas(WEIGHT_PARAMETERS(w), __global const float *h, __global const int 
     const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = (uint)get_group_id(0) * UNIT_ROWS, lane = (uint)get_local_id(0);
     const ulong t = get_group_id(1);
-    const struct slots slots = {ids + t * top_k, weights + t * top_k, top_k};
+    const struct slots slots = {ids + t * top_k, weights + t * top_k, top_k, 0};
     multiply_rows(&w, &slots, first, n_count - 1, h + t * top_k * k_count, &shares);
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint n = first + lane;

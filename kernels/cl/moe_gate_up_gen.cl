@@ -12,8 +12,8 @@
 
 __kernel void
 moe_gate_up_gen(GATE_UP_PARAMETERS, __global const STORAGE(SRC) *x,
-                __global const int *ids, __global float *h, __global int *prepared,
-                uint i_count, uint k_count, uint top_k)
+                __global const int *ids, uint top_k, __global float *h,
+                __global int *prepared, uint i_count, uint k_count)
 {
     __local float chunk[CHUNK_FLOATS], parts[2 * ROWS * ITEMS];
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);

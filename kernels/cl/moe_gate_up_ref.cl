@@ -20,8 +20,8 @@ product(const struct weight *w, ulong row, __global const STORAGE(SRC) * x)
 
 __kernel void
 moe_gate_up_ref(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x,
-                __global const int *ids, __global float *h, __global int *prepared,
-                uint i_count, uint k_count, uint top_k)
+                __global const int *ids, uint top_k, __global float *h,
+                __global int *prepared, uint i_count, uint k_count)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;

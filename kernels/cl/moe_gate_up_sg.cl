@@ -4,25 +4,27 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * in the forms of gate_up.h. A sub-group computes ROWS neighbouring i of one slot, K across its
- * lanes. Global size {I / ROWS rounded up * SG, slots}.
+ * in the forms of gate_up.h; or e as the logits say (slot_expert.h). A sub-group computes ROWS
+ * neighbouring i of one slot, K across its lanes. Global size {I / ROWS rounded up * SG, slots}.
  */
 #include "gate_up.h"
 #include "sub_group_gemv.h"
 
+#include "slot_expert.h" /* behind what it also includes */
+
 SUB_GROUP_SIZE __kernel void
-moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x,
-               __global const int *ids, __global float *h, __global int *prepared,
-               uint i_count, uint k_count, uint top_k)
+moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAMETERS,
+               __global float *h, __global int *prepared, uint i_count, uint k_count)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
     const uint first = sub_group_index() * ROWS;
     const uint i = first + get_sub_group_local_id();
-    const ulong slot = get_group_id(1), expert = ids[slot];
+    const ulong slot = get_group_id(1);
     float sum[ROWS];
     if (first >= i_count)
         return;
+    const ulong expert = SLOT_EXPERT(slot);
     x += slot / top_k * k_count;
     rows_dot(&gates, stored_row(&gates, expert, first),
              stored_row(&gates, expert, i_count - 1), x, sum);

@@ -18,8 +18,8 @@
 
 __kernel void
 moe_gate_up_vec(GATE_UP_PARAMETERS, __global const int *x,
-                __global const int *ids, __global float *h, __global int *prepared,
-                uint i_count, uint k_count, uint top_k, uint per_item)
+                __global const int *ids, uint top_k, __global float *h,
+                __global int *prepared, uint i_count, uint k_count, uint per_item)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;

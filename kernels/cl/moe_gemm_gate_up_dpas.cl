@@ -18,14 +18,14 @@
 #include "step_gemm.h"
 
 #ifdef FORMAT0
-#define OWN_WORD 4
+#define OWN_PLANES 4
 #define OWN_SUMS 32
 #else
-#define OWN_WORD WORD_K
+#define OWN_PLANES STEP_PLANES
 #define OWN_SUMS 0
 #endif
 #ifndef OUT_PLANES
-#define OUT_PLANES OWN_WORD /* as gate and up */
+#define OUT_PLANES OWN_PLANES /* as gate and up */
 #endif
 #ifndef OUT_SUMS
 #define OUT_SUMS OWN_SUMS

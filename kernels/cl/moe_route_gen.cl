@@ -47,10 +47,7 @@ next_best(__global const float *logits, __global const float *bias, uint experts
 }
 
 __kernel void
-moe_route_gen(__global const float *logits, __global const float *bias,
-              __global const float *expert_scale, __global float *weights,
-              __global int *ids, uint experts, uint top_k, float epsilon, float least,
-              float factor, uint tokens)
+moe_route_gen(ROUTING_PARAMETERS, uint tokens)
 {
     __local float parts[ITEMS];
     __local int found[ITEMS];
@@ -62,35 +59,32 @@ moe_route_gen(__global const float *logits, __global const float *bias,
     float all = 0.0f, sum = epsilon, largest = 0.0f;
     int last = -1;
     for (uint s = 0; s < top_k; s++) {
-        last = next_best(logits, bias, experts, last, parts, found);
+        last = next_best(logits, router_bias, experts, last, parts, found);
         const float logit = logits[last];
         if (s == 0)
             largest = logit;
-        const float weight =
-            ROUTING == 2 ? 1.0f / (1.0f + exp(-logit)) : exp(logit - largest);
-        sum += ROUTING == 2 ? weight : 0.0f;
+        const float weight = weight_of(logit, largest);
         all += weight;
         if (me == 0) {
             ids[s] = last;
             weights[s] = weight;
         }
     }
-#if ROUTING == 0
-    all = 0.0f;
-    for (uint e = me; e < experts; e += ITEMS)
-        all += exp(logits[e] - largest);
-    all = group_sum(parts, all);
-#endif
+    if (DIVISOR == OVER_ALL) {
+        all = 0.0f;
+        for (uint e = me; e < experts; e += ITEMS)
+            all += weight_of(logits[e], largest);
+        all = group_sum(parts, all);
+    }
     if (me > 0)
         return;
-#if ROUTING != 2
     for (uint s = 0; s < top_k; s++) {
-        weights[s] /= all;
+        if (DIVISOR != UNDIVIDED)
+            weights[s] /= all;
         sum += weights[s];
     }
-#endif
     if (NORMALISE)
-        factor /= sum < least ? least : sum;
+        scale /= sum < least ? least : sum;
     for (uint s = 0; s < top_k; s++)
-        weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;
+        weights[s] *= expert_scale ? scale * expert_scale[ids[s]] : scale;
 }

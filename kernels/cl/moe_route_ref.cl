@@ -2,11 +2,8 @@
  *
  * Routing of one token per work-item; global size {T}. f32 throughout.
  *
- *   ROUTING 0  p = softmax(logits), weights = the k largest p
- *           1  weights = softmax over the k largest logits
- *           2  s = sigmoid(logits), the k largest of s + bias, weights = s
- *
- * Then weights / max(sum + epsilon, least) if NORMALISE, times factor, times expert_scale[id].
+ * The chosen experts and their weights as a row of routings.def says, then
+ * weights / max(sum + epsilon, least) if NORMALISE, times scale, times expert_scale[id].
  * Largest first; ties: the lower expert first. Each pass finds the next largest after the last one
  * found, so that nothing is stored; NaN counts as the smallest: ids are always valid and distinct.
  */
@@ -32,10 +29,7 @@ next_best(__global const float *logits, __global const float *bias, uint experts
 }
 
 __kernel void
-moe_route_ref(__global const float *logits, __global const float *bias,
-              __global const float *expert_scale, __global float *weights,
-              __global int *ids, uint experts, uint top_k, float epsilon, float least,
-              float factor, uint tokens)
+moe_route_ref(ROUTING_PARAMETERS, uint tokens)
 {
     const ulong t = get_global_id(0);
     logits += t * experts;
@@ -43,27 +37,24 @@ moe_route_ref(__global const float *logits, __global const float *bias,
     ids += t * top_k;
     int last = -1;
     for (uint s = 0; s < top_k; s++) {
-        last = next_best(logits, bias, experts, last);
+        last = next_best(logits, router_bias, experts, last);
         ids[s] = last;
     }
     const float largest = logits[ids[0]];
     float all = 0;
-#if ROUTING == 0
-    for (uint e = 0; e < experts; e++)
-        all += exp(logits[e] - largest);
-#elif ROUTING == 1
-    for (uint s = 0; s < top_k; s++)
-        all += exp(logits[ids[s]] - largest);
-#endif
+    for (uint e = 0; DIVISOR == OVER_ALL && e < experts; e++)
+        all += weight_of(logits[e], largest);
+    for (uint s = 0; DIVISOR == OVER_CHOSEN && s < top_k; s++)
+        all += weight_of(logits[ids[s]], largest);
     float sum = epsilon;
     for (uint s = 0; s < top_k; s++) {
-        const float logit = logits[ids[s]];
-        weights[s] =
-            ROUTING == 2 ? 1.0f / (1.0f + exp(-logit)) : exp(logit - largest) / all;
+        weights[s] = weight_of(logits[ids[s]], largest);
+        if (DIVISOR != UNDIVIDED)
+            weights[s] /= all;
         sum += weights[s];
     }
     if (NORMALISE)
-        factor /= sum < least ? least : sum;
+        scale /= sum < least ? least : sum;
     for (uint s = 0; s < top_k; s++)
-        weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;
+        weights[s] *= expert_scale ? scale * expert_scale[ids[s]] : scale;
 }

@@ -44,7 +44,8 @@ add_list(struct bench_attention *a, enum xm_attention_operand which, const int32
 }
 
 static enum xm_status
-add_operands(struct bench_attention *a, const struct problem *p, struct xm_error *err)
+add_operands(struct bench_attention *a, const struct xm_timed_problem *p,
+             struct xm_error *err)
 {
     const int64_t t = (int64_t)p->tokens, d = (int64_t)p->head;
     const struct xm_operand q = {NULL, p->activations, 4, {1, t, (int64_t)p->heads_q, d}};
@@ -82,7 +83,7 @@ add_tables(struct bench_attention *a, uint64_t pages, struct xm_error *err)
 }
 
 static enum xm_status
-fill(struct bench_attention *a, const struct problem *p, struct xm_error *err)
+fill(struct bench_attention *a, const struct xm_timed_problem *p, struct xm_error *err)
 {
     const struct xm_attention_desc desc = {.heads_q = (uint32_t)p->heads_q,
                                            .heads_kv = (uint32_t)p->heads_kv,
@@ -113,7 +114,7 @@ fill(struct bench_attention *a, const struct problem *p, struct xm_error *err)
 
 enum xm_status
 xm_bench_attention_create(struct xm_engine *engine, struct xm_queue *queue,
-                          const struct problem *p, struct bench_attention **out,
+                          const struct xm_timed_problem *p, struct bench_attention **out,
                           struct xm_error *err)
 {
     *out = xm_calloc(1, sizeof(**out));

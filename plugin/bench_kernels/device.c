@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "plugin/bench_kernels/bench.h"
-#include "plugin/program_util/command_line.h"
 #include "plugin/program_util/exit_codes.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/util/number.h"
 
 /* Of each limit: shorter, and a busy machine makes shares above 100 %. */
 #define LIMITS_S 1.0
@@ -20,7 +20,7 @@ xm_bench_find_device(const char *name, size_t *index)
     const char *at = name ? name : "GPU";
     const bool is_cpu = strncmp(at, "CPU", 3) == 0;
     const bool is_known = (is_cpu || strncmp(at, "GPU", 3) == 0) &&
-                          (!at[3] || (at[3] == '.' && xm_cli_whole(at + 4, &number)));
+                          (!at[3] || (at[3] == '.' && xm_parse_whole(at + 4, &number)));
     (void)xm_engine_list(&infos, &n, NULL); /* creating the engine says what is wrong */
     for (*index = 0; is_known && *index < n; (*index)++) {
         if ((!is_cpu || infos[*index].kind == XM_DEVICE_CPU) && number-- == 0)

@@ -5,22 +5,14 @@
  */
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "plugin/bench_kernels/bench.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
+#include "runtime/util/clock.h"
 
 enum { READ_BYTES = 512 << 20, MAX_THREADS = 64 };
-
-double
-xm_bench_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct read_job {
     const char *bytes;
@@ -71,15 +63,15 @@ static double
 host_read(const struct xm_buffer *buffer, double seconds)
 {
     const char *bytes = xm_buffer_host_ptr(buffer);
-    double start = xm_bench_seconds(), best = 1e30;
+    double start = xm_now(), best = 1e30;
     if (!bytes)
         return 0;
     do {
-        double t = xm_bench_seconds();
+        double t = xm_now();
         read_all(bytes);
-        t = xm_bench_seconds() - t;
+        t = xm_now() - t;
         best = t < best ? t : best;
-    } while (xm_bench_seconds() - start < seconds);
+    } while (xm_now() - start < seconds);
     return READ_BYTES / best;
 }
 

@@ -98,27 +98,26 @@ is_wanted(const struct run *r, size_t family)
 /* One problem with every family; one that ends in the same kernels as an earlier one is not
  * told again. */
 static void
-run_problem(const struct run *r, const struct problem *p)
+run_problem(const struct run *r, const struct xm_timed_problem *p)
 {
-    char seen[XM_ARRAY_LEN(families)][512] = {{0}};
+    struct xm_bench_result seen[XM_ARRAY_LEN(families)] = {{.best = 0}};
     xm_bench_report_problem(r->report, p);
     for (size_t f = 0; f < XM_ARRAY_LEN(families); f++) {
         struct xm_error err = {0};
-        double best = 0;
         bool again = false;
         if (!is_wanted(r, f))
             continue;
         xm_progress_show("timing %s: %s", p->text, families[f].name);
         setenv("XM_FORCE", families[f].force, 1);
-        enum xm_status s = xm_bench_problem_time(r->engine, p, r->options.seconds, &best,
-                                                 seen[f], sizeof(seen[f]), &err);
+        enum xm_status s =
+            xm_bench_problem_time(r->engine, p, r->options.seconds, &seen[f], &err);
         xm_progress_clear();
         for (size_t i = 0; i < f; i++)
-            again = again || strcmp(seen[i], seen[f]) == 0;
+            again = again || strcmp(seen[i].kernels, seen[f].kernels) == 0;
         if (s != XM_OK)
             xm_bench_report_refusal(r->report, families[f].name, err.text);
         else if (!again)
-            xm_bench_report_result(r->report, p, seen[f], best);
+            xm_bench_report_result(r->report, p, seen[f].kernels, seen[f].best);
     }
 }
 
@@ -142,10 +141,10 @@ static enum xm_status
 take_line(void *ctx, const char *line, struct xm_error *err)
 {
     struct run *r = ctx;
-    struct problem p;
+    struct xm_timed_problem p;
     if (line[strspn(line, " \t\r")] == 0 || !passes_filter(r, line))
         return XM_OK;
-    XM_TRY(xm_bench_problem_parse(line, &p, err));
+    XM_TRY(xm_timed_problem_parse(line, &p, err));
     r->n++;
     if (!r->engine)
         puts(p.text);

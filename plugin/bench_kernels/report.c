@@ -49,7 +49,7 @@ xm_bench_report_begin(const struct xm_device_info *device, const struct limits *
 }
 
 void
-xm_bench_report_problem(struct bench_report *r, const struct problem *p)
+xm_bench_report_problem(struct bench_report *r, const struct xm_timed_problem *p)
 {
     if (!r->is_json)
         puts(p->text);
@@ -62,14 +62,14 @@ struct rates {
 };
 
 static struct rates
-rates_of(const struct problem *p, double seconds)
+rates_of(const struct xm_timed_problem *p, double seconds)
 {
-    return (struct rates){xm_bench_problem_bytes(p) / seconds,
-                          xm_bench_problem_flops(p) / seconds};
+    return (struct rates){xm_timed_problem_bytes(p) / seconds,
+                          xm_timed_problem_flops(p) / seconds};
 }
 
 static yyjson_mut_val *
-add_result(struct bench_report *r, const struct problem *p, double seconds)
+add_result(struct bench_report *r, const struct xm_timed_problem *p, double seconds)
 {
     const struct rates rates = rates_of(p, seconds);
     struct xm_json_out *j = &r->json;
@@ -82,8 +82,8 @@ add_result(struct bench_report *r, const struct problem *p, double seconds)
 }
 
 static void
-print_result(const struct bench_report *r, const struct problem *p, double seconds,
-             const char *what)
+print_result(const struct bench_report *r, const struct xm_timed_problem *p,
+             double seconds, const char *what)
 {
     const struct rates rates = rates_of(p, seconds);
     const double read = r->limits.host_read > r->limits.device_read
@@ -96,7 +96,7 @@ print_result(const struct bench_report *r, const struct problem *p, double secon
 }
 
 void
-xm_bench_report_result(struct bench_report *r, const struct problem *p,
+xm_bench_report_result(struct bench_report *r, const struct xm_timed_problem *p,
                        const char *kernels, double seconds)
 {
     if (!r->is_json)
@@ -106,8 +106,8 @@ xm_bench_report_result(struct bench_report *r, const struct problem *p,
 }
 
 void
-xm_bench_report_row(struct bench_report *r, const struct problem *p, const char *step,
-                    const char *row, double seconds, bool is_kept)
+xm_bench_report_row(struct bench_report *r, const struct xm_timed_problem *p,
+                    const char *step, const char *row, double seconds, bool is_kept)
 {
     char what[128];
     snprintf(what, sizeof(what), "%s%s", row, is_kept ? ", kept" : "");

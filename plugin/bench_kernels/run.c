@@ -12,16 +12,21 @@
 #include "primitives/form.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 
 enum { MAX_COPIES = 16, COLD_BYTES = 256 << 20, N_LOGITS = 16, RUNS_AT_ONCE = 16 };
+enum { N_EXPERT_WEIGHTS = 3 };
+/* A run alone may take this many times the time of one among many, and a launch of its own. */
+#define SINGLE_RUNS 2.0
+#define LAUNCH_S    0.5e-3
 
-struct bench {
+struct xm_bench {
     struct xm_engine *engine;
-    const struct problem *p;
-    void *bytes[3 * 3]; /* of up to three weights; owned */
+    const struct xm_timed_problem *p;
+    void *bytes[N_EXPERT_WEIGHTS * 3]; /* data, scales and zero points; owned */
     uint32_t n_bytes;
-    struct xm_device_weight *weight[3];
+    struct xm_device_weight *weight[MAX_COPIES]; /* of experts: gate, up, down */
     struct xm_primitive *primitive[MAX_COPIES];
     uint32_t n_copies;
     struct bench_attention *attention; /* NULL: of another kind */
@@ -40,35 +45,50 @@ next_random(uint64_t *state)
 
 /* ---- operands ---------------------------------------------------------------------- */
 
+/* Random numbers are made for this many elements, and repeated: caches know addresses only. */
+enum { RANDOM_ELEMENTS = 1 << 16 };
+
+static void
+repeat(uint8_t *p, uint64_t made, uint64_t bytes)
+{
+    for (uint64_t at = made; at < bytes; at += made)
+        memcpy(p + at, p, (size_t)(bytes - at < made ? bytes - at : made));
+}
+
 /* n elements: small floats, or any bits; of bytes, those whose blocks have no scale so small that
- * processors take an age to multiply it. */
+ * processors take an age to multiply it. An engine that only counts reads none of them. */
 static enum xm_status
-random_bytes(struct bench *b, enum xm_element e, uint64_t n, struct xm_bytes *out,
+random_bytes(struct xm_bench *b, enum xm_element e, uint64_t n, struct xm_bytes *out,
              struct xm_error *err)
 {
     uint64_t seed = 88172645463325252u + b->n_bytes, bytes = 0;
     bool floats = e == XM_F16 || e == XM_F32 || e == XM_BF16;
-    uint8_t *p = xm_element_bytes(e, n, &bytes) ? xm_malloc((size_t)bytes + 8) : NULL;
+    const bool is_read = !xm_engine_only_counts(b->engine);
+    const uint64_t made = !is_read ? 0 : n < RANDOM_ELEMENTS ? n : RANDOM_ELEMENTS;
+    const uint64_t made_bytes = made * xm_element_bits(e) / 8;
+    uint8_t *p = xm_element_bytes(e, n, &bytes) ? xm_calloc((size_t)bytes + 8, 1) : NULL;
     if (!p)
         return xm_no_memory(err, "%llu random elements", (unsigned long long)n);
-    for (uint64_t i = 0; !floats && i < bytes; i += 8) {
+    for (uint64_t i = 0; !floats && i < made_bytes; i += 8) {
         uint64_t v = next_random(&seed);
         if (e == XM_U8)
             v = (v & 0x7f7f7f7f7f7f7f7fu) | 0x2020202020202020u;
         memcpy(p + i, &v, 8);
     }
-    for (uint64_t i = 0; floats && i < n; i++)
+    for (uint64_t i = 0; floats && i < made; i++)
         xm_store_float(e, p, i, (float)(next_random(&seed) % 2001) / 1000.0f - 1.0f);
+    if (made && made < n)
+        repeat(p, made_bytes, bytes);
     b->bytes[b->n_bytes++] = p;
     *out = (struct xm_bytes){p, bytes};
     return XM_OK;
 }
 
 static enum xm_status
-random_weight(struct bench *b, uint64_t experts, uint64_t rows, uint64_t cols,
-              struct xm_device_weight **out, struct xm_error *err)
+random_weight(struct xm_bench *b, uint64_t experts, uint64_t rows, uint64_t cols,
+              struct xm_weight *out, struct xm_error *err)
 {
-    const struct problem *p = b->p;
+    const struct xm_timed_problem *p = b->p;
     const struct xm_weight_format_info *f = &xm_weight_formats[p->format];
     const uint64_t n = experts * rows * cols;
     struct xm_weight w = {.format = p->format,
@@ -90,11 +110,12 @@ random_weight(struct bench *b, uint64_t experts, uint64_t rows, uint64_t cols,
             XM_TRY(random_bytes(b, p->weight, groups, &w.zero_point, err));
         }
     }
-    return xm_device_weight_create(b->engine, &w, out, err);
+    *out = w;
+    return XM_OK;
 }
 
 static enum xm_status
-random_buffer(struct bench *b, enum xm_element e, uint64_t n, uint64_t seed,
+random_buffer(struct xm_bench *b, enum xm_element e, uint64_t n, uint64_t seed,
               struct xm_buffer **out, struct xm_error *err)
 {
     uint64_t bytes = n * xm_element_bits(e) / 8, state = 0x9e3779b97f4a7c15u + seed;
@@ -110,55 +131,122 @@ random_buffer(struct bench *b, enum xm_element e, uint64_t n, uint64_t seed,
     return s;
 }
 
-/* ---- primitives -------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------- */
 
+/* Copies of a linear layer's weight: stretches of one tall weight. */
 static enum xm_status
-create_linear(struct bench *b, struct xm_error *err)
+create_linear_weights(struct xm_bench *b, struct xm_error *err)
 {
-    const struct problem *p = b->p;
-    double copies =
-        p->tokens > XM_FEW_TOKENS ? 1 : COLD_BYTES / xm_bench_problem_bytes(p) + 1;
-    uint32_t n = copies > MAX_COPIES ? MAX_COPIES : (uint32_t)copies;
-    /* The copies are stretches of one tall weight, each a primitive of its own. */
-    XM_TRY(random_weight(b, 1, p->rows * n, p->cols, &b->weight[0], err));
-    struct xm_weight tall = b->weight[0]->host;
-    for (; b->n_copies < n; b->n_copies++) {
-        struct xm_weight w = tall;
-        struct xm_device_weight *copy = NULL;
-        w.rows = p->rows;
-        w.data.n /= n;
-        w.data.p += b->n_copies * w.data.n;
-        w.scale.n /= n;
-        w.zero_point.n /= n;
-        if (p->group) {
-            w.scale.p += b->n_copies * w.scale.n;
-            if (w.zero_point.p)
-                w.zero_point.p += b->n_copies * w.zero_point.n;
-        }
-        XM_TRY(xm_device_weight_create(b->engine, &w, &copy, err));
-        const struct xm_linear_desc desc = {.src = p->activations,
-                                            .dst = p->activations,
-                                            .factor = XM_FACTOR_FINE,
-                                            .n = 1,
-                                            .segment = {{copy, NULL}}};
-        enum xm_status s =
-            xm_linear_create(b->engine, &desc, &b->primitive[b->n_copies], err);
-        xm_device_weight_unref(copy);
-        if (s != XM_OK)
-            return s;
+    const struct xm_timed_problem *p = b->p;
+    const double copies =
+        p->tokens > XM_FEW_TOKENS ? 1 : COLD_BYTES / xm_timed_problem_bytes(p) + 1;
+    const uint32_t n = copies > MAX_COPIES ? MAX_COPIES : (uint32_t)copies;
+    struct xm_weight w;
+    XM_TRY(random_weight(b, 1, p->rows * n, p->cols, &w, err));
+    w.rows = p->rows;
+    w.data.n /= n;
+    w.scale.n /= n;
+    w.zero_point.n /= n;
+    for (uint32_t i = 0; i < n; i++) {
+        XM_TRY(xm_device_weight_create(b->engine, &w, &b->weight[i], err));
+        w.data.p += w.data.n;
+        if (w.scale.p)
+            w.scale.p += w.scale.n;
+        if (w.zero_point.p)
+            w.zero_point.p += w.zero_point.n;
+    }
+    b->n_copies = n;
+    return XM_OK;
+}
+
+/* Gate, up and down. */
+static enum xm_status
+create_experts(struct xm_bench *b, struct xm_error *err)
+{
+    const struct xm_timed_problem *p = b->p;
+    struct xm_weight w;
+    for (uint32_t i = 0; i < N_EXPERT_WEIGHTS; i++) {
+        const bool is_down = i == N_EXPERT_WEIGHTS - 1;
+        XM_TRY(random_weight(b, p->experts, is_down ? p->hidden : p->inter,
+                             is_down ? p->inter : p->hidden, &w, err));
+        XM_TRY(xm_device_weight_create(b->engine, &w, &b->weight[i], err));
     }
     return XM_OK;
 }
 
 static enum xm_status
-create_moe(struct bench *b, struct xm_error *err)
+create_moe_weights(struct xm_bench *b, struct xm_error *err)
 {
-    const struct problem *p = b->p;
-    XM_TRY(random_weight(b, p->experts, p->inter, p->hidden, &b->weight[0], err));
-    XM_TRY(random_weight(b, p->experts, p->inter, p->hidden, &b->weight[1], err));
-    XM_TRY(random_weight(b, p->experts, p->hidden, p->inter, &b->weight[2], err));
+    const struct xm_timed_problem *p = b->p;
+    b->n_copies = 1;
+    XM_TRY(create_experts(b, err));
     for (uint64_t i = 0; i < N_LOGITS; i++)
         XM_TRY(random_buffer(b, XM_F32, p->tokens * p->experts, i, &b->logits[i], err));
+    return XM_OK;
+}
+
+static enum xm_status
+create_data(struct xm_bench *b, struct xm_error *err)
+{
+    const struct xm_timed_problem *p = b->p;
+    const bool moe = p->kind == XM_TIMED_MOE;
+    const uint64_t width = xm_element_bits(p->activations) / 8;
+    XM_TRY(xm_queue_create(b->engine, &b->queue, err));
+    if (p->kind == XM_TIMED_ATTENTION)
+        return XM_OK; /* made with each primitive: it is small */
+    XM_TRY(random_buffer(b, p->activations, p->tokens * (moe ? p->hidden : p->cols), 99,
+                         &b->x, err));
+    XM_TRY(xm_buffer_create(b->engine, XM_USE_DEVICE,
+                            p->tokens * (moe ? p->hidden : p->rows) * width, &b->y, err));
+    return moe ? create_moe_weights(b, err) : create_linear_weights(b, err);
+}
+
+enum xm_status
+xm_bench_create(struct xm_engine *engine, const struct xm_timed_problem *p,
+                struct xm_bench **out, struct xm_error *err)
+{
+    struct xm_bench *b = *out = xm_calloc(1, sizeof(*b));
+    if (!b)
+        return xm_no_memory(err, "a problem");
+    b->engine = engine;
+    b->p = p;
+    return create_data(b, err);
+}
+
+void
+xm_bench_destroy(struct xm_bench *b)
+{
+    if (!b)
+        return;
+    xm_queue_destroy(b->queue);
+    for (size_t i = 0; i < XM_ARRAY_LEN(b->weight); i++)
+        xm_device_weight_unref(b->weight[i]);
+    for (size_t i = 0; i < N_LOGITS; i++)
+        xm_buffer_unref(b->logits[i]);
+    xm_buffer_unref(b->x);
+    xm_buffer_unref(b->y);
+    for (uint32_t i = 0; i < b->n_bytes; i++)
+        xm_free(b->bytes[i]);
+    xm_free(b);
+}
+
+/* ---- primitives -------------------------------------------------------------------- */
+
+static enum xm_status
+create_linear(struct xm_bench *b, uint32_t number, struct xm_error *err)
+{
+    const struct xm_linear_desc desc = {.src = b->p->activations,
+                                        .dst = b->p->activations,
+                                        .factor = XM_FACTOR_FINE,
+                                        .n = 1,
+                                        .segment = {{b->weight[number], NULL}}};
+    return xm_linear_create(b->engine, &desc, &b->primitive[number], err);
+}
+
+static enum xm_status
+create_moe(struct xm_bench *b, struct xm_error *err)
+{
+    const struct xm_timed_problem *p = b->p;
     const struct xm_moe_desc desc = {
         .attr = {.routing = {.top_k = (int64_t)p->top_k, .normalise = true, .scale = 1}},
         .experts = {.gate = b->weight[0], .up = b->weight[1], .down = b->weight[2]},
@@ -166,7 +254,6 @@ create_moe(struct bench *b, struct xm_error *err)
         .dst = p->activations,
         .add = p->activations,
         .factor = XM_FACTOR_FINE};
-    b->n_copies = 1;
     return xm_moe_create(b->engine, &desc, &b->primitive[0], err);
 }
 
@@ -178,12 +265,12 @@ matrix(struct xm_buffer *buffer, enum xm_element e, uint64_t rows, uint64_t cols
 }
 
 static void
-operands_of(const struct bench *b, uint64_t run, struct xm_operand *o)
+operands_of(const struct xm_bench *b, uint64_t run, struct xm_operand *o)
 {
-    const struct problem *p = b->p;
+    const struct xm_timed_problem *p = b->p;
     enum xm_element e = p->activations;
     memset(o, 0, XM_MOE_N_OPERANDS * sizeof(*o));
-    if (p->kind == BENCH_LINEAR) {
+    if (p->kind == XM_TIMED_LINEAR) {
         o[XM_LINEAR_X] = matrix(b->x, e, p->tokens, p->cols);
         o[XM_LINEAR_Y] = matrix(b->y, e, p->tokens, p->rows);
         return;
@@ -194,20 +281,16 @@ operands_of(const struct bench *b, uint64_t run, struct xm_operand *o)
 }
 
 static enum xm_status
-create(struct bench *b, struct xm_error *err)
+create_primitives(struct xm_bench *b, struct xm_error *err)
 {
-    const struct problem *p = b->p;
-    bool moe = p->kind == BENCH_MOE;
-    uint64_t bytes = 0, width = xm_element_bits(p->activations) / 8;
+    uint64_t bytes = 0;
     struct xm_operand o[XM_MOE_N_OPERANDS];
-    XM_TRY(xm_queue_create(b->engine, &b->queue, err));
-    if (p->kind == BENCH_ATTENTION)
-        return xm_bench_attention_create(b->engine, b->queue, p, &b->attention, err);
-    XM_TRY(random_buffer(b, p->activations, p->tokens * (moe ? p->hidden : p->cols), 99,
-                         &b->x, err));
-    XM_TRY(xm_buffer_create(b->engine, XM_USE_DEVICE,
-                            p->tokens * (moe ? p->hidden : p->rows) * width, &b->y, err));
-    XM_TRY(moe ? create_moe(b, err) : create_linear(b, err));
+    if (b->p->kind == XM_TIMED_ATTENTION)
+        return xm_bench_attention_create(b->engine, b->queue, b->p, &b->attention, err);
+    if (b->p->kind == XM_TIMED_MOE)
+        XM_TRY(create_moe(b, err));
+    for (uint32_t i = 0; i < b->n_copies && b->p->kind == XM_TIMED_LINEAR; i++)
+        XM_TRY(create_linear(b, i, err));
     operands_of(b, 0, o);
     XM_TRY(xm_primitive_plan(b->primitive[0], o, &bytes, err));
     return bytes ? xm_buffer_create(b->engine, XM_USE_DEVICE, bytes, &b->scratch, err)
@@ -215,27 +298,22 @@ create(struct bench *b, struct xm_error *err)
 }
 
 static void
-destroy(struct bench *b)
+destroy_primitives(struct xm_bench *b)
 {
     xm_bench_attention_destroy(b->attention);
-    xm_queue_destroy(b->queue);
-    for (uint32_t i = 0; i < MAX_COPIES; i++)
+    b->attention = NULL;
+    for (uint32_t i = 0; i < MAX_COPIES; i++) {
         xm_primitive_destroy(b->primitive[i]);
-    for (size_t i = 0; i < XM_ARRAY_LEN(b->weight); i++)
-        xm_device_weight_unref(b->weight[i]);
-    for (size_t i = 0; i < N_LOGITS; i++)
-        xm_buffer_unref(b->logits[i]);
-    xm_buffer_unref(b->x);
-    xm_buffer_unref(b->y);
+        b->primitive[i] = NULL;
+    }
     xm_buffer_unref(b->scratch);
-    for (uint32_t i = 0; i < b->n_bytes; i++)
-        xm_free(b->bytes[i]);
+    b->scratch = NULL;
 }
 
 /* ---- time -------------------------------------------------------------------------- */
 
 static enum xm_status
-run_once(struct bench *b, uint64_t number, struct xm_error *err)
+run_once(struct xm_bench *b, uint64_t number, struct xm_error *err)
 {
     const struct xm_run run = {.queue = b->queue, .scratch = b->scratch};
     struct xm_operand o[XM_MOE_N_OPERANDS];
@@ -247,49 +325,113 @@ run_once(struct bench *b, uint64_t number, struct xm_error *err)
 
 /* `runs` runs, then a wait; seconds of one. */
 static enum xm_status
-time_runs(struct bench *b, uint64_t runs, uint64_t *done, double *seconds,
+time_runs(struct xm_bench *b, uint64_t runs, uint64_t *done, double *seconds,
           struct xm_error *err)
 {
-    double start = xm_bench_seconds();
+    double start = xm_now();
     for (uint64_t i = 0; i < runs; i++, ++*done)
         XM_TRY(run_once(b, *done, err));
     XM_TRY(xm_queue_finish(b->queue, err));
-    *seconds = (xm_bench_seconds() - start) / (double)runs;
+    *seconds = (xm_now() - start) / (double)runs;
     return XM_OK;
 }
 
-/* The first runs compile and touch pages: they do not count. */
+/* A byte that no kernel leaves all over its results, and how many bytes of them are looked at. */
+enum { UNTOUCHED = 0x5a, LOOKED_AT = 64 };
+
+/* The first run. A device that leaves results as they were computes nothing, as drivers do that
+ * only record or simulate: its times mean nothing. (Attention over a cache of equal bytes may write
+ * the byte that was there, so its results are not looked at.) */
 static enum xm_status
-time_all(struct bench *b, double seconds, double *best, struct xm_error *err)
+run_first(struct xm_bench *b, struct xm_error *err)
 {
-    uint64_t done = 0, runs = b->p->tokens > XM_FEW_TOKENS ? 1 : RUNS_AT_ONCE;
+    uint8_t seen[LOOKED_AT];
+    const uint64_t all = b->y ? xm_buffer_bytes(b->y) : 0;
+    const uint64_t n = all < sizeof(seen) ? all : sizeof(seen);
+    bool is_touched = n == 0;
+    if (n > 0)
+        XM_TRY(xm_queue_fill(b->queue, b->y, 0, UNTOUCHED, n, err));
+    XM_TRY(run_once(b, 0, err));
+    XM_TRY(n > 0 ? xm_queue_read(b->queue, b->y, 0, seen, n, err)
+                 : xm_queue_finish(b->queue, err));
+    for (uint64_t i = 0; i < n; i++)
+        is_touched |= seen[i] != UNTOUCHED;
+    return is_touched
+               ? XM_OK
+               : xm_fail(err, XM_DEVICE,
+                         "the device computes nothing, and its times mean nothing");
+}
+
+/* After the first run, which builds and touches pages. One run alone comes first: of a row that is
+ * far from the best no more is wanted. */
+static enum xm_status
+time_all(struct xm_bench *b, double seconds, double hopeless, double *best,
+         struct xm_error *err)
+{
+    uint64_t done = 1, runs = b->p->tokens > XM_FEW_TOKENS ? 1 : RUNS_AT_ONCE;
     double t;
+    XM_TRY(time_runs(b, 1, &done, best, err));
+    if (hopeless > 0 && *best > SINGLE_RUNS * hopeless + LAUNCH_S)
+        return XM_OK;
     XM_TRY(time_runs(b, runs, &done, &t, err));
-    double start = xm_bench_seconds();
+    double start = xm_now();
     *best = 1e30;
     do {
         XM_TRY(time_runs(b, runs, &done, &t, err));
         *best = t < *best ? t : *best;
-    } while (xm_bench_seconds() - start < seconds);
+    } while (xm_now() - start < seconds);
     return XM_OK;
 }
 
-enum xm_status
-xm_bench_problem_time(struct xm_engine *engine, const struct problem *p, double seconds,
-                      double *best, char *kernels, size_t kernels_bytes,
-                      struct xm_error *err)
+static void
+describe(const struct xm_bench *b, char *kernels, size_t bytes)
 {
-    struct bench b = {.engine = engine, .p = p};
     struct xm_operand o[XM_MOE_N_OPERANDS];
-    enum xm_status s = create(&b, err);
-    if (s == XM_OK && b.attention)
-        xm_bench_attention_describe(b.attention, kernels, kernels_bytes);
-    else if (s == XM_OK) {
-        operands_of(&b, 0, o);
-        xm_primitive_describe(b.primitive[0], o, kernels, kernels_bytes);
+    if (b->attention) {
+        xm_bench_attention_describe(b->attention, kernels, bytes);
+        return;
     }
+    operands_of(b, 0, o);
+    xm_primitive_describe(b->primitive[0], o, kernels, bytes);
+}
+
+enum xm_status
+xm_bench_build(struct xm_bench *b, struct xm_error *err)
+{
+    enum xm_status s = create_primitives(b, err);
     if (s == XM_OK)
-        s = time_all(&b, seconds, best, err);
-    destroy(&b);
+        s = run_once(b, 0, err);
+    destroy_primitives(b);
+    return s;
+}
+
+enum xm_status
+xm_bench_time(struct xm_bench *b, double seconds, double hopeless,
+              struct xm_bench_result *out, struct xm_error *err)
+{
+    enum xm_status s = create_primitives(b, err);
+    *out = (struct xm_bench_result){0};
+    if (s == XM_OK) {
+        describe(b, out->kernels, sizeof(out->kernels));
+        s = run_first(b, err);
+    }
+    if (s == XM_OK) {
+        const double start = xm_now();
+        s = time_all(b, seconds, hopeless, &out->best, err);
+        out->spent = xm_now() - start;
+    }
+    destroy_primitives(b);
+    return s;
+}
+
+enum xm_status
+xm_bench_problem_time(struct xm_engine *engine, const struct xm_timed_problem *p,
+                      double seconds, struct xm_bench_result *out, struct xm_error *err)
+{
+    struct xm_bench *b = NULL;
+    enum xm_status s = xm_bench_create(engine, p, &b, err);
+    if (s == XM_OK)
+        s = xm_bench_time(b, seconds, 0, out, err);
+    xm_bench_destroy(b);
     return s;
 }

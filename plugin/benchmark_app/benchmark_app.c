@@ -20,6 +20,7 @@
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/program_docs.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/util/number.h"
 
 enum { SECONDS = 60, SECONDS_OF_OTHERS = 120 }; /* where nothing is said */
 
@@ -290,11 +291,11 @@ find_requests(const struct app *a)
     uint64_t n = 0;
     const char *asked = xm_benchmark_config_value(&a->config, a->config.devices[0],
                                                   "PERFORMANCE_HINT_NUM_REQUESTS");
-    if (asked && xm_cli_whole(asked, &n) && n > 0)
+    if (asked && xm_parse_whole(asked, &n) && n > 0)
         return n;
     char *text =
         xm_benchmark_model_property(&a->model, "OPTIMAL_NUMBER_OF_INFER_REQUESTS");
-    const bool good = text && xm_cli_whole(text, &n) && n > 0;
+    const bool good = text && xm_parse_whole(text, &n) && n > 0;
     ov_free(text);
     return good ? n : 1;
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/util/compiler.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_benchmark_args, member)
@@ -69,7 +70,7 @@ keep(void *out, const struct xm_cli_option *o, const char *value, struct xm_erro
 {
     struct xm_benchmark_args *a = out;
     uint64_t n = 0;
-    if (o->kind == XM_CLI_WHOLE && xm_cli_whole(value, &n) && n == XM_BENCHMARK_UNSAID)
+    if (o->kind == XM_CLI_WHOLE && xm_parse_whole(value, &n) && n == XM_BENCHMARK_UNSAID)
         return xm_fail(err, XM_INVALID,
                        "option -%s takes a whole number from 0, found '%s'", o->name,
                        value);

@@ -9,6 +9,7 @@
 
 #include "plugin/benchmark_app/benchmark_config.h"
 #include "runtime/util/new_file.h"
+#include "runtime/util/number.h"
 
 /* N, AUTO, NUMA, or such a value behind each DEVICE: of a list. */
 static enum xm_status
@@ -21,7 +22,7 @@ check_streams(const char *text, struct xm_error *err)
         snprintf(item, sizeof(item), "%.*s", (int)length, at);
         const char *colon = strrchr(item, ':'), *value = colon ? colon + 1 : item;
         if (strcmp(value, "AUTO") != 0 && strcmp(value, "NUMA") != 0 &&
-            (!xm_cli_whole(value, &n) || n == 0 || n > UINT32_MAX))
+            (!xm_parse_whole(value, &n) || n == 0 || n > UINT32_MAX))
             return xm_fail(err, XM_INVALID,
                            "option -nstreams takes a whole number from 1, or DEVICE:N,…, "
                            "found '%.60s'",

@@ -8,6 +8,10 @@
 #include <poll.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "plugin/cli/kernels.h"
+#include "plugin/program_util/terminal.h"
 
 /* ---- the devices ------------------------------------------------------------------- */
 
@@ -40,6 +44,7 @@ find_devices(const struct xm_bench_args *a, struct xm_bench_device *out, size_t 
 {
     struct xm_core *core = NULL;
     struct xm_error err = {0};
+    xm_cli_cache_use(a->target.cache_dir);
     if (xm_core_create(&core, &err) != XM_OK)
         return xm_cli_failed(&err);
     int code = XM_EXIT_OK;
@@ -314,8 +319,10 @@ bench(const struct xm_bench_args *a)
                                          : xm_cli_failed(&no_memory);
     if (code == XM_EXIT_OK) {
         const unsigned columns = columns_of(&b);
-        b.out = (struct xm_bench_out){a->format, columns, stdout, build, 0};
-        b.err = (struct xm_bench_out){a->format_err, columns, stderr, build, 0};
+        b.out = (struct xm_bench_out){a->format, columns, stdout, build,
+                                      .line = xm_terminal_line(STDOUT_FILENO)};
+        b.err = (struct xm_bench_out){a->format_err, columns, stderr, build,
+                                      .line = xm_terminal_line(STDERR_FILENO)};
         code = print_all(&b);
     }
     xm_free(b.devices);

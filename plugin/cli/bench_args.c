@@ -50,8 +50,9 @@ common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
                                        "cache-dir",    "no-tune"};
     static const struct xm_cli_option group =
         XM_CLI_GROUP("How the models run", "xemoe bench model.gguf --precision f16");
+    static const struct xm_cli_option tune = XM_CLI_TUNE_ROW;
     size_t n = 0;
-    out[n++] = group; /* the heading that it replaces makes room for it */
+    out[n++] = group; /* options that are left out make room for it and for --tune */
     for (size_t i = 0; i < XM_CLI_N_TARGET_OPTIONS; i++) {
         for (size_t k = 0; k < XM_ARRAY_LEN(kept); k++) {
             if (xm_cli_target_options[i].name &&
@@ -59,6 +60,7 @@ common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
                 out[n++] = xm_cli_target_options[i];
         }
     }
+    out[n++] = tune;
     return n;
 }
 
@@ -174,6 +176,7 @@ static int
 check(struct xm_bench_args *a)
 {
     struct xm_error err = {0};
+    a->target.tunes = true;
     const int code = xm_bench_rules_check(a);
     if (code != XM_EXIT_OK)
         return code;

@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugin/program_util/json_out.h"
+#include "plugin/program_util/lines.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
 
@@ -203,8 +205,7 @@ begin_csv(const struct xm_bench_out *o, struct xm_strbuf *out)
 }
 
 static void
-add_csv(const struct xm_bench_out *o, const struct xm_bench_result *r,
-        struct xm_strbuf *out)
+add_csv(struct xm_bench_out *o, const struct xm_bench_result *r, struct xm_strbuf *out)
 {
     (void)o;
     add_values(r, '"', ",", out);
@@ -225,8 +226,7 @@ begin_sql(const struct xm_bench_out *o, struct xm_strbuf *out)
 }
 
 static void
-add_sql(const struct xm_bench_out *o, const struct xm_bench_result *r,
-        struct xm_strbuf *out)
+add_sql(struct xm_bench_out *o, const struct xm_bench_result *r, struct xm_strbuf *out)
 {
     (void)o;
     xm_strbuf_add(out, "INSERT INTO llama_bench (");
@@ -291,8 +291,7 @@ begin_json(const struct xm_bench_out *o, struct xm_strbuf *out)
 }
 
 static void
-add_json(const struct xm_bench_out *o, const struct xm_bench_result *r,
-         struct xm_strbuf *out)
+add_json(struct xm_bench_out *o, const struct xm_bench_result *r, struct xm_strbuf *out)
 {
     xm_strbuf_add(out, o->n ? ",\n" : "\n");
     add_object(r, out);
@@ -306,8 +305,7 @@ end_json(const struct xm_bench_out *o, struct xm_strbuf *out)
 }
 
 static void
-add_jsonl(const struct xm_bench_out *o, const struct xm_bench_result *r,
-          struct xm_strbuf *out)
+add_jsonl(struct xm_bench_out *o, const struct xm_bench_result *r, struct xm_strbuf *out)
 {
     (void)o;
     add_object(r, out);
@@ -422,6 +420,8 @@ struct column {
     void (*print)(const struct xm_bench_result *r, struct xm_strbuf *out);
 };
 
+/* Those of the test itself are the last two: the others are alike in most tests. */
+enum { N_TEST_COLUMNS = 2 };
 /* clang-format off */
 static const struct column columns[] = {
     { "model",    -30, 0,                print_model   },
@@ -460,38 +460,87 @@ add_cell(const struct column *c, const char *text, struct xm_strbuf *out)
 }
 
 static bool
-is_shown(const struct xm_bench_out *o, const struct column *c)
+is_known(const struct xm_bench_out *o, size_t column)
 {
-    return c->when == 0 || (o->columns & c->when);
+    return columns[column].when == 0 || (o->columns & columns[column].when);
+}
+
+/* Whether the table is wider than a line: then it has the test's own columns, and the others stand
+ * in a line before the tests that they are true of. */
+static bool
+is_narrow(const struct xm_bench_out *o)
+{
+    size_t width = 1;
+    for (size_t i = 0; i < XM_ARRAY_LEN(columns); i++)
+        width += is_known(o, i) ? (size_t)abs(columns[i].width) + 3 : 0;
+    return width > o->line;
+}
+
+static bool
+is_shown(const struct xm_bench_out *o, size_t column)
+{
+    return is_known(o, column) &&
+           (!is_narrow(o) || column >= XM_ARRAY_LEN(columns) - N_TEST_COLUMNS);
 }
 
 static void
-begin_md(const struct xm_bench_out *o, struct xm_strbuf *out)
+add_head(const struct xm_bench_out *o, struct xm_strbuf *out)
 {
     static const char dashes[] = "------------------------------";
     xm_strbuf_add(out, "|");
     for (size_t i = 0; i < XM_ARRAY_LEN(columns); i++) {
-        if (is_shown(o, &columns[i]))
+        if (is_shown(o, i))
             add_cell(&columns[i], columns[i].title, out);
     }
     xm_strbuf_add(out, "\n|");
     for (size_t i = 0; i < XM_ARRAY_LEN(columns); i++) {
         const int width = columns[i].width;
-        if (is_shown(o, &columns[i]))
+        if (is_shown(o, i))
             xm_strbuf_printf(out, " %.*s%s |", (width < 0 ? -width : width) - 1, dashes,
                              width < 0 ? "-" : ":");
     }
     xm_strbuf_add(out, "\n");
 }
 
+/* What a narrow table has no columns for, before a table of its own for each group of tests alike:
+ * "qwen3moe 30.53B q4_0, size 16.45 GiB, params 30.53 B, backend OpenCL, threads 2". */
 static void
-add_md(const struct xm_bench_out *o, const struct xm_bench_result *r,
-       struct xm_strbuf *out)
+add_caption(struct xm_bench_out *o, const struct xm_bench_result *r,
+            struct xm_strbuf *out)
+{
+    struct xm_strbuf line = {0}, cell = {0};
+    for (size_t i = 0; i < XM_ARRAY_LEN(columns); i++) {
+        xm_strbuf_clear(&cell);
+        if (is_known(o, i) && !is_shown(o, i))
+            columns[i].print(r, &cell);
+        if (cell.n > 0 && i > 0)
+            xm_strbuf_printf(&line, ", %s ", columns[i].title);
+        xm_strbuf_add(&line, xm_strbuf_text(&cell));
+    }
+    if (strcmp(xm_strbuf_text(&line), xm_strbuf_text(&o->caption)) != 0) {
+        xm_strbuf_add(out, o->n ? "\n" : "");
+        xm_lines_wrap(xm_strbuf_text(&line), line.n, o->line, out);
+        xm_strbuf_add(out, "\n\n");
+        add_head(o, out);
+        xm_strbuf_clear(&o->caption);
+        xm_strbuf_add(&o->caption, xm_strbuf_text(&line));
+    }
+    out->failed |= line.failed || cell.failed || o->caption.failed;
+    xm_strbuf_free(&line);
+    xm_strbuf_free(&cell);
+}
+
+static void
+add_md(struct xm_bench_out *o, const struct xm_bench_result *r, struct xm_strbuf *out)
 {
     struct xm_strbuf cell = {0};
+    if (is_narrow(o))
+        add_caption(o, r, out);
+    else if (o->n == 0)
+        add_head(o, out);
     xm_strbuf_add(out, "|");
     for (size_t i = 0; i < XM_ARRAY_LEN(columns); i++) {
-        if (!is_shown(o, &columns[i]))
+        if (!is_shown(o, i))
             continue;
         xm_strbuf_clear(&cell);
         columns[i].print(r, &cell);
@@ -513,12 +562,12 @@ end_md(const struct xm_bench_out *o, struct xm_strbuf *out)
 /* NULL: nothing is printed there. */
 static const struct {
     void (*begin)(const struct xm_bench_out *o, struct xm_strbuf *out);
-    void (*test)(const struct xm_bench_out *o, const struct xm_bench_result *r,
+    void (*test)(struct xm_bench_out *o, const struct xm_bench_result *r,
                  struct xm_strbuf *out);
     void (*end)(const struct xm_bench_out *o, struct xm_strbuf *out);
 } printers[] = {
     [XM_BENCH_NONE] = {NULL, NULL, NULL},
-    [XM_BENCH_MD] = {begin_md, add_md, end_md},
+    [XM_BENCH_MD] = {NULL, add_md, end_md},
     [XM_BENCH_CSV] = {begin_csv, add_csv, NULL},
     [XM_BENCH_JSON] = {begin_json, add_json, end_json},
     [XM_BENCH_JSONL] = {NULL, add_jsonl, NULL},
@@ -559,6 +608,7 @@ enum xm_status
 xm_bench_out_end(struct xm_bench_out *o, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
+    xm_strbuf_free(&o->caption);
     if (o->n == 0)
         return XM_OK;
     if (printers[o->format].end)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,14 +65,18 @@ void xm_bench_test_text(const struct xm_bench_result *r, char out[XM_BENCH_TEST_
 
 struct xm_bench_out {
     enum xm_bench_format format;
-    unsigned columns; /* enum xm_bench_column, or-ed     */
+    unsigned columns; /* enum xm_bench_column, or-ed */
     FILE *to;
     const char *build;
-    size_t n; /* tests printed so far; initialise to 0 */
+    size_t line;              /* columns of a line; SIZE_MAX: lines of any length    */
+    size_t n;                 /* tests printed so far; initialise to 0               */
+    struct xm_strbuf caption; /* of the last narrow table's tests; initialise to zeros */
 };
 
-/* Print one result, the end; the head comes with the first result. Without a result nothing is
- * printed. XM_NO_MEMORY is the only failure; errors of writing are seen by ferror(o->to). */
+/* Print one result, the end; the head comes with the first result. A Markdown table that is wider
+ * than a line has the columns of the test alone, below a line of what the other columns would have
+ * held. Without a result nothing is printed. The end frees what *o holds. XM_NO_MEMORY is the only
+ * failure; errors of writing are seen by ferror(o->to). */
 enum xm_status xm_bench_out_test(struct xm_bench_out *o, const struct xm_bench_result *r,
                                  struct xm_error *err);
 enum xm_status xm_bench_out_end(struct xm_bench_out *o, struct xm_error *err);

@@ -8,6 +8,7 @@
 
 #include "plugin/cli/bench_parts.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/clock.h"
@@ -31,11 +32,30 @@ xm_bench_unload(struct xm_bench_bed *bed)
     bed->loaded.model = NULL;
 }
 
+/* Kernels are measured before the first test, and the model is opened again to take those that were
+ * chosen: the tests of one command must not differ by that. Ctrl-C ends the command. */
+static int
+open_measured(struct xm_cli_model *m, struct xm_cli_target *target)
+{
+    const struct xm_compile_options options = {.sampled_logits = true};
+    int code = xm_cli_model_open(m, target, &options);
+    const bool is_changed = code == XM_EXIT_OK && xm_cli_tuner_run(m->tuner, true, -1);
+    const bool is_stopped = code == XM_EXIT_OK && xm_cli_interrupted();
+    if (!is_changed && !is_stopped)
+        return code;
+    xm_cli_model_close(m);
+    if (is_stopped) {
+        xm_cli_say_interrupted();
+        return XM_EXIT_CANCELLED;
+    }
+    target->tunes = target->tune = false;
+    return xm_cli_model_open(m, target, &options);
+}
+
 int
 xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
               const struct xm_bench_test *t)
 {
-    const struct xm_compile_options options = {.sampled_logits = true};
     struct xm_cli_target target = a->target;
     if (same_model(&bed->loaded, t))
         return bed->code;
@@ -46,7 +66,7 @@ xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
     target.ubatch = t->ubatch;
     target.key_cache = t->type_k;
     target.value_cache = t->type_v;
-    bed->code = xm_cli_model_open(&bed->model, &target, &options);
+    bed->code = open_measured(&bed->model, &target);
     if (bed->code != XM_EXIT_OK)
         return bed->code;
     xm_progress_show("looking at %s", t->model);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 enum { NUMBER_CHARS = 12, MAX_SHOWN = 40 };
 
@@ -25,7 +26,7 @@ read_number(const char **text, const char *ends, uint64_t *out)
     memcpy(digits, *text, n);
     digits[n] = '\0';
     *text += n;
-    return xm_cli_whole(digits, out) && *out <= XM_CLI_MOST_TOKENS;
+    return xm_parse_whole(digits, out) && *out <= XM_CLI_MOST_TOKENS;
 }
 
 static bool

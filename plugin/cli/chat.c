@@ -37,7 +37,7 @@ take_line(struct xm_chat *c, const struct xm_strbuf *line, bool *end,
           struct xm_error *err)
 {
     enum xm_chat_next next = XM_CHAT_ANSWER;
-    if (!line->n)
+    if (xm_strbuf_is_blank(line))
         return XM_OK;
     if (!xm_chat_command(c, xm_strbuf_text(line), &next))
         XM_TRY(xm_conversation_add(&c->conversation, "user", xm_strbuf_text(line),
@@ -128,8 +128,8 @@ begin(struct xm_chat *c, struct xm_error *err)
     const char *system = c->args->system;
     XM_TRY(xm_session_create(c->model->compiled, c->model->package, &c->session, err));
     xm_session_set_sampling(c->session, &c->settings.sampling);
-    if (xm_cli_beyond_training(c->args->generation.context,
-                               c->model->package->facts.context, warning))
+    if (xm_cli_beyond_training(xm_chat_context(c), c->model->package->facts.context,
+                               warning))
         xm_log(XM_LOG_WARNING, "%s", warning);
     return system ? xm_conversation_add(&c->conversation, "system", system,
                                         strlen(system), err)
@@ -213,6 +213,7 @@ xm_cli_chat(int argc, char **argv)
         return code;
     code = xm_chat_settings_check(&a, &c.settings);
     a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
+    a.generation.target.tunes = true;
     a.generation.target.needs_tokenizer = "chat needs it, put the file there";
     a.generation.target.needs_chat_template = true;
     if (code == XM_EXIT_OK)

@@ -10,6 +10,7 @@
 #include "plugin/cli/conversation_file.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/home.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/suggest.h"
 
 static enum xm_chat_next
@@ -75,33 +76,38 @@ run_load(struct xm_chat *c, const char *typed)
 }
 
 static void
-print_rate(const char *what, const struct xm_generation_times *t)
+print_rate(struct xm_lines *o, const char *what, const struct xm_generation_times *t)
 {
     const double s = t->decode_s;
-    fprintf(stderr, "  %-13s%" PRIu64 " tokens read in %.2f s, %" PRIu64 " decoded", what,
-            t->prompt_tokens, t->prompt_s, t->decode_tokens);
+    xm_lines_add(o, "  %-13s%" PRIu64 " token%s read in %.2f s, %" PRIu64 " decoded",
+                 what, t->prompt_tokens, t->prompt_tokens == 1 ? "" : "s", t->prompt_s,
+                 t->decode_tokens);
     if (s > 0.0)
-        fprintf(stderr, " at %.1f tokens/s", (double)t->decode_tokens / s);
+        xm_lines_add(o, " at %.1f tokens/s", (double)t->decode_tokens / s);
 }
 
 static enum xm_chat_next
 run_stats(struct xm_chat *c, const char *nothing)
 {
     struct xm_costs costs = {0};
+    struct xm_lines o = xm_lines_to(stderr);
+    const uint64_t held = xm_session_held(c->session);
     (void)nothing;
     xm_chat_find_costs(c, &costs);
-    fprintf(stderr, "  conversation %zu messages", c->conversation.n);
+    xm_lines_add(&o, "  conversation %zu message%s", c->conversation.n,
+                 c->conversation.n == 1 ? "" : "s");
     if (xm_chat_context(c))
-        fprintf(stderr, ", a context of %" PRIu64 " tokens", xm_chat_context(c));
-    fprintf(stderr, "\n  KV cache     %" PRIu64 " tokens, %.1f MiB\n",
-            (uint64_t)xm_session_held(c->session), (double)costs.kv / 1048576.0);
-    if (!c->n_answers)
-        return XM_CHAT_READ;
-    print_rate("last answer", &c->last);
-    fprintf(stderr, ", the first after %.2f s\n", c->first_s);
-    print_rate("all answers", &c->all);
-    fprintf(stderr, ", %" PRIu64 " answer%s\n", c->n_answers,
-            c->n_answers == 1 ? "" : "s");
+        xm_lines_add(&o, ", a context of %" PRIu64 " tokens", xm_chat_context(c));
+    xm_lines_add(&o, "\n  KV cache     %" PRIu64 " token%s, %.1f MiB\n", held,
+                 held == 1 ? "" : "s", (double)costs.kv / 1048576.0);
+    if (c->n_answers) {
+        print_rate(&o, "last answer", &c->last);
+        xm_lines_add(&o, ", the first after %.2f s\n", c->first_s);
+        print_rate(&o, "all answers", &c->all);
+        xm_lines_add(&o, ", %" PRIu64 " answer%s\n", c->n_answers,
+                     c->n_answers == 1 ? "" : "s");
+    }
+    xm_lines_end(&o);
     return XM_CHAT_READ;
 }
 
@@ -156,7 +162,7 @@ static const struct command {
     const char *help;
 } commands[] = {
     { "/help",  "/?",     NONE,     "",             run_help,  "this list" },
-    { "/set",   NULL,     MAY_HAVE, "[NAME VALUE]", run_set,   "list the settings, or change one: /set temp 0.7;\n                      default as VALUE: as at the beginning" },
+    { "/set",   NULL,     MAY_HAVE, "[NAME VALUE]", run_set,   "list the settings, or change one: /set temp 0.7; default as VALUE: as at the beginning" },
     { "/stats", NULL,     NONE,     "",             run_stats, "tokens, memory of the KV cache, speeds" },
     { "/reset", "/clear", NONE,     "",             run_reset, "begin anew; what --system says stays" },
     { "/undo",  NULL,     NONE,     "",             run_undo,  "take back the last message and its answer" },
@@ -171,14 +177,15 @@ static const struct command {
 static enum xm_chat_next
 run_help(struct xm_chat *c, const char *nothing)
 {
+    struct xm_lines o = xm_lines_to(stderr);
     (void)c;
     (void)nothing;
     for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++)
-        fprintf(stderr, "  %-7s%-13s%s\n", commands[i].name, commands[i].shown,
-                commands[i].help);
-    fputs("A backslash at the end of a line goes on in the next one. Ctrl-C stops an "
-          "answer,\nor clears the line.\n",
-          stderr);
+        xm_lines_add(&o, "  %-7s%-14s%s\n", commands[i].name, commands[i].shown,
+                     commands[i].help);
+    xm_lines_add(&o, "A backslash at the end of a line goes on in the next one. Ctrl-C "
+                     "stops an answer, or clears the line.\n");
+    xm_lines_end(&o);
     return XM_CHAT_READ;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "plugin/cli/chat.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/suggest.h"
 #include "runtime/util/number.h"
 
@@ -185,9 +186,11 @@ static void
 show(const struct xm_chat *c, size_t i)
 {
     struct xm_strbuf value = {0};
+    struct xm_lines o = xm_lines_to(stderr);
     add_value(c, &rows[i], &value);
-    fprintf(stderr, "  %-18s%-24s%s\n", rows[i].name, xm_strbuf_text(&value),
-            source_text(c, i));
+    xm_lines_add(&o, "  %-19s%-24s%s\n", rows[i].name, xm_strbuf_text(&value),
+                 source_text(c, i));
+    xm_lines_end(&o);
     xm_strbuf_free(&value);
 }
 
@@ -324,7 +327,7 @@ change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
     show(c, i);
     if (is_sampling_setting(&rows[i]) && !is_first && sampling.temperature == 0.0f)
         fprintf(stderr, "(no effect while the temperature is 0: /set temp 0.8)\n");
-    if (xm_cli_beyond_training(a.generation.context, c->model->package->facts.context,
+    if (xm_cli_beyond_training(xm_chat_context(c), c->model->package->facts.context,
                                warning))
         fprintf(stderr, "xemoe: %s\n", warning);
     return XM_OK;

@@ -17,6 +17,7 @@
 
 #include "plugin/cli/chat.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
@@ -41,8 +42,9 @@ render(struct xm_chat *c, struct xm_token_list *ids, struct xm_error *err)
 uint64_t
 xm_chat_context(const struct xm_chat *c)
 {
-    const uint64_t given = c->args->generation.context;
-    return given ? given : c->model->package->facts.context;
+    const uint64_t trained = c->model->package->facts.context;
+    const uint64_t given = xm_cli_context(c->args->generation.context, trained);
+    return given ? given : trained;
 }
 
 /* The least that bounds prompt and answer together, and its name. 0: nothing does. */
@@ -274,6 +276,9 @@ xm_chat_take_turn(struct xm_chat *c)
     struct xm_generation_result result = {0};
     struct xm_error err = {0};
     enum xm_status s = answer(c, &result, &err);
+    if (s == XM_OK && !xm_cli_interrupted())
+        (void)xm_cli_tuner_run(c->model->tuner, false,
+                               c->interactive ? STDIN_FILENO : -1);
     if (c->interactive)
         xm_cli_note_interrupt();
     else

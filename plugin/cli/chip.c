@@ -3,6 +3,10 @@
 
 #include "plugin/cli/cli.h"
 
+#include <string.h>
+
+#include "plugin/program_util/suggest.h"
+
 enum { MOST_MIB = 1 << 30 };
 
 void
@@ -12,6 +16,21 @@ xm_cli_add_chips(struct xm_strbuf *out)
     const struct xm_device_row *rows = xm_device_rows(&n);
     for (size_t i = 0; i < n; i++)
         xm_strbuf_printf(out, "%s ", rows[i].name);
+}
+
+/* "there is no chip 'bgm': did you mean bmg?"; where no name is near, the sentence with all. */
+static int
+no_chip(const char *name, const struct xm_error *err)
+{
+    size_t n_rows;
+    const struct xm_device_row *rows = xm_device_rows(&n_rows);
+    struct xm_suggestion near = xm_suggest_for(name, strlen(name));
+    for (size_t i = 0; i < n_rows; i++)
+        xm_suggest(&near, rows[i].name);
+    return near.best ? xm_cli_usage("option --device-as: there is no chip '%.60s': did "
+                                    "you mean %s?",
+                                    name, near.best)
+                     : xm_cli_usage("option --device-as: %s", err->text);
 }
 
 int
@@ -24,7 +43,10 @@ xm_cli_check_chip(const struct xm_chip_args *a)
     if (a->memory > MOST_MIB)
         return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
-        return xm_cli_usage("option --device-as: %s", err.text);
+        return no_chip(a->device_as, &err);
+    if (a->device_as && a->device)
+        return xm_cli_usage("give one of -d and --device-as: a device of this computer, "
+                            "or a chip that need not be in it");
     return XM_EXIT_OK;
 }
 

@@ -10,11 +10,12 @@
 
 #include "runtime/engine.h"
 
-/* Options of `list` and `plan`: the device and the context. First member of their structs. */
+/* Options of `list` and `plan`: the device or a chip in its place, and the context. First member of
+ * their structs. */
 struct xm_chip_args {
     const char *device, *device_as;
     uint64_t memory;  /* MiB; 0: the device's own    */
-    uint64_t context; /* tokens; 0: not given        */
+    uint64_t context; /* of xm_cli_context           */
 };
 /* clang-format off */
 #define XM_CHIP(member) offsetof(struct xm_chip_args, member)
@@ -23,13 +24,14 @@ struct xm_chip_args {
     { 0,   "device-as", XM_CLI_TEXT,  XM_CHIP(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …", NULL, NULL, xm_cli_add_chips }, \
     { 0,   "memory",    XM_CLI_COUNT, XM_CHIP(memory),    "MIB",  "memory to plan with, in place of the device's own" }
 #define XM_CHIP_CONTEXT_ROW \
-    { 'c', "context",   XM_CLI_COUNT, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or as many as the model was trained for if fewer)", "ctx-size" }
+    { 'c', "context",   XM_CLI_BOUND, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or as many as the model was trained for if fewer); 0: as many as it was trained for", "ctx-size" }
 /* clang-format on */
 
 /* Appends the names of all chips, each with a space behind it. */
 void xm_cli_add_chips(struct xm_strbuf *out);
 
-/* XM_EXIT_USAGE: a value is out of range, or there is no chip of this name. */
+/* XM_EXIT_USAGE: a value is out of range, there is no chip of this name, or a device and a chip are
+ * given. */
 int xm_cli_check_chip(const struct xm_chip_args *a);
 
 /* Facts of the chip `device_as` if that is not NULL (xm_device_imagine), else of the OpenCL device

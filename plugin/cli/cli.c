@@ -27,6 +27,15 @@ static const struct {
 };
 /* clang-format on */
 
+bool
+xm_cli_is_advice(const char *line, size_t n)
+{
+    bool is = false;
+    for (size_t i = 0; i < XM_ARRAY_LEN(advice); i++)
+        is |= strlen(advice[i].next) == n && memcmp(advice[i].next, line, n) == 0;
+    return is;
+}
+
 /* clang-format off */
 static struct {
     const char *key, *option;

@@ -22,11 +22,15 @@
 void xm_cli_print_failure(const struct xm_error *err, const char *more);
 /* The same with what may help, or that Ctrl-C was pressed. Returns the status's exit code. */
 int xm_cli_failed(const struct xm_error *err);
+/* Whether a line without "xemoe: " is what xm_cli_failed prints below a sentence: what to do. */
+bool xm_cli_is_advice(const char *line, size_t n);
 /* The same for a failure of xm_core_find: XM_EXIT_DEVICE. `name` was given to `option`; NULL: no
  * device was given. */
 int xm_cli_no_device(const char *option, const char *name, const struct xm_error *err);
 /* Becomes the program `name` of xemoe's own, with these words; returns only on failure. */
 int xm_cli_start_program(const char *name, char **argv);
+/* Finds such a program; false: it is not installed, or there is no memory for its path. */
+bool xm_cli_find_program(const char *name, struct xm_strbuf *path);
 /* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
 void xm_cli_catch_interrupt(struct xm_infer *r);
 
@@ -48,12 +52,13 @@ struct xm_cli_model;
 struct xm_cli_target {
     const char *model, *device, *precision, *kv, *offload, *expert_cache, *weights,
         *cache_dir;
-    const char *kv_memory, *key_cache, *value_cache, *quantisation;
+    const char *kv_memory, *key_cache, *value_cache, *quantisation, *split;
     uint64_t ubatch;
-    bool json, no_tune;
+    bool json, tune, no_tune;
 
     /* The members below are no options; the command sets them. */
     bool measures; /* device times of steps are measured (PERF_COUNT) */
+    bool tunes;    /* kernels may be measured beside the model (tuner_process.h) */
     bool refers;   /* an exported model refers to the weights' files (CACHE_MODE) */
     /* activations keep 16 bits unless --dynamic-quantization says otherwise: the command compares
      * logits with those of f32 */
@@ -83,7 +88,8 @@ struct xm_cli_target {
 /* Element types of the KV cache, and other names for them. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
-enum { XM_CLI_N_TARGET_OPTIONS = 16 };
+#define XM_CLI_SPLITS      "auto tensor"
+enum { XM_CLI_N_TARGET_OPTIONS = 17 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 /* --kv and the options for keys or values alone; AT: the offset of a member. */
@@ -101,11 +107,12 @@ enum { XM_CLI_N_TARGET_OPTIONS = 16 };
 #define XM_CLI_WEIGHTS_ROW(AT) \
     { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }
 #define XM_CLI_QUANTISATION_ROW(AT) \
-    { 0,   "dynamic-quantization", XM_CLI_CHOICE, AT(quantisation), "N", "columns of activations that share a factor where a processor multiplies prompts in 8 bits: 32 or 128; 0: 16 bits; default: 32 if the processor has AVX-512 VNNI and activations are f16, but 0 in logits and verify", NULL, "0 32 128" }
+    { 0,   "dynamic-quantization", XM_CLI_CHOICE, AT(quantisation), "N", "columns of activations that share a factor where a processor multiplies prompts in 8 bits: 32 or 128; 0: 16 bits; default: 32 if the processor has AVX2 and activations are f16, but 0 in logits and verify", NULL, "0 32 128" }
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
-    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them", "-dev", "GPU CPU REFERENCE" }, \
+    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several apart by commas share the model, by the shares in parentheses if there are some: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
+    { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "what several devices share: auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split", NULL, XM_CLI_SPLITS }, \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
     XM_CLI_QUANTISATION_ROW(XM_CLI_TARGET), \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)", "ubatch-size -ub" }, \
@@ -115,8 +122,11 @@ enum { XM_CLI_N_TARGET_OPTIONS = 16 };
     XM_CLI_EXPERT_CACHE_ROW(XM_CLI_TARGET), \
     XM_CLI_WEIGHTS_ROW(XM_CLI_TARGET), \
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
-    { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "take the kernels that are first in order, not those that 'xemoe tune' has kept" }, \
+    { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "measure no kernels, and take those that are first in order, not those that were measured to be the fastest" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
+/* Of commands that measure kernels beside their model (tuner_process.h). */
+#define XM_CLI_TUNE_ROW \
+    { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that nobody has measured on this device, for at most 2 s; building them takes longer; default: on a GPU, when progress lines are shown" }
 /* clang-format on */
 /* Members of a command's xm_cli_spec: MODEL as a word, by -m, or from the environment. */
 #define XM_CLI_MODEL(offset)                                                             \
@@ -141,16 +151,27 @@ struct xm_cli_model {
     struct xm_compiled *compiled;
     /* tokenizer and generation defaults have been read, the chat template only if needed */
     struct xm_package *package;
-    double load_s;        /* seconds that opening took              */
-    double load_peak_rss; /* peak resident memory after that, MiB   */
+    struct xm_cli_tuner *tuner; /* measures kernels; NULL: nothing to measure */
+    double load_s;              /* seconds that opening took              */
+    double load_peak_rss;       /* peak resident memory after that, MiB   */
 };
 
 /* The number of token ids; UINT64_MAX before the model is compiled. */
 uint64_t xm_cli_vocabulary(const struct xm_cli_model *m);
+/* xm_package_open, with sentences on what people give instead of a model: a URL, or a folder that
+ * has models below it ('xemoe list'). */
+enum xm_status xm_cli_open_package(const char *path, struct xm_package **out,
+                                   struct xm_error *err);
 /* Reads and compiles the model; on failure everything is closed again. */
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);
 void xm_cli_model_close(struct xm_cli_model *m);
+/* What rows of kind XM_CLI_BOUND store for --context 0: as in llama.cpp, the context that the model
+ * was trained for. */
+#define XM_CLI_TRAINED_CONTEXT UINT64_MAX
+/* The value of --context in tokens; `trained`: of the model, 0: not known. 0: not given, or the
+ * trained context is asked for and not known. */
+uint64_t xm_cli_context(uint64_t given, uint64_t trained);
 /* Checks the value of --context. XM_INVALID: more positions than any model has. */
 enum xm_status xm_cli_check_context(uint64_t positions, struct xm_error *err);
 /* Whether `positions` exceeds the `trained` context (0: not known); if so, fills in `warning`. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/costs.h"
+#include "plugin/program_util/lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -92,103 +93,111 @@ xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r, struct xm_
     c->scratch = stats.scratch_bytes;
     c->kv = stats.kv_bytes;
     c->io = stats.io_bytes;
+    c->launches = stats.kernels;
+    c->waits = stats.waits;
 }
 
 static void
-print_experts(const struct xm_costs *c)
+print_experts(struct xm_lines *o, const struct xm_costs *c)
 {
     const struct xm_expert_cache_stats *s = &c->experts;
     if (c->host_weights)
-        fprintf(stderr, "experts: %.1f MiB stay in host memory and are read from there\n",
-                mib(c->host_weights));
+        xm_lines_add(o, "experts: %.1f MiB stay in host memory and are read from there\n",
+                     mib(c->host_weights));
     if (s->bytes)
-        fprintf(stderr,
-                "         a cache of %.1f MiB holds %" PRIu64 " of them: %" PRIu64
-                " hits, %" PRIu64 " misses (%.1f %% hits), %.1f MiB fetched\n",
-                mib(s->bytes), s->slots, s->hits, s->misses,
-                100 * rate(s->hits, (double)(s->hits + s->misses)),
-                mib(s->fetched_bytes));
+        xm_lines_add(o,
+                     "         a cache of %.1f MiB holds %" PRIu64 " of them: %" PRIu64
+                     " hits, %" PRIu64 " misses (%.1f %% hits), %.1f MiB fetched\n",
+                     mib(s->bytes), s->slots, s->hits, s->misses,
+                     100 * rate(s->hits, (double)(s->hits + s->misses)),
+                     mib(s->fetched_bytes));
 }
 
 static void
-print_builds(const struct xm_build_stats *b)
+print_builds(struct xm_lines *o, const struct xm_build_stats *b)
 {
-    fprintf(stderr,
-            "kernels: %" PRIu64 " built, %" PRIu64 " from the cache, %" PRIu64
-            " built at a launch; %.3f s in all, none of them in prompt and decode\n",
-            b->built, b->loaded, b->launches, b->seconds);
+    xm_lines_add(o,
+                 "kernels: %" PRIu64 " built, %" PRIu64 " from the cache, %" PRIu64
+                 " built at a launch; %.3f s in all, none of them in prompt and decode\n",
+                 b->built, b->loaded, b->launches, b->seconds);
 }
 
 static void
-print_device(const struct xm_cli_model *m)
+print_device(struct xm_lines *o, const struct xm_cli_model *m)
 {
     struct xm_strbuf device = {0};
     xm_cli_model_device(m, &device);
-    fprintf(stderr, "device:  %s\n", xm_strbuf_text(&device));
+    xm_lines_add(o, "device:  %s\n", xm_strbuf_text(&device));
     xm_strbuf_free(&device);
 }
 
 static void
-print_passes(const struct xm_cli_model *m)
+print_passes(struct xm_lines *o, const struct xm_cli_model *m)
 {
-    fprintf(stderr, "passes: ");
+    xm_lines_add(o, "passes: ");
     for (size_t i = 0; i < m->compiled->n_reports; i++) {
         if (m->compiled->reports[i].progress)
-            fprintf(stderr, " %s", m->compiled->reports[i].pass->public_name);
+            xm_lines_add(o, " %s", m->compiled->reports[i].pass->public_name);
     }
-    fputc('\n', stderr);
+    xm_lines_add(o, "\n");
 }
 
 static void
-print_tokens(const char *what, uint64_t n, double seconds)
+print_tokens(struct xm_lines *o, const char *what, uint64_t n, double seconds)
 {
-    fprintf(stderr, "%s:  %" PRIu64 " token%s, %.3f s, %.2f tokens/s", what, n,
-            n == 1 ? "" : "s", seconds, rate(n, seconds));
+    xm_lines_add(o, "%s:  %" PRIu64 " token%s, %.3f s, %.2f tokens/s", what, n,
+                 n == 1 ? "" : "s", seconds, rate(n, seconds));
 }
 
 static void
-print_speed(const struct xm_costs *c)
+print_speed(struct xm_lines *o, const struct xm_costs *c)
 {
     const struct xm_generation_times *t = &c->times;
-    print_tokens("prompt", t->prompt_tokens, t->prompt_s);
-    fprintf(stderr, ", %.1f GFLOP/s\n", prompt_gflops(t));
-    print_tokens("decode", t->decode_tokens, t->decode_s);
-    fprintf(stderr, ", %.2f GB/s of weights", decode_gbps(t));
+    print_tokens(o, "prompt", t->prompt_tokens, t->prompt_s);
+    xm_lines_add(o, ", %.1f GFLOP/s\n", prompt_gflops(t));
+    print_tokens(o, "decode", t->decode_tokens, t->decode_s);
+    xm_lines_add(o, ", %.2f GB/s of weights", decode_gbps(t));
     if (c->read_rate > 0)
-        fprintf(stderr, ", %.0f %% of the %.2f GB/s that streaming reaches",
-                100 * decode_gbps(t) * GIGA / c->read_rate, c->read_rate / GIGA);
-    fputc('\n', stderr);
+        xm_lines_add(o, ", %.0f %% of the %.2f GB/s that streaming reaches",
+                     100 * decode_gbps(t) * GIGA / c->read_rate, c->read_rate / GIGA);
+    if (t->decode_tokens && c->launches)
+        xm_lines_add(o, ", %" PRIu64 " launches and %" PRIu64 " wait%s a token",
+                     c->launches, c->waits, c->waits == 1 ? "" : "s");
+    xm_lines_add(o, "\n");
 }
 
 static void
-print_memory(const struct xm_costs *c)
+print_memory(struct xm_lines *o, const struct xm_costs *c)
 {
-    fprintf(stderr,
-            "memory:  weights %.1f MiB, KV cache %.1f MiB, activations %.1f MiB, scratch "
-            "%.1f MiB; allocated %.1f MiB, at most %.1f MiB\n",
-            mib(c->weights), mib(c->kv), mib(c->activations), mib(c->scratch),
-            mib(c->kinds.total_now), mib(c->kinds.total_peak));
+    xm_lines_add(
+        o,
+        "memory:  weights %.1f MiB, KV cache %.1f MiB, activations %.1f MiB, scratch "
+        "%.1f MiB; allocated %.1f MiB, at most %.1f MiB\n",
+        mib(c->weights), mib(c->kv), mib(c->activations), mib(c->scratch),
+        mib(c->kinds.total_now), mib(c->kinds.total_peak));
     for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
         if (c->kinds.buffers[k])
-            fprintf(stderr,
-                    "         %s: %.1f MiB, at most %.1f MiB, %" PRIu64 " buffers made\n",
-                    xm_memory_kind_text((enum xm_memory_kind)k), mib(c->kinds.now[k]),
-                    mib(c->kinds.peak[k]), c->kinds.buffers[k]);
+            xm_lines_add(
+                o, "         %s: %.1f MiB, at most %.1f MiB, %" PRIu64 " buffers made\n",
+                xm_memory_kind_text((enum xm_memory_kind)k), mib(c->kinds.now[k]),
+                mib(c->kinds.peak[k]), c->kinds.buffers[k]);
     }
 }
 
 void
 xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c)
 {
-    print_device(m);
-    print_passes(m);
-    fprintf(stderr, "load:    %.3f s\n", c->load_s);
-    print_builds(&c->builds);
-    print_speed(c);
-    print_memory(c);
-    print_experts(c);
-    fprintf(stderr, "process: at most %.1f MiB resident, %.1f MiB when loaded\n",
-            c->peak_rss, c->load_peak_rss);
+    struct xm_lines o = xm_lines_to(stderr);
+    print_device(&o, m);
+    print_passes(&o, m);
+    xm_lines_add(&o, "load:    %.3f s\n", c->load_s);
+    print_builds(&o, &c->builds);
+    print_speed(&o, c);
+    print_memory(&o, c);
+    print_experts(&o, c);
+    xm_lines_add(&o, "process: at most %.1f MiB resident, %.1f MiB when loaded\n",
+                 c->peak_rss, c->load_peak_rss);
+    xm_lines_end(&o);
 }
 
 static void
@@ -256,6 +265,14 @@ add_timings(struct xm_json_out *j, const struct xm_costs *c)
 }
 
 static void
+add_last_run(struct xm_json_out *j, const struct xm_costs *c)
+{
+    yyjson_mut_val *run = xm_json_add_object(j, NULL, "last_run");
+    xm_json_add_whole(j, run, "launches", c->launches);
+    xm_json_add_whole(j, run, "waits", c->waits);
+}
+
+static void
 add_memory(struct xm_json_out *j, const struct xm_costs *c)
 {
     yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
@@ -281,6 +298,7 @@ xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
     add_device(j, m);
     add_passes(j, m);
     add_timings(j, c);
+    add_last_run(j, c);
     add_builds(j, &c->builds);
     add_expert_cache(j, &c->experts);
     add_memory(j, c);

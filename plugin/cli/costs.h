@@ -13,8 +13,9 @@ struct xm_costs {
     double load_s;
     struct xm_generation_times times;
     uint64_t weights, host_weights, activations, scratch, kv, io; /* bytes */
-    struct xm_memory_stats kinds;         /* memory by the driver's kinds of buffers */
-    struct xm_build_stats builds;         /* of kernels                              */
+    uint64_t launches, waits;     /* of the last run, a decoded token; 0: not counted */
+    struct xm_memory_stats kinds; /* memory by the driver's kinds of buffers */
+    struct xm_build_stats builds; /* of kernels                              */
     struct xm_expert_cache_stats experts; /* of the expert cache                     */
     double load_peak_rss, peak_rss;       /* MiB */
     double read_rate;     /* bytes a second that streaming reaches; 0: not known */

@@ -8,6 +8,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/devices.h"
 #include "plugin/plugin.h"
+#include "plugin/program_util/lines.h"
 
 struct args {
     bool json, rules, properties;
@@ -107,12 +108,15 @@ name_devices(struct xm_cli_device *d, size_t n)
 static void
 print_text(const struct xm_core *core, const struct xm_cli_device *d, size_t n)
 {
+    struct xm_lines o = xm_lines_to(stdout);
     for (size_t i = 0; i < n; i++)
         xm_cli_device_text(&d[i]);
     if (n == 0)
-        printf("no OpenCL device: " XM_DRIVERS_TO_INSTALL "\n");
-    printf("REFERENCE: the host reference\n  slow and exact, f32; for comparison\n");
+        xm_lines_add(&o, "no OpenCL device: " XM_DRIVERS_TO_INSTALL "\n");
+    xm_lines_add(
+        &o, "REFERENCE: the host reference\n  slow and exact, f32; for comparison\n");
     xm_cli_devices_of_plugins(core, NULL, NULL);
+    xm_lines_end(&o);
 }
 
 static enum xm_status

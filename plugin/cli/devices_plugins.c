@@ -7,6 +7,7 @@
 
 #include "plugin/cli/devices.h"
 #include "plugin/plugin.h"
+#include "plugin/program_util/lines.h"
 
 /* ---- one device -------------------------------------------------------------------- */
 
@@ -18,8 +19,10 @@ struct device {
 static void
 print_text(const struct device *d)
 {
-    printf("%s: %s\n  %s; library %s\n", xm_strbuf_text(d->name),
-           xm_strbuf_text(d->full_name), d->description, d->library);
+    struct xm_lines o = xm_lines_to(stdout);
+    xm_lines_add(&o, "%s: %s\n  %s; library %s\n", xm_strbuf_text(d->name),
+                 xm_strbuf_text(d->full_name), d->description, d->library);
+    xm_lines_end(&o);
 }
 
 static void

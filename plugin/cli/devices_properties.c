@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugin/cli/devices.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/property_rows.h"
 #include "runtime/config.h"
 
@@ -21,23 +22,23 @@ static const struct list lists[] = {
 /* ---- text ---------------------------------------------------------------------------- */
 
 static void
-print_rows(void)
+print_rows(struct xm_lines *o)
 {
     struct xm_property_row row;
-    printf("read, of a device (D), of a compiled model (M):\n");
+    xm_lines_add(o, "read, of a device (D), of a compiled model (M):\n");
     for (size_t i = 0; xm_gpu_property_row(i, &row); i++)
-        printf("  %c%c %s: %s\n", row.of_device ? 'D' : ' ', row.of_compiled ? 'M' : ' ',
-               row.key, row.help);
+        xm_lines_add(o, "  %c%c %s: %s\n", row.of_device ? 'D' : ' ',
+                     row.of_compiled ? 'M' : ' ', row.key, row.help);
 }
 
 static void
-print_option(const struct xm_option_row *row, const char *value)
+print_option(struct xm_lines *o, const struct xm_option_row *row, const char *value)
 {
     if (row->list == XM_OPTIONS_ACCEPTED)
-        printf("  %s = %s: accepted; has no effect here%s%s\n", row->name, value,
-               row->help[0] ? ": " : "", row->help);
+        xm_lines_add(o, "  %s = %s: accepted; has no effect here%s%s\n", row->name, value,
+                     row->help[0] ? ": " : "", row->help);
     else
-        printf("  %s = %s: %s\n", row->name, value, row->help);
+        xm_lines_add(o, "  %s = %s: %s\n", row->name, value, row->help);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------- */
@@ -77,7 +78,7 @@ add_option(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_option_r
 
 /* The options with their defaults; as text where `j` is NULL. */
 static enum xm_status
-show_options(struct xm_json_out *j, struct xm_error *err)
+show_options(struct xm_lines *o, struct xm_json_out *j, struct xm_error *err)
 {
     struct xm_config defaults;
     struct xm_strbuf value = {0};
@@ -88,13 +89,13 @@ show_options(struct xm_json_out *j, struct xm_error *err)
     xm_config_init(&defaults);
     for (size_t i = 0; i < n && s == XM_OK; i++) {
         if (!j && (i == 0 || rows[i].list != rows[i - 1].list))
-            printf("%s:\n", lists[rows[i].list].title);
+            xm_lines_add(o, "%s:\n", lists[rows[i].list].title);
         xm_strbuf_clear(&value);
         s = xm_config_get(&defaults, rows[i].name, &value, err);
         if (s == XM_OK && j)
             add_option(j, list, &rows[i], xm_strbuf_text(&value));
         else if (s == XM_OK)
-            print_option(&rows[i], xm_strbuf_text(&value));
+            print_option(o, &rows[i], xm_strbuf_text(&value));
     }
     xm_strbuf_free(&value);
     return s;
@@ -105,12 +106,15 @@ xm_cli_print_properties(bool json, struct xm_error *err)
 {
     struct xm_json_out j;
     if (!json) {
-        print_rows();
-        return show_options(NULL, err);
+        struct xm_lines o = xm_lines_to(stdout);
+        print_rows(&o);
+        const enum xm_status shown = show_options(&o, NULL, err);
+        xm_lines_end(&o);
+        return shown;
     }
     xm_json_begin(&j);
     add_rows(&j);
-    enum xm_status s = show_options(&j, err);
+    enum xm_status s = show_options(NULL, &j, err);
     if (s == XM_OK)
         s = xm_json_print(&j, err);
     xm_json_end(&j);

@@ -12,10 +12,12 @@
 #include "plugin/cli/conversation.h"
 #include "plugin/cli/costs.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/log.h"
+#include "runtime/util/number.h"
 
 enum { MOST_PARALLEL = 1 << 10 };
 
@@ -30,7 +32,7 @@ static const struct xm_cli_option options[] = {
     { 's', "system",      XM_CLI_TEXT,  AT(system),      "TEXT", "with --chat: what the model is told before the message", "system-prompt -sys" },
     { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a Jinja template in the place of the model's", "chat-template-file" },
     { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context", "n-predict predict" },
-    { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "N texts at a time: of the prompts in FILE, a line each, or of one prompt", "-np" },
+    { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "at most N texts at a time, one for each line of FILE; or N texts of the prompt of -p or --ids", "-np" },
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "continue after a token that ends the text" },
     XM_CLI_GROUP("What is written", "xemoe generate model.gguf -p Hello --profile --profile-out trace.json"),
     { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too", "-sp" },
@@ -80,7 +82,8 @@ print_json(const struct xm_cli_model *m, const struct xm_generate_args *a,
 uint64_t
 xm_generate_context(const struct xm_cli_model *m, const struct xm_generate_args *a)
 {
-    const uint64_t given = a->generation.context;
+    const uint64_t given =
+        xm_cli_context(a->generation.context, m->package->facts.context);
     return given ? given : a->tokens == UINT64_MAX ? m->package->facts.context : 0;
 }
 
@@ -88,7 +91,8 @@ enum xm_status
 xm_generate_check_prompt(const struct xm_cli_model *m, const struct xm_generate_args *a,
                          uint64_t n, struct xm_error *err)
 {
-    const uint64_t given = a->generation.context, trained = m->package->facts.context;
+    const uint64_t trained = m->package->facts.context;
+    const uint64_t given = xm_cli_context(a->generation.context, trained);
     const uint64_t context = xm_generate_context(m, a);
     if (!given && trained && n > trained)
         return xm_fail(err, XM_INVALID,
@@ -397,8 +401,13 @@ read_prompt(const struct xm_generate_args *a, struct xm_strbuf *text)
         xm_strbuf_add(text, a->prompt);
     else if (xm_prompt_file_read(a->file ? a->file : "-", text, &err) != XM_OK)
         return xm_cli_failed(&err);
+    if (a->chat && text->n && xm_strbuf_is_blank(text))
+        return xm_cli_usage("the message has only spaces: there is nothing to answer");
     if (text->n)
         return XM_EXIT_OK;
+    if (a->file)
+        return xm_cli_usage("%s is empty: there is nothing to continue",
+                            xm_prompt_file_name(a->file));
     return given
                ? xm_cli_usage("the prompt is empty: there is nothing to continue")
                : xm_cli_usage("standard input is empty: give a prompt there, or with one "
@@ -412,14 +421,22 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
               struct xm_prompt_lines *out)
 {
     struct xm_error err = {0};
-    const char *name = a->file && strcmp(a->file, "-") != 0 ? a->file : "standard input";
+    const char *name = xm_prompt_file_name(a->file ? a->file : "-");
     if (!a->parallel || a->ids)
         return XM_EXIT_OK;
     enum xm_status s = a->prompt ? xm_prompt_lines_add(out, text->text, text->n, &err)
                                  : xm_prompt_lines_split(text, name, out, &err);
     if (s != XM_OK)
         return xm_cli_failed(&err);
-    return out->n ? XM_EXIT_OK : xm_cli_usage("%s: there is no prompt in any line", name);
+    if (out->n == 0)
+        return xm_cli_usage("%s: there is no prompt in any line", name);
+    if (out->n_blank)
+        fprintf(
+            stderr,
+            "xemoe: %s: %zu blank line%s skipped, the first is line %zu; to use spaces "
+            "as a prompt, put the line in quotes\n",
+            name, out->n_blank, out->n_blank == 1 ? " is" : "s are", out->first_blank);
+    return XM_EXIT_OK;
 }
 
 /* Whoever sets how tokens are drawn wants them drawn. */
@@ -449,6 +466,7 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
     struct xm_cli_model m;
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
     a->generation.target.warm_up = XM_CLI_WARM_UP_TOKEN;
+    a->generation.target.tunes = true;
     a->generation.target.check = a->parallel ? NULL : check_early;
     a->generation.target.check_ctx = &early;
     int code = xm_cli_model_open(&m, &a->generation.target, &compile);
@@ -456,6 +474,10 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
         return code;
     settle_temperature(&m, a);
     code = a->parallel ? xm_generate_parallel(&m, a, lines) : run_model(&m, a, text);
+    if (code == XM_EXIT_OK) {
+        (void)xm_cli_tuner_run(m.tuner, false, -1);
+        xm_cli_forget_interrupt(); /* the text is complete */
+    }
     xm_cli_model_close(&m);
     return code;
 }
@@ -484,7 +506,7 @@ check_chat(struct xm_generate_args *a)
                                                              : NULL;
     uint64_t number;
     const bool is_seed =
-        a->system && xm_cli_whole(a->system, &number); /* llama.cpp's -s */
+        a->system && xm_parse_whole(a->system, &number); /* llama.cpp's -s */
     a->generation.target.needs_chat_template = a->chat;
     if (!a->chat && alone)
         return xm_cli_usage("option %s goes with --chat%s", alone,
@@ -507,12 +529,15 @@ xm_cli_generate(int argc, char **argv)
                  "writes is\n"
                  "its answer; control tokens in the message are text.\n"
                  "\n"
-                 "--parallel N continues the prompts of FILE, a line each, N at a time; "
-                 "a line\n"
-                 "in quotes is a JSON string. Of one prompt it writes N texts. Each\n"
-                 "text comes whole, in the order of the prompts, with a NUL behind it "
-                 "unless on a\n"
-                 "terminal.\n",
+                 "--parallel N continues the prompts of FILE or a pipe, a line each, at "
+                 "most N\n"
+                 "at a time: a file with one line makes one text. A line in quotes is a "
+                 "JSON\n"
+                 "string; blank lines are skipped. Of a prompt on the command line it "
+                 "writes N\n"
+                 "texts, which differ where tokens are drawn (--temp). Each text comes "
+                 "whole, in\n"
+                 "the order of the prompts, with a NUL behind it unless on a terminal.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,

@@ -22,7 +22,11 @@ struct texts {
     struct xm_error *refused; /* owned, [prompts.n]; XM_OK: the prompt is sound */
     struct xm_generation_result *results; /* owned, [n] */
     bool *is_complete;                    /* owned, [n] */
-    size_t n, n_complete, next;           /* next: to be written */
+    const struct xm_prompt_lines *lines;  /* of the prompts; empty with --ids */
+    /* Prompts are lines or rows of a file, of which each makes one text; else the only prompt makes
+     * as many as are asked for. */
+    bool is_list;
+    size_t n, n_complete, next; /* next: to be written */
     struct xm_costs costs;
     struct xm_profile profile;
 };
@@ -32,7 +36,15 @@ struct texts {
 static size_t
 prompt_of(const struct texts *t, size_t text)
 {
-    return t->prompts.n == 1 ? 0 : text;
+    return t->is_list ? text : 0;
+}
+
+/* The line of the file that has the prompt of a text; 0: it is in no line. */
+static size_t
+line_of(const struct texts *t, size_t text)
+{
+    const size_t prompt = prompt_of(t, text);
+    return prompt < t->lines->n ? t->lines->list[prompt].number : 0;
 }
 
 static enum xm_status
@@ -44,7 +56,7 @@ make_prompts(struct texts *t, size_t n, struct xm_error *err)
     return t->prompts.rows && t->refused ? XM_OK : xm_no_memory(err, "%zu prompts", n);
 }
 
-/* A prompt that cannot be encoded is left empty. Of several prompts each that is too long for the
+/* A prompt that cannot be encoded is left empty. Of a list each prompt that is too long for the
  * context is refused; a single one is left to check_room. */
 static void
 check_encoded(struct texts *t, size_t i, enum xm_status s)
@@ -52,23 +64,24 @@ check_encoded(struct texts *t, size_t i, enum xm_status s)
     struct xm_token_list *row = &t->prompts.rows[i];
     struct xm_error *why = &t->refused[i];
     if (s == XM_OK && row->n == 0)
-        s = xm_fail(why, XM_INVALID, "prompt %zu is empty", i + 1);
-    else if (s == XM_OK && t->prompts.n > 1)
+        s = xm_fail(why, XM_INVALID, "the prompt is empty");
+    else if (s == XM_OK && t->is_list)
         xm_generate_check_prompt(t->m, t->a, row->n, why);
     if (s != XM_OK)
         xm_token_list_clear(row);
 }
 
 static int
-encode_lines(struct texts *t, const struct xm_prompt_lines *lines)
+encode_lines(struct texts *t)
 {
+    const struct xm_prompt_lines *lines = t->lines;
     struct xm_error err = {0};
     if (make_prompts(t, lines->n, &err) != XM_OK)
         return xm_cli_failed(&err);
     for (size_t i = 0; i < lines->n; i++)
         check_encoded(t, i,
-                      xm_generate_encode(t->m, t->a, &lines->list[i], &t->prompts.rows[i],
-                                         &t->refused[i]));
+                      xm_generate_encode(t->m, t->a, &lines->list[i].text,
+                                         &t->prompts.rows[i], &t->refused[i]));
     return XM_EXIT_OK;
 }
 
@@ -92,12 +105,12 @@ encode_ids(struct texts *t)
     return code;
 }
 
-/* Of several prompts each may be refused; of one there is nothing else to do. */
+/* Of a list each prompt may be refused; a single one is refused before anything runs. */
 static int
-find_prompts(const struct xm_prompt_lines *lines, struct texts *t)
+find_prompts(struct texts *t)
 {
-    const int code = t->a->ids ? encode_ids(t) : encode_lines(t, lines);
-    return code == XM_EXIT_OK && t->prompts.n == 1 && t->refused[0].status != XM_OK
+    const int code = t->a->ids ? encode_ids(t) : encode_lines(t);
+    return code == XM_EXIT_OK && !t->is_list && t->refused[0].status != XM_OK
                ? xm_cli_failed(&t->refused[0])
                : code;
 }
@@ -230,6 +243,8 @@ add_text(const struct texts *t, size_t i, struct xm_json_out *j, yyjson_mut_val 
     const struct xm_token_list *prompt = &t->prompts.rows[prompt_of(t, i)];
     const char *finish = xm_generate_finish_text(r->finish);
     yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+    if (line_of(t, i))
+        xm_json_add_whole(j, o, "line", line_of(t, i));
     xm_json_add_ids(j, o, "prompt_ids", prompt->ids, prompt->n);
     xm_json_add_whole(j, o, "reused", r->reused);
     xm_json_add_ids(j, o, "ids", r->ids.ids, r->ids.n);
@@ -287,7 +302,10 @@ say_failures(const struct texts *t)
         struct xm_error why = t->results[i].error;
         if (t->results[i].finish != XM_FINISH_FAILED)
             continue;
-        xm_error_prefix(&why, "text %zu of %zu", i + 1, t->n);
+        if (line_of(t, i))
+            xm_error_prefix(&why, "%s, line %zu", t->lines->name, line_of(t, i));
+        else
+            xm_error_prefix(&why, "text %zu of %zu", i + 1, t->n);
         const bool had_no_room = xm_cli_failed(&why) == XM_EXIT_DEVICE;
         code = had_no_room && code != XM_EXIT_FAILED ? XM_EXIT_DEVICE : XM_EXIT_FAILED;
     }
@@ -314,16 +332,30 @@ report(struct texts *t)
 
 /* ---- the command --------------------------------------------------------------------- */
 
-static int
-run_texts(struct texts *t)
+/* Says where the number of texts is another than --parallel seems to ask for, or where they are
+ * copies. */
+static void
+say_count(const struct texts *t)
 {
-    struct xm_error err = {0};
-    t->n = t->prompts.n == 1 ? t->a->parallel : t->prompts.n;
-    if (t->n > t->prompts.n && !xm_generate_is_drawn(t->a))
+    if (t->is_list && t->n == 1 && t->a->parallel > 1)
+        fprintf(stderr,
+                "xemoe: %s has one prompt, which makes one text; of a prompt given with "
+                "-p, --parallel %" PRIu64 " writes %" PRIu64 "\n",
+                t->a->ids ? t->a->ids + 1 : t->lines->name, t->a->parallel,
+                t->a->parallel);
+    if (!t->is_list && t->n > 1 && !xm_generate_is_drawn(t->a))
         fprintf(stderr,
                 "xemoe: the %zu texts of the prompt are the same, because each "
                 "takes the likeliest tokens; --temp 0.8 draws them\n",
                 t->n);
+}
+
+static int
+run_texts(struct texts *t)
+{
+    struct xm_error err = {0};
+    t->n = t->is_list ? t->prompts.n : t->a->parallel;
+    say_count(t);
     t->results = xm_calloc(t->n, sizeof(*t->results));
     t->is_complete = xm_calloc(t->n, sizeof(*t->is_complete));
     enum xm_status s =
@@ -343,10 +375,11 @@ int
 xm_generate_parallel(struct xm_cli_model *m, const struct xm_generate_args *a,
                      const struct xm_prompt_lines *lines)
 {
-    struct texts t = {.m = m, .a = a};
+    struct texts t = {.m = m, .a = a, .lines = lines};
+    t.is_list = a->ids ? a->ids[0] == '@' : lines->name != NULL;
     if (!m->compiled->ops->create_batch)
         return xm_cli_usage("option --parallel: this device runs one text at a time");
-    int code = find_prompts(lines, &t);
+    int code = find_prompts(&t);
     if (code == XM_EXIT_OK)
         code = check_room(&t);
     if (code == XM_EXIT_OK)

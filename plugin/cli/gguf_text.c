@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plugin/cli/info.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/readers/gguf.h"
 #include "runtime/util/utf8.h"
 
@@ -72,7 +73,8 @@ value_of(struct xm_json_out *j, const struct xm_gguf_key *k, size_t most)
 /* ---- text ---------------------------------------------------------------------------- */
 
 static enum xm_status
-print_key(struct xm_json_out *j, const struct xm_gguf_key *k, struct xm_error *err)
+print_key(struct xm_lines *o, struct xm_json_out *j, const struct xm_gguf_key *k,
+          struct xm_error *err)
 {
     const struct xm_gguf_values *l = &k->value;
     char *text = xm_json_value_text(value_of(j, k, SHORT_TEXT));
@@ -80,44 +82,46 @@ print_key(struct xm_json_out *j, const struct xm_gguf_key *k, struct xm_error *e
         xm_free(text);
         return xm_no_memory(err, "the value of a key");
     }
-    printf("  %-44.*s %-8s %s", (int)k->name.n, k->name.text,
-           xm_gguf_element_text(l->element), text);
+    xm_lines_add(o, "  %-44.*s %-8s %s", (int)k->name.n, k->name.text,
+                 xm_gguf_element_text(l->element), text);
     if (k->is_list)
-        printf(" %s%" PRIu64, l->n > FEW_VALUES ? "… of " : "of ", l->n);
+        xm_lines_add(o, " %s%" PRIu64, l->n > FEW_VALUES ? "… of " : "of ", l->n);
     else if (l->element == XM_STRING && l->bytes.n > 8 + SHORT_TEXT)
-        printf("… of %" PRIu64 " bytes", l->bytes.n - 8);
-    printf("\n");
+        xm_lines_add(o, "… of %" PRIu64 " bytes", l->bytes.n - 8);
+    xm_lines_add(o, "\n");
     xm_free(text);
     return XM_OK;
 }
 
 static void
-print_tensor(const struct xm_gguf_tensor *t)
+print_tensor(struct xm_lines *o, const struct xm_gguf_tensor *t)
 {
     uint64_t dim[XM_GGUF_MAX_RANK];
     struct xm_strbuf shape = {0};
     xm_gguf_tensor_dims(t, dim);
     for (uint32_t i = 0; i < t->rank; i++)
         xm_strbuf_printf(&shape, "%s%" PRIu64, i ? "," : "", dim[i]);
-    printf("  %-44.*s %-8s [%s]  %" PRIu64 "\n", (int)t->name.n, t->name.text,
-           t->type->text, xm_strbuf_text(&shape), t->data.n);
+    xm_lines_add(o, "  %-44.*s %-8s [%s]  %" PRIu64 "\n", (int)t->name.n, t->name.text,
+                 t->type->text, xm_strbuf_text(&shape), t->data.n);
     xm_strbuf_free(&shape);
 }
 
 static enum xm_status
-print_all(const struct xm_gguf *g, struct xm_json_out *j, struct xm_error *err)
+print_all(struct xm_lines *o, const struct xm_gguf *g, struct xm_json_out *j,
+          struct xm_error *err)
 {
     const struct xm_gguf_part *first = &g->parts[0];
-    printf("%-14s%" PRIu32 "\n%-14s%" PRIu32 "\n", "version", first->version, "alignment",
-           first->alignment);
+    xm_lines_add(o, "%-14s%" PRIu32 "\n%-14s%" PRIu32 "\n", "version", first->version,
+                 "alignment", first->alignment);
     for (uint64_t i = 0; i < g->n_parts; i++)
-        printf("%-14s%s  %" PRIu64 "\n", "file", g->parts[i].path, g->parts[i].n_bytes);
-    printf("%-14s%" PRIu64 "\n", "keys", first->n_keys);
+        xm_lines_add(o, "%-14s%s  %" PRIu64 "\n", "file", g->parts[i].path,
+                     g->parts[i].n_bytes);
+    xm_lines_add(o, "%-14s%" PRIu64 "\n", "keys", first->n_keys);
     for (uint64_t i = 0; i < first->n_keys; i++)
-        XM_TRY(print_key(j, &first->keys[i], err));
-    printf("%-14s%" PRIu64 "\n", "tensors", g->n_tensors);
+        XM_TRY(print_key(o, j, &first->keys[i], err));
+    xm_lines_add(o, "%-14s%" PRIu64 "\n", "tensors", g->n_tensors);
     for (uint64_t i = 0; i < g->n_tensors; i++)
-        print_tensor(g->tensors[i]);
+        print_tensor(o, g->tensors[i]);
     return XM_OK;
 }
 
@@ -177,10 +181,12 @@ xm_info_metadata(const char *path, bool json)
     struct xm_error err = {0};
     struct xm_gguf *g = NULL;
     struct xm_json_out j;
+    struct xm_lines o = xm_lines_to(stdout);
     xm_json_begin(&j);
     enum xm_status s = xm_gguf_open(path, &g, &err);
     if (s == XM_OK)
-        s = json ? print_json(g, &j, &err) : print_all(g, &j, &err);
+        s = json ? print_json(g, &j, &err) : print_all(&o, g, &j, &err);
+    xm_lines_end(&o);
     xm_gguf_close(g);
     xm_json_end(&j);
     return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);

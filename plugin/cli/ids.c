@@ -9,6 +9,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/program_util/npy.h"
 #include "runtime/util/mapped_file.h"
+#include "runtime/util/number.h"
 
 void
 xm_cli_ids_free(struct xm_cli_ids *ids)
@@ -57,7 +58,7 @@ add_word(struct xm_token_list *row, const char *text, size_t n, uint64_t vocabul
     char word[24];
     uint64_t id = 0;
     snprintf(word, sizeof(word), "%.*s", (int)(n < 23 ? n : 23), text);
-    if (n >= sizeof(word) || !xm_cli_whole(word, &id) || id > INT64_MAX)
+    if (n >= sizeof(word) || !xm_parse_whole(word, &id) || id > INT64_MAX)
         return xm_fail(err, XM_INVALID, "'%s' is no token id", word);
     return add_id(row, (int64_t)id, vocabulary, err);
 }
@@ -139,7 +140,7 @@ open_file(const char *name, struct xm_mapped_file *f, int64_t *row, struct xm_er
     *row = -1;
     if (xm_mapped_file_open(name, f, NULL) == XM_OK)
         return XM_OK;
-    if (!colon || !xm_cli_whole(colon + 1, &r) || r > INT32_MAX)
+    if (!colon || !xm_parse_whole(colon + 1, &r) || r > INT32_MAX)
         return xm_mapped_file_open(name, f, err);
     *row = (int64_t)r;
     xm_strbuf_add_n(&path, name, (size_t)(colon - name));

@@ -133,8 +133,10 @@ check_options(const struct args *a)
         return xm_cli_usage("option --device-as is of a picture: give --svg FILE");
     if (a->metadata && (a->svg || a->verbose))
         return xm_cli_usage("option --metadata goes with --json alone");
-    if (xm_cli_check_chip(&(struct xm_chip_args){.device_as = a->device_as}) !=
-        XM_EXIT_OK)
+    /* with -v there is something to compile for a device, too */
+    const struct xm_chip_args chip = {.device = a->verbose ? NULL : a->device,
+                                      .device_as = a->device_as};
+    if (xm_cli_check_chip(&chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
     const struct xm_cli_setting numerics = numerics_setting();
     return xm_cli_check_settings(&numerics, 1);
@@ -227,7 +229,7 @@ show_model(const struct xm_core *core, const struct args *a,
 {
     struct xm_package *package = NULL;
     struct xm_graph *g = NULL;
-    enum xm_status s = xm_package_open(a->model, &package, err);
+    enum xm_status s = xm_cli_open_package(a->model, &package, err);
     if (s == XM_OK)
         s = xm_package_read_graph(package, NULL, &g, err);
     if (s == XM_OK && a->svg)

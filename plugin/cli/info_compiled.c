@@ -8,6 +8,7 @@
 
 #include "plugin/cli/info.h"
 #include "plugin/cli/quantity.h"
+#include "plugin/program_util/lines.h"
 
 enum xm_status
 xm_info_model_of(const struct xm_import *from, struct xm_strbuf *out,
@@ -48,6 +49,7 @@ count_pass(const char *line, size_t n, void *ctx)
 /* ---- text ---------------------------------------------------------------------------- */
 
 struct printing {
+    struct xm_lines *o;
     const char *label;
     char between; /* what stands between a line's first word and the rest */
 };
@@ -62,21 +64,21 @@ print_line(const char *line, size_t n, void *ctx)
     if (space)
         *space = p->between;
     xm_cli_add_name(&shown, xm_strbuf_text(&copy));
-    printf("%-14s%s\n", p->label, xm_strbuf_text(&shown));
+    xm_lines_add(p->o, "%-14s%s\n", p->label, xm_strbuf_text(&shown));
     p->label = "";
     xm_strbuf_free(&copy);
     xm_strbuf_free(&shown);
 }
 
 static void
-print_files(const struct xm_blob_facts *f)
+print_files(struct xm_lines *o, const struct xm_blob_facts *f)
 {
     char bytes[XM_CLI_QUANTITY];
     for (uint64_t i = 0; i < f->n_files; i++) {
         struct xm_strbuf path = {0};
         xm_cli_add_name(&path, f->files[i].path);
-        printf("%-14s%s, %s\n", i ? "" : "refers to", xm_strbuf_text(&path),
-               xm_cli_bytes_text(f->files[i].n_bytes, bytes));
+        xm_lines_add(o, "%-14s%s, %s\n", i ? "" : "refers to", xm_strbuf_text(&path),
+                     xm_cli_bytes_text(f->files[i].n_bytes, bytes));
         xm_strbuf_free(&path);
     }
 }
@@ -84,18 +86,21 @@ print_files(const struct xm_blob_facts *f)
 void
 xm_info_print_blob(const struct xm_blob_facts *f)
 {
+    struct xm_lines o = xm_lines_to(stdout);
     char a[XM_CLI_QUANTITY], b[XM_CLI_QUANTITY], c[XM_CLI_QUANTITY];
     uint64_t passes[2] = {0};
-    struct printing identity = {"compiled by", ' '}, options = {"options", '='};
+    struct printing identity = {&o, "compiled by", ' '}, options = {&o, "options", '='};
     for_lines(f->passes, count_pass, passes);
     for_lines(f->identity, print_line, &identity);
     for_lines(f->config, print_line, &options);
-    printf("%-14s%" PRIu64 ", %" PRIu64 " of them changed the graph\n", "passes",
-           passes[0], passes[1]);
-    printf("%-14s%s: constants %s, %" PRIu64 " kernels %s\n", "compiled file",
-           xm_cli_bytes_text(f->n_bytes, a), xm_cli_bytes_text(f->constant_bytes, b),
-           f->kernels, xm_cli_bytes_text(f->kernel_bytes, c));
-    print_files(f);
+    xm_lines_add(&o, "%-14s%" PRIu64 ", %" PRIu64 " of them changed the graph\n",
+                 "passes", passes[0], passes[1]);
+    xm_lines_add(&o, "%-14s%s: constants %s, %" PRIu64 " kernels %s\n", "compiled file",
+                 xm_cli_bytes_text(f->n_bytes, a),
+                 xm_cli_bytes_text(f->constant_bytes, b), f->kernels,
+                 xm_cli_bytes_text(f->kernel_bytes, c));
+    print_files(&o, f);
+    xm_lines_end(&o);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------- */

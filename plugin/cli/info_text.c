@@ -5,32 +5,34 @@
 
 #include "plugin/cli/info.h"
 #include "plugin/cli/quantity.h"
+#include "plugin/program_util/lines.h"
 #include "transformations/pipeline.h"
 
 /* ---- numbers and names --------------------------------------------------------------- */
 
 static void
-print_row(const char *label, const struct xm_strbuf *text)
+print_row(struct xm_lines *o, const char *label, const struct xm_strbuf *text)
 {
-    printf("%-14s%s\n", label, xm_strbuf_text(text));
+    xm_lines_add(o, "%-14s%s\n", label, xm_strbuf_text(text));
 }
 
 /* What the graph tells, else what config.json says, else that nobody does. */
 static void
-print_number(const char *label, uint64_t graph, uint64_t config, const char *unit)
+print_number(struct xm_lines *o, const char *label, uint64_t graph, uint64_t config,
+             const char *unit)
 {
     if (graph)
-        printf("%-14s%" PRIu64 "%s\n", label, graph, unit);
+        xm_lines_add(o, "%-14s%" PRIu64 "%s\n", label, graph, unit);
     else if (config)
-        printf("%-14s%" PRIu64 "%s (config.json)\n", label, config, unit);
+        xm_lines_add(o, "%-14s%" PRIu64 "%s (config.json)\n", label, config, unit);
     else
-        printf("%-14snot known\n", label);
+        xm_lines_add(o, "%-14snot known\n", label);
 }
 
 /* ---- the model ----------------------------------------------------------------------- */
 
 static void
-print_family(const struct xm_info *info)
+print_family(struct xm_lines *o, const struct xm_info *info)
 {
     const struct xm_hyper_parameters *c = &info->config;
     struct xm_strbuf text = {0};
@@ -48,23 +50,23 @@ print_family(const struct xm_info *info)
         xm_strbuf_printf(&text, "not known: %s",
                          info->no_config.text[0] ? info->no_config.text
                                                  : "config.json does not say");
-    print_row("family", &text);
+    print_row(o, "family", &text);
     xm_strbuf_clear(&text);
     xm_cli_add_name(&text, info->graph->name);
-    print_row("graph", &text);
+    print_row(o, "graph", &text);
     xm_strbuf_free(&text);
 }
 
 static void
-print_parameters(const struct xm_model_facts *f)
+print_parameters(struct xm_lines *o, const struct xm_model_facts *f)
 {
     char all[XM_CLI_QUANTITY], active[XM_CLI_QUANTITY];
     if (f->active_parameters == f->parameters)
-        printf("%-14s%s\n", "parameters", xm_cli_count_text(f->parameters, all));
+        xm_lines_add(o, "%-14s%s\n", "parameters", xm_cli_count_text(f->parameters, all));
     else
-        printf("%-14s%s, %s of them active for a token\n", "parameters",
-               xm_cli_count_text(f->parameters, all),
-               xm_cli_count_text(f->active_parameters, active));
+        xm_lines_add(o, "%-14s%s, %s of them active for a token\n", "parameters",
+                     xm_cli_count_text(f->parameters, all),
+                     xm_cli_count_text(f->active_parameters, active));
 }
 
 /* "3 layers: " where there are other kinds as well. */
@@ -76,7 +78,7 @@ add_layers(struct xm_strbuf *text, uint64_t layers, uint64_t all)
 }
 
 static void
-print_experts(const struct xm_info *info)
+print_experts(struct xm_lines *o, const struct xm_info *info)
 {
     const struct xm_model_facts *f = &info->facts;
     const struct xm_hyper_parameters *c = &info->config;
@@ -91,7 +93,7 @@ print_experts(const struct xm_info *info)
         if (e->shared_width)
             xm_strbuf_printf(&text, "; one for all tokens, width %" PRIu64,
                              e->shared_width);
-        print_row(i ? "" : "experts", &text);
+        print_row(o, i ? "" : "experts", &text);
     }
     xm_strbuf_clear(&text);
     if (c->experts)
@@ -102,7 +104,7 @@ print_experts(const struct xm_info *info)
     else
         xm_strbuf_add(&text, "none");
     if (f->n_experts == 0)
-        print_row("experts", &text);
+        print_row(o, "experts", &text);
     xm_strbuf_free(&text);
 }
 
@@ -123,7 +125,7 @@ add_heads(struct xm_strbuf *text, const struct xm_attention_facts *a)
 }
 
 static void
-print_attention(const struct xm_info *info)
+print_attention(struct xm_lines *o, const struct xm_info *info)
 {
     const struct xm_model_facts *f = &info->facts;
     const struct xm_hyper_parameters *c = &info->config;
@@ -132,7 +134,7 @@ print_attention(const struct xm_info *info)
         xm_strbuf_clear(&text);
         add_layers(&text, f->attention[i].layers, f->layers);
         add_heads(&text, &f->attention[i]);
-        print_row(i ? "" : "attention", &text);
+        print_row(o, i ? "" : "attention", &text);
     }
     xm_strbuf_clear(&text);
     if (c->heads)
@@ -141,24 +143,24 @@ print_attention(const struct xm_info *info)
     else
         xm_strbuf_add(&text, "not known");
     if (f->n_attention == 0)
-        print_row("attention", &text);
+        print_row(o, "attention", &text);
     xm_strbuf_free(&text);
 }
 
 static void
-print_tokenizer(const struct xm_info *info)
+print_tokenizer(struct xm_lines *o, const struct xm_info *info)
 {
     if (info->tokenizer_kind)
-        printf("%-14s%s, %" PRIu64 " tokens\n", "tokenizer", info->tokenizer_kind,
-               info->tokenizer_size);
+        xm_lines_add(o, "%-14s%s, %" PRIu64 " tokens\n", "tokenizer",
+                     info->tokenizer_kind, info->tokenizer_size);
     else if (info->no_tokenizer.status == XM_NOT_FOUND)
-        printf("%-14snone: there is no %s\n", "tokenizer", info->tokenizer_name);
+        xm_lines_add(o, "%-14snone: there is no %s\n", "tokenizer", info->tokenizer_name);
     else
-        printf("%-14snone: %s\n", "tokenizer", info->no_tokenizer.text);
+        xm_lines_add(o, "%-14snone: %s\n", "tokenizer", info->no_tokenizer.text);
 }
 
 static void
-print_formats(const struct xm_model_facts *f)
+print_formats(struct xm_lines *o, const struct xm_model_facts *f)
 {
     char bytes[XM_CLI_QUANTITY];
     for (uint32_t i = 0; i < f->n_formats; i++) {
@@ -168,47 +170,48 @@ print_formats(const struct xm_model_facts *f)
             snprintf(scales, sizeof(scales), "a scale for each row");
         else if (k->group)
             snprintf(scales, sizeof(scales), "groups of %" PRIu64, k->group);
-        printf("%-14s%-4s %-22s%-13s%10s %6.1f %%\n", i ? "" : "weights", k->text, scales,
-               k->has_zero_points ? "zero points" : "",
-               xm_cli_bytes_text(k->bytes, bytes),
-               f->bytes ? 100.0 * (double)k->bytes / (double)f->bytes : 0.0);
+        xm_lines_add(o, "%-14s%-4s %-22s%-13s%10s %6.1f %%\n", i ? "" : "weights",
+                     k->text, scales, k->has_zero_points ? "zero points" : "",
+                     xm_cli_bytes_text(k->bytes, bytes),
+                     f->bytes ? 100.0 * (double)k->bytes / (double)f->bytes : 0.0);
     }
 }
 
 static void
-print_facts(const struct xm_info *info)
+print_facts(struct xm_lines *o, const struct xm_info *info)
 {
     const struct xm_model_facts *f = &info->facts;
     const struct xm_hyper_parameters *c = &info->config;
     char bytes[XM_CLI_QUANTITY];
-    print_family(info);
+    print_family(o, info);
     if (info->no_facts.text[0])
-        printf("%-14snot known: %s\n", "parameters", info->no_facts.text);
+        xm_lines_add(o, "%-14snot known: %s\n", "parameters", info->no_facts.text);
     else
-        print_parameters(f);
-    print_number("layers", c->layers > f->layers ? 0 : f->layers, c->layers, "");
-    print_experts(info);
-    print_attention(info);
-    print_number("hidden size", f->hidden, c->hidden, "");
-    printf("%-14s", "context");
+        print_parameters(o, f);
+    print_number(o, "layers", c->layers > f->layers ? 0 : f->layers, c->layers, "");
+    print_experts(o, info);
+    print_attention(o, info);
+    print_number(o, "hidden size", f->hidden, c->hidden, "");
+    xm_lines_add(o, "%-14s", "context");
     if (c->context)
-        printf("%u positions\n", c->context);
+        xm_lines_add(o, "%u positions\n", c->context);
     else
-        printf("not known\n");
-    print_number("vocabulary", f->vocabulary, c->vocabulary, "");
-    print_tokenizer(info);
-    print_formats(f);
-    printf("%-14s%s\n", "files", xm_cli_bytes_text(info->file_bytes, bytes));
+        xm_lines_add(o, "not known\n");
+    print_number(o, "vocabulary", f->vocabulary, c->vocabulary, "");
+    print_tokenizer(o, info);
+    print_formats(o, f);
+    xm_lines_add(o, "%-14s%s\n", "files", xm_cli_bytes_text(info->file_bytes, bytes));
     for (size_t i = 0; i < info->n_disagreements; i++)
-        printf("%-14s%s: %" PRIu64 " in the graph, %" PRIu64 " in config.json\n",
-               i ? "" : "disagreement", info->disagreements[i].what,
-               info->disagreements[i].graph, info->disagreements[i].config);
+        xm_lines_add(o, "%-14s%s: %" PRIu64 " in the graph, %" PRIu64 " in config.json\n",
+                     i ? "" : "disagreement", info->disagreements[i].what,
+                     info->disagreements[i].graph, info->disagreements[i].config);
 }
 
 /* ---- the graph ----------------------------------------------------------------------- */
 
 static void
-print_ports(const struct xm_info *info, enum xm_op op, const char *label, bool all)
+print_ports(struct xm_lines *o, const struct xm_info *info, enum xm_op op,
+            const char *label, bool all)
 {
     struct xm_strbuf text = {0};
     uint32_t shown = 0;
@@ -222,32 +225,32 @@ print_ports(const struct xm_info *info, enum xm_op op, const char *label, bool a
             xm_strbuf_add(&text, " ");
         xm_strbuf_add(&text, " ");
         xm_type_print(&xm_info_port_value(n)->type, &text);
-        print_row(shown++ ? "" : label, &text);
+        print_row(o, shown++ ? "" : label, &text);
     }
     if (info->ops[op] > shown)
-        printf("%-14s… %u in all\n", "", info->ops[op]);
+        xm_lines_add(o, "%-14s… %u in all\n", "", info->ops[op]);
     xm_strbuf_free(&text);
 }
 
 static void
-print_counts(const struct xm_info *info)
+print_counts(struct xm_lines *o, const struct xm_info *info)
 {
-    printf("%u operations:", info->graph->n_nodes);
+    xm_lines_add(o, "%u operations:", info->graph->n_nodes);
     for (size_t i = 0; i < XM_OP_COUNT; i++) {
         if (info->ops[i])
-            printf(" %s %u", xm_op_info((enum xm_op)i)->text, info->ops[i]);
+            xm_lines_add(o, " %s %u", xm_op_info((enum xm_op)i)->text, info->ops[i]);
     }
-    printf("\nconstants:\n");
+    xm_lines_add(o, "\nconstants:\n");
     for (size_t i = 0; i < XM_ELEMENT_COUNT; i++) {
         if (info->constants[i])
-            printf("  %-8s %6u tensors %14" PRIu64 " bytes\n",
-                   xm_element_text((enum xm_element)i), info->constants[i],
-                   info->constant_bytes[i]);
+            xm_lines_add(o, "  %-8s %6u tensors %14" PRIu64 " bytes\n",
+                         xm_element_text((enum xm_element)i), info->constants[i],
+                         info->constant_bytes[i]);
     }
 }
 
 static void
-print_properties(const struct xm_graph *g)
+print_properties(struct xm_lines *o, const struct xm_graph *g)
 {
     struct xm_strbuf text = {0};
     for (uint32_t i = 0; i < g->n_properties; i++) {
@@ -255,7 +258,7 @@ print_properties(const struct xm_graph *g)
         xm_cli_add_name(&text, g->properties[i].key);
         xm_strbuf_add(&text, " = ");
         xm_cli_add_name(&text, g->properties[i].value);
-        printf("%s\n", xm_strbuf_text(&text));
+        xm_lines_add(o, "%s\n", xm_strbuf_text(&text));
     }
     xm_strbuf_free(&text);
 }
@@ -263,15 +266,17 @@ print_properties(const struct xm_graph *g)
 void
 xm_info_print(const struct xm_info *info, bool verbose)
 {
-    print_facts(info);
-    print_ports(info, XM_OP_PARAMETER, "inputs", true);
-    print_ports(info, XM_OP_RESULT, "results", true);
-    print_ports(info, XM_OP_READ_VALUE, "states", verbose);
-    if (!verbose)
-        return;
-    printf("\n");
-    print_counts(info);
-    print_properties(info->graph);
+    struct xm_lines o = xm_lines_to(stdout);
+    print_facts(&o, info);
+    print_ports(&o, info, XM_OP_PARAMETER, "inputs", true);
+    print_ports(&o, info, XM_OP_RESULT, "results", true);
+    print_ports(&o, info, XM_OP_READ_VALUE, "states", verbose);
+    if (verbose) {
+        xm_lines_add(&o, "\n");
+        print_counts(&o, info);
+        print_properties(&o, info->graph);
+    }
+    xm_lines_end(&o);
 }
 
 /* ---- what it compiles to ----------------------------------------------------------- */
@@ -294,39 +299,41 @@ count_step(const struct xm_step_fact *step, void *ctx)
 }
 
 static void
-print_moe_forms(const struct step_counts *n, const char *notes)
+print_moe_forms(struct xm_lines *o, const struct step_counts *n, const char *notes)
 {
     bool any = false;
-    printf("mixture of experts:");
+    xm_lines_add(o, "mixture of experts:");
     for (size_t f = 0; f < MOE_FORMS; f++) {
         if (n->of_form[f])
-            printf(" %s %u", moe_forms[f], n->of_form[f]);
+            xm_lines_add(o, " %s %u", moe_forms[f], n->of_form[f]);
         any |= n->of_form[f] > 0;
     }
-    printf("%s\n%s", any ? "" : " no block of experts was recognised", notes);
+    xm_lines_add(o, "%s\n%s", any ? "" : " no block of experts was recognised", notes);
 }
 
 void
 xm_info_print_compiled(struct xm_compiled *c)
 {
-    printf("\npasses:\n");
+    struct xm_lines o = xm_lines_to(stdout);
+    xm_lines_add(&o, "\npasses:\n");
     for (size_t i = 0; i < c->n_reports; i++) {
         const struct xm_pass_report *r = &c->reports[i];
-        printf("  %-28s %s, %u nodes\n", r->pass->public_name,
-               r->skipped    ? "skipped"
-               : r->progress ? "changed"
-                             : "no change",
-               r->nodes_after);
+        xm_lines_add(&o, "  %-28s %s, %u nodes\n", r->pass->public_name,
+                     r->skipped    ? "skipped"
+                     : r->progress ? "changed"
+                                   : "no change",
+                     r->nodes_after);
     }
     if (c->ops->steps) {
         struct step_counts n = {0};
         c->ops->steps(c, count_step, &n);
-        print_moe_forms(&n, c->notes ? c->notes : "");
-        printf("rules:\n%s", c->rules ? c->rules : "");
-        printf("steps (%u on the host):\n", n.on_host);
+        print_moe_forms(&o, &n, c->notes ? c->notes : "");
+        xm_lines_add(&o, "rules:\n%s", c->rules ? c->rules : "");
+        xm_lines_add(&o, "steps (%u on the host):\n", n.on_host);
     }
     struct xm_strbuf steps = {0};
     c->ops->print(c, &steps);
-    fwrite(xm_strbuf_text(&steps), 1, steps.n, stdout);
+    xm_lines_add(&o, "%s", xm_strbuf_text(&steps));
     xm_strbuf_free(&steps);
+    xm_lines_end(&o);
 }

@@ -24,11 +24,27 @@ find_folder(const char *option, struct xm_strbuf *out)
         xm_strbuf_printf(out, "%s/.cache/xemoe", home);
 }
 
+static bool
+is_off(const char *option)
+{
+    return option && (option[0] == '\0' || strcmp(option, "none") == 0);
+}
+
+void
+xm_cli_cache_use(const char *option)
+{
+    struct xm_strbuf folder = {0};
+    if (!is_off(option))
+        find_folder(option, &folder);
+    if (folder.n && xm_strbuf_ok(&folder))
+        (void)xm_driver_files_use(xm_strbuf_text(&folder));
+    xm_strbuf_free(&folder);
+}
+
 enum xm_status
 xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *err)
 {
-    const bool off = option && (option[0] == '\0' || strcmp(option, "none") == 0);
-    if (off)
+    if (is_off(option))
         return XM_OK;
     find_folder(option, out);
     if (!xm_strbuf_ok(out))

@@ -18,6 +18,9 @@
  * Call it before the first device is opened. */
 enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
                                  struct xm_error *err);
+/* Has the driver keep its own files in that folder, and says nothing of it. For a command that
+ * looks at devices before it opens a model, which calls xm_cli_cache_open. */
+void xm_cli_cache_use(const char *option);
 
 /* Until xm_cli_hide_builds: shows "<what> n tokens" with the percentage that the request has
  * done. */

@@ -56,9 +56,7 @@ run(const struct args *a, const struct xm_list_wish *wish)
     if (s == XM_OK && a->json)
         s = xm_list_print_json(&list, a->folder, wish, &err);
     else if (s == XM_OK && list.n)
-        xm_list_print(
-            &list, wish,
-            xm_terminal_is(STDOUT_FILENO) ? xm_terminal_columns(STDOUT_FILENO) - 1 : 0);
+        xm_list_print(&list, wish, xm_terminal_line(STDOUT_FILENO));
     const int code = s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
     if (s == XM_OK && list.n == 0)
         fprintf(stderr, "xemoe: there is no model below '%s'\n", a->folder);

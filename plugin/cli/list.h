@@ -60,12 +60,14 @@ struct xm_list_wish {
  * XM_NOT_FOUND, XM_IO: the folder itself cannot be read. */
 enum xm_status xm_list_find(const char *folder, struct xm_list *out,
                             struct xm_error *err);
+/* Whether there is a model below the folder. Looks at no more than 10,000 names. */
+bool xm_list_has_any(const char *folder);
 void xm_list_free(struct xm_list *l);
 /* Reads the model of a row that xm_list_find made and fills in the other members. */
 void xm_list_look(const char *folder, const struct xm_list_wish *wish,
                   struct xm_list_row *row);
 
-/* Prints a table at most `columns` wide; 0: of any width. */
+/* Prints a table at most `columns` wide; SIZE_MAX: of any width. */
 void xm_list_print(const struct xm_list *l, const struct xm_list_wish *wish,
                    size_t columns);
 enum xm_status xm_list_print_json(const struct xm_list *l, const char *folder,

@@ -20,7 +20,7 @@
 #include "plugin/exported.h"
 #include "plugin/program_util/progress.h"
 
-enum { MOST_ENTRIES = 1 << 20, MOST_ROWS = 1 << 14 };
+enum { MOST_ENTRIES = 1 << 20, MOST_ROWS = 1 << 14, GLANCE_ENTRIES = 10000 };
 
 struct folder {
     char *path; /* owned; below the root: "" is the root */
@@ -37,7 +37,7 @@ struct finding {
     const char *root;
     struct folder *folders; /* owned; those before `next` have been read */
     size_t n_folders, folders_capacity;
-    uint64_t entries;
+    uint64_t entries, most_entries;
     struct xm_list *out;
     struct xm_error *err;
 };
@@ -233,7 +233,7 @@ read_names(struct finding *f, DIR *d, struct names *out)
     for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        if (f->entries++ >= MOST_ENTRIES) {
+        if (f->entries++ >= f->most_entries) {
             f->out->is_cut = true;
             break;
         }
@@ -345,21 +345,54 @@ drop_again(struct xm_list *l)
     xm_free(again);
 }
 
+static bool
+has_model(const struct xm_list *l)
+{
+    size_t i = 0;
+    while (i < l->n && l->rows[i].kind == XM_LIST_FOLDER)
+        i++;
+    return i < l->n;
+}
+
+/* Folder by folder, those below behind those beside; `is_glance`: until a model is found. */
+static enum xm_status
+search(struct finding *f, bool is_glance)
+{
+    struct stat st;
+    *f->out = (struct xm_list){0};
+    if (stat(f->root, &st) != 0)
+        return xm_fail(f->err, errno == ENOENT ? XM_NOT_FOUND : XM_IO,
+                       "cannot read the folder '%.250s': %s", f->root, strerror(errno));
+    enum xm_status s = add_folder(f, join("", ""), &st);
+    for (size_t i = 0;
+         i < f->n_folders && s == XM_OK && !(is_glance && has_model(f->out)); i++)
+        s = read_folder(f, f->folders[i].path, i == 0);
+    for (size_t i = 0; i < f->n_folders; i++)
+        xm_free(f->folders[i].path);
+    xm_free(f->folders);
+    return s;
+}
+
+bool
+xm_list_has_any(const char *folder)
+{
+    struct xm_list list;
+    struct xm_error err = {0};
+    struct finding f = {
+        .root = folder, .most_entries = GLANCE_ENTRIES, .out = &list, .err = &err};
+    search(&f, true);
+    xm_progress_clear();
+    const bool any = has_model(&list);
+    xm_list_free(&list);
+    return any;
+}
+
 enum xm_status
 xm_list_find(const char *folder, struct xm_list *out, struct xm_error *err)
 {
-    struct finding f = {.root = folder, .out = out, .err = err};
-    struct stat st;
-    *out = (struct xm_list){0};
-    if (stat(folder, &st) != 0)
-        return xm_fail(err, errno == ENOENT ? XM_NOT_FOUND : XM_IO,
-                       "cannot read the folder '%.250s': %s", folder, strerror(errno));
-    enum xm_status s = add_folder(&f, join("", ""), &st);
-    for (size_t i = 0; i < f.n_folders && s == XM_OK; i++)
-        s = read_folder(&f, f.folders[i].path, i == 0);
-    for (size_t i = 0; i < f.n_folders; i++)
-        xm_free(f.folders[i].path);
-    xm_free(f.folders);
+    struct finding f = {
+        .root = folder, .most_entries = MOST_ENTRIES, .out = out, .err = err};
+    const enum xm_status s = search(&f, false);
     if (out->n)
         qsort(out->rows, out->n, sizeof(*out->rows), compare_rows);
     drop_again(out);

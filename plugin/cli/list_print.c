@@ -8,7 +8,7 @@
 #include "runtime/util/compiler.h"
 
 enum { MODEL, FAMILY, PARAMETERS, SIZE, WEIGHTS, FITS, N_COLUMNS };
-enum { GAP = 2, LEAST = 12, LEAST_SENTENCE = 24 }; /* columns */
+enum { GAP = 2, LEAST = 12 }; /* columns */
 
 /* ---- the table ----------------------------------------------------------------------- */
 
@@ -122,27 +122,6 @@ print_begin(const struct xm_strbuf *s, size_t width)
         printf("%.*s…", (int)xm_terminal_fit(text, s->n, width - 1), text);
 }
 
-/* The cursor is behind `used` columns, those of the row are `behind`: the sentence stands there,
- * its further lines below its first; below the row where that leaves too little room. */
-static void
-print_note(const struct xm_strbuf *s, size_t used, size_t behind, size_t columns)
-{
-    const char *text = xm_strbuf_text(s);
-    const bool is_beside =
-        columns >= behind + GAP + LEAST_SENTENCE || columns >= behind + GAP + width_of(s);
-    const size_t indent = is_beside ? behind + GAP : GAP;
-    const size_t room = columns > indent ? columns - indent : 1;
-    if (!is_beside)
-        printf("\n");
-    pad(is_beside ? indent - used : indent);
-    for (size_t at = 0, n, skip; at < s->n; at += skip) {
-        n = xm_terminal_first_line(text + at, s->n - at, room, &skip);
-        if (at)
-            printf("\n%*s", (int)indent, "");
-        printf("%.*s", (int)n, text + at);
-    }
-}
-
 /* `columns` is SIZE_MAX where nothing needs to be broken or cut. */
 static void
 print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t columns)
@@ -161,7 +140,8 @@ print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t column
         behind += GAP + width;
     }
     if (c->note.n)
-        print_note(&c->note, used, behind, columns);
+        xm_terminal_print_beside(stdout, xm_strbuf_text(&c->note), used, behind + GAP,
+                                 columns);
     printf("\n");
 }
 
@@ -219,7 +199,6 @@ xm_list_print(const struct xm_list *l, const struct xm_list_wish *wish, size_t c
     struct cells *rows = xm_calloc(l->n + 1, sizeof(*rows));
     if (!rows)
         return;
-    columns = columns ? columns : SIZE_MAX;
     fill_heading(wish->has_device, &rows[0]);
     for (size_t i = 0; i < l->n; i++) {
         fill(&l->rows[i], &rows[i + 1]);

@@ -50,8 +50,8 @@ count(const struct xm_list_wish *wish, const struct xm_graph *g, uint64_t traine
     if (!p)
         return xm_no_memory(err, "a plan");
     p->info = wish->device;
-    p->wish = (struct xm_plan_wish){wish->context, 1};
-    if (wish->context == 0)
+    p->wish = (struct xm_plan_wish){xm_cli_context(wish->context, trained), 1};
+    if (p->wish.context == 0)
         p->wish.context = xm_planner_usual_context(trained);
     xm_config_init(&p->config);
     xm_planner_room(&p->info, NULL, &p->room);

@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "plugin/cli/cli.h"
+#include "plugin/cli/quantity.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
+#include "plugin/program_util/suggest.h"
 #include "plugin/writers/synthetic.h"
 #include "runtime/util/new_file.h"
 
@@ -73,14 +76,43 @@ set_defaults(struct args *a)
 static void
 list_presets(void)
 {
+    enum { ALL_COLUMNS = 72 }; /* a narrower terminal gets a part of them */
     const struct xm_preset *p;
-    printf("%-16s %-9s %6s %6s %7s %5s %6s %10s\n", "name", "graph", "layers", "hidden",
-           "experts", "top-k", "width", "vocabulary");
-    for (size_t i = 0; (p = xm_preset_at(i)) != NULL; i++)
-        printf("%-16s %-9s %6" PRIu32 " %6" PRIu32 " %7" PRIu32 " %5" PRIu32 " %6" PRIu32
-               " %10" PRIu32 "\n",
-               p->name, p->arch, p->layers, p->hidden, p->experts, p->top_k,
-               p->experts ? p->expert_ffn : p->ffn, p->vocabulary);
+    struct xm_lines o = xm_lines_to(stdout);
+    const bool is_wide = o.columns >= ALL_COLUMNS;
+    xm_lines_add(&o, "%-16s", "name");
+    if (is_wide)
+        xm_lines_add(&o, " %-9s", "graph");
+    xm_lines_add(&o, " %6s %6s %7s", "layers", "hidden", "experts");
+    if (is_wide)
+        xm_lines_add(&o, " %5s %6s %10s", "top-k", "width", "vocabulary");
+    for (size_t i = 0; (p = xm_preset_at(i)) != NULL; i++) {
+        xm_lines_add(&o, "\n%-16s", p->name);
+        if (is_wide)
+            xm_lines_add(&o, " %-9s", p->arch);
+        xm_lines_add(&o, " %6" PRIu32 " %6" PRIu32 " %7" PRIu32, p->layers, p->hidden,
+                     p->experts);
+        if (is_wide)
+            xm_lines_add(&o, " %5" PRIu32 " %6" PRIu32 " %10" PRIu32, p->top_k,
+                         p->experts ? p->expert_ffn : p->ffn, p->vocabulary);
+    }
+    xm_lines_add(&o, "\n");
+    xm_lines_end(&o);
+}
+
+static int
+no_preset(const char *name)
+{
+    struct xm_strbuf names = {0};
+    struct xm_suggestion near = xm_suggest_for(name, strlen(name));
+    add_presets(&names);
+    xm_suggest_list(&near, xm_strbuf_text(&names));
+    xm_strbuf_free(&names);
+    return near.best
+               ? xm_cli_usage("--arch is '%.60s': did you mean %s?", name, near.best)
+               : xm_cli_usage("--arch is '%.60s', which is none of those that "
+                              "'xemoe make-model --list' prints",
+                              name);
 }
 
 /* The preset with the sizes that were given; what its members cannot hold is refused. */
@@ -106,9 +138,7 @@ fill_sizes(const struct args *a, struct xm_preset *p)
     };
     const struct xm_preset *preset = xm_preset_find(a->arch);
     if (!preset)
-        return xm_cli_usage("--arch is '%s', which is none of those that 'xemoe "
-                            "make-model --list' prints",
-                            a->arch);
+        return no_preset(a->arch);
     *p = *preset;
     for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
         if (numbers[i].value == not_given)
@@ -190,7 +220,7 @@ check_path(const struct args *a)
 
 /* Where standard error is no terminal, one line has to do: large models take minutes. */
 struct progress {
-    const char *folder;
+    struct xm_strbuf name; /* of the folder or the file, as a terminal may show it */
     bool blank, told;
 };
 
@@ -199,7 +229,8 @@ show_progress(uint64_t done, uint64_t all, void *ctx)
 {
     struct progress *p = ctx;
     if (!p->told && !p->blank)
-        fprintf(stderr, "writing about %" PRIu64 " MiB to %s\n", all >> 20, p->folder);
+        fprintf(stderr, "writing about %" PRIu64 " MiB to %s\n", all >> 20,
+                xm_strbuf_text(&p->name));
     p->told = true;
     xm_progress_show("writing %" PRIu64 " of about %" PRIu64 " MiB", done >> 20,
                      all >> 20);
@@ -236,12 +267,15 @@ xm_cli_make_model(int argc, char **argv)
     if (code != XM_EXIT_OK)
         return code;
     m.keeps = !a.force;
-    struct progress progress = {.folder = a.path, .blank = a.blank};
+    struct progress progress = {.blank = a.blank};
+    xm_cli_add_name(&progress.name, a.path);
     enum xm_status s = xm_synthetic_write(&m, a.path, show_progress, &progress, &err);
     xm_progress_clear();
+    if (s == XM_OK)
+        printf("%s: about %" PRIu64 " MiB of weights\n", xm_strbuf_text(&progress.name),
+               xm_synthetic_bytes(&m) >> 20);
+    xm_strbuf_free(&progress.name);
     if (s != XM_OK)
         return xm_cli_failed(&err);
-    printf("%s: about %" PRIu64 " MiB of weights\n", a.path,
-           xm_synthetic_bytes(&m) >> 20);
     return xm_cli_flush();
 }

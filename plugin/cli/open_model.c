@@ -2,14 +2,18 @@
  *
  * A model on a device: from the common options to something that can run.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/info.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/cli/list.h"
 #include "plugin/cli/prompt_file.h"
+#include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
@@ -25,10 +29,56 @@ const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS] = {
 #undef AT
 /* clang-format on */
 
+/* Whether a path that does not exist may be a name on Hugging Face: "Qwen/Qwen3-30B-A3B", also with
+ * llama.cpp's ":Q4_K_M". */
+static bool
+is_hub_name(const char *path)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:";
+    const size_t owner = strspn(path, letters);
+    const char *name = path + owner + (path[owner] == '/');
+    const char *dot = strrchr(name, '.');
+    const bool is_file = dot && strlen(dot) > 3 && isalpha((unsigned char)dot[1]);
+    return owner > 0 && path[0] != '.' && path[owner] == '/' && name[0] && !is_file &&
+           name[strspn(name, letters)] == '\0' && access(path, F_OK) != 0;
+}
+
+enum xm_status
+xm_cli_open_package(const char *path, struct xm_package **out, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    *out = NULL;
+    if (strstr(path, "://") && access(path, F_OK) != 0)
+        return xm_fail(err, XM_NOT_FOUND,
+                       "'%.250s' is a URL: download the model, and give the path of its "
+                       "file",
+                       path);
+    if (is_hub_name(path))
+        return xm_fail(
+            err, XM_NOT_FOUND,
+            "'%.250s' does not exist; if it is a name on Hugging Face, download "
+            "a GGUF file or an OpenVINO folder of the model, and give its path",
+            path);
+    const enum xm_status s = xm_package_open(path, out, &why);
+    if (s == XM_NOT_FOUND && xm_list_has_any(path))
+        return xm_fail(err, s,
+                       "the folder '%.150s' is no model, but there are models below it: "
+                       "'xemoe list %.150s' lists them",
+                       path, path);
+    return s == XM_OK ? s : xm_fail(err, s, "%s", why.text);
+}
+
+uint64_t
+xm_cli_context(uint64_t given, uint64_t trained)
+{
+    return given == XM_CLI_TRAINED_CONTEXT ? trained : given;
+}
+
 enum xm_status
 xm_cli_check_context(uint64_t positions, struct xm_error *err)
 {
-    return positions <= XM_CLI_MOST_TOKENS
+    return positions <= XM_CLI_MOST_TOKENS || positions == XM_CLI_TRAINED_CONTEXT
                ? XM_OK
                : xm_fail(err, XM_INVALID, "option --context takes at most %d positions",
                          XM_CLI_MOST_TOKENS);
@@ -59,6 +109,21 @@ read_own_chat_template(struct xm_package *p, struct xm_error *err)
                          s == XM_NOT_FOUND ? "; --chat-template FILE gives one" : "");
 }
 
+/* Whether the text of a message reaches the prompt: a file of another kind is a template, too. What
+ * keeps a template from being rendered is told when it is used. */
+static bool
+takes_messages(const struct xm_chat_template *t)
+{
+    static const char message[] = "[{\"role\": \"user\", \"content\": \"text\"}]";
+    struct xm_strbuf text = {0}, marks = {0};
+    const bool is_rendered = xm_chat_template_render_marked(t, message, true, NULL, &text,
+                                                            &marks, NULL) == XM_OK;
+    const bool is_marked = marks.n && memchr(xm_strbuf_text(&marks), 1, marks.n);
+    xm_strbuf_free(&text);
+    xm_strbuf_free(&marks);
+    return !is_rendered || is_marked;
+}
+
 /* The model's, or that of a file. */
 static enum xm_status
 read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
@@ -69,10 +134,17 @@ read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
         return t->needs_chat_template ? read_own_chat_template(p, err) : XM_OK;
     enum xm_status s =
         xm_file_read(t->chat_template, "a chat template", MOST_TEMPLATE_MIB, &text, err);
-    if (s == XM_OK) {
+    if (s != XM_OK) {
+        xm_error_prefix(err, "--chat-template takes a file");
+    } else {
         s = xm_package_use_chat_template(p, xm_strbuf_text(&text), text.n, err);
         if (s != XM_OK)
             xm_error_prefix(err, "--chat-template '%s'", t->chat_template);
+        else if (!takes_messages(p->chat_template))
+            xm_log(XM_LOG_WARNING,
+                   "--chat-template '%s' leaves out the messages: the model will not see "
+                   "them",
+                   t->chat_template);
     }
     xm_strbuf_free(&text);
     return s;
@@ -135,7 +207,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 16 };
+enum { N_SETTINGS = 18 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -151,15 +223,27 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {"--offload", "OFFLOAD_RATIO", t->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},
         {"--weights", "XM_COPY_WEIGHTS", xm_cli_copy_weights(t->weights)},
-        {"--no-tune", "XM_TUNED_KERNELS", t->no_tune ? "NO" : NULL},
+        {t->no_tune ? "--no-tune" : "XM_TUNED_KERNELS", "XM_TUNED_KERNELS",
+         t->no_tune ? "NO" : xm_env("XM_TUNED_KERNELS")},
+        {"--split", "MODEL_DISTRIBUTION_POLICY",
+         t->split && strcmp(t->split, "tensor") == 0 ? "TENSOR_PARALLEL" : NULL},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
         {"XM_NUMERICS", "XM_NUMERICS", t->numerics ? t->numerics : xm_env("XM_NUMERICS")},
         {"XM_REPLAY", "XM_REPLAY", xm_env("XM_REPLAY")},
+        {"XM_AHEAD", "XM_AHEAD", xm_env("XM_AHEAD")},
         {"--profile", "PERF_COUNT", t->measures ? "YES" : NULL},
         {"compile", "CACHE_MODE", t->refers ? "OPTIMIZE_SIZE" : NULL},
     };
     memcpy(out, settings, sizeof(settings));
+}
+
+static int
+check_tune(const struct xm_cli_target *t)
+{
+    return t->tune && t->no_tune
+               ? xm_cli_usage("options --tune and --no-tune exclude each other")
+               : XM_EXIT_OK;
 }
 
 int
@@ -168,7 +252,8 @@ xm_cli_check_target(const struct xm_cli_target *t)
     struct xm_cli_setting settings[N_SETTINGS];
     char ubatch[XM_CLI_NUMBER];
     find_settings(t, NULL, ubatch, settings);
-    return xm_cli_check_settings(settings, N_SETTINGS);
+    const int code = check_tune(t);
+    return code == XM_EXIT_OK ? xm_cli_check_settings(settings, N_SETTINGS) : code;
 }
 
 /* The package is the model's that it was compiled from: the text side is read from there, and what
@@ -269,7 +354,7 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     XM_TRY(try_import(m, t, options, properties, n, &is_exported, err));
     if (is_exported)
         return XM_OK;
-    XM_TRY(xm_package_open(t->model, &m->package, err));
+    XM_TRY(xm_cli_open_package(t->model, &m->package, err));
     XM_TRY(xm_package_read_graph(m->package, NULL, &g, err));
     enum xm_status s = read_text_side(m->package, t, err);
     if (s == XM_OK && t->check)
@@ -297,7 +382,9 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
     uint32_t index = 0;
     char ubatch[XM_CLI_NUMBER];
     find_settings(t, cache_dir, ubatch, settings);
-    int code = xm_cli_check_settings(settings, N_SETTINGS);
+    int code = check_tune(t);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_check_settings(settings, N_SETTINGS);
     if (code != XM_EXIT_OK)
         return code;
     return xm_core_find(m->core, t->device, &plugin, &index, &err) == XM_OK
@@ -319,6 +406,8 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
     int code = s == XM_OK ? check_target(m, t, xm_strbuf_text(&cache)) : XM_EXIT_OK;
     if (s == XM_OK && code == XM_EXIT_OK)
         s = compile(m, t, xm_strbuf_text(&cache), options, &code, &err);
+    if (s == XM_OK && code == XM_EXIT_OK)
+        m->tuner = xm_cli_tuner_start(m, t, xm_strbuf_text(&cache));
     xm_strbuf_free(&cache);
     xm_progress_clear();
     if (s != XM_OK)
@@ -333,6 +422,7 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
 void
 xm_cli_model_close(struct xm_cli_model *m)
 {
+    xm_cli_tuner_end(m->tuner);
     xm_package_close(m->package);
     xm_compiled_unref(m->compiled);
     xm_core_destroy(m->core);

@@ -9,6 +9,7 @@
 #include "plugin/caps.h"
 #include "plugin/cli/cli.h"
 #include "plugin/cli/prompt_file.h"
+#include "plugin/program_util/lines.h"
 #include "transformations/graph/text.h"
 #include "transformations/graph/validate.h"
 
@@ -43,11 +44,13 @@ static const struct xm_cli_option options[] = {
 static void
 print_list(void)
 {
+    struct xm_lines o = xm_lines_to(stdout);
     size_t n;
     const struct xm_pass *passes = xm_passes(&n);
     for (size_t i = 0; i < n; i++)
-        printf("%-28s %-26s %s\n", passes[i].name, passes[i].public_name,
-               passes[i].why_here);
+        xm_lines_add(&o, "%-28s %-26s %s\n", passes[i].name, passes[i].public_name,
+                     passes[i].why_here);
+    xm_lines_end(&o);
 }
 
 static enum xm_status

@@ -38,7 +38,7 @@ static const struct xm_cli_option options[] = {
     { 'f', "file",               XM_CLI_TEXT,  AT(file),       "FILE", "the text; -: standard input" },
     { 'p', "prompt",             XM_CLI_TEXT,  AT(prompt),     "TEXT", "the text" },
     { 0,   "ids",                XM_CLI_TEXT,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (.npy or text)" },
-    { 'c', "context",            XM_CLI_COUNT, AT(context),    "N",    "tokens of a chunk (512)", "ctx-size" },
+    { 'c', "context",            XM_CLI_BOUND, AT(context),    "N",    "tokens of a chunk (512); 0: as many as the model was trained for", "ctx-size" },
     { 0,   "chunks",             XM_CLI_COUNT, AT(chunks),     "N",    "only the first N chunks" },
     { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "each row of --ids from an empty cache, all but its first\ntoken scored" },
     { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: only the first N rows" },
@@ -258,7 +258,8 @@ static int
 run_text(const struct xm_cli_model *m, const struct args *a,
          const struct xm_token_list *tokens)
 {
-    const uint64_t context = a->context ? a->context : CONTEXT;
+    const uint64_t given = xm_cli_context(a->context, m->package->facts.context);
+    const uint64_t context = given ? given : CONTEXT;
     struct xm_error err = {0};
     if (tokens->n < 2 * context)
         return xm_cli_usage("the text has %zu token%s; two chunks of %" PRIu64
@@ -454,7 +455,10 @@ read_text(const struct args *a, struct xm_strbuf *text)
         xm_strbuf_add(text, a->prompt);
     else if (xm_prompt_file_read(a->file, text, &err) != XM_OK)
         return xm_cli_failed(&err);
-    return text->n ? XM_EXIT_OK : xm_cli_usage("the text is empty");
+    if (text->n)
+        return XM_EXIT_OK;
+    return a->prompt ? xm_cli_usage("the text is empty")
+                     : xm_cli_usage("%s is empty: there is nothing to score", a->file);
 }
 
 static int

@@ -160,7 +160,7 @@ open_model(const char *path, struct xm_plan_result *r, struct xm_package **packa
         if (s != XM_OK)
             xm_error_prefix(err, "%.150s", path);
     } else {
-        s = xm_package_open(path, package, err);
+        s = xm_cli_open_package(path, package, err);
     }
     xm_import_close(&from);
     return s;
@@ -176,8 +176,9 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     const uint64_t trained = r->trained_context = package->facts.context;
     struct xm_plan *p = &r->plan;
     struct xm_graph *g = NULL;
-    p->wish = (struct xm_plan_wish){a->chip.context, a->parallel};
-    if (a->chip.context == 0)
+    p->wish =
+        (struct xm_plan_wish){xm_cli_context(a->chip.context, trained), a->parallel};
+    if (p->wish.context == 0)
         p->wish.context = xm_planner_usual_context(trained);
     XM_TRY(set_config(a, &p->config, err));
     find_room(a, p);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "plugin/cli/plan_command.h"
+#include "plugin/cli/quantity.h"
+#include "plugin/program_util/lines.h"
 
 /* The options of changes, as generate and chat call them. */
 static const char *const options[XM_PLAN_N_CHANGES] = {
@@ -30,20 +32,21 @@ rest(const struct xm_memory_need *n)
 
 /* What is in the cache of one sequence: windows keep less than there are positions. */
 static void
-print_kv_groups(const struct xm_plan *p)
+print_kv_groups(struct xm_lines *o, const struct xm_plan *p)
 {
     for (uint32_t i = 0; i < p->n_kv_groups; i++) {
         const struct xm_plan_kv_group *g = &p->kv_groups[i];
         char sees[32] = "all positions";
         if (g->window)
             snprintf(sees, sizeof(sees), "window %" PRIu64, g->window);
-        printf("  %-14s %12.1f MiB  a sequence: %u layer%s, %" PRIu64 " positions kept\n",
-               sees, mib(g->bytes), g->layers, g->layers == 1 ? "" : "s", g->positions);
+        xm_lines_add(
+            o, "  %-14s %12.1f MiB  a sequence: %u layer%s, %" PRIu64 " positions kept\n",
+            sees, mib(g->bytes), g->layers, g->layers == 1 ? "" : "s", g->positions);
     }
 }
 
 static void
-print_need(const struct xm_plan *p)
+print_need(struct xm_lines *o, const struct xm_plan *p)
 {
     const struct xm_memory_need *n = &p->need;
     const uint64_t device = xm_planner_of_device(n, &p->room);
@@ -65,89 +68,98 @@ print_need(const struct xm_plan *p)
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
         if (rows[i].bytes)
-            printf("%-16s %12.1f MiB%s%s\n", rows[i].what, mib(rows[i].bytes),
-                   rows[i].note[0] ? "  " : "", rows[i].note);
+            xm_lines_add(o, "%-16s %12.1f MiB%s%s\n", rows[i].what, mib(rows[i].bytes),
+                         rows[i].note[0] ? "  " : "", rows[i].note);
         if (i == KV_CACHE)
-            print_kv_groups(p);
+            print_kv_groups(o, p);
     }
-    printf("%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f MiB\n",
-           "at most", mib(device), p->room.host_is_device ? "" : "of the device; ",
-           mib(n->kinds.largest), mib(p->info.max_alloc_bytes));
+    xm_lines_add(
+        o, "%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f MiB\n",
+        "at most", mib(device), p->room.host_is_device ? "" : "of the device; ",
+        mib(n->kinds.largest), mib(p->info.max_alloc_bytes));
 }
 
 /* A larger context than the wished one that fits as well; at most the trained one. */
 static void
-print_larger_context(const struct xm_plan *p, uint64_t trained)
+print_larger_context(struct xm_lines *o, const struct xm_plan *p, uint64_t trained)
 {
     if (p->largest_context <= p->wish.context || (trained && trained <= p->wish.context))
         return;
     if (trained && trained <= p->largest_context)
-        printf("; so does a context of %" PRIu64 ", all that the model was trained for",
-               trained);
+        xm_lines_add(
+            o, "; so does a context of %" PRIu64 ", all that the model was trained for",
+            trained);
     else
-        printf("; so does a context of %" PRIu64 "%s", p->largest_context,
-               p->largest_context == XM_PLAN_LARGEST_CONTEXT ? " and more" : "");
+        xm_lines_add(o, "; so does a context of %" PRIu64 "%s", p->largest_context,
+                     p->largest_context == XM_PLAN_LARGEST_CONTEXT ? " and more" : "");
 }
 
 /* Why mapped weights that have no room are no small matter. */
 static void
-print_disk(const struct xm_plan *p)
+print_disk(struct xm_lines *o, const struct xm_plan *p)
 {
     const uint64_t disk = xm_planner_token_disk(&p->need, &p->room);
     if (disk)
-        printf("  weights without room are read from the disk again and again: about "
-               "%.1f MiB\n  for each token, of the %.1f MiB that it reads\n",
-               mib(disk), mib(p->need.token_weights));
+        xm_lines_add(
+            o,
+            "  weights without room are read from the disk again and again: about "
+            "%.1f MiB\n  for each token, of the %.1f MiB that it reads\n",
+            mib(disk), mib(p->need.token_weights));
 }
 
 /* More memory, of the kind that there is too little of. */
 static void
-print_more(const struct xm_plan *p, uint64_t needed, uint64_t there, const char *whose)
+print_more(struct xm_lines *o, const struct xm_plan *p, uint64_t needed, uint64_t there,
+           const char *whose)
 {
     if (needed > there)
-        printf("  %s %.0f MiB of %smemory, or a model with smaller weights\n",
-               p->n_advice ? "or" : "it would with", ceil(mib(needed)), whose);
+        xm_lines_add(o, "  %s %.0f MiB of %smemory, or a model with smaller weights\n",
+                     p->n_advice ? "or" : "it would with", ceil(mib(needed)), whose);
 }
 
 static void
-print_advice(const struct xm_plan *p)
+print_advice(struct xm_lines *o, const struct xm_plan *p)
 {
     const bool shared = p->room.host_is_device;
     for (size_t i = 0; i < p->n_advice; i++)
-        printf("  %s %s %s\n", i ? "or" : "it would with", options[p->advice[i].change],
-               p->advice[i].value);
+        xm_lines_add(o, "  %s %s %s\n", i ? "or" : "it would with",
+                     options[p->advice[i].change], p->advice[i].value);
     if (p->n_advice == 0)
-        printf("  no context, type of the cache, chunk or share of experts alone is "
+        xm_lines_add(
+            o, "  no context, type of the cache, chunk or share of experts alone is "
                "enough\n");
-    print_more(p, xm_planner_of_device(&p->need, &p->room), p->room.device,
+    print_more(o, p, xm_planner_of_device(&p->need, &p->room), p->room.device,
                shared ? "" : "the device's ");
-    print_more(p, xm_planner_of_host(&p->need, &p->room), p->room.host, "the host's ");
+    print_more(o, p, xm_planner_of_host(&p->need, &p->room), p->room.host, "the host's ");
     if (p->n_advice && !shared && p->need.experts &&
         !xm_config_user_set(&p->config, XM_OPTION_offload_ratio))
-        printf("without --offload, generate leaves as many experts on the host as it "
+        xm_lines_add(
+            o, "without --offload, generate leaves as many experts on the host as it "
                "must\n");
 }
 
 static void
-print_verdict(const struct xm_plan *p, bool is_imagined, uint64_t trained)
+print_verdict(struct xm_lines *o, const struct xm_plan *p, bool is_imagined,
+              uint64_t trained)
 {
     if (!p->room.known) {
-        printf("%-16s %12s      %s; --memory MIB tells\n", "there is", "not known",
-               is_imagined ? "cards with this chip have different amounts"
-                           : "the device does not say");
+        xm_lines_add(o, "%-16s %12s      %s; --memory MIB tells\n", "there is",
+                     "not known",
+                     is_imagined ? "cards with this chip have different amounts"
+                                 : "the device does not say");
         return;
     }
-    printf("%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),
-           p->room.host_is_device ? "  shared with the host" : "");
+    xm_lines_add(o, "%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),
+                 p->room.host_is_device ? "  shared with the host" : "");
     if (p->excess) {
-        printf("it does not fit: %.1f MiB too much\n", mib(p->excess));
-        print_disk(p);
-        print_advice(p);
+        xm_lines_add(o, "it does not fit: %.1f MiB too much\n", mib(p->excess));
+        print_disk(o, p);
+        print_advice(o, p);
         return;
     }
-    printf("it fits");
-    print_larger_context(p, trained);
-    printf("\n");
+    xm_lines_add(o, "it fits");
+    print_larger_context(o, p, trained);
+    xm_lines_add(o, "\n");
 }
 
 /* Of keys and values; into `out`. */
@@ -163,19 +175,27 @@ cache_types(const struct xm_config *c, char out[32])
 void
 xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
 {
+    struct xm_lines o = xm_lines_to(stdout);
     const struct xm_plan *p = &r->plan;
     char warning[XM_CLI_WARNING], types[32];
-    printf("%s", a->model);
-    if (r->compiled_from.n)
-        printf(" (compiled from %s)", xm_strbuf_text(&r->compiled_from));
-    printf(
+    struct xm_strbuf model = {0}, from = {0};
+    xm_cli_add_name(&model, a->model);
+    xm_cli_add_name(&from, xm_strbuf_text(&r->compiled_from));
+    xm_lines_add(&o, "%s", xm_strbuf_text(&model));
+    if (from.n)
+        xm_lines_add(&o, " (compiled from %s)", xm_strbuf_text(&from));
+    xm_strbuf_free(&model);
+    xm_strbuf_free(&from);
+    xm_lines_add(
+        &o,
         " on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64 " request%s\n\n",
         p->info.name, p->wish.context, p->decided.ubatch, cache_types(&p->decided, types),
         p->wish.requests, p->wish.requests == 1 ? "" : "s");
-    print_need(p);
-    print_verdict(p, a->chip.device_as != NULL, r->trained_context);
+    print_need(&o, p);
+    print_verdict(&o, p, a->chip.device_as != NULL, r->trained_context);
     if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))
-        printf("%s\n", warning);
+        xm_lines_add(&o, "%s\n", warning);
+    xm_lines_end(&o);
 }
 
 static void

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin/program_util/lines.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -232,72 +233,105 @@ percent_of(double part, double whole)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
+/* A row has 36 columns of numbers, 36 of rates, and the names of operation and kernels. Where a
+ * narrow terminal has no room for them beside the names, rates and then counts are left out. */
+static bool
+has_rates(const struct xm_lines *o)
+{
+    return o->columns >= 96;
+}
+
+static bool
+has_counts(const struct xm_lines *o)
+{
+    return o->columns >= 60;
+}
+
 /* "  12.3  45 %"; without the share where the limit is not known, blank where there is nothing. */
 static void
-print_rate(double rate, double limit)
+print_rate(struct xm_lines *o, double rate, double limit)
 {
     if (rate <= 0.0)
-        fprintf(stderr, "                 ");
+        xm_lines_add(o, "                 ");
     else if (limit > 0.0)
-        fprintf(stderr, "  %9.2f %3.0f %%", rate, percent_of(rate, limit));
+        xm_lines_add(o, "  %9.2f %3.0f %%", rate, percent_of(rate, limit));
     else
-        fprintf(stderr, "  %9.2f      ", rate);
+        xm_lines_add(o, "  %9.2f      ", rate);
 }
 
+/* A row up to its name. 0 steps, 0 runs: none is shown, because all of them would be meant. */
 static void
-print_work(uint64_t bytes, uint64_t multiply_adds, uint64_t ns, const struct xm_costs *c)
+print_numbers(struct xm_lines *o, uint64_t steps, uint64_t runs, uint64_t ns,
+              uint64_t all_ns)
 {
-    print_rate(gbps(bytes, ns), c->read_rate / 1e9);
-    print_rate(gflops(multiply_adds, ns), 2.0 * c->multiply_rate / 1e9);
+    char counts[2][24] = {"", ""};
+    if (steps)
+        snprintf(counts[0], sizeof(counts[0]), "%" PRIu64, steps);
+    if (runs)
+        snprintf(counts[1], sizeof(counts[1]), "%" PRIu64, runs);
+    if (has_counts(o))
+        xm_lines_add(o, "%6s %8s ", counts[0], counts[1]);
+    xm_lines_add(o, "%12.3f %5.1f %%", ms(ns), percent_of(ms(ns), ms(all_ns)));
 }
 
 static void
-print_group(const struct xm_profile_group *g, const struct total *t,
+print_work(struct xm_lines *o, uint64_t bytes, uint64_t multiply_adds, uint64_t ns,
+           const struct xm_costs *c)
+{
+    if (!has_rates(o))
+        return;
+    print_rate(o, gbps(bytes, ns), c->read_rate / 1e9);
+    print_rate(o, gflops(multiply_adds, ns), 2.0 * c->multiply_rate / 1e9);
+}
+
+static void
+print_group(struct xm_lines *o, const struct xm_profile_group *g, const struct total *t,
             const struct xm_costs *c)
 {
-    fprintf(stderr, "%6" PRIu64 " %8" PRIu64 " %12.3f %5.1f %%", g->steps, g->runs,
-            ms(g->ns), percent_of(ms(g->ns), ms(t->ns)));
-    print_work(g->bytes, g->multiply_adds, g->ns, c);
-    fprintf(stderr, "  %s%s%s\n", g->op, g->n_kernels == 1 ? ": " : "",
-            g->n_kernels == 1 ? g->kernels[0].name : "");
-    for (size_t k = 0; g->n_kernels > 1 && k < g->n_kernels; k++)
-        fprintf(stderr, "       %8" PRIu64 " %12.3f %5.1f %% %36s%s\n",
-                g->kernels[k].runs, ms(g->kernels[k].ns),
-                percent_of(ms(g->kernels[k].ns), ms(t->ns)), "", g->kernels[k].name);
+    const bool is_one = g->n_kernels == 1;
+    print_numbers(o, g->steps, g->runs, g->ns, t->ns);
+    print_work(o, g->bytes, g->multiply_adds, g->ns, c);
+    xm_lines_add(o, "  %s%s%s\n", g->op, is_one ? ": " : "",
+                 is_one ? g->kernels[0].name : "");
+    for (size_t k = 0; !is_one && k < g->n_kernels; k++) {
+        print_numbers(o, 0, g->kernels[k].runs, g->kernels[k].ns, t->ns);
+        xm_lines_add(o, "%*s%s\n", has_rates(o) ? 37 : 4, "", g->kernels[k].name);
+    }
 }
 
 static void
-print_phase(struct xm_profile *p, int phase, const struct xm_costs *c)
+print_phase(struct xm_lines *o, struct xm_profile *p, int phase, const struct xm_costs *c)
 {
     const struct total t = total_of(p, phase, &c->times);
     const double device_ms = ms(t.ns - t.host_ns);
-    fprintf(stderr,
-            "profile of %s: %" PRIu64 " token%s, %.3f ms: %.3f ms on the device, ",
-            phase_names[phase], t.tokens, t.tokens == 1 ? "" : "s", 1e3 * t.wall_s,
-            device_ms);
+    xm_lines_add(o,
+                 "profile of %s: %" PRIu64 " token%s, %.3f ms: %.3f ms on the device, ",
+                 phase_names[phase], t.tokens, t.tokens == 1 ? "" : "s", 1e3 * t.wall_s,
+                 device_ms);
     if (t.host_ns)
-        fprintf(stderr, "%.3f ms in host steps, ", ms(t.host_ns));
-    fprintf(stderr, "%.3f ms elsewhere\n", 1e3 * t.wall_s - ms(t.ns));
-    fprintf(stderr, " steps     runs           ms   share       GB/s             GFLOP/s"
-                    "        op: kernel\n");
+        xm_lines_add(o, "%.3f ms in host steps, ", ms(t.host_ns));
+    xm_lines_add(o, "%.3f ms elsewhere\n", 1e3 * t.wall_s - ms(t.ns));
+    xm_lines_add(o, "%s          ms   share%s  op: kernel\n",
+                 has_counts(o) ? " steps     runs " : "",
+                 has_rates(o) ? "       GB/s             GFLOP/s      " : "");
     for (size_t i = 0; i < p->phases[phase].n; i++)
-        print_group(&p->phases[phase].groups[i], &t, c);
-    fprintf(stderr, "%28.3f %5.1f %%", ms(t.ns), t.ns ? 100.0 : 0.0);
-    print_work(t.bytes, t.multiply_adds, t.ns, c);
-    fprintf(stderr, "  all\n");
+        print_group(o, &p->phases[phase].groups[i], &t, c);
+    print_numbers(o, 0, 0, t.ns, t.ns);
+    print_work(o, t.bytes, t.multiply_adds, t.ns, c);
+    xm_lines_add(o, "  all\n");
     if (t.unmeasured)
-        fprintf(stderr, "not measured: %" PRIu64 " launches\n", t.unmeasured);
+        xm_lines_add(o, "not measured: %" PRIu64 " launches\n", t.unmeasured);
 }
 
 static void
-print_limits(const struct xm_costs *c)
+print_limits(struct xm_lines *o, const struct xm_costs *c)
 {
     if (c->read_rate > 0.0)
-        fprintf(stderr, "shares of GB/s are of the %.2f that streaming reaches\n",
-                c->read_rate / 1e9);
+        xm_lines_add(o, "shares of GB/s are of the %.2f that streaming reaches\n",
+                     c->read_rate / 1e9);
     if (c->multiply_rate > 0.0)
-        fprintf(
-            stderr,
+        xm_lines_add(
+            o,
             "shares of GFLOP/s are of the %.2f that multiply-adds in registers reach\n",
             2.0 * c->multiply_rate / 1e9);
 }
@@ -305,11 +339,13 @@ print_limits(const struct xm_costs *c)
 void
 xm_profile_print(struct xm_profile *p, const struct xm_costs *c)
 {
+    struct xm_lines o = xm_lines_to(stderr);
     for (int i = 0; i < XM_PROFILE_PHASES; i++) {
         if (p->phases[i].n)
-            print_phase(p, i, c);
+            print_phase(&o, p, i, c);
     }
-    print_limits(c);
+    print_limits(&o, c);
+    xm_lines_end(&o);
     if (p->err.status != XM_OK)
         xm_log(XM_LOG_WARNING, "the profile is not complete: %s", p->err.text);
 }

@@ -64,14 +64,20 @@ xm_file_read(const char *path, const char *what, uint32_t most_mib, struct xm_st
     return s;
 }
 
+const char *
+xm_prompt_file_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 enum xm_status
 xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
-    const bool is_stdin = strcmp(path, "-") == 0;
     const enum xm_status s =
-        is_stdin ? xm_file_read_all(STDIN_FILENO, "standard input", "a prompt",
-                                    XM_PROMPT_MOST_MIB, out, err)
-                 : xm_file_read(path, "a prompt", XM_PROMPT_MOST_MIB, out, err);
+        strcmp(path, "-") == 0
+            ? xm_file_read_all(STDIN_FILENO, xm_prompt_file_name(path), "a prompt",
+                               XM_PROMPT_MOST_MIB, out, err)
+            : xm_file_read(path, "a prompt", XM_PROMPT_MOST_MIB, out, err);
     if (s == XM_OK) {
         drop_mark(out);
         drop_newline(out);
@@ -81,22 +87,37 @@ xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *er
 
 /* ---- prompts in lines -------------------------------------------------------------- */
 
+static enum xm_status
+add_line(struct xm_prompt_lines *lines, const char *text, size_t n, size_t number,
+         struct xm_error *err)
+{
+    struct xm_prompt_line line = {.number = number};
+    struct xm_prompt_line *list =
+        xm_grow(lines->list, &lines->capacity, lines->n + 1, sizeof(*list));
+    if (list)
+        lines->list = list;
+    xm_strbuf_add_n(&line.text, text, n);
+    if (!list || !xm_strbuf_ok(&line.text)) {
+        xm_strbuf_free(&line.text);
+        return xm_no_memory(err, "prompts");
+    }
+    list[lines->n++] = line;
+    return XM_OK;
+}
+
 enum xm_status
 xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *text, size_t n,
                     struct xm_error *err)
 {
-    struct xm_strbuf prompt = {0};
-    struct xm_strbuf *list =
-        xm_grow(lines->list, &lines->capacity, lines->n + 1, sizeof(*list));
-    if (list)
-        lines->list = list;
-    xm_strbuf_add_n(&prompt, text, n);
-    if (!list || !xm_strbuf_ok(&prompt)) {
-        xm_strbuf_free(&prompt);
-        return xm_no_memory(err, "prompts");
-    }
-    list[lines->n++] = prompt;
-    return XM_OK;
+    return add_line(lines, text, n, 0, err);
+}
+
+static size_t
+skip_blanks(const char *line, size_t n, size_t at)
+{
+    while (at < n && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    return at;
 }
 
 /* Whether the quote that a line begins with ends at its last character but blanks: speech goes on
@@ -107,13 +128,12 @@ is_in_quotes(const char *line, size_t n)
     size_t at = 1;
     while (at < n && line[at] != '"')
         at += 1 + (line[at] == '\\');
-    for (at++; at < n && (line[at] == ' ' || line[at] == '\t');)
-        at++;
-    return line[0] == '"' && at == n;
+    return line[0] == '"' && skip_blanks(line, n, at + 1) == n;
 }
 
 static enum xm_status
-add_json(struct xm_prompt_lines *lines, const char *text, size_t n, struct xm_error *err)
+add_json(struct xm_prompt_lines *lines, const char *text, size_t n, size_t number,
+         struct xm_error *err)
 {
     yyjson_doc *doc = NULL;
     if (xm_json_parse(text, n, &doc, err) != XM_OK) {
@@ -122,9 +142,22 @@ add_json(struct xm_prompt_lines *lines, const char *text, size_t n, struct xm_er
     }
     yyjson_val *string = yyjson_doc_get_root(doc);
     enum xm_status s =
-        xm_prompt_lines_add(lines, yyjson_get_str(string), yyjson_get_len(string), err);
+        add_line(lines, yyjson_get_str(string), yyjson_get_len(string), number, err);
     yyjson_doc_free(doc);
     return s;
+}
+
+/* A line without its line break. */
+static enum xm_status
+take_line(struct xm_prompt_lines *lines, const char *line, size_t n, size_t number,
+          struct xm_error *err)
+{
+    if (skip_blanks(line, n, 0) < n)
+        return is_in_quotes(line, n) ? add_json(lines, line, n, number, err)
+                                     : add_line(lines, line, n, number, err);
+    if (lines->n_blank++ == 0)
+        lines->first_blank = number;
+    return XM_OK;
 }
 
 enum xm_status
@@ -132,20 +165,23 @@ xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,
                       struct xm_prompt_lines *lines, struct xm_error *err)
 {
     const char *at = xm_strbuf_text(text), *const end = at + text->n;
-    for (size_t number = 1; at < end; number++) {
+    lines->name = name;
+    size_t number = 1;
+    for (; at < end; number++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *next = newline ? newline + 1 : end;
         size_t n = (size_t)((newline ? newline : end) - at);
         n -= n > 0 && at[n - 1] == '\r';
-        enum xm_status s = n == 0                ? XM_OK
-                           : is_in_quotes(at, n) ? add_json(lines, at, n, err)
-                                                 : xm_prompt_lines_add(lines, at, n, err);
+        const enum xm_status s = take_line(lines, at, n, number, err);
         if (s != XM_OK) {
             xm_error_prefix(err, "%s, line %zu", name, number);
             return s;
         }
         at = next;
     }
+    if (text->n &&
+        end[-1] == '\n') /* xm_prompt_file_read has dropped the line break behind it */
+        return take_line(lines, end, 0, number, err);
     return XM_OK;
 }
 
@@ -153,7 +189,7 @@ void
 xm_prompt_lines_free(struct xm_prompt_lines *lines)
 {
     for (size_t i = 0; i < lines->n; i++)
-        xm_strbuf_free(&lines->list[i]);
+        xm_strbuf_free(&lines->list[i].text);
     xm_free(lines->list);
     *lines = (struct xm_prompt_lines){0};
 }

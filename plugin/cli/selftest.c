@@ -20,6 +20,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/selftest.h"
 #include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/dry_run.h"
 #include "runtime/util/json.h"
 #include "runtime/util/log.h"
@@ -37,7 +38,7 @@ static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What is tested", "xemoe selftest -d GPU.1 --quick"),
     { 'd', "device", XM_CLI_TEXT,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
     { 0,   "quick",  XM_CLI_FLAG,  AT(quick),  NULL,   "results of two weight formats only, and no speed: two minutes" },
-    { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "parts whose name has this text, such as 'steps', 'q4_k' or 'speed'" },
+    { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "parts whose name has this text, such as 'steps', 'q4_k' or 'speed'", NULL, NULL, xm_selftest_add_words },
     { 0,   "limit",  XM_CLI_COUNT, AT(limit),  "S",    "seconds after which a part is ended (600)" },
     XM_CLI_GROUP("The report", "xemoe selftest -o report.json --force"),
     { 'o', "output", XM_CLI_WORD,  AT(output), "FILE", "where the report is written (xemoe-selftest.json)" },
@@ -52,6 +53,8 @@ struct selftest {
     struct xm_new_file file; /* of the report */
     struct xm_json_out report;
     yyjson_mut_val *parts;
+    size_t n_wanted;              /* parts that --quick and --only leave */
+    size_t at;                    /* the present one of them, from 1     */
     size_t n_good, n_bad, n_left; /* parts that run, by how they ended; n_left: did not */
     yyjson_doc *text; /* the result of the last part that generated one; NULL: none has */
 };
@@ -85,19 +88,6 @@ make_command(const struct xm_selftest_part *p, const char *device, struct comman
     c->words[n] = NULL;
 }
 
-/* Whether a part's result has the text that it ought to have. */
-static bool
-has_same_text(const struct selftest *t, yyjson_val *result, struct xm_strbuf *out)
-{
-    yyjson_val *last = t->text ? yyjson_doc_get_root(t->text) : NULL;
-    const bool same =
-        yyjson_equals(yyjson_obj_get(result, "ids"), yyjson_obj_get(last, "ids"));
-    if (!same)
-        xm_strbuf_printf(out,
-                         "; its ids differ from those of the text before, with replays");
-    return same;
-}
-
 /* What a part ended with, in words; false: not good. */
 static bool
 judge(const struct xm_selftest_part *p, const struct selftest *t,
@@ -113,7 +103,8 @@ judge(const struct xm_selftest_part *p, const struct selftest *t,
     else if (p->read || !good)
         good = false;
     if (good && p->is_same_text)
-        good = has_same_text(t, result, out);
+        good = xm_selftest_is_same_text(
+            result, t->text ? yyjson_doc_get_root(t->text) : NULL, out);
     if (!good && c->said.n)
         xm_strbuf_printf(out, "%s%s", out->n ? ": " : "", xm_strbuf_text(&c->said));
     return good;
@@ -140,10 +131,19 @@ add_part(struct selftest *t, const struct xm_selftest_part *p,
 }
 
 static void
-print_part(const struct xm_selftest_part *p, const char *word, const char *said)
+print_part(const struct selftest *t, const struct xm_selftest_part *p, const char *word,
+           const char *said)
 {
+    enum { NAME = 24 };
     xm_progress_clear();
-    printf("%-7s %-24s %s\n", word, p->name, said);
+    const int n = printf("%*zu of %zu  %-7s %s", t->n_wanted < 10 ? 1 : 2, t->at,
+                         t->n_wanted, word, p->name);
+    const size_t used = n > 0 ? (size_t)n : 0, name = strlen(p->name);
+    if (*said)
+        xm_terminal_print_beside(stdout, said, used,
+                                 used - name + (name > NAME ? name : NAME) + 1,
+                                 xm_terminal_line(STDOUT_FILENO));
+    printf("\n");
     fflush(stdout);
 }
 
@@ -160,7 +160,7 @@ run_part(struct selftest *t, const struct xm_selftest_part *p, struct xm_error *
         return XM_OK;
     }
     make_command(p, t->args.device, &command);
-    xm_progress_show("%s", p->name);
+    xm_progress_show("part %zu of %zu: %s", t->at, t->n_wanted, p->name);
     enum xm_status s = xm_selftest_run(t->folder, command.words, p->setting,
                                        (double)t->args.limit, &c, err);
     if (s == XM_OK && xm_selftest_is_over())
@@ -170,8 +170,7 @@ run_part(struct selftest *t, const struct xm_selftest_part *p, struct xm_error *
             (void)xm_json_parse(xm_strbuf_text(&c.out), c.out.n, &doc, &no_json);
         yyjson_val *result = doc ? yyjson_doc_get_root(doc) : NULL;
         const bool good = judge(p, t, &c, result, &said);
-        if (!good || !xm_selftest_writes(p))
-            print_part(p, good ? "ok" : "FAILED", xm_strbuf_text(&said));
+        print_part(t, p, good ? "ok" : "FAILED", xm_strbuf_text(&said));
         add_part(t, p, &c, result, good, &said);
         t->n_good += good;
         t->n_bad += !good;
@@ -213,15 +212,22 @@ static void
 print_end(const struct selftest *t, bool stopped)
 {
     const size_t n = t->n_good + t->n_bad;
+    struct xm_strbuf text = {0};
     if (stopped)
-        printf("Stopped after %zu of %zu parts. ", n, n + t->n_left);
+        xm_strbuf_printf(&text, "Stopped after %zu of %zu parts. ", n, n + t->n_left);
     else if (t->n_left)
-        printf("This is a dry run: nothing was executed, and %zu parts were left out.\n",
-               t->n_left);
-    printf(
-        "%zu of %zu parts are good. The report is '%s': all figures, with neither paths "
-        "nor\nnames of yours.\n",
-        t->n_good, n, t->args.output);
+        xm_strbuf_printf(&text,
+                         "This is a dry run: nothing was executed, and %zu parts were "
+                         "left out. ",
+                         t->n_left);
+    xm_strbuf_printf(&text,
+                     "%zu of %zu parts are good. The report is '%s': all figures, with "
+                     "neither paths nor names of yours.",
+                     t->n_good, n, t->args.output);
+    xm_terminal_print_beside(stdout, xm_strbuf_text(&text), 0, 0,
+                             xm_terminal_line(STDOUT_FILENO));
+    printf("\n");
+    xm_strbuf_free(&text);
 }
 
 static enum xm_status
@@ -235,6 +241,7 @@ run_all(struct selftest *t, struct xm_error *err)
     for (size_t i = 0; i < xm_selftest_n_parts; i++) {
         if (!xm_selftest_is_wanted(&xm_selftest_parts[i], t->args.quick, t->args.only))
             continue;
+        t->at++;
         if (s == XM_OK)
             s = run_part(t, &xm_selftest_parts[i], err);
         t->n_left += s != XM_OK;
@@ -289,14 +296,26 @@ xm_selftest_is_over(void)
     return any;
 }
 
-static bool
-any_is_wanted(const struct args *a)
+static size_t
+count_wanted(const struct args *a)
 {
-    size_t i = 0;
-    while (i < xm_selftest_n_parts &&
-           !xm_selftest_is_wanted(&xm_selftest_parts[i], a->quick, a->only))
-        i++;
-    return i < xm_selftest_n_parts;
+    size_t n = 0;
+    for (size_t i = 0; i < xm_selftest_n_parts; i++)
+        n += xm_selftest_is_wanted(&xm_selftest_parts[i], a->quick, a->only);
+    return n;
+}
+
+static void
+print_beginning(const struct selftest *t, const struct xm_device_info *info)
+{
+    struct xm_strbuf text = {0};
+    xm_strbuf_printf(&text, "xemoe " XM_VERSION " on %s: %s, driver %s; %zu part%s",
+                     t->args.device, info->name, info->driver, t->n_wanted,
+                     t->n_wanted == 1 ? "" : "s");
+    xm_terminal_print_beside(stdout, xm_strbuf_text(&text), 0, 0,
+                             xm_terminal_line(STDOUT_FILENO));
+    printf("\n");
+    xm_strbuf_free(&text);
 }
 
 static int
@@ -312,8 +331,7 @@ run(struct selftest *t, const struct xm_device_info *info)
     if (s == XM_OK)
         s = make_folder(t, &err);
     if (s == XM_OK) {
-        printf("xemoe " XM_VERSION " on %s: %s, driver %s\n", t->args.device, info->name,
-               info->driver);
+        print_beginning(t, info);
         s = run_all(t, &err);
     }
     /* what was done until Ctrl-C is kept, too */
@@ -362,7 +380,8 @@ xm_cli_selftest(int argc, char **argv)
     const int code = xm_cli_begin(&spec, argc, argv, &t.args, &done);
     if (done || code != XM_EXIT_OK)
         return code;
-    if (!any_is_wanted(&t.args))
+    t.n_wanted = count_wanted(&t.args);
+    if (t.n_wanted == 0)
         return xm_cli_usage("no part of the test has '%.150s' in its name", t.args.only);
     if (!t.args.force && access(t.args.output, F_OK) == 0)
         return xm_cli_usage("'%.150s' is there already: give another -o, or --force",

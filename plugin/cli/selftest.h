@@ -13,6 +13,10 @@
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { XM_SELFTEST_WORDS = 32 }; /* of a command, its device and NULL included */
 
 /* ---- a process ------------------------------------------------------------------------- */
@@ -52,6 +56,12 @@ struct xm_selftest_part {
 };
 extern const struct xm_selftest_part xm_selftest_parts[];
 extern const size_t xm_selftest_n_parts;
+/* Appends the words by which --only tells parts apart, each with a space behind it. */
+void xm_selftest_add_words(struct xm_strbuf *out);
+/* Whether two results of `generate --json` have the same token ids. False: appends where they
+ * differ, or that `result` or `before` (NULL: there is none) has no ids. */
+bool xm_selftest_is_same_text(yyjson_val *result, yyjson_val *before,
+                              struct xm_strbuf *out);
 /* Whether a part only writes a model for those behind it. */
 bool xm_selftest_writes(const struct xm_selftest_part *p);
 /* Whether it runs kernels: its command takes --device, and means nothing in a dry run. */
@@ -61,4 +71,7 @@ bool xm_selftest_computes(const struct xm_selftest_part *p);
 bool xm_selftest_is_wanted(const struct xm_selftest_part *p, bool quick,
                            const char *only);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugin/cli/cli.h"
 #include "plugin/cli/selftest.h"
 #include "runtime/util/clock.h"
 
@@ -48,19 +49,31 @@ read_all(FILE *file, struct xm_strbuf *out)
     return !ferror(file) && xm_strbuf_ok(out);
 }
 
-/* Without its newline, and without "xemoe: ". */
+/* Where the last line that ends at `end` begins, without "xemoe: ". */
+static const char *
+line_before(const char *text, const char *end)
+{
+    const char *first = end;
+    while (first > text && first[-1] != '\n')
+        first--;
+    return end - first >= 7 && strncmp(first, "xemoe: ", 7) == 0 ? first + 7 : first;
+}
+
+/* The last one that says what happened, not what to do about it; without its newline. */
 static void
 last_line(const struct xm_strbuf *text, struct xm_strbuf *out)
 {
-    const char *line = xm_strbuf_text(text);
-    size_t end = text->n, first;
-    while (end > 0 && line[end - 1] == '\n')
-        end--;
-    for (first = end; first > 0 && line[first - 1] != '\n'; first--) {
-    }
-    if (end - first >= 7 && strncmp(line + first, "xemoe: ", 7) == 0)
-        first += 7;
-    xm_strbuf_add_n(out, line + first, end - first);
+    const char *all = xm_strbuf_text(text), *end = all + text->n, *first;
+    do {
+        while (end > all && end[-1] == '\n')
+            end--;
+        first = line_before(all, end);
+        if (!xm_cli_is_advice(first, (size_t)(end - first)))
+            break;
+        while (end > all && end[-1] != '\n')
+            end--;
+    } while (end > all);
+    xm_strbuf_add_n(out, first, (size_t)(end - first));
 }
 
 static void

@@ -50,8 +50,9 @@ read_steps(yyjson_val *result, struct xm_strbuf *out)
                          compared);
     else
         xm_strbuf_printf(out, "%.0f steps; the largest error is ", compared);
-    xm_strbuf_printf(out, "%s %.1e, tolerance %.1e", text(worst, "op"),
-                     number(worst, "error"), number(worst, "tolerance"));
+    xm_strbuf_printf(out, "%s %.1e, tolerance %.1e; %zu kernels", text(worst, "op"),
+                     number(worst, "error"), number(worst, "tolerance"),
+                     yyjson_arr_size(yyjson_obj_get(result, "kernels")));
     return compared > 0 && over == 0;
 }
 
@@ -123,6 +124,10 @@ static bool
 read_run(yyjson_val *result, struct xm_strbuf *out)
 {
     yyjson_val *times = yyjson_obj_get(result, "timings");
+    yyjson_val *run = yyjson_obj_get(result, "last_run");
+    const double waits = number(run, "waits");
+    xm_strbuf_printf(out, "%.0f launches and %.0f wait%s a token; ",
+                     number(run, "launches"), waits, waits == 1.0 ? "" : "s");
     xm_strbuf_printf(out, "%.0f kernels built in %.1f s; %.0f MiB of device memory",
                      number(result, "kernels_built") + number(result, "launches_built"),
                      number(times, "build_s"),
@@ -159,11 +164,9 @@ const struct xm_selftest_part xm_selftest_parts[] = {
     STEPS("u4, f32",           "u4",        "--precision f32", NULL, false),
     STEPS("u4, cache of i8",   "u4",        "--kv i8", NULL, false),
     STEPS("u4, cache of u4",   "u4",        "--kv u4", NULL, false),
-    STEPS("u4, sub-groups",    "u4",        "", "XM_FORCE=sg", false),
-    STEPS("u4, work-groups",   "u4",        "", "XM_FORCE=gen", false),
+    STEPS("u4, every kernel",  "u4",        "--every-kernel", NULL, false),
     BLOCKS("q4_k", false),
-    STEPS("q4_k, sub-groups",  "q4_k.gguf", "", "XM_FORCE=sg", false),
-    STEPS("q4_k, work-groups", "q4_k.gguf", "", "XM_FORCE=gen", false),
+    STEPS("q4_k, every kernel", "q4_k.gguf", "--every-kernel", NULL, false),
     TEXT("a text",             "u4",        "XM_REPLAY=YES", false, false),
     TEXT("without replays",    "u4",        "XM_REPLAY=NO", true, false),
     TEXT("a text, q4_k",       "q4_k.gguf", "XM_REPLAY=YES", false, false),
@@ -199,6 +202,49 @@ bool
 xm_selftest_computes(const struct xm_selftest_part *p)
 {
     return !xm_selftest_writes(p) && !begins_with(p, "devices");
+}
+
+bool
+xm_selftest_is_same_text(yyjson_val *result, yyjson_val *before, struct xm_strbuf *out)
+{
+    yyjson_val *ids = yyjson_obj_get(result, "ids"),
+               *wanted = yyjson_obj_get(before, "ids");
+    const size_t n = yyjson_arr_size(ids), most = yyjson_arr_size(wanted);
+    size_t same = 0;
+    while (same < n && same < most &&
+           yyjson_equals(yyjson_arr_get(ids, same), yyjson_arr_get(wanted, same)))
+        same++;
+    if (n == 0 || most == 0)
+        xm_strbuf_add(out, "; there are no ids of two texts to compare");
+    else if (same < n || same < most)
+        xm_strbuf_printf(out,
+                         "; its ids differ from those of the text before, with replays, "
+                         "from token %zu of %zu on",
+                         same + 1, n > most ? n : most);
+    return n > 0 && same == n && same == most;
+}
+
+/* Words with a digit, as the names of formats, or of four letters and more. */
+void
+xm_selftest_add_words(struct xm_strbuf *out)
+{
+    enum { LEAST = 4 };
+    static const char ends[] = " ,.";
+    struct xm_strbuf known = {0};
+    xm_strbuf_add(&known, " ");
+    for (size_t i = 0; i < xm_selftest_n_parts; i++) {
+        size_t n;
+        for (const char *at = xm_selftest_parts[i].name; *at;
+             at += n + strspn(at + n, ends)) {
+            n = strcspn(at, ends);
+            const bool tells = n >= LEAST || strcspn(at, "0123456789") < n;
+            if (!tells || xm_list_has(xm_strbuf_text(&known), ' ', at, n))
+                continue;
+            xm_strbuf_printf(&known, "%.*s ", (int)n, at);
+        }
+    }
+    xm_strbuf_add(out, xm_strbuf_text(&known) + 1);
+    xm_strbuf_free(&known);
 }
 
 /* The file that a part writes, to the end of the word; "": none. */

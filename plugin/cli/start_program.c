@@ -25,24 +25,31 @@ find_own_folder(char folder[MOST_PATH])
     return slash != NULL;
 }
 
-int
-xm_cli_start_program(const char *name, char **argv)
+bool
+xm_cli_find_program(const char *name, struct xm_strbuf *path)
 {
     /* Installed, then built: in a folder of programs another one may have that name. */
     static const char *const places[] = {XM_BIN_TO_LIBEXEC "/", ""};
     char folder[MOST_PATH];
+    for (size_t i = 0; i < XM_ARRAY_LEN(places) && find_own_folder(folder); i++) {
+        xm_strbuf_clear(path);
+        xm_strbuf_printf(path, "%s%s%s", folder, places[i], name);
+        if (xm_strbuf_ok(path) && access(xm_strbuf_text(path), F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int
+xm_cli_start_program(const char *name, char **argv)
+{
     struct xm_strbuf path = {0};
     struct xm_error err = {0};
-    for (size_t i = 0; find_own_folder(folder) && i < XM_ARRAY_LEN(places); i++) {
-        xm_strbuf_clear(&path);
-        xm_strbuf_printf(&path, "%s%s%s", folder, places[i], name);
-        if (!xm_strbuf_ok(&path) || access(xm_strbuf_text(&path), F_OK) != 0)
-            continue;
+    if (xm_cli_find_program(name, &path)) {
         xm_driver_files_leave();
         execv(xm_strbuf_text(&path), argv);
         xm_fail(&err, XM_IO, "'%.150s' cannot be started: %s", xm_strbuf_text(&path),
                 strerror(errno));
-        break;
     }
     xm_strbuf_free(&path);
     xm_fail(

@@ -11,12 +11,14 @@
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 #include "runtime/util/utf8.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_generation, member)
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
+    XM_CLI_TUNE_ROW,
     XM_CLI_GROUP("Which tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
     { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 takes the likeliest token. Default: 0, in chat what the model's files recommend; beside --top-k, --top-p, --min-p or --seed what they recommend, else 0.8", "temperature" },
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
@@ -27,7 +29,7 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
     { 0, "presence-penalty",  XM_CLI_REAL,  AT(presence_penalty),   "P",    "subtract P from the logits of tokens that have occurred" },
     { 0, "frequency-penalty", XM_CLI_REAL,  AT(frequency_penalty),  "F",    "subtract F from a token's logit for each time it has occurred" },
     { 0, "repeat-last-n",     XM_CLI_COUNT, AT(last_n),             "N",    "penalties look at the last N tokens (all)" },
-    { 'c', "context",         XM_CLI_COUNT, AT(context),            "N",    "at most N tokens of prompt and answers together", "ctx-size" },
+    { 'c', "context",         XM_CLI_BOUND, AT(context),            "N",    "at most N tokens of prompt and answers together; 0: as many as the model was trained for", "ctx-size" },
     { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end before this text; may be given several times" },
 };
 #undef AT
@@ -48,7 +50,7 @@ static bool
 read_seed(const char *text, uint64_t *out)
 {
     if (text && strcmp(text, "-1") != 0)
-        return xm_cli_whole(text, out);
+        return xm_parse_whole(text, out);
     *out = random_seed();
     return true;
 }

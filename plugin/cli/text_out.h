@@ -19,7 +19,7 @@ struct xm_cli_generation {
     float temperature, top_p, min_p;
     float repetition_penalty, presence_penalty, frequency_penalty;
 };
-enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 12 };
+enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 13 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
 /* Sets the sampling options to "not given": NaN, and UINT64_MAX for top_k. Call it before the
  * options are parsed. */

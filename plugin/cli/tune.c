@@ -111,7 +111,7 @@ find_problems(const struct args *a, const struct xm_device_info *info,
 {
     struct xm_package *package = NULL;
     struct xm_graph *g = NULL;
-    enum xm_status s = xm_package_open(a->model, &package, err);
+    enum xm_status s = xm_cli_open_package(a->model, &package, err);
     if (s == XM_OK)
         s = xm_package_read_graph(package, NULL, &g, err);
     if (s == XM_OK)

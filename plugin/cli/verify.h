@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe verify: compares a model's logits with those of another program (--against), or with
- * its own under bf16 rounding (--numerics).
+ * Inside xemoe verify: compares a model's steps with the host reference, its logits with those of
+ * another program (--against), or with its own under bf16 rounding (--numerics).
  */
 #ifndef XM_PLUGIN_CLI_VERIFY_H
 #define XM_PLUGIN_CLI_VERIFY_H
 
 #include "plugin/cli/cli.h"
 #include "plugin/program_util/npy.h"
+
+/* Makes each step take the nth of its kernels in models that are opened from now on (XM_FORCE). */
+void xm_verify_force(uint64_t nth);
+/* Runs the tokens and then `decode` more, compares every step and prints the result. With
+ * every_kernel `m` was opened with the first kernel of each step, and is closed and opened again
+ * with the next as long as there is one. XM_EXIT_TOLERANCE: a step is over its tolerance. */
+int xm_verify_steps(struct xm_cli_model *m, const struct xm_cli_target *t,
+                    const struct xm_token_list *ids, uint64_t decode, bool every_kernel);
 
 /* The logits to compare with: of every position of a text, or of its last position only. */
 struct xm_other_logits {

@@ -51,7 +51,8 @@ bytes_of_segments(const struct xm_mapped_file *f)
     return end;
 }
 
-/* dlopen maps what a file's head says is in it; where the file ends before, the process does. */
+/* dlopen maps the sizes that the file's header states; if the file is shorter, the first access
+ * ends the process with SIGBUS. */
 static enum xm_status
 check_whole(const char *path, struct xm_error *err)
 {

@@ -4,7 +4,7 @@
  *
  * The program is compiled with sampled_logits, so that only the wanted rows are multiplied by the
  * vocabulary's matrix. The rows of all sequences are concatenated along `tokens`; more than
- * XM_UBATCH rows are run in several steps. A program whose tokens cannot be mixed
+ * XM_UBATCH rows are run in several chunks. A program whose tokens cannot be mixed
  * (xm_program.is_ragged is false) runs its sequences one after the other, with the same results. A
  * program whose prompts cannot be cut (xm_program.can_chunk is false) runs each entry whole.
  *
@@ -21,7 +21,9 @@ extern "C" {
 #endif
 
 struct xm_batcher;
+struct xm_device_choice;
 struct xm_request;
+struct xm_token_choice;
 
 struct xm_batcher_entry {
     struct xm_kv_sequence *sequence; /* of the program's pool; at most once in a run */
@@ -35,7 +37,7 @@ struct xm_batcher_entry {
 enum xm_status xm_batcher_create(struct xm_program *p, struct xm_batcher **out,
                                  struct xm_error *err);
 void xm_batcher_destroy(struct xm_batcher *b); /* NULL is allowed */
-/* Most rows of a step; UINT64_MAX: no limit, because tokens of a sequence may see later ones. */
+/* Most rows of a chunk; UINT64_MAX: no limit, because tokens of a sequence may see later ones. */
 uint64_t xm_batcher_chunk(const struct xm_program *p);
 /* Runs the n entries and extends their sequences. A failure leaves every sequence unchanged. */
 enum xm_status xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list,
@@ -43,6 +45,14 @@ enum xm_status xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entr
 /* The wanted logits [*rows][*vocabulary] of an entry of the last run; valid until the next run. */
 const float *xm_batcher_logits(const struct xm_batcher *b, uint32_t entry, uint64_t *rows,
                                uint64_t *vocabulary);
+/* When a program is compiled: builds the kernels of choices on the device, if there can be such. */
+enum xm_status xm_batcher_build_choices(struct xm_program *p, struct xm_error *err);
+/* Tokens behind the last one of a sequence, which the device chooses: as xm_batch_ops has them. */
+enum xm_status xm_batcher_prepare(struct xm_batcher *b, const struct xm_token_choice *how,
+                                  struct xm_error *err);
+enum xm_status xm_batcher_choose(struct xm_batcher *b, struct xm_kv_sequence *s,
+                                 struct xm_device_choice *c, struct xm_error *err);
+void xm_batcher_stop(struct xm_batcher *b);
 /* The batch's request, for cancelling, statistics and hooks. Not referenced for the caller. */
 struct xm_request *xm_batcher_request(struct xm_batcher *b);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin/gpu/batcher.h"
 #include "plugin/gpu/blob.h"
 #include "plugin/gpu/blob_format.h"
 #include "plugin/gpu/planner.h"
@@ -236,8 +237,10 @@ add_kernels(struct writer *w)
 {
     struct xm_program *like = NULL;
     XM_TRY(xm_planner_lower(w->p, w->p->graph, &like, w->err));
-    enum xm_status s = xm_engine_kernel_bytes(w->p->engine, like->engine, add_kernel,
-                                              &w->sections[XM_BLOB_KERNELS], w->err);
+    enum xm_status s = xm_batcher_build_choices(like, w->err);
+    if (s == XM_OK)
+        s = xm_engine_kernel_bytes(w->p->engine, like->engine, add_kernel,
+                                   &w->sections[XM_BLOB_KERNELS], w->err);
     xm_program_unref(like);
     return s;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/gpu/batcher.h"
 #include "plugin/gpu/lower.h"
 #include "plugin/gpu/planner.h"
 #include "primitives/onednn/onednn_weight.h"
@@ -230,7 +231,9 @@ lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
         xm_build_is_watched() ? xm_planner_count_builds(p, g) : NULL;
     if (counted)
         xm_engine_expect_builds(p->engine, counted->engine);
-    const enum xm_status s = xm_lower(p, g, err);
+    enum xm_status s = xm_lower(p, g, err);
+    if (s == XM_OK)
+        s = xm_batcher_build_choices(p, err);
     if (counted)
         xm_engine_expect_launches(p->engine, counted->engine);
     xm_program_unref(counted);
@@ -291,9 +294,12 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
         xm_graph_destroy(g);
         return xm_no_memory(err, "a program");
     }
+    p->is_part = options && options->replace;
     enum xm_status s = run_passes(p, g, options, err);
     if (s == XM_OK)
         s = keep_notes(p, g, err);
+    if (s == XM_OK && options && options->replace)
+        s = options->replace(options->replace_ctx, &g, err);
     return finish(p, g, options && options->keep_graph, s, out, err);
 }
 

@@ -16,17 +16,13 @@ static void
 add_kernels(const struct xm_request *r, const struct xm_step *s, struct xm_strbuf *out)
 {
     struct xm_operand o[XM_STEP_OPERANDS];
-    struct xm_buffer *slabs[XM_KV_SLABS];
-    struct xm_attention_run a;
     char text[KERNELS_BYTES] = "";
-    if (s->kind == XM_STEP_HOST) {
-        xm_strbuf_add(out, "host reference");
+    if (!s->primitive && s->kind != XM_STEP_COPY) {
+        xm_strbuf_add(out, s->kind == XM_STEP_HOST ? "host reference" : "on the host");
         return;
     }
     if (s->kind != XM_STEP_COPY)
         xm_request_operands(r, s, o);
-    if (s->kind == XM_STEP_ATTENTION)
-        xm_request_cache(r, s, o, slabs, &a);
     xm_primitive_describe(s->primitive, o, text, sizeof(text));
     xm_strbuf_add(out, text);
 }
@@ -187,19 +183,21 @@ add_product_problem(const struct xm_node *n, const struct xm_weight *w, const ch
 
 /* The first operand is what it multiplies. Of several weights of a linear layer the first decides
  * which kernel runs; of experts each has its own step. */
-static void
-find_problems(const struct xm_program *p, const struct xm_step *s, struct xm_step_text *t)
+void
+xm_step_problems(const struct xm_program *p, const struct xm_step *s,
+                 struct xm_strbuf *out)
 {
     const struct xm_node *n = s->node;
-    if (!n || s->n_in == 0 || s->kind == XM_STEP_HOST || s->kind == XM_STEP_COPY)
+    if (!n || s->n_in == 0 || !s->primitive || s->kind == XM_STEP_COPY)
         return;
+    const size_t before = out->n;
     const char *src = xm_element_text(p->values[s->in[0]].element);
     if (s->kind == XM_STEP_ATTENTION)
-        add_attention_problem(p, s, src, &t->problems);
+        add_attention_problem(p, s, src, out);
     const bool is_moe = n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
-    for (uint32_t i = 0; i < n->n_in && (is_moe || !t->problems.n); i++) {
+    for (uint32_t i = 0; i < n->n_in && (is_moe || out->n == before); i++) {
         if (xm_in(n, i)->node->op == XM_OP_WEIGHT)
-            add_product_problem(n, &xm_in(n, i)->node->attr.weight, src, &t->problems);
+            add_product_problem(n, &xm_in(n, i)->node->attr.weight, src, out);
     }
 }
 
@@ -310,7 +308,7 @@ xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
         struct xm_step_text *t = &out->steps[i];
         find_weights(p->steps[i].node, t);
         find_detail(p, &p->steps[i], t);
-        find_problems(p, &p->steps[i], t);
+        xm_step_problems(p, &p->steps[i], &t->problems);
         XM_TRY(find_signature(p, &p->steps[i], t, err));
         if (!is_complete(t))
             return xm_no_memory(err, "the texts of a program");

@@ -35,6 +35,9 @@ struct xm_program_texts {
 enum xm_status xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
                                    struct xm_error *err);
 void xm_program_texts_free(struct xm_program_texts *t);
+/* Appends the problems alone, of any program that kept its graph. */
+void xm_step_problems(const struct xm_program *p, const struct xm_step *s,
+                      struct xm_strbuf *out);
 
 #ifdef __cplusplus
 }

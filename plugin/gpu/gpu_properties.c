@@ -8,6 +8,7 @@
 
 #include "plugin/gpu/blob_format.h"
 #include "plugin/gpu/expert_caches.h"
+#include "plugin/gpu/unmeasured.h"
 #include "plugin/memory_planner.h"
 #include "plugin/property_rows.h"
 #include "runtime/host_memory.h"
@@ -147,7 +148,7 @@ print_gops(const struct xm_gpu_subject *s, struct xm_strbuf *out)
                          xm_device_has(d, XM_CAP_VNNI);
     const double lanes = is_wide ? 16 : 8, ghz = d->clock_mhz / 1000.0;
     const double f32 = 2 * lanes * d->compute_units * ghz;
-    const bool has_bytes = (d->caps & (XM_CAP_DP4A | XM_CAP_VNNI)) != 0;
+    const bool has_bytes = (d->caps & (XM_CAP_DP4A | XM_CAP_BYTE_DOTS)) != 0;
     double f16 = d->kind == XM_DEVICE_GPU && xm_device_has(d, XM_CAP_FP16) ? 2 : 1;
     double i8 = has_bytes ? 4 : 1;
     if (xm_device_has(d, XM_CAP_DPAS)) {
@@ -275,7 +276,7 @@ print_one(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_add(out, "1");
 }
 
-/* The one property that is read from the device, which may fail. */
+/* It is read from the device, which may fail. */
 static void
 print_expert_cache(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
@@ -286,6 +287,12 @@ print_expert_cache(const struct xm_gpu_subject *s, struct xm_strbuf *out)
             (unsigned long long)c.bytes, (unsigned long long)c.slots,
             (unsigned long long)c.hits, (unsigned long long)c.misses,
             (unsigned long long)c.fetched_bytes);
+}
+
+static void
+print_unmeasured(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    (void)xm_program_unmeasured(s->program, out, s->err);
 }
 
 /* ---- the table ---- */

@@ -337,6 +337,28 @@ batch_logits(const struct xm_batch *b, uint32_t i, uint64_t *rows, uint64_t *voc
 }
 
 static void
+batch_prepare(struct xm_batch *base, const struct xm_token_choice *how)
+{
+    xm_batcher_prepare(((struct gpu_batch *)base)->batcher, how, NULL);
+}
+
+static enum xm_status
+batch_choose(struct xm_batch *base, struct xm_sequence *s, struct xm_device_choice *c,
+             struct xm_error *err)
+{
+    const enum xm_status status =
+        xm_batcher_choose(((struct gpu_batch *)base)->batcher, kv_of(s), c, err);
+    base->n_rows = status == XM_UNSUPPORTED ? base->n_rows : 0;
+    return status;
+}
+
+static void
+batch_stop(struct xm_batch *base)
+{
+    xm_batcher_stop(((struct gpu_batch *)base)->batcher);
+}
+
+static void
 batch_destroy(struct xm_batch *base)
 {
     struct gpu_batch *b = (struct gpu_batch *)base;
@@ -349,6 +371,9 @@ batch_destroy(struct xm_batch *base)
 static const struct xm_batch_ops batch_ops = {
     .run = batch_run,
     .logits = batch_logits,
+    .prepare = batch_prepare,
+    .choose = batch_choose,
+    .stop = batch_stop,
     .destroy = batch_destroy,
 };
 

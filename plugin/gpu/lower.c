@@ -195,6 +195,27 @@ lower_shape_value(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
+enum xm_status
+xm_lower_finish(struct xm_lower *l, struct xm_node *n, struct xm_primitive *primitive,
+                struct xm_step_operand *operands, const struct xm_step_cost *cost)
+{
+    struct xm_step *step = NULL;
+    XM_TRY(xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, &step));
+    if (cost)
+        step->cost = *cost;
+    return XM_OK;
+}
+
+void
+xm_lower_add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times)
+{
+    const uint64_t bytes = xm_weight_bytes(w) / w->experts * times;
+    cost->bytes += bytes;
+    cost->expert_bytes += w->experts > 1 ? bytes : 0;
+    cost->all_expert_bytes += w->experts > 1 ? xm_weight_bytes(w) : 0;
+    cost->multiply_adds += w->rows * w->cols * times;
+}
+
 static const struct xm_lower_op *
 row_in(const struct xm_lower_op *rows, enum xm_op op)
 {
@@ -206,8 +227,13 @@ row_in(const struct xm_lower_op *rows, enum xm_op op)
 const struct xm_lower_op *
 xm_lower_op(enum xm_op op)
 {
-    const struct xm_lower_op *row = row_in(xm_lower_heavy_ops, op);
-    return row ? row : row_in(xm_lower_light_ops, op);
+    static const struct xm_lower_op *const tables[] = {
+        xm_lower_product_ops, xm_lower_row_ops, xm_lower_attention_ops,
+        xm_lower_expert_ops, xm_lower_light_ops};
+    const struct xm_lower_op *row = NULL;
+    for (size_t i = 0; i < XM_ARRAY_LEN(tables) && !row; i++)
+        row = row_in(tables[i], op);
+    return row;
 }
 
 static enum xm_status
@@ -422,7 +448,8 @@ shorten_aliases(struct xm_program *p)
 static bool
 is_steady(const struct xm_program *p, const struct xm_step *s)
 {
-    bool depends = s->kind == XM_STEP_ATTENTION || s->kind == XM_STEP_HOST;
+    bool depends = s->kind == XM_STEP_ATTENTION || s->kind == XM_STEP_HOST ||
+                   s->kind == XM_STEP_COLLECTIVE;
     for (uint32_t i = 0; i < s->n_operands && !depends; i++) {
         const uint32_t value = s->operand[i].value;
         depends = value != XM_NO_VALUE &&

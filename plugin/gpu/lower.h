@@ -66,6 +66,10 @@ enum xm_status xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
 enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v,
                                 uint32_t n, struct xm_device_weight **out,
                                 uint64_t *host_bytes);
+/* Whether the operand is f16 or f32. */
+bool xm_lower_is_float(const struct xm_lower *l, const struct xm_step_operand *o);
+/* Whether the processor multiplies 8-bit activations by the weight faster than 16-bit ones. */
+bool xm_lower_gains_by_bytes(const struct xm_lower *l, const struct xm_weight *w);
 /* The element type that a value of the graph has on the device: float types other than f16 become
  * f32. */
 enum xm_element xm_lower_element(const struct xm_value *v);
@@ -80,6 +84,11 @@ struct xm_rows_form xm_lower_form_wanted(struct xm_lower *l, const struct xm_val
 enum xm_status xm_lower_prepared(struct xm_lower *l, uint32_t of,
                                  const struct xm_rows_form *form, uint64_t cols,
                                  struct xm_step_operand *out);
+/* The same; destroys `primitive`, which writes beside `of`, on failure. */
+enum xm_status xm_lower_emit(struct xm_lower *l, struct xm_primitive *primitive,
+                             const struct xm_step_operand *of,
+                             const struct xm_rows_form *form, uint64_t cols,
+                             struct xm_step_operand *out);
 /* The value that xm_lower_prepared added for value `id`, and its form; XM_NO_VALUE: there is
  * none. */
 uint32_t xm_lower_prepared_of(const struct xm_lower *l, uint32_t id, uint64_t cols,
@@ -90,6 +99,14 @@ uint32_t xm_lower_prepared_of(const struct xm_lower *l, uint32_t id, uint64_t co
 enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
                              enum xm_step_kind kind, struct xm_primitive *primitive,
                              struct xm_step_operand *operands, struct xm_step **out);
+/* The same with what the step costs; NULL: nothing is counted. */
+enum xm_status xm_lower_finish(struct xm_lower *l, struct xm_node *n,
+                               struct xm_primitive *primitive,
+                               struct xm_step_operand *operands,
+                               const struct xm_step_cost *cost);
+/* Adds what `times` experts of a weight cost. */
+void xm_lower_add_cost(struct xm_step_cost *cost, const struct xm_weight *w,
+                       uint64_t times);
 /* The same for a step that reads its first n_in operands and writes the n_out operands behind
  * them. */
 enum xm_status xm_lower_list_step(struct xm_lower *l, struct xm_node *n,
@@ -116,6 +133,13 @@ struct xm_lower_question {
     struct xm_value *const *in;
     uint32_t n_in;
 };
+/* lower_values.c: of an operand: its weight, NULL if it is none; the element type that it has on a
+ * device, as far as primitives care, which take f16 and f32 alike; a dimension, 0 where it is not
+ * constant. */
+const struct xm_weight *xm_asked_weight(const struct xm_value *v);
+enum xm_element xm_asked_type(const struct xm_value *v);
+uint32_t xm_asked_size(const struct xm_value *v, uint32_t i);
+uint32_t xm_asked_last_size(const struct xm_value *v);
 
 /* An op with kernels. */
 struct xm_lower_op {
@@ -125,8 +149,9 @@ struct xm_lower_op {
      * before they fuse. */
     const char *(*why_not)(const struct xm_lower_question *q);
 };
-/* Each ends with XM_OP_NONE. */
-extern const struct xm_lower_op xm_lower_heavy_ops[], xm_lower_light_ops[];
+/* Each ends with XM_OP_NONE: of lower_products.c, lower_rows.c, … */
+extern const struct xm_lower_op xm_lower_product_ops[], xm_lower_row_ops[],
+    xm_lower_attention_ops[], xm_lower_expert_ops[], xm_lower_light_ops[];
 /* The row of an op; NULL: it has none. */
 const struct xm_lower_op *xm_lower_op(enum xm_op op);
 /* lower_light.c: lowers an elementwise op; these have no rows in the tables. */

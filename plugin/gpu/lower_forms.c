@@ -99,3 +99,14 @@ xm_lower_prepared_of(const struct xm_lower *l, uint32_t id, uint64_t cols,
     *form = v->form;
     return v->prepared;
 }
+
+enum xm_status
+xm_lower_emit(struct xm_lower *l, struct xm_primitive *primitive,
+              const struct xm_step_operand *of, const struct xm_rows_form *form,
+              uint64_t cols, struct xm_step_operand *out)
+{
+    enum xm_status status = xm_lower_prepared(l, of->value, form, cols, out);
+    if (status != XM_OK)
+        xm_primitive_destroy(primitive);
+    return status;
+}

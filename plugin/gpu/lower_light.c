@@ -302,8 +302,21 @@ lower_topk(struct xm_lower *l, struct xm_node *n)
     return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, NULL);
 }
 
+/* ---- exchanges with other ranks ------------------------------------------------------ */
+
+static enum xm_status
+lower_collective(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_step_operand operands[2];
+    XM_TRY(xm_lower_input(l, n, 0, &operands[0]));
+    XM_TRY(xm_lower_result(l, n, 0, xm_lower_element_of(l, &operands[0]), &operands[1]));
+    return xm_lower_list_step(l, n, XM_STEP_COLLECTIVE, NULL, operands, 1, 1, NULL);
+}
+
 /* clang-format off */
 const struct xm_lower_op xm_lower_light_ops[] = {
+    { XM_OP_ALL_REDUCE,      lower_collective },
+    { XM_OP_ALL_GATHER,      lower_collective },
     { XM_OP_RESHAPE,         lower_alias },
     { XM_OP_SQUEEZE,         lower_alias },
     { XM_OP_UNSQUEEZE,       lower_alias },

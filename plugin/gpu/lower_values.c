@@ -380,8 +380,9 @@ create_weight(const struct xm_lower *l, const struct xm_weight *w, bool on_host,
     const struct xm_device_weight *of = with_its_bytes(l->p, w, on_host);
     if (of)
         return xm_device_weight_view(of, w, out, l->err);
-    return on_host ? xm_host_weight_create(l->p->engine, w, out, l->err)
-                   : xm_device_weight_create(l->p->engine, w, out, l->err);
+    return on_host         ? xm_host_weight_create(l->p->engine, w, out, l->err)
+           : l->p->is_part ? xm_device_part_create(l->p->engine, w, out, l->err)
+                           : xm_device_weight_create(l->p->engine, w, out, l->err);
 }
 
 static enum xm_status
@@ -438,4 +439,47 @@ xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
 {
     uint64_t host_bytes;
     return xm_lower_experts(l, &v, 1, out, &host_bytes);
+}
+
+bool
+xm_lower_is_float(const struct xm_lower *l, const struct xm_step_operand *o)
+{
+    enum xm_element e = xm_lower_element_of(l, o);
+    return e == XM_F16 || e == XM_F32;
+}
+
+bool
+xm_lower_gains_by_bytes(const struct xm_lower *l, const struct xm_weight *w)
+{
+    return xm_device_has(xm_engine_info(l->p->engine), XM_CAP_BYTE_DOTS) ||
+           (xm_weight_meets(w) & XM_MEETS_BYTES);
+}
+
+/* ---- operands that a pass asks for ------------------------------------------------------ */
+
+const struct xm_weight *
+xm_asked_weight(const struct xm_value *v)
+{
+    return v->node->op == XM_OP_WEIGHT ? &v->node->attr.weight : NULL;
+}
+
+enum xm_element
+xm_asked_type(const struct xm_value *v)
+{
+    return xm_element_is_float(v->type.element) ? XM_F32 : v->type.element;
+}
+
+uint32_t
+xm_asked_size(const struct xm_value *v, uint32_t i)
+{
+    const struct xm_shape *s = &v->type.shape;
+    return i < s->rank && xm_dim_is_const(s->dim[i]) && s->dim[i].n <= INT32_MAX
+               ? (uint32_t)s->dim[i].n
+               : 0;
+}
+
+uint32_t
+xm_asked_last_size(const struct xm_value *v)
+{
+    return v->type.shape.rank ? xm_asked_size(v, v->type.shape.rank - 1) : 0;
 }

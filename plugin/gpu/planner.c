@@ -7,6 +7,7 @@
 #include "plugin/bind.h"
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/request.h"
+#include "plugin/plugin.h"
 #include "runtime/counting/counting.h"
 #include "runtime/host_memory.h"
 #include "runtime/levelzero/levelzero.h"
@@ -171,11 +172,11 @@ open_context(struct xm_program *p, struct context *c, struct xm_error *err)
 static void
 close_context(struct context *c)
 {
-    xm_kv_sequence_destroy(c->sequence);
     if (c->batcher)
         xm_batcher_destroy(c->batcher);
     else
         xm_request_destroy(c->request);
+    xm_kv_sequence_destroy(c->sequence);
 }
 
 /* Feeds `tokens` ids, in chunks of a batch: so the list of ids is no longer than one of them. */
@@ -203,6 +204,18 @@ feed(struct context *c, uint64_t tokens, struct xm_error *err)
                       : xm_planner_feed(c->request, (int64_t)tokens, err);
 }
 
+/* What tokens that the device chooses need. */
+static enum xm_status
+prepare_choices(struct context *c, struct xm_error *err)
+{
+    const struct xm_token_choice likeliest = {.draws = false};
+    struct xm_error why = {0};
+    if (!c->batcher)
+        return XM_OK;
+    const enum xm_status s = xm_batcher_prepare(c->batcher, &likeliest, &why);
+    return s == XM_OK || s == XM_UNSUPPORTED ? XM_OK : xm_fail(err, s, "%s", why.text);
+}
+
 static enum xm_status
 fill_context(struct context *c, uint64_t context, struct xm_error *err)
 {
@@ -210,7 +223,8 @@ fill_context(struct context *c, uint64_t context, struct xm_error *err)
         return xm_fail(err, XM_INVALID, "a context of %" PRIu64 " positions", context);
     if (context > 1)
         XM_TRY(feed(c, context - 1, err));
-    return feed(c, 1, err);
+    XM_TRY(feed(c, 1, err));
+    return prepare_choices(c, err);
 }
 
 static void
@@ -465,27 +479,30 @@ excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
     return s;
 }
 
-/* Whoever is not a language model is left without launches. */
+/* A prompt, a token after it, and the choice of the next. */
 static void
-count_launches(struct xm_program *c)
+count_launches(struct context *c)
 {
-    struct context context = {0};
-    if (!c->kv_pool || open_context(c, &context, NULL) != XM_OK)
-        return;
-    xm_request_enqueue_counted(context.request);
-    if (feed(&context, XM_WARM_UP_TOKENS, NULL) == XM_OK)
-        feed(&context, 1, NULL);
-    close_context(&context);
+    struct xm_device_choice likeliest = {.more = false};
+    xm_request_enqueue_counted(c->request);
+    if (feed(c, XM_WARM_UP_TOKENS, NULL) == XM_OK && feed(c, 1, NULL) == XM_OK &&
+        c->batcher)
+        xm_batcher_choose(c->batcher, c->sequence, &likeliest, NULL);
 }
 
 struct xm_program *
 xm_planner_count_builds(const struct xm_program *p, struct xm_graph *g)
 {
     struct xm_program *c = NULL;
+    struct context context = {0};
     if (xm_planner_lower(p, g, &c, NULL) != XM_OK)
         return NULL;
-    if (xm_device_has(xm_engine_info(p->engine), XM_CAP_DRIVER_FILES))
-        count_launches(c);
+    (void)xm_batcher_build_choices(c, NULL);
+    if (c->kv_pool && xm_device_has(xm_engine_info(p->engine), XM_CAP_DRIVER_FILES) &&
+        open_context(c, &context, NULL) == XM_OK) {
+        count_launches(&context);
+        close_context(&context);
+    }
     return c;
 }
 

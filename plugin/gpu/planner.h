@@ -38,7 +38,8 @@ enum xm_status xm_planner_feed(struct xm_request *r, int64_t tokens,
 enum xm_status xm_planner_lower(const struct xm_program *p, struct xm_graph *g,
                                 struct xm_program **out, struct xm_error *err);
 /* The same; the counting engine then also has all kernels of the program and, for a language model,
- * the launches of a prompt of XM_WARM_UP_TOKENS tokens and of one token after it. NULL: failure. */
+ * those that choose the likeliest token, and the launches of a prompt of XM_WARM_UP_TOKENS tokens,
+ * of one token after it and of the choice of the next. NULL: failure. */
 struct xm_program *xm_planner_count_builds(const struct xm_program *p,
                                            struct xm_graph *g);
 

@@ -64,7 +64,8 @@ enum xm_step_kind {
     XM_STEP_PRIMITIVE, /* plan and run of the primitive */
     XM_STEP_ATTENTION, /* with the pages of the sequences of the run */
     XM_STEP_COPY, /* strided copies computed from the shapes                           */
-    XM_STEP_HOST  /* no kernel for it: the host reference runs it in queue order        */
+    XM_STEP_HOST, /* no kernel for it: the host reference runs it in queue order        */
+    XM_STEP_COLLECTIVE /* waits for the other ranks of a mesh: runtime/collective.h */
 };
 
 /* How a copy step computes offsets and strides from its operands' shapes. */
@@ -116,8 +117,7 @@ struct xm_step_operand {
 };
 
 struct xm_step {
-    uint32_t id;     /* its index in the program */
-    uint32_t device; /* index of the device that runs it; always 0 in this version */
+    uint32_t id; /* its index in the program */
     enum xm_step_kind kind;
     const char *name; /* friendly name of the node                              */
     const char *op;   /* its op's text                                         */
@@ -202,6 +202,8 @@ struct xm_program {
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;
+    bool
+        is_part; /* of a model that is split over devices: only its parts of weights are copied */
     struct xm_onednn *onednn;          /* open while the program lives; NULL: not used */
     struct xm_label_times *step_times; /* of all requests; NULL: without PERF_COUNT */
     char *rules_text;   /* the config rules that applied, one a line             */

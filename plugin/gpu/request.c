@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inputs, chunks and outputs of a request. What happens inside one chunk is in
- * request_run.c, the planning of its buffers in request_plan.c.
+ * Inputs and outputs of a request, and the rows of its run. How these are cut into chunks is in
+ * intake.h, what happens inside a chunk in request_run.c, the planning of its buffers in
+ * request_plan.c.
  */
 #include "plugin/gpu/request.h"
 
 #include <string.h>
 
-#include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/request_run.h"
 #include "transformations/graph/symbols.h"
 
@@ -67,12 +67,13 @@ xm_request_destroy(struct xm_request *r)
     for (uint32_t i = 0; i < r->n_blocks; i++)
         xm_pool_release(r->pool, r->blocks[i]);
     xm_free(r->blocks);
+    xm_kept_views_free(&r->views);
     xm_pool_release(r->pool, r->scratch);
     xm_pool_destroy(r->pool);
     xm_kv_rows_free(&r->rows);
     xm_kv_tables_destroy(r->tables);
     xm_free(r->most_past);
-    xm_free(r->fresh);
+    xm_intake_free(&r->intake);
     xm_free(r->mask.data);
     xm_state_store_destroy(r->states);
     for (uint32_t i = 0; r->results && i < p->ports.n_outputs; i++)
@@ -105,38 +106,7 @@ xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_
     return XM_OK;
 }
 
-/* ---- cutting a prompt ---- */
-
-/* Copies [from, from + count) of axis `axis` of src into dst (its dims are src's but
- * there). */
-static void
-copy_range(const struct xm_host_tensor *src, struct xm_host_tensor *dst, uint32_t axis,
-           int64_t src_from, int64_t dst_from, int64_t count)
-{
-    uint64_t inner = xm_element_bits(src->element) / 8, outer = 1;
-    for (uint32_t i = axis + 1; i < src->rank; i++)
-        inner *= (uint64_t)src->dim[i];
-    for (uint32_t i = 0; i < axis; i++)
-        outer *= (uint64_t)src->dim[i];
-    for (uint64_t o = 0; o < outer; o++) {
-        const uint8_t *s = (const uint8_t *)src->data +
-                           (o * (uint64_t)src->dim[axis] + (uint64_t)src_from) * inner;
-        uint8_t *d = (uint8_t *)dst->data +
-                     (o * (uint64_t)dst->dim[axis] + (uint64_t)dst_from) * inner;
-        memcpy(d, s, (size_t)((uint64_t)count * inner));
-    }
-}
-
-/* The first axis that depends on `tokens`; rank when none does. */
-static uint32_t
-token_axis(const struct xm_port *port)
-{
-    uint32_t i = 0;
-    while (i < port->type.shape.rank &&
-           !xm_dim_has_symbol(port->type.shape.dim[i], XM_SYMBOL_TOKENS))
-        i++;
-    return i;
-}
+/* ---- outputs ---- */
 
 enum xm_status
 xm_request_resize(struct xm_host_tensor *t, struct xm_error *err)
@@ -156,57 +126,6 @@ xm_request_resize(struct xm_host_tensor *t, struct xm_error *err)
     t->bytes = bytes;
     return XM_OK;
 }
-
-/* [from, from + count) of axis `axis` of `whole`: a stretch of its bytes where no axis before has
- * more than one row, as with one sequence; else a copy in `cut`. */
-static enum xm_status
-cut_input(const struct xm_host_tensor *whole, uint32_t axis, int64_t from, int64_t count,
-          struct xm_host_tensor *cut, struct xm_host_tensor *part, struct xm_error *err)
-{
-    uint64_t inner = xm_element_bits(whole->element) / 8;
-    bool one_stretch = true;
-    for (uint32_t i = 0; i < axis; i++)
-        one_stretch &= whole->dim[i] == 1;
-    for (uint32_t i = axis + 1; i < whole->rank; i++)
-        inner *= (uint64_t)whole->dim[i];
-    *part = *whole;
-    part->dim[axis] = count;
-    if (one_stretch) {
-        part->data = (uint8_t *)whole->data + (uint64_t)from * inner;
-        part->bytes = (uint64_t)count * inner;
-        return XM_OK;
-    }
-    part->data = cut->data;
-    part->bytes = cut->bytes;
-    enum xm_status s = xm_request_resize(part, err);
-    cut->data = part->data;
-    cut->bytes = part->bytes;
-    if (s == XM_OK)
-        copy_range(whole, part, axis, from, 0, count);
-    return s;
-}
-
-/* The inputs of the chunk: axes of `tokens` are cut, axes of past + tokens end behind it. */
-static enum xm_status
-cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
-           struct xm_error *err)
-{
-    const struct xm_program *p = r->program;
-    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
-        const struct xm_host_tensor *whole = &r->inputs[i];
-        uint32_t axis = token_axis(&p->ports.inputs[i]);
-        r->chunk[i] = *whole;
-        if (axis >= whole->rank)
-            continue;
-        bool per_token =
-            xm_dim_is_symbol(p->ports.inputs[i].type.shape.dim[axis], XM_SYMBOL_TOKENS);
-        XM_TRY(cut_input(whole, axis, per_token ? at : 0, per_token ? n : past + at + n,
-                         &r->cut[i], &r->chunk[i], err));
-    }
-    return XM_OK;
-}
-
-/* ---- outputs ---- */
 
 enum xm_status
 xm_request_read(struct xm_request *r, const struct xm_operand *o, void *out,
@@ -241,67 +160,27 @@ read_result(struct xm_request *r, uint32_t i, struct xm_error *err)
     return XM_OK;
 }
 
-/* The rows of the chunk's tokens go to their place in the whole result. */
-static enum xm_status
-read_rows(struct xm_request *r, uint32_t i, int64_t at, int64_t tokens,
-          struct xm_error *err)
-{
-    struct xm_result *result = &r->results[i];
-    const uint32_t axis = token_axis(&r->program->ports.outputs[i]);
-    const struct xm_operand o = xm_request_describe_result(r, i);
-    struct xm_host_tensor part = result->tensor;
-    part.data = NULL;
-    part.bytes = 0;
-    result->tensor.dim[axis] = tokens;
-    XM_TRY(xm_request_resize(&result->tensor, err));
-    XM_TRY(xm_request_resize(&part, err));
-    enum xm_status s = xm_request_read(r, &o, part.data, err);
-    if (s == XM_OK)
-        copy_range(&part, &result->tensor, axis, 0, at, part.dim[axis]);
-    xm_free(part.data);
-    result->state = XM_RESULT_READ;
-    return s;
-}
-
-/* Results with a row for each token lie on the device until the next chunk only. */
-static enum xm_status
-collect_chunk(struct xm_request *r, int64_t at, int64_t tokens, struct xm_error *err)
+enum xm_status
+xm_request_collect(struct xm_request *r, bool *has_waited, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    for (uint32_t i = 0; i < p->ports.n_outputs && !xm_engine_only_counts(p->engine);
-         i++) {
-        if (token_axis(&p->ports.outputs[i]) < p->ports.outputs[i].type.shape.rank)
-            XM_TRY(read_rows(r, i, at, tokens, err));
-    }
-    return XM_OK;
-}
-
-/* The run has ended when this returns. What nobody has read of earlier runs stays on the device
- * until somebody does. */
-static enum xm_status
-collect(struct xm_request *r, struct xm_error *err)
-{
-    const struct xm_program *p = r->program;
-    bool has_waited = false; /* for all that was enqueued so far */
     const uint32_t n = xm_engine_only_counts(p->engine) ? 0 : p->ports.n_outputs;
     for (uint32_t i = 0; i < n; i++) {
         if (r->results[i].state == XM_RESULT_NONE)
             r->results[i].state = XM_RESULT_ON_DEVICE;
-        else /* in chunks */
-            has_waited = true;
     }
     for (uint32_t i = 0; i < n; i++) {
         struct xm_result *result = &r->results[i];
         if (r->remote_outputs[i].buffer) {
             XM_TRY(xm_request_deliver(r, i, err));
-            has_waited = false;
+            *has_waited = false;
         }
         if (result->state == XM_RESULT_READ || !result->is_asked_for)
             continue;
         XM_TRY(read_result(r, i, err));
-        has_waited |= result->tensor.bytes > 0;
+        *has_waited |= result->tensor.bytes > 0;
     }
-    return has_waited ? XM_OK : xm_queue_finish(r->queue, err);
+    return XM_OK;
 }
 
 static enum xm_status
@@ -384,185 +263,95 @@ bind_states(struct xm_request *r, struct xm_error *err)
     return XM_OK;
 }
 
-static enum xm_status
-bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error *err)
+enum xm_status
+xm_request_bind(struct xm_request *r, const struct xm_host_tensor *inputs, uint64_t past,
+                struct xm_error *err)
 {
     r->bindings.n = 0;
     if (r->program->n_kv || r->program->host_states)
-        XM_TRY(xm_bindings_set(&r->bindings, XM_SYMBOL_PAST, (int64_t)xm_request_past(r),
-                               err));
+        XM_TRY(xm_bindings_set(&r->bindings, XM_SYMBOL_PAST, (int64_t)past, err));
     XM_TRY(xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,
                                   r->program->ports.n_inputs, err));
     return bind_states(r, err);
 }
 
-/* Tokens of each sequence that are run at once, so that those of all are XM_UBATCH at most. */
-static int64_t
-tokens_at_once(const struct xm_request *r)
-{
-    int64_t ubatch = (int64_t)r->program->config.ubatch, batch = 1;
-    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
-    return batch < 1 ? ubatch : ubatch > batch ? ubatch / batch : 1;
-}
-
+/* The rows of the run, by beam_idx as int32, whose length the bindings have checked. */
 static enum xm_status
-infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
-{
-    int64_t past = (int64_t)xm_request_past(r), most = tokens_at_once(r), n;
-    for (int64_t at = 0; at < tokens; at += n) {
-        n = tokens - at < most ? tokens - at : most;
-        r->watch.done = (uint64_t)at;
-        r->watch.all = (uint64_t)tokens;
-        XM_TRY(cut_inputs(r, at, n, past, err));
-        XM_TRY(bind(r, r->chunk, err));
-        XM_TRY(xm_request_run_chunk(r, r->chunk, err));
-        XM_TRY(collect_chunk(r, at, tokens, err));
-        if (at + n < tokens) {
-            XM_TRY(xm_queue_finish(r->queue, err));
-            xm_kv_rows_commit(&r->rows);
-        }
-    }
-    return collect(r, err);
-}
-
-static void
-forget_results(struct xm_request *r)
-{
-    for (uint32_t i = 0; i < r->program->ports.n_outputs; i++)
-        r->results[i].state = XM_RESULT_NONE;
-}
-
-/* A run has failed: nothing of it stays in the queue, no position in the states. States on
- * the host cannot be cut. */
-static void
-give_up(struct xm_request *r)
-{
-    xm_queue_finish(r->queue, NULL);
-    xm_kv_rows_end(&r->rows, false);
-    if (r->program->kv_pool)
-        xm_kv_pool_expect_none(r->program->kv_pool);
-    forget_results(r);
-    if (r->program->host_states)
-        xm_request_reset(r);
-}
-
-/* All of a prompt's pages at once, not a slab for some and a larger one for the next. */
-static void
-expect(const struct xm_request *r, uint64_t tokens)
-{
-    int64_t batch = 1;
-    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
-    if (r->program->kv_pool)
-        xm_kv_pool_expect(r->program->kv_pool, (uint64_t)batch, tokens);
-}
-
-/* beam_idx as int32, checked for length by the bindings. */
-static enum xm_status
-begin_rows(struct xm_request *r, bool in_parts, struct xm_error *err)
+begin_rows(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_host_tensor *beams =
         xm_request_input_named(r, r->inputs, r->program->beam_idx);
-    int64_t batch = 1;
+    struct xm_intake *f = &r->intake;
     int32_t *idx = NULL;
-    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
     if (beams) {
-        idx = xm_malloc((size_t)(batch + 1) * sizeof(*idx));
+        idx = xm_malloc(((size_t)f->n + 1) * sizeof(*idx));
         if (!idx)
             return xm_no_memory(err, "the beam index");
-        for (int64_t b = 0; b < batch; b++)
-            idx[b] = (int32_t)xm_load_int(beams->element, beams->data, (uint64_t)b);
+        for (uint32_t b = 0; b < f->n; b++)
+            idx[b] = (int32_t)xm_load_int(beams->element, beams->data, b);
     }
-    const enum xm_status s =
-        xm_kv_rows_begin(&r->rows, (uint32_t)batch, idx, in_parts, err);
+    const enum xm_status s = xm_kv_rows_begin(&r->rows, f->n, idx, err);
     xm_free(idx);
+    for (uint32_t b = 0; b < f->n && s == XM_OK; b++)
+        f->rows[b].sequence = r->rows.list[b];
     return s;
 }
 
+/* What the inputs hold: as many tokens for each row, of which some may be padding. */
 static enum xm_status
-run_all(struct xm_request *r, struct xm_error *err)
+take_inputs(struct xm_request *r, struct xm_error *err)
 {
-    struct xm_program *p = r->program;
-    int64_t tokens = 0;
-    bool known = xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
-    const bool in_parts = known && p->can_chunk && p->chosen_rows == XM_NO_VALUE &&
-                          tokens > tokens_at_once(r);
+    const struct xm_program *p = r->program;
+    struct xm_intake *f = &r->intake;
+    int64_t tokens = 0, batch = 1;
+    xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
+    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
+    XM_TRY(xm_intake_open(f, p, r->tables ? (uint32_t)batch : 0, err));
+    f->tensors = r->inputs;
+    f->tokens = (uint64_t)tokens;
+    if (p->chosen_rows != XM_NO_VALUE)
+        f->chunk_tokens =
+            UINT64_MAX; /* the caller has numbered the rows of the whole run */
+    for (uint32_t b = 0; b < f->n; b++)
+        f->rows[b].n = f->rows[b].wanted = f->tokens;
     XM_TRY(xm_request_read_mask(r, err));
-    if (in_parts || r->is_packed)
+    if (xm_intake_is_cut(f))
         XM_TRY(xm_request_fetch_inputs(r, true, err));
-    if (r->tables)
-        XM_TRY(begin_rows(r, in_parts || r->is_packed, err));
-    if (r->is_packed) {
-        XM_TRY(xm_request_run_packed(r, err));
-        return collect(r, err);
-    }
-    if (in_parts)
-        expect(r, (uint64_t)tokens);
-    if (in_parts)
-        return infer_chunks(r, tokens, err);
-    r->watch.done = 0;
-    r->watch.all = known ? (uint64_t)tokens : 0;
-    XM_TRY(xm_request_run_chunk(r, r->inputs, err));
-    return collect(r, err);
-}
-
-enum xm_status
-xm_request_begin_work(struct xm_request *r, struct xm_request_work *w,
-                      struct xm_error *err)
-{
-    xm_queue_counts(r->queue, &w->waits, &w->kernels);
-    return xm_expert_caches_take(r->program, r->queue, &r->has_caches, err);
-}
-
-void
-xm_request_end_work(struct xm_request *r, const struct xm_request_work *w,
-                    bool has_succeeded)
-{
-    xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
-    r->stats.waits -= w->waits;
-    r->stats.kernels -= w->kernels;
-    if (r->has_caches)
-        xm_expert_caches_give_back(r->program, has_succeeded);
-    r->has_caches = false;
-}
-
-/* Nothing of the run is left in the queue afterwards: it has been waited for, or was given up. */
-static enum xm_status
-run_once(struct xm_request *r, struct xm_error *err)
-{
-    struct xm_request_work work;
-    XM_TRY(bind(r, r->inputs, err));
-    forget_results(r);
-    enum xm_status s = xm_request_begin_work(r, &work, err);
-    if (s == XM_OK)
-        s = run_all(r, err);
-    if (s == XM_OK)
-        xm_kv_rows_end(&r->rows, true);
-    else
-        give_up(r);
-    xm_request_end_work(r, &work, s == XM_OK);
-    return s;
+    return r->tables ? begin_rows(r, err) : XM_OK;
 }
 
 enum xm_status
 xm_request_infer(struct xm_request *r, struct xm_error *err)
 {
-    struct xm_program *p = r->program;
-    struct xm_error cause = {0};
-    /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
-    bool again = !p->host_states || xm_request_past(r) == 0;
+    const struct xm_ports *ports = &r->program->ports;
     XM_TRY(xm_request_fetch_inputs(r, false, err));
-    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
+    for (uint32_t i = 0; i < ports->n_inputs; i++) {
         if (!r->inputs[i].data && !r->remote_inputs[i].buffer)
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",
-                           p->ports.inputs[i].name);
-        XM_TRY(xm_port_check_rows(&p->ports.inputs[i], &r->inputs[i], err));
+                           ports->inputs[i].name);
+        XM_TRY(xm_port_check_rows(&ports->inputs[i], &r->inputs[i], err));
     }
-    enum xm_status s = run_once(r, &cause);
-    if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again) {
-        cause = (struct xm_error){0};
-        s = run_once(r, &cause);
-    }
-    return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
+    XM_TRY(xm_request_bind(r, r->inputs, xm_request_past(r), err));
+    enum xm_status s = take_inputs(r, err);
+    if (s == XM_OK)
+        s = xm_request_run(r, &r->intake, err);
+    xm_kv_rows_end(&r->rows, s == XM_OK);
+    if (s != XM_OK)
+        xm_request_forget_results(r);
+    if (s != XM_OK && r->program->host_states)
+        xm_request_reset(r);
+    return s;
+}
+
+enum xm_status
+xm_request_run_sequences(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
+{
+    const struct xm_ports *ports = &r->program->ports;
+    for (uint32_t i = 0; i < ports->n_inputs; i++)
+        XM_TRY(xm_port_check_rows(&ports->inputs[i], &f->tensors[i], err));
+    XM_TRY(xm_request_bind(r, f->tensors, 0, err));
+    r->mask_is_full = true;
+    return xm_request_run(r, f, err);
 }
 
 void

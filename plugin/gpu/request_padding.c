@@ -50,8 +50,11 @@ static bool
 can_gather(const struct xm_program *p, const struct xm_port *port)
 {
     const struct xm_shape *s = &port->type.shape;
-    if (is_named(port, p->key_mask) || is_named(port, p->beam_idx))
+    if (is_named(port, p->beam_idx))
         return xm_dim_is_symbol(s->dim[0], XM_SYMBOL_BATCH);
+    if (is_named(port, p->key_mask))
+        return xm_dim_is_symbol(s->dim[0], XM_SYMBOL_BATCH) &&
+               xm_dim_has_symbol(s->dim[s->rank - 1], XM_SYMBOL_TOKENS);
     return row_axis(port) < s->rank ||
            (!has_symbol(s, XM_SYMBOL_BATCH) && !has_symbol(s, XM_SYMBOL_TOKENS));
 }
@@ -115,17 +118,16 @@ row_before(const struct xm_request *r, const struct xm_host_tensor *beams, uint6
     return is_there ? r->rows.list[from] : NULL;
 }
 
-static enum xm_status
-room_for_rows(struct xm_request *r, uint64_t rows, struct xm_error *err)
+/* Leaves out what comes before the tokens of each row. */
+static void
+pack(struct xm_intake *f)
 {
-    if (rows <= r->fresh_room)
-        return XM_OK;
-    uint64_t *list = xm_realloc(r->fresh, rows * sizeof(*list));
-    if (!list)
-        return xm_no_memory(err, "%" PRIu64 " rows", rows);
-    r->fresh = list;
-    r->fresh_room = rows;
-    return XM_OK;
+    f->is_packed = true;
+    for (uint32_t b = 0; b < f->n; b++) {
+        struct xm_intake_row *row = &f->rows[b];
+        row->n = row->wanted = f->tokens - row->padding;
+        row->at = row->result = b * f->tokens + row->padding;
+    }
 }
 
 enum xm_status
@@ -136,11 +138,10 @@ xm_request_read_mask(struct xm_request *r, struct xm_error *err)
     const struct xm_host_tensor *beams =
         xm_request_input_named(r, r->inputs, p->beam_idx);
     const uint64_t rows = mask ? (uint64_t)mask->dim[0] : 0;
-    const uint64_t keys = mask ? (uint64_t)mask->dim[1] : 0, past = xm_request_past(r);
+    const uint64_t past = xm_request_past(r);
+    struct xm_intake *f = &r->intake;
     bool has_padding = false;
     r->mask_is_full = true;
-    r->is_packed = false;
-    XM_TRY(room_for_rows(r, rows, err));
     for (uint64_t b = 0; b < rows; b++) {
         const struct mask_row row = read_row(mask, b);
         const struct xm_kv_sequence *s = row_before(r, beams, b);
@@ -152,10 +153,14 @@ xm_request_read_mask(struct xm_request *r, struct xm_error *err)
                            ", which was padding when it ran and is not in the states",
                            p->key_mask, row.zeros, b);
         r->mask_is_full &= row.is_left && (row.zeros == known || may_grow);
-        r->fresh[b] = keys - (row.zeros > past ? row.zeros : past);
         has_padding |= row.zeros > past;
+        if (b < f->n)
+            f->rows[b].padding = row.zeros > past ? row.zeros - past : 0;
     }
-    r->is_packed = has_padding && r->mask_is_full;
+    if (has_padding && r->mask_is_full)
+        pack(f);
+    for (uint32_t b = 0; b < f->n && !f->is_packed; b++)
+        f->rows[b].padding = 0; /* stored as any position */
     return XM_OK;
 }
 
@@ -185,209 +190,4 @@ xm_request_shift_mask(struct xm_request *r, const struct xm_host_tensor *mask,
     }
     *out = &r->mask;
     return XM_OK;
-}
-
-/* ---- a run without padding --------------------------------------------------------------- */
-
-/* Tokens [token, token + n) of a row. */
-struct stretch {
-    uint64_t row, token, n;
-};
-
-/* A run goes in steps of a chunk's rows at most. */
-struct pack {
-    uint64_t batch, tokens; /* with padding */
-    uint64_t row, token;    /* that come next */
-    struct stretch *list;   /* of the step, one a sequence */
-    struct xm_kv_sequence **sequences;
-    uint32_t *counts;
-    uint32_t n;
-    uint64_t rows;
-};
-
-/* The next step; false: all has run. */
-static bool
-choose_step(const struct xm_request *r, struct pack *k)
-{
-    const uint64_t most = r->program->config.ubatch;
-    k->n = 0;
-    k->rows = 0;
-    while (k->row < k->batch && k->rows < most) {
-        const uint64_t padding = k->tokens - r->fresh[k->row];
-        k->token = k->token < padding ? padding : k->token;
-        const uint64_t left = k->tokens - k->token, room = most - k->rows;
-        const uint64_t n = left < room ? left : room;
-        if (n) {
-            k->list[k->n] = (struct stretch){k->row, k->token, n};
-            k->sequences[k->n] = r->rows.list[k->row];
-            k->counts[k->n++] = (uint32_t)n;
-            k->rows += n;
-        }
-        k->token += n;
-        if (n == left) {
-            k->row++;
-            k->token = 0;
-        }
-    }
-    return k->n > 0;
-}
-
-/* Between the rows of a step and their places in the whole tensor, whose axis `axis` is the
- * batch. */
-static void
-move_rows(const struct pack *k, const struct xm_host_tensor *part,
-          const struct xm_host_tensor *whole, uint32_t axis, bool to_part)
-{
-    uint64_t inner = xm_element_bits(whole->element) / 8, outer = 1, at = 0;
-    for (uint32_t i = axis + 2; i < whole->rank; i++)
-        inner *= (uint64_t)whole->dim[i];
-    for (uint32_t i = 0; i < axis; i++)
-        outer *= (uint64_t)whole->dim[i];
-    for (uint64_t o = 0; o < outer; o++) {
-        for (uint32_t i = 0; i < k->n; i++) {
-            const struct stretch *s = &k->list[i];
-            uint8_t *p = (uint8_t *)part->data + at * inner;
-            uint8_t *w = (uint8_t *)whole->data +
-                         ((o * k->batch + s->row) * k->tokens + s->token) * inner;
-            memcpy(to_part ? p : w, to_part ? w : p, s->n * inner);
-            at += s->n;
-        }
-    }
-}
-
-/* Input i of a step: its rows, a mask of ones, sequence 0, or what it is. */
-static enum xm_status
-gather_input(struct xm_request *r, const struct pack *k, uint32_t i, struct xm_error *err)
-{
-    const struct xm_port *port = &r->program->ports.inputs[i];
-    const struct xm_host_tensor *whole = &r->inputs[i];
-    const uint32_t axis = row_axis(port);
-    const bool is_mask = is_named(port, r->program->key_mask);
-    struct xm_host_tensor *part = &r->chunk[i], *own = &r->cut[i];
-    *part = *whole;
-    if (axis == whole->rank && !is_mask && !is_named(port, r->program->beam_idx))
-        return XM_OK;
-    part->dim[axis < whole->rank ? axis : 0] = 1;
-    if (is_mask || axis < whole->rank)
-        part->dim[is_mask ? 1 : axis + 1] = (int64_t)k->rows;
-    part->data = own->data;
-    part->bytes = own->bytes;
-    enum xm_status s = xm_request_resize(part, err);
-    own->data = part->data;
-    own->bytes = part->bytes;
-    XM_TRY(s);
-    if (axis < whole->rank)
-        move_rows(k, part, whole, axis, true);
-    for (uint64_t e = 0; axis == whole->rank && e < (is_mask ? k->rows : 1); e++)
-        xm_store_int(part->element, part->data, e, is_mask);
-    return XM_OK;
-}
-
-static enum xm_status
-gather_inputs(struct xm_request *r, const struct pack *k, struct xm_error *err)
-{
-    const struct xm_ports *ports = &r->program->ports;
-    for (uint32_t i = 0; i < ports->n_inputs; i++)
-        XM_TRY(gather_input(r, k, i, err));
-    r->bindings.n = 0;
-    /* positions before the run are no operand of a program whose rows may be mixed */
-    XM_TRY(xm_bindings_set(&r->bindings, XM_SYMBOL_PAST, 0, err));
-    return xm_bindings_from_ports(&r->bindings, ports->inputs, r->chunk, ports->n_inputs,
-                                  err);
-}
-
-/* Gives each result the whole shape, which the bindings still have, and sets it to zeros: those of
- * padding stay. */
-static enum xm_status
-clear_results(struct xm_request *r, struct xm_error *err)
-{
-    for (uint32_t i = 0; i < r->program->ports.n_outputs; i++) {
-        struct xm_host_tensor *t = &r->results[i].tensor;
-        xm_request_describe_result(r, i);
-        XM_TRY(xm_request_resize(t, err));
-        memset(t->data, 0, t->bytes);
-    }
-    return XM_OK;
-}
-
-static enum xm_status
-scatter_result(struct xm_request *r, const struct pack *k, uint32_t i,
-               struct xm_error *err)
-{
-    struct xm_operand o;
-    struct xm_host_tensor part = r->results[i].tensor;
-    xm_request_operand(r, r->program->output_values[i], &o);
-    part.data = NULL;
-    memcpy(part.dim, o.dim, sizeof(part.dim));
-    XM_TRY(xm_request_resize(&part, err));
-    enum xm_status s = xm_request_read(r, &o, part.data, err);
-    if (s == XM_OK)
-        move_rows(k, &part, &r->results[i].tensor,
-                  row_axis(&r->program->ports.outputs[i]), false);
-    xm_free(part.data);
-    return s;
-}
-
-/* Waits for the step. */
-static enum xm_status
-run_step(struct xm_request *r, const struct pack *k, struct xm_error *err)
-{
-    const struct xm_request_rows rows = {k->sequences, k->counts, k->n, UINT64_MAX};
-    const bool is_read = !xm_engine_only_counts(r->program->engine);
-    XM_TRY(gather_inputs(r, k, err));
-    XM_TRY(xm_request_run_rows(r, r->chunk, &rows, err));
-    for (uint32_t i = 0; i < r->program->ports.n_outputs && is_read; i++)
-        XM_TRY(scatter_result(r, k, i, err));
-    XM_TRY(xm_queue_finish(r->queue, err));
-    for (uint32_t i = 0; i < k->n; i++)
-        xm_kv_sequence_commit(k->sequences[i], NULL);
-    return XM_OK;
-}
-
-/* Counts the rows' padding. What goes in several steps is announced: not a slab for some of its
- * pages and a larger one for the next. */
-static void
-begin_rows(struct xm_request *r, const struct pack *k)
-{
-    uint64_t all = 0;
-    for (uint32_t b = 0; b < r->rows.n; b++) {
-        struct xm_kv_sequence *s = r->rows.list[b];
-        const uint64_t padding = k->tokens - r->fresh[b];
-        xm_kv_sequence_set_padding(s, xm_kv_sequence_padding(s) + padding);
-        all += r->fresh[b];
-    }
-    if (all > r->program->config.ubatch)
-        xm_kv_pool_expect_each(r->program->kv_pool, r->fresh, r->rows.n);
-}
-
-static enum xm_status
-run_steps(struct xm_request *r, struct pack *k, struct xm_error *err)
-{
-    XM_TRY(clear_results(r, err));
-    begin_rows(r, k);
-    while (choose_step(r, k))
-        XM_TRY(run_step(r, k, err));
-    for (uint32_t i = 0; i < r->program->ports.n_outputs; i++)
-        r->results[i].state = XM_RESULT_READ;
-    return XM_OK;
-}
-
-enum xm_status
-xm_request_run_packed(struct xm_request *r, struct xm_error *err)
-{
-    const size_t n = r->rows.n;
-    int64_t tokens = 0;
-    xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
-    struct pack k = {.batch = n,
-                     .tokens = (uint64_t)tokens,
-                     .list = xm_calloc(n, sizeof(*k.list)),
-                     .sequences = xm_calloc(n, sizeof(struct xm_kv_sequence *)),
-                     .counts = xm_calloc(n, sizeof(*k.counts))};
-    enum xm_status s = k.list && k.sequences && k.counts
-                           ? run_steps(r, &k, err)
-                           : xm_no_memory(err, "%zu rows", n);
-    xm_free(k.list);
-    xm_free(k.sequences);
-    xm_free(k.counts);
-    return s;
 }

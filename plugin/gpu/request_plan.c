@@ -40,6 +40,9 @@ xm_request_operands(const struct xm_request *r, const struct xm_step *s,
 {
     for (uint32_t i = 0; i < s->n_operands; i++)
         xm_request_operand(r, s->operand[i].value, &out[i]);
+    if (s->kind == XM_STEP_ATTENTION)
+        xm_kv_tables_operands(r->tables,
+                              xm_kv_pool_group_of(r->program->kv_pool, s->layer), out);
 }
 
 static enum xm_status
@@ -122,7 +125,8 @@ xm_request_activation_bytes(const struct xm_request *r)
 /* ---- activations ---------------------------------------------------------------- */
 
 /* A larger block i in place of the one there is. The other plans have views of the old one and
- * are given up. Nothing enqueued uses it: each chunk ends with a read. */
+ * are given up. Nothing enqueued uses it: each chunk ends with a read, and a token that runs ahead
+ * of the host keeps its plan. */
 static enum xm_status
 replace_block(struct xm_request *r, const struct xm_buffer_plan *plan, uint32_t i,
               uint64_t bytes, struct xm_error *err)
@@ -242,7 +246,8 @@ create_io(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *er
 static enum xm_status
 expect_past(struct xm_request *r, struct xm_error *err)
 {
-    const uint32_t n = r->tables ? xm_kv_tables_sequences(r->tables) : 0;
+    const struct xm_attention_run *run = r->tables ? xm_kv_tables_run(r->tables) : NULL;
+    const uint32_t n = run ? run->n_sequences : 0;
     if (n > r->most_room) {
         int32_t *list = xm_realloc(r->most_past, n * sizeof(*list));
         if (!list)
@@ -253,7 +258,7 @@ expect_past(struct xm_request *r, struct xm_error *err)
     bool changes = n != r->n_most_past;
     r->n_most_past = n;
     for (uint32_t i = 0; i < n; i++) {
-        const int32_t past = xm_kv_tables_past_lens(r->tables)[i];
+        const int32_t past = run->past_lens[i];
         int32_t most = 256;
         while (most <= past && most < INT32_MAX / 2)
             most *= 2;
@@ -270,12 +275,10 @@ step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *b
              struct xm_error *err)
 {
     struct xm_operand operands[XM_STEP_OPERANDS];
-    struct xm_buffer *slabs[XM_KV_SLABS];
-    struct xm_attention_run a;
     xm_request_operands(r, step, operands);
     if (step->kind == XM_STEP_PRIMITIVE)
         return xm_primitive_plan(step->primitive, operands, bytes, err);
-    xm_request_cache(r, step, operands, slabs, &a);
+    struct xm_attention_run a = *xm_kv_tables_run(r->tables);
     a.past_lens = r->most_past;
     return xm_attention_plan(step->primitive, operands, &a, bytes, err);
 }
@@ -288,12 +291,11 @@ is_scratch_known(const struct xm_request *r)
     const uint32_t n = r->n_most_past;
     return r->scratch && r->plan->past_changes == r->past_changes &&
            xm_request_is_alike(r, r->plan) && n > 0 &&
-           xm_kv_tables_begins(r->tables)[n] == (int32_t)n;
+           xm_kv_tables_run(r->tables)->subsequence_begins[n] == (int32_t)n;
 }
 
 /* Makes the scratch large enough for every step. Attention's wish may grow with the
- * context although no value does, so this runs before every chunk. Nothing enqueued uses
- * the old one: each chunk ends with a read. */
+ * context although no value does, so this runs before every chunk. */
 static enum xm_status
 ensure_scratch(struct xm_request *r, struct xm_error *err)
 {
@@ -312,8 +314,11 @@ ensure_scratch(struct xm_request *r, struct xm_error *err)
     r->plan->past_changes = r->past_changes;
     if (most <= r->stats.scratch_bytes)
         return XM_OK;
+    XM_TRY(
+        xm_queue_finish(r->queue, err)); /* a token that runs ahead may use the old one */
     for (int k = 0; k < XM_KEPT_PLANS; k++)
         xm_request_free_recording(&r->plans[k].recording); /* which hold the old one */
+    xm_kept_views_free(&r->views);
     xm_pool_release(r->pool, r->scratch);
     r->scratch = NULL;
     r->stats.scratch_bytes = 0;

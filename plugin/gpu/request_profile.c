@@ -12,15 +12,10 @@ void
 xm_request_count_step(struct xm_request *r, uint32_t i)
 {
     const struct xm_step *s = &r->program->steps[i];
-    struct xm_attention_run a = {0};
     struct xm_step_work work;
-    if (s->kind == XM_STEP_ATTENTION)
-        a = (struct xm_attention_run){.n_sequences = xm_kv_tables_sequences(r->tables),
-                                      .past_lens = xm_kv_tables_past_lens(r->tables),
-                                      .subsequence_begins =
-                                          xm_kv_tables_begins(r->tables)};
     xm_step_find_work(r->program, s, &r->bindings,
-                      s->kind == XM_STEP_ATTENTION ? &a : NULL, &work);
+                      s->kind == XM_STEP_ATTENTION ? xm_kv_tables_run(r->tables) : NULL,
+                      &work);
     r->sums[i].runs++;
     xm_label_times_add_run(r->program->step_times, i);
     r->sums[i].bytes += xm_step_work_bytes(&work);
@@ -65,7 +60,8 @@ row_of_step(const struct xm_request *r, uint32_t i)
     static const char *const kinds[] = {[XM_STEP_PRIMITIVE] = "primitive",
                                         [XM_STEP_ATTENTION] = "attention",
                                         [XM_STEP_COPY] = "copy",
-                                        [XM_STEP_HOST] = "host"};
+                                        [XM_STEP_HOST] = "host",
+                                        [XM_STEP_COLLECTIVE] = "collective"};
     if (i >= r->program->n_steps)
         return (struct xm_profile_row){.step = XM_PROFILE_NO_STEP,
                                        .kind = "none",

@@ -3,13 +3,15 @@
  * Runs that are alike are recorded once and replayed.
  *
  * A decoded token differs from the one before in its id, its position and the pages of its
- * sequence, which the host writes to buffers, and in what attention launches. All other launches
- * are the same, arguments included. To make them anew, from symbolic sizes to bound arguments,
- * costs the host some microseconds each, of which a token of 48 layers has 500.
+ * sequence, which the host or primitives/choose writes to buffers, and in how attention cuts keys.
+ * All other launches are the same, arguments included. To make them anew, from symbolic sizes to
+ * bound arguments, costs the host some microseconds each, of which a token of 48 layers has 500.
  *
- * What is recorded belongs to a plan, whose buffers it uses, and to the sizes of the run. Steps
- * whose launches depend on more are run anew each time: attention, steps on the host, copies and
- * oneDNN's kernels, whose commands are no launches of ours, and steps with an expert cache.
+ * What is recorded belongs to a plan, whose buffers it uses, and to the sizes of the run. Launches
+ * of attention take the place of recorded ones, where only what differs is bound; when they become
+ * others, the next run is recorded. Steps whose launches depend on more are run anew each time:
+ * steps on the host, copies and oneDNN's kernels, whose commands are no launches of ours, and steps
+ * with an expert cache.
  *
  * Only runs of few rows are recorded: what a prompt takes on the device hides what the host does.
  */
@@ -78,27 +80,41 @@ xm_request_begin_recording(struct xm_request *r)
         start(r, rec);
 }
 
+/* The launches of attention have become others, and stay so for long. */
+static void
+record_next(struct xm_run_recording *rec)
+{
+    const struct xm_bindings sizes = rec->sizes;
+    xm_request_free_recording(rec);
+    *rec = (struct xm_run_recording){.sizes = sizes, .same = ALIKE - 1};
+}
+
 void
 xm_request_end_recording(struct xm_request *r, bool has_succeeded)
 {
     struct xm_run_recording *rec = &r->plan->recording;
     if (!has_succeeded)
         xm_request_free_recording(rec);
+    if (rec->is_stale)
+        record_next(rec);
     rec->is_recording = false;
 }
 
-/* Whether the step's launches are those of any such run. */
+/* Whether the step's launches are those of any such run, or may take their place. */
 static bool
-may_replay(const struct xm_request *r, const struct xm_step *s)
+may_record(const struct xm_request *r, const struct xm_step *s)
 {
-    return r->plan->recording.launches && s->is_steady && !(r->has_caches && s->experts);
+    return r->plan->recording.launches &&
+           (s->is_steady || s->kind == XM_STEP_ATTENTION) &&
+           !(r->has_caches && s->experts);
 }
 
 const struct xm_recorded_step *
 xm_request_recorded(const struct xm_request *r, const struct xm_step *s)
 {
     const struct xm_run_recording *rec = &r->plan->recording;
-    if (rec->is_recording || !may_replay(r, s) || !rec->steps[s->id].is_recorded)
+    if (rec->is_recording || !s->is_steady || !may_record(r, s) ||
+        !rec->steps[s->id].is_recorded)
         return NULL;
     return &rec->steps[s->id];
 }
@@ -112,13 +128,25 @@ xm_request_replay(struct xm_request *r, const struct xm_recorded_step *s,
     return xm_queue_replay(r->queue, r->plan->recording.launches, s->first, s->n, err);
 }
 
-enum xm_status
-xm_request_record(struct xm_request *r, const struct xm_step *s, xm_step_fn run,
-                  struct xm_error *err)
+/* Only arguments that have changed are bound. */
+static enum xm_status
+patch(struct xm_request *r, const struct xm_step *s, xm_step_fn run, struct xm_error *err)
 {
     struct xm_run_recording *rec = &r->plan->recording;
-    if (!rec->is_recording || !may_replay(r, s))
-        return run(r, s, err);
+    const struct xm_recorded_step *step = &rec->steps[s->id];
+    const uint64_t missed = xm_recording_missed(rec->launches);
+    xm_queue_patch(r->queue, rec->launches, step->first, step->n);
+    const enum xm_status status = run(r, s, err);
+    xm_queue_record(r->queue, NULL);
+    rec->is_stale |= xm_recording_missed(rec->launches) != missed;
+    return status;
+}
+
+static enum xm_status
+record(struct xm_request *r, const struct xm_step *s, xm_step_fn run,
+       struct xm_error *err)
+{
+    struct xm_run_recording *rec = &r->plan->recording;
     const uint32_t first = xm_recording_launches(rec->launches);
     const uint64_t missed = xm_recording_missed(rec->launches);
     const struct xm_request_stats before = r->stats;
@@ -134,4 +162,16 @@ xm_request_record(struct xm_request *r, const struct xm_step *s, xm_step_fn run,
     if (!rec->steps[s->id].is_recorded)
         xm_recording_truncate(rec->launches, first);
     return status;
+}
+
+enum xm_status
+xm_request_record(struct xm_request *r, const struct xm_step *s, xm_step_fn run,
+                  struct xm_error *err)
+{
+    const struct xm_run_recording *rec = &r->plan->recording;
+    if (!may_record(r, s))
+        return run(r, s, err);
+    if (rec->is_recording)
+        return record(r, s, run, err);
+    return rec->steps[s->id].is_recorded ? patch(r, s, run, err) : run(r, s, err);
 }

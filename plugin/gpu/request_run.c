@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One chunk: write the inputs, extend the cache, enqueue every step in order.
+ * One chunk: write its inputs and the tables of its sequences, enqueue every step in order.
  */
 #include "plugin/gpu/request_run.h"
 #include "plugin/gpu/step_work.h"
@@ -75,32 +75,6 @@ write_shape_values(struct xm_request *r, struct xm_error *err)
                               v->n_dims * (xm_element_bits(v->element) / 8), err));
     }
     return XM_OK;
-}
-
-/* Each row has as many tokens. */
-static enum xm_status
-write_tables(struct xm_request *r, uint32_t tokens, struct xm_error *err)
-{
-    uint32_t *list = xm_malloc(r->rows.n * sizeof(*list));
-    if (!list)
-        return xm_no_memory(err, "a run's tables");
-    for (uint32_t b = 0; b < r->rows.n; b++)
-        list[b] = tokens;
-    enum xm_status s =
-        xm_kv_tables_write(r->tables, r->rows.list, list, r->rows.n, r->queue, err);
-    xm_free(list);
-    return s;
-}
-
-static enum xm_status
-extend_cache(struct xm_request *r, struct xm_error *err)
-{
-    int64_t tokens = 0;
-    if (!r->tables)
-        return XM_OK;
-    xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
-    XM_TRY(xm_kv_rows_extend(&r->rows, (uint64_t)tokens, r->queue, err));
-    return r->program->n_kv ? write_tables(r, (uint32_t)tokens, err) : XM_OK;
 }
 
 /* ---- steps ---------------------------------------------------------------------- */
@@ -184,31 +158,18 @@ run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     return xm_copy_enqueue(s->primitive, o, &space, &run, err);
 }
 
-void
-xm_request_cache(const struct xm_request *r, const struct xm_step *s,
-                 struct xm_operand *operands, struct xm_buffer *slabs[XM_KV_SLABS],
-                 struct xm_attention_run *a)
-{
-    struct xm_kv_pool *pool = r->program->kv_pool;
-    xm_kv_tables_operands(r->tables, xm_kv_pool_group_of(pool, s->layer), operands);
-    xm_kv_pool_slabs(pool, s->layer, slabs);
-    *a = (struct xm_attention_run){.n_sequences = xm_kv_tables_sequences(r->tables),
-                                   .past_lens = xm_kv_tables_past_lens(r->tables),
-                                   .subsequence_begins = xm_kv_tables_begins(r->tables),
-                                   .slabs = slabs};
-}
-
 static enum xm_status
 run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
     struct xm_operand o[XM_ATTENTION_N_OPERANDS];
     struct xm_buffer *slabs[XM_KV_SLABS];
-    struct xm_attention_run a;
-    struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
+    struct xm_attention_run a = *xm_kv_tables_run(r->tables);
+    struct xm_run run = {.queue = r->queue, .scratch = r->scratch, .views = &r->views};
     xm_request_operands(r, s, o);
     if (r->mask_is_full)
         o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
-    xm_request_cache(r, s, o, slabs, &a);
+    xm_kv_pool_slabs(r->program->kv_pool, s->layer, slabs);
+    a.slabs = slabs;
     return xm_attention_enqueue(s->primitive, o, &a, &run, err);
 }
 
@@ -275,6 +236,7 @@ run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     struct xm_operand o[XM_STEP_OPERANDS];
     struct xm_run run = {.queue = r->queue,
                          .scratch = r->scratch,
+                         .views = &r->views,
                          .experts = r->has_caches ? s->experts : NULL};
     switch (s->kind) {
     case XM_STEP_COPY:
@@ -283,6 +245,8 @@ run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
         return run_attention(r, s, err);
     case XM_STEP_HOST:
         return run_host(r, s, err);
+    case XM_STEP_COLLECTIVE:
+        return xm_request_run_collective(r, s, err);
     case XM_STEP_PRIMITIVE:
         break;
     }
@@ -300,13 +264,9 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
 {
     const struct xm_step *s = &r->program->steps[step];
     struct xm_operand *o = xm_calloc(s->n_operands, sizeof(*o));
-    struct xm_buffer *slabs[XM_KV_SLABS];
-    struct xm_attention_run a;
     if (!o)
         return xm_no_memory(err, "a step's operands");
     xm_request_operands(r, s, o);
-    if (s->kind == XM_STEP_ATTENTION)
-        xm_request_cache(r, s, o, slabs, &a);
     enum xm_status status = xm_queue_finish(r->queue, err);
     if (status == XM_OK)
         status = r->hook(r, step, o, r->hook_ctx, err);
@@ -365,7 +325,8 @@ run_steps(struct xm_request *r, struct xm_error *err)
             return xm_fail(err, XM_CANCELLED, "cancelled before step %u of %u", i,
                            p->n_steps);
         if (!recorded && (is_empty(r, &p->steps[i]) ||
-                          (only_counts && p->steps[i].kind == XM_STEP_HOST)))
+                          (only_counts && (p->steps[i].kind == XM_STEP_HOST ||
+                                           p->steps[i].kind == XM_STEP_COLLECTIVE))))
             continue;
         xm_debug(XM_DEBUG_STEPS, "%u %s '%s'", i, p->steps[i].op, p->steps[i].name);
         xm_queue_label(r->queue, i);
@@ -384,49 +345,35 @@ run_steps(struct xm_request *r, struct xm_error *err)
 }
 
 static enum xm_status
-run_planned(struct xm_request *r, const struct xm_host_tensor *inputs,
-            struct xm_error *err)
+enqueue_steps(struct xm_request *r, struct xm_error *err)
 {
-    XM_TRY(xm_request_make_plan(r, err));
-    XM_TRY(write_inputs(r, inputs, err));
-    XM_TRY(write_shape_values(r, err));
-    XM_TRY(copy_inputs(r, inputs, err));
     xm_request_begin_recording(r);
     const enum xm_status s = run_steps(r, err);
     xm_request_end_recording(r, s == XM_OK);
     xm_queue_label(r->queue, XM_NO_LABEL);
-    return s == XM_OK ? xm_queue_flush(r->queue, err) : s;
-}
-
-enum xm_status
-xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
-                     struct xm_error *err)
-{
-    r->first_chosen = UINT64_MAX;
-    XM_TRY(extend_cache(r, err));
-    return run_planned(r, inputs, err);
-}
-
-/* Room for each sequence's tokens, or for none. */
-static enum xm_status
-reserve(struct xm_request *r, const struct xm_request_rows *rows, struct xm_error *err)
-{
-    enum xm_status s = XM_OK;
-    uint32_t i = 0;
-    for (; i < rows->n && s == XM_OK; i++)
-        s = xm_kv_sequence_reserve(rows->sequences[i], rows->tokens[i], r->queue, err);
-    if (s == XM_OK)
-        s = xm_kv_tables_write(r->tables, rows->sequences, rows->tokens, rows->n,
-                               r->queue, err);
     return s;
 }
 
 enum xm_status
-xm_request_run_rows(struct xm_request *r, const struct xm_host_tensor *inputs,
-                    const struct xm_request_rows *rows, struct xm_error *err)
+xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
+                     const struct xm_intake_chunk *chunk, struct xm_error *err)
 {
-    r->mask_is_full = true;
-    r->first_chosen = rows->first_chosen;
-    XM_TRY(reserve(r, rows, err));
-    return run_planned(r, inputs, err);
+    if (r->program->n_kv)
+        XM_TRY(xm_kv_tables_write(r->tables, chunk->sequences, chunk->tokens, chunk->n,
+                                  r->queue, err));
+    XM_TRY(xm_request_make_plan(r, err));
+    XM_TRY(write_inputs(r, inputs, err));
+    XM_TRY(write_shape_values(r, err));
+    XM_TRY(copy_inputs(r, inputs, err));
+    XM_TRY(enqueue_steps(r, err));
+    return xm_queue_flush(r->queue, err);
+}
+
+enum xm_status
+xm_request_run_again(struct xm_request *r, struct xm_kv_sequence *s, struct xm_error *err)
+{
+    XM_TRY(xm_kv_tables_advance(r->tables, s, r->queue, err));
+    XM_TRY(xm_request_make_plan(
+        r, err)); /* the same one, of the same sizes; scratch may grow */
+    return enqueue_steps(r, err);
 }

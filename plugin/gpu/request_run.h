@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside a request: its struct, shared by request.c, request_plan.c and request_run.c.
+ * Inside a request: its struct, and what the files request*.c call of each other.
  */
 #ifndef XM_PLUGIN_GPU_REQUEST_RUN_H
 #define XM_PLUGIN_GPU_REQUEST_RUN_H
 
 #include "plugin/bind.h"
+#include "plugin/gpu/intake.h"
 #include "plugin/gpu/kv/kv_rows.h"
 #include "plugin/gpu/request.h"
 #include "plugin/gpu/request_profile.h"
@@ -31,6 +32,7 @@ struct xm_run_recording {
     struct xm_recording *launches;  /* NULL: there are none */
     struct xm_recorded_step *steps; /* by step */
     bool is_recording;
+    bool is_stale; /* some launches of this run did not fit those that are recorded */
 };
 
 /* Buffers for runs whose symbols have at most the values of `room`. */
@@ -62,14 +64,16 @@ struct xm_request {
     struct xm_queue *queue;
     struct xm_host_tensor *inputs;                       /* as set; bytes borrowed  */
     struct xm_remote_io *remote_inputs, *remote_outputs; /* by port */
-    struct xm_host_tensor *chunk; /* inputs of one chunk: views of `inputs` or of `cut` */
-    struct xm_host_tensor *cut;   /* copies of parts not contiguous in an input; owned */
+    struct xm_intake intake;      /* of runs on the request's own rows */
+    struct xm_host_tensor *chunk; /* inputs of a chunk: views of the run's or of `cut` */
+    struct xm_host_tensor *cut;   /* parts that are not contiguous in an input; owned */
     struct xm_result *results;    /* by output */
     struct xm_bindings bindings;
-    uint64_t *sizes;           /* by value, of the plan that is being made */
-    struct xm_pool *pool;      /* of all buffers below */
-    struct xm_buffer *scratch; /* shared by all steps; NULL: none is needed */
-    struct xm_buffer **blocks; /* activations; used by one plan at a time */
+    uint64_t *sizes;            /* by value, of the plan that is being made */
+    struct xm_pool *pool;       /* of all buffers below */
+    struct xm_buffer *scratch;  /* shared by all steps; NULL: none is needed */
+    struct xm_kept_views views; /* of it */
+    struct xm_buffer **blocks;  /* activations; used by one plan at a time */
     uint32_t n_blocks;
     struct xm_buffer_plan plans[XM_KEPT_PLANS];
     struct xm_buffer_plan *plan; /* the current one */
@@ -80,14 +84,13 @@ struct xm_request {
     uint32_t n_most_past; /* sequences of the last run */
     uint64_t past_changes;         /* how often most_past has changed */
     bool can_pack;                 /* padding can be left out: request_padding.c */
-    bool is_packed;                /* some rows of this run begin with padding   */
-    uint64_t *fresh;               /* by row: tokens of this run after the padding */
-    uint64_t fresh_room;           /* rows that `fresh` has room for             */
     struct xm_host_tensor mask;    /* key mask of the cached positions; bytes owned */
     struct xm_state_store *states; /* host steps only */
-    bool mask_is_full;     /* the mask of this run hides no cached position         */
-    uint64_t first_chosen; /* as xm_request_rows says, in this run             */
-    bool cancelled;        /* atomic                                               */
+    bool mask_is_full; /* the mask of this run hides no cached position         */
+    /* If results are of chosen rows only (xm_program.chosen_rows) and these are consecutive: the
+     * first of them. UINT64_MAX: they are not. */
+    uint64_t first_chosen;
+    bool cancelled; /* atomic                                               */
     struct {
         xm_tokens_fn fn; /* NULL: none */
         void *ctx;
@@ -107,22 +110,38 @@ enum xm_status xm_request_make_plan(struct xm_request *r, struct xm_error *err);
 void xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan);
 uint64_t xm_request_activation_bytes(const struct xm_request *r);
 /* The operand of a value under the current plan and bindings; all operands of a step, in its
- * order. */
+ * order, of attention with the tables of the run. */
 void xm_request_operand(const struct xm_request *r, uint32_t value,
                         struct xm_operand *out);
 void xm_request_operands(const struct xm_request *r, const struct xm_step *s,
                          struct xm_operand *out);
 
-/* Sets what the KV cache provides for a step of attention: the operands that are tables, the
- * buffers in `slabs`, and *a with the sequences of the run. */
-void xm_request_cache(const struct xm_request *r, const struct xm_step *s,
-                      struct xm_operand *operands, struct xm_buffer *slabs[XM_KV_SLABS],
-                      struct xm_attention_run *a);
-
-/* request_run.c: everything between bound inputs and enqueued outputs. The rows have begun. */
+/* request_run.c: everything between bound inputs and enqueued outputs, for a chunk whose pages are
+ * reserved. */
 enum xm_status xm_request_run_chunk(struct xm_request *r,
                                     const struct xm_host_tensor *inputs,
+                                    const struct xm_intake_chunk *chunk,
                                     struct xm_error *err);
+
+/* Enqueues the steps of the last chunk once more, which was a token of this sequence alone and may
+ * go on still; does not flush. The device has changed its inputs to those of the next token
+ * (primitives/choose), whose page is reserved. */
+enum xm_status xm_request_run_again(struct xm_request *r, struct xm_kv_sequence *s,
+                                    struct xm_error *err);
+
+/* request_intake.c: runs all chunks and waits for the last; the symbols have the values of the
+ * whole run. After a failure the sequences are as they were, and states on the host empty. */
+enum xm_status xm_request_run(struct xm_request *r, struct xm_intake *f,
+                              struct xm_error *err);
+void xm_request_forget_results(struct xm_request *r);
+
+/* request.c: gives the symbols their values. */
+enum xm_status xm_request_bind(struct xm_request *r, const struct xm_host_tensor *inputs,
+                               uint64_t past, struct xm_error *err);
+/* The last chunk of a run: results that are not read yet stay on the device until somebody asks, or
+ * are read or copied now, where somebody did. *has_waited: for all that is in the queue. */
+enum xm_status xm_request_collect(struct xm_request *r, bool *has_waited,
+                                  struct xm_error *err);
 
 /* request_recording.c: whether the run at hand has the sizes of the plan's last one, but for
  * `past`. */
@@ -138,7 +157,8 @@ const struct xm_recorded_step *xm_request_recorded(const struct xm_request *r,
 /* Enqueues the step's launches, and counts its bytes and multiply-adds. */
 enum xm_status xm_request_replay(struct xm_request *r, const struct xm_recorded_step *s,
                                  struct xm_error *err);
-/* Runs a step by `run`, and records what it launches if this run is to be recorded. */
+/* Runs a step by `run`, and records what it launches if this run is to be recorded; otherwise its
+ * launches may take the place of those of an earlier run. */
 typedef enum xm_status (*xm_step_fn)(struct xm_request *r, const struct xm_step *s,
                                      struct xm_error *err);
 enum xm_status xm_request_record(struct xm_request *r, const struct xm_step *s,
@@ -146,40 +166,12 @@ enum xm_status xm_request_record(struct xm_request *r, const struct xm_step *s,
 /* Frees what *rec has, and makes it empty. */
 void xm_request_free_recording(struct xm_run_recording *rec);
 
-/* The rows of a run: n sequences, which need not be the request's, and the tokens of each. */
-struct xm_request_rows {
-    struct xm_kv_sequence *const *sequences;
-    const uint32_t *tokens;
-    uint32_t n;
-    /* If results are of chosen rows only (xm_program.chosen_rows) and these are consecutive: the
-     * first of them. UINT64_MAX: they are not. */
-    uint64_t first_chosen;
-};
-/* As xm_request_run_chunk for these rows. The symbols are bound. Reserves the sequences' pages; the
- * caller commits the sequences, or cancels all of them, when the queue is empty. */
-enum xm_status xm_request_run_rows(struct xm_request *r,
-                                   const struct xm_host_tensor *inputs,
-                                   const struct xm_request_rows *rows,
-                                   struct xm_error *err);
-
-/* request.c: begin and end of a run: counts its waits and launches, and reserves the program's
- * expert caches. Call `end` when the queue has no command of the run any more. */
-struct xm_request_work {
-    uint64_t waits, kernels;
-};
-enum xm_status xm_request_begin_work(struct xm_request *r, struct xm_request_work *w,
-                                     struct xm_error *err);
-void xm_request_end_work(struct xm_request *r, const struct xm_request_work *w,
-                         bool has_succeeded);
-
 /* request_padding.c: rows of a batch that begin with padding, zeros of the key mask. */
 bool xm_request_can_pack(const struct xm_program *p);
-/* Sets mask_is_full, is_packed and fresh from the key mask of the run that begins. XM_INVALID: the
- * mask shows padding of an earlier run, which was not stored. */
+/* Sets mask_is_full from the key mask of the run that begins, and packs the intake where rows
+ * begin with padding. XM_INVALID: the mask shows padding of an earlier run, which was not
+ * stored. */
 enum xm_status xm_request_read_mask(struct xm_request *r, struct xm_error *err);
-/* Runs the tokens that are no padding, in chunks; xm_kv_rows_begin has been called. Results of
- * padding are zeros. */
-enum xm_status xm_request_run_packed(struct xm_request *r, struct xm_error *err);
 /* The key mask of the positions that the rows hold; *out is `mask`, or the request's own. */
 enum xm_status xm_request_shift_mask(struct xm_request *r,
                                      const struct xm_host_tensor *mask,
@@ -210,6 +202,9 @@ const struct xm_host_tensor *xm_request_input_named(const struct xm_request *r,
                                                     const char *name);
 
 /* request_host.c: evaluates the nodes of a host step with the host reference. */
+/* request_collective.c */
+enum xm_status xm_request_run_collective(struct xm_request *r, const struct xm_step *s,
+                                         struct xm_error *err);
 enum xm_status xm_request_run_host(struct xm_request *r, const struct xm_step *s,
                                    struct xm_error *err);
 

@@ -213,6 +213,9 @@ on_step(struct xm_request *r, uint32_t step, const struct xm_operand *operands, 
                                   .op = p->steps[step].op,
                                   .name = p->steps[step].name};
     XM_TRY(check_step(&one, &check, err));
+    if (p->steps[step].primitive)
+        xm_primitive_describe(p->steps[step].primitive, operands, check.kernels,
+                              sizeof(check.kernels));
     c->fn(&check, c->ctx);
     return XM_OK;
 }

@@ -48,8 +48,12 @@ open_cache(struct cache *c, struct xm_request *r, const struct xm_step *step,
                                            .k_cache = layer->k_element,
                                            .v_cache = layer->v_element};
     struct xm_operand o[XM_ATTENTION_N_OPERANDS] = {{0}};
-    *c = (struct cache){.request = r, .layer = layer, .page_tokens = desc.page_tokens};
-    xm_request_cache(r, step, o, c->slabs, &c->run);
+    *c = (struct cache){.request = r,
+                        .layer = layer,
+                        .page_tokens = desc.page_tokens,
+                        .run = *xm_kv_tables_run(r->tables)};
+    xm_request_operands(r, step, o);
+    xm_kv_pool_slabs(r->program->kv_pool, step->layer, c->slabs);
     if (!xm_attention_page(&desc, &c->page))
         return xm_fail(err, XM_INVALID, "a page of the KV cache has no size");
     c->bytes = xm_malloc(c->page.bytes);

@@ -45,6 +45,31 @@ match(struct xm_token_feeder *f, const int32_t *ids, uint64_t n, struct xm_error
     return s->ops->match(s, ids, n, err);
 }
 
+static void
+prepare(struct xm_token_feeder *f, const struct xm_token_choice *how)
+{
+    struct xm_batch *batch = self(f)->batch;
+    if (batch->ops->prepare)
+        batch->ops->prepare(batch, how);
+}
+
+static enum xm_status
+choose(struct xm_token_feeder *f, struct xm_device_choice *c, struct xm_error *err)
+{
+    struct xm_batch *batch = self(f)->batch;
+    return batch->ops->choose
+               ? batch->ops->choose(batch, self(f)->sequence, c, err)
+               : xm_fail(err, XM_UNSUPPORTED, "the device chooses no tokens");
+}
+
+static void
+stop(struct xm_token_feeder *f)
+{
+    struct xm_batch *batch = self(f)->batch;
+    if (batch->ops->stop)
+        batch->ops->stop(batch);
+}
+
 static struct xm_infer *
 control(const struct xm_token_feeder *f)
 {
@@ -55,8 +80,8 @@ static void
 destroy(struct xm_token_feeder *f)
 {
     struct feed_sequence *s = (struct feed_sequence *)f;
+    xm_compiled_destroy_batch(s->batch); /* first: it may run a token of the sequence */
     xm_compiled_destroy_sequence(s->sequence);
-    xm_compiled_destroy_batch(s->batch);
     xm_free(s);
 }
 
@@ -64,6 +89,9 @@ static const struct xm_token_feeder_ops ops = {.feed = feed,
                                                .past = past,
                                                .truncate = truncate_to,
                                                .match = match,
+                                               .prepare = prepare,
+                                               .choose = choose,
+                                               .stop = stop,
                                                .control = control,
                                                .destroy = destroy};
 

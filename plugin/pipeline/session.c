@@ -32,7 +32,10 @@ struct run {
     /* Guessed tokens that the states hold, and the logits behind each, but no one has chosen yet:
      * the last of what is held. */
     size_t n_guessed;
-    bool never_guess; /* the model gives logits of the last token only */
+    bool never_guess; /* the model gives logits of the last token only    */
+    bool never_ahead; /* the device chooses no tokens                     */
+    bool is_running;  /* the run of `running`, a token that it has chosen */
+    int32_t running;
 };
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -226,13 +229,74 @@ next_token(const struct run *r)
 }
 
 static enum xm_status
-choose(const struct run *r, int32_t *id, struct xm_error *err)
+choose_here(const struct run *r, int32_t *id, struct xm_error *err)
 {
     uint64_t rows, vocabulary;
     const struct xm_next_token t = next_token(r);
     const float *logits = xm_token_runner_logits(r->session->runner, &rows, &vocabulary);
-    XM_TRY(xm_next_token_choose(&t, logits + (rows - 1 - r->n_guessed) * vocabulary,
-                                vocabulary, id, err));
+    return xm_next_token_choose(&t, logits + (rows - 1 - r->n_guessed) * vocabulary,
+                                vocabulary, id, err);
+}
+
+/* Whether the device may choose token `n` of the text, as far as the session knows. */
+static bool
+is_for_device(const struct run *r, size_t n)
+{
+    struct xm_end_ids barred[XM_BARRED_LISTS];
+    xm_generation_barred(r->session->package, r->asked, n, barred);
+    return !r->never_ahead && r->asked->guesses == 0 && !r->asked->wants_log_probs &&
+           barred[1].n == 0;
+}
+
+/* The ids that the package suppresses never come; they are those of barred[0] above. */
+static void
+bar_suppressed(const struct run *r, struct xm_token_choice *how,
+               struct xm_seen_tokens *seen)
+{
+    struct xm_end_ids barred[XM_BARRED_LISTS];
+    xm_generation_barred(r->session->package, r->asked, UINT64_MAX, barred);
+    seen->barred = barred[0].ids;
+    seen->n_barred = barred[0].n;
+    how->adjusts |= barred[0].n > 0;
+}
+
+/* Commits the token of the previous choice, whose run ends here. */
+static enum xm_status
+choose_there(struct run *r, struct xm_device_choice *c, struct xm_error *err)
+{
+    struct xm_session *s = r->session;
+    const double start = xm_clock_start(r->asked->clock);
+    if (r->is_running && !xm_token_list_add(&s->held, r->running))
+        return xm_no_memory(err, "the tokens");
+    const enum xm_status status = xm_token_runner_choose(s->runner, c, err);
+    clip_held(s);
+    if (r->is_running)
+        xm_clock_add_run(r->asked->clock, start);
+    r->running = c->id;
+    r->is_running = status == XM_OK && c->is_running;
+    if (status == XM_OK)
+        xm_sampler_skip(s->sampler);
+    return status;
+}
+
+/* `left`: tokens still to choose after this one. */
+static enum xm_status
+choose(struct run *r, uint64_t left, int32_t *id, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    struct xm_device_choice c = {.more = left > 0};
+    const bool asks = is_for_device(r, r->out->ids.n) &&
+                      xm_sampler_on_device(r->session->sampler, &c.how, &c.seen);
+    bar_suppressed(r, &c.how, &c.seen);
+    const enum xm_status s = asks ? choose_there(r, &c, &why) : XM_UNSUPPORTED;
+    *id = c.id;
+    if (s == XM_UNSUPPORTED) {
+        /* A prompt of several tokens refuses only the first choice. */
+        r->never_ahead |= asks && r->out->ids.n > 0;
+        XM_TRY(choose_here(r, id, err));
+    } else if (s != XM_OK) {
+        return xm_fail(err, s, "%s", why.text);
+    }
     if (!xm_dry_run())
         xm_clock_add_token(r->asked->clock);
     return XM_OK;
@@ -463,6 +527,8 @@ feed_chosen(struct run *r, int32_t id, uint64_t left, struct xm_error *err)
         r->n_guessed--;
         return XM_OK;
     }
+    if (r->is_running)
+        return XM_OK;
     drop_guesses(r);
     return r->asked->guesses && !r->never_guess ? feed_guesses(r, most, err)
                                                 : feed(r, &id, 1, 1, err);
@@ -484,11 +550,27 @@ announce(const struct run *r, uint64_t most)
         xm_token_runner_expect(r->session->runner, r->out->prompt.n + most);
 }
 
+/* Kernels are built before the first token. */
+static void
+prepare_choices(const struct run *r, uint64_t most)
+{
+    const struct xm_session *s = r->session;
+    const uint64_t vocabulary = xm_compiled_vocabulary(s->compiled);
+    struct xm_token_choice how;
+    struct xm_seen_tokens none;
+    /* The host chooses the first token, and runs the second in the ordinary way. */
+    if (most > 2 && vocabulary <= INT32_MAX && is_for_device(r, (size_t)most) &&
+        xm_sampling_on_device(&s->sampling, (size_t)vocabulary, &how)) {
+        bar_suppressed(r, &how, &none);
+        xm_token_runner_prepare(s->runner, &how);
+    }
+}
+
 /* The token of the last logits, passed on. *is_over: it is the last one. */
 static enum xm_status
-make_token(struct run *r, int32_t *id, bool *is_over, struct xm_error *err)
+make_token(struct run *r, uint64_t left, int32_t *id, bool *is_over, struct xm_error *err)
 {
-    XM_TRY(choose(r, id, err));
+    XM_TRY(choose(r, left, id, err));
     const bool is_end = ends(r, *id);
     XM_TRY(is_end ? take_end(r, *id, err) : take_token(r, *id, err));
     *is_over = is_end || r->text.stopped || !r->go_on;
@@ -510,16 +592,17 @@ generate(struct run *r, uint64_t most, struct xm_error *err)
     double built;
     announce(r, most);
     start_watch(&watch, s);
+    prepare_choices(r, most);
     XM_TRY(feed_prompt(r, err));
     if (most > 0)
-        XM_TRY(make_token(r, &id, &is_over, err));
+        XM_TRY(make_token(r, most - 1, &id, &is_over, err));
     times->prompt_s = read_watch(&watch, &times->build_s);
     times->prompt_multiply_adds = stats_of(s).multiply_adds - watch.stats.multiply_adds;
     const double prompt_built = times->build_s;
     start_watch(&watch, s);
     for (uint64_t i = 1; i < most && !is_over; i++) {
         XM_TRY(feed_token(r, id, most - i, err));
-        XM_TRY(make_token(r, &id, &is_over, err));
+        XM_TRY(make_token(r, most - i - 1, &id, &is_over, err));
         times->decode_s = read_watch(&watch, &built);
         times->build_s = prompt_built + built;
         times->decode_weight_bytes = stats_of(s).weight_bytes - watch.stats.weight_bytes;
@@ -548,6 +631,7 @@ run_prompt(struct run *r, struct xm_error *err)
                        n, n == 1 ? "" : "s", asked->context);
     enum xm_status s =
         generate(r, room < asked->max_tokens ? room : asked->max_tokens, &why);
+    xm_token_runner_stop(r->session->runner);
     drop_guesses(r);
     if (s == XM_CANCELLED) {
         r->out->finish = XM_FINISH_CANCELLED;

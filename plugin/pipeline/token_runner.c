@@ -96,18 +96,23 @@ is_f16(struct xm_compiled *c)
     return is;
 }
 
-enum xm_status
-xm_logits_check(struct xm_compiled *c, const float *row, uint64_t vocabulary,
-                uint64_t position, struct xm_error *err)
+static enum xm_status
+fail_not_finite(struct xm_compiled *c, uint64_t position, struct xm_error *err)
 {
-    if (xm_logits_are_sound(row, vocabulary))
-        return XM_OK;
     return xm_fail(
         err, XM_NOT_FINITE, "the logits of position %" PRIu64 " are not finite: %s",
         position,
         is_f16(c) ? "f16 activations have overflowed, for which "
                     "INFERENCE_PRECISION_HINT=f32 has room, or weights are not finite"
                   : "the model's numbers overflow f32, or its weights are not finite");
+}
+
+enum xm_status
+xm_logits_check(struct xm_compiled *c, const float *row, uint64_t vocabulary,
+                uint64_t position, struct xm_error *err)
+{
+    return xm_logits_are_sound(row, vocabulary) ? XM_OK
+                                                : fail_not_finite(c, position, err);
 }
 
 /* Rows of positions up to `end`. A dry run computes nothing that could be looked at. */
@@ -144,6 +149,39 @@ xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *rows,
     return r->logits.logits;
 }
 
+/* ---- tokens that the device chooses ---- */
+
+void
+xm_token_runner_prepare(struct xm_token_runner *r, const struct xm_token_choice *how)
+{
+    if (r->feeder->ops->prepare)
+        r->feeder->ops->prepare(r->feeder, how);
+}
+
+enum xm_status
+xm_token_runner_choose(struct xm_token_runner *r, struct xm_device_choice *c,
+                       struct xm_error *err)
+{
+    if (!r->feeder->ops->choose)
+        return xm_fail(err, XM_UNSUPPORTED, "the device chooses no tokens");
+    const enum xm_status s = r->feeder->ops->choose(r->feeder, c, err);
+    if (s != XM_UNSUPPORTED)
+        r->logits = (struct xm_token_rows){0};
+    if (s != XM_OK)
+        return s;
+    if (xm_dry_run())
+        c->id = 0; /* nothing was computed */
+    return c->id < 0 ? fail_not_finite(r->compiled, xm_token_runner_past(r) - 1, err)
+                     : XM_OK;
+}
+
+void
+xm_token_runner_stop(struct xm_token_runner *r)
+{
+    if (r->feeder->ops->stop)
+        r->feeder->ops->stop(r->feeder);
+}
+
 /* ---- positions ---- */
 
 uint64_t
@@ -173,13 +211,16 @@ void
 xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n)
 {
     static const int32_t ids[XM_WARM_UP_TOKENS];
+    struct xm_device_choice likeliest = {.more = false};
     struct xm_token_runner *r = NULL;
     enum xm_status s = xm_token_runner_create(c, &r, NULL);
     if (s == XM_OK && n)
         s = xm_token_runner_feed(r, ids, n < XM_WARM_UP_TOKENS ? n : XM_WARM_UP_TOKENS, 1,
                                  NULL);
     if (s == XM_OK)
-        xm_token_runner_feed(r, ids, 1, 1, NULL);
+        s = xm_token_runner_feed(r, ids, 1, 1, NULL);
+    if (s == XM_OK)
+        xm_token_runner_choose(r, &likeliest, NULL);
     xm_token_runner_destroy(r);
 }
 

@@ -32,6 +32,18 @@ enum xm_status xm_token_runner_feed(struct xm_token_runner *r, const int32_t *id
 const float *xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *rows,
                                     uint64_t *vocabulary);
 
+/* Makes ready what xm_token_runner_choose needs for choices of this kind. */
+void xm_token_runner_prepare(struct xm_token_runner *r,
+                             const struct xm_token_choice *how);
+/* Chooses the token behind the last one on the device, whose run may begin before the host knows it
+ * (xm_batch_ops.choose). XM_UNSUPPORTED: the caller chooses from xm_token_runner_logits, which are
+ * as they were; after a success there are none. XM_NOT_FINITE as xm_token_runner_feed. */
+enum xm_status xm_token_runner_choose(struct xm_token_runner *r,
+                                      struct xm_device_choice *c, struct xm_error *err);
+/* Drops the run of a token that is running. Any other call that changes positions is to come after
+ * it. */
+void xm_token_runner_stop(struct xm_token_runner *r);
+
 /* The number of positions held. */
 uint64_t xm_token_runner_past(const struct xm_token_runner *r);
 /* Forgets positions from `past` on; all of them where the device cannot keep the rest. */

@@ -72,20 +72,6 @@ find_option(const struct xm_cli_spec *s, char letter, const char *name, size_t n
 
 /* ---- values ------------------------------------------------------------------------ */
 
-bool
-xm_cli_whole(const char *text, uint64_t *out)
-{
-    uint64_t n = 0;
-    for (const char *p = text; *p; p++) {
-        uint64_t digit = (uint64_t)(*p - '0');
-        if (*p < '0' || *p > '9' || n > (UINT64_MAX - digit) / 10)
-            return false;
-        n = 10 * n + digit;
-    }
-    *out = n;
-    return *text != '\0';
-}
-
 static bool
 real(const char *text, double *out)
 {
@@ -128,7 +114,7 @@ store_whole(enum xm_cli_kind kind, const char *text, char *member)
     const bool unlimited = kind == XM_CLI_LIMIT && strcmp(text, "-1") == 0;
     if (unlimited)
         n = UINT64_MAX;
-    else if (!xm_cli_whole(text, &n) ||
+    else if (!xm_parse_whole(text, &n) ||
              (n == 0 && (kind == XM_CLI_COUNT || kind == XM_CLI_LIMIT)) ||
              (n > XM_CLI_MOST_TOKENS && kind == XM_CLI_LIMIT) ||
              (n == UINT64_MAX && kind == XM_CLI_BOUND))
@@ -253,12 +239,14 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
                        p->given, p->spec->operand);
     if (store_value(o, text, p->out + o->offset))
         return XM_OK;
-    return xm_fail(p->err, XM_INVALID, "option %.*s takes %s%s, found '%.60s'",
+    const bool has_comma =
+        (o->kind == XM_CLI_REAL || o->kind == XM_CLI_RATE) && strchr(text, ',');
+    return xm_fail(p->err, XM_INVALID, "option %.*s takes %s%s, found '%.60s'%s",
                    p->n_given, p->given, expected[o->kind],
                    is_too_large(o, text)      ? " to 3.4e38"
                    : o->kind == XM_CLI_CHOICE ? o->choices
                                               : "",
-                   text);
+                   text, has_comma ? ": write the decimal point as '.'" : "");
 }
 
 /* ---- words ------------------------------------------------------------------------- */
@@ -407,6 +395,16 @@ is_operand_said(const struct parse *p)
     return word != NULL;
 }
 
+static bool
+is_operand_empty(const struct parse *p)
+{
+    const char *word;
+    if (p->spec->operands_are_many)
+        return false;
+    memcpy(&word, p->out + p->spec->operand_offset, sizeof(word));
+    return word[0] == '\0';
+}
+
 static enum xm_status
 take_operand(struct parse *p, const char *word)
 {
@@ -428,8 +426,12 @@ find_operand(struct parse *p)
 {
     const struct xm_cli_spec *spec = p->spec;
     const char *usual = spec->operand_env ? xm_env(spec->operand_env) : NULL;
-    if (!spec->operand || is_operand_said(p))
+    if (!spec->operand)
         return XM_OK;
+    if (is_operand_said(p))
+        return is_operand_empty(p)
+                   ? xm_fail(p->err, XM_INVALID, "%s is an empty word", spec->operand)
+                   : XM_OK;
     if (usual && usual[0])
         return take_operand(p, usual);
     return spec->operand_env

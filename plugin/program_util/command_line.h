@@ -129,9 +129,6 @@ bool xm_cli_next_alias(const char **at, char word[XM_CLI_SPELLING]);
 void xm_cli_group_example(const struct xm_cli_option *group, const char *example,
                           struct xm_strbuf *out);
 
-/* Reads a whole number of decimal digits; false: `text` has other characters or does not fit. */
-bool xm_cli_whole(const char *text, uint64_t *out);
-
 #ifdef __cplusplus
 }
 #endif

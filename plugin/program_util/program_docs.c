@@ -46,16 +46,28 @@ takes_value(const struct xm_cli_option *o)
     return o->kind != XM_CLI_FLAG && o->kind != XM_CLI_SWITCH;
 }
 
-/* Names of values that are paths. */
+static bool
+is_folder(const char *value)
+{
+    return value && (strcmp(value, "DIR") == 0 || strcmp(value, "FOLDER") == 0);
+}
+
+static bool
+takes_folder(const struct xm_cli_option *o)
+{
+    return is_folder(o->value);
+}
+
+/* Names of values that are paths of files or folders. */
 static bool
 takes_path(const struct xm_cli_option *o)
 {
-    static const char *const names[] = {"PATH", "PATHS", "FILE", "FILES", "DIR", "LIBS"};
+    static const char *const names[] = {"PATH", "PATHS", "FILE", "FILES", "LIBS"};
     for (size_t i = 0; o->value && i < XM_ARRAY_LEN(names); i++) {
         if (strcmp(o->value, names[i]) == 0)
             return true;
     }
-    return false;
+    return takes_folder(o);
 }
 
 /* Appends the values of an option that shells complete, separated by `separator`; false: it has
@@ -131,6 +143,10 @@ bash_choices(const struct xm_cli_described *c, struct xm_strbuf *out)
         xm_strbuf_add(out, "='");
         c->spec->add_operands(out);
         xm_strbuf_add(out, "'\n");
+    } else if (is_folder(c->spec->operand)) {
+        xm_strbuf_add(out, "_xemoe_operands_");
+        variable(c->name, out);
+        xm_strbuf_add(out, "='/'\n"); /* any folder */
     }
 }
 
@@ -140,7 +156,10 @@ bash(const struct xm_cli_described *c, struct xm_strbuf *out)
     static const struct {
         const char *variable;
         bool (*has)(const struct xm_cli_option *o);
-    } lists[] = {{"options", NULL}, {"values", takes_value}, {"paths", takes_path}};
+    } lists[] = {{"options", NULL},
+                 {"values", takes_value},
+                 {"paths", takes_path},
+                 {"folders", takes_folder}};
     for (size_t k = 0; k < XM_ARRAY_LEN(lists); k++) {
         xm_strbuf_printf(out, "_xemoe_%s_", lists[k].variable);
         variable(c->name, out);
@@ -159,17 +178,23 @@ bash(const struct xm_cli_described *c, struct xm_strbuf *out)
 
 struct zsh_row {
     const struct xm_cli_option *option;
+    enum xm_cli_style style;
     struct xm_strbuf *out;
 };
 
-/* '-n[at most N new tokens]:N:_files' in single quotes. */
+/* '-n+[at most N new tokens]:N:_files' in single quotes. '+': the value is in the same word or the
+ * next; '=': the same, behind '=' in the same word. */
 static void
 zsh_option(const char *word, void *ctx)
 {
     const struct zsh_row *r = ctx;
     const struct xm_cli_option *o = r->option;
     const char *help = o->help ? o->help : "the same";
-    xm_strbuf_printf(r->out, "        '*%s[", word);
+    const bool is_letter = strlen(word) == 2 && r->style == XM_CLI_TWO_DASHES;
+    xm_strbuf_printf(r->out, "        '*%s%s[", word,
+                     !takes_value(o) ? ""
+                     : is_letter     ? "+"
+                                     : "=");
     for (size_t i = 0; i < line_length(help); i++) {
         if (help[i] == '\'')
             xm_strbuf_add(r->out, "'\\''");
@@ -183,7 +208,9 @@ zsh_option(const char *word, void *ctx)
         if (add_values(o, ' ', &values))
             xm_strbuf_printf(r->out, "(%s)", xm_strbuf_text(&values));
         else
-            xm_strbuf_add(r->out, takes_path(o) ? "_files" : " ");
+            xm_strbuf_add(r->out, takes_folder(o) ? "_files -/"
+                                  : takes_path(o) ? "_files"
+                                                  : " ");
         xm_strbuf_free(&values);
     }
     xm_strbuf_add(r->out, "' \\\n");
@@ -196,7 +223,7 @@ zsh(const struct xm_cli_described *c, struct xm_strbuf *out)
     variable(c->name, out);
     xm_strbuf_add(out, "() {\n    _arguments \\\n");
     for (size_t i = 0; row(c->spec, i); i++) {
-        struct zsh_row r = {row(c->spec, i), out};
+        struct zsh_row r = {row(c->spec, i), c->spec->style, out};
         if (r.option->name)
             each_spelling(c->spec, r.option, zsh_option, &r);
     }
@@ -205,7 +232,8 @@ zsh(const struct xm_cli_described *c, struct xm_strbuf *out)
         c->spec->add_operands(out);
         xm_strbuf_add(out, ")'\n}\n");
     } else {
-        xm_strbuf_add(out, "        '*:file:_files'\n}\n");
+        xm_strbuf_printf(out, "        '*:file:_files%s'\n}\n",
+                         is_folder(c->spec->operand) ? " -/" : "");
     }
 }
 
@@ -245,6 +273,7 @@ fish_condition(const char *name, struct xm_strbuf *out)
 static void
 fish(const struct xm_cli_described *c, struct xm_strbuf *out)
 {
+    static const char fish_folders[] = " -x -a '(__fish_complete_directories)'";
     for (size_t i = 0; row(c->spec, i); i++) {
         const struct xm_cli_option *o = row(c->spec, i);
         const char *help = o->help ? o->help : "the same";
@@ -255,7 +284,9 @@ fish(const struct xm_cli_described *c, struct xm_strbuf *out)
         xm_strbuf_add(out, "'");
         each_spelling(c->spec, o, fish_spelling, out);
         if (takes_value(o))
-            xm_strbuf_add(out, takes_path(o) ? " -r -F" : " -x");
+            xm_strbuf_add(out, takes_folder(o) ? fish_folders
+                               : takes_path(o) ? " -r -F"
+                                               : " -x");
         if (o->choices || o->add_values) {
             xm_strbuf_add(out, " -a '");
             add_values(o, ' ', out);
@@ -271,6 +302,10 @@ fish(const struct xm_cli_described *c, struct xm_strbuf *out)
         xm_strbuf_add(out, "' -a '");
         c->spec->add_operands(out);
         xm_strbuf_add(out, "'\n");
+    } else if (is_folder(c->spec->operand)) {
+        xm_strbuf_add(out, "complete -c xemoe -f -n '");
+        fish_condition(c->name, out);
+        xm_strbuf_add(out, "' -a '(__fish_complete_directories)'\n");
     }
 }
 

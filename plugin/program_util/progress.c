@@ -59,6 +59,14 @@ xm_progress_clear(void)
     stands = false;
 }
 
+void
+xm_progress_clear_typed(void)
+{
+    if (stands)
+        fputs("\033[A", stderr);
+    xm_progress_clear();
+}
+
 bool
 xm_progress_stands(void)
 {

@@ -24,6 +24,8 @@ extern "C" {
 
 void xm_progress_show(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_progress_clear(void);
+/* The same after a line was typed while it stood: the line break has moved the cursor below it. */
+void xm_progress_clear_typed(void);
 /* Shows kernel k of n that is being built; n = 0: the number is not known, because a driver builds
  * code for a launch. A callback for functions that report builds; ctx is not used. */
 void xm_progress_build(void *ctx, const char *kernel, uint64_t k, uint64_t n);

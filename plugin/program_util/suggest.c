@@ -5,8 +5,11 @@
  */
 #include "plugin/program_util/suggest.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST = 40 }; /* letters of a name that is compared */
 
@@ -14,6 +17,12 @@ static size_t
 least(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+static bool
+is_same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
 static size_t
@@ -26,9 +35,10 @@ distance(const char *a, size_t n, const char *b, size_t m)
         d[0][j] = j;
     for (size_t i = 1; i <= n; i++) {
         for (size_t j = 1; j <= m; j++) {
-            const size_t other = a[i - 1] != b[j - 1];
+            const size_t other = !is_same(a[i - 1], b[j - 1]);
             d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + other);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) &&
+                is_same(a[i - 2], b[j - 1]))
                 d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
         }
     }
@@ -47,7 +57,7 @@ distance_of(const struct xm_suggestion *s, const char *name, size_t m)
     const size_t longer = s->n > m ? s->n : m;
     if (s->n == 0 || m < 2 || longer > MOST)
         return SIZE_MAX;
-    if (s->n >= 3 && m > s->n && memcmp(name, s->word, s->n) == 0)
+    if (s->n >= 3 && m > s->n && strncasecmp(name, s->word, s->n) == 0)
         return 1;
     const size_t n = distance(s->word, s->n, name, m);
     return 3 * n <= longer ? n : SIZE_MAX;

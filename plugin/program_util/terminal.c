@@ -54,6 +54,12 @@ xm_terminal_columns(int fd)
 }
 
 size_t
+xm_terminal_line(int fd)
+{
+    return xm_terminal_is(fd) ? xm_terminal_columns(fd) - 1 : SIZE_MAX;
+}
+
+size_t
 xm_terminal_char_width(int32_t code)
 {
     return code < 0 ? 1 : (size_t)utf8proc_charwidth(code);
@@ -132,6 +138,26 @@ xm_terminal_first_line(const char *text, size_t n, size_t columns, size_t *skip)
         at = next(text, n, &width);
     *skip = at + (at < n && text[at] == ' ');
     return at;
+}
+
+void
+xm_terminal_print_beside(FILE *to, const char *text, size_t used, size_t at,
+                         size_t columns)
+{
+    enum { LEAST = 24, INDENT = 2 };
+    const size_t n = strlen(text), width = xm_terminal_width(text, n);
+    const bool is_beside =
+        columns >= at && (columns - at >= LEAST || columns - at >= width);
+    const size_t indent = is_beside ? at : INDENT;
+    const size_t room = columns > indent ? columns - indent : 1;
+    fprintf(to, is_beside ? "%*s" : "\n%*s", (int)(is_beside ? indent - used : indent),
+            "");
+    for (size_t done = 0, length, skip; done < n; done += skip) {
+        length = xm_terminal_first_line(text + done, n - done, room, &skip);
+        if (done)
+            fprintf(to, "\n%*s", (int)indent, "");
+        fprintf(to, "%.*s", (int)length, text + done);
+    }
 }
 
 static void

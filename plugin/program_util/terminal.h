@@ -35,6 +35,9 @@ int xm_terminal_open_input(void);
 void xm_terminal_close_input(int fd);
 /* Width of the terminal in columns; 80 if it is not known. */
 size_t xm_terminal_columns(int fd);
+/* Columns of the longest line that is not broken: all but the last of a terminal; SIZE_MAX: fd is
+ * no terminal. */
+size_t xm_terminal_line(int fd);
 /* Columns of a character: 0, 1 or 2. */
 size_t xm_terminal_char_width(int32_t code);
 /* Bytes of the longest beginning of `text` (n bytes) that fits into `columns`; whole characters. */
@@ -49,6 +52,12 @@ size_t xm_terminal_first_line(const char *text, size_t n, size_t columns, size_t
  * below its description: the text behind two or more spaces. Lines that begin with "example:" stay
  * whole, so that they can be copied. */
 void xm_terminal_wrap(const char *text, size_t columns, struct xm_strbuf *out);
+/* Writes a text of one line behind `used` columns that the present line has, from column `at` on,
+ * broken at `columns` (SIZE_MAX: not broken); its further lines stand below its first. Where
+ * fewer than 24 columns are left behind `at`, and they do not suffice, the text begins in the next
+ * line, two columns in. Writes no newline behind it. */
+void xm_terminal_print_beside(FILE *to, const char *text, size_t used, size_t at,
+                              size_t columns);
 /* Writes `text` with its lines broken: on a terminal at its width, at 40 columns at least and at
  * 100 at most; elsewhere at 80. */
 void xm_terminal_print(FILE *to, const char *text);

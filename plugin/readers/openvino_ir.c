@@ -101,6 +101,15 @@ static const struct {
 
 enum { MOST_SEEN = 512 }; /* bytes that tell text from what is none */
 
+/* The length of a header, 8 bytes, then the header, in JSON. */
+static bool
+is_safetensors(const struct xm_mapped_file *f)
+{
+    enum { LENGTH = 8 };
+    return f->n_bytes > LENGTH + 2 && memcmp(f->bytes + LENGTH, "{\"", 2) == 0 &&
+           memcmp(f->bytes + 4, "\0\0\0\0", 4) == 0;
+}
+
 /* What a file that cannot be XML seems to be; NULL: it may be XML, in UTF-8 or UTF-16. */
 static const char *
 what_else(const struct xm_mapped_file *f)
@@ -113,6 +122,8 @@ what_else(const struct xm_mapped_file *f)
             memcmp(f->bytes, others[i].begin, others[i].n) == 0)
             return others[i].what;
     }
+    if (is_safetensors(f))
+        return "a safetensors file, weights without a graph";
     while (at < f->n_bytes && memchr(" \t\r\n", f->bytes[at], 4))
         at++;
     if (at == f->n_bytes || f->bytes[at] == '<' || f->bytes[0] >= 0xfe)

@@ -486,18 +486,10 @@ keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
 
 /* ---- the draw ----------------------------------------------------------------------------- */
 
-/* A point below the sum, which is > 0. */
-static int64_t
-point_in(int64_t sum, double unit)
-{
-    const int64_t point = (int64_t)(unit * (double)sum);
-    return point < sum ? point : sum - 1;
-}
-
 static int32_t
-draw_of_all(const struct xm_candidates *c, int64_t sum, double unit)
+draw_of_all(const struct xm_candidates *c, int64_t sum, uint64_t random)
 {
-    int64_t left = point_in(sum, unit);
+    int64_t left = xm_weight_point(sum, random);
     size_t i = 0;
     for (; left >= c->sums[i / BLOCK]; i += BLOCK)
         left -= c->sums[i / BLOCK];
@@ -508,9 +500,9 @@ draw_of_all(const struct xm_candidates *c, int64_t sum, double unit)
 
 static int32_t
 draw_of_staying(const struct xm_candidates *c, const float *logits, size_t vocab_size,
-                const struct staying *s, int64_t sum, double unit)
+                const struct staying *s, int64_t sum, uint64_t random)
 {
-    int64_t left = point_in(sum, unit);
+    int64_t left = xm_weight_point(sum, random);
     size_t i = 0;
     for (; left >= c->kept[i / BLOCK]; i += BLOCK)
         left -= c->kept[i / BLOCK];
@@ -527,29 +519,20 @@ draw_of_staying(const struct xm_candidates *c, const float *logits, size_t vocab
 }
 
 static int32_t
-draw_of_candidates(const struct xm_candidates *c, size_t n, double unit)
+draw_of_candidates(const struct xm_candidates *c, size_t n, uint64_t random)
 {
-    int64_t left = point_in(sum_of_candidates(c, n), unit);
+    int64_t left = xm_weight_point(sum_of_candidates(c, n), random);
     size_t i = 0;
     for (; left >= weight_of(c, id_of(c->keys[i])); i++)
         left -= weight_of(c, id_of(c->keys[i]));
     return (int32_t)id_of(c->keys[i]);
 }
 
-/* What the weights of the best tokens have to reach: top_p of their sum. */
-static int64_t
-enough_of(int64_t sum, float top_p)
-{
-    const int64_t enough = (int64_t)ceil((double)top_p * (double)sum);
-    return enough < 1 ? 1 : enough < sum ? enough : sum;
-}
-
-/* The filter leaves no token whose weight is below this; it is > 0. */
-static int64_t
-least_of(const struct xm_candidates *c, const struct xm_candidate_filter *f)
+int64_t
+xm_candidates_least(const struct xm_candidate_filter *f, float largest)
 {
     float share = f->min_p; /* of the largest weight */
-    const int64_t least = (int64_t)ceil((double)share * (double)c->scale);
+    const int64_t least = (int64_t)ceil((double)share * (double)largest);
     return least > 1 ? least : 1;
 }
 
@@ -557,7 +540,7 @@ least_of(const struct xm_candidates *c, const struct xm_candidate_filter *f)
  * already. */
 static int32_t
 filter_and_draw(struct xm_candidates *c, size_t n, int64_t enough, int64_t least,
-                double unit)
+                uint64_t random)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -567,47 +550,54 @@ filter_and_draw(struct xm_candidates *c, size_t n, int64_t enough, int64_t least
     }
     if (enough < INT64_MAX)
         kept = keep_best(c, kept, find_threshold(c, kept, (uint64_t)enough, true));
-    return draw_of_candidates(c, kept, unit);
+    return draw_of_candidates(c, kept, random);
+}
+
+/* What the weights of the best tokens have to reach, of this sum. */
+static int64_t
+enough_for(const struct xm_candidate_filter *f, int64_t sum)
+{
+    return (int64_t)enough_of((uint64_t)sum, xm_weight_top_p(f->top_p));
 }
 
 static int32_t
 draw_of_best(struct xm_candidates *c, const float *logits, size_t n, float largest,
-             const struct xm_candidate_filter *f, double unit)
+             const struct xm_candidate_filter *f, uint64_t random)
 {
     const size_t n_best = gather_best(c, logits, n, (size_t)f->top_k);
     const int64_t sum =
         weigh_candidates(c, logits, n_best, largest, xm_weight_steps(f->temperature));
-    const int64_t enough = f->top_p < 1.0f ? enough_of(sum, f->top_p) : INT64_MAX;
-    return filter_and_draw(c, n_best, enough, least_of(c, f), unit);
+    const int64_t enough = f->top_p < 1.0f ? enough_for(f, sum) : INT64_MAX;
+    return filter_and_draw(c, n_best, enough, xm_candidates_least(f, c->scale), random);
 }
 
 static int32_t
 draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float largest,
-            const struct xm_candidate_filter *f, double unit)
+            const struct xm_candidate_filter *f, uint64_t random)
 {
-    const int64_t least = least_of(c, f);
+    const int64_t least = xm_candidates_least(f, c->scale);
     const int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(f->temperature));
     if (f->top_p >= 1.0f && least == 1)
-        return draw_of_all(c, sum, unit);
+        return draw_of_all(c, sum, random);
     struct staying s = {0.0f, 0.0f, 0};
     int64_t enough = INT64_MAX, rest = least;
     if (f->top_p < 1.0f) {
-        enough = enough_of(sum, f->top_p);
+        enough = enough_for(f, sum);
         s = guess_staying(c, n, sum - enough);
         /* Tokens of smaller weights have less together than what top_p may leave out. */
         if (enough < sum && (sum - enough) / (int64_t)n + 1 > least)
             rest = (sum - enough) / (int64_t)n + 1;
     }
     const int64_t kept = keep_staying(c, logits, n, rest, enough, &s);
-    return draw_of_staying(c, logits, n, &s, kept, unit);
+    return draw_of_staying(c, logits, n, &s, kept, random);
 }
 
 int32_t
 xm_candidates_draw(struct xm_candidates *c, const float *logits, size_t n, int32_t best,
-                   const struct xm_candidate_filter *filter, double unit)
+                   const struct xm_candidate_filter *filter, uint64_t random)
 {
     assert(best >= 0 && n <= c->vocab_size);
     return filter->top_k > 0 && (size_t)filter->top_k < n
-               ? draw_of_best(c, logits, n, logits[best], filter, unit)
-               : draw_of_row(c, logits, n, logits[best], filter, unit);
+               ? draw_of_best(c, logits, n, logits[best], filter, random)
+               : draw_of_row(c, logits, n, logits[best], filter, random);
 }

@@ -39,11 +39,15 @@ void xm_candidates_free(struct xm_candidates *c);              /* NULL is allowe
 /* The id of the largest logit, the lowest id of equal ones; -1: all n are NaN or -infinity. */
 int32_t xm_find_largest(const float *logits, size_t n);
 
-/* Draws a token and returns its id. `best`: xm_find_largest of the row, which must be >= 0. `unit`:
- * a random number in [0, 1). */
+/* The filter leaves no token whose weight is below this, if the largest one has the weight
+ * `largest`; > 0. */
+int64_t xm_candidates_least(const struct xm_candidate_filter *f, float largest);
+
+/* Draws a token and returns its id. `best`: xm_find_largest of the row, which must be >= 0.
+ * `random`: 64 random bits. */
 int32_t xm_candidates_draw(struct xm_candidates *c, const float *logits, size_t n,
                            int32_t best, const struct xm_candidate_filter *filter,
-                           double unit);
+                           uint64_t random);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,7 @@
 #include "plugin/text/candidates.h"
 #include "plugin/text/token_counts.h"
 #include "plugin/text/token_list.h"
+#include "plugin/text/token_weight.h"
 #include "runtime/util/memory.h"
 
 struct xm_sampler_scratch {
@@ -24,7 +25,7 @@ struct xm_sampler_scratch {
 struct xm_sampler {
     struct xm_sampling sampling;
     size_t vocab_size;
-    uint64_t state; /* PCG32 */
+    uint64_t n_drawn; /* random numbers so far */
 
     /* With penalties only: */
     /* of the tokens in the window */
@@ -37,27 +38,6 @@ struct xm_sampler {
     struct xm_token_list text;   /* accepted, with no_repeat_ngram              */
     struct xm_token_list barred; /* from the next choice                        */
 };
-
-static const uint64_t pcg_multiplier = 6364136223846793005u;
-static const uint64_t pcg_increment = 1442695040888963407u;
-
-static uint32_t
-random_bits(struct xm_sampler *s)
-{
-    uint64_t old = s->state;
-    s->state = old * pcg_multiplier + pcg_increment;
-    uint32_t shifted = (uint32_t)((old >> 18 ^ old) >> 27);
-    uint32_t turn = (uint32_t)(old >> 59);
-    return shifted >> turn | shifted << (-turn & 31);
-}
-
-/* In [0, 1), 53 bits. */
-static double
-random_unit(struct xm_sampler *s)
-{
-    uint64_t high = random_bits(s) >> 5, low = random_bits(s) >> 6;
-    return (double)(high << 26 | low) * 0x1p-53;
-}
 
 static bool
 has_penalties(const struct xm_sampling *s)
@@ -93,14 +73,6 @@ check_sampling(const struct xm_sampling *s, struct xm_error *err)
             s->last_n);
     XM_TRY(check_range("presence_penalty", s->presence_penalty, -1e6f, 1e6f, err));
     return check_range("frequency_penalty", s->frequency_penalty, -1e6f, 1e6f, err);
-}
-
-static void
-seed(struct xm_sampler *s)
-{
-    random_bits(s); /* as in the paper's pcg32_srandom */
-    s->state += s->sampling.seed;
-    random_bits(s);
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -143,7 +115,6 @@ xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
         return xm_no_memory(err, "a sampler");
     s->sampling = *sampling;
     s->vocab_size = vocab_size;
-    seed(s);
     *out = s;
     return XM_OK;
 }
@@ -218,26 +189,27 @@ xm_sampler_forget(struct xm_sampler *sampler)
     xm_token_counts_clear(&sampler->counts);
 }
 
-/* `count` times in the text, `fresh` of them behind the prompt or anywhere. */
-static float
-penalise(const struct xm_sampling *s, float logit, uint32_t count, uint32_t fresh)
+/* The penalties as numbers that change nothing where they are off. */
+static struct xm_token_choice
+penalties_of(const struct xm_sampling *s)
 {
-    if (count == 0)
-        return logit;
-    if (s->repetition_penalty != 0.0f)
-        logit =
-            logit > 0.0f ? logit / s->repetition_penalty : logit * s->repetition_penalty;
-    return fresh ? logit - (float)fresh * s->frequency_penalty - s->presence_penalty
-                 : logit;
+    const float r = s->repetition_penalty != 0.0f ? s->repetition_penalty : 1.0f;
+    return (struct xm_token_choice){.repetition = r,
+                                    .inverse_repetition = 1.0f / r,
+                                    .frequency = s->frequency_penalty,
+                                    .presence = s->presence_penalty,
+                                    .window = s->last_n > 0 ? (uint32_t)s->last_n : 0,
+                                    .adjusts = has_penalties(s)};
 }
 
 static void
 penalise_all(const struct xm_sampler *s, float *logits)
 {
+    const struct xm_token_choice p = penalties_of(&s->sampling);
     for (size_t i = 0; i < s->counts.n; i++) {
         const struct xm_token_count *e = &s->counts.entries[i];
-        logits[e->id] =
-            penalise(&s->sampling, logits[e->id], e->count, e->count - e->before);
+        logits[e->id] = penalised(logits[e->id], e->count - e->before, p.repetition,
+                                  p.inverse_repetition, p.frequency, p.presence);
     }
 }
 
@@ -289,15 +261,21 @@ change(struct xm_sampler *s, const float *logits, float *changed)
     return changed;
 }
 
+static struct xm_candidate_filter
+filter_of(const struct xm_sampling *s)
+{
+    return (struct xm_candidate_filter){.temperature = s->temperature,
+                                        .top_k = s->top_k,
+                                        .top_p = s->top_p,
+                                        .min_p = s->min_p};
+}
+
 enum xm_status
 xm_sampler_next(struct xm_sampler *sampler, struct xm_sampler_scratch *scratch,
                 const float *logits, int32_t *id, struct xm_error *err)
 {
     const struct xm_sampling *s = &sampler->sampling;
-    const struct xm_candidate_filter filter = {.temperature = s->temperature,
-                                               .top_k = s->top_k,
-                                               .top_p = s->top_p,
-                                               .min_p = s->min_p};
+    const struct xm_candidate_filter filter = filter_of(s);
     assert(scratch->vocab_size >= sampler->vocab_size);
     logits = change(sampler, logits, scratch->logits);
     const int32_t best = xm_find_largest(logits, sampler->vocab_size);
@@ -308,8 +286,50 @@ xm_sampler_next(struct xm_sampler *sampler, struct xm_sampler_scratch *scratch,
     *id = best;
     if (s->temperature > 0.0f)
         *id = xm_candidates_draw(scratch->candidates, logits, sampler->vocab_size, best,
-                                 &filter, random_unit(sampler));
+                                 &filter, random_bits(s->seed, sampler->n_drawn++));
     return XM_OK;
+}
+
+bool
+xm_sampling_on_device(const struct xm_sampling *s, size_t vocab_size,
+                      struct xm_token_choice *out)
+{
+    const struct xm_candidate_filter filter = filter_of(s);
+    const float largest = ldexpf(1.0f, xm_weight_bits(vocab_size));
+    const bool has_k = s->top_k > 0 && (size_t)s->top_k < vocab_size;
+    *out = penalties_of(s);
+    if (s->no_repeat_ngram || out->window > XM_TOKEN_WINDOW_MOST)
+        return false;
+    if (s->temperature == 0.0f)
+        return true;
+    out->seed = s->seed;
+    out->least = (uint64_t)xm_candidates_least(&filter, largest);
+    out->top_p = xm_weight_top_p(s->top_p);
+    out->top_k = has_k ? (uint32_t)s->top_k : 0;
+    out->steps = xm_weight_steps(s->temperature);
+    out->largest = largest;
+    out->draws = 1;
+    return true;
+}
+
+bool
+xm_sampler_on_device(const struct xm_sampler *sampler, struct xm_token_choice *out,
+                     struct xm_seen_tokens *seen)
+{
+    const bool can = xm_sampling_on_device(&sampler->sampling, sampler->vocab_size, out);
+    out->n = sampler->n_drawn;
+    out->in_window = (uint32_t)sampler->n_accepted;
+    out->oldest = (uint32_t)sampler->oldest;
+    *seen = (struct xm_seen_tokens){.counts = sampler->counts.entries,
+                                    .n = sampler->counts.n,
+                                    .ring = out->window ? sampler->accepted : NULL};
+    return can && sampler->barred.n == 0;
+}
+
+void
+xm_sampler_skip(struct xm_sampler *sampler)
+{
+    sampler->n_drawn += sampler->sampling.temperature > 0.0f;
 }
 
 double

@@ -7,7 +7,7 @@
  * The steps apply in this order (candidates.h); each works on the tokens that the one before it
  * left, with their probabilities renormalised. l is a token's logit:
  *
- *     repetition   l > 0 ? l / r : l * r       tokens among the last `last_n` accepted ones
+ *     repetition   l > 0 ? l * (1/r) : l * r   tokens among the last `last_n` accepted ones
  *     frequency    l - f * (times accepted)    the same tokens; with only_new, not the prompt's
  *     presence     l - p                       as frequency
  *     n-grams      l = -infinity               tokens that would repeat an n-gram of the text
@@ -22,8 +22,9 @@
  * A choice depends on the logits, the seed, and the tokens that this sampler has accepted and
  * chosen before. It does not depend on other texts or on threads.
  *
- * Random numbers come from PCG32 (M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient
- * Statistically Good Algorithms", 2014): a seed gives the same sequence on every machine.
+ * Random numbers come from SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom
+ * Number Generators", 2014): a seed gives the same sequence on every machine, and number n follows
+ * from the seed and n alone, so that a device can compute it (primitives/choose).
  */
 #ifndef XM_PLUGIN_TEXT_SAMPLER_H
 #define XM_PLUGIN_TEXT_SAMPLER_H
@@ -32,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/operations/token_choice.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus
@@ -97,6 +99,17 @@ void xm_bar_ngrams(const int32_t *text, size_t length, uint32_t n, float *logits
 enum xm_status xm_sampler_next(struct xm_sampler *sampler,
                                struct xm_sampler_scratch *scratch, const float *logits,
                                int32_t *id, struct xm_error *err);
+
+/* How the first token is chosen where a device does it; false: only xm_sampler_next can. */
+bool xm_sampling_on_device(const struct xm_sampling *s, size_t vocab_size,
+                           struct xm_token_choice *out);
+/* How the next token is chosen where a device does it, which also counts the tokens that it
+ * chooses; *seen points to the sampler's tokens until it accepts one. false: only xm_sampler_next
+ * can, because n-grams matter or tokens are barred from this choice alone. */
+bool xm_sampler_on_device(const struct xm_sampler *sampler, struct xm_token_choice *out,
+                          struct xm_seen_tokens *seen);
+/* A device has chosen in place of xm_sampler_next. */
+void xm_sampler_skip(struct xm_sampler *sampler);
 
 /* log(sum of exp(row[0..n-1])). Finite unless a logit is NaN or +infinity, or all are -infinity. */
 double xm_log_sum_exp(const float *row, uint64_t n);

@@ -10,20 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/operations/token_choice.h"
 #include "runtime/util/hash_index.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct xm_token_count {
-    int32_t id;
-    uint32_t count;  /* occurrences, at least 1                          */
-    uint32_t before; /* `count` at the last call of xm_token_counts_mark */
-};
-
 struct xm_token_counts {
-    struct xm_token_count *entries; /* owned; in no particular order */
+    /* owned; in no particular order; `before` is `count` at the last call of xm_token_counts_mark
+     */
+    struct xm_token_count *entries;
     size_t n, capacity;
     struct xm_hash_index by_id; /* of entries */
 };

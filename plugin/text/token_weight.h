@@ -8,6 +8,10 @@
  * their terms, so filters need not sort. `bits` is the largest number with which the weights of a
  * whole vocabulary sum to less than 2^62.
  *
+ * What is drawn, and what top_p leaves, follow from such sums by whole numbers, too, so that every
+ * device finds the same (kernels/cl/include/choose.h). What both calculate stands in
+ * kernels/cl/include/token_arithmetic.h.
+ *
  * The exponent is rounded to a multiple of 2^-20. Therefore a weight never rises where the logit
  * falls, and its relative error is below 2^-19 for a difference of at most 11 temperatures.
  */
@@ -19,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "kernels/cl/include/token_arithmetic.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,19 +71,35 @@ xm_weight_power(float x)
     const int32_t exponent = (int32_t)(x + 0.5f);
     const int32_t fraction = exponent & ((1 << XM_WEIGHT_FRACTION) - 1);
     const float g = -(float)fraction / (float)(1 << XM_WEIGHT_FRACTION); /* (-1, 0] */
-    /* 2^g = 1 + g * (2^g - 1) / g; the quotient as a Chebyshev polynomial of degree 5, whose error
-     * is below 2^-27. */
-    float p = 0x1.e2025b670806dp-14f;
-    p = p * g + 0x1.529848a1a40c4p-10f;
-    p = p * g + 0x1.3a79c4237ac8fp-7f;
-    p = p * g + 0x1.c6a652014310fp-5f;
-    p = p * g + 0x1.ebfba83222810p-3f;
-    p = p * g + 0x1.62e42fbe1fb9cp-1f;
-    p = p * g + 1.0f;
+    const float p = two_to_the(g);
     const uint32_t halved = (uint32_t)(127 - (exponent >> XM_WEIGHT_FRACTION)) << 23;
     float scale;
     memcpy(&scale, &halved, sizeof(scale));
     return p * scale;
+}
+
+/* The upper half of the product. */
+static inline uint64_t
+xm_multiply_high(uint64_t a, uint64_t b)
+{
+    const uint64_t a_low = (uint32_t)a, a_high = a >> 32;
+    const uint64_t b_low = (uint32_t)b, b_high = b >> 32;
+    const uint64_t low = a_low * b_low, mid = a_high * b_low + (low >> 32);
+    return a_high * b_high + (mid >> 32) + ((a_low * b_high + (uint32_t)mid) >> 32);
+}
+
+/* A point below the sum, which is > 0, from 64 random bits. */
+static inline int64_t
+xm_weight_point(int64_t sum, uint64_t random)
+{
+    return (int64_t)xm_multiply_high(random, (uint64_t)sum);
+}
+
+/* top_p in units of 2^-32. */
+static inline uint64_t
+xm_weight_top_p(float top_p)
+{
+    return (uint64_t)ldexp((double)top_p, 32);
 }
 
 /* Both steps at once. */

@@ -57,7 +57,10 @@ enum xm_status xm_synth_write_ir(struct xm_synth *s, const char *folder);
 
 uint64_t xm_synth_gguf_bytes(const struct xm_synth *s, enum xm_decoder_tensor t,
                              uint32_t layer);
-enum xm_status xm_synth_write_gguf(struct xm_synth *s, const char *path);
+/* XM_IO: also where another process writes the same file, unless it is to be replaced.
+ * is_in_locked_folder: the caller holds the lock of its folder. */
+enum xm_status xm_synth_write_gguf(struct xm_synth *s, const char *path,
+                                   bool is_in_locked_folder);
 
 /* XM_IO: the model keeps what is there, and a file is at `path`. */
 enum xm_status xm_synth_check_place(const struct xm_synth *s, const char *path);

@@ -3,10 +3,14 @@
  * The decoder as a GGUF file: its keys by the table that the reader has, a byte-level tokenizer,
  * its tensors.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "plugin/models/metadata.h"
 #include "plugin/writers/synth.h"
@@ -411,12 +415,48 @@ write_file(struct xm_synth *s, const struct xm_new_file *at)
     return status;
 }
 
+/* Of two writers that begin at the same time the second sees the first: each looks and begins in
+ * one turn, which a lock on the folder makes. The lock is not waited for longer than a second: who
+ * holds it longer writes an IR there, or is another program. */
+static int
+lock_turn(const char *path)
+{
+    enum { TRIES = 100, WAIT_MS = 10 };
+    const struct timespec wait = {0, WAIT_MS * 1000000};
+    const char *slash = strrchr(path, '/');
+    struct xm_strbuf folder = {0};
+    xm_strbuf_add_n(&folder, path, slash ? (size_t)(slash - path) + 1 : 0);
+    xm_strbuf_add(&folder, ".");
+    const int fd = xm_strbuf_ok(&folder)
+                       ? open(xm_strbuf_text(&folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                       : -1;
+    xm_strbuf_free(&folder);
+    for (int i = 0; i < TRIES && fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+        nanosleep(&wait, NULL);
+    return fd;
+}
+
+/* With --force both writers go on, and the last one's file stays. */
+static enum xm_status
+begin_file(struct xm_synth *s, const char *path, bool is_in_locked_folder,
+           struct xm_new_file *at)
+{
+    const int turn = is_in_locked_folder ? -1 : lock_turn(path);
+    enum xm_status status = xm_synth_check_place(s, path);
+    if (status == XM_OK && s->m->keeps && xm_new_file_has_writer(path))
+        status = xm_fail(s->err, XM_IO, "another program is writing '%.300s'", path);
+    if (status == XM_OK)
+        status = xm_new_file_begin(at, path, s->err);
+    if (turn >= 0)
+        close(turn);
+    return status;
+}
+
 enum xm_status
-xm_synth_write_gguf(struct xm_synth *s, const char *path)
+xm_synth_write_gguf(struct xm_synth *s, const char *path, bool is_in_locked_folder)
 {
     struct xm_new_file at;
-    XM_TRY(xm_synth_check_place(s, path));
-    XM_TRY(xm_new_file_begin(&at, path, s->err));
+    XM_TRY(begin_file(s, path, is_in_locked_folder, &at));
     enum xm_status status = write_file(s, &at);
     if (status == XM_OK)
         status = xm_synth_check_place(s, path);

@@ -248,9 +248,9 @@ write_to_folder(struct xm_synth *s, const char *path)
     if (s->m->format != XM_SYNTHETIC_GGUF)
         return xm_synth_write_ir(s, path);
     xm_strbuf_printf(&file, "%s/model" XM_SYNTHETIC_GGUF_ENDING, path);
-    const enum xm_status status = xm_strbuf_ok(&file)
-                                      ? xm_synth_write_gguf(s, xm_strbuf_text(&file))
-                                      : xm_no_memory(s->err, "a path");
+    const enum xm_status status =
+        xm_strbuf_ok(&file) ? xm_synth_write_gguf(s, xm_strbuf_text(&file), true)
+                            : xm_no_memory(s->err, "a path");
     xm_strbuf_free(&file);
     return status;
 }
@@ -260,7 +260,7 @@ write_model(struct xm_synth *s, const char *path)
 {
     int lock;
     if (s->m->format == XM_SYNTHETIC_GGUF && xm_synthetic_is_file(path))
-        return xm_synth_write_gguf(s, path);
+        return xm_synth_write_gguf(s, path, false);
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return xm_fail(s->err, XM_IO, "cannot create folder '%s': %s", path,
                        strerror(errno));

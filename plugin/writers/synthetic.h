@@ -54,7 +54,8 @@ uint64_t xm_synthetic_bytes(const struct xm_synthetic *m);
 /* Creates the folder (it may exist) and writes openvino_model.{xml,bin}, config.json,
  * generation_config.json and tokenizer.json, or model.gguf. A model that is there stays as it is
  * until the new one is whole, and then is replaced (new_file.h). A failure leaves nothing half
- * behind. XM_IO: another process writes to the folder; or `keeps` is set, and a model is there.
+ * behind. XM_IO: another process writes to the folder; or `keeps` is set, and a model is there or
+ * another process writes the file.
  * `progress` (may be NULL) gets done and all bytes. */
 enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *path,
                                   void (*progress)(uint64_t done, uint64_t all,

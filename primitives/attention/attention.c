@@ -26,6 +26,7 @@
 enum {
     PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
     PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
+    MATRIX_FEW_ROWS = 8,    /* rows of a tile of attention_decode_dpas                  */
     MATRIX_TILE = 16,       /* of the attention kernels for matrix engines              */
     MATRIX_READ = 64,       /* elements of K that they read at once                    */
     MATRIX_VALUES = 128,    /* elements of V that the rows of a sub-group of them sum   */
@@ -49,6 +50,9 @@ not_in_tiles(const void *problem)
         return NULL;
     if (d->element != XM_F16 || d->k_cache == XM_F32 || d->v_cache == XM_F32)
         return "matrix engines take queries of f16 and caches of no more bits";
+    if (!(d->scale > 0.0f))
+        return "the largest score is that of the largest product only if scale is above "
+               "0";
     if (d->d % MATRIX_READ || d->dv % MATRIX_TILE || d->page_tokens % MATRIX_TILE)
         return "the heads or the pages are not whole tiles of matrix engines";
     return wide_values(d);
@@ -94,25 +98,28 @@ struct attention {
     struct xm_stage inputs, decode, combine, prompt;
 };
 
-/* What a tile holds: in vec kernels tokens; in gen kernels rows, of heads that share K and V. */
+/* What a tile holds: in vec kernels tokens; in gen kernels rows, of heads that share K and V; in
+ * kernels for matrix engines such rows, too. */
 struct tiles {
-    uint32_t tokens, rows;
+    uint32_t tokens, rows, matrix_rows;
 };
 
 static struct tiles
-prompt_tiles(const struct xm_attention_desc *d)
+prompt_tiles(const struct attention *a)
 {
-    uint32_t group = d->heads_q / d->heads_kv;
+    uint32_t group = a->desc.heads_q / a->desc.heads_kv;
     return (struct tiles){group < PROMPT_ROWS ? PROMPT_ROWS / group : 1,
-                          PROMPT_GROUP_ROWS};
+                          PROMPT_GROUP_ROWS,
+                          xm_matrix_lanes(xm_engine_info(a->base.engine))};
 }
 
 static struct tiles
-decode_tiles(const struct xm_attention_desc *d)
+decode_tiles(const struct attention *a)
 {
-    uint32_t group = d->heads_q / d->heads_kv;
+    uint32_t group = a->desc.heads_q / a->desc.heads_kv;
     return (struct tiles){XM_FEW_TOKENS,
-                          group < PROMPT_GROUP_ROWS ? group : PROMPT_GROUP_ROWS};
+                          group < PROMPT_GROUP_ROWS ? group : PROMPT_GROUP_ROWS,
+                          MATRIX_FEW_ROWS};
 }
 
 /* Rows of a sub-group of attention_decode_sg and attention_prompt_sg. */
@@ -186,7 +193,6 @@ tiling_of(const struct attention *a, struct tiles tiles, enum xm_axis axis)
 {
     const struct xm_attention_desc *d = &a->desc;
     const uint32_t group = d->heads_q / d->heads_kv;
-    const uint64_t lanes = xm_matrix_lanes(xm_engine_info(a->base.engine));
     const uint64_t value_parts = (d->dv + MATRIX_VALUES - 1) / MATRIX_VALUES;
     switch (axis) {
     case XM_TOKEN_TILES:
@@ -196,7 +202,7 @@ tiling_of(const struct attention *a, struct tiles tiles, enum xm_axis axis)
     case XM_LANE_TILES:
         return (struct tiling){group, sub_group_rows(d), d->heads_kv};
     case XM_MATRIX_TILES:
-        return (struct tiling){group, lanes, d->heads_kv * value_parts};
+        return (struct tiling){group, tiles.matrix_rows, d->heads_kv * value_parts};
     default: /* XM_QUERIES */
         return (struct tiling){d->heads_q, 1, 1};
     }
@@ -236,7 +242,7 @@ choose_decoding(const struct attention *a, const struct stretch *s, struct decod
     const uint64_t keys = most_keys_read(d, s);
     XM_TRY(xm_stage_choose(&a->decode, NULL, &out->choice, err));
     const enum xm_axis axis = out->choice.row->launch.x.axis;
-    const struct tiling t = tiling_of(a, decode_tiles(d), axis);
+    const struct tiling t = tiling_of(a, decode_tiles(a), axis);
     const uint64_t filled = filled_slots(&t, s);
     out->partitions = xm_attention_cut_keys(device, filled, keys);
     out->most = xm_attention_most_partitions(device, filled, keys);
@@ -303,7 +309,7 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
     struct xm_counts counts = {.n = {0}};
     XM_TRY(xm_stage_choose(&a->prompt, NULL, &choice, err));
     const enum xm_axis axis = choice.row->launch.x.axis;
-    const struct tiling t = tiling_of(a, prompt_tiles(&a->desc), axis);
+    const struct tiling t = tiling_of(a, prompt_tiles(a), axis);
     counts.n[axis] = slots(&t, s);
     add_parameters(a, operands, s, &args);
     xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
@@ -577,9 +583,9 @@ build(struct attention *a, struct xm_error *err)
                      heads ? heads : 1);
     XM_TRY(xm_stage_build_for(&a->combine, engine, &xm_attention_combine_table, d, formed,
                               err));
-    XM_TRY(build_tiled(a, formed, decode_tiles(d), &xm_attention_decode_table, &a->decode,
+    XM_TRY(build_tiled(a, formed, decode_tiles(a), &xm_attention_decode_table, &a->decode,
                        err));
-    return build_tiled(a, shape, prompt_tiles(d), &xm_attention_prompt_table, &a->prompt,
+    return build_tiled(a, shape, prompt_tiles(a), &xm_attention_prompt_table, &a->prompt,
                        err);
 }
 

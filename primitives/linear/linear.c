@@ -23,63 +23,41 @@ enum { FEW, MANY, LONG };
 enum { MANY_TOKENS = 127 };
 enum { SG_WORDS = 8 }; /* 32-bit words that linear_gemm_sg reads at a time */
 
-struct problem {
-    struct xm_product product; /* of segment 0: all have its format and columns */
-    const struct xm_linear_desc *desc;
-    struct xm_engine *engine;
-    bool without_onednn; /* the user's word */
-};
-
 static const char *
-not_in_steps(const void *problem)
+not_in_runs(const void *product)
 {
-    return xm_weight_not_in_words(((const struct xm_product *)problem)->weight, SG_WORDS);
+    return xm_product_not_in_runs(product, SG_WORDS);
 }
 
-/* The sentence with which `refuse` refuses one of the segments' weights; NULL: it accepts all. */
-static const char *
-any_refused(const struct problem *p,
-            const char *(*refuse)(const struct xm_weight *w, enum xm_element src))
+/* Whether the user does not want oneDNN. */
+static bool
+is_without_onednn(const struct xm_linear *l)
 {
-    const char *why = refuse(p->product.weight, p->product.src);
-    for (uint32_t i = 1; p->desc && i < p->desc->n && !why; i++)
-        why = refuse(&p->desc->segment[i].weight->host, p->desc->src);
+    const struct xm_config *c = xm_engine_config(l->base.engine);
+    return xm_config_user_set(c, XM_OPTION_use_onednn) && c->use_onednn == XM_NO;
+}
+
+static const char *
+onednn_refuses(const void *product)
+{
+    const struct xm_linear *l = ((const struct xm_product *)product)->of;
+    const char *why = is_without_onednn(l) ? "GPU_USE_ONEDNN=NO" : NULL;
+    for (uint32_t i = 0; i < l->desc.n && !why; i++)
+        why = xm_onednn_linear_refuses(xm_engine_info(l->base.engine),
+                                       xm_linear_weight(l, i), l->desc.src);
     return why;
 }
 
 static const char *
-matrix_rows_refuse(const void *problem)
+onednn_gpu_refuses(const void *product)
 {
-    return any_refused(problem, xm_matrix_rows_refuse);
-}
-
-static const char *
-matrix_refuses(const void *problem)
-{
-    return any_refused(problem, xm_matrix_refuses);
-}
-
-static const char *
-onednn_refuses(const void *problem)
-{
-    const struct problem *p = problem;
-    const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
-    for (uint32_t i = 0; i < p->desc->n && !why; i++)
-        why = xm_onednn_linear_refuses(xm_engine_info(p->engine),
-                                       &p->desc->segment[i].weight->host, p->desc->src);
-    return why;
-}
-
-static const char *
-onednn_gpu_refuses(const void *problem)
-{
-    const struct problem *p = problem;
-    const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
-    for (uint32_t i = 0; i < p->desc->n && !why; i++) {
-        const struct xm_library_gate gate = xm_linear_gate(p->desc);
-        why = xm_onednn_gpu_linear_refuses(p->engine, &p->desc->segment[i].weight->host,
-                                           p->desc->src, p->desc->dst,
-                                           p->desc->is_glu && i == 0 ? &gate : NULL);
+    const struct xm_linear *l = ((const struct xm_product *)product)->of;
+    const char *why = is_without_onednn(l) ? "GPU_USE_ONEDNN=NO" : NULL;
+    for (uint32_t i = 0; i < l->desc.n && !why; i++) {
+        const struct xm_library_gate gate = xm_linear_gate(&l->desc);
+        why = xm_onednn_gpu_linear_refuses(l->base.engine, xm_linear_weight(l, i),
+                                           l->desc.src, l->desc.dst,
+                                           l->desc.is_glu && i == 0 ? &gate : NULL);
     }
     return why;
 }
@@ -91,9 +69,9 @@ static const struct xm_variant few_rows[] = {
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_SHORTS, "linear_gemv_vec", .joins = true},
     {"linear_gemv_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_PLANES, .joins = true},
-    {"linear_gemv_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_rows_refuse,
+    {"linear_gemv_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_lanes,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_TOKENS, 1}, .split = 8}, .joins = true},
-    {"linear_gemv_dp4a", XM_FAMILY_SG, XM_CAP_DP4A, matrix_rows_refuse,
+    {"linear_gemv_dp4a", XM_FAMILY_SG, XM_CAP_DP4A, xm_product_not_in_lanes,
      {XM_LANES, XM_DOT_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_TOKENS, 1}, .split = 8},
      .kernel = "linear_gemv_dpas", .joins = true},
     {"linear_gemv_sg", XM_FAMILY_SG, 0, xm_product_not_in_words,
@@ -107,16 +85,18 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
     /* linear_many has the rows from here on */
     {"linear_gemm_onednn_gpu", XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
-    {"linear_gemm_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, xm_product_not_in_bytes,
+    {"linear_gemm_amx", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_AMX, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 128}}, XM_FORM_BF16_TILES},
+    {"linear_gemm_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_BYTES, "linear_gemm_vnni"},
     {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_SHORT_PAIRS},
     {"linear_gemm_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}}, XM_FORM_TILES},
-    {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+    {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_steps,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS, XM_PER_LANE}, {XM_TOKENS, XM_MATRIX_TOKENS}},
      XM_FORM_STEPS, .large_grf = true},
-    {"linear_gemm_sg", XM_FAMILY_SG, XM_CAP_SG_SHORT, not_in_steps,
+    {"linear_gemm_sg", XM_FAMILY_SG, XM_CAP_SG_SHORT, not_in_runs,
      {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_TOKENS, XM_TILE}}, XM_FORM_LANE_TILES},
     {"linear_gemm_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, 128, {XM_ROWS, 64}, {XM_TOKENS, 64}}},
@@ -151,15 +131,7 @@ xm_linear_supports(const struct xm_device_info *device, const struct xm_weight *
 struct xm_rows_form
 xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w, enum xm_element src)
 {
-    const struct problem problem = {.product = {w, src}};
-    struct xm_pick pick = {&xm_linear_tables[FEW], &problem,
-                           xm_product_class(&problem.product)};
-    const struct xm_rows_form plain = {XM_FORM_ROWS, 0, 0};
-    size_t row = 0;
-    if (xm_variant_prepare(&pick, engine, NULL) != XM_OK ||
-        xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, NULL) != XM_OK)
-        return plain;
-    return xm_form_of(few_rows[row].form, w, src);
+    return xm_product_reads(engine, &xm_linear_tables[FEW], w, src);
 }
 
 const char *
@@ -194,16 +166,13 @@ build_way(void *ctx, size_t i, struct xm_error *err)
 static enum xm_status
 build_ways(struct xm_linear *l, struct xm_error *err)
 {
-    const struct xm_config *config = xm_engine_config(l->base.engine);
-    const struct problem problem = {
-        {&l->desc.segment[0].weight->host, l->desc.src, l->desc.factor},
-        &l->desc,
-        l->base.engine,
-        xm_config_user_set(config, XM_OPTION_use_onednn) && config->use_onednn == XM_NO};
     struct building b = {.l = l};
+    l->product = (struct xm_product){
+        .weights.n = l->desc.n, .src = l->desc.src, .factor = l->desc.factor, .of = l};
+    for (uint32_t i = 0; i < l->desc.n; i++)
+        l->product.weights.w[i] = xm_linear_weight(l, i);
     for (size_t c = 0; c < XM_LINEAR_N_TABLES; c++)
-        b.picks[c] = (struct xm_pick){&xm_linear_tables[c], &problem,
-                                      xm_product_class(&problem.product)};
+        b.picks[c] = xm_product_pick(&xm_linear_tables[c], &l->product);
     XM_TRY(xm_variant_build(b.picks, XM_LINEAR_N_TABLES, l->base.engine, build_way, &b,
                             err));
     return xm_linear_after_create(l, err);

@@ -8,16 +8,6 @@
 #include "primitives/args.h"
 #include "runtime/kernel_defines.h"
 
-/* The form of x, which all segments share. */
-static struct xm_rows_form
-form_of(const struct xm_linear *l, const struct xm_variant *row)
-{
-    struct xm_rows_form f = xm_form_of(row->form, xm_linear_weight(l, 0), l->desc.src);
-    if (f.factor && l->desc.factor)
-        f.factor = l->desc.factor;
-    return f;
-}
-
 /* Results: one of a GLU, else one a segment. */
 static uint32_t
 results_of(const struct xm_linear_desc *d)
@@ -27,42 +17,37 @@ results_of(const struct xm_linear_desc *d)
 
 /* ---- creation --------------------------------------------------------------------- */
 
-/* The kernel of a row for segments first ... end - 1. */
 static enum xm_status
-build_product(const struct xm_linear *l, const struct xm_variant *row, uint32_t first,
-              uint32_t end, struct xm_kernel **out, struct xm_error *err)
+build_product(const struct xm_linear *l, const struct xm_variant *row,
+              struct xm_kernel_weights weights, struct xm_kernel **out,
+              struct xm_error *err)
 {
     const struct xm_linear_desc *d = &l->desc;
     const char *src = xm_element_text(d->src);
-    struct xm_kernel_weights w = {.n = end - first};
     char joined[64] = "";
-    for (uint32_t i = first; i < end; i++)
-        w.w[i - first] = xm_linear_weight(l, i);
     if (row->joins)
         xm_defines_print(joined, sizeof(joined), " -DSEGMENTS=%u -DGLU=%d -DACT=%d", d->n,
                          d->is_glu, d->is_glu ? (int)d->activation : 0);
-    return xm_weight_kernel(l->base.engine, xm_variant_kernel(row), w, out, err,
-                            "-DSRC=%s -DTILE=%s -DDST=%s%s%s", src, src,
-                            xm_element_text(d->dst), joined,
-                            xm_variant_defines(row, xm_engine_info(l->base.engine)).text);
+    return xm_product_kernel(l->base.engine, row, weights, out, err,
+                             "-DSRC=%s -DTILE=%s -DDST=%s%s", src, src,
+                             xm_element_text(d->dst), joined);
 }
 
 enum xm_status
 xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error *err)
 {
     /* What was made for another row, which has not been built. */
-    way->prepare = NULL;
     xm_linear_library_release(way);
     way->library = xm_linear_library(way->row);
     if (way->library)
         return xm_linear_library_build(l, way, err);
-    const struct xm_rows_form form = form_of(l, way->row);
-    XM_TRY(xm_form_kernel(l->base.engine, &form, l->desc.src, xm_linear_weight(l, 0),
-                          &way->prepare, err));
+    XM_TRY(xm_converter_build(l->base.engine, &l->product, way->row, l->desc.src, &way->x,
+                              err));
     if (way->row->joins)
-        return build_product(l, way->row, 0, l->desc.n, &way->product[0], err);
+        return build_product(l, way->row, l->product.weights, &way->kernel[0], err);
     for (uint32_t i = 0; i < l->desc.n; i++)
-        XM_TRY(build_product(l, way->row, i, i + 1, &way->product[i], err));
+        XM_TRY(build_product(l, way->row, xm_one_weight(xm_linear_weight(l, i)),
+                             &way->kernel[i], err));
     return XM_OK;
 }
 
@@ -70,11 +55,8 @@ uint64_t
 xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
                   uint64_t tokens)
 {
-    const struct xm_rows_form form = form_of(l, way->row);
-    if (way->library)
-        return xm_linear_library_scratch(l, way, tokens);
-    return xm_scratch_bytes(&l->base,
-                            xm_form_bytes(&form, xm_linear_weight(l, 0)->cols, tokens));
+    return way->library ? xm_linear_library_scratch(l, way, tokens)
+                        : xm_converter_scratch(&way->x, &l->base, tokens);
 }
 
 /* ---- runs ------------------------------------------------------------------------- */
@@ -110,7 +92,7 @@ multiply_joined(const struct xm_linear_call *c, const struct xm_buffer *x,
         counts.part[i] = xm_linear_weight(c->l, i)->rows;
         counts.n[XM_ROWS] += counts.part[i];
     }
-    return xm_launch(&c->way->row->launch, c->way->product[0], &counts, &a, c->run->queue,
+    return xm_launch(&c->way->row->launch, c->way->kernel[0], &counts, &a, c->run->queue,
                      err);
 }
 
@@ -129,39 +111,20 @@ multiply_one(const struct xm_linear_call *c, uint32_t i, const struct xm_buffer 
     xm_put_uint(&a, "k_count", s->weight->host.cols);
     xm_put_uint(&a, "t_count", c->tokens);
     counts.n[XM_ROWS] = s->weight->host.rows;
-    return xm_launch(&c->way->row->launch, c->way->product[i], &counts, &a, c->run->queue,
+    return xm_launch(&c->way->row->launch, c->way->kernel[i], &counts, &a, c->run->queue,
                      err);
-}
-
-/* x as the row reads it: as it is, as its maker has prepared it, or made so here. */
-static enum xm_status
-take_x(const struct xm_linear_call *c, struct xm_buffer **x, struct xm_error *err)
-{
-    const struct xm_weight *w = xm_linear_weight(c->l, 0);
-    const struct xm_rows_form form = form_of(c->l, c->way->row);
-    struct xm_buffer *prepared = c->operands[XM_LINEAR_PREPARED].buffer;
-    *x = c->operands[XM_LINEAR_X].buffer;
-    if (!c->way->prepare)
-        return XM_OK;
-    if (xm_prepared_serves(&form, &c->l->desc.prepared, w->cols, c->tokens, prepared)) {
-        *x = prepared;
-        return XM_OK;
-    }
-    XM_TRY(xm_scratch_take(c->scratch, xm_form_bytes(&form, w->cols, c->tokens),
-                           &prepared, err));
-    XM_TRY(xm_form_make(form.form, c->way->prepare, w, *x, c->tokens, prepared,
-                        c->run->queue, err));
-    *x = prepared;
-    return XM_OK;
 }
 
 enum xm_status
 xm_linear_multiply(const struct xm_linear_call *c, struct xm_error *err)
 {
+    const struct xm_activations given = {c->operands[XM_LINEAR_X].buffer, c->tokens,
+                                         c->operands[XM_LINEAR_PREPARED].buffer,
+                                         c->l->desc.prepared};
     struct xm_buffer *x;
     if (c->way->library)
         return xm_linear_library_run(c, err);
-    XM_TRY(take_x(c, &x, err));
+    XM_TRY(xm_converter_run(&c->way->x, &given, c->scratch, c->run->queue, &x, err));
     if (c->way->row->joins)
         return multiply_joined(c, x, err);
     for (uint32_t i = 0; i < c->l->desc.n; i++)

@@ -6,9 +6,9 @@
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
 
-#include "primitives/form.h"
 #include "primitives/linear/linear.h"
 #include "primitives/linear/linear_library.h"
+#include "primitives/product.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,9 +19,9 @@ enum { XM_LINEAR_CLASSES = 3 }; /* by how many tokens there are: linear.c */
 /* A row with its kernels: what runs one class. */
 struct xm_linear_way {
     const struct xm_variant *row;
-    struct xm_kernel *prepare; /* the engine's; NULL where there is none */
+    struct xm_converter x;
     /* One for all segments in [0], of a row that joins; else one for each. */
-    struct xm_kernel *product[XM_LINEAR_SEGMENTS];
+    struct xm_kernel *kernel[XM_LINEAR_SEGMENTS];
     const struct xm_linear_library *library; /* NULL: the row is ours */
     void *made[XM_LINEAR_SEGMENTS];          /* by it, of each weight */
 };
@@ -36,6 +36,7 @@ struct xm_linear_after {
 struct xm_linear {
     struct xm_primitive base;
     struct xm_linear_desc desc; /* its weights and biases are referenced */
+    struct xm_product product;  /* of all segments                        */
     struct xm_linear_way way[XM_LINEAR_CLASSES];
     struct xm_linear_after after;
 };

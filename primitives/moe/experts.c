@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "primitives/matrix_engine.h"
-#include "primitives/moe/experts_steps.h"
 #include "primitives/moe/onednn_experts.h"
+#include "primitives/moe/router.h"
 #include "primitives/onednn/onednn.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
@@ -28,83 +28,33 @@ enum { FEW_PER_EXPERT = 4, EXPERTS_PER_SHARED = 4 };
 /* What the counters of moe_sort_gen may take of local memory; 32-bit words that the sg
  * products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
+/* Of a token's experts, where gate and up route. */
+enum { SCORES_PER_LANE = 32 };
 
 static const char *
-not_in_steps(const void *problem)
+not_in_runs(const void *product)
 {
-    return xm_weight_not_in_words(((const struct xm_product *)problem)->weight, SG_WORDS);
+    return xm_product_not_in_runs(product, SG_WORDS);
+}
+
+static const struct xm_moe_experts *
+experts_of(const void *product)
+{
+    return ((const struct xm_product *)product)->of;
 }
 
 static const char *
-too_many_experts(const void *problem)
+too_many_experts(const void *product)
 {
-    return ((const struct xm_moe_problem *)problem)->m->experts > GEN_SORT_EXPERTS
+    return experts_of(product)->experts > GEN_SORT_EXPERTS
                ? "local memory has no room for a counter of each expert"
                : NULL;
 }
 
-/* The steps between are of integers together or not at all. */
 static const char *
-shorts_refuse(const void *problem)
+onednn_refuses(const void *product)
 {
-    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    if (!(m->forms >> XM_FORM_SHORT_PAIRS & 1))
-        return "a step beside it does not know rows of integers";
-    const char *why = xm_weight_not_in_shorts(xm_moe_gate(m), m->desc.src);
-    return why ? why : xm_weight_not_in_shorts(xm_moe_down(m), m->desc.src);
-}
-
-static const char *
-bytes_refuse(const void *problem)
-{
-    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    if (!m->desc.factor)
-        return "activations stay in 16 bits";
-    if (!(m->forms >> XM_FORM_BYTES & 1))
-        return "a step beside it does not know rows of bytes";
-    const char *why = xm_weight_not_in_bytes(xm_moe_gate(m), m->desc.src);
-    return why ? why : xm_weight_not_in_bytes(xm_moe_down(m), m->desc.src);
-}
-
-/* What refuses the first of gate, up and down. */
-static const char *
-any_refused(const struct xm_moe_experts *m,
-            const char *(*refuse)(const struct xm_weight *w, enum xm_element src))
-{
-    const struct xm_device_weight *up = m->desc.experts.up;
-    const char *why = refuse(xm_moe_gate(m), m->desc.src);
-    if (!why && up)
-        why = refuse(&up->host, m->desc.src);
-    return why ? why : refuse(xm_moe_down(m), m->desc.src);
-}
-
-static const char *
-matrix_refuses(const void *problem)
-{
-    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    return m->forms >> XM_FORM_STEPS & 1
-               ? any_refused(m, xm_matrix_refuses)
-               : "a step beside it does not know tiles of steps";
-}
-
-/* Of few tokens; up is gate's neighbour in one kernel. */
-static const char *
-matrix_rows_refuse(const void *problem)
-{
-    const struct xm_moe_problem *p = problem;
-    const struct xm_device_weight *up = p->m ? p->m->desc.experts.up : NULL;
-    const char *why = xm_matrix_rows_refuse(p->product.weight, p->product.src);
-    if (!why && up && p->product.weight == xm_moe_gate(p->m))
-        why = xm_matrix_rows_refuse(&up->host, p->product.src);
-    return why;
-}
-
-static const char *
-onednn_refuses(const void *problem)
-{
-    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    if (!(m->forms >> XM_FORM_ROWS & 1))
-        return "a step beside it does not know plain rows";
+    const struct xm_moe_experts *m = experts_of(product);
     return xm_onednn_experts_refuse(m->engine, &m->desc);
 }
 
@@ -115,12 +65,14 @@ static const struct xm_variant gate_up_rows[] = {
      .emits = true},
     {"moe_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_PLANES, .emits = true},
-    {"moe_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_rows_refuse,
-     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_SLOTS, 1}, .split = 4}},
-    {"moe_gate_up_dp4a", XM_FAMILY_SG, XM_CAP_DP4A, matrix_rows_refuse,
+    {"moe_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_lanes,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_SLOTS, 1}, .split = 4},
+     .routes = true},
+    {"moe_gate_up_dp4a", XM_FAMILY_SG, XM_CAP_DP4A, xm_product_not_in_lanes,
      {XM_LANES, XM_DOT_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_SLOTS, 1}, .split = 4},
-     .kernel = "moe_gate_up_dpas"},
-    {"moe_gate_up_sg", XM_FAMILY_SG, 0, xm_product_not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
+     .kernel = "moe_gate_up_dpas", .routes = true},
+    {"moe_gate_up_sg", XM_FAMILY_SG, 0, xm_product_not_in_words,
+     {XM_LANES, 0, {XM_ROWS, 4}, {XM_SLOTS, 1}}, .routes = true},
     {"moe_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
     {"moe_gate_up_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, 1}}},
@@ -130,9 +82,9 @@ static const struct xm_variant down_rows[] = {
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_SHORTS, "moe_down_vec"},
     {"moe_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_PLANES},
-    {"moe_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_rows_refuse,
+    {"moe_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_lanes,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_TOKENS, 1}, .split = 16}},
-    {"moe_down_dp4a", XM_FAMILY_SG, XM_CAP_DP4A, matrix_rows_refuse,
+    {"moe_down_dp4a", XM_FAMILY_SG, XM_CAP_DP4A, xm_product_not_in_lanes,
      {XM_LANES, XM_DOT_LANES, {XM_ROWS, XM_INTEGER_ROWS}, {XM_TOKENS, 1}, .split = 16},
      .kernel = "moe_down_dpas"},
     {"moe_down_sg", XM_FAMILY_SG, 0, xm_product_not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}},
@@ -149,13 +101,15 @@ static const struct xm_variant sort_rows[] = {
 static const struct xm_variant gather_rows[] = {
     {"moe_gather_rows_ref", XM_FAMILY_ONEDNN, 0, onednn_refuses,
      {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, 1}}, XM_FORM_ROWS},
-    {"moe_gather_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, bytes_refuse,
+    {"moe_gather_amx", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_AMX, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_SLOTS, XM_TILE}}, XM_FORM_BF16_TILES},
+    {"moe_gather_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
      {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_BYTES, "moe_gather_vnni"},
-    {"moe_gather_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
+    {"moe_gather_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_SHORT_PAIRS},
     {"moe_gather_vec", XM_FAMILY_VEC, 0, NULL,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
-    {"moe_gather_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+    {"moe_gather_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_steps,
      {XM_GROUP, XM_STEPS_ITEMS, {XM_COLS, XM_SUPER_COLS}, {XM_SLOTS, XM_STEPS_TOKENS}},
      XM_FORM_STEPS},
     {"moe_gather_sg", XM_FAMILY_SG, 0, NULL,
@@ -168,17 +122,19 @@ static const struct xm_variant gather_rows[] = {
 /* Columns are h's, up to the end of its last block. */
 static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
-    {"moe_gemm_gate_up_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, bytes_refuse,
+    {"moe_gemm_gate_up_amx", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_AMX, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_BF16_TILES},
+    {"moe_gemm_gate_up_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_BYTES, "moe_gemm_gate_up_vnni"},
-    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
+    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_COLS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
-    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_steps,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_SPLIT, XM_PER_LANE}, {XM_SLOTS, XM_TILE},
       .split = XM_MATRIX_SPLIT},
      XM_FORM_STEPS, .large_grf = true},
-    {"moe_gemm_gate_up_sg", XM_FAMILY_SG, 0, not_in_steps,
+    {"moe_gemm_gate_up_sg", XM_FAMILY_SG, 0, not_in_runs,
      {XM_LANES, 0, {XM_COLS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE / 2}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_COLS, 32}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
@@ -187,16 +143,18 @@ static const struct xm_variant gemm_gate_up_rows[] = {
 };
 static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
-    {"moe_gemm_down_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_VNNI, bytes_refuse,
+    {"moe_gemm_down_amx", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_AMX, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_BF16_TILES},
+    {"moe_gemm_down_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_BYTES, "moe_gemm_down_vnni"},
-    {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, shorts_refuse,
+    {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
-    {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+    {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_steps,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS, XM_PER_LANE}, {XM_SLOTS, XM_TILE}},
      XM_FORM_STEPS, .large_grf = true},
-    {"moe_gemm_down_sg", XM_FAMILY_SG, 0, not_in_steps,
+    {"moe_gemm_down_sg", XM_FAMILY_SG, 0, not_in_runs,
      {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
     {"moe_gemm_down_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 64}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
@@ -263,30 +221,31 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
 struct xm_rows_form
 xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_element src)
 {
-    const struct xm_moe_problem problem = {{gate, src, 0}, NULL};
-    struct xm_pick pick = {&xm_moe_tables[XM_MOE_GATE_UP], &problem,
-                           xm_product_class(&problem.product)};
-    size_t row;
-    const bool known =
-        xm_variant_prepare(&pick, engine, NULL) == XM_OK &&
-        xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, NULL) == XM_OK;
-    return xm_form_of(known ? gate_up_rows[row].form : XM_FORM_ROWS, gate, src);
+    return xm_product_reads(engine, &xm_moe_tables[XM_MOE_GATE_UP], gate, src);
 }
 
 /* ---- creation ---------------------------------------------------------------------- */
 
-/* The form of what a row hands over: one that reads integers writes them. */
+/* Steps that hand rows to each other: all in one form, but for what moe_gemm_down writes. */
+static const enum xm_moe_step sharing[] = {XM_MOE_GATHER, XM_MOE_GEMM_GATE_UP,
+                                           XM_MOE_GEMM_DOWN};
+
+/* The forms that not all of them have; 0: they agree. */
 static uint32_t
 forms_in_dispute(const struct xm_moe_experts *m)
 {
-    uint32_t gather = 1u << xm_moe_row(m, XM_MOE_GATHER)->form;
-    uint32_t gate_up = 1u << xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form;
-    uint32_t down = 1u << xm_moe_row(m, XM_MOE_GEMM_DOWN)->form;
-    if (gather == gate_up && gate_up == down)
+    /* Those that rows for some weights know give way to integers of 16 bits. */
+    static const enum xm_form ways[] = {XM_FORM_BF16_TILES, XM_FORM_BYTES};
+    uint32_t forms = 0;
+    for (size_t i = 0; i < XM_ARRAY_LEN(sharing); i++)
+        forms |= 1u << xm_moe_row(m, sharing[i])->form;
+    if ((forms & (forms - 1)) == 0)
         return 0;
-    const uint32_t forms = (gather | gate_up | down) & ~(1u << XM_FORM_TILES),
-                   bytes = 1u << XM_FORM_BYTES;
-    return forms & bytes ? bytes : forms; /* integers of 16 bits may be what all know */
+    forms &= ~(1u << XM_FORM_TILES);
+    for (size_t i = 0; i < XM_ARRAY_LEN(ways); i++)
+        if (forms & 1u << ways[i])
+            return 1u << ways[i];
+    return forms;
 }
 
 /* Of h as gate and up write it, and down reads it: whole blocks and groups a work-item; 0: plain.
@@ -363,30 +322,61 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
     }
 }
 
-/* The weights that the kernel of a step knows; none: n is 0. */
+/* Slots of a token are lanes of a sub-group, and scores are registers
+ * (kernels/cl/include/route_lanes.h). */
+static bool
+can_route(const struct xm_moe_experts *m)
+{
+    const struct xm_variant *row = xm_moe_row(m, XM_MOE_GATE_UP);
+    const uint64_t lanes = xm_launch_lanes(&row->launch, xm_engine_info(m->engine));
+    return m->may_route && row->routes && m->top_k <= lanes &&
+           m->experts <= SCORES_PER_LANE * lanes;
+}
+
+/* The same row of gate and up, which routes. */
+static enum xm_status
+build_routes(struct xm_moe_experts *m, const char *options, struct xm_error *err)
+{
+    char routing[XM_STAGE_DEFINES];
+    m->routes = NULL;
+    if (!can_route(m))
+        return XM_OK;
+    xm_router_defines(&m->desc.attr.routing, routing, sizeof(routing));
+    return xm_product_kernel(m->engine, xm_moe_row(m, XM_MOE_GATE_UP),
+                             m->product[XM_MOE_GATE_UP].weights, &m->routes, err,
+                             "%s -DROUTES=1 -DEXPERTS=%" PRIu64 " %s", options,
+                             m->experts, routing);
+}
+
+static bool
+is_down(enum xm_moe_step step)
+{
+    return step == XM_MOE_DOWN || step == XM_MOE_GEMM_DOWN;
+}
+
 static struct xm_kernel_weights
 weights_of(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    const struct xm_weight *w = xm_moe_weight(m, step);
     const struct xm_device_weight *up = m->desc.experts.up;
-    if (step == XM_MOE_SORT || step == XM_MOE_COMBINE)
-        return (struct xm_kernel_weights){.n = 0};
-    if (w == xm_moe_down(m))
-        return xm_one_weight(w);
-    return (struct xm_kernel_weights){{w, up ? &up->host : w}, 2};
+    if (is_down(step))
+        return xm_one_weight(xm_moe_down(m));
+    return (struct xm_kernel_weights){{xm_moe_gate(m), up ? &up->host : xm_moe_gate(m)},
+                                      2};
 }
 
-/* The kernel that brings x or h into the form that a row for few tokens reads; none for h that
- * comes in it. */
+/* Brings x or h into the form that a row for few tokens reads, unless h comes in it. */
 static enum xm_status
-build_prepare(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
+build_converter(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
 {
-    m->prepare[step] = NULL;
-    if (step != XM_MOE_GATE_UP && (step != XM_MOE_DOWN || xm_moe_h_part(m)))
+    if (step >= XM_MOE_SORT)
         return XM_OK;
-    const struct xm_rows_form form = xm_moe_form(m, step);
-    return xm_form_kernel(m->engine, &form, step == XM_MOE_DOWN ? XM_F32 : m->desc.src,
-                          xm_moe_weight(m, step), &m->prepare[step], err);
+    if (step == XM_MOE_DOWN && xm_moe_h_part(m)) {
+        m->x[step] = (struct xm_converter){xm_moe_form(m, step), xm_moe_down(m), NULL};
+        return XM_OK;
+    }
+    return xm_converter_build(m->engine, &m->product[step], xm_moe_row(m, step),
+                              step == XM_MOE_DOWN ? XM_F32 : m->desc.src, &m->x[step],
+                              err);
 }
 
 static enum xm_status
@@ -395,40 +385,43 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     struct xm_moe_experts *m = ctx;
     enum xm_moe_step step = (enum xm_moe_step)i;
     const struct xm_variant *row = xm_moe_row(m, step);
-    const struct xm_kernel_weights w = weights_of(m, step);
-    char options[XM_WEIGHT_DEFINES], all[XM_KERNEL_DEFINES];
+    char options[XM_WEIGHT_DEFINES];
     if (forms_in_dispute(m))
         return XM_OK; /* to be chosen again */
     if (xm_moe_is_onednn(row, step))
         return m->onednn ? XM_OK
                          : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
-    XM_TRY(build_prepare(m, step, err));
+    XM_TRY(build_converter(m, step, err));
     options_of(m, step, options, sizeof(options));
+    if (step == XM_MOE_GATE_UP)
+        XM_TRY(build_routes(m, options, err));
+    if (step != XM_MOE_SORT && step != XM_MOE_COMBINE)
+        return xm_product_kernel(m->engine, row, m->product[step].weights,
+                                 &m->kernel[step], err, "%s", options);
+    char all[XM_KERNEL_DEFINES];
     xm_defines_print(all, sizeof(all), "%s%s", options,
                      xm_variant_defines(row, xm_engine_info(m->engine)).text);
-    if (!w.n)
-        return xm_engine_kernel(m->engine, xm_variant_kernel(row), all, &m->kernel[step],
-                                err);
-    return xm_weight_kernel(m->engine, xm_variant_kernel(row), w, &m->kernel[step], err,
-                            "%s", all);
+    return xm_engine_kernel(m->engine, xm_variant_kernel(row), all, &m->kernel[step],
+                            err);
 }
 
+/* No step reads or writes one of `not_forms`. */
 static enum xm_status
-choose_and_build(struct xm_moe_experts *m, struct xm_error *err)
+choose_and_build(struct xm_moe_experts *m, uint32_t not_forms, struct xm_error *err)
 {
     for (int s = 0; s < XM_MOE_N_STEPS; s++) {
-        m->problem[s] = (struct xm_moe_problem){
-            {xm_moe_weight(m, (enum xm_moe_step)s), m->desc.src, m->desc.factor}, m};
-        m->pick[s] = (struct xm_pick){&xm_moe_tables[s], &m->problem[s],
-                                      xm_product_class(&m->problem[s].product)};
+        m->product[s] = (struct xm_product){weights_of(m, (enum xm_moe_step)s),
+                                            m->desc.src, m->desc.factor, m};
+        m->pick[s] = xm_product_pick(&xm_moe_tables[s], &m->product[s]);
+        m->pick[s].not_forms = not_forms;
     }
-    m->forms = UINT32_MAX;
     for (;;) {
         XM_TRY(xm_variant_build(m->pick, XM_MOE_N_STEPS, m->engine, build_step, m, err));
         uint32_t dispute = forms_in_dispute(m);
         if (!dispute)
             return XM_OK;
-        m->forms &= ~dispute;
+        for (size_t i = 0; i < XM_ARRAY_LEN(sharing); i++)
+            m->pick[sharing[i]].not_forms |= dispute;
     }
 }
 
@@ -446,11 +439,13 @@ reference(const struct xm_expert_rows *e)
     }
 }
 
-enum xm_status
-xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
-                    const struct xm_moe_desc *desc, struct xm_error *err)
+static enum xm_status
+init_set(struct xm_moe_experts *m, struct xm_engine *engine,
+         const struct xm_moe_desc *desc, bool may_route, uint32_t not_forms,
+         struct xm_error *err)
 {
     memset(m, 0, sizeof(*m));
+    m->may_route = may_route;
     m->engine = engine;
     m->desc = *desc;
     reference(&desc->experts);
@@ -458,12 +453,43 @@ xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
     m->hidden = desc->experts.down->host.rows;
     m->inter = desc->experts.down->host.cols;
     m->top_k = (uint64_t)desc->attr.routing.top_k;
-    return choose_and_build(m, err);
+    return choose_and_build(m, not_forms, err);
+}
+
+/* Where XM_FORCE asks for tiles there is no such set. */
+static enum xm_status
+init_sparse(struct xm_moe_experts *m, struct xm_error *err)
+{
+    const uint32_t tiles = 1u << XM_FORM_BF16_TILES;
+    if (xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form != XM_FORM_BF16_TILES)
+        return XM_OK;
+    m->sparse = xm_calloc(1, sizeof(*m->sparse));
+    if (!m->sparse)
+        return xm_no_memory(err, "the kernels of experts");
+    const enum xm_status status =
+        init_set(m->sparse, m->engine, &m->desc, m->may_route, tiles, err);
+    if (status != XM_UNSUPPORTED)
+        return status;
+    xm_moe_experts_fini(m->sparse);
+    xm_free(m->sparse);
+    m->sparse = NULL;
+    return XM_OK;
+}
+
+enum xm_status
+xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
+                    const struct xm_moe_desc *desc, bool may_route, struct xm_error *err)
+{
+    XM_TRY(init_set(m, engine, desc, may_route, 0, err));
+    return init_sparse(m, err);
 }
 
 void
 xm_moe_experts_fini(struct xm_moe_experts *m)
 {
+    if (m->sparse)
+        xm_moe_experts_fini(m->sparse);
+    xm_free(m->sparse);
     xm_onednn_experts_destroy(m->onednn);
     xm_device_weight_unref(m->desc.experts.gate);
     xm_device_weight_unref(m->desc.experts.up);
@@ -485,12 +511,21 @@ xm_moe_experts_few(const struct xm_moe_experts *m)
     const bool knows_sums =
         xm_weight_is_blocks(down) ||
         (down->group && XM_PLANE_BLOCK * xm_weight_planes(down) % down->group == 0);
-    const bool decodes_once =
-        form == XM_FORM_BYTES || (knows_sums && form == XM_FORM_SHORT_PAIRS);
+    const bool decodes_once = form == XM_FORM_BYTES || form == XM_FORM_BF16_TILES ||
+                              (knows_sums && form == XM_FORM_SHORT_PAIRS);
     const uint64_t shared = m->experts / EXPERTS_PER_SHARED;
     if (!decodes_once)
         return FEW_PER_EXPERT * m->experts;
     return shared > m->top_k ? shared : m->top_k;
+}
+
+/* The set that runs so many tokens. Rows of weights are decoded for tiles of 16 tokens, which takes
+ * as long however many of these there are. */
+static const struct xm_moe_experts *
+set_for(const struct xm_moe_experts *m, uint64_t tokens)
+{
+    enum { TOKENS_OF_TILES = 12 }; /* on average an expert */
+    return m->sparse && tokens * m->top_k < TOKENS_OF_TILES * m->experts ? m->sparse : m;
 }
 
 static bool
@@ -512,16 +547,14 @@ static uint64_t
 form_bytes(const struct xm_moe_experts *m, enum xm_moe_step step, uint64_t rows)
 {
     const struct xm_rows_form form = xm_moe_form(m, step);
-    return xm_form_bytes(&form, xm_moe_weight(m, step)->cols, rows);
+    return xm_form_bytes(&form, m->product[step].weights.w[0]->cols, rows);
 }
 
 static uint32_t
 few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 {
     uint64_t slots = tokens * m->top_k;
-    bytes[XM_FEW_X] = form_bytes(m, XM_MOE_GATE_UP, tokens);
     bytes[XM_FEW_H] = slots * m->inter * sizeof(float);
-    bytes[XM_FEW_H_PREPARED] = form_bytes(m, XM_MOE_DOWN, slots);
     return XM_FEW_N;
 }
 
@@ -540,9 +573,9 @@ static uint64_t
 rows_bytes(const struct xm_moe_experts *m, enum xm_moe_step step, uint64_t places)
 {
     const enum xm_form form = xm_moe_row(m, step)->form;
-    return form == XM_FORM_ROWS || (counts_for_onednn(m, form) &&
-                                    !xm_weight_is_blocks(xm_moe_weight(m, step)))
-               ? places * xm_weight_padded_cols(xm_moe_weight(m, step)) * sizeof(float)
+    const struct xm_weight *w = m->product[step].weights.w[0];
+    return form == XM_FORM_ROWS || (counts_for_onednn(m, form) && !xm_weight_is_blocks(w))
+               ? places * xm_weight_padded_cols(w) * sizeof(float)
                : form_bytes(m, step, places);
 }
 
@@ -572,14 +605,24 @@ part_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 }
 
 uint64_t
-xm_moe_experts_scratch(const struct xm_moe_experts *m, const struct xm_primitive *p,
+xm_moe_experts_scratch(const struct xm_moe_experts *all, const struct xm_primitive *p,
                        uint64_t tokens)
 {
+    const struct xm_moe_experts *m = set_for(all, tokens);
     uint64_t bytes[XM_MOE_MAX_PARTS], sum = 0;
     uint32_t n = part_sizes(m, tokens, bytes);
     for (uint32_t i = 0; i < n; i++)
         sum += xm_scratch_bytes(p, bytes[i]);
+    if (is_few(m, tokens))
+        sum += xm_converter_scratch(&m->x[XM_MOE_GATE_UP], p, tokens) +
+               xm_converter_scratch(&m->x[XM_MOE_DOWN], p, tokens * m->top_k);
     return sum;
+}
+
+bool
+xm_moe_experts_route(const struct xm_moe_experts *m, uint64_t tokens)
+{
+    return m->routes && tokens <= XM_FEW_TOKENS && is_few(m, tokens);
 }
 
 /* ---- a run ------------------------------------------------------------------------- */
@@ -601,38 +644,34 @@ end_step(const struct xm_moe_experts *m, uint64_t tokens)
 static enum xm_status
 fill_cache(struct xm_moe_call *c)
 {
-    const struct xm_expert_cache *cache = c->batch->cache;
-    if (!is_few(c->m, c->batch->tokens) || !cache ||
-        !xm_expert_cache_holds(cache, c->slots))
+    if (!is_few(c->m, c->tokens) || !c->cache ||
+        !xm_expert_cache_holds(c->cache, c->slots))
         return XM_OK;
-    c->rows = cache->rows;
-    c->ids = cache->table[XM_EXPERT_SLOT_IDS];
-    return xm_expert_cache_fill(cache, c->batch->ids, c->slots, c->queue, c->err);
+    c->rows = c->cache->rows;
+    c->rows_ids = c->cache->table[XM_EXPERT_SLOT_IDS];
+    return xm_expert_cache_fill(c->cache, c->ids, c->slots, c->queue, c->err);
 }
 
 enum xm_status
-xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *batch,
-                   struct xm_scratch *scratch, struct xm_queue *queue,
-                   struct xm_error *err)
+xm_moe_experts_run(const struct xm_moe_experts *all, const struct xm_moe_call *given)
 {
-    uint64_t slots = batch->tokens * m->top_k;
-    struct xm_moe_call c = {.m = m,
-                            .batch = batch,
-                            .slots = slots,
-                            .tiles = max_tiles(m, slots),
-                            .rows = m->desc.experts,
-                            .ids = batch->ids,
-                            .queue = queue,
-                            .err = err};
-    struct xm_scratch own = *scratch; /* gives back what it takes */
+    const struct xm_moe_experts *m = set_for(all, given->tokens);
+    struct xm_moe_call c = *given;
+    struct xm_scratch own = *given->scratch; /* gives back what it takes */
     uint64_t bytes[XM_MOE_MAX_PARTS];
-    uint32_t n = part_sizes(m, batch->tokens, bytes);
-    enum xm_status status = fill_cache(&c);
+    const uint32_t n = part_sizes(m, c.tokens, bytes);
+    c.m = m;
+    c.slots = c.tokens * m->top_k;
+    c.tiles = max_tiles(m, c.slots);
+    c.rows = m->desc.experts;
+    c.rows_ids = c.ids;
+    c.scratch = &own;
     own.n_views = 0;
+    enum xm_status status = fill_cache(&c);
     for (uint32_t i = 0; i < n && status == XM_OK; i++)
-        status = xm_scratch_take(&own, bytes[i], &c.part[i], err);
-    int end = end_step(m, batch->tokens);
-    for (int s = first_step(m, batch->tokens); s < end && status == XM_OK; s++)
+        status = xm_scratch_take(&own, bytes[i], &c.part[i], c.err);
+    const int end = end_step(m, c.tokens);
+    for (int s = first_step(m, c.tokens); s < end && status == XM_OK; s++)
         status = xm_moe_step_run(&c, (enum xm_moe_step)s);
     xm_scratch_end(&own);
     xm_free(c.first);
@@ -640,9 +679,10 @@ xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *ba
 }
 
 void
-xm_moe_experts_describe(const struct xm_moe_experts *m, uint64_t tokens, char *out,
+xm_moe_experts_describe(const struct xm_moe_experts *all, uint64_t tokens, char *out,
                         size_t out_bytes)
 {
+    const struct xm_moe_experts *m = set_for(all, tokens);
     for (int s = first_step(m, tokens); s < end_step(m, tokens); s++) {
         size_t used = strlen(out);
         snprintf(out + used, out_bytes - used, "%s%s", used ? " " : "",

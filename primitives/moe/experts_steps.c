@@ -4,9 +4,10 @@
  * are sorted into tiles on the device; launches are sized by the most tiles that could be, and
  * tiles that are not return at once.
  */
-#include "primitives/moe/experts_steps.h"
+#include "primitives/moe/experts.h"
 
 #include "primitives/moe/onednn_experts.h"
+#include "primitives/moe/router.h"
 
 /* ---- arguments --------------------------------------------------------------------- */
 
@@ -58,51 +59,36 @@ put_expert(const struct xm_moe_call *c, struct xm_args *a)
     xm_put_float(a, "limit", attr->limit);
 }
 
-/* Whether x comes in the form that the row reads. */
-static bool
-x_is_prepared(const struct xm_moe_call *c)
-{
-    const struct xm_rows_form form = xm_moe_form(c->m, XM_MOE_GATE_UP);
-    return xm_prepared_serves(&form, &c->m->desc.prepared, c->m->hidden, c->batch->tokens,
-                              c->batch->prepared);
-}
-
-/* What a step for few tokens reads: plain rows, or what was made of them. */
-static const struct xm_buffer *
-rows_read(const struct xm_moe_call *c, enum xm_moe_step step)
-{
-    const struct xm_rows_form form = xm_moe_form(c->m, step);
-    const bool prepared = xm_rows_are_prepared(&form);
-    if (step == XM_MOE_DOWN)
-        return c->part[prepared ? XM_FEW_H_PREPARED : XM_FEW_H];
-    if (x_is_prepared(c))
-        return c->batch->prepared;
-    return prepared ? c->part[XM_FEW_X] : c->batch->x;
-}
-
 static void
 put_gate_up(const struct xm_moe_call *c, struct xm_args *a)
 {
+    const struct xm_moe_desc *d = &c->m->desc;
+    const struct xm_router_desc router = {d->attr.routing, d->router_bias,
+                                          d->expert_scale};
     put_expert(c, a);
-    xm_put_buffer(a, "x", rows_read(c, XM_MOE_GATE_UP));
-    xm_put_buffer(a, "ids", c->ids);
+    xm_put_buffer(a, "x", c->input);
+    if (c->routing) {
+        xm_router_put(&router, c->routing, a);
+    } else {
+        xm_put_buffer(a, "ids", c->rows_ids);
+        xm_put_uint(a, "top_k", c->m->top_k);
+    }
     xm_put_buffer(a, "h", c->part[XM_FEW_H]);
-    xm_put_buffer(a, "prepared", xm_moe_h_part(c->m) ? c->part[XM_FEW_H_PREPARED] : NULL);
+    xm_put_buffer(a, "prepared", c->part[XM_FEW_H_PREPARED]);
     xm_put_uint(a, "i_count", c->m->inter);
     xm_put_uint(a, "k_count", c->m->hidden);
-    xm_put_uint(a, "top_k", c->m->top_k);
 }
 
 static void
 put_down(const struct xm_moe_call *c, struct xm_args *a)
 {
     xm_put_weight(a, "w", c->rows.down);
-    xm_put_buffer(a, "h", rows_read(c, XM_MOE_DOWN));
-    xm_put_buffer(a, "ids", c->ids);
-    xm_put_buffer(a, "weights", c->batch->weights);
+    xm_put_buffer(a, "h", c->input);
+    xm_put_buffer(a, "ids", c->rows_ids);
+    xm_put_buffer(a, "weights", c->weights);
     xm_put_buffer(a, "bias", c->rows.bias_down);
-    xm_put_buffer(a, "add", c->batch->add);
-    xm_put_buffer(a, "y", c->batch->out);
+    xm_put_buffer(a, "add", c->add);
+    xm_put_buffer(a, "y", c->out);
     xm_put_uint(a, "n_count", c->m->hidden);
     xm_put_uint(a, "k_count", c->m->inter);
     xm_put_uint(a, "top_k", c->m->top_k);
@@ -111,7 +97,7 @@ put_down(const struct xm_moe_call *c, struct xm_args *a)
 static void
 put_sort(const struct xm_moe_call *c, struct xm_args *a)
 {
-    xm_put_buffer(a, "ids", c->batch->ids);
+    xm_put_buffer(a, "ids", c->ids);
     xm_put_buffer(a, "first_tile", c->part[XM_MANY_FIRST]);
     xm_put_buffer(a, "tile_expert", c->part[XM_MANY_TILE_EXPERT]);
     xm_put_buffer(a, "source", c->part[XM_MANY_SOURCE]);
@@ -126,7 +112,7 @@ put_sort(const struct xm_moe_call *c, struct xm_args *a)
 static void
 put_gather(const struct xm_moe_call *c, struct xm_args *a)
 {
-    xm_put_buffer(a, "x", c->batch->x);
+    xm_put_buffer(a, "x", c->x);
     xm_put_buffer(a, "tile_expert", c->part[XM_MANY_TILE_EXPERT]);
     xm_put_buffer(a, "source", c->part[XM_MANY_SOURCE]);
     xm_put_buffer(a, "rows", c->part[XM_MANY_XY]);
@@ -178,9 +164,9 @@ put_combine(const struct xm_moe_call *c, struct xm_args *a)
 {
     xm_put_buffer(a, "y", c->part[XM_MANY_XY]);
     xm_put_buffer(a, "place", c->part[XM_MANY_PLACE]);
-    xm_put_buffer(a, "weights", c->batch->weights);
-    xm_put_buffer(a, "add", c->batch->add);
-    xm_put_buffer(a, "out", c->batch->out);
+    xm_put_buffer(a, "weights", c->weights);
+    xm_put_buffer(a, "add", c->add);
+    xm_put_buffer(a, "out", c->out);
     xm_put_uint(a, "n_count", c->m->hidden);
     xm_put_uint(a, "top_k", c->m->top_k);
 }
@@ -198,20 +184,6 @@ static void (*const put[XM_MOE_N_STEPS])(const struct xm_moe_call *c,
 
 /* ---- what oneDNN multiplies --------------------------------------------------------- */
 
-static struct xm_onednn_batch
-onednn_batch(const struct xm_moe_call *c)
-{
-    bool wanted = xm_onednn_experts_scratchpad(c->m->onednn) > 0;
-    return (struct xm_onednn_batch){.first = c->first,
-                                    .tokens = c->batch->tokens,
-                                    .tiles = c->tiles,
-                                    .xy = c->part[XM_MANY_XY],
-                                    .gh = c->part[XM_MANY_H],
-                                    .scratchpad =
-                                        wanted ? c->part[XM_MANY_SCRATCHPAD] : NULL,
-                                    .queue = c->queue};
-}
-
 bool
 xm_moe_is_onednn(const struct xm_variant *row, enum xm_moe_step step)
 {
@@ -224,11 +196,9 @@ run_onednn(struct xm_moe_call *c, enum xm_moe_step step)
 {
     const bool gate_up = step == XM_MOE_GEMM_GATE_UP;
     if (gate_up)
-        XM_TRY(xm_onednn_experts_read(c->m->onednn, c->part[XM_MANY_FIRST], c->tiles,
-                                      c->queue, &c->first, c->err));
-    const struct xm_onednn_batch b = onednn_batch(c);
-    return gate_up ? xm_onednn_experts_gate_up(c->m->onednn, &b, c->err)
-                   : xm_onednn_experts_down(c->m->onednn, &b, c->err);
+        XM_TRY(xm_onednn_experts_read(c->m->onednn, c));
+    return gate_up ? xm_onednn_experts_gate_up(c->m->onednn, c)
+                   : xm_onednn_experts_down(c->m->onednn, c);
 }
 
 /* ---- launches ---------------------------------------------------------------------- */
@@ -248,7 +218,7 @@ counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
     const struct xm_moe_experts *m = c->m;
     const bool few = step < XM_MOE_SORT, writes_blocks = step == XM_MOE_GEMM_GATE_UP;
     struct xm_counts n =
-        xm_counts_of(writes_blocks ? xm_moe_down(m) : xm_moe_gate(m), c->batch->tokens);
+        xm_counts_of(writes_blocks ? xm_moe_down(m) : xm_moe_gate(m), c->tokens);
     if (writes_blocks)
         n.n[XM_BLOCKS] = blocks_of_h(m);
     n.n[XM_ROWS] = step == XM_MOE_GATE_UP || writes_blocks ? m->inter : m->hidden;
@@ -259,18 +229,28 @@ counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
     return n;
 }
 
-/* Brings x or h into the form that the row reads, if it does not come in it. */
+/* What a step for few tokens reads: x, or h, in the form of its row. Gate and up may write h in it;
+ * then there is room for that. */
 static enum xm_status
-prepare(const struct xm_moe_call *c, enum xm_moe_step step)
+take_input(struct xm_moe_call *c, enum xm_moe_step step)
 {
     const struct xm_moe_experts *m = c->m;
-    const bool down = step == XM_MOE_DOWN;
-    if (!m->prepare[step] || (step == XM_MOE_GATE_UP && x_is_prepared(c)))
+    struct xm_activations a = {.plain = c->x,
+                               .n = c->tokens,
+                               .prepared = c->prepared,
+                               .given = m->desc.prepared};
+    if (step >= XM_MOE_SORT)
         return XM_OK;
-    return xm_form_make(xm_moe_row(m, step)->form, m->prepare[step],
-                        xm_moe_weight(m, step), down ? c->part[XM_FEW_H] : c->batch->x,
-                        down ? c->slots : c->batch->tokens,
-                        c->part[down ? XM_FEW_H_PREPARED : XM_FEW_X], c->queue, c->err);
+    if (step == XM_MOE_DOWN && c->part[XM_FEW_H_PREPARED]) {
+        c->input = c->part[XM_FEW_H_PREPARED];
+        return XM_OK;
+    }
+    if (step == XM_MOE_DOWN)
+        a = (struct xm_activations){.plain = c->part[XM_FEW_H], .n = c->slots};
+    else if (xm_moe_h_part(m))
+        XM_TRY(xm_converter_take(&m->x[XM_MOE_DOWN], c->slots, c->scratch,
+                                 &c->part[XM_FEW_H_PREPARED], c->err));
+    return xm_converter_run(&m->x[step], &a, c->scratch, c->queue, &c->input, c->err);
 }
 
 enum xm_status
@@ -281,7 +261,9 @@ xm_moe_step_run(struct xm_moe_call *c, enum xm_moe_step step)
     struct xm_args a = {.n = 0};
     if (xm_moe_is_onednn(row, step))
         return run_onednn(c, step);
-    XM_TRY(prepare(c, step));
+    XM_TRY(take_input(c, step));
     put[step](c, &a);
-    return xm_launch(&row->launch, c->m->kernel[step], &counts, &a, c->queue, c->err);
+    const bool routes = step == XM_MOE_GATE_UP && c->routing;
+    return xm_launch(&row->launch, routes ? c->m->routes : c->m->kernel[step], &counts,
+                     &a, c->queue, c->err);
 }

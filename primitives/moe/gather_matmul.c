@@ -5,19 +5,18 @@
  */
 #include <stdio.h>
 
-#include "primitives/form.h"
 #include "primitives/moe/moe.h"
+#include "primitives/product.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 
 struct gather_matmul {
     struct xm_primitive base;
-    struct xm_product problem;
-    struct xm_device_weight *weight;
-    struct xm_buffer *bias;
-    enum xm_element src, dst, ids;
+    struct xm_gather_matmul_desc desc; /* its weight and bias are referenced */
+    struct xm_product product;
     struct xm_pick pick;
-    struct xm_kernel *prepare, *kernel;
+    struct xm_converter a;
+    struct xm_kernel *kernel;
 };
 
 /* clang-format off */
@@ -59,20 +58,6 @@ sizes_of(const struct xm_operand *o)
     return s;
 }
 
-static struct xm_rows_form
-form_of_a(const struct gather_matmul *g)
-{
-    return xm_form_of(rows[g->pick.row].form, &g->weight->host, g->src);
-}
-
-/* Of `n` rows of a as the row reads them. */
-static uint64_t
-prepared_bytes(const struct gather_matmul *g, uint64_t n)
-{
-    const struct xm_rows_form form = form_of_a(g);
-    return xm_form_bytes(&form, g->weight->host.cols, n);
-}
-
 static enum xm_status
 gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
                    uint64_t *scratch_bytes, struct xm_error *err)
@@ -80,39 +65,27 @@ gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
     const struct gather_matmul *g = (const struct gather_matmul *)p;
     uint64_t rows_of_a = xm_operand_rows(&o[XM_GATHER_MATMUL_A]);
     (void)err;
-    *scratch_bytes = g->prepare ? xm_scratch_bytes(p, prepared_bytes(g, rows_of_a)) : 0;
+    *scratch_bytes = g->a.kernel ? xm_converter_scratch(&g->a, p, rows_of_a) : 0;
     return XM_OK;
-}
-
-/* a as the row reads it. */
-static enum xm_status
-take_a(const struct gather_matmul *g, const struct sizes *s, const struct xm_run *run,
-       struct xm_scratch *scratch, struct xm_buffer **a, struct xm_error *err)
-{
-    const uint64_t n = s->a_slots * s->tokens;
-    struct xm_buffer *const plain = *a;
-    if (!g->prepare)
-        return XM_OK;
-    XM_TRY(xm_scratch_take(scratch, prepared_bytes(g, n), a, err));
-    return xm_form_make(rows[g->pick.row].form, g->prepare, &g->weight->host, plain, n,
-                        *a, run->queue, err);
 }
 
 static enum xm_status
 multiply(const struct gather_matmul *g, const struct xm_operand *o, const struct sizes *s,
          const struct xm_run *run, struct xm_scratch *scratch, struct xm_error *err)
 {
-    const struct xm_weight *w = &g->weight->host;
+    const struct xm_weight *w = &g->desc.weight->host;
+    const struct xm_activations given = {.plain = o[XM_GATHER_MATMUL_A].buffer,
+                                         .n = s->a_slots * s->tokens};
     const struct xm_counts counts = {
         .n = {[XM_ROWS] = w->rows, [XM_TOKENS] = s->tokens, [XM_SLOTS] = s->slots},
         .block = 1};
-    struct xm_buffer *activations = o[XM_GATHER_MATMUL_A].buffer;
+    struct xm_buffer *activations;
     struct xm_args a = {.n = 0};
-    XM_TRY(take_a(g, s, run, scratch, &activations, err));
-    xm_put_weight(&a, "w", g->weight);
+    XM_TRY(xm_converter_run(&g->a, &given, scratch, run->queue, &activations, err));
+    xm_put_weight(&a, "w", g->desc.weight);
     xm_put_buffer(&a, "a", activations);
     xm_put_buffer(&a, "ids", o[XM_GATHER_MATMUL_IDS].buffer);
-    xm_put_buffer(&a, "bias", g->bias);
+    xm_put_buffer(&a, "bias", g->desc.bias);
     xm_put_buffer(&a, "out", o[XM_GATHER_MATMUL_OUT].buffer);
     xm_put_uint(&a, "experts", w->experts);
     xm_put_uint(&a, "n_count", w->rows);
@@ -152,8 +125,8 @@ static void
 gather_matmul_destroy(struct xm_primitive *p)
 {
     struct gather_matmul *g = (struct gather_matmul *)p;
-    xm_device_weight_unref(g->weight);
-    xm_buffer_unref(g->bias);
+    xm_device_weight_unref(g->desc.weight);
+    xm_buffer_unref(g->desc.bias);
     xm_primitive_free(p);
 }
 
@@ -165,17 +138,12 @@ static enum xm_status
 build(void *ctx, size_t i, struct xm_error *err)
 {
     struct gather_matmul *g = ctx;
-    struct xm_engine *engine = g->base.engine;
     const struct xm_variant *row = &rows[g->pick.row];
-    const struct xm_weight *w = &g->weight->host;
-    const struct xm_rows_form form = form_of_a(g);
     (void)i;
-    g->prepare = NULL;
-    XM_TRY(xm_form_kernel(engine, &form, g->src, w, &g->prepare, err));
-    return xm_weight_kernel(engine, xm_variant_kernel(row), xm_one_weight(w), &g->kernel,
-                            err, "-DSRC=%s -DDST=%s -DIDS=%s%s", xm_element_text(g->src),
-                            xm_element_text(g->dst), xm_element_text(g->ids),
-                            xm_variant_defines(row, xm_engine_info(engine)).text);
+    XM_TRY(xm_converter_build(g->base.engine, &g->product, row, g->desc.src, &g->a, err));
+    return xm_product_kernel(g->base.engine, row, g->product.weights, &g->kernel, err,
+                             "-DSRC=%s -DDST=%s -DIDS=%s", xm_element_text(g->desc.src),
+                             xm_element_text(g->desc.dst), xm_element_text(g->desc.ids));
 }
 
 static const char *
@@ -200,16 +168,13 @@ xm_gather_matmul_create(struct xm_engine *engine,
         xm_primitive_new(sizeof(*g), &gather_matmul_ops, engine, err);
     if (!g)
         return XM_NO_MEMORY;
-    g->weight = desc->weight;
-    xm_device_weight_ref(g->weight);
-    g->bias = desc->bias;
-    if (g->bias)
-        xm_buffer_ref(g->bias);
-    g->src = desc->src;
-    g->dst = desc->dst;
-    g->ids = desc->ids;
-    g->problem = (struct xm_product){&g->weight->host, g->src, 0};
-    g->pick = (struct xm_pick){.table = &xm_gather_matmul_table, .problem = &g->problem};
+    g->desc = *desc;
+    xm_device_weight_ref(desc->weight);
+    if (desc->bias)
+        xm_buffer_ref(desc->bias);
+    g->product = (struct xm_product){.weights = xm_one_weight(&desc->weight->host),
+                                     .src = desc->src};
+    g->pick = (struct xm_pick){.table = &xm_gather_matmul_table, .problem = &g->product};
     enum xm_status status = xm_variant_build(&g->pick, 1, engine, build, g, err);
     if (status != XM_OK) {
         gather_matmul_destroy(&g->base);

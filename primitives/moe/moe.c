@@ -12,6 +12,7 @@
 
 #include "primitives/args.h"
 #include "primitives/moe/experts.h"
+#include "primitives/moe/router.h"
 #include "primitives/stage.h"
 
 /* The steps that have one kernel. */
@@ -124,7 +125,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     m->shared_gate_gate = d->shared_gate_gate;
     if (m->shared_gate_gate)
         xm_device_weight_ref(m->shared_gate_gate);
-    XM_TRY(xm_moe_experts_init(&m->shared, m->base.engine, &shared, err));
+    XM_TRY(xm_moe_experts_init(&m->shared, m->base.engine, &shared, false, err));
     /* An ungated one reads no weight: any format will do. */
     const struct xm_device_weight *w =
         d->shared_gate_gate ? d->shared_gate_gate : d->experts.gate;
@@ -156,7 +157,8 @@ init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     if (d->shared.gate)
         routed.add = XM_F32; /* the shared expert's sum, with the addend in it */
     XM_TRY(init_routing(m, d, err));
-    XM_TRY(xm_moe_experts_init(&m->routed, m->base.engine, &routed, err));
+    XM_TRY(xm_moe_experts_init(&m->routed, m->base.engine, &routed,
+                               m->router && xm_router_may_join(m->router), err));
     return d->shared.gate ? init_shared(m, d, err) : XM_OK;
 }
 
@@ -184,26 +186,25 @@ moe_plan(const struct xm_primitive *p, const struct xm_operand *operands,
     return XM_OK;
 }
 
+/* Runs the shared expert; its sum is what the routed ones are then added to. */
 static enum xm_status
-run_shared(const struct moe *m, struct xm_moe_batch *batch, struct xm_buffer *weights,
-           struct xm_buffer *ids, struct xm_scratch *s, struct xm_queue *queue,
-           struct xm_error *err)
+run_shared(const struct moe *m, struct xm_moe_call *call, struct xm_buffer *weights,
+           struct xm_buffer *ids)
 {
-    struct xm_buffer *sum;
-    XM_TRY(
-        xm_scratch_take(s, batch->tokens * m->routed.hidden * sizeof(float), &sum, err));
-    const struct xm_counts counts = {.n = {[XM_TOKENS] = batch->tokens}};
+    struct xm_moe_call shared = *call;
+    const struct xm_counts counts = {.n = {[XM_TOKENS] = call->tokens}};
     struct xm_args a = {.n = 0};
+    XM_TRY(xm_scratch_take(call->scratch, call->tokens * m->routed.hidden * sizeof(float),
+                           &shared.out, call->err));
     xm_put_weight(&a, "w", m->shared_gate_gate);
-    xm_put_buffer(&a, "x", batch->x);
+    xm_put_buffer(&a, "x", call->x);
     xm_put_buffer(&a, "weights", weights);
     xm_put_buffer(&a, "ids", ids);
     xm_put_uint(&a, "k_count", m->routed.hidden);
-    XM_TRY(xm_launch(&shared_row.launch, m->shared_route, &counts, &a, queue, err));
-    struct xm_moe_batch shared = *batch;
-    shared.out = sum;
-    batch->add = sum;
-    return xm_moe_experts_run(&m->shared, &shared, s, queue, err);
+    XM_TRY(xm_launch(&shared_row.launch, m->shared_route, &counts, &a, call->queue,
+                     call->err));
+    call->add = shared.out;
+    return xm_moe_experts_run(&m->shared, &shared);
 }
 
 static enum xm_status
@@ -230,29 +231,34 @@ run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
     uint64_t slots = tokens * m->routed.top_k;
     XM_TRY(xm_scratch_take(s, slots * 4, &weights, err));
     XM_TRY(xm_scratch_take(s, slots * 4, &ids, err));
-    struct xm_moe_batch batch = {.tokens = tokens,
-                                 .x = o[XM_MOE_HIDDEN].buffer,
-                                 .prepared = o[XM_MOE_PREPARED].buffer,
-                                 .ids = ids,
-                                 .weights = weights,
-                                 .add = o[XM_MOE_ADDEND].buffer,
-                                 .out = o[XM_MOE_OUT].buffer};
+    struct xm_moe_call call = {.tokens = tokens,
+                               .x = o[XM_MOE_HIDDEN].buffer,
+                               .prepared = o[XM_MOE_PREPARED].buffer,
+                               .ids = ids,
+                               .weights = weights,
+                               .add = o[XM_MOE_ADDEND].buffer,
+                               .out = o[XM_MOE_OUT].buffer,
+                               .scratch = s,
+                               .queue = run->queue,
+                               .err = err};
+    const struct xm_operand routing[XM_ROUTER_N_OPERANDS] = {
+        [XM_ROUTER_LOGITS] = o[XM_MOE_ROUTING],
+        [XM_ROUTER_WEIGHTS] = {.buffer = weights},
+        [XM_ROUTER_IDS] = {.buffer = ids}};
     if (m->has_shared)
-        XM_TRY(run_shared(m, &batch, weights, ids, s, run->queue, err));
-    if (!m->by_ids) {
-        const struct xm_operand routing[XM_ROUTER_N_OPERANDS] = {
-            [XM_ROUTER_LOGITS] = o[XM_MOE_ROUTING],
-            [XM_ROUTER_WEIGHTS] = {.buffer = weights},
-            [XM_ROUTER_IDS] = {.buffer = ids}};
+        XM_TRY(run_shared(m, &call, weights, ids));
+    if (!run->experts && xm_moe_experts_route(&m->routed, tokens)) {
+        call.routing = routing;
+    } else if (!m->by_ids) {
         XM_TRY(xm_primitive_run(m->router, routing, run, err));
     } else if (m->take) {
         XM_TRY(run_take(m, o, slots, weights, ids, run->queue, err));
     } else {
-        batch.weights = o[XM_MOE_ROUTING].buffer;
-        batch.ids = o[XM_MOE_IDS].buffer;
+        call.weights = o[XM_MOE_ROUTING].buffer;
+        call.ids = o[XM_MOE_IDS].buffer;
     }
-    batch.cache = run->experts;
-    return xm_moe_experts_run(&m->routed, &batch, s, run->queue, err);
+    call.cache = run->experts;
+    return xm_moe_experts_run(&m->routed, &call);
 }
 
 static enum xm_status
@@ -281,6 +287,8 @@ moe_describe(const struct xm_primitive *p, const struct xm_operand *operands, ch
     uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
     if (m->by_ids)
         snprintf(out, out_bytes, "%s", m->take ? take_row.name : "");
+    else if (xm_moe_experts_route(&m->routed, tokens))
+        snprintf(out, out_bytes, "%s", "");
     else
         xm_primitive_describe(m->router, NULL, out, out_bytes);
     xm_moe_experts_describe(&m->routed, tokens, out, out_bytes);

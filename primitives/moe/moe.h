@@ -3,6 +3,7 @@
  * moe_3gemm_fused_compressed: the whole expert block of a layer as one primitive.
  *
  *   route     logits[T,E] -> weights[T,K], ids[T,K]                     moe_route
+ *             (for few tokens on GPUs with sub-groups: in moe_gate_up's launch)
  *             or weights and ids as they come; with scales, or where
  *             an id could be no expert's                                moe_take
  *   few       gate, up and activation at once from the token row          moe_gate_up

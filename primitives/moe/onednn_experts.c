@@ -235,47 +235,36 @@ spread(uint32_t *first, uint64_t experts, uint64_t tiles)
 }
 
 static enum xm_status
-read_tiles(const struct xm_onednn_experts *o, const struct xm_buffer *first_tile,
-           uint64_t tiles, struct xm_queue *queue, uint32_t *first, struct xm_error *err)
+read_tiles(const struct xm_onednn_experts *o, struct xm_moe_call *c)
 {
+    uint32_t *first = c->first;
     if (o->experts == 1 || xm_dry_run()) {
-        spread(first, o->experts, tiles);
+        spread(first, o->experts, c->tiles);
         return XM_OK;
     }
-    XM_TRY(xm_queue_read(queue, first_tile, 0, first, (o->experts + 1) * sizeof(*first),
-                         err));
-    bool ok = first[0] == 0 && first[o->experts] <= tiles;
+    XM_TRY(xm_queue_read(c->queue, c->part[XM_MANY_FIRST], 0, first,
+                         (o->experts + 1) * sizeof(*first), c->err));
+    bool ok = first[0] == 0 && first[o->experts] <= c->tiles;
     for (uint64_t e = 0; e < o->experts && ok; e++)
         ok = first[e] <= first[e + 1];
-    return ok ? XM_OK : xm_fail(err, XM_DEVICE, "moe_sort left tiles out of order");
+    return ok ? XM_OK : xm_fail(c->err, XM_DEVICE, "moe_sort left tiles out of order");
 }
 
 enum xm_status
-xm_onednn_experts_read(const struct xm_onednn_experts *o,
-                       const struct xm_buffer *first_tile, uint64_t tiles,
-                       struct xm_queue *queue, uint32_t **first, struct xm_error *err)
+xm_onednn_experts_read(const struct xm_onednn_experts *o, struct xm_moe_call *c)
 {
-    *first = NULL;
     if (xm_onednn_experts_want_ends(o))
         return XM_OK;
-    *first = xm_malloc((o->experts + 1) * sizeof(**first));
-    if (!*first)
-        return xm_no_memory(err, "the experts' tiles");
-    enum xm_status status = read_tiles(o, first_tile, tiles, queue, *first, err);
-    if (status != XM_OK) {
-        xm_free(*first);
-        *first = NULL;
-    }
-    return status;
+    c->first = xm_malloc((o->experts + 1) * sizeof(*c->first));
+    return c->first ? read_tiles(o, c) : xm_no_memory(c->err, "the experts' tiles");
 }
 
 /* ---- runs --------------------------------------------------------------------------- */
 
 struct call {
     const struct xm_onednn_experts *o;
-    const struct xm_onednn_batch *b;
+    const struct xm_moe_call *b;
     struct xm_onednn_stream *stream;
-    struct xm_error *err;
 };
 
 /* The operands of an expert's product from row `row` on. */
@@ -284,9 +273,11 @@ spans_of(const struct call *c, enum product product, uint64_t expert, uint64_t r
 {
     const struct xm_onednn_experts *o = c->o;
     uint64_t g_at = row * o->inter * 2, h_at = g_at + c->b->tiles * TILE * o->inter * 2;
-    const struct xm_onednn_span x = {c->b->xy, row * o->hidden * 2},
-                                y = {c->b->xy, row * o->hidden * sizeof(float)},
-                                g = {c->b->gh, g_at}, h = {c->b->gh, h_at};
+    const struct xm_onednn_span x = {c->b->part[XM_MANY_XY], row * o->hidden * 2},
+                                y = {c->b->part[XM_MANY_XY],
+                                     row * o->hidden * sizeof(float)},
+                                g = {c->b->part[XM_MANY_H], g_at},
+                                h = {c->b->part[XM_MANY_H], h_at};
     struct xm_onednn_spans spans = {.name = product == DOWN ? "moe_gemm_down_onednn"
                                                             : "moe_gemm_gate_up_onednn"};
     xm_onednn_weight_spans(o->weight[product], expert, &spans);
@@ -296,7 +287,7 @@ spans_of(const struct call *c, enum product product, uint64_t expert, uint64_t r
         spans.arg[XM_ONEDNN_TIMES] = g;
     if (o->scratchpad_bytes)
         spans.arg[XM_ONEDNN_SCRATCHPAD] =
-            (struct xm_onednn_span){c->b->scratchpad, o->ends_bytes};
+            (struct xm_onednn_span){c->b->part[XM_MANY_SCRATCHPAD], o->ends_bytes};
     return spans;
 }
 
@@ -306,15 +297,16 @@ static enum xm_status
 run_whole(const struct call *c, enum product product)
 {
     if (c->b->tiles * TILE > c->o->whole_rows)
-        return xm_fail(c->err, XM_UNSUPPORTED,
+        return xm_fail(c->b->err, XM_UNSUPPORTED,
                        "oneDNN's experts were built for %" PRIu64
                        " rows, a run of %" PRIu64 " tokens may have %" PRIu64
                        ": a larger XM_UBATCH or GPU_USE_ONEDNN=NO takes it",
                        c->o->whole_rows, c->b->tokens, c->b->tiles * TILE);
     struct xm_onednn_spans spans = spans_of(c, product, 0, 0);
-    spans.arg[XM_ONEDNN_ENDS] = (struct xm_onednn_span){c->b->scratchpad, 0};
+    spans.arg[XM_ONEDNN_ENDS] =
+        (struct xm_onednn_span){c->b->part[XM_MANY_SCRATCHPAD], 0};
     spans.most_rows = xm_align_up(c->b->tokens, TILE);
-    return xm_onednn_matmul_run(c->o->whole[product], c->stream, &spans, c->err);
+    return xm_onednn_matmul_run(c->o->whole[product], c->stream, &spans, c->b->err);
 }
 
 static enum xm_status
@@ -322,7 +314,8 @@ run_piece(const struct call *c, enum product product, uint64_t expert, uint32_t 
           uint64_t row)
 {
     const struct xm_onednn_spans spans = spans_of(c, product, expert, row);
-    return xm_onednn_matmul_run(c->o->piece[product][power], c->stream, &spans, c->err);
+    return xm_onednn_matmul_run(c->o->piece[product][power], c->stream, &spans,
+                                c->b->err);
 }
 
 static enum xm_status
@@ -355,26 +348,24 @@ run_products(const struct call *c, enum product first, enum product last)
 }
 
 static enum xm_status
-run(const struct xm_onednn_experts *o, const struct xm_onednn_batch *b,
-    enum product first, enum product last, struct xm_error *err)
+run(const struct xm_onednn_experts *o, const struct xm_moe_call *b, enum product first,
+    enum product last)
 {
-    struct call c = {o, b, NULL, err};
-    XM_TRY(xm_onednn_begin(o->onednn, b->queue, &c.stream, err));
+    struct call c = {o, b, NULL};
+    XM_TRY(xm_onednn_begin(o->onednn, b->queue, &c.stream, b->err));
     enum xm_status status = run_products(&c, first, last);
     xm_onednn_end(c.stream);
     return status;
 }
 
 enum xm_status
-xm_onednn_experts_gate_up(const struct xm_onednn_experts *o,
-                          const struct xm_onednn_batch *b, struct xm_error *err)
+xm_onednn_experts_gate_up(const struct xm_onednn_experts *o, const struct xm_moe_call *b)
 {
-    return run(o, b, GATE, UP, err);
+    return run(o, b, GATE, UP);
 }
 
 enum xm_status
-xm_onednn_experts_down(const struct xm_onednn_experts *o, const struct xm_onednn_batch *b,
-                       struct xm_error *err)
+xm_onednn_experts_down(const struct xm_onednn_experts *o, const struct xm_moe_call *b)
 {
-    return run(o, b, DOWN, DOWN, err);
+    return run(o, b, DOWN, DOWN);
 }

@@ -21,19 +21,6 @@
 extern "C" {
 #endif
 
-struct xm_onednn_experts;
-
-/* Rows in expert order, an expert's in whole tiles of 16 (kernels/cl/moe_sort_ref.cl). */
-struct xm_onednn_batch {
-    const uint32_t *first; /* [E + 1] where each expert's tiles begin, as read() says */
-    uint64_t tokens;
-    uint64_t tiles;               /* that the buffers have room for */
-    struct xm_buffer *xy;         /* [16 tiles, H] x in f16; then y in f32 */
-    struct xm_buffer *gh;         /* [16 tiles, I] f16, twice */
-    struct xm_buffer *scratchpad; /* scratchpad()'s bytes; NULL when that is 0 */
-    struct xm_queue *queue;
-};
-
 /* NULL: oneDNN's engine is open on this device and takes these experts with an optimised
  * implementation; else a static sentence. */
 const char *xm_onednn_experts_refuse(struct xm_engine *engine,
@@ -49,19 +36,19 @@ void xm_onednn_experts_destroy(struct xm_onednn_experts *o); /* NULL is allowed 
 uint64_t xm_onednn_experts_scratchpad(const struct xm_onednn_experts *o);
 bool xm_onednn_experts_want_ends(const struct xm_onednn_experts *o);
 
-/* What moe_sort left in `first_tile`, for xm_free; NULL where the host need not know it. Waits
- * for it, unless there is only one expert. */
+/* The call's parts XM_MANY_… have room for its tiles. Rows are in the order of experts, an expert's
+ * in whole tiles of 16 (kernels/cl/moe_sort_ref.cl). XY is x in f16, then y in f32; H is g and h in
+ * f16. */
+
+/* What moe_sort left in FIRST, into call->first for xm_free; NULL where the host need not know it.
+ * Waits for it, unless there is only one expert. */
 enum xm_status xm_onednn_experts_read(const struct xm_onednn_experts *o,
-                                      const struct xm_buffer *first_tile, uint64_t tiles,
-                                      struct xm_queue *queue, uint32_t **first,
-                                      struct xm_error *err);
+                                      struct xm_moe_call *call);
 /* Enqueue g and h of all experts; y of all experts. */
 enum xm_status xm_onednn_experts_gate_up(const struct xm_onednn_experts *o,
-                                         const struct xm_onednn_batch *b,
-                                         struct xm_error *err);
+                                         const struct xm_moe_call *call);
 enum xm_status xm_onednn_experts_down(const struct xm_onednn_experts *o,
-                                      const struct xm_onednn_batch *b,
-                                      struct xm_error *err);
+                                      const struct xm_moe_call *call);
 
 #ifdef __cplusplus
 }

@@ -2,9 +2,11 @@
  *
  * moe_router: logits -> the chosen experts and their weights.
  */
+#include "primitives/moe/router.h"
 #include "primitives/moe/moe.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* Slot s of moe_route_sg is lane s of a sub-group. */
 static const char *
@@ -17,7 +19,7 @@ more_than_lanes(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant rows[] = {
-    {"moe_route_sg",  XM_FAMILY_SG,  0, more_than_lanes, {XM_LANES}},
+    {"moe_route_sg",  XM_FAMILY_SG,  0, more_than_lanes, {XM_LANES}, .routes = true},
     {"moe_route_gen", XM_FAMILY_GEN, 0, NULL,            {XM_GROUP, XM_GROUP_ITEMS}},
     {"moe_route_ref", XM_FAMILY_ANY, 0, NULL,            {XM_ITEM}},
 };
@@ -35,6 +37,39 @@ xm_router_supports(const struct xm_moe_routing *routing, uint64_t experts)
                : NULL;
 }
 
+void
+xm_router_put(const struct xm_router_desc *d, const struct xm_operand *o,
+              struct xm_args *a)
+{
+    const struct xm_operand *logits = &o[XM_ROUTER_LOGITS];
+    xm_put_buffer(a, "logits", logits->buffer);
+    xm_put_buffer(a, "router_bias", d->bias);
+    xm_put_buffer(a, "expert_scale", d->expert_scale);
+    xm_put_buffer(a, "weights", o[XM_ROUTER_WEIGHTS].buffer);
+    xm_put_buffer(a, "ids", o[XM_ROUTER_IDS].buffer);
+    xm_put_uint(a, "experts", (uint64_t)logits->dim[logits->rank - 1]);
+    xm_put_uint(a, "top_k", (uint64_t)d->routing.top_k);
+    xm_put_float(a, "epsilon", d->routing.epsilon);
+    xm_put_float(a, "least", d->routing.least_sum);
+    xm_put_float(a, "scale", d->routing.scale);
+}
+
+size_t
+xm_router_defines(const struct xm_moe_routing *r, char *out, size_t n)
+{
+    return xm_defines_print(out, n, "-DROUTING=%d -DNORMALISE=%d", (int)r->kind,
+                            r->normalise);
+}
+
+bool
+xm_router_may_join(const struct xm_primitive *router)
+{
+    const struct xm_stage *s = &((const struct xm_staged *)router)->stage;
+    struct xm_choice choice;
+    return !s->pick.forced.has_row && xm_stage_choose(s, NULL, &choice, NULL) == XM_OK &&
+           choice.row->routes;
+}
+
 static enum xm_status
 run(const struct xm_primitive *p, const struct xm_operand *o, const struct xm_run *run,
     struct xm_error *err)
@@ -48,16 +83,7 @@ run(const struct xm_primitive *p, const struct xm_operand *o, const struct xm_ru
         return xm_fail(err, XM_INVALID, "top_k is %llu, but there are %llu experts",
                        (unsigned long long)top_k, (unsigned long long)experts);
     struct xm_args a = {.n = 0};
-    xm_put_buffer(&a, "logits", logits->buffer);
-    xm_put_buffer(&a, "bias", d->bias);
-    xm_put_buffer(&a, "expert_scale", d->expert_scale);
-    xm_put_buffer(&a, "weights", o[XM_ROUTER_WEIGHTS].buffer);
-    xm_put_buffer(&a, "ids", o[XM_ROUTER_IDS].buffer);
-    xm_put_uint(&a, "experts", experts);
-    xm_put_uint(&a, "top_k", top_k);
-    xm_put_float(&a, "epsilon", d->routing.epsilon);
-    xm_put_float(&a, "least", d->routing.least_sum);
-    xm_put_float(&a, "factor", d->routing.scale);
+    xm_router_put(d, o, &a);
     xm_put_uint(&a, "tokens", tokens);
     return xm_stage_go(&s->stage, NULL, tokens, &a, run, err);
 }
@@ -85,8 +111,9 @@ xm_router_create(struct xm_engine *engine, const struct xm_router_desc *desc,
         xm_router_supports(&desc->routing, INT32_MAX); /* experts: a run's */
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "moe_router: %s", why);
-    XM_TRY(xm_staged_create(&kind, engine, desc, out, err, "-DROUTING=%d -DNORMALISE=%d",
-                            (int)desc->routing.kind, desc->routing.normalise));
+    char defines[XM_STAGE_DEFINES];
+    xm_router_defines(&desc->routing, defines, sizeof(defines));
+    XM_TRY(xm_staged_create(&kind, engine, desc, out, err, "%s", defines));
     if (desc->bias)
         xm_buffer_ref(desc->bias);
     if (desc->expert_scale)

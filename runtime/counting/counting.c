@@ -186,3 +186,15 @@ xm_counting_forget_peaks(struct xm_engine *engine)
     s->largest = 0;
     pthread_mutex_unlock(&engine->stats_lock);
 }
+
+enum xm_status
+xm_counting_build(const struct xm_engine *counted, struct xm_engine *engine,
+                  struct xm_error *err)
+{
+    for (size_t i = 0; i < counted->n_kernels; i++) {
+        const struct xm_kernel *k = counted->kernels[i];
+        struct xm_kernel *built = NULL;
+        XM_TRY(xm_engine_kernel(engine, k->name, k->defines, &built, err));
+    }
+    return XM_OK;
+}

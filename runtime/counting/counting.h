@@ -22,6 +22,11 @@ enum xm_status xm_counting_engine_create(const struct xm_device_info *info,
                                          const struct xm_config *config,
                                          struct xm_engine **out, struct xm_error *err);
 
+/* Builds on `engine`, of the same device, all kernels that `counted` was asked for. XM_NOT_BUILT:
+ * the compiler refuses one. */
+enum xm_status xm_counting_build(const struct xm_engine *counted,
+                                 struct xm_engine *engine, struct xm_error *err);
+
 /* Resets the peaks of the statistics to the present values. */
 void xm_counting_forget_peaks(struct xm_engine *engine);
 

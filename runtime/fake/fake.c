@@ -38,9 +38,9 @@ fake(const struct xm_engine *e)
 static enum xm_status
 enter(struct xm_engine *base, enum xm_fake_call call, struct xm_error *err)
 {
-    static const char *const names[] = {"alloc", "view",     "kernel", "queue", "run",
-                                        "bind",  "run_host", "write",  "read",  "copy",
-                                        "fill",  "flush",    "finish", "pace"};
+    static const char *const names[] = {"alloc", "view",   "kernel",   "queue",  "run",
+                                        "bind",  "rebind", "run_host", "write",  "read",
+                                        "copy",  "fill",   "flush",    "finish", "pace"};
     struct fake_engine *e = fake(base);
     e->calls[call]++;
     e->calls[XM_FAKE_ANY]++;
@@ -212,6 +212,16 @@ bind(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_
 }
 
 static enum xm_status
+rebind(struct xm_queue *q, struct xm_kernel *k, void *bound, uint32_t i,
+       const struct xm_arg *arg, struct xm_error *err)
+{
+    (void)k;
+    XM_TRY(enter(q->engine, XM_FAKE_REBIND, err));
+    ((struct bound *)bound)->args[i] = *arg;
+    return XM_OK;
+}
+
+static enum xm_status
 run_bound(struct xm_queue *q, struct xm_kernel *k, void *bound,
           const struct xm_launch *launch, struct xm_error *err)
 {
@@ -304,6 +314,7 @@ static const struct xm_engine_ops fake_ops = {
     .run = run,
     .bind = bind,
     .unbind = xm_free,
+    .rebind = rebind,
     .run_bound = run_bound,
     .run_host = run_host,
     .write = write_bytes,

@@ -19,8 +19,9 @@ enum xm_fake_call {
     XM_FAKE_VIEW,
     XM_FAKE_KERNEL,
     XM_FAKE_QUEUE,
-    XM_FAKE_RUN,  /* xm_queue_run, and each launch of xm_queue_replay */
-    XM_FAKE_BIND, /* of a launch that is recorded */
+    XM_FAKE_RUN,    /* xm_queue_run, and each launch of xm_queue_replay */
+    XM_FAKE_BIND,   /* of a launch that is recorded */
+    XM_FAKE_REBIND, /* an argument of it */
     XM_FAKE_RUN_HOST,
     XM_FAKE_WRITE,
     XM_FAKE_READ,

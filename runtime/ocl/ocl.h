@@ -9,6 +9,7 @@
  *   ocl_program.c  programs: sources, build logs, the cache on disk
  *   ocl_kernel.c   kernels, and the types of their parameters
  *   ocl_queue.c    launches, copies, host functions
+ *   ocl_tiles.c    asks for the permission to use the tiles of AMX
  *   ocl_signals.c  keeps signal masks and handlers across calls of the driver
  *   ocl_share.c    contexts, queues and memory of the application
  *   ocl_times.c    device times of kernels
@@ -148,6 +149,9 @@ struct ocl_signals {
 };
 void xm_ocl_keep_signals(struct ocl_signals *s);
 void xm_ocl_restore_signals(const struct ocl_signals *s);
+/* Asks the system, once a process, for the tiles of AMX. If the device has them and the process may
+ * not use them, XM_CAP_AMX is taken from the device; XM_DEBUG=dispatch says why. */
+void xm_ocl_ask_for_tiles(struct xm_device_info *device);
 
 const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
 /* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY, a device
@@ -252,6 +256,9 @@ enum xm_status xm_ocl_queue_run(struct xm_queue *q, struct xm_kernel *k,
 enum xm_status xm_ocl_queue_bind(struct xm_queue *q, struct xm_kernel *k,
                                  const struct xm_arg *args, uint32_t n_args, void **out,
                                  struct xm_error *err);
+enum xm_status xm_ocl_queue_rebind(struct xm_queue *q, struct xm_kernel *k, void *bound,
+                                   uint32_t i, const struct xm_arg *arg,
+                                   struct xm_error *err);
 void xm_ocl_queue_unbind(void *bound);
 enum xm_status xm_ocl_queue_run_bound(struct xm_queue *q, struct xm_kernel *k,
                                       void *bound, const struct xm_launch *launch,
@@ -271,6 +278,9 @@ enum xm_status xm_ocl_queue_copy(struct xm_queue *q, const struct xm_buffer *src
                                  struct xm_error *err);
 enum xm_status xm_ocl_queue_fill(struct xm_queue *q, struct xm_buffer *dst,
                                  uint64_t offset, uint8_t value, uint64_t bytes,
+                                 struct xm_error *err);
+enum xm_status xm_ocl_queue_send(struct xm_queue *q, struct xm_buffer *dst,
+                                 uint64_t offset, const void *src, uint64_t bytes,
                                  struct xm_error *err);
 enum xm_status xm_ocl_queue_flush(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_ocl_queue_keep_pace(struct xm_queue *q, struct xm_error *err);

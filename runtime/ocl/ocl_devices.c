@@ -10,6 +10,7 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 #include "runtime/util/strbuf.h"
 
 enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, INTEL = 0x8086, EXTENSIONS = 16384 };
@@ -61,15 +62,32 @@ has_word(const char *words, const char *word)
     return xm_list_has(words, ' ', word, strlen(word));
 }
 
+/* Any of these words; NULL: none. */
+static bool
+has_any_word(const char *words, const char *any)
+{
+    for (size_t n; any && *any; any += n + (any[n] == ' ')) {
+        n = strcspn(any, " ");
+        if (xm_list_has(words, ' ', any, n))
+            return true;
+    }
+    return false;
+}
+
+/* What a processor has, and a CPU device with it. */
+static uint32_t
+processor_caps(void)
+{
+    uint32_t caps = 0;
+#define CAP(id, text, processor, extensions) caps |= (processor) ? XM_CAP_##id : 0u;
+#include "runtime/capabilities.def"
+    return caps;
+}
+
 /* clang-format off */
-static const struct { const char *extension; uint32_t caps; } extension_caps[] = {
-    {"cl_khr_fp16",                    XM_CAP_FP16},
-    {"cl_khr_fp64",                    XM_CAP_FP64},
-    {"cl_khr_subgroups",               XM_CAP_SUBGROUPS},
-    {"cl_intel_subgroups",             XM_CAP_SUBGROUPS},
-    {"cl_intel_subgroups_short",       XM_CAP_SG_SHORT},
-    {"cl_intel_subgroups_char",        XM_CAP_SG_CHAR},
-    {"cl_intel_required_subgroup_size", XM_CAP_REQD_SG_SIZE},
+static const struct { const char *extensions; uint32_t caps; } extension_caps[] = {
+#define CAP(id, text, processor, extensions) {extensions, XM_CAP_##id},
+#include "runtime/capabilities.def"
 };
 static const struct { cl_device_info what; uint32_t caps; } usm_caps[] = {
     {CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,                 XM_CAP_USM_HOST},
@@ -83,7 +101,7 @@ extension_bits(cl_device_id d, const char *extensions)
 {
     uint32_t caps = 0;
     for (size_t i = 0; i < XM_ARRAY_LEN(extension_caps); i++)
-        if (has_word(extensions, extension_caps[i].extension))
+        if (has_any_word(extensions, extension_caps[i].extensions))
             caps |= extension_caps[i].caps;
     if (has_word(extensions, "cl_intel_unified_shared_memory") ||
         has_word(extensions, "cl_intel_unified_shared_memory_preview"))
@@ -198,13 +216,7 @@ probe_kind(cl_device_id d, struct xm_device_info *info)
     if (get_u32(d, CL_DEVICE_HOST_UNIFIED_MEMORY))
         info->caps |= XM_CAP_UNIFIED;
     if (info->kind == XM_DEVICE_CPU)
-        info->caps |= XM_CAP_UNIFIED | XM_CAP_HOST_VISIBLE;
-    if (info->kind == XM_DEVICE_CPU && xm_cpu_has_avx2())
-        info->caps |= XM_CAP_SHORT_PAIRS;
-    if (info->kind == XM_DEVICE_CPU && xm_cpu_has_vnni())
-        info->caps |= XM_CAP_VNNI;
-    if (info->kind == XM_DEVICE_CPU && xm_cpu_has_bf16())
-        info->caps |= XM_CAP_BF16;
+        info->caps |= processor_caps();
     info->integrated = info->kind == XM_DEVICE_GPU && (info->caps & XM_CAP_UNIFIED);
     if (info->kind == XM_DEVICE_GPU) /* CPU compilers keep a cache of their own */
         info->caps |= XM_CAP_BINARIES;
@@ -235,6 +247,43 @@ probe_device(cl_platform_id platform, cl_device_id d, struct xm_device_info *inf
 }
 
 static void
+add_device(cl_platform_id platform, cl_device_id d)
+{
+    if (n_devices == MAX_DEVICES)
+        return;
+    handles[n_devices].platform = platform;
+    handles[n_devices].device = d;
+    probe_device(platform, d, &infos[n_devices]);
+    n_devices++;
+}
+
+/* XM_SUB_DEVICES=N: a processor as N devices, each with its share of the compute units. Where there
+ * are fewer units than N, or the driver cuts no device, the same device stands N times. The
+ * sub-devices live as long as the process. */
+static void
+add_processor(cl_platform_id platform, cl_device_id d)
+{
+    uint64_t wanted = 1;
+    const char *text = xm_env("XM_SUB_DEVICES");
+    if (text && (!xm_parse_whole(text, &wanted) || wanted < 1 || wanted > MAX_DEVICES)) {
+        xm_fail(&list_error, XM_INVALID, "XM_SUB_DEVICES is a number from 1 to %d",
+                MAX_DEVICES);
+        return;
+    }
+    cl_device_partition_property parts[MAX_DEVICES + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
+    cl_device_id list[MAX_DEVICES];
+    const uint64_t units = get_u32(d, CL_DEVICE_MAX_COMPUTE_UNITS);
+    cl_uint n = (cl_uint)wanted;
+    for (uint64_t i = 0; i < wanted; i++)
+        parts[1 + i] =
+            (cl_device_partition_property)(units * (i + 1) / wanted - units * i / wanted);
+    const bool is_cut = wanted > 1 && units >= wanted &&
+                        clCreateSubDevices(d, parts, n, list, &n) == CL_SUCCESS;
+    for (uint64_t i = 0; i < wanted; i++)
+        add_device(platform, is_cut ? list[i] : d);
+}
+
+static void
 probe_platform(cl_platform_id platform)
 {
     cl_device_id devices[MAX_DEVICES];
@@ -248,10 +297,10 @@ probe_platform(cl_platform_id platform)
                         NULL);
         if (!available || !get_u32(devices[i], CL_DEVICE_COMPILER_AVAILABLE))
             continue;
-        handles[n_devices].platform = platform;
-        handles[n_devices].device = devices[i];
-        probe_device(platform, devices[i], &infos[n_devices]);
-        n_devices++;
+        if (get_u64(devices[i], CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU)
+            add_processor(platform, devices[i]);
+        else
+            add_device(platform, devices[i]);
     }
 }
 
@@ -303,8 +352,10 @@ list_devices(void)
     sort_devices();
     const char *as = xm_env("XM_DEVICE_AS");
     for (size_t i = 0; as && i < n_devices; i++)
-        if (xm_device_pretend(&infos[i], as, &list_error) != XM_OK)
+        if (xm_device_pretend(&infos[i], as, &list_error) != XM_OK) {
+            xm_error_prefix(&list_error, "XM_DEVICE_AS");
             return;
+        }
 }
 
 enum xm_status
@@ -314,7 +365,7 @@ xm_ocl_list(const struct xm_device_info **out, size_t *n, struct xm_error *err)
     *out = infos;
     *n = n_devices;
     if (list_error.status != XM_OK)
-        return xm_fail(err, list_error.status, "XM_DEVICE_AS: %s", list_error.text);
+        return xm_fail(err, list_error.status, "%s", list_error.text);
     return XM_OK;
 }
 

@@ -62,12 +62,14 @@ static const struct xm_engine_ops ocl_ops = {
     .run = xm_ocl_queue_run,
     .bind = xm_ocl_queue_bind,
     .unbind = xm_ocl_queue_unbind,
+    .rebind = xm_ocl_queue_rebind,
     .run_bound = xm_ocl_queue_run_bound,
     .run_host = xm_ocl_queue_run_host,
     .write = xm_ocl_queue_write,
     .read = xm_ocl_queue_read,
     .copy = xm_ocl_queue_copy,
     .fill = xm_ocl_queue_fill,
+    .send = xm_ocl_queue_send,
     .flush = xm_ocl_queue_flush,
     .keep_pace = xm_ocl_queue_keep_pace,
     .finish = xm_ocl_queue_finish,
@@ -84,16 +86,17 @@ xm_ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
         bits |= CL_QUEUE_PROFILING_ENABLE;
     if (out_of_order)
         bits |= CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    const char *call = "clCreateCommandQueue";
     cl_int code;
     if (strncmp(e->base.info.version, "OpenCL 1", 8) == 0) {
         *out = clCreateCommandQueue(e->context, e->device, bits, &code);
     } else {
         const cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, bits, 0};
+        call = "clCreateCommandQueueWithProperties";
         *out = clCreateCommandQueueWithProperties(e->context, e->device, list, &code);
     }
     if (!*out)
-        return xm_ocl_fail(err, code, "clCreateCommandQueue", "device %s",
-                           e->base.info.name);
+        return xm_ocl_fail(err, code, call, "device %s", e->base.info.name);
     return XM_OK;
 }
 
@@ -168,6 +171,7 @@ xm_ocl_engine_create(size_t index, const struct xm_config *config,
         xm_free(e);
         return xm_no_memory(err, "a lock");
     }
+    xm_ocl_ask_for_tiles(&e->base.info);
     e->platform = xm_ocl_device_at(index)->platform;
     e->device = xm_ocl_device_at(index)->device;
     struct ocl_signals signals;

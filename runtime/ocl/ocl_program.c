@@ -365,9 +365,11 @@ prepare_build(struct build *b, const char *defines, bool declares_builtins)
     if (declares_builtins)
         XM_TRY(xm_kernel_include("builtins.h", &b->source, b->err));
     XM_TRY(xm_kernel_source(b->name, &b->source, b->err));
-    xm_strbuf_printf(&b->options, "-cl-std=%s -cl-kernel-arg-info %s%s%s", info->cl_std,
+    xm_strbuf_printf(&b->options, "-cl-std=%s -cl-kernel-arg-info %s%s%s%s", info->cl_std,
                      declares_builtins ? "-D_OPENCL_H_ " : "",
-                     xm_device_has(info, XM_CAP_VNNI) ? "-DVNNI=1 " : "", defines);
+                     xm_device_has(info, XM_CAP_VNNI) ? "-DVNNI=1 " : "",
+                     xm_device_has(info, XM_CAP_AVX_VNNI) ? "-DAVX_VNNI=1 " : "",
+                     defines);
     if (!xm_strbuf_ok(&b->options) || !xm_strbuf_ok(&b->source))
         return xm_no_memory(b->err, "kernel '%s'", b->name);
     b->out->has_key = info->caps & (XM_CAP_BINARIES | XM_CAP_DRIVER_FILES);

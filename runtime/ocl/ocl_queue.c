@@ -140,7 +140,7 @@ await_others(const struct ocl_queue *q)
 }
 
 static cl_int
-bind_arg(const struct xm_queue *q, cl_kernel k, cl_uint i, const struct xm_arg *a)
+set_arg(const struct xm_queue *q, cl_kernel k, cl_uint i, const struct xm_arg *a)
 {
     if (a->kind == XM_ARG_LOCAL)
         return clSetKernelArg(k, i, a->bytes, NULL);
@@ -187,6 +187,17 @@ check_name(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
                    k->base.name, i, name, a->name, suffix);
 }
 
+static enum xm_status
+bind_arg(const struct xm_queue *q, const struct ocl_kernel *k, cl_kernel to, uint32_t i,
+         const struct xm_arg *a, struct xm_error *err)
+{
+    const cl_int code = set_arg(q, to, i, a);
+    return code == CL_SUCCESS
+               ? XM_OK
+               : xm_ocl_fail(err, code, "clSetKernelArg", "kernel '%s', argument %u (%s)",
+                             k->base.name, i, k->args[i].name);
+}
+
 /* `to` is the kernel's own cl_kernel, or another one of it. */
 static enum xm_status
 bind_args(const struct xm_queue *q, struct ocl_kernel *k, cl_kernel to,
@@ -201,11 +212,7 @@ bind_args(const struct xm_queue *q, struct ocl_kernel *k, cl_kernel to,
         if (!k->named)
             XM_TRY(check_name(k, i, &args[i], err));
         all_named &= args[i].name != NULL;
-        cl_int code = bind_arg(q, to, i, &args[i]);
-        if (code != CL_SUCCESS)
-            return xm_ocl_fail(err, code, "clSetKernelArg",
-                               "kernel '%s', argument %u (%s)", k->base.name, i,
-                               k->args[i].name);
+        XM_TRY(bind_arg(q, k, to, i, &args[i], err));
     }
     k->named =
         all_named; /* once is enough: a caller does not change what it calls them */
@@ -355,6 +362,15 @@ xm_ocl_queue_bind(struct xm_queue *base, struct xm_kernel *kernel,
     return status;
 }
 
+enum xm_status
+xm_ocl_queue_rebind(struct xm_queue *base, struct xm_kernel *kernel, void *bound,
+                    uint32_t i, const struct xm_arg *arg, struct xm_error *err)
+{
+    const struct ocl_kernel *k = (const struct ocl_kernel *)kernel;
+    XM_TRY(check_arg(k, i, arg, err));
+    return bind_arg(base, k, bound, i, arg, err);
+}
+
 void
 xm_ocl_queue_unbind(void *bound)
 {
@@ -419,6 +435,22 @@ transfer(const struct ocl_queue *q, const struct xm_buffer *b, uint64_t offset,
     return (struct ocl_transfer){q->queue, b, offset, bytes, true, q->out_of_order, NULL};
 }
 
+static cl_int
+enqueue_write(struct ocl_queue *q, struct xm_buffer *dst, uint64_t offset,
+              const void *src, uint64_t bytes, bool is_blocking)
+{
+    struct ocl_transfer t = transfer(q, dst, offset, bytes);
+    t.is_blocking = is_blocking;
+    await_others(q);
+    const cl_int code =
+        is_cl_mem(dst)
+            ? xm_ocl_write_mem(&t, src)
+            : usm_of(&q->base)->memcpy(q->queue, is_blocking ? CL_TRUE : CL_FALSE,
+                                       (char *)dst->native + offset, src, bytes, 0, NULL,
+                                       NULL);
+    return keep_order(q, code);
+}
+
 enum xm_status
 xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
                    const void *src, uint64_t bytes, struct xm_error *err)
@@ -430,18 +462,33 @@ xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset
         return XM_OK;
     }
     base->waits++;
-    await_others(q);
-    const struct ocl_transfer t = transfer(q, dst, offset, bytes);
-    if (is_cl_mem(dst))
-        code = xm_ocl_write_mem(&t, src);
-    else
-        code = usm_of(base)->memcpy(q->queue, CL_TRUE, (char *)dst->native + offset, src,
-                                    bytes, 0, NULL, NULL);
-    code = keep_order(q, code);
+    code = enqueue_write(q, dst, offset, src, bytes, true);
     if (code == CL_SUCCESS)
         return XM_OK;
     return xm_ocl_fail_wait(err, code, "a write to the device",
                             "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
+}
+
+enum xm_status
+xm_ocl_queue_send(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
+                  const void *src, uint64_t bytes, struct xm_error *err)
+{
+    const cl_int code = enqueue_write(ocl_queue(base), dst, offset, src, bytes, false);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return xm_ocl_fail(err, code, "a write to the device",
+                       "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
+}
+
+/* All commands have ended. */
+static void
+note_finished(struct ocl_queue *q)
+{
+    q->busy = false;
+    xm_ocl_times_sum(&q->times);
+    if (q->pace)
+        clReleaseEvent(q->pace);
+    q->pace = NULL;
 }
 
 enum xm_status
@@ -466,8 +513,7 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
                                     NULL);
     code = keep_order(q, code);
     if (code == CL_SUCCESS) {
-        xm_ocl_times_sum(&q->times); /* all of them lie before the read */
-        q->busy = false;
+        note_finished(q); /* all commands lie before the read */
         return XM_OK;
     }
     return xm_ocl_fail_wait(err, code, "a read from the device",
@@ -592,8 +638,7 @@ xm_ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
     cl_int code = clFinish(ocl_queue(base)->queue);
     if (code != CL_SUCCESS)
         return xm_ocl_fail_wait(err, code, "clFinish", "%s", base->engine->info.name);
-    ocl_queue(base)->busy = false;
-    xm_ocl_times_sum(&ocl_queue(base)->times);
+    note_finished(ocl_queue(base));
     return XM_OK;
 }
 

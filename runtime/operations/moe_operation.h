@@ -26,9 +26,9 @@ enum xm_activation {
 const char *xm_activation_text(enum xm_activation a);
 
 enum xm_routing {
-    XM_ROUTING_SOFTMAX,      /* p = softmax(logits); top-k of p */
-    XM_ROUTING_SOFTMAX_TOPK, /* top-k of logits; softmax over the k */
-    XM_ROUTING_SIGMOID_BIAS, /* s = sigmoid(logits); top-k of s + bias; weights s */
+#define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores)               \
+    XM_ROUTING_##id = (number),
+#include "kernels/cl/include/routings.def"
     XM_ROUTING_COUNT
 };
 const char *xm_routing_text(enum xm_routing r);

@@ -17,16 +17,11 @@
 const char *
 xm_routing_text(enum xm_routing r)
 {
-    switch (r) {
-    case XM_ROUTING_SOFTMAX:
-        return "softmax";
-    case XM_ROUTING_SOFTMAX_TOPK:
-        return "softmax_topk";
-    case XM_ROUTING_SIGMOID_BIAS:
-        return "sigmoid_bias";
-    default:
-        return "unknown";
-    }
+    static const char *const texts[] = {
+#define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores) text,
+#include "kernels/cl/include/routings.def"
+    };
+    return r < XM_ROUTING_COUNT ? texts[r] : "unknown";
 }
 
 const char *
@@ -54,28 +49,53 @@ floats(uint64_t a, uint64_t b)
 
 /* ---- routing ----------------------------------------------------------------------- */
 
+enum divisor { UNDIVIDED, OVER_CHOSEN, OVER_ALL };
+enum chosen_by { BY_LOGIT, BY_WEIGHT };
+static const struct {
+    enum divisor divisor;
+    enum chosen_by chosen_by;
+} forms[] = {
+#define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores)               \
+    {divisor, chosen_by},
+#include "kernels/cl/include/routings.def"
+};
+
+/* The weight of an expert with logit x before it is divided. */
+static float
+weight_of(enum xm_routing r, float x, float largest)
+{
+    switch (r) {
+#define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores)               \
+    case XM_ROUTING_##id:                                                                \
+        return weight;
+#include "kernels/cl/include/routings.def"
+    default:
+        return NAN;
+    }
+}
+
 /* `score` is scratch of E floats. */
 static void
 route_token(const struct xm_moe_routing *r, const float *logits, const float *bias,
             uint64_t experts, float *score, float *weights, int32_t *ids)
 {
-    uint64_t k = (uint64_t)r->top_k;
-    switch (r->kind) {
-    case XM_ROUTING_SOFTMAX_TOPK:
-        xm_ref_topk(logits, 1, experts, k, true, weights, ids);
-        xm_ref_softmax(weights, 1, k, 1, weights);
-        break;
-    case XM_ROUTING_SIGMOID_BIAS:
-        for (uint64_t e = 0; e < experts; e++)
-            score[e] = xm_ref_sigmoid(logits[e]) + (bias ? bias[e] : 0.0f);
-        xm_ref_topk(score, 1, experts, k, true, weights, ids);
-        for (uint64_t s = 0; s < k; s++)
-            weights[s] = xm_ref_sigmoid(logits[ids[s]]);
-        break;
-    default:
-        xm_ref_softmax(logits, 1, experts, 1, score);
-        xm_ref_topk(score, 1, experts, k, true, weights, ids);
-    }
+    const uint64_t k = (uint64_t)r->top_k;
+    const enum divisor divisor = forms[r->kind].divisor;
+    float sum = 0.0f;
+    for (uint64_t e = 0; e < experts; e++)
+        score[e] = forms[r->kind].chosen_by == BY_LOGIT
+                       ? logits[e]
+                       : weight_of(r->kind, logits[e], 0.0f) + (bias ? bias[e] : 0.0f);
+    xm_ref_topk(score, 1, experts, k, true, weights, ids);
+    const float largest = k ? logits[ids[0]] : 0.0f;
+    for (uint64_t s = 0; s < k; s++)
+        weights[s] = weight_of(r->kind, logits[ids[s]], largest);
+    for (uint64_t e = 0; divisor == OVER_ALL && e < experts; e++)
+        sum += weight_of(r->kind, logits[e], largest);
+    for (uint64_t s = 0; divisor == OVER_CHOSEN && s < k; s++)
+        sum += weights[s];
+    for (uint64_t s = 0; divisor != UNDIVIDED && s < k; s++)
+        weights[s] /= sum;
 }
 
 static void
@@ -98,7 +118,7 @@ xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits, const floa
                  const float *expert_scale, uint64_t tokens, uint64_t experts,
                  float *weights, int32_t *ids)
 {
-    if (r->top_k < 0 || (uint64_t)r->top_k > experts)
+    if (r->kind >= XM_ROUTING_COUNT || r->top_k < 0 || (uint64_t)r->top_k > experts)
         return XM_INVALID;
     float *score = floats(experts, 1);
     if (!score)

@@ -6,6 +6,9 @@
 #define XM_RUNTIME_UTIL_COMPILER_H
 
 #include <stdbool.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #if defined(__GNUC__)
 #define XM_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
@@ -53,6 +56,20 @@ xm_cpu_has_vnni(void)
 #endif
 }
 
+/* Whether this processor and its system have AVX-VNNI: dot products of 16-bit integers and of bytes
+ * in vectors of 256 bits. Processors without AVX-512 may have it. */
+static inline bool
+xm_cpu_has_avx_vnni(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+           (a & 1u << 4);
+#else
+    return false;
+#endif
+}
+
 /* Whether the processor has AVX2: products of pairs of 16-bit integers, 16 pairs at a time. */
 static inline bool
 xm_cpu_has_avx2(void)
@@ -70,6 +87,29 @@ xm_cpu_has_bf16(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+/* Whether the processor has AMX tiles and their products of bf16, and the system keeps the tiles of
+ * each thread. On Linux a process must also ask for them (runtime/ocl/ocl_tiles.c). */
+static inline bool
+xm_cpu_has_amx(void)
+{
+#if defined(__x86_64__)
+    enum {
+        OSXSAVE = 1 << 27,
+        AMX_BF16 = 1 << 22,
+        AMX_TILE = 1 << 24,
+        TILE_STATE = 3 << 17
+    };
+    unsigned a, b, c, d, states, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
+        !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return false;
+    __asm__("xgetbv" : "=a"(states), "=d"(high) : "c"(0));
+    return (d & AMX_BF16) && (d & AMX_TILE) && (states & TILE_STATE) == TILE_STATE;
 #else
     return false;
 #endif

@@ -107,19 +107,54 @@ remove_unlocked(int folder, const char *name)
     close(fd);
 }
 
-static void
-remove_left_over(const char *place)
+/* The folder of a file; NULL: it cannot be read. */
+static DIR *
+open_folder_of(const char *place)
 {
     const char *name = last_name(place);
     char folder[PATH_MAX];
     const int n = snprintf(folder, sizeof(folder), "%.*s.", (int)(name - place), place);
-    DIR *d = n > 0 && (size_t)n < sizeof(folder) ? opendir(folder) : NULL;
+    return n > 0 && (size_t)n < sizeof(folder) ? opendir(folder) : NULL;
+}
+
+static void
+remove_left_over(const char *place)
+{
+    const char *name = last_name(place);
+    DIR *d = open_folder_of(place);
     for (struct dirent *e; d && (e = readdir(d));) {
         if (is_of_gone_process(e->d_name, name))
             remove_unlocked(dirfd(d), e->d_name);
     }
     if (d)
         closedir(d);
+}
+
+static bool
+is_locked(int folder, const char *name)
+{
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const bool locked =
+        fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    return locked;
+}
+
+bool
+xm_new_file_has_writer(const char *path)
+{
+    char real[PATH_MAX];
+    const char *place = realpath(path, real) ? real : path, *name = last_name(place);
+    const size_t n = strnlen(name, MOST_OF_NAME);
+    DIR *d = open_folder_of(place);
+    bool found = false;
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found = strncmp(e->d_name, name, n) == 0 && pid_of_ending(e->d_name + n) &&
+                is_locked(dirfd(d), e->d_name);
+    if (d)
+        closedir(d);
+    return found;
 }
 
 /* ---- beginning ------------------------------------------------------------------------ */

@@ -30,6 +30,11 @@ void xm_new_file_spare_inputs(bool spare);
 /* Whether a file's name is that of a temporary file, of whatever target. */
 bool xm_new_file_is_beside(const char *name);
 
+/* Whether another writer of `path`, of this process or of another, is between begin and end. Only
+ * locks tell: false on a file system without them. A begin that runs at the same time may be
+ * missed. */
+bool xm_new_file_has_writer(const char *path);
+
 struct xm_new_file {
     const char *path; /* as the caller gave it; not owned       */
     char *place;      /* the target, links resolved; owned      */

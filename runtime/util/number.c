@@ -57,3 +57,17 @@ xm_parse_double(const char *text, char **end)
     end_c(before);
     return d;
 }
+
+bool
+xm_parse_whole(const char *text, uint64_t *out)
+{
+    uint64_t n = 0;
+    for (const char *p = text; *p; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (*p < '0' || *p > '9' || n > (UINT64_MAX - digit) / 10)
+            return false;
+        n = 10 * n + digit;
+    }
+    *out = n;
+    return *text != '\0';
+}

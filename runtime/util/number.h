@@ -9,7 +9,9 @@
 #define XM_RUNTIME_UTIL_NUMBER_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +21,8 @@ extern "C" {
 float xm_parse_float(const char *text, char **end);
 double xm_parse_double(const char *text, char **end);
 int xm_print_v(char *out, size_t n, const char *fmt, va_list ap);
+/* Reads a whole number of decimal digits; false: `text` has other characters or does not fit. */
+bool xm_parse_whole(const char *text, uint64_t *out);
 
 #ifdef __cplusplus
 }

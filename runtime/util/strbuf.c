@@ -67,8 +67,8 @@ xm_strbuf_add_markup(struct xm_strbuf *b, const char *s, size_t n)
     }
 }
 
-static void
-print(struct xm_strbuf *b, const char *fmt, va_list ap)
+void
+xm_strbuf_print_v(struct xm_strbuf *b, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
@@ -85,8 +85,14 @@ xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    print(b, fmt, ap);
+    xm_strbuf_print_v(b, fmt, ap);
     va_end(ap);
+}
+
+bool
+xm_strbuf_is_blank(const struct xm_strbuf *b)
+{
+    return strspn(xm_strbuf_text(b), " \t\r\n") == b->n;
 }
 
 bool

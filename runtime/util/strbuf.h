@@ -6,6 +6,7 @@
 #ifndef XM_RUNTIME_UTIL_STRBUF_H
 #define XM_RUNTIME_UTIL_STRBUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -29,6 +30,9 @@ void xm_strbuf_add_n(struct xm_strbuf *b, const char *s, size_t n);
 void xm_strbuf_add_markup(struct xm_strbuf *b, const char *s, size_t n);
 /* Numbers have a decimal point in every locale (number.h). */
 void xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...) XM_PRINTF(2, 3);
+void xm_strbuf_print_v(struct xm_strbuf *b, const char *fmt, va_list ap);
+/* Whether there are only spaces, tabs and ends of lines in it, or nothing. */
+bool xm_strbuf_is_blank(const struct xm_strbuf *b);
 bool xm_strbuf_ok(const struct xm_strbuf *b); /* false: an append found no memory */
 const char *xm_strbuf_text(const struct xm_strbuf *b); /* "" while empty, never NULL  */
 char *

@@ -124,6 +124,12 @@ xm_workers_create(size_t n)
     return w;
 }
 
+size_t
+xm_workers_count(const struct xm_workers *w)
+{
+    return w->n_threads + 1;
+}
+
 void
 xm_workers_free(struct xm_workers *w)
 {

@@ -31,6 +31,9 @@ size_t xm_workers_cores(void);
 struct xm_workers *xm_workers_create(size_t n);
 void xm_workers_free(struct xm_workers *w); /* NULL is allowed */
 
+/* How many there are. */
+size_t xm_workers_count(const struct xm_workers *w);
+
 /* Calls work(item, worker, ctx) for each item 0 … n - 1, in any order, and returns when all calls
  * have returned. `worker` is the number of the thread, below the n of xm_workers_create: calls with
  * the same number never overlap, so it may index scratch memory. */

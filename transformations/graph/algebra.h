@@ -47,10 +47,16 @@ struct xm_layout {
     int64_t grain; /* elements, 1 or more; of SPLIT */
 };
 
+/* The attention that writes the state which attention n reads: n itself, or one before it; NULL:
+ * there is none. */
+const struct xm_node *xm_attention_writer(const struct xm_node *n);
+
 /* The k-th consistent assignment of layouts, k from 0, to the operands, in[n_in], and results,
  * out[n_out]: if each device applies the node to its part of the operands, it gets its part of the
- * results. In assignment 0 all are mirrored. Attributes that repeat the size of a split dimension
- * (a moe's inter) are those of the part. False: there are only k assignments. */
+ * results. In assignment 0 all are mirrored. An attention that does not write its state is split
+ * where the state's writer is, but with one head of keys, where the state is whole. Attributes that
+ * repeat the size of a split dimension (a moe's inter) are those of the part. False: there are only
+ * k assignments. */
 bool xm_node_layouts(const struct xm_node *n, uint32_t k, struct xm_layout *in,
                      struct xm_layout *out);
 

@@ -4,6 +4,8 @@
  */
 #include "transformations/graph/algebra_rules.h"
 
+#include <string.h>
+
 enum { X = 1, Y = 2 }; /* operands 0 and 1 as bits */
 
 static uint64_t
@@ -411,22 +413,36 @@ xm_algebra_rope(struct xm_algebra *a)
     }
 }
 
-/* Heads; each device then has its heads' part of the state. */
+const struct xm_node *
+xm_attention_writer(const struct xm_node *n)
+{
+    const struct xm_node *w = n;
+    while (w && (w->op != XM_OP_ATTENTION || xm_is_none(xm_in(w, XM_ATTENTION_K)) ||
+                 strcmp(w->attr.attention.key_state, n->attr.attention.key_state) != 0))
+        w = w->before;
+    return w;
+}
+
+/* Heads; each device then has its heads' part of the state. Queries that all share one head of keys
+ * are cut anywhere, and every device has the whole state. */
 void
 xm_algebra_attention(struct xm_algebra *a)
 {
-    if (!xm_algebra_has(a, XM_ATTENTION_K))
-        return; /* how many heads share a key is said elsewhere */
+    const struct xm_node *writer = xm_attention_writer(a->node);
+    if (!writer)
+        return; /* how many heads share a key is not known */
     const struct xm_dim q = xm_algebra_shape(a, XM_ATTENTION_Q)->dim[2];
-    const struct xm_dim kv = xm_algebra_shape(a, XM_ATTENTION_K)->dim[2];
+    const struct xm_dim kv = xm_in(writer, XM_ATTENTION_K)->type.shape.dim[2];
     const bool mask = xm_algebra_has(a, XM_ATTENTION_MASK) &&
                       !xm_dim_is(xm_algebra_shape(a, XM_ATTENTION_MASK)->dim[1], 1);
-    if (!xm_dim_is_const(q) || !xm_dim_is_const(kv))
+    if (!xm_dim_is_const(q) || !xm_dim_is_const(kv) || kv.n < 1)
         return;
-    const int64_t group = q.n / kv.n;
-    LIST(a, {XM_ATTENTION_Q, 2, group}, {XM_ATTENTION_K, 2, 1}, {XM_ATTENTION_V, 2, 1},
-         {mask ? XM_ATTENTION_MASK : NOTHING, 1, group}, {XM_ATTENTION_SINKS, 0, group},
-         {RESULTS, 2, group});
+    const int64_t grain = kv.n == 1 ? 1 : q.n / kv.n;
+    const int split = kv.n > 1;
+    LIST(a, {XM_ATTENTION_Q, 2, grain}, {split ? XM_ATTENTION_K : NOTHING, 2, 1},
+         {split ? XM_ATTENTION_V : NOTHING, 2, 1},
+         {mask ? XM_ATTENTION_MASK : NOTHING, 1, grain}, {XM_ATTENTION_SINKS, 0, grain},
+         {RESULTS, 2, grain});
 }
 
 /* ---- experts ----------------------------------------------------------------------------- */

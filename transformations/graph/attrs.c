@@ -23,12 +23,14 @@ static const char *const activation_names[] = {
 #define ACTIVATION(id, text, formula) text,
 #include "runtime/operations/activations.def"
     NULL};
-/* As xm_routing_text and xm_gate_up_text spell them. */
-static const char *const routing_names[] = {"softmax", "softmax_topk", "sigmoid_bias",
-                                            NULL};
+static const char *const routing_names[] = {
+#define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores) text,
+#include "kernels/cl/include/routings.def"
+    NULL};
+/* As xm_gate_up_text spells them. */
 static const char *const gate_up_names[] = {
     "apart", "interleaved", "stacked", "up_first_interleaved", "up_first_stacked", NULL};
-_Static_assert(XM_ARRAY_LEN(routing_names) == XM_ROUTING_COUNT + 1, "one name a value");
+_Static_assert(XM_ARRAY_LEN(routing_names) == XM_ROUTING_COUNT + 1, "numbers in order");
 _Static_assert(XM_ARRAY_LEN(gate_up_names) == XM_GATE_UP_COUNT + 1, "one name a value");
 
 #define KIND_BOOL        .kind = XM_ATTR_BOOL

@@ -438,6 +438,15 @@ counts(const struct xm_node *user, uint32_t i)
     return op != XM_OP_NONE && (op != XM_OP_WEIGHT || !xm_eval_takes_weight(user->op, i));
 }
 
+bool
+xm_eval_may_lack(enum xm_op op, uint32_t i)
+{
+    const char *classes = references[op].classes;
+    const size_t n = strlen(classes);
+    const char class = n ? classes[i < n ? i : n - 1] : 'a';
+    return class >= 'A' && class <= 'Z';
+}
+
 /* Marks backwards from the roots: `value`, or all results, assigns and writers of states.
  */
 static void

@@ -75,6 +75,8 @@ enum xm_status xm_evaluate_value(const struct xm_eval *e, const struct xm_value 
 
 /* Whether `op` reads a WEIGHT at operand i by itself, row by row: its tensor may be NULL. */
 bool xm_eval_takes_weight(enum xm_op op, uint32_t i);
+/* Whether operand i of `op` may be absent. */
+bool xm_eval_may_lack(enum xm_op op, uint32_t i);
 
 /* Runs one node on the operands in[n_in] (absent ones: NULL) and creates out[n_out], for the host
  * fallback and for `verify`. `bindings`: the symbols of shape_value and of weights' shapes. */

@@ -9,6 +9,7 @@
 #ifndef XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 #define XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 
+#include "runtime/collective.h"
 #include "runtime/operations/attention_operation.h"
 #include "runtime/operations/linear_operation.h"
 #include "runtime/operations/moe_operation.h"
@@ -42,7 +43,8 @@ enum xm_op_flag {
     XM_OPF_NAMED = 1 << 5,
     XM_OPF_FUSED = 1 << 6,
     XM_OPF_PRODUCT = 1 << 7,
-    XM_OPF_CONVERTS = 1 << 8
+    XM_OPF_CONVERTS = 1 << 8,
+    XM_OPF_EXCHANGES = 1 << 9
 };
 
 struct xm_op_info {
@@ -129,6 +131,7 @@ union xm_attr {
     struct { int activation; } glu;
     struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */
     struct xm_attention_attr attention;
+    struct { struct xm_collective *of; int64_t axis, size; } collective; /* axis, size: all_gather */
     struct xm_moe_routing router;
     struct xm_moe_attr moe;
 };

@@ -15,7 +15,8 @@ enum {
     NAMED = XM_OPF_NAMED,
     FUSED = XM_OPF_FUSED,
     PRODUCT = XM_OPF_PRODUCT,
-    CONVERTS = XM_OPF_CONVERTS
+    CONVERTS = XM_OPF_CONVERTS,
+    EXCHANGES = XM_OPF_EXCHANGES
 };
 
 static const struct xm_op_info ops[XM_OP_COUNT] = {

@@ -107,7 +107,7 @@ fill_weight(struct xm_parser *p, struct xm_weight *w, uint64_t n, uint64_t numbe
                             &w->zero_point);
 }
 
-/* Elements in whole bytes that no file has; 0: they are of no fixed size. */
+/* How many elements `bytes` bytes hold; 0: the element has no fixed size. */
 static uint64_t
 elements_in(enum xm_element e, uint64_t bytes)
 {

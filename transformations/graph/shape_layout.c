@@ -341,3 +341,20 @@ xm_shape_tile(struct xm_infer *i)
     i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return XM_OK;
 }
+
+/* ---- joining the parts of ranks ------------------------------------------------------ */
+
+enum xm_status
+xm_shape_all_gather(struct xm_infer *i)
+{
+    uint32_t at;
+    const int64_t size = i->attr->collective.size;
+    i->out[0].type = *xm_infer_type(i, 0);
+    struct xm_shape *s = &i->out[0].type.shape;
+    XM_TRY(xm_infer_axis(i, i->attr->collective.axis, s->rank, &at));
+    if (size < 1 || !xm_dim_is_const(s->dim[at]) || s->dim[at].n > size)
+        return xm_shape_fail(i, "a part of %lld elements cannot be of %lld",
+                             (long long)s->dim[at].n, (long long)size);
+    s->dim[at] = xm_dim_const(size);
+    return XM_OK;
+}

@@ -5,15 +5,16 @@
  *     topk(softmax(l))                                  ->  router(l)           softmax
  *     softmax(topk(l).weights)                          ->  router(l) softmax_topk
  *     gather(s, topk(s + bias).ids), s = sigmoid(l)     ->  router(l, bias) sigmoid_bias
- *     topk(sigmoid(l))                                  ->  router(l) sigmoid_bias
+ *     topk(s)                                           ->  router(l) sigmoid_bias
  *     r.weights / (sum(r.weights) + epsilon)            ->  router(..) normalised
  *     r.weights / max(sum(r.weights), least)            ->  router(..) normalised
  *     r.weights * gather(scale, r.ids)                  ->  router(.., scale)
  *     r.weights * number                                ->  router(..) scaled
  *
- * for those top-k whose ids a moe reads. Every step is a rule on the router made so far. A division
- * may be spelled by a power of -1 or a reciprocal. Not done: choice within groups of experts, which
- * reaches the experts as weights and ids.
+ * for those top-k whose ids a moe reads. Lines 3 and 4 hold for each row of routings.def whose
+ * weights are not divided; s are its scores. Every step is a rule on the router made so far. A
+ * division may be spelled by a power of -1 or a reciprocal. Not done: choice within groups of
+ * experts, which reaches the experts as weights and ids.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -92,7 +93,7 @@ is_softmax_of_choice(struct xm_match *m)
 }
 
 static bool
-is_sigmoid_choice(struct xm_match *m)
+is_choice_of_scores(struct xm_match *m)
 {
     if (!is_choice(m))
         return false;
@@ -181,17 +182,14 @@ move_ids(struct xm_builder *b, struct xm_match *m, struct xm_value *weights)
     }
 }
 
-static void
-set_choice(const struct xm_match *m, union xm_attr *attr)
-{
-    const struct xm_value *scores = m->slot[SCORES];
-    const enum xm_routing kind = !scores ? XM_ROUTING_SOFTMAX_TOPK
-                                 : scores->node->op == XM_OP_SOFTMAX
-                                     ? XM_ROUTING_SOFTMAX
-                                     : XM_ROUTING_SIGMOID_BIAS;
-    attr->router = (struct xm_moe_routing){
-        .kind = kind, .top_k = xm_last_dim(&m->slot[TOPK]->node->out[1]), .scale = 1.0f};
-}
+#define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores)               \
+    static void set_##id(const struct xm_match *m, union xm_attr *attr)                  \
+    {                                                                                    \
+        const int64_t top_k = xm_last_dim(&m->slot[TOPK]->node->out[1]);                 \
+        attr->router = (struct xm_moe_routing){                                          \
+            .kind = XM_ROUTING_##id, .top_k = top_k, .scale = 1.0f};                     \
+    }
+#include "kernels/cl/include/routings.def"
 
 static void
 set_normalisation(const struct xm_match *m, union xm_attr *attr)
@@ -215,10 +213,27 @@ set_scale(const struct xm_match *m, union xm_attr *attr)
 }
 
 /* clang-format off */
-#define SIGMOID_SCORES PS(SCORES, SIGMOID, VAR(LOGITS))
-#define WEIGHTS        ANY(ROUTER, 0, MOE_ROUTER)
-#define WEIGHT_SUM     PN(SUM, REDUCE_SUM, VAR(ROUTER), INTS(AXES))
-#define CHOICE         P(MOE_ROUTER, VAR(LOGITS), FLAT(BIAS), ABSENT), .attr = set_choice, .then = move_ids
+#define WEIGHTS     ANY(ROUTER, 0, MOE_ROUTER)
+#define WEIGHT_SUM  PN(SUM, REDUCE_SUM, VAR(ROUTER), INTS(AXES))
+#define CHOICE(id)  P(MOE_ROUTER, VAR(LOGITS), FLAT(BIAS), ABSENT), .attr = set_##id, .then = move_ids
+/* The spellings of a form of routing, by its divisor. */
+#define ONLY_SCORES(...) PN(SCORES, __VA_ARGS__)
+#define SCORES_TOO(...)  PS(SCORES, __VA_ARGS__)
+#define RULES_OVER_ALL(id, text, scores)                                                  \
+    { "top-k of " text, PO(TOPK, 0, TOPK, ONLY_SCORES scores, INTS(K)),                               \
+      CHOICE(id), .condition = is_softmax_choice },
+#define RULES_OVER_CHOSEN(id, text, scores)                                               \
+    { text, P(SOFTMAX, PO(TOPK, 0, TOPK, VAR(LOGITS), INTS(K))),                               \
+      CHOICE(id), .condition = is_softmax_of_choice },
+#define RULES_UNDIVIDED(id, text, scores)                                                 \
+    { text ", with a bias",                                                               \
+      P(GATHER_ELEMENTS, SCORES_TOO scores, PO(TOPK, 1, TOPK, P(ADD, VAR(SCORES), WEIGHT(BIAS)), INTS(K))), \
+      CHOICE(id), .condition = is_choice_of_scores },                                     \
+    { text ", gathered",                                                                  \
+      P(GATHER_ELEMENTS, SCORES_TOO scores, PO(TOPK, 1, TOPK, VAR(SCORES), INTS(K))),                \
+      CHOICE(id), .condition = is_choice_of_scores },                                     \
+    { "top-k of " text, PO(TOPK, 0, TOPK, ONLY_SCORES scores, INTS(K)), CHOICE(id),         \
+      .condition = is_choice },
 /* The spellings of a division by the sum. */
 #define NORMALISED     WEIGHTS, .attr = set_normalisation, .condition = is_normalisation, .then = move_ids
 #define NORMALISE(name, sum)                                                              \
@@ -226,22 +241,8 @@ set_scale(const struct xm_match *m, union xm_attr *attr)
     { name ", by a power", P(MULTIPLY, WEIGHTS, P(POWER, sum, SCALAR(-1))), NORMALISED }, \
     { name ", by a reciprocal", P(MULTIPLY, WEIGHTS, P(DIVIDE, SCALAR(1), sum)), NORMALISED }
 const struct xm_rule xm_rules_fuse_moe_router[] = {
-    { "top-k of softmax",
-      PO(TOPK, 0, TOPK, PN(SCORES, SOFTMAX, VAR(LOGITS)), INTS(K)),
-      CHOICE, .condition = is_softmax_choice },
-    { "softmax of top-k",
-      P(SOFTMAX, PO(TOPK, 0, TOPK, VAR(LOGITS), INTS(K))),
-      CHOICE, .condition = is_softmax_of_choice },
-    { "sigmoid with bias",
-      P(GATHER_ELEMENTS, SIGMOID_SCORES,
-        PO(TOPK, 1, TOPK, P(ADD, VAR(SCORES), WEIGHT(BIAS)), INTS(K))),
-      CHOICE, .condition = is_sigmoid_choice },
-    { "sigmoid",
-      P(GATHER_ELEMENTS, SIGMOID_SCORES, PO(TOPK, 1, TOPK, VAR(SCORES), INTS(K))),
-      CHOICE, .condition = is_sigmoid_choice },
-    { "top-k of sigmoid",
-      PO(TOPK, 0, TOPK, PN(SCORES, SIGMOID, VAR(LOGITS)), INTS(K)),
-      CHOICE, .condition = is_choice },
+#define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores) RULES_##divisor(id, text, scores)
+#include "kernels/cl/include/routings.def"
     NORMALISE("normalise", WEIGHT_SUM),
     NORMALISE("normalise with epsilon", P(ADD, WEIGHT_SUM, NUMBER(EPSILON))),
     NORMALISE("normalise with clamp", PN(CLAMPED, CLAMP, WEIGHT_SUM)),

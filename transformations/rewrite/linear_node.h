@@ -14,8 +14,8 @@ extern "C" {
 
 /* Whether n is x W^T with a weight [N,K], with or without bias, and nothing else. */
 bool xm_is_linear(const struct xm_node *n);
-/* The operands of such a node in the order of a linear node with one segment; absent ones are
- * xm_none. */
+/* The operands of a node of which xm_is_linear holds, in the order of a linear node with one
+ * segment; absent ones are xm_none. */
 void xm_linear_operands(struct xm_graph *g, const struct xm_node *n,
                         struct xm_value *in[XM_LINEAR_BIAS + 1]);
 

@@ -181,7 +181,9 @@ TEST(BenchmarkArgs, MistakesNameTheFlag)
         {{"-nthreads", "x"}, "option -nthreads takes a whole number from 0, found 'x'"},
         {{"-t"}, "option -t needs a value: S"},
         {{"-t", "-pc"}, "option -t needs a value: S"},
-        {{"-max_irate", "1,5"}, "option -max_irate takes a number from 0, found '1,5'"},
+        {{"-max_irate", "1,5"},
+         "option -max_irate takes a number from 0, found '1,5': write the decimal point "
+         "as '.'"},
         {{"-max_irate", "-1"}, "option -max_irate takes a number from 0, found '-1'"},
         {{"-latency_percentile", "101"},
          "option -latency_percentile takes a number from 1 to 100, found 101"},

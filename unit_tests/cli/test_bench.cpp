@@ -140,12 +140,12 @@ result()
 
 std::string
 print(xm_bench_format format, const std::vector<xm_bench_result> &results,
-      unsigned columns = XM_BENCH_NGL)
+      unsigned columns = XM_BENCH_NGL, size_t line = SIZE_MAX)
 {
     char *text = nullptr;
     size_t n = 0;
     FILE *to = open_memstream(&text, &n);
-    xm_bench_out o = {format, columns, to, "xemoe 1.0", 0};
+    xm_bench_out o = {format, columns, to, "xemoe 1.0", line, 0, {}};
     xm_error err = {};
     for (const xm_bench_result &r : results)
         EXPECT_EQ(xm_bench_out_test(&o, &r, &err), XM_OK);
@@ -212,6 +212,35 @@ TEST(BenchOut, TheTableIsLlamaBenchs)
         "| modèle 30.53B u4               |  16.00 GiB |    30.53 B | OpenCL     |  -1 |"
         "           pp512 |      298.67 ± 195.52 |\n"
         "\nbuild: xemoe 1.0\n");
+}
+
+/* A terminal breaks no row: what is alike in the tests stands above them. */
+TEST(BenchOut, ANarrowTableHasTheTestsColumns)
+{
+    xm_bench_result gen = result(), other = result();
+    gen.n_prompt = 0;
+    gen.n_gen = 128;
+    other.model_type = "other 1.00B q4_0";
+    const std::string head = "|            test |                  t/s |\n"
+                             "| --------------: | -------------------: |\n";
+    const std::string row = "|           pp512 |      298.67 ± 195.52 |\n";
+    EXPECT_EQ(
+        print(XM_BENCH_MD, {result(), gen, other}, XM_BENCH_NGL, 79),
+        "modèle 30.53B u4, size 16.00 GiB, params 30.53 B, backend OpenCL, ngl -1\n\n" +
+            head + row +
+            "|           tg128 |      298.67 ± 195.52 |\n\n"
+            "other 1.00B q4_0, size 16.00 GiB, params 30.53 B, backend OpenCL, ngl "
+            "-1\n\n" +
+            head + row + "\nbuild: xemoe 1.0\n");
+    const std::string narrow = print(XM_BENCH_MD, {result()}, XM_BENCH_NGL, 50);
+    EXPECT_EQ(narrow.substr(0, narrow.find("\n\n")),
+              "modèle 30.53B u4, size 16.00 GiB, params 30.53 B,\n"
+              "  backend OpenCL, ngl -1");
+    /* as wide as the table */
+    EXPECT_EQ(print(XM_BENCH_MD, {result()}, XM_BENCH_NGL, 120),
+              print(XM_BENCH_MD, {result()}));
+    EXPECT_NE(print(XM_BENCH_MD, {result()}, XM_BENCH_NGL, 119),
+              print(XM_BENCH_MD, {result()}));
 }
 
 TEST(BenchOut, ColumnsAreThereWhenTheyTellSomething)

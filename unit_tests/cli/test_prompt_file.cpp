@@ -63,7 +63,7 @@ split(const std::string &content, struct xm_error *err)
     xm_prompt_lines_split(&text, "p.txt", &lines, err);
     std::vector<std::string> list;
     for (size_t i = 0; i < lines.n; i++)
-        list.emplace_back(xm_strbuf_text(&lines.list[i]), lines.list[i].n);
+        list.emplace_back(xm_strbuf_text(&lines.list[i].text), lines.list[i].text.n);
     xm_prompt_lines_free(&lines);
     xm_strbuf_free(&text);
     return list;
@@ -75,6 +75,8 @@ TEST(PromptLines, AreTextsOrJsonStrings)
     struct xm_error err = {};
     EXPECT_EQ(split("", &err), Texts());
     EXPECT_EQ(split("\n\r\n\n", &err), Texts());
+    EXPECT_EQ(split(" \n\t \t\r\n", &err), Texts());
+    EXPECT_EQ(split("\" \"\n", &err), Texts({" "}));
     EXPECT_EQ(split("a", &err), Texts({"a"}));
     EXPECT_EQ(split("a\n\n b \r\n", &err), Texts({"a", " b "}));
     EXPECT_EQ(split("\"a\\nb\"\r\nc \"d\"\n", &err), Texts({"a\nb", "c \"d\""}));
@@ -82,6 +84,27 @@ TEST(PromptLines, AreTextsOrJsonStrings)
     EXPECT_EQ(split("[1]\n\"\"", &err), Texts({"[1]", ""}));
     EXPECT_EQ(split("\"a\" \t\n\"\\\"b\\\"\"", &err), Texts({"a", "\"b\""}));
     EXPECT_EQ(err.status, XM_OK) << err.text;
+}
+
+TEST(PromptLines, KnowTheirNumbers)
+{
+    struct xm_strbuf text = {};
+    struct xm_prompt_lines lines = {};
+    struct xm_error err = {};
+    xm_strbuf_add(&text, "a\n\n \n\"b\"\n\t\nc\n");
+    ASSERT_EQ(xm_prompt_lines_split(&text, "p.txt", &lines, &err), XM_OK);
+    ASSERT_EQ(lines.n, 3u);
+    EXPECT_EQ(lines.list[0].number, 1u);
+    EXPECT_EQ(lines.list[1].number, 4u);
+    EXPECT_EQ(lines.list[2].number, 6u);
+    EXPECT_EQ(lines.n_blank, 4u)
+        << "the last line break was dropped by whoever read the file";
+    EXPECT_EQ(lines.first_blank, 2u);
+    EXPECT_STREQ(lines.name, "p.txt");
+    ASSERT_EQ(xm_prompt_lines_add(&lines, " ", 1, &err), XM_OK);
+    EXPECT_EQ(lines.list[3].number, 0u) << "no line of the file";
+    xm_prompt_lines_free(&lines);
+    xm_strbuf_free(&text);
 }
 
 TEST(PromptLines, AreTextsWhereTheyGoOnBehindQuotes)

@@ -147,7 +147,8 @@ attention(Text &t, const std::string &op)
 {
     const std::string none = "_";
     bool rotated = t.maybe(), normed = t.maybe();
-    std::string q = t.in("2,3,4,6"), k = t.in("2,3,2,6"), v = t.in("2,3,2,4");
+    const std::string kv = t.any({"2", "1"});
+    std::string q = t.in("2,3,4,6"), k = t.in("2,3," + kv + ",6"), v = t.in("2,3," + kv + ",4");
     std::string mask = t.maybe() ? t.in(t.any({"2,4,3,5", "1,1,3,5", "1,4,3,5"})) : none;
     std::string sinks = t.maybe() ? t.in("4") : none, table = rotated ? t.in("2,3,4") : none;
     t.op(op, {q, k, v, t.maybe() ? t.ids("2", 2) : none, t.maybe() ? t.ids("2,5", 2) : none,

@@ -274,7 +274,7 @@ all_ops()
 {
     std::vector<std::string> list;
     for (int op = 0; op < XM_OP_COUNT; op++)
-        if (!(xm_op_info((xm_op)op)->flags & XM_OPF_SOURCE))
+        if (!(xm_op_info((xm_op)op)->flags & (XM_OPF_SOURCE | XM_OPF_EXCHANGES)))
             list.push_back(xm_op_info((xm_op)op)->text);
     return list;
 }

@@ -89,6 +89,22 @@ TEST(FuseMoeRouter, TakesSigmoidWithAndWithoutBias)
     EXPECT_FALSE(r.normalise);
 }
 
+/* Scores of two ops, in each spelling that sigmoid has. */
+TEST(FuseMoeRouter, TakesSqrtSoftplusWithAndWithoutBias)
+{
+    const std::string scores = "%29 = softplus %2\n%30 = sqrt %29";
+    const std::string chosen = replaced(chosen_sigmoid, "%30 = sigmoid %2", scores);
+    xm_moe_routing r = router(routed(chosen));
+    EXPECT_EQ(r.kind, XM_ROUTING_SQRT_SOFTPLUS);
+    EXPECT_TRUE(r.normalise);
+    r = router(routed(replaced(chosen, "topk %32", "topk %30")));
+    EXPECT_EQ(r.kind, XM_ROUTING_SQRT_SOFTPLUS);
+    r = router(
+        routed(scores + "\n%4, %5 = topk %30, %3 axis=1 mode=max sort=value", "%4, %5"));
+    EXPECT_EQ(r.kind, XM_ROUTING_SQRT_SOFTPLUS);
+    EXPECT_FALSE(r.normalise);
+}
+
 /* What exporters make of w / sum(w); each with every choice and every sum. */
 TEST(FuseMoeRouter, TakesEverySpellingOfTheNormalisation)
 {

@@ -14,7 +14,7 @@ namespace
 
 using Ids = std::vector<int32_t>;
 
-const Ids prompt = {1343, 266, 267, 265, 278};
+const Ids prompt = {1343, 266, 267, 265, 278}, some_other = {9, 8, 7};
 
 /* With: compiled for sequences. */
 class SessionOnDevice : public OpenClTest, public testing::WithParamInterface<bool>
@@ -40,20 +40,21 @@ class SessionOnDevice : public OpenClTest, public testing::WithParamInterface<bo
         xm_package_close(package);
         package = nullptr;
     }
-    void make(const xm_sampling &sampling)
+    void make(const xm_sampling &sampling, const char *ahead = "YES")
     {
         const char *path = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
         xm_graph *g = nullptr;
         const xm_property properties[] = {{"INFERENCE_PRECISION_HINT", "f32"},
                                           {"XM_KV_BLOCK_TOKENS", "16"},
-                                          {"XM_UBATCH", "32"}};
+                                          {"XM_UBATCH", "32"},
+                                          {"XM_AHEAD", ahead}};
         xm_compile_options options = {};
         options.sampled_logits = GetParam();
         drop();
         ASSERT_XM_OK(xm_package_open(path, &package, &err));
         ASSERT_XM_OK(xm_package_read_graph(package, nullptr, &g, &err));
         ASSERT_XM_OK(
-            xm_core_compile(core, g, "GPU", properties, 3, &options, &compiled, &err));
+            xm_core_compile(core, g, "GPU", properties, 4, &options, &compiled, &err));
         EXPECT_XM_OK(xm_session_create(compiled, package, &s, &err));
         EXPECT_XM_OK(xm_session_create(compiled, package, &other, &err));
         xm_session_set_sampling(s, &sampling);
@@ -79,6 +80,10 @@ class SessionOnDevice : public OpenClTest, public testing::WithParamInterface<bo
         xm_generation_result_free(&got);
         return result;
     }
+    void suppress(int32_t id)
+    {
+        EXPECT_TRUE(xm_token_list_add(&package->generation.suppressed, id));
+    }
     xm_core *core = nullptr;
     xm_package *package = nullptr;
     xm_compiled *compiled = nullptr;
@@ -96,6 +101,18 @@ sampling(float temperature, int top_k, float top_p, uint64_t seed)
     s.top_k = top_k;
     s.top_p = top_p;
     s.seed = seed;
+    return s;
+}
+
+xm_sampling
+penalties(float temperature, float repetition, float frequency, int last_n, bool only_new)
+{
+    xm_sampling s = sampling(temperature, 0, 1, 6);
+    s.repetition_penalty = repetition;
+    s.frequency_penalty = frequency;
+    s.presence_penalty = frequency / 2;
+    s.last_n = last_n;
+    s.only_new = only_new;
     return s;
 }
 
@@ -145,6 +162,102 @@ TEST_P(SessionOnDevice, ASeedGivesTheSameText)
     auto first = run(prompt, 6);
     make(sampling(1.0f, 40, 0.9f, 7));
     EXPECT_EQ(run(prompt, 6), first);
+}
+
+/* Whoever chooses, and whatever ends a text: the ids, what is held and what comes then are the
+ * same. */
+TEST_P(SessionOnDevice, TheDeviceChoosesAsTheHostDoes)
+{
+    setenv("XM_FORCE", "choose_take=choose_take_gen", 1);   /* else the host draws */
+    setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1); /* it is built for long */
+    for (const xm_sampling &how :
+         {sampling(0, 0, 1, 0), sampling(1.0f, 0, 1, 3), sampling(0.8f, 0, 0.9f, 4),
+          sampling(1.2f, 20, 0.95f, 5), penalties(0, 1.3f, 0.1f, 0, false),
+          penalties(0, 1.1f, 0.2f, 6, false), penalties(0.9f, 0, 0.5f, 0, true)}) {
+        std::vector<Ids> texts[2];
+        uint64_t kernels[2];
+        for (const bool ahead : {false, true}) {
+            make(how, ahead ? "YES" : "NO");
+            package->generation.n_eos = 0;
+            for (const uint64_t most : {40, 1, 2, 3}) {
+                texts[ahead].push_back(run(prompt, most));
+                EXPECT_EQ(xm_session_held(s), prompt.size() + most - 1);
+                EXPECT_EQ(times.decode_tokens, most - 1);
+            }
+            package->generation.eos[package->generation.n_eos++] = texts[ahead][0][9];
+            texts[ahead].push_back(run(prompt, 40));
+            suppress(texts[ahead][0][1]);
+            texts[ahead].push_back(run(prompt, 40));
+            EXPECT_EQ(xm_session_held(s), prompt.size() + texts[ahead].back().size() -
+                                              (finish == XM_FINISH_STOP ? 0 : 1));
+            texts[ahead].push_back(run(texts[ahead][0], 6));
+            struct xm_request_stats stats;
+            xm_infer *r = xm_session_request(s);
+            r->ops->stats(r, &stats);
+            EXPECT_EQ(stats.waits, 1u);
+            kernels[ahead] = stats.kernels;
+        }
+        EXPECT_EQ(kernels[1] - kernels[0], GetParam() ? 2u : 0u);
+        EXPECT_EQ(texts[1], texts[0]) << how.temperature;
+    }
+    unsetenv("XM_FORCE");
+    unsetenv("POCL_EXTRA_BUILD_FLAGS");
+}
+
+TEST_P(SessionOnDevice, TextsThatTheirReaderEndsAreHeldAlike)
+{
+    for (const char *ahead : {"NO", "YES"}) {
+        make(sampling(0, 0, 1, 0), ahead);
+        package->generation.n_eos = 0;
+        for (const uint64_t end : {1, 2, 5, 9}) {
+            xm_generation asked = {};
+            xm_generation_result got = {};
+            uint64_t left = end;
+            asked.prompt.kind = XM_PROMPT_IDS;
+            asked.prompt.ids = prompt.data();
+            asked.prompt.n = prompt.size();
+            asked.max_tokens = 30;
+            asked.ctx = &left;
+            asked.on_piece = [](const xm_piece *piece, void *ctx) {
+                return piece->id < 0 || --*static_cast<uint64_t *>(ctx) > 0;
+            };
+            ASSERT_XM_OK(xm_session_run(s, &asked, &got, &err));
+            EXPECT_EQ(got.finish, XM_FINISH_CANCELLED);
+            EXPECT_EQ(got.ids.n, end);
+            EXPECT_EQ(xm_session_held(s), prompt.size() + end - 1) << ahead;
+            xm_generation_result_free(&got);
+        }
+    }
+}
+
+/* From within a piece: the token that runs is the last. */
+TEST_P(SessionOnDevice, ACancelledTextCanGoOn)
+{
+    make(sampling(0, 0, 1, 0));
+    package->generation.n_eos = 0;
+    const Ids whole = run(prompt, 20);
+    xm_session_cancel(s);
+    EXPECT_TRUE(run(some_other, 20).empty());
+    xm_session_resume(s);
+    xm_generation asked = {};
+    xm_generation_result got = {};
+    asked.prompt.kind = XM_PROMPT_IDS;
+    asked.prompt.ids = prompt.data();
+    asked.prompt.n = prompt.size();
+    asked.max_tokens = 20;
+    asked.ctx = s;
+    asked.on_piece = [](const xm_piece *piece, void *ctx) {
+        if (piece->id >= 0)
+            xm_session_cancel(static_cast<xm_session *>(ctx));
+        return true;
+    };
+    ASSERT_XM_OK(xm_session_run(s, &asked, &got, &err));
+    EXPECT_EQ(got.finish, XM_FINISH_CANCELLED);
+    EXPECT_LE(got.ids.n, 2u);
+    EXPECT_LE(xm_session_held(s), prompt.size() + got.ids.n);
+    xm_generation_result_free(&got);
+    xm_session_resume(s);
+    EXPECT_EQ(run(prompt, 20), whole);
 }
 
 Ids

@@ -6,6 +6,7 @@
 #define XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
 
 #include "plugin/gpu/batcher.h"
+#include "runtime/operations/token_choice.h"
 #include "unit_tests/plugin/plugin_test.h"
 
 /* Inputs, embedding %5, attention over all positions %15. */
@@ -140,6 +141,12 @@ class OneText
         Tensor t = make_tensor(XM_F32, {1, 1, (int64_t)vocabulary});
         std::copy_n(logits, vocabulary, t->f);
         return t;
+    }
+    /* What tokens that the device chooses need. */
+    void prepare_choices()
+    {
+        const xm_token_choice likeliest = {};
+        xm_batcher_prepare(batcher, &likeliest, &err);
     }
     void forget()
     {

@@ -26,6 +26,36 @@ unmixed()
 )");
 }
 
+/* The position of each token is an operand. */
+std::string
+placed()
+{
+    std::string text = two_layers();
+    const std::string head = "%18 = matmul %25, %16";
+    text.replace(text.find(head), head.size(),
+                 R"(%40 = parameter i64[batch,tokens] name="position_ids"
+    %41 = convert %40 to=f32
+    %42 = const i64[1] {-1}
+    %43 = unsqueeze %41, %42
+    %44 = sin %43
+    %45 = add %25, %44
+    %18 = matmul %45, %16)");
+    return text;
+}
+
+/* What each sequence's last token is follows from the run: sequences do not mix, but are cut. */
+std::string
+last_of_each()
+{
+    return two_layers("%1", R"(
+    %30 = const i64[1] {-1}
+    %31 = const i64[1] {9223372036854775807}
+    %32 = const i64[1] {1}
+    %33 = slice %17, %30, %31, %32, %32
+    result %33 name="last"
+)");
+}
+
 /* Each token sees the mean of all that come with it. */
 std::string
 joined()
@@ -201,6 +231,97 @@ TEST_F(Batcher, RunsApartWhatCannotBeMixed)
         add();
     must_run({{0, ids(5, 1), 1}, {1, ids(20, 2), 3}, {2, ids(1, 3), 1}});
     must_run({{2, ids(1, 4), 1}, {0, ids(1, 5), 1}, {1, ids(1, 6), 1}});
+}
+
+TEST_F(Batcher, CutsWhatCannotBeMixed)
+{
+    close();
+    open(last_of_each());
+    ASSERT_FALSE(program->get()->is_ragged);
+    ASSERT_TRUE(program->get()->can_chunk);
+    for (int i = 0; i < 3; i++)
+        add();
+    must_run({{0, ids(40, 1), 30}, {1, ids(20, 2), 3}, {2, ids(1, 3), 1}});
+    must_run({{2, ids(17, 4), 17}, {0, ids(1, 5), 1}, {1, ids(1, 6), 0}});
+}
+
+/* Nothing reads the mask, which has a position for each that came before all the same. */
+TEST_F(Batcher, CutsWhatCannotBeMixedWithoutMasks)
+{
+    std::string model = last_of_each();
+    for (size_t at; (at = model.find("%2, %1")) != std::string::npos;)
+        model.replace(at, 6, "%2, _");
+    close();
+    open(model);
+    ASSERT_EQ(program->get()->key_mask, nullptr);
+    ASSERT_FALSE(program->get()->is_ragged);
+    add();
+    must_run({{0, ids(40, 1), 30}});
+    must_run({{0, ids(17, 4), 17}});
+}
+
+/* As attention takes them: of each sequence's rows, the beginning among those of the chunk. */
+TEST_F(Batcher, TokensThatDecodeComeFirst)
+{
+    std::vector<int32_t> begins;
+    add();
+    add();
+    xm_request_set_hook(
+        xm_batcher_request(batcher),
+        [](xm_request *r, uint32_t step, const xm_operand *o, void *ctx, xm_error *why) {
+            auto *list = static_cast<std::vector<int32_t> *>(ctx);
+            if (xm_request_program(r)->steps[step].kind != XM_STEP_ATTENTION)
+                return XM_OK;
+            list->resize((size_t)o[XM_ATTENTION_SUBSEQUENCE_BEGINS].dim[0]);
+            return xm_request_read(r, &o[XM_ATTENTION_SUBSEQUENCE_BEGINS], list->data(),
+                                   why);
+        },
+        &begins);
+    must_run({{0, ids(9, 1), 9}, {1, ids(2, 2), 2}});
+    EXPECT_EQ(begins, (std::vector<int32_t>{0, 2, 11}));
+}
+
+/* Logits are those of the first result; another one of the same rows is not read. */
+TEST_F(Batcher, OnlyLogitsAreRead)
+{
+    close();
+    open(two_layers("%1", R"(
+    %30 = matmul %17, %16 transpose_b=true
+    result %30 name="more"
+)"));
+    add();
+    must_run({{0, ids(5, 1), 2}});
+    must_run({{0, ids(1, 2), 1}});
+    struct xm_request_stats stats;
+    xm_request_stats(xm_batcher_request(batcher), &stats);
+    EXPECT_EQ(stats.waits, 1u);
+}
+
+TEST_F(Batcher, AFailedRunHasNoLogits)
+{
+    add();
+    must_run({{0, ids(5, 1), 1}});
+    xm_error why = {};
+    xm_request_cancel(xm_batcher_request(batcher));
+    EXPECT_EQ(run({{0, ids(5, 1), 1}}, &why), XM_CANCELLED);
+    uint64_t rows = 7, vocabulary = 7;
+    EXPECT_EQ(xm_batcher_logits(batcher, 0, &rows, &vocabulary), nullptr);
+    EXPECT_EQ(rows, 0u);
+    xm_request_resume(xm_batcher_request(batcher));
+    must_run({{0, ids(5, 1), 1}});
+    EXPECT_EQ(run({{0, {}, 0}}, &why), XM_INVALID);
+    EXPECT_EQ(xm_batcher_logits(batcher, 0, &rows, &vocabulary), nullptr);
+}
+
+TEST_F(Batcher, TokensHaveThePositionsOfTheirSequences)
+{
+    close();
+    open(placed());
+    ASSERT_TRUE(program->get()->is_ragged);
+    for (int i = 0; i < 3; i++)
+        add();
+    must_run({{0, ids(40, 1), 40}, {1, ids(20, 2), 20}, {2, ids(3, 3), 3}});
+    must_run({{2, ids(30, 4), 30}, {0, ids(1, 5), 1}, {1, ids(2, 6), 2}});
 }
 
 /* More than a chunk has, in one step. */

@@ -135,6 +135,10 @@ TEST_F(CoreWithFake, CpuIsAnotherDeviceWhereThereIsNoProcessor)
 }
 
 /* As OpenVINO, AUTO and MULTI take what is there. */
+const std::string unused =
+    "the other devices of the list are not used; MESH: with that list "
+    "splits the model";
+
 TEST_F(CoreWithFake, SaysOnceWhichDevicesOfHeteroAreAbsent)
 {
     std::string log;
@@ -155,16 +159,14 @@ TEST_F(CoreWithFake, SaysOnceWhichDevicesOfHeteroAreAbsent)
     EXPECT_EQ(xm_core_find(core, "HETERO:FAKE.7,FAKE.1", &p, &index, &err), XM_NOT_FOUND);
     EXPECT_NE(std::string(err.text).find("\"FAKE.7\""), std::string::npos) << err.text;
     EXPECT_EQ(log, "") << "the sentence says it";
-    EXPECT_EQ(
-        said("HETERO:FAKE.1,FAKE.7,ABSENT"),
-        "device HETERO:FAKE.1,FAKE.7,ABSENT: there is no FAKE.7, ABSENT\n"
-        "device HETERO:FAKE.1,FAKE.7,ABSENT runs on FAKE.1 alone: the other devices "
-        "of the list are not used\n");
+    EXPECT_EQ(said("HETERO:FAKE.1,FAKE.7,ABSENT"),
+              "device HETERO:FAKE.1,FAKE.7,ABSENT: there is no FAKE.7, ABSENT\n"
+              "device HETERO:FAKE.1,FAKE.7,ABSENT runs on FAKE.1 alone: " +
+                  unused + "\n");
     EXPECT_EQ(index, 1u);
     EXPECT_EQ(said("HETERO:FAKE.1,FAKE.7,ABSENT"), "");
     EXPECT_EQ(said("MULTI:FAKE.1,ABSENT"),
-              "device MULTI:FAKE.1,ABSENT runs on FAKE.1 alone: the other devices of the "
-              "list are not used\n");
+              "device MULTI:FAKE.1,ABSENT runs on FAKE.1 alone: " + unused + "\n");
     xm_log_set_sink(nullptr, nullptr);
 }
 
@@ -183,13 +185,10 @@ TEST_F(CoreWithFake, SaysOnceWhatOfSeveralDevicesIsNotUsed)
     for (const char *silent : {"AUTO:FAKE.1,FAKE.0", "MULTI:FAKE.1", "HETERO:FAKE"})
         EXPECT_EQ(said(silent), "") << silent;
     EXPECT_EQ(said("MULTI:FAKE.1,FAKE.0"),
-              "device MULTI:FAKE.1,FAKE.0 runs on FAKE.1 alone: the other devices of the "
-              "list are not used");
+              "device MULTI:FAKE.1,FAKE.0 runs on FAKE.1 alone: " + unused);
     EXPECT_EQ(said("MULTI:FAKE.1,FAKE.0"), "");
-    EXPECT_EQ(
-        said("HETERO:FAKE.1,FAKE.0"),
-        "device HETERO:FAKE.1,FAKE.0 runs on FAKE.1 alone: the other devices of the "
-        "list are not used");
+    EXPECT_EQ(said("HETERO:FAKE.1,FAKE.0"),
+              "device HETERO:FAKE.1,FAKE.0 runs on FAKE.1 alone: " + unused);
     EXPECT_EQ(said("BATCH:FAKE(4)"),
               "device BATCH:FAKE(4) runs on FAKE alone: its requests run one by one, and "
               "are not put together in batches");

@@ -177,10 +177,12 @@ class ExpertCacheFaults : public ::testing::Test
         ASSERT_XM_OK(xm_fake_engine_create(&d, nullptr, &e, &err));
         engine.reset(e);
     }
-    enum xm_status compile_tiny(Program &p, xm_error *why)
+    enum xm_status compile_tiny(Program &p, xm_error *why, const char *ubatch = "512")
     {
-        return compile(engine.get(), read(tiny),
-                       {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}}, p, why);
+        return compile(
+            engine.get(), read(tiny),
+            {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}, {"XM_UBATCH", ubatch}},
+            p, why);
     }
     size_t launches_of(const char *kernel)
     {
@@ -321,28 +323,66 @@ TEST_F(ExpertCacheFaults, MemoryGoesToRunsFirst)
     EXPECT_EQ(stats_of(p.get()).slots, 0u);
 }
 
-/* A failed run empties states on the host: made again, it would continue from nothing. */
-TEST_F(ExpertCacheFaults, NoRunIsMadeAgainOnStatesThatAreGone)
+/* Whichever chunk it is that needs memory: the whole prompt runs again. */
+TEST_F(ExpertCacheFaults, MemoryGoesToEachChunk)
 {
-    for (uint64_t past : {0u, 1u}) {
+    const uint64_t tokens = 40;
+    bool failed = true;
+    for (uint64_t n = 1; failed; n++) {
         Program p(nullptr, xm_program_unref);
-        setenv("XM_SKIP", "SDPAToPagedAttention", 1);
-        enum xm_status compiled = compile_tiny(p, &err);
-        unsetenv("XM_SKIP");
-        ASSERT_XM_OK(compiled);
-        ASSERT_TRUE(p->host_states);
+        ASSERT_XM_OK(compile_tiny(p, &err, "16"));
         Request r = make_request(p.get());
         std::vector<Tensor> out;
-        xm_error why = {};
-        if (past) {
-            auto one = inputs_of(p.get(), {{some_ids(1, 1, VOCABULARY)}});
-            ASSERT_XM_OK(infer(r.get(), one, out, &why));
+        auto in = inputs_of(p.get(), {{some_ids((int64_t)tokens, 1, VOCABULARY)}});
+        xm_fake_fail(engine.get(), XM_FAKE_ALLOC, n);
+        ASSERT_XM_OK(infer(r.get(), in, out, &err)) << n;
+        failed = xm_fake_failed(engine.get());
+        xm_fake_fail(engine.get(), XM_FAKE_ALLOC, 0);
+        ASSERT_EQ(out[0]->dim[1], (int64_t)tokens) << n;
+        EXPECT_EQ(xm_request_past(r.get()), tokens);
+        EXPECT_EQ(p->expert_cache_bytes == 0, failed);
+    }
+}
+
+/* A failed run empties states on the host: what continued a context is not made again, and what
+ * began one begins anew, whichever chunk failed. */
+TEST_F(ExpertCacheFaults, RunsAreMadeAgainFromStatesThatWereEmptyBefore)
+{
+    const auto ids = some_ids(40, 1, VOCABULARY);
+    const uint64_t cases[][2] = {{0, false}, {1, false}, {0, true}};
+    for (const auto &[past, on_host] : cases) {
+        bool failed = true;
+        for (uint64_t n = 1; failed; n++) {
+            Program p(nullptr, xm_program_unref);
+            setenv("XM_SKIP", "SDPAToPagedAttention", 1);
+            enum xm_status compiled = compile_tiny(p, &err, "16");
+            unsetenv("XM_SKIP");
+            ASSERT_XM_OK(compiled);
+            ASSERT_TRUE(p->host_states);
+            Request r = make_request(p.get());
+            std::vector<Tensor> out;
+            xm_error why = {};
+            if (past) {
+                auto one = inputs_of(p.get(), {{some_ids(1, 1, VOCABULARY)}});
+                ASSERT_XM_OK(infer(r.get(), one, out, &why));
+            }
+            auto in = inputs_of(p.get(), {{ids}, past});
+            if (on_host)
+                xm_fail_allocation(n);
+            else
+                xm_fake_fail(engine.get(), XM_FAKE_ALLOC, n);
+            const enum xm_status s = infer(r.get(), in, out, &why);
+            failed = on_host ? xm_fail_allocation_seen() : xm_fake_failed(engine.get());
+            xm_fail_allocation(0);
+            xm_fake_fail(engine.get(), XM_FAKE_ALLOC, 0);
+            const bool is_lost = s != XM_OK;
+            EXPECT_TRUE(s == XM_OK || s == XM_NO_MEMORY) << n << ": " << why.text;
+            EXPECT_TRUE(on_host || is_lost == (failed && past)) << n << ": " << why.text;
+            /* on the host the test's own copy of the results may have failed, behind the run */
+            const uint64_t now = xm_request_past(r.get());
+            EXPECT_TRUE(now == (is_lost ? 0u : past + 40u) || (on_host && now == 40u))
+                << n << ": " << now;
         }
-        auto in = inputs_of(p.get(), {{some_ids(40, 1, VOCABULARY)}, past});
-        xm_fake_fail(engine.get(), XM_FAKE_ALLOC, 1);
-        EXPECT_EQ(infer(r.get(), in, out, &why), past ? XM_NO_MEMORY : XM_OK) << why.text;
-        EXPECT_TRUE(xm_fake_failed(engine.get()));
-        EXPECT_EQ(xm_request_past(r.get()), past ? 0u : 40u);
     }
 }
 

@@ -111,6 +111,10 @@ TEST_F(Faults, RequestsWorkAfterAFailedRun)
             ASSERT_STRNE(why.text, "") << n;
             if (!r)
                 continue;
+            struct xm_request_stats stats;
+            xm_request_stats(r.get(), &stats);
+            EXPECT_TRUE(stats.waits > 0 || stats.kernels == 0)
+                << n << ": launches may still be in the queue";
             if (xm_request_past(r.get())) /* it ran; the test's own copy has failed */
                 xm_request_reset(r.get());
             err = {};

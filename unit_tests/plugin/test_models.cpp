@@ -107,6 +107,38 @@ TEST_F(ModelTest, StatesOnTheHostGiveTheSame)
     expect_logits(logits(host.get(), {{{3, 4}}}), logits(device.get(), {{{3, 4}}}));
 }
 
+enum xm_status
+stop_behind(xm_request *r, uint32_t step, const xm_operand *operands, void *ctx,
+            xm_error *err)
+{
+    (void)operands;
+    (void)err;
+    if (step == *static_cast<uint32_t *>(ctx))
+        xm_request_cancel(r);
+    return XM_OK;
+}
+
+/* They cannot be cut back, and half of a run may stand in them. */
+TEST_F(ModelTest, AFailedRunEmptiesStatesOnTheHost)
+{
+    setenv("XM_SKIP", "SDPAToPagedAttention", 1);
+    Program p = must_compile(engine, read_model(), in_f32("512"));
+    unsetenv("XM_SKIP");
+    ASSERT_TRUE(p);
+    ASSERT_GE(p->n_steps, 2u);
+    Request r = make_request(p.get()), fresh = make_request(p.get());
+    logits(r.get(), {{some_ids(4, 1, VOCABULARY)}});
+    uint32_t last = p->n_steps - 2;
+    xm_request_set_hook(r.get(), stop_behind, &last);
+    auto in = inputs_of(p.get(), {{some_ids(3, 2, VOCABULARY)}, 4});
+    std::vector<Tensor> out;
+    EXPECT_EQ(infer(r.get(), in, out, &err), XM_CANCELLED) << err.text;
+    EXPECT_EQ(xm_request_past(r.get()), 0u);
+    xm_request_set_hook(r.get(), nullptr, nullptr);
+    xm_request_resume(r.get());
+    expect_logits(logits(r.get(), {{{3, 4}}}), logits(fresh.get(), {{{3, 4}}}));
+}
+
 TEST_F(ModelTest, SampledLogitsAreThoseRows)
 {
     xm_compile_options options = {};

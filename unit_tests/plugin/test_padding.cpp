@@ -230,6 +230,31 @@ TEST_F(Padding, DecodingRunsAsWithoutPadding)
     }
 }
 
+struct told {
+    uint64_t done, all;
+};
+
+/* Those that are no padding. */
+TEST_F(Padding, TokensAreToldAsTheyAreDone)
+{
+    std::vector<told> list;
+    xm_request_watch(
+        r->get(),
+        [](void *ctx, uint64_t done, uint64_t all) {
+            static_cast<std::vector<told> *>(ctx)->push_back({done, all});
+        },
+        &list);
+    rows.resize(2);
+    must_run({40, 23}, 50);
+    ASSERT_GE(list.size(), 63u / UBATCH);
+    for (size_t i = 0; i < list.size(); i++) {
+        EXPECT_EQ(list[i].all, 63u);
+        EXPECT_LT(list[i].done, 63u);
+        EXPECT_GE(list[i].done, i ? list[i - 1].done : 0);
+    }
+    EXPECT_GE(list.back().done, 48u);
+}
+
 TEST_F(Padding, BeamsTakeTheirPaddingWithThem)
 {
     rows.resize(3);

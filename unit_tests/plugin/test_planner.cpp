@@ -128,7 +128,9 @@ class Planner : public OpenClTest
     Tensor fill(OneText &text, uint64_t context, int64_t vocabulary = VOCABULARY)
     {
         text.feed(some_ids((int64_t)context - 1, 3, vocabulary));
-        return text.feed(some_ids(1, 5, vocabulary));
+        Tensor logits = text.feed(some_ids(1, 5, vocabulary));
+        text.prepare_choices();
+        return logits;
     }
 };
 

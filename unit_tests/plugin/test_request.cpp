@@ -187,6 +187,28 @@ TEST_F(RequestTest, MasksOnStatesMeanWhatTheFileSays)
     }
 }
 
+/* Rows of the whole run are numbered: it is not cut. */
+TEST_F(RequestTest, ChosenRowsMayBeAnyOfALongPrompt)
+{
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
+    Program p = must_compile(engine, parse(small_model()), with_ubatch("4"), &sampled),
+            whole = model();
+    ASSERT_TRUE(p->can_chunk);
+    Request r = make_request(p.get()), all = make_request(whole.get());
+    const step s = {{some_ids(11, 3, 64)}};
+    auto in = inputs_of(whole.get(), s);
+    const std::vector<int64_t> rows = {1, 6, 10};
+    in.insert(in.begin(), int_tensor(XM_I64, {3}, rows));
+    ASSERT_STREQ(p->ports.inputs[0].name, "sampled_tokens_indices");
+    const auto got = must_infer(r.get(), in);
+    const Tensor want = logits(all.get(), s);
+    ASSERT_EQ(got.size(), 1u);
+    ASSERT_EQ(got[0]->dim[1], 3);
+    for (int64_t i = 0; i < 3; i++)
+        expect_row(got[0], 0, i, want, 0, rows[(size_t)i]);
+}
+
 /* The beam index belongs to the run, not to each of its chunks. */
 TEST_F(RequestTest, CutPromptsAreReorderedOnce)
 {
@@ -291,6 +313,9 @@ TEST_F(RequestTest, RefusesBeamsThatItDoesNotHold)
     auto in = inputs_of(p.get(), {{some_ids(1, 1, 64)}, 3, {}, {1}});
     EXPECT_EQ(infer(r.get(), in, out, &err), XM_INVALID);
     EXPECT_NE(strstr(err.text, "row 1"), nullptr) << err.text;
+    xm_host_tensor t;
+    xm_error none = {};
+    EXPECT_EQ(xm_request_output(r.get(), 0, &t, &none), XM_INVALID);
     in = inputs_of(p.get(), {{some_ids(1, 1, 64)}, 3});
     err = {};
     EXPECT_XM_OK(infer(r.get(), in, out, &err));
@@ -404,6 +429,29 @@ TEST_F(RequestTest, WeightsUsedInPlaceOutliveCompile)
                 sum += w.data.p[k];
     }
     EXPECT_EQ(p->graph == nullptr, sum == 0);
+}
+
+/* Whichever run came first: what a larger one has replaced is given back. */
+TEST_F(RequestTest, AGrownScratchTakesThePlaceOfTheOldOne)
+{
+    uint64_t bytes[2] = {0, 0};
+    for (int token_first = 0; token_first < 2; token_first++) {
+        xm_memory_stats before, after;
+        Program p = model();
+        xm_engine_memory_stats(engine, &before);
+        Request r = make_request(p.get());
+        struct xm_request_stats small = {}, large;
+        if (token_first)
+            logits(r.get(), {{{1}}});
+        xm_request_stats(r.get(), &small);
+        for (int64_t tokens : {40, 1})
+            logits(r.get(), {{some_ids(tokens, 1, 64)}});
+        xm_request_stats(r.get(), &large);
+        EXPECT_GT(large.scratch_bytes, small.scratch_bytes);
+        xm_engine_memory_stats(engine, &after);
+        bytes[token_first] = after.total_now - before.total_now;
+    }
+    EXPECT_EQ(bytes[0], bytes[1]);
 }
 
 /* Decoding keeps its plan although the mask grows; nothing is compiled any more. */

@@ -175,7 +175,6 @@ TEST_F(Steps, ListWhatTheirOperandsReadAndWrite)
             forms += p->values[o.value].is_form;
         }
         EXPECT_EQ(s.id, number);
-        EXPECT_EQ(s.device, 0u);
         EXPECT_EQ(in, std::vector<uint32_t>(s.in, s.in + s.n_in));
         EXPECT_EQ(out, std::vector<uint32_t>(s.out, s.out + s.n_out));
         EXPECT_FALSE(out.empty());

@@ -31,7 +31,7 @@ struct problem {
     xm_element v_cache = XM_DYNAMIC; /* as `cache` */
     bool causal = true;
     uint64_t window = 0;
-    float soft_cap = 0;
+    float soft_cap = 0, scale = 0; /* scale 0: 1 / sqrt(d) */
     bool sinks = false;
     key_mask keys = key_mask::none;
     add_mask mask = add_mask::none;
@@ -44,6 +44,10 @@ struct problem {
     std::vector<length> ragged;
     bool gives_up_pages = false; /* those that no window reaches */
 
+    float factor() const
+    {
+        return scale > 0 ? scale : 1.0f / std::sqrt((float)d);
+    }
     xm_element value_cache() const
     {
         return v_cache == XM_DYNAMIC ? cache : v_cache;
@@ -421,7 +425,7 @@ class Attention : public PrimitiveTest
         desc.heads_kv = p.heads_kv;
         desc.d = p.d;
         desc.dv = p.dv;
-        desc.scale = 1.0f / std::sqrt((float)p.d);
+        desc.scale = p.factor();
         desc.soft_cap = p.soft_cap;
         desc.causal = p.causal;
         desc.window = p.window;
@@ -591,7 +595,7 @@ class Attention : public PrimitiveTest
             a.heads_kv = p.heads_kv;
             a.d = p.d;
             a.dv = p.dv;
-            a.scale = 1.0f / std::sqrt((float)p.d);
+            a.scale = p.factor();
             a.soft_cap = p.soft_cap;
             a.causal = p.causal;
             a.window = p.window;

@@ -75,6 +75,19 @@ class PrimitiveTest : public ::testing::Test
     xm_error err = {};
 };
 
+/* Of kernels that require sub-groups of a size. */
+class SubGroupTest : public PrimitiveTest
+{
+  protected:
+    void SetUp() override
+    {
+        PrimitiveTest::SetUp();
+        if (!IsSkipped() && !xm_device_really_has(xm_engine_info(engine),
+                                                  XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
+            GTEST_SKIP() << "no sub-groups of a required size";
+    }
+};
+
 #define ASSERT_XM_OK(expr) ASSERT_EQ(expr, XM_OK) << err.text
 
 /* The next choices of `step` take the row `name`, until the test ends. */
@@ -323,8 +336,8 @@ rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t
 /* Row by row: the norm of the error over the row's own within the type's relative tolerance,
  * so that what is wrong in a row of small values shows. */
 inline ::testing::AssertionResult
-rows_of_norm(const std::vector<float> &got, const std::vector<float> &want, size_t row,
-             xm_element element)
+rows_within_norm(const std::vector<float> &got, const std::vector<float> &want,
+                 size_t row, double relative)
 {
     if (got.size() != want.size())
         return ::testing::AssertionFailure()
@@ -335,12 +348,19 @@ rows_of_norm(const std::vector<float> &got, const std::vector<float> &want, size
             norm += std::pow((double)magnitude(want[i]), 2);
             error += std::pow((double)distance(got[i], want[i]), 2);
         }
-        if (!(std::sqrt(error) <= tolerance_of(element).relative * std::sqrt(norm)))
+        if (!(std::sqrt(error) <= relative * std::sqrt(norm)))
             return ::testing::AssertionFailure()
                    << "row " << first / row << ": an error of " << std::sqrt(error)
                    << ", the row's norm is " << std::sqrt(norm);
     }
     return ::testing::AssertionSuccess();
+}
+
+inline ::testing::AssertionResult
+rows_of_norm(const std::vector<float> &got, const std::vector<float> &want, size_t row,
+             xm_element element)
+{
+    return rows_within_norm(got, want, row, (double)tolerance_of(element).relative);
 }
 
 /* Owns a primitive. */

@@ -12,6 +12,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/util/element.h"
+
+/* Each number as the nearest that bf16 has: what kernels with tiles of AMX multiply. */
+inline std::vector<float>
+in_bf16(std::vector<float> x)
+{
+    for (float &v : x)
+        v = xm_bf16_to_float(xm_float_to_bf16(v));
+    return x;
+}
+
 /* x of rows of `cols`; a factor of 0: as it is. */
 inline std::vector<float>
 quantised(std::vector<float> x, uint64_t cols, uint32_t factor)

@@ -86,6 +86,16 @@ TEST_F(Attention, EveryPromptVariantAgreesWithTheReference)
              });
 }
 
+void
+force_matrix_engines()
+{
+    optimise(false);
+    setenv(
+        "XM_FORCE",
+        "attention_prompt=attention_prompt_dpas,attention_decode=attention_decode_dpas",
+        1);
+}
+
 /* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks, padding;
  * few tokens, whose keys are cut, and a prompt. */
 TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
@@ -93,8 +103,7 @@ TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
     if (!xm_device_really_has(xm_engine_info(engine),
                               XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
         GTEST_SKIP() << "no sub-groups of a required size";
-    force("attention_prompt", "attention_prompt_dpas");
-    force("attention_decode", "attention_decode_dpas");
+    force_matrix_engines();
     const std::pair<uint32_t, uint32_t> heads[] = {{256, 256}, {192, 144}};
     sample::deck(2 * std::size(heads)).deal(1, [&](size_t i) {
         const auto &[d, dv] = heads[i / 2];
@@ -112,6 +121,37 @@ TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
     });
 }
 
+/* Scores so far apart that the largest so far is left behind again and again; windows, pages of
+ * whole tiles, caches of every type, alone and mixed. Where K is rotated, so is q, which is rounded
+ * to halves then: scores are closer there. */
+TEST_F(Attention, MatrixEnginesFollowTheLargestScore)
+{
+    if (!xm_device_really_has(xm_engine_info(engine),
+                              XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
+        GTEST_SKIP() << "no sub-groups of a required size";
+    force_matrix_engines();
+    const struct {
+        const char *name;
+        xm_element k, v;
+        float scale;
+    } caches[] = {{"f16", XM_F16, XM_F16, 1.0f},
+                  {"f16 and u4", XM_F16, XM_U4, 1.0f},
+                  {"i8", XM_I8, XM_I8, 0.0f},
+                  {"u4", XM_U4, XM_U4, 0.0f},
+                  {"i8 and f16", XM_I8, XM_F16, 0.0f}};
+    sample::deck(2 * std::size(caches)).deal(2, [&](size_t i) {
+        const auto &of = caches[i / 2];
+        problem p = i % 2 ? make(of.name, 1, 21, 300) : make(of.name, 1, 2, 300);
+        p = in_tiles(p, of.k);
+        p.v_cache = of.v;
+        p.page = 32;
+        p.window = i % 3 ? 0 : 150;
+        p.scale = of.scale;
+        check(p);
+        return true;
+    });
+}
+
 TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
 {
     const xm_variant *row = nullptr; /* decode's has the same function */
@@ -122,12 +162,15 @@ TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
     xm_attention_desc good = {};
     good.d = good.dv = 128;
     good.page_tokens = 32;
+    good.scale = 1.0f;
     good.element = good.k_cache = good.v_cache = XM_F16;
     EXPECT_EQ(row->refuses(&good), nullptr);
     const std::pair<const char *, void (*)(xm_attention_desc &)> wrong[] = {
         {"of f16", [](xm_attention_desc &d) { d.element = XM_F32; }},
         {"of no more bits", [](xm_attention_desc &d) { d.k_cache = XM_F32; }},
         {"of no more bits", [](xm_attention_desc &d) { d.v_cache = XM_F32; }},
+        {"above 0", [](xm_attention_desc &d) { d.scale = -1.0f; }},
+        {"above 0", [](xm_attention_desc &d) { d.scale = NAN; }},
         {"whole tiles", [](xm_attention_desc &d) { d.d = 80; }},
         {"whole tiles", [](xm_attention_desc &d) { d.dv = 20; }},
         {"whole tiles", [](xm_attention_desc &d) { d.page_tokens = 8; }},

@@ -204,6 +204,40 @@ TEST_F(Form, PreparedRowsAreWhatTheirDescriptionSays)
     });
 }
 
+/* Pairs of columns in a word, tokens beside each other, zeros behind the last of both. */
+TEST_F(Form, TilesOfBf16AreRoundedNumbers)
+{
+    const uint64_t rows = 19, tiles = 2;
+    if (!is_cpu())
+        GTEST_SKIP() << "tiles of AMX are for CPU devices";
+    for (uint64_t cols : {768, 352}) {
+        test_weight w(1, 8, cols, {XM_U4, 32, true}, 1);
+        const xm_weight *host = &w.device->host;
+        const xm_rows_form f = xm_form_of(XM_FORM_BF16_TILES, host, XM_F16);
+        const uint64_t pairs = (cols + 127) / 128 * 64;
+        tensor x(XM_F16, {(int64_t)rows, (int64_t)cols}, random_floats(rows * cols, 7));
+        tensor out(XM_I32, {(int64_t)tiles, (int64_t)pairs, XM_TILE});
+        xm_kernel *kernel = nullptr;
+        ASSERT_EQ(xm_form_bytes(&f, cols, rows),
+                  tiles * pairs * XM_TILE * sizeof(uint32_t));
+        ASSERT_XM_OK(xm_form_kernel(engine, &f, XM_F16, host, &kernel, &err));
+        ASSERT_XM_OK(xm_form_make(f.form, kernel, host, x.buffer(), rows, out.buffer(),
+                                  queue, &err));
+        const std::vector<int64_t> got = out.read_ints();
+        const std::vector<float> want = x.rounded();
+        for (size_t i = 0; i < got.size(); i++) {
+            const uint64_t t = i / (pairs * XM_TILE) * XM_TILE + i % XM_TILE,
+                           k = i / XM_TILE % pairs * 2;
+            for (uint64_t j = 0; j < 2; j++) {
+                const bool is_there = t < rows && k + j < cols;
+                const float v = is_there ? want[t * cols + k + j] : 0.0f;
+                ASSERT_EQ((uint32_t)got[i] >> (16 * j) & 0xffff, xm_float_to_bf16(v))
+                    << "token " << t << " column " << k + j;
+            }
+        }
+    }
+}
+
 /* Off by 1/254 of the largest of those that share a factor, which is itself exact. */
 TEST_F(Form, BytesAreWithinHalfAStepOfTheLargest)
 {

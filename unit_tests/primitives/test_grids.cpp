@@ -230,9 +230,10 @@ class TopkMoeGrid : public PrimitiveTest
         std::vector<double> s(logits, logits + n);
         double sum = 0;
         for (double &x : s) {
-            x = kind == XM_ROUTING_SIGMOID_BIAS ? 1 / (1 + std::exp(-x))
-                : kind == XM_ROUTING_SOFTMAX    ? std::exp(x)
-                                                : x;
+            x = kind == XM_ROUTING_SIGMOID_BIAS    ? 1 / (1 + std::exp(-x))
+                : kind == XM_ROUTING_SQRT_SOFTPLUS ? std::sqrt(std::log1p(std::exp(x)))
+                : kind == XM_ROUTING_SOFTMAX       ? std::exp(x)
+                                                   : x;
             sum += x;
         }
         for (double &x : s)
@@ -254,11 +255,13 @@ class TopkMoeGrid : public PrimitiveTest
 
 TEST_F(TopkMoeGrid, EveryVariantStaysBelowTheBound)
 {
-    for_rows(xm_moe_route_table, std::size(choices) * 16, 20,
+    /* each form, and the first that takes a bias with one */
+    const size_t ways = 4 * (XM_ROUTING_COUNT + 1);
+    for_rows(xm_moe_route_table, std::size(choices) * ways, 20,
              [&](const xm_variant &row, size_t i) {
-                 const size_t way = i % 16, kind = way / 4;
-                 const choice_case &c = choices[i / 16];
-                 const bool biased = kind == 3;
+                 const size_t way = i % ways, kind = way / 4;
+                 const choice_case &c = choices[i / ways];
+                 const bool biased = kind == XM_ROUTING_COUNT;
                  const xm_moe_routing r = {biased ? XM_ROUTING_SIGMOID_BIAS
                                                   : (xm_routing)kind,
                                            c.top_k,

@@ -12,17 +12,9 @@ namespace
 
 enum { LANES = 32, ROWS = 4 };
 
-class Lanes : public PrimitiveTest
+class Lanes : public SubGroupTest
 {
   protected:
-    void SetUp() override
-    {
-        PrimitiveTest::SetUp();
-        if (!IsSkipped() && !xm_device_really_has(xm_engine_info(engine),
-                                                  XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
-            GTEST_SKIP() << "no sub-groups of a required size";
-    }
-
     void go(const char *name, xm_kernel_weights w, const char *options, const xm_args &a,
             uint64_t rows, uint64_t tokens)
     {

@@ -53,6 +53,29 @@ expected(const std::vector<float> &x, const xm_weight &w, const float *bias)
     return y;
 }
 
+/* The same of numbers that are rounded to bf16: x, and weights before their common factor. */
+std::vector<float>
+expected_in_bf16(const std::vector<float> &x, const xm_weight &w, const float *bias)
+{
+    const uint64_t tokens = x.size() / w.cols;
+    const std::vector<float> rounded = in_bf16(x);
+    std::vector<float> y(tokens * w.rows), row(w.cols);
+    const float factor = xm_weight_factor_at(&w, 0);
+    xm_weight numbers = w;
+    numbers.factor = {};
+    for (uint64_t n = 0; n < w.rows; n++) {
+        xm_weight_row(&numbers, 0, n, row.data());
+        row = in_bf16(row);
+        for (uint64_t t = 0; t < tokens; t++) {
+            double sum = 0;
+            for (uint64_t k = 0; k < w.cols; k++)
+                sum += (double)rounded[t * w.cols + k] * row[k];
+            y[t * w.rows + n] = (float)sum * factor + (bias ? bias[n] : 0.0f);
+        }
+    }
+    return y;
+}
+
 /* What a linear does besides its product. */
 struct extras {
     uint32_t segments;
@@ -111,9 +134,34 @@ struct segment {
     }
 };
 
+/* Where the integers of a block are, and the byte that makes all of them the largest. */
+struct integers {
+    xm_weight_format format;
+    size_t first, n;
+    uint8_t largest;
+};
+const integers of_blocks[] = {
+    {XM_WEIGHT_Q4_0, 2, 16, 0xff},   {XM_WEIGHT_Q5_0, 2, 20, 0xff},
+    {XM_WEIGHT_Q8_0, 2, 32, 0x7f},   {XM_WEIGHT_MXFP4, 1, 16, 0x77},
+    {XM_WEIGHT_Q4_K, 16, 128, 0xff}, {XM_WEIGHT_Q6_K, 0, 192, 0xff}};
+
+/* Overwrites what the device reads in place. */
+void
+fill_integers(const xm_weight &w)
+{
+    auto *p = const_cast<uint8_t *>(static_cast<const uint8_t *>(w.data.p));
+    for (const integers &f : of_blocks)
+        for (size_t at = 0, step = xm_weight_formats[f.format].block_bytes;
+             f.format == w.format && at < w.data.n; at += step)
+            std::fill_n(p + at + f.first, f.n, f.largest);
+}
+
 class Linear : public PrimitiveTest
 {
   protected:
+    float level =
+        0.0f; /* of all x, which then meet the largest integers; 0: random ones */
+
     /* Returns whether the forced row took the problem. */
     bool check(const weight_format &f, const shape &s, uint64_t tokens, xm_element src,
                xm_element dst, const extras &e, const char *name)
@@ -122,7 +170,9 @@ class Linear : public PrimitiveTest
                      " K=" + std::to_string(s.k) + " T=" + std::to_string(tokens) + " " +
                      std::to_string(e.segments) + " segments" +
                      (e.is_glu ? ", gated" : ""));
-        tensor x(src, {1, (int64_t)tokens, (int64_t)s.k}, random_floats(tokens * s.k, 1));
+        tensor x(src, {1, (int64_t)tokens, (int64_t)s.k},
+                 level ? std::vector<float>(tokens * s.k, level)
+                       : random_floats(tokens * s.k, 1));
         tensor other(dst, {1, (int64_t)tokens, e.slices * (int64_t)s.n},
                      random_floats(tokens * e.slices * s.n, 3));
         std::vector<std::unique_ptr<segment>> segments;
@@ -144,6 +194,8 @@ class Linear : public PrimitiveTest
             uint64_t n = s.n + (e.is_glu ? 0 : 5 * i);
             segments.push_back(
                 std::make_unique<segment>(beside(f, s.k, i), n, s.k, tokens, dst, 7 + i));
+            if (level)
+                fill_integers(segments[i]->w.host);
             desc.segment[i] = {segments[i]->w.device,
                                e.has_bias ? segments[i]->bias.buffer() : nullptr};
             if (i == 0 || !e.is_glu)
@@ -168,8 +220,11 @@ class Linear : public PrimitiveTest
         const std::vector<float> more = other.rounded();
         for (auto &one : segments) {
             const std::vector<float> bias = one->bias.rounded();
-            want.push_back(expected(quantised(x.rounded(), s.k, desc.factor), one->w.host,
-                                    e.has_bias ? bias.data() : nullptr));
+            const float *added = e.has_bias ? bias.data() : nullptr;
+            want.push_back(is_amx(name)
+                               ? expected_in_bf16(x.rounded(), one->w.host, added)
+                               : expected(quantised(x.rounded(), s.k, desc.factor),
+                                          one->w.host, added));
             for (size_t i = 0; e.has_addend && i < more.size(); i++)
                 want[0][i] += more[i];
         }
@@ -187,7 +242,11 @@ class Linear : public PrimitiveTest
     uint32_t factor = 32;
     uint32_t factor_of(const std::string &row) const
     {
-        return row == "linear_gemm_bytes" ? factor : 0;
+        return row == "linear_gemm_bytes" || is_amx(row) ? factor : 0;
+    }
+    static bool is_amx(const std::string &row)
+    {
+        return row == "linear_gemm_amx";
     }
 
     /* Forces the row; what the test does not ask for is built as the reference. */
@@ -307,14 +366,74 @@ TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
     }
 }
 
+/* Each format as bf16 on the tiles of AMX, or on emulated ones. */
+TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetTilesOfAmx)
+{
+    const char *const row = "linear_gemm_amx";
+    const xm_device_info *info = xm_engine_info(engine);
+    if (!xm_device_has(info, XM_CAP_SHORT_PAIRS))
+        GTEST_SKIP() << "the processor has no AVX2";
+    force_row(xm_linear_tables[1], row);
+    std::vector<weight_format> some = some_blocks();
+    some.insert(some.end(), {with_factors(blocks_of(XM_WEIGHT_NVFP4)),
+                             view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))),
+                             {XM_U4, 32, true},
+                             {XM_I4, 64, false},
+                             {XM_U8, 32, true},
+                             {XM_I8, UINT64_MAX, false, XM_F32},
+                             view_of({XM_U4, 32, true})});
+    const uint64_t tokens[] = {5, 16, 17, 33, 50};
+    size_t n = 0;
+    for (const weight_format &f : some) {
+        const uint64_t k = unit_of(f, 0) == 32 ? 352 : 768;
+        EXPECT_TRUE(check(f, {130, k}, tokens[n++ % std::size(tokens)], XM_F16, XM_F16,
+                          {1, false, false}, row));
+    }
+}
+
+/* The same kernel where a processor has no AMX: more tokens than a work-item takes. */
+TEST_F(Linear, TilesOfAmxAreEmulated)
+{
+    const char *const row = "linear_gemm_amx";
+    auto *info = const_cast<xm_device_info *>(xm_engine_info(engine));
+    const uint32_t caps = info->caps;
+    if (!xm_device_has(info, XM_CAP_SHORT_PAIRS))
+        GTEST_SKIP() << "the processor has no AVX2";
+    info->caps &= ~(uint32_t)XM_CAP_AMX;
+    force_row(xm_linear_tables[2], row);
+    for (const weight_format &f :
+         {blocks_of(XM_WEIGHT_Q4_K), weight_format{XM_U4, 64, true}})
+        EXPECT_TRUE(check(f, {130, 768}, 165, XM_F16, XM_F16, {1, true, false}, row));
+    info->caps = caps;
+}
+
+/* Without AMX no choice but a forced one takes the row. */
+TEST_F(Linear, EmulatedTilesAreADrawback)
+{
+    xm_device_info device = *xm_engine_info(engine);
+    const xm_variant *row = nullptr;
+    for (size_t i = 0; i < xm_linear_tables[1].n; i++) {
+        if (is_amx(xm_linear_tables[1].rows[i].name))
+            row = &xm_linear_tables[1].rows[i];
+    }
+    ASSERT_NE(row, nullptr);
+    device.caps |= XM_CAP_AMX;
+    EXPECT_EQ(xm_variant_drawback(row, &device), nullptr);
+    EXPECT_NE(std::string(xm_variant_defines(row, &device).text).find("-DAMX=1"),
+              std::string::npos);
+    device.caps &= ~(uint32_t)XM_CAP_AMX;
+    EXPECT_NE(xm_variant_drawback(row, &device), nullptr);
+    EXPECT_NE(std::string(xm_variant_defines(row, &device).text).find("-DAMX=0"),
+              std::string::npos);
+}
+
 /* The same as 8-bit integers: in tiles of eight and 16 tokens, one to three vectors of them. What x
  * loses when it is rounded is the reference's, too. */
 TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
 {
-    const uint32_t needed = XM_CAP_SHORT_PAIRS | XM_CAP_VNNI;
     const char *const row = "linear_gemm_bytes";
-    if (!xm_device_has(xm_engine_info(engine), needed))
-        GTEST_SKIP() << "the processor has no AVX-512 VNNI";
+    if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
+        GTEST_SKIP() << "the processor has no AVX2";
     force_row(xm_linear_tables[1], row);
     std::vector<weight_format> some = some_blocks();
     some.insert(some.end(), {with_factors(blocks_of(XM_WEIGHT_NVFP4)),
@@ -337,6 +456,23 @@ TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
             factor = n % 3 ? 32 : 128;
             EXPECT_TRUE(check(f, {130, k}, tokens[n++ % std::size(tokens)], XM_F16,
                               XM_F16, {segments, segments == 3, false}, row));
+        }
+    }
+}
+
+/* Sums of products may have 16 bits: the largest that there are, of either sign. */
+TEST_F(Linear, LargestIntegersDoNotOverflow)
+{
+    const char *const row = "linear_gemm_bytes";
+    if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
+        GTEST_SKIP() << "the processor has no AVX2";
+    force_row(xm_linear_tables[1], row);
+    factor = 32;
+    for (const integers &f : of_blocks) {
+        for (float x : {1.0f, -1.0f}) {
+            level = x;
+            EXPECT_TRUE(check(blocks_of(f.format), {16, 256}, 17, XM_F16, XM_F16,
+                              {1, false, false}, row));
         }
     }
 }
@@ -364,8 +500,19 @@ TEST_F(Linear, RefusesElementTypesWithASentence)
     EXPECT_NE(xm_linear_supports(info, &w.host, XM_I32, XM_F32), nullptr);
 }
 
+bool
+has_avx512()
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512bw");
+#else
+    return false;
+#endif
+}
+
 /* Whatever the processor multiplies in hardware: quantised weights never, dense ones as f32, and
- * bf16 only where weights are bf16 and two bf16 numbers have the 11 bits of an f16 activation. */
+ * bf16 only where weights are bf16 and two bf16 numbers have the 11 bits of an f16 activation.
+ * oneDNN needs AVX-512 or more for bf16. */
 TEST_F(Linear, OnednnRoundsNoOperandOnAnyProcessor)
 {
     const uint32_t bf16 = XM_CAP_BF16;
@@ -407,8 +554,10 @@ TEST_F(Linear, OnednnRoundsNoOperandOnAnyProcessor)
         if (why)
             continue;
         const xm_onednn_operands got = xm_onednn_linear_operands(&device, &w.host, c.src);
-        EXPECT_EQ(got.element, c.want.element);
-        EXPECT_EQ(got.parts, c.want.parts);
+        const bool is_left = c.want.parts == 2 && !has_avx512() && got.parts == 1;
+        const xm_onednn_operands want = is_left ? f32s : c.want;
+        EXPECT_EQ(got.element, want.element);
+        EXPECT_EQ(got.parts, want.parts);
     }
 }
 
@@ -490,6 +639,21 @@ TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)
     desc.segment[1].weight = b.device;
     desc.has_addend = true;
     EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_UNSUPPORTED);
+}
+
+/* A launch multiplies by all of them, so that one which the kernel cannot read refuses the row. */
+TEST_F(Linear, EveryWeightOfAProductIsAsked)
+{
+    test_weight blocks(1, 32, 256, blocks_of(XM_WEIGHT_Q4_K), 1),
+        integers(1, 32, 256, {XM_U8, 0, false}, 1);
+    for (auto *refuses :
+         {xm_product_not_in_planes, xm_product_not_in_words, xm_product_not_in_shorts,
+          xm_product_not_in_bytes, xm_product_not_in_steps, xm_product_not_in_lanes}) {
+        xm_product p = {{{&blocks.host, &blocks.host}, 2}, XM_F16, 32, nullptr};
+        EXPECT_EQ(refuses(&p), nullptr) << refuses(&p);
+        p.weights.w[1] = &integers.host;
+        EXPECT_NE(refuses(&p), nullptr);
+    }
 }
 
 /* What reads bytes by itself, in words or whole groups, says what it does not know. */

@@ -92,11 +92,11 @@ class PreparedH : public MoePrepared
         xm_put_float(&a, "limit", 0.0f);
         xm_put_buffer(&a, "x", x_rows->buffer());
         xm_put_buffer(&a, "ids", ids.buffer());
+        xm_put_uint(&a, "top_k", TOP_K);
         xm_put_buffer(&a, "h", h.buffer());
         xm_put_buffer(&a, "prepared", form ? prepared.buffer() : nullptr);
         xm_put_uint(&a, "i_count", down.cols);
         xm_put_uint(&a, "k_count", HIDDEN);
-        xm_put_uint(&a, "top_k", TOP_K);
         xm_counts counts = {};
         counts.n[XM_ROWS] = down.cols;
         counts.n[XM_SLOTS] = SLOTS;

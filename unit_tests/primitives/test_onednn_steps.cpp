@@ -428,28 +428,27 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
     ASSERT_STREQ(row.name, "moe_gather_rows_ref");
     ASSERT_XM_OK(xm_launch(&row.launch, gather, &counts, &a, queue, &err));
 
-    xm_onednn_batch b = {};
-    uint32_t *on_host = nullptr;
-    ASSERT_XM_OK(
-        xm_onednn_experts_read(o, first.buffer(), (uint64_t)room, queue, &on_host, &err));
-    EXPECT_EQ(on_host == nullptr, ends) << "the host need not know";
-    if (on_host) {
-        EXPECT_EQ(on_host[experts], (uint32_t)tiles);
-    }
-    b.first = on_host;
+    xm_moe_call b = {};
     b.tokens = 131; /* as many as one of the experts has */
     b.tiles = (uint64_t)room;
-    b.xy = xy.buffer();
-    b.gh = gh.buffer();
-    b.scratchpad = scratchpad.buffer();
+    b.part[XM_MANY_FIRST] = first.buffer();
+    b.part[XM_MANY_XY] = xy.buffer();
+    b.part[XM_MANY_H] = gh.buffer();
+    b.part[XM_MANY_SCRATCHPAD] = scratchpad.buffer();
     b.queue = queue;
-    ASSERT_XM_OK(xm_onednn_experts_gate_up(o, &b, &err));
-    ASSERT_XM_OK(xm_onednn_experts_down(o, &b, &err));
+    b.err = &err;
+    ASSERT_XM_OK(xm_onednn_experts_read(o, &b));
+    EXPECT_EQ(b.first == nullptr, ends) << "the host need not know";
+    if (b.first) {
+        EXPECT_EQ(b.first[experts], (uint32_t)tiles);
+    }
+    ASSERT_XM_OK(xm_onednn_experts_gate_up(o, &b));
+    ASSERT_XM_OK(xm_onednn_experts_down(o, &b));
 
     if (ends) {
         EXPECT_EQ(double_engine.calls, 3);
         b.tiles = xm_engine_config(engine)->ubatch * top_k / 16 + experts + 1;
-        EXPECT_EQ(xm_onednn_experts_gate_up(o, &b, &err), XM_UNSUPPORTED);
+        EXPECT_EQ(xm_onednn_experts_gate_up(o, &b), XM_UNSUPPORTED);
         EXPECT_NE(strstr(err.text, "XM_UBATCH"), nullptr) << err.text;
         EXPECT_EQ(double_engine.calls, 3) << "of more rows than it was built for";
     }
@@ -468,7 +467,7 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
         const std::vector<float> got(&y[p * hidden], &y[p * hidden] + hidden);
         ASSERT_TRUE(rows_close(got, want, hidden, XM_F16)) << "row " << p;
     }
-    xm_free(on_host);
+    xm_free(b.first);
     xm_onednn_experts_destroy(o);
 }
 
@@ -488,11 +487,14 @@ TEST_F(OnednnSteps, TilesOutOfOrderAreAnError)
     for (const std::vector<int64_t> &bad :
          {std::vector<int64_t>{1, 2, 3}, {0, 3, 2}, {0, 1, 9}}) {
         tensor first(XM_I32, {3}, bad);
-        uint32_t *on_host = nullptr;
+        xm_moe_call call = {};
         err = {};
-        EXPECT_EQ(xm_onednn_experts_read(o, first.buffer(), 8, queue, &on_host, &err),
-                  XM_DEVICE);
-        EXPECT_EQ(on_host, nullptr);
+        call.tiles = 8;
+        call.part[XM_MANY_FIRST] = first.buffer();
+        call.queue = queue;
+        call.err = &err;
+        EXPECT_EQ(xm_onednn_experts_read(o, &call), XM_DEVICE);
+        xm_free(call.first);
         EXPECT_STREQ(err.text, "moe_sort left tiles out of order");
     }
     xm_onednn_experts_destroy(o);

@@ -50,16 +50,18 @@ chip()
 struct Times {
     std::map<std::string, std::vector<double>> of;
     std::vector<std::string> asked;
+    std::vector<double> hopeless;     /* of each question */
     xm_status other = XM_UNSUPPORTED; /* what a row without times answers */
 };
 
 xm_status
-next_time(void *ctx, const xm_variant_table *t, size_t row, double *seconds,
-          xm_error *err)
+next_time(void *ctx, const xm_variant_table *t, size_t row, double hopeless,
+          double *seconds, xm_error *err)
 {
     Times *times = static_cast<Times *>(ctx);
     const std::string name = t->rows[row].name;
     times->asked.push_back(name);
+    times->hopeless.push_back(hopeless);
     std::vector<double> &left = times->of[name];
     if (left.empty())
         return xm_fail(err, times->other, "%s has no time", name.c_str());
@@ -97,7 +99,7 @@ class Tuning : public ::testing::TestWithParam<Case>
 
 TEST_P(Tuning, FindsTheBestRow)
 {
-    Times times{GetParam().times, {}};
+    Times times{GetParam().times, {}, {}};
     const Found found = tune(times);
     EXPECT_EQ(found.best, GetParam().best);
     EXPECT_EQ(found.usual, GetParam().usual);
@@ -144,6 +146,14 @@ const Case cases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Times, Tuning, testing::ValuesIn(cases),
                          [](const auto &c) { return std::string(c.param.name); });
+
+TEST(TuningTells, FromWhichTimeOnARowIsHopeless)
+{
+    Times times{{{"first", {2}}, {"second", {8}}, {"third", {1}}}, {}, {}};
+    EXPECT_EQ(tune(times).best, "third");
+    const std::vector<double> hopeless = {0, 3, 3, 1.5, 1.5, 1.5, 1.5};
+    EXPECT_EQ(times.hopeless, hopeless) << "1.5 times the best";
+}
 
 TEST(TuningFails, WhereNothingRuns)
 {

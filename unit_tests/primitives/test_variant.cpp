@@ -178,6 +178,34 @@ TEST_F(Variant, AForcedRowThatDoesNotBuildIsAnError)
     EXPECT_STREQ(err.text, "XM_FORCE: example has no variant 'god', but best good last");
 }
 
+/* Of those that the step can take, as they come; the last where there are fewer. */
+TEST_F(Variant, ForceTakesANumber)
+{
+    const struct {
+        const char *force;
+        int problem;
+        const char *row;
+    } cases[] = {{"1", 2, "best"}, {"2", 2, "good"},    {"3", 2, "last"},
+                 {"4", 2, "last"}, {"999", 2, "last"},  {"1", 1, "good"},
+                 {"2", 1, "last"}, {"gen,2", 2, "good"}};
+    for (const auto &c : cases) {
+        xm_stage stage = {};
+        setenv("XM_FORCE", c.force, 1);
+        ASSERT_XM_OK(xm_stage_build_for(&stage, engine, &table, &c.problem, "", &err));
+        EXPECT_STREQ(xm_stage_describe(&stage, nullptr), c.row) << c.force;
+    }
+    refuse({"good"});
+    xm_stage stage = {};
+    const int even = 2;
+    setenv("XM_FORCE", "2", 1);
+    ASSERT_XM_OK(xm_stage_build_for(&stage, engine, &table, &even, "-DN=3", &err));
+    EXPECT_STREQ(xm_stage_describe(&stage, nullptr), "last");
+    for (const char *wrong : {"0", "01", "-1", "1x", "1000", "=1", "=best", "2,1"}) {
+        setenv("XM_FORCE", wrong, 1);
+        EXPECT_EQ(xm_variant_check_force(&err), XM_INVALID) << wrong;
+    }
+}
+
 /* What is built stays as it is: a run reads nothing of the environment. */
 TEST_F(Variant, ForceIsReadWhenAStageIsBuilt)
 {

@@ -35,11 +35,13 @@ const xm_cli_option rows[] = {
     {0, "flag", XM_CLI_FLAG, offsetof(Values, flag), nullptr, "a flag"},
     {0, "name", XM_CLI_TEXT, offsetof(Values, word), "NAME", "a name", nullptr, nullptr,
      add_names},
+    {0, "dir", XM_CLI_TEXT, offsetof(Values, file), "DIR", "a folder"},
 };
 
 std::string
 describe(const char *kind, xm_cli_style style = XM_CLI_TWO_DASHES,
-         const char *name = "do-it", void (*operands)(xm_strbuf *) = nullptr)
+         const char *name = "do-it", void (*operands)(xm_strbuf *) = nullptr,
+         const char *operand = nullptr)
 {
     xm_cli_spec spec = {};
     spec.usage = "tool do-it";
@@ -47,6 +49,7 @@ describe(const char *kind, xm_cli_style style = XM_CLI_TWO_DASHES,
     spec.own = rows;
     spec.n_own = sizeof(rows) / sizeof(rows[0]);
     spec.add_operands = operands;
+    spec.operand = operand;
     spec.style = style;
     const xm_cli_described c = {name, "does it", "tool do-it", &spec};
     xm_strbuf out = {};
@@ -77,16 +80,20 @@ TEST(Describe, ForShells)
 {
     expect_parts("bash",
                  {"_xemoe_options_do_it=' -f --file -ff --word -t --text --flag --name "
-                  "-h --help '",
-                  "_xemoe_values_do_it=' -f --file -ff --word -t --text --name '",
-                  "_xemoe_paths_do_it=' -f --file -ff '",
+                  "--dir -h --help '",
+                  "_xemoe_values_do_it=' -f --file -ff --word -t --text --name --dir '",
+                  "_xemoe_paths_do_it=' -f --file -ff --dir '",
+                  "_xemoe_folders_do_it=' --dir '",
                   "_xemoe_choices_do_it=' --word=a,b -t=c,d --text=c,d --name=x,y '"});
-    expect_parts("zsh", {"_xemoe_do_it() {", "'*--file[it'\\''s a]:FILE:_files'",
-                         "'*--word[a \\[word\\]]:WORD:(a b)'", "'*--flag[a flag]'",
-                         "'*--name[a name]:NAME:(x y)'", "'*:file:_files'"});
-    expect_parts("fish",
-                 {" -s f -l file -r -F -d 'it\\'s a'", " -l word -x -a 'a b' -d",
-                  " -l flag -d 'a flag'", "-o ff", " -l name -x -a 'x y' -d 'a name'"});
+    expect_parts("zsh",
+                 {"_xemoe_do_it() {", "'*--file=[it'\\''s a]:FILE:_files'",
+                  "'*-f+[it'\\''s a]:FILE:_files'", "'*--dir=[a folder]:DIR:_files -/'",
+                  "'*--word=[a \\[word\\]]:WORD:(a b)'", "'*--flag[a flag]'",
+                  "'*--name=[a name]:NAME:(x y)'", "'*:file:_files'"});
+    expect_parts("fish", {" -s f -l file -r -F -d 'it\\'s a'", " -l word -x -a 'a b' -d",
+                          " -l flag -d 'a flag'",
+                          " -l dir -x -a '(__fish_complete_directories)' -d 'a folder'",
+                          "-o ff", " -l name -x -a 'x y' -d 'a name'"});
 }
 
 /* In place of files. */
@@ -106,6 +113,24 @@ TEST(Describe, OperandsThatAreNames)
         EXPECT_NE(text.find(row.part), std::string::npos) << text;
         EXPECT_EQ(describe(row.kind).find(row.part), std::string::npos) << row.kind;
         EXPECT_EQ(text.find("_files'\n}"), std::string::npos) << text;
+    }
+}
+
+TEST(Describe, AnOperandThatIsAFolder)
+{
+    const struct {
+        const char *kind, *part;
+    } rows[] = {
+        {"bash", "_xemoe_operands_list='/'\n"},
+        {"zsh", "'*:file:_files -/'\n}"},
+        {"fish", "complete -c xemoe -f -n '__fish_seen_subcommand_from list' -a "
+                 "'(__fish_complete_directories)'\n"},
+    };
+    for (const auto &row : rows) {
+        const std::string text =
+            describe(row.kind, XM_CLI_TWO_DASHES, "list", nullptr, "FOLDER");
+        EXPECT_NE(text.find(row.part), std::string::npos) << text;
+        EXPECT_EQ(describe(row.kind).find(row.part), std::string::npos) << row.kind;
     }
 }
 
@@ -142,7 +167,7 @@ TEST(Describe, ForPeople)
 TEST(Describe, WithOneDash)
 {
     EXPECT_NE(describe("bash", XM_CLI_ONE_DASH)
-                  .find("' -f -file -ff -word -t -text -flag -name '"),
+                  .find("' -f -file -ff -word -t -text -flag -name -dir '"),
               std::string::npos);
 }
 

@@ -232,6 +232,10 @@ TEST(Reference, Routing)
     const Floats bias = {10, 0, 0}; // chooses, but does not weigh
     expect_near(route(bias.data(), nullptr), {0.5f, 5.0f / 6});
     EXPECT_EQ(ids, (std::vector<int32_t>{0, 2}));
+    r.kind = XM_ROUTING_SQRT_SOFTPLUS; // log(1 + e^log(n)) = log(1 + n)
+    expect_near(route(bias.data(), nullptr),
+                {std::sqrt(std::log(2.0f)), std::sqrt(std::log(6.0f))});
+    EXPECT_EQ(ids, (std::vector<int32_t>{0, 2}));
     r.top_k = 4;
     EXPECT_EQ(
         xm_ref_moe_route(&r, logits.data(), nullptr, nullptr, 1, 3, w.data(), ids.data()),

@@ -9,11 +9,14 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "runtime/util/memory.h"
 #include "runtime/weight.h"
+#include "runtime/weight_pack.h"
 
 namespace
 {
@@ -96,6 +99,29 @@ const view_case views[] = {
     {XM_WEIGHT_MXFP4, 96, 0, XM_SCALE_ROW_MAJOR},
 };
 
+/* What kernels and the host say of integers that products with bytes may have. */
+TEST(WeightFormats, HaveTheBitsOfTheirKernels)
+{
+    for (const xm_weight_format_info &f : xm_weight_formats) {
+        if (!f.decode)
+            continue;
+        std::ifstream file(std::string(XM_SOURCE_DIR "/kernels/cl/include/format_") +
+                           f.text + ".h");
+        const std::string text{std::istreambuf_iterator<char>(file), {}};
+        const std::regex line("#define BITS_" + std::string(f.text) + " +([0-9]+)\\n");
+        std::smatch found;
+        ASSERT_FALSE(text.empty()) << f.text;
+        const bool has_bits = std::regex_search(text, found, line);
+        EXPECT_EQ(has_bits, (f.meets & XM_MEETS_BYTES) != 0) << f.text;
+        EXPECT_LE(has_bits ? std::stoi(found[1]) : 0, 6) << f.text;
+    }
+    xm_weight w = {};
+    w.element = XM_U4;
+    EXPECT_TRUE(xm_weight_meets(&w) & XM_MEETS_BYTES);
+    w.element = XM_I8;
+    EXPECT_FALSE(xm_weight_meets(&w) & XM_MEETS_BYTES);
+}
+
 } // namespace
 
 TEST(WeightFormats, BlocksAreTheFloatsOfGguf)
@@ -150,6 +176,38 @@ TEST(WeightViews, SlicesAreRowsAndColumnsOfTheWhole)
                           std::vector<float>(all.begin() + (ptrdiff_t)unit, all.end()));
             }
         }
+    }
+}
+
+/* Rows of every expert, of which columns at both ends are missing. */
+TEST(WeightViews, ArePackedWithoutWhatLiesBetween)
+{
+    for (const view_case &c : views) {
+        stored whole(c.format, 5, 7, c.cols, c.group, c.order);
+        SCOPED_TRACE(xm_weight_format_text(&whole.w));
+        const uint64_t unit = c.group ? c.group : xm_weight_info(&whole.w)->block_cols;
+        xm_weight w = whole.w, packed;
+        ASSERT_STREQ(xm_weight_slice_cols(&w, unit, c.cols - unit), nullptr);
+        ASSERT_STREQ(xm_weight_slice_rows(&w, 1, 5), nullptr);
+        ASSERT_STREQ(xm_weight_slice_experts(&w, 1, 3), nullptr);
+        void *bytes = nullptr;
+        xm_error err = {};
+        const xm_status s = xm_weight_pack(&w, &packed, &bytes, &err);
+        if (c.group && c.order == XM_SCALE_GROUP_MAJOR) {
+            EXPECT_EQ(s, XM_UNSUPPORTED);
+            EXPECT_EQ(bytes, nullptr);
+            continue;
+        }
+        ASSERT_EQ(s, XM_OK) << err.text;
+        EXPECT_STREQ(xm_weight_check(&packed), nullptr);
+        EXPECT_TRUE(xm_weight_is_whole(&packed));
+        EXPECT_EQ(packed.data.n + packed.scale.n + packed.zero_point.n,
+                  xm_weight_bytes(&w) +
+                      (packed.zero_point_is_scalar ? packed.zero_point.n : 0));
+        for (uint64_t e = 0; e < w.experts; e++)
+            for (uint64_t n = 0; n < w.rows; n++)
+                EXPECT_EQ(row_of(packed, e, n), row_of(w, e, n)) << e << " " << n;
+        xm_free(bytes);
     }
 }
 

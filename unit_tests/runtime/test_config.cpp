@@ -273,7 +273,8 @@ TEST(ConfigRules, ProcessorsWithBytesQuantiseF16PromptsUnlessAccuracyIsAskedFor)
 {
     using Properties = std::vector<std::pair<const char *, const char *>>;
     const char *const size = "DYNAMIC_QUANTIZATION_GROUP_SIZE";
-    const uint32_t shorts = XM_CAP_SHORT_PAIRS, bytes = XM_CAP_SHORT_PAIRS | XM_CAP_VNNI;
+    const uint32_t shorts = XM_CAP_SHORT_PAIRS,
+                   bytes = XM_CAP_SHORT_PAIRS | XM_CAP_BYTE_DOTS;
     const struct {
         uint32_t caps;
         Properties properties;
@@ -282,7 +283,7 @@ TEST(ConfigRules, ProcessorsWithBytesQuantiseF16PromptsUnlessAccuracyIsAskedFor)
         bool is_stateless;
     } cases[] = {
         {bytes, {}, "32", 32, false},
-        {shorts, {}, "0", 0, false},
+        {shorts, {}, "32", 32, false},
         {0, {}, "0", 0, false},
         {bytes, {}, "0", 0, true},
         {bytes, {{"EXECUTION_MODE_HINT", "ACCURACY"}}, "0", 0, false},

@@ -233,6 +233,8 @@ TEST(DeviceInfo, EveryRowCanBeImagined)
     xm_device_info d;
     xm_error err = {};
     EXPECT_EQ(xm_device_imagine("tgllp", &d, &err), XM_NOT_FOUND);
+    ASSERT_EQ(xm_device_imagine("BmG", &d, &err), XM_OK) << err.text;
+    EXPECT_STREQ(d.name, "bmg");
 }
 
 TEST(DeviceInfo, AnUnknownChipCannotBePretended)

@@ -44,10 +44,10 @@ class Recordings : public ::testing::Test
         auto *bytes = static_cast<uint8_t *>(xm_fake_bytes(launch, 0));
         bytes[0] = (uint8_t)(bytes[0] + launch->args[1].value.i32);
     }
-    xm_status launch(uint32_t n)
+    xm_status launch(uint32_t n, uint64_t global = 8, uint64_t local = 4)
     {
         const xm_arg args[] = {xm_arg_buffer(buffer), xm_arg_uint(n)};
-        const xm_launch l = {{8, 1, 1}, {4, 1, 1}};
+        const xm_launch l = {{global, 1, 1}, {local, 1, 1}};
         return xm_queue_run(queue, kernel, args, 2, &l, &err);
     }
     uint8_t value()
@@ -55,6 +55,10 @@ class Recordings : public ::testing::Test
         uint8_t out = 0;
         EXPECT_EQ(xm_queue_read(queue, buffer, 0, &out, 1, &err), XM_OK) << err.text;
         return out;
+    }
+    uint64_t rebound() const
+    {
+        return xm_fake_calls(engine, XM_FAKE_REBIND);
     }
     uint64_t bytes_now() const
     {
@@ -169,6 +173,96 @@ TEST_F(Recordings, AreTruncated)
     EXPECT_EQ(xm_recording_launches(rec), 2u);
     ASSERT_EQ(xm_queue_replay(queue, rec, 0, 2, &err), XM_OK);
     EXPECT_EQ(value(), 12);
+}
+
+/* Only what differs is bound; the size is the launch's own. */
+TEST_F(Recordings, LaunchesTakeThePlaceOfOthers)
+{
+    xm_queue_repeat(queue, rec);
+    ASSERT_EQ(launch(1), XM_OK);
+    ASSERT_EQ(launch(10), XM_OK);
+    xm_queue_record(queue, nullptr);
+    const uint64_t bound = xm_fake_calls(engine, XM_FAKE_BIND);
+    for (int i = 0; i < 2; i++) {
+        xm_queue_repeat(queue, rec);
+        ASSERT_EQ(launch(1), XM_OK) << err.text;
+        ASSERT_EQ(launch(20, 16), XM_OK);
+        xm_queue_record(queue, nullptr);
+        EXPECT_EQ(rebound(), 1u);
+    }
+    EXPECT_EQ(value(), 11 + 21 + 21);
+    size_t n;
+    const xm_fake_launch *l = xm_fake_launches(engine, &n);
+    EXPECT_EQ(l[n - 1].launch.global[0], 16u);
+    EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_BIND), bound);
+    EXPECT_EQ(xm_recording_launches(rec), 2u);
+    EXPECT_EQ(xm_recording_missed(rec), 0u);
+}
+
+/* The buffer that a launch no longer has is let go of; the new one is held. */
+TEST_F(Recordings, ALaunchGetsOtherBuffers)
+{
+    xm_queue_repeat(queue, rec);
+    ASSERT_EQ(launch(1), XM_OK);
+    xm_queue_record(queue, nullptr);
+    xm_buffer_unref(buffer);
+    ASSERT_EQ(xm_buffer_create(engine, XM_USE_DEVICE, 4, &buffer, &err), XM_OK);
+    ASSERT_EQ(xm_queue_fill(queue, buffer, 0, 0, 4, &err), XM_OK);
+    EXPECT_EQ(bytes_now(), 8u);
+    xm_queue_patch(queue, rec, 0, 1);
+    ASSERT_EQ(launch(2), XM_OK);
+    xm_queue_record(queue, nullptr);
+    EXPECT_EQ(value(), 2);
+    EXPECT_EQ(bytes_now(), 4u);
+    xm_buffer_unref(buffer);
+    buffer = nullptr;
+    EXPECT_EQ(bytes_now(), 4u);
+    ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK);
+}
+
+/* It is enqueued as it is, and so are those behind it. */
+TEST_F(Recordings, ALaunchThatDoesNotFitIsMissed)
+{
+    xm_queue_repeat(queue, rec);
+    ASSERT_EQ(launch(1), XM_OK);
+    ASSERT_EQ(launch(2), XM_OK);
+    xm_queue_patch(queue, rec, 0, 1);
+    ASSERT_EQ(launch(4), XM_OK);
+    ASSERT_EQ(launch(8), XM_OK); /* the second place belongs to others */
+    EXPECT_EQ(xm_recording_missed(rec), 1u);
+    xm_queue_patch(queue, rec, 0, 2);
+    ASSERT_EQ(launch(16, 8, 2), XM_OK);
+    ASSERT_EQ(launch(32), XM_OK);
+    EXPECT_EQ(xm_recording_missed(rec), 3u);
+    xm_kernel *other = nullptr;
+    ASSERT_EQ(xm_engine_kernel(engine, "other", "", &other, &err), XM_OK);
+    std::swap(kernel, other);
+    xm_queue_patch(queue, rec, 0, 2);
+    ASSERT_EQ(launch(64), XM_OK); /* which does nothing */
+    EXPECT_EQ(xm_recording_missed(rec), 4u);
+    std::swap(kernel, other);
+    xm_queue_record(queue, nullptr);
+    EXPECT_EQ(value(), 63);
+    EXPECT_EQ(xm_recording_launches(rec), 2u);
+    ASSERT_EQ(xm_queue_replay(queue, rec, 0, 2, &err), XM_OK);
+    EXPECT_EQ(value(), 63 + 4 + 2);
+}
+
+TEST_F(Recordings, AnArgumentThatFailsIsBoundTheNextTime)
+{
+    xm_queue_repeat(queue, rec);
+    ASSERT_EQ(launch(1), XM_OK);
+    xm_fake_fail(engine, XM_FAKE_REBIND, 1);
+    xm_queue_repeat(queue, rec);
+    EXPECT_NE(launch(2), XM_OK);
+    xm_fake_fail(engine, XM_FAKE_REBIND, 0);
+    for (int i = 0; i < 2; i++) {
+        xm_queue_repeat(queue, rec);
+        EXPECT_EQ(launch(1), XM_OK) << err.text;
+        EXPECT_EQ(rebound(), 2u) << "what failed is not known";
+    }
+    xm_queue_record(queue, nullptr);
+    EXPECT_EQ(value(), 3);
 }
 
 TEST_F(Recordings, FailOnALostDevice)

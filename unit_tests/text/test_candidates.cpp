@@ -23,6 +23,8 @@ namespace
 
 using floats = std::vector<float>;
 
+__extension__ typedef unsigned __int128 wide;
+
 const float inf = std::numeric_limits<float>::infinity();
 const float nan_ = std::numeric_limits<float>::quiet_NaN();
 
@@ -61,8 +63,9 @@ reference(const floats &logits, const xm_candidate_filter &f)
             (int64_t)(xm_weight_share(t.logit == largest ? 0 : largest - t.logit, steps) *
                       most);
     if (f.top_p < 1.0f) {
+        const wide share = (wide)std::ldexp((double)f.top_p, 32);
         const int64_t enough = std::max<int64_t>(
-            1, (int64_t)std::ceil((double)f.top_p * (double)sum_of(tokens)));
+            1, (int64_t)(((wide)sum_of(tokens) * share + UINT32_MAX) >> 32));
         int64_t sum = 0;
         size_t n = 0;
         while (n < tokens.size() && sum < enough)
@@ -81,10 +84,9 @@ reference(const floats &logits, const xm_candidate_filter &f)
 }
 
 int32_t
-draw(const std::vector<Token> &tokens, double unit)
+draw(const std::vector<Token> &tokens, uint64_t bits)
 {
-    const int64_t sum = sum_of(tokens);
-    int64_t left = std::min((int64_t)(unit * (double)sum), sum - 1);
+    int64_t left = (int64_t)((wide)bits * (wide)sum_of(tokens) >> 64);
     for (const Token &t : tokens) {
         if (left < t.weight)
             return t.id;
@@ -123,23 +125,25 @@ class Candidates : public ::testing::Test
         ASSERT_GE(best, 0);
         xm_candidates *own = xm_candidates_create(logits.size());
         const std::vector<Token> want = reference(logits, f);
-        std::vector<double> units = {0.0, std::nextafter(1.0, 0.0), uniform(random)};
+        std::vector<uint64_t> numbers = {0, UINT64_MAX, uniform(random)};
         int64_t passed = 0, sum = sum_of(want);
         for (size_t i = 0; i < want.size() && i < 40; i++) {
             passed += want[i].weight;
-            units.push_back(std::min(1 - 0x1p-53, (double)passed / (double)sum));
-            units.push_back(std::max(0.0, ((double)passed - 1) / (double)sum));
+            /* the least number whose point is not below */
+            const uint64_t at = (uint64_t)((((wide)passed << 64) - 1) / (wide)sum + 1);
+            numbers.push_back(passed < sum ? at : UINT64_MAX);
+            numbers.push_back(at - 1);
         }
-        for (double unit : units)
+        for (uint64_t bits : numbers)
             ASSERT_EQ(
-                xm_candidates_draw(own, logits.data(), logits.size(), best, &f, unit),
-                draw(want, unit))
-                << "at " << unit << " of " << want.size() << " tokens";
+                xm_candidates_draw(own, logits.data(), logits.size(), best, &f, bits),
+                draw(want, bits))
+                << "at " << bits << " of " << want.size() << " tokens";
         xm_candidates_free(own);
     }
 
     std::mt19937 &random = sample::random();
-    std::uniform_real_distribution<double> uniform{0, 1};
+    std::uniform_int_distribution<uint64_t> uniform;
     xm_candidates *c = nullptr;
 };
 
@@ -245,11 +249,13 @@ TEST_F(Candidates, ScratchMemoryRemembersNothing)
         for (const auto &before : filters) {
             const int32_t best = xm_find_largest(row.data(), row.size());
             const auto of_row = [&] {
-                return xm_candidates_draw(c, row.data(), row.size(), best, &f, 0.77);
+                return xm_candidates_draw(c, row.data(), row.size(), best, &f,
+                                          (uint64_t)77 << 56);
             };
             const int32_t want = of_row();
             xm_candidates_draw(c, other.data(), other.size(),
-                               xm_find_largest(other.data(), other.size()), &before, 0.5);
+                               xm_find_largest(other.data(), other.size()), &before,
+                               (uint64_t)1 << 63);
             EXPECT_EQ(of_row(), want);
         }
     }

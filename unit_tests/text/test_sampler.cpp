@@ -20,7 +20,7 @@ struct Scratch {
 } scratch;
 
 const uint64_t seed = 1;
-const int draws = 20000;
+int draws = 20000;
 
 /* How often each token is drawn. */
 std::vector<int>
@@ -118,6 +118,15 @@ TEST(Sampler, DrawsFromTheSoftmax)
     EXPECT_LT(chi_square(histogram(five, 1.0f, 0, 1.0f), softmax(five, 1.0, all)), bound);
     EXPECT_LT(chi_square(histogram(five, 0.5f, 0, 1.0f), softmax(five, 0.5, all)), bound);
     EXPECT_LT(chi_square(histogram(five, 2.0f, 0, 1.0f), softmax(five, 2.0, all)), bound);
+}
+
+TEST(Sampler, AMillionDrawsAreOfTheSoftmax)
+{
+    draws = 1000000;
+    std::vector<bool> three = {false, true, false, true, true};
+    EXPECT_LT(chi_square(histogram(five, 0.7f, 3, 1.0f), softmax(five, 0.7, three)),
+              bound);
+    draws = 20000;
 }
 
 TEST(Sampler, TopKKeepsTheKMostLikely)

@@ -462,6 +462,18 @@ TEST(Lists, HaveWholeWordsOnly)
     EXPECT_TRUE(xm_list_has("ab abcd", ' ', "abx", 2));
 }
 
+TEST(Number, WholeOnesAreDigitsThatFit)
+{
+    uint64_t n = 7;
+    EXPECT_TRUE(xm_parse_whole("0", &n));
+    EXPECT_EQ(n, 0u);
+    EXPECT_TRUE(xm_parse_whole("18446744073709551615", &n));
+    EXPECT_EQ(n, UINT64_MAX);
+    for (const char *wrong : {"", " 1", "1 ", "-1", "+1", "1.5", "0x1", "1e3",
+                              "18446744073709551616", "99999999999999999999"})
+        EXPECT_FALSE(xm_parse_whole(wrong, &n)) << wrong;
+}
+
 /* A program around the library may have set the locale of its user. */
 TEST(Number, HasAPointInEveryLocale)
 {
@@ -602,6 +614,28 @@ TEST_F(NewFile, IsWrittenAsItIsInAFolderThatTakesNoNewOnes)
     EXPECT_EQ(status, 0);
     EXPECT_EQ(content(path), "new text");
     EXPECT_EQ(n_files(), 1u);
+}
+
+/* Also behind a link to the file; files of other names, and of writers that are gone, do not
+ * count. */
+TEST_F(NewFile, TellsWhetherSomebodyWritesIt)
+{
+    const std::string link = path + ".link", other = path + "2";
+    std::filesystem::create_symlink(path, link);
+    std::ofstream(path + ".99999999.0") << "left by a process that is gone";
+    EXPECT_FALSE(xm_new_file_has_writer(path.c_str()));
+    xm_new_file f;
+    ASSERT_EQ(xm_new_file_begin(&f, other.c_str(), &err), XM_OK) << err.text;
+    EXPECT_FALSE(xm_new_file_has_writer(path.c_str()));
+    EXPECT_TRUE(xm_new_file_has_writer(other.c_str()));
+    EXPECT_EQ(xm_new_file_end(&f, XM_DEVICE, &err), XM_DEVICE);
+    EXPECT_FALSE(xm_new_file_has_writer(other.c_str()));
+    ASSERT_EQ(xm_new_file_begin(&f, path.c_str(), &err), XM_OK) << err.text;
+    EXPECT_TRUE(xm_new_file_has_writer(path.c_str()));
+    EXPECT_TRUE(xm_new_file_has_writer(link.c_str()));
+    EXPECT_EQ(xm_new_file_end(&f, XM_OK, &err), XM_OK);
+    EXPECT_FALSE(xm_new_file_has_writer(path.c_str()));
+    EXPECT_FALSE(xm_new_file_has_writer("/no/such/folder/m"));
 }
 
 TEST_F(NewFile, ThatFailsLeavesTheOldOneAndNothingElse)

@@ -157,8 +157,8 @@ load_runs(__global const STORAGE(SRC) * x, float v[4])
 }
 #endif
 
-/* As two calls of load_pairs with `behind` 0, for columns 0 to 31 and 32 to 63 of x; by block reads
- * where 16 columns are neighbours. */
+/* Loads columns 0 to 63 of x as load_pairs of x and of x + 32 would; by block reads where `apart`
+ * is 16. */
 static inline void
 load_two_steps(__global const STORAGE(SRC) * x, const uint apart, float v[2 * LANE_SLOTS])
 {

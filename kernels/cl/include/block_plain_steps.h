@@ -62,8 +62,8 @@ q8_0_span(__global const uchar *data, uint at, uint span, int8 *b)
 NO_SUMS(q8_0)
 #endif
 
-/* Halves 1024 + q less an offset, 32 of them: four bits of each are nibbles of q, as above, the
- * fifth ones bits of `high`. */
+/* 32 weights q of 5 bits as halves (1024 + q) - offset: bits 0 to 3 are nibbles of `q`, as above,
+ * bit 4 is a bit of `high`. */
 static inline void
 five_bit_steps(const uint q[4], uint high, float offset, int8 *b)
 {

@@ -16,6 +16,20 @@
 #else
 #define MINIMUMS 0
 #endif
+/* The most bits that an integer of a unit has. */
+#define BITS_BELOW(n)                                                                    \
+    (PASTE(BITS_, FORMAT0) && PASTE(BITS_, FORMAT0) < n &&                               \
+     (FORMATS < 2 || (PASTE(BITS_, FORMAT1) && PASTE(BITS_, FORMAT1) < n)) &&            \
+     (FORMATS < 3 || (PASTE(BITS_, FORMAT2) && PASTE(BITS_, FORMAT2) < n)))
+#if BITS_BELOW(5)
+#define UNIT_BITS 4
+#elif BITS_BELOW(6)
+#define UNIT_BITS 5
+#elif BITS_BELOW(7)
+#define UNIT_BITS 6
+#else
+#define UNIT_BITS 8
+#endif
 
 static inline uint
 format_columns(const uint format)

@@ -25,7 +25,6 @@
  */
 #include "half_pairs.h"
 
-#define MOST_STEPS 4 /* of a span */
 /* Products with factors are this many times larger, for the reason in element_steps.h. */
 #define SCALE_TIMES 16.0f
 

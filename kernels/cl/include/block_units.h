@@ -4,8 +4,9 @@
  * faster than 16 columns at a time:
  *
  *     void <name>_unit(block, i, u)   columns 128 i … of the block or blocks at an address;
- *                                     UNIT_<name> is 1, and ZERO_<name> what is taken off each
- *                                     integer: 0 or a power of two
+ *                                     UNIT_<name> is 1, ZERO_<name> what is taken off each
+ *                                     integer: 0 or a power of two, and BITS_<name> the bits
+ *                                     of an integer if they are less than 8
  */
 #ifdef UNITS
 typedef struct __attribute__((packed)) {

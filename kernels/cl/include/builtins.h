@@ -44,6 +44,7 @@ OVERLOAD int atomic_inc(volatile __global int *);
 OVERLOAD uint atomic_inc(volatile __global uint *);
 OVERLOAD int atomic_inc(volatile __local int *);
 OVERLOAD uint atomic_inc(volatile __local uint *);
+OVERLOAD uint atomic_add(volatile __local uint *, uint);
 
 /* ---- values ---- */
 
@@ -88,6 +89,7 @@ WIDTHS(ONE, float)
 ONE(int) ONE(uint) ONE(long) ONE(ulong) ONE(uint4) ONE(int8) ONE(int16) ONE(uint16)
 #undef ONE
 
+VALUE ulong mul_hi(ulong, ulong);
 VALUE uint popcount(uint);
 VALUE uint rotate(uint, uint);
 VALUE uint bitselect(uint, uint, uint);
@@ -95,6 +97,7 @@ VALUE uint4 bitselect(uint4, uint4, uint4);
 
 #define ONE(T)                                                                           \
     VALUE T native_exp(T);                                                               \
+    VALUE T native_exp2(T);                                                              \
     VALUE T native_recip(T);
 WIDTHS(ONE, float)
 #undef ONE

@@ -33,6 +33,31 @@ next_bytes(struct x_bytes *x)
     x->factor += 4;
 }
 
+/* sum + the products of half or all of a unit's bytes with those of x: q less BYTES_LESS. */
+#define BYTES_LESS (BYTE_MADDS && !IN_SHORTS ? 128 : 0)
+__attribute__((always_inline)) static inline int16
+add_half(int16 sum, uint16 q, __global const int *x)
+{
+#if IN_SHORTS
+    return add_neighbours(sum, byte_products(q, vload16(0, x)));
+#elif BYTE_MADDS
+    return add_neighbours(sum, signed_products(q, vload16(0, x)));
+#else
+    return add_bytes(sum, q, vload16(0, x));
+#endif
+}
+
+static inline int16
+add_halves(int16 sum, uint16 a, uint16 b, __global const int *x)
+{
+#if IN_SHORTS
+    return add_neighbours(sum, byte_products(a, vload16(0, x)) +
+                                   byte_products(b, vload16(1, x)));
+#else
+    return add_half(add_half(sum, a, x), b, x + 16);
+#endif
+}
+
 /* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x is the
  * first's. `zero` is what is taken off each integer, by lane. */
 __attribute__((always_inline)) static inline void
@@ -50,16 +75,15 @@ add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong r
                                                     4, 8, 8, 8, 6, 8, 8, 8);
         const int16 second = __builtin_shufflevector(less, (int8)0, 1, 8, 8, 8, 3, 8, 8,
                                                      8, 5, 8, 8, 8, 7, 8, 8, 8);
-        const int16 a = add_bytes(first * zero, u->q[0], vload16(0, x->words + at));
-        const int16 b = add_bytes(second * zero, u->q[1], vload16(1, x->words + at));
+        const int16 a = add_half(first * zero, u->q[0], x->words + at);
+        const int16 b = add_half(second * zero, u->q[1], x->words + at + 16);
         sum[t] +=
             (convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1]) *
             factor;
 #else
         const int16 first = __builtin_shufflevector(less, (int8)0, 0, 8, 1, 8, 2, 8, 3, 8,
                                                     4, 8, 5, 8, 6, 8, 7, 8);
-        int16 a = add_bytes(first * zero, u->q[0], vload16(0, x->words + at));
-        a = add_bytes(a, u->q[1], vload16(1, x->words + at));
+        const int16 a = add_halves(first * zero, u->q[0], u->q[1], x->words + at);
         sum[t] += convert_float16(a) * (u->factor[0] * factor);
 #endif
         if (MINIMUMS)
@@ -86,7 +110,7 @@ short_row_dots(const struct weight *w, ulong n, __global const int *words,
         group_unit(row, b, w->k_count, &u);
         group_factors(w, n, b, &f);
         u.factor[0] = SPREAD4(f.scale, 0);
-        add_byte_unit(&u, SPREAD4(f.zero, 0), &x, row_words, tokens, sum);
+        add_byte_unit(&u, SPREAD4(f.zero, 0) - BYTES_LESS, &x, row_words, tokens, sum);
     }
 }
 #elif BLOCKS
@@ -97,7 +121,7 @@ byte_format_dots(const uint format, const struct weight *w, ulong n,
 {
     const uint bytes = unit_bytes(format), columns = format_columns(format);
     const uint run = columns > UNIT_COLUMNS ? columns : UNIT_COLUMNS;
-    const int zero = (int)format_zero(format);
+    const int zero = (int)format_zero(format) - BYTES_LESS;
     __global const uchar *row = blocks_begin(format, w, n);
     struct x_bytes x = begin_bytes(words, w->k_count);
     struct unit u;

@@ -64,7 +64,7 @@ add_turn(const struct product *p, const uint rows, const uint tiles, const uint 
         float factor[ROW_BLOCKS];
         UNROLL_PRODUCTS
         for (uint r = 0; r < rows; r++) {
-            __global const uint *words = p->row[r].words + k / WORD_K;
+            __global const uint *words = p->row[r].words + k / STEP_PLANES;
 #if GROUP
             take_group(p->w[r], &p->row[r], units, k, u, &g[r]);
 #endif

@@ -12,14 +12,13 @@
  */
 #define UNIT_K     32
 #define UNIT_STEPS (UNIT_K / 16)
-#define MOST_STEPS 4 /* that are made at a time */
 #if GROUP % UNIT_K
 #error "a group is whole units"
 #endif
 
 /* Numbers of a word, words of a unit. */
-#define WORD_K     (PLANES == 1 ? 2 : PLANES)
-#define UNIT_WORDS (UNIT_K / WORD_K)
+#define STEP_PLANES (PLANES == 1 ? 2 : PLANES)
+#define UNIT_WORDS  (UNIT_K / STEP_PLANES)
 
 #define IS_HALF_bf16 0
 #define FACTOR_SCALE (GROUP && !IS_HALF(SCALE))
@@ -38,7 +37,7 @@ static inline struct element_row
 element_row(const struct weight *w, ulong row)
 {
     const ulong begin = row_begin(w, row), group = scale_behind(w, row, begin, 0);
-    struct element_row r = {.words = (__global const uint *)w->data + begin / WORD_K};
+    struct element_row r = {.words = (__global const uint *)w->data + begin / STEP_PLANES};
 #if GROUP
     r.scale = w->scale + group * SIZE(SCALE);
     r.group = (uint)group;

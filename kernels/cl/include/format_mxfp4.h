@@ -8,6 +8,7 @@
 #define BYTES_mxfp4   17
 #define UNIT_mxfp4    1
 #define ZERO_mxfp4    16
+#define BITS_mxfp4    5
 
 /* 2^(e - 128), of which the two least are no normal numbers. */
 static inline float

@@ -9,6 +9,7 @@
 #define BYTES_nvfp4   36
 #define UNIT_nvfp4 1
 #define ZERO_nvfp4 16
+#define BITS_nvfp4 5
 #define FACTORS_nvfp4 16
 
 static inline char16

@@ -9,6 +9,7 @@
 #define BYTES_q2_k    84
 #define UNIT_q2_k 1
 #define ZERO_q2_k 0
+#define BITS_q2_k 2
 #define FACTORS_q2_k  16
 #define MINIMUMS_q2_k 1
 

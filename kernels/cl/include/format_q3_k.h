@@ -9,6 +9,7 @@
 #define BYTES_q3_k   110
 #define UNIT_q3_k 1
 #define ZERO_q3_k 4
+#define BITS_q3_k 3
 #define FACTORS_q3_k 16
 
 static inline char16

@@ -7,6 +7,7 @@
 #define BYTES_q4_0   18
 #define UNIT_q4_0 1
 #define ZERO_q4_0 8
+#define BITS_q4_0 4
 
 static inline char16
 q4_0_integers(__global const uchar *block, uint i, float2 *f)

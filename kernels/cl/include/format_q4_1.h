@@ -7,6 +7,7 @@
 #define BYTES_q4_1    20
 #define UNIT_q4_1 1
 #define ZERO_q4_1 0
+#define BITS_q4_1 4
 #define MINIMUMS_q4_1 1
 
 static inline char16

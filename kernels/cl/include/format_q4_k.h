@@ -8,6 +8,7 @@
 #define BYTES_q4_k    144
 #define UNIT_q4_k 1
 #define ZERO_q4_k 0
+#define BITS_q4_k 4
 #define MINIMUMS_q4_k 1
 
 static inline char16

@@ -8,6 +8,7 @@
 #define BYTES_q5_0   22
 #define UNIT_q5_0 1
 #define ZERO_q5_0 16
+#define BITS_q5_0 5
 
 static inline char16
 q5_0_integers(__global const uchar *block, uint i, float2 *f)

@@ -7,6 +7,7 @@
 #define BYTES_q5_1    24
 #define UNIT_q5_1 1
 #define ZERO_q5_1 0
+#define BITS_q5_1 5
 #define MINIMUMS_q5_1 1
 
 static inline char16

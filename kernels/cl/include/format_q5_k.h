@@ -8,6 +8,7 @@
 #define BYTES_q5_k    176
 #define UNIT_q5_k 1
 #define ZERO_q5_k 0
+#define BITS_q5_k 5
 #define MINIMUMS_q5_k 1
 
 static inline char16

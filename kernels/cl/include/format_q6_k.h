@@ -9,6 +9,7 @@
 #define BYTES_q6_k   210
 #define UNIT_q6_k 1
 #define ZERO_q6_k 32
+#define BITS_q6_k 6
 #define FACTORS_q6_k 16
 
 static inline char16

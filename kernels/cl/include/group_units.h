@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Units (units.h) of weights in groups, which are whole sub-blocks of 32 columns: so they meet
- * activations of 8 bits (bytes.h). Signs are flipped (OFFSET, planes.h).
+ * activations of 8 bits (bytes.h), or become bf16 (bf16_gemm.h). Signs are flipped (OFFSET,
+ * planes.h).
  */
 #include "turn.h"
 
-#if GROUP && X_BYTES
+#if GROUP && (X_BYTES || X_PAIRS)
+#define UNIT_BITS (PLANES == 8 ? 4 : 8)
+
 /* Every other quarter of a, then of b. */
 #define OTHER_QUARTERS(a, b, first)                                                      \
     __builtin_shufflevector(a, b, QUARTER(first), QUARTER((first) + 2),                  \
@@ -52,7 +55,7 @@ group_factors(const struct weight *w, ulong n, uint b, struct group_factors *out
     int zero[4];
 #pragma unroll
     for (uint s = 0; s < 4; s++) {
-        const bool same = s && GROUP % UNIT_COLUMNS == 0;
+        const bool same = GROUP % UNIT_COLUMNS == 0 && s;
         const uint g = group_of(b, s, groups);
         scale[s] = same ? scale[0] : weight_scale(w, n, g);
         zero[s] = same ? zero[0] : (int)weight_zero_point(w, n, g) + OFFSET;

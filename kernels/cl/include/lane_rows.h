@@ -38,9 +38,9 @@ struct lane_rows {
 
 /* The experts whose products are added up: expert ids[i] times row i of x times weights[i]. */
 struct slots {
-    __global const int *ids;       /* NULL: expert 0 */
+    __global const int *ids;       /* NULL: `expert` */
     __global const float *weights; /* NULL: 1        */
-    uint count;
+    uint count, expert;
 };
 
 #if BLOCKS
@@ -156,7 +156,7 @@ add_format(const uint format, const struct weight *w, const struct slots *slots,
 #pragma unroll 1
     do {
         const uint u = min(mine, all - 1), slot = slots->count > 1 ? u / units : 0;
-        const uint expert = slots->ids ? slots->ids[slot] : 0;
+        const uint expert = slots->ids ? slots->ids[slot] : slots->expert;
         const float weight = slots->weights ? slots->weights[slot] : 1.0f;
         const float factor = weight * weight_factor(w, stored_row(w, expert, 0));
         find_expert(format, &rows, expert);

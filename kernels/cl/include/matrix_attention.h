@@ -2,380 +2,371 @@
  *
  *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
- * On matrix engines (matrix_mad.h). A sub-group makes SG rows (token, head) that share one head
- * of K and V, a row a lane, against KEYS keys at a time:
+ * On matrix engines (matrix_mad.h). A sub-group makes TILE_ROWS rows (token, head) that share one
+ * head of K and V, against KEYS keys at a time:
  *
- *     s [KEYS][SG]    = k [KEYS][D] q^T [D][SG]              a is k, b is q^T
- *     p [KEYS][SG]    = e^(s - m)                            m and l are a lane's own
- *     o [VALUES][SG] += v^T [VALUES][KEYS] p [KEYS][SG]      a is v^T, b is p
+ *     s [ROWS][KEYS]    = q [ROWS][D] k^T [D][KEYS]            a is q, b is k^T: a key a lane
+ *     p [ROWS][KEYS]    = 2^(c (s - m))                        c is scale log2 e
+ *     o [ROWS][VALUES] += p [ROWS][KEYS] v [KEYS][VALUES]      a is p, b is v: a value a lane
  *
- * What one product leaves in a lane the next one takes from there: nothing is exchanged, nothing
- * is staged. Heads of more than 128 values are made in parts by sub-groups that each make the
+ * What one product leaves in a lane the next one takes from there. q is in local memory, as the
+ * engines take it. m follows the largest score of a row only when one is so much larger that its
+ * weight would leave the halves: sums are rescaled rarely, and lanes are compared rarely.
+ *
+ * Tiles of keys that all rows see whole go through a loop without masks, then the others through
+ * one with them. Heads of more than 128 values are made in parts by sub-groups that each make the
  * scores anew.
  *
  * The host sees to it that D is whole reads of 64, that DV and PAGE_TOKENS are multiples of 16, so
- * that the keys of a tile are neighbours in a page, that SRC is f16 and no cache f32: the engines
- * take halves, and what is cached in fewer bits becomes halves as it is read. Not done: other D.
+ * that the keys of a unit are neighbours in a page, that SRC is f16 and no cache f32, that scale is
+ * above 0, and that a work-group has at most SUB_GROUPS sub-groups. Not done: other D.
+ *
+ *   ROW_BLOCKS  rows of a sub-group, in eights
+ *   KEYS        keys at a time: whole units
  */
-#include "attention.h"
-#include "matrix_mad.h"
-#include "rotation.h"
+#include "matrix_queries.h"
+#include "sub_group_rotation.h"
 
-#define KEYS         16
-#define BLOCKS       ((DV + 15) / 16) /* of 16 values */
-#define VALUE_PARTS  ((DV + 127) / 128)
-/* of a part: what is rotated together stays together */
-#define VALUE_BLOCKS                                                                     \
-    (((BLOCKS + VALUE_PARTS - 1) / VALUE_PARTS + ROTATED - 1) / ROTATED * ROTATED)
-#define ROTATED ((VALUE_ROTATION + 15) / 16) /* blocks that are rotated together */
-#define STEPS        ((D + 63) / 64 * 4)
-#define LANE_KEYS    (KEYS / SG) /* keys whose values are in a lane: neighbours */
-
-/* Steps of a row of K that are read at once, as registers allow. */
-#if !IS_HALF(K_CACHE)
-#define READ 1
-#elif SG == 8
-#define READ 2
-#else
-#define READ 4
-#endif
-
-#if SG == 8
-#define AS_MATRIX(x) as_int8(x)
-#else
-#define AS_MATRIX(x) as_short8(x)
-#endif
-
-/* The rows of a sub-group. */
-struct query {
-    struct sequence s;
-    int head_kv, head, token, first_value;
-    bool repeats; /* a lane behind the last row repeats that row, and writes nothing    */
-    ulong row;    /* of this lane, among the rows (row, head) of q and the result       */
-    int low, end; /* positions that this lane sees                       */
-    int whole_low, whole_end; /* that all of them see                                */
-    int tile_low, tile_end;   /* that any of them sees                               */
-};
-
-/* The rows of a unit, which makes a part of the values of a tile; false: it has none. */
-static inline bool
-find_rows(const struct attention *a, uint unit, struct query *r)
-{
-    const uint slots = tile_slots(a, GROUP_HEADS, SG);
-    const struct place p = find_tile(a, unit / VALUE_PARTS % slots, GROUP_HEADS, SG);
-    const int first = p.first, last = first + p.n - 1;
-    const int mine = min(first + (int)get_sub_group_local_id(), last);
-    r->s = p.s;
-    r->first_value = (int)(unit % VALUE_PARTS) * VALUE_BLOCKS * 16;
-    r->repeats = first + (int)get_sub_group_local_id() > last;
-    r->head_kv = (int)(unit / VALUE_PARTS / slots);
-    r->token = mine / GROUP_HEADS;
-    r->head = r->head_kv * GROUP_HEADS + mine % GROUP_HEADS;
-    r->row = (ulong)(r->s.begin + r->token) * HEADS_Q + r->head;
-    r->low = first_seen(a, &r->s, r->token);
-    r->end = end_seen(&r->s, r->token);
-    r->tile_low = first_seen(a, &r->s, first / GROUP_HEADS);
-    r->whole_low = first_seen(a, &r->s, last / GROUP_HEADS);
-    r->whole_end = end_seen(&r->s, first / GROUP_HEADS);
-    r->tile_end = end_seen(&r->s, last / GROUP_HEADS);
-    return p.n > 0 && r->head_kv < HEADS_KV;
-}
-
-/* Limits what the rows see to the keys [first, end). */
-static inline void
-limit_keys(struct query *r, int first, int end)
-{
-    r->low = max(r->low, first);
-    r->tile_low = max(r->tile_low, first);
-    r->whole_low = max(r->whole_low, first);
-    r->end = min(r->end, end);
-    r->tile_end = min(r->tile_end, end);
-    r->whole_end = min(r->whole_end, end);
-}
+#define KEY_BLOCKS  (KEYS / SG) /* of a key a lane */
+#define SLOT_BLOCKS (KEYS / 16) /* of the keys of a matrix b */
+/* Keys at a time where they are masked, which takes more registers. */
+#define PART_KEYS   (SG == 8 ? 16 : KEYS)
+#define LOG2_E      1.44269504f
+/* Scores that are not hidden are above it; the first maximum. */
+#define LEAST_SCORE -1e37f
+#define NO_SCORE    -2e37f
+#define MOST_GROWTH 8.0f /* weights stay below 2^8 */
 
 /* ---- scores -------------------------------------------------------------------------- */
 
-/* Slot i of a row of K that is not cached as halves. */
-static inline slots
-make_slot(struct cached k, uint i)
-{
-#if SG == 8
-    return two_halves(CACHED(K_CACHE, k, 2 * i), CACHED(K_CACHE, k, 2 * i + 1));
-#else
-    return (slots)two_halves(CACHED(K_CACHE, k, i), 0.0f);
-#endif
-}
-
-/* This lane's slots of READ steps of the n-th row behind one of K, from `step` on. */
+/* The products of the rows with the first `keys` keys of a tile, a constant as in what follows. */
 static inline void
-load_key(struct cached k, uint n, uint step, slots to[READ])
+dots(const struct query *r, const struct unit u[UNITS], uint keys, bool is_near,
+     float8 s[KEY_BLOCKS][ROW_BLOCKS])
 {
-#if IS_HALF(K_CACHE)
-    __global const uchar *at = k.values + (n * ROW_BYTES(K_CACHE, D) + step * 32);
-#else
-    k = key_behind(k, n);
-#endif
-#if !IS_HALF(K_CACHE)
-#pragma unroll
-    for (uint i = 0; i < READ; i++)
-        to[i] = make_slot(k, (step + i) * SG + get_sub_group_local_id());
-#elif MATRIX_ENGINE && SG == 8
-    vstore2(intel_sub_group_block_read2((__global const uint *)at), 0, to);
-#elif MATRIX_ENGINE
-    vstore4(intel_sub_group_block_read_us4((__global const ushort *)at), 0, to);
-#else
-#pragma unroll
-    for (uint i = 0; i < READ; i++)
-        to[i] = ((__global const slots *)at)[i * SG + get_sub_group_local_id()];
-#endif
-}
-
-/* Step `step` of this lane's row of q. */
-static inline int8
-load_query(const struct attention *a, const struct query *r, uint step)
-{
-    return as_int8(vload8(0, (__global const uint *)(a->q + r->row * D + step * 16)));
-}
-
-/* The products of the lanes' rows with KEYS neighbouring rows of K. */
-static inline void
-dots(const struct attention *a, const struct query *r, struct cached k,
-     float8 s[KEYS / 8])
-{
-#pragma unroll 1
-    for (uint step = 0; step < STEPS; step += READ) {
-        int8 q[READ];
-#pragma unroll
-        for (uint j = 0; j < READ; j++)
-            q[j] = load_query(a, r, step + j);
+    UNROLL_PRODUCTS
+    for (uint b = 0; b < keys / SG; b++)
         UNROLL_PRODUCTS
-        for (uint i = 0; i < KEYS; i += 8) {
-            slots key[8][READ], column[8];
-#pragma unroll
-            for (uint n = 0; n < 8; n++)
-                load_key(k, i + n, step, key[n]);
+        for (uint i = 0; i < ROW_BLOCKS; i++)
+            s[b][i] = 0.0f;
+    UNROLL_PRODUCTS
+    for (uint step = 0; step < D / 16; step += READ_STEPS) {
+        UNROLL_PRODUCTS
+        for (uint b = 0; b < keys / SG; b++) {
+            int8 k[READ_STEPS];
+            key_matrices(&u[b * SG / UNIT], b * SG % UNIT, step, is_near, k);
             UNROLL_PRODUCTS
-            for (uint j = 0; j < READ; j++) {
-#pragma unroll
-                for (uint n = 0; n < 8; n++)
-                    column[n] = key[n][j];
-                s[i / 8] = matrix_mad(AS_MATRIX(vload8(0, column)), q[j], s[i / 8]);
-            }
+            for (uint n = 0; n < READ_STEPS; n++)
+                UNROLL_PRODUCTS
+                for (uint i = 0; i < ROW_BLOCKS; i++)
+                    s[b][i] = matrix_mad(
+                        local_matrix(r->q + (i * (D / 16) + step + n) * 8 * SG), k[n],
+                        s[b][i]);
         }
     }
 }
 
-/* The scores of 8 keys from position j on, from their products s. */
-static inline float8
-finish_scores(const struct attention *a, const struct query *r, float8 s, int j)
-{
-    s *= a->scale;
-    if (a->soft_cap != 0.0f) /* cap tanh(s / cap) */
-        s = a->soft_cap -
-            2.0f * a->soft_cap / (native_exp(2.0f * s / a->soft_cap) + 1.0f);
-    if (a->mask_bits) {
-        float added[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            added[i] = mask_at(a, &r->s, r->head, r->token, min(j + i, r->s.keys - 1));
-        s += vload8(0, added);
-    }
-    if (j < r->whole_low || j + 8 > r->whole_end) {
-        const int8 at = j + (int8)(0, 1, 2, 3, 4, 5, 6, 7);
-        s = at >= r->low && at < r->end ? s : -INFINITY;
-    }
-    return s;
-}
-
-/* Hides those of the KEYS keys from position j on that are padding. Every lane looks at all of
- * them, because exchanges between lanes would stand in a branch (sub_group.h). */
+/* Scores become cap tanh(score / cap); scale is multiplied later. */
 static inline void
-hide_padding(const struct attention *a, const struct query *r, int j, float s[KEYS])
+cap_scores(const struct attention *a, float8 s[KEY_BLOCKS][ROW_BLOCKS])
 {
-    uint hidden = 0;
-#pragma unroll 1
-    for (int i = 0; i < KEYS; i++)
-        hidden |= (uint)is_padding(a, &r->s, min(j + i, r->s.keys - 1)) << i;
-#pragma unroll
-    for (int i = 0; i < KEYS; i++)
-        s[i] = hidden >> i & 1 ? -INFINITY : s[i];
+    const float cap = a->soft_cap / a->scale, twice = 2.0f / cap;
+    UNROLL_PRODUCTS
+    for (uint b = 0; b < PART_KEYS / SG; b++)
+        UNROLL_PRODUCTS
+        for (uint i = 0; i < ROW_BLOCKS; i++)
+            s[b][i] = cap - 2.0f * cap / (native_exp(s[b][i] * twice) + 1.0f);
 }
 
-/* ---- values -------------------------------------------------------------------------- */
-
-/* 16 values of the n-th row behind one of V, from `first` on, as halves. */
-static inline uint8
-load_values(struct cached v, uint n, uint first)
+/* The score of a row's key at position j with the explicit mask. What that does not hide stays
+ * above NO_SCORE. */
+static inline float
+masked_score(const struct attention *a, const struct query *r, int i, int j, float s)
 {
-#if IS_HALF(V_CACHE)
-    return vload8(0, (__global const uint *)(v.values + first * 2 + n * DV * 2));
-#else
-    v = value_behind(v, n);
-    float x[16];
-    uint words[8];
-    vstore16(CACHED16(V_CACHE, v, first), 0, x);
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        words[i] = two_halves(x[2 * i], x[2 * i + 1]);
-    return vload8(0, words);
-#endif
+    const float added = mask_at(a, &r->s, row_head(r, i), row_token(r, i), j);
+    return added == -INFINITY ? added : fmax(s + added / a->scale, LEAST_SCORE);
 }
 
-/* o += v p for the values from `first` on, 16 of them, of this lane's rows of V: the even ones,
- * the odd ones. */
+/* Hides scores of a tile from position j on; is_there: whether any row sees the key of this
+ * lane. Branches row by row keep few addresses of the explicit mask in registers. */
 static inline void
-add_values(struct cached value, uint first, const int there[LANE_KEYS], int8 p, float8 *o)
+mask_scores(const struct attention *a, const struct query *r, int j,
+            const bool is_there[KEY_BLOCKS], float8 s[KEY_BLOCKS][ROW_BLOCKS])
 {
-    uint8 v[LANE_KEYS];
-#pragma unroll
-    for (uint i = 0; i < LANE_KEYS; i++) {
-        v[i] = 0;
-        if (there[i])
-            v[i] = load_values(value, i, first);
+    UNROLL_PRODUCTS
+    for (int i = 0; i < TILE_ROWS; i++) {
+        const int token = row_token(r, i), low = first_seen(a, &r->s, token),
+                  end = end_seen(&r->s, token);
+        UNROLL_PRODUCTS
+        for (int b = 0; b < PART_KEYS / SG; b++) {
+            const int at = j + b * SG + (int)key_of(get_sub_group_local_id());
+            float *score = (float *)&s[b][i / 8] + i % 8;
+            if (a->mask_bits)
+                *score = masked_score(a, r, i, clamp(at, 0, r->s.keys - 1), *score);
+            *score = is_there[b] && at >= low && at < end ? *score : -INFINITY;
+        }
     }
-#if SG == 8
-    const uint8 even = (v[0] & 0xffff) | v[1] << 16,
-                odd = v[0] >> 16 | (v[1] & 0xffff0000);
-#else
-    const ushort8 even = convert_ushort8(v[0]), odd = convert_ushort8(v[0] >> 16);
-#endif
-    o[0] = matrix_mad(AS_MATRIX(even), p, o[0]);
-    o[1] = matrix_mad(AS_MATRIX(odd), p, o[1]);
 }
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
+/* m: of a row; l: of a row, the part of a lane. */
 struct sums {
-    float m, l;
-    float8 o[VALUE_BLOCKS][2]; /* of 16 values the even ones, the odd ones */
+    float m[TILE_ROWS];
+    float8 l[ROW_BLOCKS], o[ROW_BLOCKS][VALUE_CHUNKS];
 };
 
 static inline void
 clear_sums(struct sums *sums)
 {
-    sums->m = -INFINITY;
-    sums->l = 0.0f;
-#pragma unroll
-    for (uint i = 0; i < VALUE_BLOCKS; i++)
-        sums->o[i][0] = sums->o[i][1] = 0.0f;
+    UNROLL_PRODUCTS
+    for (uint i = 0; i < TILE_ROWS; i++)
+        sums->m[i] = NO_SCORE;
+    UNROLL_PRODUCTS
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        sums->l[i] = 0.0f;
+        UNROLL_PRODUCTS
+        for (uint c = 0; c < VALUE_CHUNKS; c++)
+            sums->o[i][c] = 0.0f;
+    }
 }
 
-/* The online softmax's step: s becomes halves of e^(s - m), two keys a word. */
-static inline int8
-weigh(struct sums *sums, float s[KEYS])
+/* Raises the maximums to those of the lanes, where is_grown, and scales the sums. Exchanges do not
+ * stand in a branch where they are emulated (sub_group.h). */
+static inline void
+raise_maximums(struct sums *sums, float8 most[ROW_BLOCKS], bool is_grown, float c)
 {
-    uint p[KEYS / 2];
-    float most = sums->m, sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < KEYS; i++)
-        most = fmax(most, s[i]);
-    const float base =
-        most == -INFINITY ? 0.0f : most; /* nothing is seen: all are zero */
-    const float keep = native_exp(sums->m - base);
-#pragma unroll
-    for (int i = 0; i < KEYS; i++) {
-        s[i] = native_exp(s[i] - base);
-        sum += s[i];
+#if MATRIX_ENGINE
+    if (!is_grown)
+        return;
+#endif
+    UNROLL_PRODUCTS
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        float lanes[8], keep[8];
+        vstore8(most[i], 0, lanes);
+        UNROLL_PRODUCTS
+        for (uint n = 0; n < 8; n++) {
+            float *m = &sums->m[i * 8 + n];
+            const float new = fmax(*m, sub_group_reduce_max(lanes[n]));
+            keep[n] = is_grown ? native_exp2((*m - new) * c) : 1.0f;
+            *m = is_grown ? new : *m;
+        }
+        const float8 factors = vload8(0, keep);
+        sums->l[i] *= factors;
+        UNROLL_PRODUCTS
+        for (uint v = 0; v < VALUE_CHUNKS; v++)
+            sums->o[i][v] *= factors;
     }
-#pragma unroll
-    for (int i = 0; i < KEYS / 2; i++)
-        p[i] = two_halves(s[2 * i], s[2 * i + 1]);
-    sums->m = most;
-    sums->l = sums->l * keep + sum;
-    if (sub_group_reduce_min(keep) != 1.0f) { /* rarely, after the first keys */
-#pragma unroll
-        for (uint i = 0; i < VALUE_BLOCKS; i++) {
-            sums->o[i][0] *= keep;
-            sums->o[i][1] *= keep;
+}
+
+/* The online softmax's step: scores become weights. */
+static inline void
+weigh(const struct attention *a, struct sums *sums, uint keys,
+      float8 s[KEY_BLOCKS][ROW_BLOCKS])
+{
+    const float c = a->scale * LOG2_E;
+    float8 most[ROW_BLOCKS], growth = -INFINITY;
+    UNROLL_PRODUCTS
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        most[i] = s[0][i];
+        UNROLL_PRODUCTS
+        for (uint b = 1; b < keys / SG; b++)
+            most[i] = fmax(most[i], s[b][i]);
+        growth = fmax(growth, most[i] - vload8(i, sums->m));
+    }
+    const float4 four = fmax(growth.lo, growth.hi);
+    const float2 two = fmax(four.lo, four.hi);
+    const float largest = sub_group_reduce_max(fmax(two.x, two.y));
+    raise_maximums(sums, most, largest * c > MOST_GROWTH, c);
+    UNROLL_PRODUCTS
+    for (uint i = 0; i < ROW_BLOCKS; i++) {
+        const float8 base = vload8(i, sums->m) * -c;
+        UNROLL_PRODUCTS
+        for (uint b = 0; b < keys / SG; b++) {
+            s[b][i] = native_exp2(s[b][i] * c + base);
+            sums->l[i] += s[b][i];
         }
     }
-    return as_int8(vload8(0, p));
 }
 
-/* The lanes' rows against the keys from position j on, which a page has. */
+/* o += p v; `kept` has bits of the values that are there, as they stand in b. */
 static inline void
-attend_tile(const struct attention *a, const struct query *r, int j, __global uchar *page,
+add_values(const struct query *r, const struct unit u[UNITS], uint keys,
+           float8 p[KEY_BLOCKS][ROW_BLOCKS], const uint8 *kept, struct sums *sums)
+{
+    matrix_a a[SLOT_BLOCKS][ROW_BLOCKS];
+    UNROLL_PRODUCTS
+    for (uint k = 0; k < keys / 16; k++)
+        UNROLL_PRODUCTS
+        for (uint i = 0; i < ROW_BLOCKS; i++)
+            a[k][i] = weight_matrix(p[k * 16 / SG][i], p[k * 16 / SG + 8 / SG][i]);
+    UNROLL_PRODUCTS
+    for (uint c = 0; c < VALUE_CHUNKS; c += READ_CHUNKS) {
+        const uint first = min(r->first_value + c * SG, (uint)(DV - READ_CHUNKS * SG));
+        UNROLL_PRODUCTS
+        for (uint k = 0; k < keys; k += READ_KEYS) {
+            int8 v[READ_MATRICES];
+            slots factors[READ_MATRICES];
+            value_matrices(&u[k / UNIT], k % UNIT, first, !kept, v, factors);
+            UNROLL_PRODUCTS
+            for (uint n = 0; n < READ_MATRICES; n++) {
+                const uint block = k / 16 + n / READ_CHUNKS, to = c + n % READ_CHUNKS;
+                const int8 b = kept ? v[n] & as_int8(kept[block]) : v[n];
+                UNROLL_PRODUCTS
+                for (uint i = 0; i < ROW_BLOCKS; i++)
+                    sums->o[i][to] = matrix_mad(chunk_weights(a[block][i], factors[n]), b,
+                                                sums->o[i][to]);
+            }
+        }
+    }
+}
+
+/* ---- tiles of keys ------------------------------------------------------------------- */
+
+/* The units of a tile from position j on, which are anywhere where a page is not there. True: all
+ * are there, and near (matrix_reads.h). */
+static inline bool
+find_units(const struct attention *a, const struct query *r, int j, int keys,
+           struct unit u[UNITS], bool is_there[UNITS])
+{
+    bool all = true;
+    UNROLL_PRODUCTS
+    for (int i = 0; i < (keys + UNIT - 1) / UNIT; i++) {
+        const int at = j + i * UNIT;
+        const bool is_key = at < r->tile_end && at + min(UNIT, keys) > r->tile_low;
+        __global uchar *page = is_key ? page_of(&a->cache, &r->s, at) : 0;
+        is_there[i] = page != 0;
+        all = all && page;
+        set_unit(&u[i], page ? page : a->cache.slab0, page ? page_row(r->head_kv, at) : 0);
+        all = all && unit_is_near(&u[i]);
+    }
+    return all;
+}
+
+/* Keys that nobody sees: their scores are hidden, and their values, which may never have been
+ * written, are zero. */
+static inline void
+attend_part(const struct attention *a, const struct query *r, int j, struct unit u[UNITS],
             struct sums *sums)
 {
-    const uint row = page_row(r->head_kv, j);
-    const int mine = (int)get_sub_group_local_id() * LANE_KEYS;
-    int there[LANE_KEYS];
-    float8 products[KEYS / 8] = {0.0f, 0.0f};
-    float s[KEYS];
-#pragma unroll
-    for (int i = 0; i < LANE_KEYS; i++)
-        there[i] = j + mine + i < r->s.keys && !is_padding(a, &r->s, j + mine + i);
-    dots(a, r, key_row(page, row), products);
-    vstore8(finish_scores(a, r, products[0], j), 0, s);
-    vstore8(finish_scores(a, r, products[1], j + 8), 1, s);
-    if (a->key_mask_bytes)
-        hide_padding(a, r, j, s);
-    const int8 p = weigh(sums, s);
+    bool has_page[UNITS], is_there[KEY_BLOCKS];
+    float8 s[KEY_BLOCKS][ROW_BLOCKS];
+    uint8 kept[SLOT_BLOCKS];
+    find_units(a, r, j, PART_KEYS, u, has_page);
     UNROLL_PRODUCTS
-    for (uint i = 0; i < VALUE_BLOCKS; i++)
-        add_values(value_row(page, row + mine), min(r->first_value + i * 16, DV - 16u),
-                   there, p, sums->o[i]);
+    for (int b = 0; b < PART_KEYS / SG; b++) {
+        const int at = j + b * SG + (int)key_of(get_sub_group_local_id());
+        is_there[b] = has_page[b * SG / UNIT] && at >= r->tile_low && at < r->tile_end &&
+                      !is_padding(a, &r->s, min(at, r->s.keys - 1));
+    }
+    UNROLL_PRODUCTS
+    for (uint k = 0; k < PART_KEYS / 16; k++)
+        kept[k] = slot_masks(is_there[k * 16 / SG], is_there[k * 16 / SG + 8 / SG]);
+    dots(r, u, PART_KEYS, false, s);
+    if (a->soft_cap != 0.0f)
+        cap_scores(a, s);
+    mask_scores(a, r, j, is_there, s);
+    weigh(a, sums, PART_KEYS, s);
+    add_values(r, u, PART_KEYS, s, kept, sums);
 }
 
+/* The first and the last position of whole tiles that all rows see, of keys that nothing masks. */
+static inline int2
+whole_tiles(const struct attention *a, const struct query *r)
+{
+    const int first = (r->whole_low + UNIT - 1) / UNIT * UNIT;
+    const bool is_plain = a->soft_cap == 0.0f && !a->mask_bits && !a->key_mask_bytes;
+    return (int2)(first, is_plain && r->whole_end > first
+                             ? first + (r->whole_end - first) / KEYS * KEYS
+                             : first);
+}
+
+/* Where masked tiles go on: behind what is done, from first to end. */
+static inline int
+next_tile(int j, int first, int end)
+{
+    return j >= first && j < end ? end : j;
+}
+
+/* A page that is missing ends the loop without masks; exchanges stand in no branch. */
 static inline void
 attend(const struct attention *a, const struct query *r, struct sums *sums)
 {
+    const int2 whole = whole_tiles(a, r);
+    const int before = whole.x - r->tile_low / 16 * 16;
+    const int start = whole.x - (before + PART_KEYS - 1) / PART_KEYS * PART_KEYS;
+    struct unit u[UNITS];
+    bool has_page[UNITS];
+    int done;
+    stage_queries(a, r);
+    UNROLL_PRODUCTS
+    for (int i = 0; i < UNITS; i++)
+        begin_unit(&u[i]);
 #pragma unroll 1
-    for (int j = r->tile_low / KEYS * KEYS; j < r->tile_end; j += KEYS) {
-        __global uchar *page = page_of(&a->cache, &r->s, j);
-        if (page)
-            attend_tile(a, r, j, page, sums);
+    for (done = whole.x; done < whole.y && find_units(a, r, done, KEYS, u, has_page);
+         done += KEYS) {
+        float8 s[KEY_BLOCKS][ROW_BLOCKS];
+        dots(r, u, KEYS, true, s);
+        weigh(a, sums, KEYS, s);
+        add_values(r, u, KEYS, s, 0, sums);
     }
+#pragma unroll 1
+    for (int j = next_tile(start, whole.x, done); j < r->tile_end;
+         j = next_tile(j + PART_KEYS, whole.x, done))
+        attend_part(a, r, j, u, sums);
 }
 
-/* rotation.h of the lanes' rows, which have their even and odd values apart: the stride 1 is
- * between those two, 2, 4 and 8 are in a vector, the others from block to block. */
+/* ---- results ------------------------------------------------------------------------- */
+
+/* Where 8 lanes have even values in one chunk and odd ones in the next, they get neighbours. */
 static inline void
-rotate_rows(struct sums *sums)
+order_values(float y[VALUE_CHUNKS])
 {
-#if VALUE_ROTATION > 1
-#pragma unroll
-    for (uint i = 0; i < VALUE_BLOCKS; i++) {
-        const float8 even = sums->o[i][0], odd = sums->o[i][1];
-        sums->o[i][0] = rotate_8(even + odd);
-        sums->o[i][1] = rotate_8(even - odd);
-    }
-#pragma unroll
-    for (uint step = 1; step < ROTATED; step *= 2)
-#pragma unroll
-        for (uint i = 0; i < VALUE_BLOCKS * 2; i++)
-            if (!(i / 2 & step)) {
-                const float8 low = sums->o[i / 2][i % 2],
-                             high = sums->o[i / 2 + step][i % 2];
-                sums->o[i / 2][i % 2] = low + high;
-                sums->o[i / 2 + step][i % 2] = low - high;
-            }
-#pragma unroll
-    for (uint i = 0; i < VALUE_BLOCKS; i++) {
-        sums->o[i][0] *= ROOT_OF(VALUE_ROTATION);
-        sums->o[i][1] *= ROOT_OF(VALUE_ROTATION);
+#if SG == 8
+    const uint lane = get_sub_group_local_id();
+    UNROLL_PRODUCTS
+    for (uint c = 0; c < VALUE_CHUNKS; c += 2) {
+        const float low_even = intel_sub_group_shuffle(y[c], lane / 2),
+                    low_odd = intel_sub_group_shuffle(y[c + 1], lane / 2),
+                    high_even = intel_sub_group_shuffle(y[c], 4 + lane / 2),
+                    high_odd = intel_sub_group_shuffle(y[c + 1], 4 + lane / 2);
+        y[c] = lane % 2 ? low_odd : low_even;
+        y[c + 1] = lane % 2 ? high_odd : high_even;
     }
 #endif
 }
 
+/* Row i: its sum of weights, and its values of this lane. */
+static inline float
+take_row(const struct sums *sums, int i, float y[VALUE_CHUNKS])
+{
+    float l[8], values[8];
+    vstore8(sums->l[i / 8], 0, l);
+    UNROLL_PRODUCTS
+    for (uint c = 0; c < VALUE_CHUNKS; c++) {
+        vstore8(sums->o[i / 8][c], 0, values);
+        y[c] = values[i % 8];
+    }
+    order_values(y);
+    return sub_group_reduce_add(l[i % 8]);
+}
+
 /* The softmax of the rows, complete, and rotated back. */
 static inline void
-finish_rows(const struct attention *a, const struct query *r, struct sums *sums,
+finish_rows(const struct attention *a, const struct query *r, const struct sums *sums,
             __global STORAGE(SRC) * out)
 {
-    const float norm = row_norm(a, r->head, sums->m, sums->l);
-    rotate_rows(sums);
-#pragma unroll
-    for (uint i = 0; i < VALUE_BLOCKS; i++) {
-        const uint d = r->first_value + i * 16;
-        float even[8], odd[8];
-        uint words[8];
-        vstore8(sums->o[i][0] * norm, 0, even);
-        vstore8(sums->o[i][1] * norm, 0, odd);
-#pragma unroll
-        for (int w = 0; w < 8; w++)
-            words[w] = two_halves(even[w], odd[w]);
-        if (d < DV && !r->repeats)
-            vstore8(vload8(0, words), 0, (__global uint *)(out + r->row * DV + d));
+    UNROLL_PRODUCTS
+    for (int i = 0; i < TILE_ROWS; i++) {
+        float y[VALUE_CHUNKS];
+        const float l = take_row(sums, i, y);
+        const float norm = row_norm(a, row_head(r, i), sums->m[i] * a->scale, l);
+        rotate_lanes(y, VALUE_CHUNKS, VALUE_ROTATION);
+        UNROLL_PRODUCTS
+        for (uint c = 0; c < VALUE_CHUNKS; c++) {
+            const uint d = r->first_value + c * SG + get_sub_group_local_id();
+            if (i < r->n && d < DV)
+                STORE(SRC, out, row_index(r, i) * DV + d, y[c] * norm);
+        }
     }
 }

@@ -33,7 +33,8 @@ typedef short8 matrix_a;
 #error "matrix engines take sub-groups of 8 or 16"
 #endif
 
-/* Stands before loops around products. An emulated product is long code, which is not repeated. */
+/* Stands before loops around products and exchanges between lanes. Where these are emulated, that
+ * is long code, which is not repeated. */
 #if MATRIX_ENGINE
 #define UNROLL_PRODUCTS _Pragma("unroll")
 #else

@@ -3,15 +3,15 @@
  * Packs rows of halves into tiles of steps (steps.h). A work-group of 16 packs a super-block of two
  * tokens, a work-item 32 columns of one token.
  *
- *   FORM_WORD  numbers of a word of the weights that read the tiles: 2, 4, or 8
- *   FORM_SUMS  1: they read sums, too
+ *   FORM_PLANES  numbers of a word of the weights that read the tiles: 2, 4, or 8
+ *   FORM_SUMS    1: they read sums, too
  */
 #include "sub_group.h"
 
 #include "steps.h"
 
-#ifndef FORM_WORD
-#define FORM_WORD 4
+#ifndef FORM_PLANES
+#define FORM_PLANES 4
 #endif
 #ifndef FORM_SUMS
 #define FORM_SUMS 1
@@ -21,9 +21,9 @@
 static inline ushort16
 step_columns(ushort16 a, ushort16 b, uint h)
 {
-#if FORM_WORD == 2
+#if FORM_PLANES == 2
     return h ? b : a;
-#elif FORM_WORD == 4
+#elif FORM_PLANES == 4
     const ushort16 x = h ? b : a;
     return x.s021346578a9bcedf;
 #else

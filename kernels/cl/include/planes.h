@@ -20,6 +20,9 @@
 #ifndef X_BYTES
 #define X_BYTES 0 /* 1: they are 8-bit integers (bytes.h), SHORTS is 1, too */
 #endif
+#ifndef X_PAIRS
+#define X_PAIRS 0 /* 1: they are tiles of bf16 (bf16_tiles.h), SHORTS is 1, too */
+#endif
 #if BLOCKS
 #define PLANES (SHORTS ? 8 : 1) /* 8: units (block_units.h); 1: plain rows */
 #else
@@ -61,7 +64,7 @@
 /* The kind of prepared rows (prepared.h). */
 #define X_KIND (X_BYTES ? 3 : BLOCKS && SHORTS ? 2 : SHORTS)
 /* Whether tiles multiply bytes of weights by bytes of x (byte_gemm.h). */
-#define BYTE_TILES (X_BYTES || (BLOCKS && BYTE_DOTS))
+#define BYTE_TILES (X_BYTES || (BLOCKS && (BYTE_DOTS || BYTE_MADDS)))
 
 static inline uint
 plane_position(uint k, uint planes)

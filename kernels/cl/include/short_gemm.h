@@ -15,25 +15,21 @@
 #include "prepared.h"
 
 #include "block_shorts.h"
+#include "short_rows.h"
 #include "turn.h"
 
 #define X_FORM PLANES, SUM_K, X_KIND /* of rows of x */
 
-#define VECTORS     4
-#define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
+/* Tokens whose sums are in registers: AT_ONCE * VECTORS of them. */
+#ifdef __AVX512F__
+#define AT_ONCE 6
+#else
+#define AT_ONCE 2
+#endif
 #define MOST_TOKENS 48 /* a multiple of AT_ONCE and of 16 */
 #define PAIRS       (BLOCK / 2)
 /* Tokens that meet rows of weights one by one (gemv_rows.h): those that decode a row once. */
 #define FEW_BY_ROWS (X_BYTES ? 2 : TOKENS_AT_ONCE)
-
-#if GROUP || BLOCKS
-/* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
-struct short_rows {
-    struct weight w;
-    ulong first, last;
-    uint ahead; /* rows from these to those of the next call */
-};
-#endif
 
 #if (GROUP || BLOCKS) && BYTE_TILES
 #include "byte_gemm.h"
@@ -340,17 +336,3 @@ tokens_of_pass(uint left)
     const uint passes = (left + MOST_TOKENS - 1) / MOST_TOKENS;
     return ((left + passes - 1) / passes + unit - 1) / unit * unit;
 }
-
-#ifdef DST
-/* The first `n` (at most 16 * VECTORS) rows of one token from element `at` of y on. */
-static inline void
-put_rows(const float16 f[VECTORS], uint n, __global const float *bias,
-         __global STORAGE(DST) * y, ulong at)
-{
-    for (uint v = 0; v < VECTORS && v * 16 < n; v++) {
-        const uint count = min(n - v * 16, 16u);
-        const float16 b = bias ? LOAD_SOME(f32, bias, v * 16, count) : 0.0f;
-        STORE_SOME(DST, y, at + v * 16, count, f[v] + b);
-    }
-}
-#endif

@@ -136,6 +136,7 @@ unit_products(const struct unit *u, const uint zero, __global const int *x,
 #if FACTOR_K == 16
     sum[1] = second;
 #endif
+#pragma unroll
     for (uint h = 0; h < 2; h++) {
         sum[h] = add_pairs(sum[h], byte_pairs(u->q[h], 0), vload16(2 * h, x));
         sum[h] = add_pairs(sum[h], byte_pairs(u->q[h], 1), vload16(2 * h + 1, x));

@@ -25,22 +25,52 @@
 
 /* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] of 16-bit numbers.
  *
- *   VNNI   1: the processor has AVX-512 VNNI; else it takes two instructions, as where the
- *          compiler builds for a lesser one
+ *   VNNI, AVX_VNNI   1: the processor has AVX-512 VNNI; AVX-VNNI. Else it takes two instructions,
+ *                    as where the compiler builds for a lesser processor
  */
 #ifndef VNNI
 #define VNNI 0
 #endif
-#if VNNI && (defined(__AVX512F__) || !defined(__x86_64__))
-#define BYTE_DOTS 1 /* weights in blocks are multiplied as bytes */
-#else
-#define BYTE_DOTS 0
+#ifndef AVX_VNNI
+#define AVX_VNNI 0
 #endif
+#if VNNI && (defined(__AVX512F__) || !defined(__x86_64__))
+#define WIDE_DOTS   1
+#define NARROW_DOTS 0
+#elif AVX_VNNI && defined(__AVX2__)
+#define WIDE_DOTS   0
+#define NARROW_DOTS 1
+#else
+#define WIDE_DOTS   0
+#define NARROW_DOTS 0
+#endif
+#define BYTE_DOTS (WIDE_DOTS || NARROW_DOTS) /* weights in blocks are multiplied as bytes */
+/* Bytes are multiplied by AVX2's instruction, whose sums of two products have 16 bits. */
+#if !BYTE_DOTS && defined(__AVX2__) && !defined(__AVX512BW__)
+#define BYTE_MADDS 1
+#else
+#define BYTE_MADDS 0
+#endif
+/* Their sums fit 16 bits: so many of weights of UNIT_BITS with x of 8 bits. */
+#define IN_SHORTS  (BYTE_MADDS && X_BYTES && UNIT_BITS < 8)
+#define SHORT_SUMS (128 >> UNIT_BITS)
+
+/* One instruction for the words of a vector; AVX-VNNI's has half of them, and is told by its prefix
+ * from that of AVX-512. */
+#if WIDE_DOTS
+#define ADD_DOTS(name, sum, a, b)                                                                  \
+    __asm__(name " %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
+#elif NARROW_DOTS
+#define ADD_DOTS(name, sum, a, b)                                                                  \
+    __asm__("%{vex%} " name " %2,%1,%0" : "+x"(sum.lo) : "x"(a.lo), "x"(b.lo));                    \
+    __asm__("%{vex%} " name " %2,%1,%0" : "+x"(sum.hi) : "x"(a.hi), "x"(b.hi));
+#endif
+
 static inline int16
 add_pairs(int16 sum, int16 a, int16 b)
 {
 #if BYTE_DOTS
-    __asm__("vpdpwssd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
+    ADD_DOTS("vpdpwssd", sum, a, b)
     return sum;
 #elif defined(__AVX512BW__)
     typedef short shorts __attribute__((vector_size(64)));
@@ -62,13 +92,58 @@ add_pairs(int16 sum, int16 a, int16 b)
 #endif
 }
 
+#if BYTE_MADDS && defined(SHORTS) && SHORTS
+/* Products of the bytes of a, without sign, and of b: neighbours added up. Whoever calls it knows
+ * that they fit 16 bits. */
+static inline short32
+byte_products(uint16 a, int16 b)
+{
+    typedef char bytes __attribute__((vector_size(32)));
+    const int8 low = __builtin_astype(
+        __builtin_ia32_pmaddubsw256(__builtin_astype(a.lo, bytes),
+                                    __builtin_astype(b.lo, bytes)), int8);
+    const int8 high = __builtin_astype(
+        __builtin_ia32_pmaddubsw256(__builtin_astype(a.hi, bytes),
+                                    __builtin_astype(b.hi, bytes)), int8);
+    return AS_SHORTS((int16)(low, high));
+}
+
+/* v, its bytes with the signs of those of s. */
+static inline int16
+signed_as(int16 v, int16 s)
+{
+    typedef char bytes __attribute__((vector_size(32)));
+    return (int16)(__builtin_astype(__builtin_ia32_psignb256(__builtin_astype(v.lo, bytes),
+                                                             __builtin_astype(s.lo, bytes)),
+                                    int8),
+                   __builtin_astype(__builtin_ia32_psignb256(__builtin_astype(v.hi, bytes),
+                                                             __builtin_astype(s.hi, bytes)),
+                                    int8));
+}
+
+/* The same of the bytes of a less 128, which always fit if none of b is -128. */
+static inline short32
+signed_products(uint16 a, int16 b)
+{
+    const int16 v = as_int16(a ^ 0x80808080u);
+    return byte_products(as_uint16(signed_as(v, v)), signed_as(b, v));
+}
+
+/* sum + neighbours of v added up. */
+static inline int16
+add_neighbours(int16 sum, short32 v)
+{
+    return add_pairs(sum, __builtin_astype(v, int16), (int16)0x00010001);
+}
+#endif
+
 #if BYTE_DOTS || (defined(SHORTS) && SHORTS)
 /* sum + the products of the four bytes of each word, those of a without sign. */
 static inline int16
 add_bytes(int16 sum, uint16 a, int16 b)
 {
 #if BYTE_DOTS
-    __asm__("vpdpbusd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
+    ADD_DOTS("vpdpbusd", sum, a, b)
     return sum;
 #else
     const short32 x = AS_SHORTS(b);

@@ -10,6 +10,7 @@
 #define ROW_BLOCKS 2 /* rows of a lane */
 #endif
 #define TOKEN_BLOCKS (2 * TOKEN_TILES)
+#define MOST_STEPS   4 /* whose halves of weights are made at a time */
 
 /* Where a tile begins, in halves from the kernel's argument x. The chips with sub-groups of 8 lanes
  * address memory by 32 bits and have no buffers of 8 GiB. */

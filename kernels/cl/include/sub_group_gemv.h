@@ -4,8 +4,8 @@
  *
  *     sum_k w[n][k] x[k] = sum_words scale (sum_{k in word} q[k] x[k] - zp sum_{k in word} x[k])
  *
- * A block read gives each lane of the sub-group one 32-bit word of a row: WORD_K neighbouring k
- * of one group (8 of 4 bits, 4 of 8 bits, 2 halves, 1 float). The same k of x are loaded once for
+ * A block read gives each lane of the sub-group one 32-bit word of a row: LANE_COLUMNS neighbouring
+ * k of one group (8 of 4 bits, 4 of 8 bits, 2 halves, 1 float). The same k of x are loaded once for
  * ROWS rows, each scaled down by where its bits lie in the word, so that a weight costs a mask, a
  * conversion and a multiplication. Rows are whole words; data, scales and x are aligned to their
  * elements. SG is 16, or 32 from xe_hpc on: before, chips have no block reads of 32 lanes.
@@ -18,11 +18,11 @@
 #endif
 
 #if BLOCKS
-#define WORD_K 16
+#define LANE_COLUMNS 16
 #elif GROUP
-#define WORD_K PLANES
+#define LANE_COLUMNS PLANES
 #else
-#define WORD_K (4 / SIZE(WEI))
+#define LANE_COLUMNS (4 / SIZE(WEI))
 #endif
 
 #if !BLOCKS
@@ -41,65 +41,65 @@ lane_word(__global const uint *row, uint b, uint words, const bool whole)
 /* The x that meet word `at`; zeros past the end. */
 static inline void
 lane_x(__global const STORAGE(SRC) * x, uint at, uint words, const bool whole,
-       float to[WORD_K])
+       float to[LANE_COLUMNS])
 {
     const bool in = whole || at < words;
-    x += (in ? at : 0) * WORD_K;
-#if IS_HALF(SRC) && WORD_K > 1
+    x += (in ? at : 0) * LANE_COLUMNS;
+#if IS_HALF(SRC) && LANE_COLUMNS > 1
 #pragma unroll
-    for (uint j = 0; j < WORD_K; j += 2) {
+    for (uint j = 0; j < LANE_COLUMNS; j += 2) {
         const float2 two = halves(((__global const uint *)x)[j / 2]);
         to[j] = in ? two.x : 0.0f;
         to[j + 1] = in ? two.y : 0.0f;
     }
 #else
 #pragma unroll
-    for (uint j = 0; j < WORD_K; j++)
+    for (uint j = 0; j < LANE_COLUMNS; j++)
         to[j] = in ? LOAD(SRC, x, j) : 0.0f;
 #endif
 }
 
 #if GROUP
-#define BITS (32 / WORD_K)
+#define BITS (32 / LANE_COLUMNS)
 
 /* Scales x[j] down by where plane j lies in a word, the topmost aside; gives the sum before. */
 static inline float
-meet_planes(float x[WORD_K])
+meet_planes(float x[LANE_COLUMNS])
 {
     float sum = 0.0f;
 #pragma unroll
-    for (uint j = 0; j < WORD_K; j++) {
+    for (uint j = 0; j < LANE_COLUMNS; j++) {
         sum += x[j];
-        x[j] *= j + 1 < WORD_K ? 1.0f / (float)(1u << (j * BITS)) : 1.0f;
+        x[j] *= j + 1 < LANE_COLUMNS ? 1.0f / (float)(1u << (j * BITS)) : 1.0f;
     }
     return sum;
 }
 
 static inline float
-word_dot(uint word, const float x[WORD_K])
+word_dot(uint word, const float x[LANE_COLUMNS])
 {
-    float sum = (float)(word >> (32 - BITS)) * x[WORD_K - 1];
+    float sum = (float)(word >> (32 - BITS)) * x[LANE_COLUMNS - 1];
 #pragma unroll
-    for (uint j = 0; j + 1 < WORD_K; j++)
+    for (uint j = 0; j + 1 < LANE_COLUMNS; j++)
         sum += (float)(int)(word & (((1u << BITS) - 1) << (j * BITS))) * x[j];
     return sum;
 }
 #elif !BLOCKS
 static inline float
-word_dot_f16(uint word, const float x[WORD_K])
+word_dot_f16(uint word, const float x[LANE_COLUMNS])
 {
     const float2 w = halves(word);
-    return w.x * x[0] + w.y * x[WORD_K - 1];
+    return w.x * x[0] + w.y * x[LANE_COLUMNS - 1];
 }
 
 static inline float
-word_dot_bf16(uint word, const float x[WORD_K])
+word_dot_bf16(uint word, const float x[LANE_COLUMNS])
 {
-    return as_float(word << 16) * x[0] + as_float(word & 0xffff0000u) * x[WORD_K - 1];
+    return as_float(word << 16) * x[0] + as_float(word & 0xffff0000u) * x[LANE_COLUMNS - 1];
 }
 
 static inline float
-word_dot_f32(uint word, const float x[WORD_K])
+word_dot_f32(uint word, const float x[LANE_COLUMNS])
 {
     return as_float(word) * x[0];
 }
@@ -120,28 +120,28 @@ add_words(const uint format, const struct gemv_rows *rows,
           __global const STORAGE(SRC) * x, uint b, const bool whole, float sum[ROWS])
 {
     const struct weight *w = rows->w;
-    const uint words = w->k_count / WORD_K, at = b + get_sub_group_local_id();
-    float lane[WORD_K];
+    const uint words = w->k_count / LANE_COLUMNS, at = b + get_sub_group_local_id();
+    float lane[LANE_COLUMNS];
     lane_x(x, at, words, whole, lane);
 #if GROUP
-#if GROUP % (SG * WORD_K) == 0
-    const uint g = b * WORD_K / GROUP; /* the same for all lanes: read once */
+#if GROUP % (SG * LANE_COLUMNS) == 0
+    const uint g = b * LANE_COLUMNS / GROUP; /* the same for all lanes: read once */
 #else
-    const uint g = (whole ? at : min(at, words - 1)) * WORD_K / GROUP;
+    const uint g = (whole ? at : min(at, words - 1)) * LANE_COLUMNS / GROUP;
 #endif
     const float x_sum = meet_planes(lane);
 #endif
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
 #if BLOCKS
-        float v[WORD_K];
-        vstore16(weights_of_format(format, w, rows->n[r], min(at, words - 1) * WORD_K), 0, v);
+        float v[LANE_COLUMNS];
+        vstore16(weights_of_format(format, w, rows->n[r], min(at, words - 1) * LANE_COLUMNS), 0, v);
 #pragma unroll
-        for (uint i = 0; i < WORD_K; i++)
+        for (uint i = 0; i < LANE_COLUMNS; i++)
             sum[r] += v[i] * lane[i];
 #else
         const uint word = lane_word(
-            (__global const uint *)w->data + rows->begin[r] / WORD_K, b, words, whole);
+            (__global const uint *)w->data + rows->begin[r] / LANE_COLUMNS, b, words, whole);
 #if GROUP
         const ulong i = scale_behind(w, rows->n[r], rows->begin[r], g);
         const float zero = zero_point_at(w, i) + OFFSET;
@@ -159,7 +159,7 @@ rows_of_format(const uint format, const struct weight *w, ulong first, ulong las
                __global const STORAGE(SRC) * x, float sum[ROWS])
 {
     struct gemv_rows rows = {w, {0}, {0}};
-    const uint words = w->k_count / WORD_K;
+    const uint words = w->k_count / LANE_COLUMNS;
     uint b = 0;
 #if !BLOCKS
     const ulong begin = row_begin(w, first);

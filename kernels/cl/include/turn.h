@@ -38,8 +38,10 @@
             }                                                                            \
         }                                                                                \
     }
-TURN(turn_over, uint16, 16)
 TURN(turn_pairs, ulong8, 8)
+#ifdef __AVX512F__
+TURN(turn_over, uint16, 16)
+#endif
 
 /* v[r].s[i] -> out[i].s[r]. */
 __attribute__((always_inline)) static inline void
@@ -116,3 +118,19 @@ turn_16(int16 v[16])
         v[12 + i] = ODD_FOURS(b, d);
     }
 }
+
+#ifndef __AVX512F__
+/* Vectors of two registers are turned over in quarters: between these, one shuffle moves less. */
+__attribute__((always_inline)) static inline void
+turn_over(uint16 v[16])
+{
+    int16 w[16];
+#pragma unroll
+    for (uint i = 0; i < 16; i++)
+        w[i] = as_int16(v[i]);
+    turn_16(w);
+#pragma unroll
+    for (uint i = 0; i < 16; i++)
+        v[i] = as_uint16(w[i]);
+}
+#endif

@@ -99,22 +99,21 @@ is_identity(const struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx)
     return same;
 }
 
-/* Row b of the new list: a sequence that no other row continues goes on itself, if what a failed
- * run did to it can be undone; else a fork of it does. */
+/* Row b of the new list: a sequence that no other row continues goes on itself; else a fork of it
+ * does. */
 static enum xm_status
-continue_row(struct xm_kv_sequence *s, bool in_parts, struct xm_kv_sequence **list,
-             uint32_t b, struct xm_error *err)
+continue_row(struct xm_kv_sequence *s, struct xm_kv_sequence **list, uint32_t b,
+             struct xm_error *err)
 {
-    if (!in_parts && !is_in(s, list, b)) {
-        list[b] = s;
-        return XM_OK;
-    }
-    return xm_kv_sequence_fork(s, &list[b], err);
+    if (is_in(s, list, b))
+        return xm_kv_sequence_fork(s, &list[b], err);
+    list[b] = s;
+    return XM_OK;
 }
 
 /* Other rows, made from those there are; these are kept for the end of the run. */
 static enum xm_status
-replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx, bool in_parts,
+replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
              struct xm_error *err)
 {
     const bool is_empty = xm_kv_rows_past(r) == 0;
@@ -128,8 +127,7 @@ replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx, bool
         if (is_empty)
             s = xm_kv_sequence_create(r->pool, &list[b], err);
         else
-            s = continue_row(r->list[beam_idx ? (uint32_t)beam_idx[b] : b], in_parts,
-                             list, b, err);
+            s = continue_row(r->list[beam_idx ? (uint32_t)beam_idx[b] : b], list, b, err);
     }
     if (s != XM_OK) {
         free_list(list, b - 1, r->list, r->n);
@@ -143,10 +141,9 @@ replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx, bool
     return XM_OK;
 }
 
-/* The rows stay the same ones where nothing that may have to be undone happens to them. */
 enum xm_status
 xm_kv_rows_begin(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
-                 bool in_parts, struct xm_error *err)
+                 struct xm_error *err)
 {
     if (batch == 0)
         return xm_fail(err, XM_INVALID, "a run of no sequences");
@@ -154,32 +151,12 @@ xm_kv_rows_begin(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
     if (!is_empty)
         XM_TRY(check_beams(r, batch, beam_idx, err));
     const bool same = is_empty ? batch == r->n : is_identity(r, batch, beam_idx);
-    return same && !in_parts ? XM_OK : replace_rows(r, batch, beam_idx, in_parts, err);
-}
-
-enum xm_status
-xm_kv_rows_extend(struct xm_kv_rows *r, uint64_t tokens, struct xm_queue *q,
-                  struct xm_error *err)
-{
-    for (uint32_t b = 0; b < r->n; b++)
-        XM_TRY(xm_kv_sequence_reserve(r->list[b], tokens, q, err));
-    return XM_OK;
-}
-
-void
-xm_kv_rows_commit(struct xm_kv_rows *r)
-{
-    for (uint32_t b = 0; b < r->n; b++)
-        xm_kv_sequence_commit(r->list[b], NULL);
+    return same ? XM_OK : replace_rows(r, batch, beam_idx, err);
 }
 
 void
 xm_kv_rows_end(struct xm_kv_rows *r, bool keep)
 {
-    for (uint32_t b = 0; b < r->n && !keep; b++)
-        xm_kv_sequence_cancel(r->list[b]);
-    if (keep)
-        xm_kv_rows_commit(r);
     if (!r->has_others)
         return;
     if (keep) {

@@ -4,14 +4,9 @@
  * The model's input beam_idx reorders the rows or continues a row several times. The sequence of a
  * row that begins with padding holds only the positions behind the padding.
  *
- * A run calls begin, then extend and commit for each of its chunks, then end. (A caller may also
- * reserve and commit the positions of each row's sequence itself.) end(keep = false) restores the
- * rows as they were before the run.
- *
- * To be able to restore them, a run of several chunks keeps the pages of earlier positions until it
- * ends, also those that have left a sliding window: at most twice a window and a chunk, whatever
- * the length of the prompt. Freeing them between chunks would save that memory, but a failed run
- * could not be undone.
+ * A run calls begin, which may put other sequences in the place of the rows, and end. A run that
+ * fails first undoes what it has done to the sequences (plugin/gpu/intake.h); end(keep = false)
+ * then restores the rows as they were.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_ROWS_H
 #define XM_PLUGIN_GPU_KV_KV_ROWS_H
@@ -43,14 +38,9 @@ void xm_kv_rows_reset(struct xm_kv_rows *r);
 void xm_kv_rows_truncate(struct xm_kv_rows *r, uint64_t past);
 
 /* Begins a run: its row b continues row beam_idx[b] (NULL: row b). If the rows are empty, the run
- * has `batch` new ones. `in_parts`: the run has several chunks, or rows with padding. */
+ * has `batch` new ones. */
 enum xm_status xm_kv_rows_begin(struct xm_kv_rows *r, uint32_t batch,
-                                const int32_t *beam_idx, bool in_parts,
-                                struct xm_error *err);
-/* Reserves pages for `tokens` more positions of each row. */
-enum xm_status xm_kv_rows_extend(struct xm_kv_rows *r, uint64_t tokens,
-                                 struct xm_queue *q, struct xm_error *err);
-void xm_kv_rows_commit(struct xm_kv_rows *r);
+                                const int32_t *beam_idx, struct xm_error *err);
 void xm_kv_rows_end(struct xm_kv_rows *r, bool keep);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ struct blocks {
 
 struct xm_kv_sequence {
     struct xm_kv_pool *pool;
-    uint64_t past, pending; /* positions held; reserved for a run */
+    uint64_t past, pending; /* positions held; reserved behind them, for runs */
     uint64_t padding;       /* of a row, before them              */
     struct blocks *blocks;  /* by group */
     /* What the positions hold, as long as that is known of all of them … */
@@ -313,7 +313,7 @@ extend(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens, struct xm_queu
        struct xm_error *err)
 {
     struct blocks *b = &s->blocks[group];
-    const uint64_t need = pages_of(s->pool, s->past + tokens);
+    const uint64_t need = pages_of(s->pool, s->past + s->pending + tokens);
     drop_unseen(s, group, tokens);
     if (b->n == 0) /* a window that ends before this run */
         b->first = (uint32_t)(s->past / s->pool->page_tokens);
@@ -328,39 +328,42 @@ extend(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens, struct xm_queu
     return XM_OK;
 }
 
+/* Gives back what was reserved behind the first `pending` positions. */
 static void
-cancel(struct xm_kv_sequence *s)
+cancel_behind(struct xm_kv_sequence *s, uint64_t pending)
 {
-    const uint64_t held = pages_of(s->pool, s->past);
+    const uint64_t held = pages_of(s->pool, s->past + pending);
     for (uint32_t g = 0; g < s->pool->n_groups; g++) {
         struct blocks *b = &s->blocks[g];
         shorten(s, g, held);
-        if (b->replaced == XM_KV_NO_PAGE)
+        if (b->replaced == XM_KV_NO_PAGE || pending)
             continue;
         int32_t *word = &b->words[s->past / s->pool->page_tokens - b->first];
         xm_kv_release(s->pool, g, *word);
         *word = b->replaced;
         b->replaced = XM_KV_NO_PAGE;
     }
-    s->pending = 0;
+    s->pending = pending;
 }
 
 enum xm_status
 xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens, struct xm_queue *q,
                        struct xm_error *err)
 {
-    if (tokens > INT32_MAX || s->past > INT32_MAX - tokens)
+    const uint64_t end = s->past + s->pending;
+    if (tokens > INT32_MAX || end > INT32_MAX - tokens)
         return xm_fail(err, XM_INVALID,
                        "a sequence of %" PRIu64 " positions and %" PRIu64
                        " more; 2^31 - 1 are possible",
-                       s->past, tokens);
+                       end, tokens);
     enum xm_status status = XM_OK;
     lock(s);
-    s->pending = tokens;
     for (uint32_t g = 0; g < s->pool->n_groups && status == XM_OK; g++)
         status = extend(s, g, tokens, q, err);
-    if (status != XM_OK)
-        cancel(s);
+    if (status == XM_OK)
+        s->pending += tokens;
+    else
+        cancel_behind(s, s->pending);
     unlock(s);
     return status;
 }
@@ -369,7 +372,7 @@ void
 xm_kv_sequence_cancel(struct xm_kv_sequence *s)
 {
     lock(s);
-    cancel(s);
+    cancel_behind(s, 0);
     unlock(s);
 }
 
@@ -410,17 +413,29 @@ publish(struct xm_kv_sequence *s, uint64_t i)
     return node ? pool->prefixes.nodes[node].serial : 0;
 }
 
+uint64_t
+xm_kv_sequence_pending(const struct xm_kv_sequence *s)
+{
+    return s->pending;
+}
+
 void
 xm_kv_sequence_commit(struct xm_kv_sequence *s, const int32_t *ids)
+{
+    xm_kv_sequence_commit_first(s, s->pending, ids);
+}
+
+void
+xm_kv_sequence_commit_first(struct xm_kv_sequence *s, uint64_t n, const int32_t *ids)
 {
     lock(s);
     for (uint32_t g = 0; g < s->pool->n_groups; g++) {
         xm_kv_release(s->pool, g, s->blocks[g].replaced);
         s->blocks[g].replaced = XM_KV_NO_PAGE;
     }
-    remember(s, ids, s->pending);
-    s->past += s->pending;
-    s->pending = 0;
+    remember(s, ids, n);
+    s->past += n;
+    s->pending -= n;
     while (s->is_known && s->n_serials < s->past / s->pool->page_tokens) {
         const uint64_t serial = publish(s, s->n_serials);
         s->is_known = serial != 0;

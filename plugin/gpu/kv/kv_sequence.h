@@ -3,9 +3,10 @@
  * A sequence: the cached positions 0 … past - 1 of one context, in pages of the pool.
  *
  * Before a run, reserve allocates the pages that its tokens will be written to. After it, commit
- * makes the positions part of the sequence, or cancel restores the previous state. A page that is
- * shared with other sequences is copied before it is written. A sequence is used by one thread at a
- * time; different sequences may be used by different threads.
+ * makes the positions part of the sequence, or cancel restores the previous state. A run may be
+ * reserved for while the one before it goes on. A page that is shared with other sequences is
+ * copied before it is written. A sequence is used by one thread at a time; different sequences may
+ * be used by different threads.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_SEQUENCE_H
 #define XM_PLUGIN_GPU_KV_KV_SEQUENCE_H
@@ -43,15 +44,21 @@ void xm_kv_sequence_swap(struct xm_kv_sequence *a, struct xm_kv_sequence *b);
 enum xm_status xm_kv_sequence_match(struct xm_kv_sequence *s, const int32_t *tokens,
                                     uint64_t n, struct xm_error *err);
 
-/* Reserves pages for `tokens` more positions; enqueues copies of shared pages. A failure changes
- * nothing. */
+/* Reserves pages for `tokens` more positions, behind those that are reserved already; enqueues
+ * copies of shared pages. A failure changes nothing. */
 enum xm_status xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens,
                                       struct xm_queue *q, struct xm_error *err);
 /* Ends a run that has written the reserved positions. `ids`: its tokens, by which
  * xm_kv_sequence_match may find the pages; NULL: it must not, because the cached values do not
  * depend on token ids alone. */
 void xm_kv_sequence_commit(struct xm_kv_sequence *s, const int32_t *ids);
+/* The same for the first n of the reserved positions; the rest stays reserved. */
+void xm_kv_sequence_commit_first(struct xm_kv_sequence *s, uint64_t n,
+                                 const int32_t *ids);
+/* Gives back all reserved pages; no command that writes to them may be in a queue. */
 void xm_kv_sequence_cancel(struct xm_kv_sequence *s);
+/* The number of reserved positions. */
+uint64_t xm_kv_sequence_pending(const struct xm_kv_sequence *s);
 
 /* The sequence's pages in a group: n page indices, the first for page number `first` of the
  * sequence (earlier pages have left the sliding window). Valid until the sequence changes. */

@@ -23,12 +23,16 @@ struct part {
 
 struct xm_kv_tables {
     struct xm_kv_pool *pool; /* borrowed */
-    uint32_t n_groups, n_parts, n_sequences;
+    uint32_t n_groups, n_parts;
+    struct xm_attention_run run;
     struct part *parts;
     uint64_t sequence_room, page_room; /* of a group's pages */
     struct xm_buffer *buffer;
     uint8_t *host; /* the buffer's bytes */
     bool is_new;   /* nothing of it has been written */
+    /* Copies of `host` for writes that may not have taken place yet; of the last two runs. */
+    uint8_t *sent[2];
+    uint32_t n_sent;
 };
 
 static uint32_t
@@ -78,6 +82,10 @@ free_buffer(struct xm_kv_tables *t)
     xm_free(t->host);
     t->buffer = NULL;
     t->host = NULL;
+    for (size_t i = 0; i < XM_ARRAY_LEN(t->sent); i++) {
+        xm_free(t->sent[i]);
+        t->sent[i] = NULL;
+    }
     t->sequence_room = t->page_room = 0;
 }
 
@@ -170,12 +178,13 @@ fill_run(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences,
         past[i] = (int32_t)xm_kv_sequence_past(sequences[i]);
         begins[i + 1] = begins[i] + (int32_t)tokens[i];
     }
-    t->n_sequences = n;
+    t->run = (struct xm_attention_run){
+        .n_sequences = n, .past_lens = past, .subsequence_begins = begins};
     t->parts[PAST_LENS].n = n;
     t->parts[BEGINS].n = (uint64_t)n + 1;
 }
 
-/* The pages of a group; whether any differ from what the buffer has. */
+/* The pages of a group; whether any, or where they begin, differ from what the buffer has. */
 static bool
 fill_group(struct xm_kv_tables *t, uint32_t group,
            struct xm_kv_sequence *const *sequences, uint32_t n)
@@ -188,18 +197,37 @@ fill_group(struct xm_kv_tables *t, uint32_t group,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first, held;
         const int32_t *words = xm_kv_sequence_pages(sequences[i], group, &first, &held);
-        begins[i] = (int32_t)at -
-                    (int32_t)first; /* of position 0, which a window may have lost */
+        /* of position 0, which a window may have lost */
+        const int32_t begin = (int32_t)at - (int32_t)first;
+        differs |= begins[i] != begin;
+        begins[i] = begin;
         if (held && memcmp(pages + at, words, held * sizeof(*words)) != 0) {
             memcpy(pages + at, words, held * sizeof(*words));
             differs = true;
         }
         at += held;
     }
+    differs |= begins[n] != (int32_t)at;
     begins[n] = (int32_t)at;
     t->parts[begins_part(group)].n = (uint64_t)n + 1;
     part->n = at;
     return differs;
+}
+
+static bool
+fill_groups(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences, uint32_t n)
+{
+    bool differs = t->is_new;
+    for (uint32_t g = 0; g < t->n_groups; g++)
+        differs |= fill_group(t, g, sequences, n);
+    return differs;
+}
+
+static uint64_t
+bytes_of(const struct xm_kv_tables *t)
+{
+    const struct part *last = &t->parts[t->n_parts - 1];
+    return last->offset + last->room;
 }
 
 enum xm_status
@@ -209,14 +237,44 @@ xm_kv_tables_write(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequenc
 {
     XM_TRY(ensure_room(t, n, most_pages(t, sequences, n), q, err));
     const uint64_t head = t->parts[pages_part(t, 0)].offset;
-    const struct part *last = &t->parts[t->n_parts - 1];
-    bool differs = t->is_new;
     fill_run(t, sequences, tokens, n);
-    for (uint32_t g = 0; g < t->n_groups; g++)
-        differs |= fill_group(t, g, sequences, n);
+    const uint64_t bytes = fill_groups(t, sequences, n) ? bytes_of(t) : head;
     t->is_new = true; /* until all is written */
-    const uint64_t bytes = differs ? last->offset + last->room : head;
     XM_TRY(xm_queue_write(q, t->buffer, 0, t->host, bytes, err));
+    t->is_new = false;
+    return XM_OK;
+}
+
+/* All but the tables of the run, from a copy; that of two calls ago is free: its run has ended. */
+static enum xm_status
+send(struct xm_kv_tables *t, struct xm_queue *q, struct xm_error *err)
+{
+    const uint64_t first = t->parts[begins_part(0)].offset, bytes = bytes_of(t);
+    uint8_t **copy = &t->sent[t->n_sent++ % XM_ARRAY_LEN(t->sent)];
+    *copy = *copy ? *copy : xm_malloc(bytes - first);
+    if (!*copy)
+        return xm_no_memory(err, "%" PRIu64 " bytes of tables", bytes - first);
+    memcpy(*copy, (const uint8_t *)t->host + first, bytes - first);
+    return xm_queue_send(q, t->buffer, first, *copy, bytes - first, err);
+}
+
+enum xm_status
+xm_kv_tables_advance(struct xm_kv_tables *t, struct xm_kv_sequence *s, struct xm_queue *q,
+                     struct xm_error *err)
+{
+    const uint64_t pages = most_pages(t, &s, 1);
+    const uint32_t one = 1;
+    if (pages > t->page_room)
+        XM_TRY(xm_queue_finish(q, err));
+    XM_TRY(ensure_room(t, 1, pages, q, err));
+    fill_run(t, &s, &one, 1);
+    host_of(t, PAST_LENS)[0] += (int32_t)xm_kv_sequence_pending(s) - 1;
+    const bool differs = fill_groups(t, &s, 1), is_new = t->is_new;
+    t->is_new = true; /* until all is written */
+    if (is_new)
+        XM_TRY(xm_queue_write(q, t->buffer, 0, t->host, bytes_of(t), err));
+    else if (differs)
+        XM_TRY(send(t, q, err));
     t->is_new = false;
     return XM_OK;
 }
@@ -241,20 +299,8 @@ xm_kv_tables_operands(const struct xm_kv_tables *t, uint32_t group,
         };
 }
 
-const int32_t *
-xm_kv_tables_past_lens(const struct xm_kv_tables *t)
+const struct xm_attention_run *
+xm_kv_tables_run(const struct xm_kv_tables *t)
 {
-    return host_of(t, PAST_LENS);
-}
-
-const int32_t *
-xm_kv_tables_begins(const struct xm_kv_tables *t)
-{
-    return host_of(t, BEGINS);
-}
-
-uint32_t
-xm_kv_tables_sequences(const struct xm_kv_tables *t)
-{
-    return t->n_sequences;
+    return &t->run;
 }

@@ -9,7 +9,7 @@
 #define XM_PLUGIN_GPU_KV_KV_TABLES_H
 
 #include "plugin/gpu/kv/kv_sequence.h"
-#include "primitives/primitive.h"
+#include "primitives/attention/attention.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,13 +30,17 @@ enum xm_status xm_kv_tables_write(struct xm_kv_tables *t,
                                   struct xm_kv_sequence *const *sequences,
                                   const uint32_t *tokens, uint32_t n, struct xm_queue *q,
                                   struct xm_error *err);
+/* The same for a token of the sequence of the last run, which ran a token of it alone and may go on
+ * still; past_lens is counted up on the device (primitives/choose). Enqueues a write where pages
+ * have changed, and waits where the buffer is too small. */
+enum xm_status xm_kv_tables_advance(struct xm_kv_tables *t, struct xm_kv_sequence *s,
+                                    struct xm_queue *q, struct xm_error *err);
 /* Sets the operands of attention in a layer of `group`, indexed by enum xm_attention_operand. */
 void xm_kv_tables_operands(const struct xm_kv_tables *t, uint32_t group,
                            struct xm_operand *operands);
-/* The host's copies of past_lens [n] and subsequence_begins [n + 1]. */
-const int32_t *xm_kv_tables_past_lens(const struct xm_kv_tables *t);
-const int32_t *xm_kv_tables_begins(const struct xm_kv_tables *t);
-uint32_t xm_kv_tables_sequences(const struct xm_kv_tables *t);
+/* The last run, with the host's copies of past_lens and subsequence_begins, valid until the next
+ * one; without slabs. Before the first run it has no sequences. */
+const struct xm_attention_run *xm_kv_tables_run(const struct xm_kv_tables *t);
 
 #ifdef __cplusplus
 }

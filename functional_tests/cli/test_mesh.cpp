@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models split over devices: logits and texts are those of one device.
+ */
+#include "functional_tests/common/cases.h"
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/mistakes.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
+
+namespace
+{
+
+const std::string models = XM_MODELS_DIR;
+const std::string qwen = models + "/qwen3moe-tiny/ov/int4_asym_g64";
+
+/* Messages cost nothing: all is split that can be, though it is small. */
+Words
+on(const std::string &device, Words words)
+{
+    words.insert(words.end(), {"-d", device, "--split", "tensor", "--precision", "f32"});
+    return words;
+}
+
+class Mesh : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+    static std::string out(const Words &words)
+    {
+        const Outcome o = run(words);
+        EXPECT_EQ(o.code, 0) << o.err;
+        return o.out;
+    }
+    Folder folder{"mesh"};
+};
+
+/* ---- logits of every model ---------------------------------------------------------- */
+
+using Case = std::tuple<const char *, const char *>; /* model, devices */
+
+class MeshLogits : public testing::TestWithParam<Case>
+{
+};
+
+TEST_P(MeshLogits, AreThoseOfOneDevice)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const auto &[name, devices] = GetParam();
+    Matrix m[2];
+    for (int i : {0, 1}) {
+        const Outcome o =
+            run(on(i ? devices : "CPU", {"logits", "-m", models + "/" + name, "--ids",
+                                         "5,77,300,12,9,400,31,8", "-o", "-"}));
+        ASSERT_EQ(o.code, 0) << o.err;
+        m[i] = parse_npy(o.out);
+    }
+    ASSERT_EQ(m[0].rows, 8u);
+    ASSERT_EQ(m[1].rows, m[0].rows);
+    for (uint64_t t = 0; t < m[0].rows; t++)
+        EXPECT_LE(nmse(m[1].row(t), m[0].row(t)), 1e-10) << name << " row " << t;
+}
+
+const std::vector<const char *> all_models = {
+    "qwen3moe-tiny/ov/int4_asym_g64",
+    "qwen3moe-tiny/ov/int8_asym",
+    "qwen3moe-tiny/gguf/qwen3moe-tiny-Q4_K_M.gguf",
+    "qwen3moe-tiny/gguf/qwen3moe-tiny-IQ4_NL.gguf",
+    "gpt-oss-tiny/ov/int4_sym_g64",
+    "gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf",
+    "gemma4-moe-tiny/ov/int4_asym_g32",
+    "gemma4-moe-tiny/gguf/gemma4-moe-tiny-Q4_K_M.gguf",
+    "gemma4-e-tiny/ov/int4_asym_g64",
+    "gemma4-e-tiny/gguf/gemma4-e-tiny-Q4_0.gguf"};
+const std::vector<const char *> all_devices = {
+    "CPU,CPU", "MESH:CPU,CPU(3,1)", "CPU,CPU,CPU", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)",
+    "REFERENCE,REFERENCE"};
+
+INSTANTIATE_TEST_SUITE_P(EveryModel, MeshLogits,
+                         testing::ValuesIn(dealt(all_models, all_devices, 1)));
+
+/* ---- what is exchanged -------------------------------------------------------------- */
+
+/* The lines that say it. */
+size_t
+count(const std::string &model, const std::string &kind)
+{
+    Words words = on("CPU,CPU", {"generate", "-m", model, "--ids", "1", "-n", "1"});
+    const Outcome o = run(words, {"XM_DEBUG=dispatch"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    size_t n = 0;
+    for (size_t at = 0; (at = o.err.find("\n" + kind, at)) != std::string::npos; at++)
+        n++;
+    return n;
+}
+
+/* Two sums a layer, and the vocabulary's rows. */
+TEST_F(Mesh, ALayerOfAMixtureOfExpertsHasTwoSums)
+{
+    EXPECT_EQ(count(qwen, "all_reduce"), 2u * 2);
+    EXPECT_EQ(count(qwen, "all_gather"), 1u);
+    const std::string gpt_oss = models + "/gpt-oss-tiny/ov/int4_sym_g64";
+    EXPECT_EQ(count(gpt_oss, "all_reduce"), 2u * 4);
+    EXPECT_EQ(count(gpt_oss, "all_gather"), 1u);
+}
+
+/* ---- texts -------------------------------------------------------------------------- */
+
+TEST_F(Mesh, TextsInParallelAreThoseOfOneDevice)
+{
+    folder.write("prompts.txt", "Once upon a time\nThe little girl\nOne day a dog\n");
+    const Words words = {"generate",   "-m", qwen, "-f", folder.path + "/prompts.txt",
+                         "--parallel", "2",  "-n", "20"};
+    const std::string one = out(on("CPU", words));
+    EXPECT_EQ(out(on("CPU,CPU", words)), one);
+    EXPECT_EQ(out(on("MESH:CPU,CPU,CPU(1,2,1)", words)), one);
+}
+
+TEST_F(Mesh, ALongPromptIsCutIntoChunks)
+{
+    std::string story;
+    for (int i = 0; i < 20; i++)
+        story += "Once upon a time there was a little dog. ";
+    const Words words = {"generate", "-m", qwen,       "-p", story,
+                         "-n",       "12", "--ubatch", "32"};
+    EXPECT_EQ(out(on("CPU,CPU", words)), out(on("CPU", words)));
+}
+
+TEST_F(Mesh, ReportsItsDevices)
+{
+    const Json json(out(on("MESH:CPU,CPU(2,1)",
+                           {"generate", "-m", qwen, "--ids", "1", "-n", "2", "--json"})));
+    EXPECT_NE(json.text("/device").find("CPU,CPU"), std::string::npos)
+        << json.text("/device");
+}
+
+TEST_F(Mesh, CtrlCEndsAllRanks)
+{
+    const Words words = on("CPU,CPU", {"generate", "-m", qwen, "-p", "Once upon a time",
+                                       "-n", "1000000", "--ignore-eos", "-c", "1000000"});
+    Program p(words);
+    ASSERT_TRUE(p.wait_for_output());
+    p.interrupt();
+    EXPECT_EQ(p.finish().code, 130);
+}
+
+/* ---- parts of a processor ------------------------------------------------------------ */
+
+TEST_F(Mesh, AProcessorIsSeveralDevices)
+{
+    const Words words = {"generate", "-m", qwen, "-p", "Once upon a time", "-n", "12"};
+    const std::string one = out(on("CPU", words));
+    for (const auto &[devices, names] :
+         {std::pair("2", "CPU.0,CPU.1"), std::pair("5", "CPU.0,CPU.4,CPU.2")}) {
+        const Outcome o =
+            run(on(names, words), {std::string("XM_SUB_DEVICES=") + devices});
+        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(o.out, one);
+    }
+    for (const char *wrong : {"0", "33", "x", "-1", ""}) {
+        const Outcome o = run({"devices"}, {std::string("XM_SUB_DEVICES=") + wrong});
+        if (!*wrong) {
+            EXPECT_EQ(o.code, 0) << o.err;
+            continue;
+        }
+        EXPECT_NE(o.code, 0);
+        EXPECT_EQ(o.err, "xemoe: XM_SUB_DEVICES is a number from 1 to 32\n");
+    }
+}
+
+/* ---- mistakes ----------------------------------------------------------------------- */
+
+class MeshMistakes : public testing::TestWithParam<::Mistake>
+{
+};
+
+TEST_P(MeshMistakes, GetOneSentence)
+{
+    expect_mistake(GetParam(), {"generate", "-m", qwen, "-p", "a", "-n", "1"});
+}
+
+const ::Mistake mistakes[] = {
+    {"OneDevice", {"-d", "MESH:REFERENCE"}, 3, "a mesh is of two devices or more"},
+    {"NoDevice", {"-d", "REFERENCE,NOWHERE"}, 3, "NOWHERE"},
+    {"Shares", {"-d", "REFERENCE,REFERENCE(1)"}, 3, "takes as many shares above 0"},
+    {"Split", {"-d", "REFERENCE,REFERENCE", "--split", "rows"}, 2, "--split"},
+};
+
+INSTANTIATE_TEST_SUITE_P(CommandLine, MeshMistakes, testing::ValuesIn(mistakes),
+                         mistake_name);
+
+} // namespace

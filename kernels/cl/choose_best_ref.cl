@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     parts[p] = the largest key of tokens [p PART, (p + 1) PART), and whether logits are unsound
+ *
+ * A work-item makes one part. Logits of tokens that have been seen change before, in place.
+ */
+#include "choose.h"
+
+__kernel void
+choose_best_ref(__global float *logits, __global struct part *parts,
+                __global const struct seen *seen, __global const struct state *state, uint n)
+{
+    const uint p = get_global_id(0), end = min((p + 1) * PART, n);
+    struct part best = {0, 0};
+    for (uint i = p * PART; i < end; i++) {
+        best.unsound += !(logits[i] < INFINITY);
+#if ADJUSTS
+        if (seen[i].count)
+            adjust(&logits[i], seen[i], state);
+#endif
+        best.key = max(best.key, key_of(logits[i], i));
+    }
+    parts[p] = best;
+}

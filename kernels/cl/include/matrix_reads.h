@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tiles of K and V as matrix engines take them (matrix_mad.h), b of the two products of attention.
+ *
+ *   k^T  a key a lane, 16 elements in 8 words
+ *   v    a value a lane, 16 keys in 8 words. Which keys share a word follows from what the product
+ *        before leaves in a lane: 2c and 2c + 1 with 16 lanes, c and c + 8 with 8. 16 lanes have
+ *        neighbouring values, 8 have the even ones of 16 and then the odd ones
+ *
+ * Where the chip reads blocks of two dimensions, that brings f16 into this order. Else lanes read
+ * their own keys; the values of two keys are interleaved. What is cached in fewer bits becomes
+ * halves as it is read.
+ */
+#include "attention_cache.h"
+#include "matrix_mad.h"
+#include "matrix_halves.h"
+
+/* neighbouring keys of a page */
+#define UNIT        (PAGE_TOKENS % 32 == 0 && KEYS % 32 == 0 ? 32 : 16)
+#define UNITS       (KEYS / UNIT)
+#define VALUE_BYTES ROW_BYTES(V_CACHE, DV)
+
+#if MATRIX_ENGINE && SG == 16 && defined(cl_intel_subgroup_2d_block_io)
+#define READS_2D 1
+#else
+#define READS_2D 0
+#endif
+/* A row of such a block has 64 bytes at least. Bytes are brought into order from 32 keys, in an
+ * order of keys that a block of K cannot have. */
+#define READS_KEYS_2D (READS_2D && IS_HALF(K_CACHE) && IS_HALF(V_CACHE))
+#define READS_VALUES_2D                                                                  \
+    (READS_2D && VALUE_BYTES >= 64 && (IS_HALF(V_CACHE) || UNIT == 32))
+
+/* Values that are read at once: chunks of a value a lane, of how many keys. 8 lanes read halves in
+ * words, one or two at a time. */
+#if SG == 16
+#define READ_CHUNKS (IS_4_BITS(V_CACHE) ? 2 : 1)
+#elif !IS_HALF(V_CACHE)
+#define READ_CHUNKS (IS_4_BITS(V_CACHE) ? 4 : 2)
+#elif DV % (32 * ((DV + 127) / 128)) == 0
+#define READ_CHUNKS 4
+#else
+#define READ_CHUNKS 2
+#endif
+#define READ_KEYS     (READS_VALUES_2D && UNIT == 32 ? 32 : 16)
+#define READ_MATRICES (READ_KEYS / 16 * READ_CHUNKS)
+#define READ_STEPS    (IS_4_BITS(K_CACHE) ? 2 : 1) /* of K */
+
+#if SG == 8
+#define AS_MATRIX(x) as_int8(x)
+#else
+#define AS_MATRIX(x) as_short8(x)
+#endif
+
+/* Intel's compiler keeps the description of a block in a register: where it is, its size and that
+ * of the array around it. Functions that name no description make one for each read. x counts
+ * elements of the width that is read; sizes of the array are less one. */
+#if READS_2D
+int *__builtin_IB_subgroup_createBlock2DAddressPayload(long base, int bytes_of_row, int rows,
+                                                       int pitch, int x, int y, int width,
+                                                       int height, int blocks);
+void __builtin_IB_subgroup_setBlock2DAddressPayloadBase(int *block, long base);
+uint8 __builtin_IB_subgroup_block_read_ap_transpose_u32_m16k8v1(int *block, int x, int y,
+                                                                int cached);
+uint8 __builtin_IB_subgroup_block_read_ap_transform_u16_m16k16v1(int *block, int x, int y,
+                                                                 int cached);
+uint16 __builtin_IB_subgroup_block_read_ap_transform_u16_m32k16v1(int *block, int x, int y,
+                                                                  int cached);
+uint8 __builtin_IB_subgroup_block_read_ap_transform_u8_m32k16v1(int *block, int x, int y,
+                                                                int cached);
+#endif
+
+/* The key of a lane among as many as there are lanes. Of a word of four keys, bytes 0 and 2, then 1
+ * and 3 become halves that share a word of b. */
+static inline uint
+key_of(uint lane)
+{
+    return ((SG == 16) & !IS_HALF(V_CACHE)) ? (lane & 12) | (lane & 1) << 1 | (lane >> 1 & 1)
+                                            : lane;
+}
+
+/* UNIT neighbouring keys. */
+struct unit {
+    struct cached k, v;
+#if READS_2D
+    int *k_block, *v_block;
+#endif
+};
+
+static inline void
+begin_unit(struct unit *u)
+{
+#if READS_2D
+    u->k_block = __builtin_IB_subgroup_createBlock2DAddressPayload(
+        0, D * 2 - 1, UNIT - 1, D * 2 - 1, 0, 0, 8, 16, 1);
+    u->v_block = __builtin_IB_subgroup_createBlock2DAddressPayload(
+        0, VALUE_BYTES - 1, UNIT - 1, VALUE_BYTES - 1, 0, 0, 16, READ_KEYS, 1);
+#endif
+}
+
+/* From `row` of a page on. */
+static inline void
+set_unit(struct unit *u, __global uchar *page, uint row)
+{
+    u->k = key_row(page, row);
+    u->v = value_row(page, row);
+#if READS_KEYS_2D
+    __builtin_IB_subgroup_setBlock2DAddressPayloadBase(u->k_block, (long)u->k.values);
+#endif
+#if READS_VALUES_2D
+    __builtin_IB_subgroup_setBlock2DAddressPayloadBase(u->v_block, (long)u->v.values);
+#endif
+}
+
+/* Chips with 8 lanes add 64 bits in five instructions or more. Where no multiple of 4 GiB is inside
+ * a unit, adding to the lower half of an address is enough: is_near. */
+#define NEAR_TILES (SG == 8)
+
+static inline bool
+is_within_4_gib(__global const uchar *p, uint bytes)
+{
+    return (uint)(ulong)p <= 0xffffffff - bytes;
+}
+
+static inline bool
+unit_is_near(const struct unit *u)
+{
+    return !NEAR_TILES || (is_within_4_gib(u->k.values, UNIT * ROW_BYTES(K_CACHE, D)) &&
+                           is_within_4_gib(u->v.values, UNIT * ROW_BYTES(V_CACHE, DV)));
+}
+
+static inline __global const uint *
+words_behind(__global const uchar *p, uint bytes, bool is_near)
+{
+    const uint2 at = as_uint2((ulong)p);
+    return NEAR_TILES && is_near
+               ? (__global const uint *)as_ulong((uint2)(at.x + bytes, at.y))
+               : (__global const uint *)(p + bytes);
+}
+
+/* What this and other lanes have put into local memory: a matrix a, its rows one by one. */
+static inline matrix_a
+local_matrix(__local const slots *at)
+{
+#if MATRIX_ENGINE && defined(cl_intel_subgroup_local_block_io)
+#if SG == 8
+    return as_int8(intel_sub_group_block_read8((__local const uint *)at));
+#else
+    return as_short8(intel_sub_group_block_read_us8((__local const ushort *)at));
+#endif
+#else
+    slots rows[8];
+#pragma unroll
+    for (uint i = 0; i < 8; i++)
+        rows[i] = at[i * SG + get_sub_group_local_id()];
+    return AS_MATRIX(vload8(0, rows));
+#endif
+}
+
+/* a of 16 keys, of which p has the first 8 or all, q the last 8 or the same. */
+static inline matrix_a
+weight_matrix(float8 p, float8 q)
+{
+    float low[8], high[8];
+    slots rows[8];
+    vstore8(p, 0, low);
+    vstore8(q, 0, high);
+#pragma unroll
+    for (uint i = 0; i < 8; i++)
+#if SG == 8
+        rows[i] = two_halves(low[i], high[i]);
+#else
+        rows[i] = (slots)two_halves(low[i], 0.0f);
+#endif
+    return AS_MATRIX(vload8(0, rows));
+}
+
+/* The bits of 16 keys in b: all where the key of a lane is there, of those that weight_matrix has
+ * in p and q. */
+static inline uint8
+slot_masks(bool p, bool q)
+{
+    const uint low = p ? 0xffff : 0, high = q ? 0xffff : 0;
+    uint masks[8];
+    UNROLL_PRODUCTS
+    for (uint c = 0; c < 8; c++)
+#if SG == 8
+        masks[c] = intel_sub_group_shuffle(low, c) | intel_sub_group_shuffle(high, c) << 16;
+#else
+        masks[c] = intel_sub_group_shuffle(low, 2 * c) |
+                   intel_sub_group_shuffle(high, 2 * c + 1) << 16;
+#endif
+    return vload8(0, masks);
+}
+
+/* READ_STEPS steps of 16 elements of SG keys of a unit, from `first` and from `step` on. */
+static inline void
+key_matrices(const struct unit *u, uint first, uint step, bool is_near, int8 to[READ_STEPS])
+{
+#if READS_KEYS_2D
+    to[0] = as_int8(__builtin_IB_subgroup_block_read_ap_transpose_u32_m16k8v1(
+        u->k_block, step * 8, first, 0));
+#elif IS_HALF(K_CACHE)
+    const uint row = first + key_of(get_sub_group_local_id());
+    to[0] = as_int8(
+        vload8(0, words_behind(u->k.values, row * (D * 2) + step * 32, is_near)));
+#else
+    const uint row = first + key_of(get_sub_group_local_id());
+    const uint bytes = row * ROW_BYTES(K_CACHE, D) + ROW_BYTES(K_CACHE, 16) * step;
+    const uint4 at = vload4(0, words_behind(u->k.values, bytes, is_near));
+#pragma unroll
+    for (uint i = 0; i < READ_STEPS; i++) {
+        const struct block b = BLOCK(K_CACHE, key_behind(u->k, row), (step + i) * 16);
+        const uint8 words = LANE_NUMBERS(K_CACHE, CACHED_WORDS(K_CACHE, at, i), b);
+        to[i] = as_int8(halves_mul(words, twice(FACTOR(K_CACHE, b))));
+    }
+#endif
+}
+
+/* Where the element of q stands that meets slot i of a step. */
+static inline uint
+element_of_slot(uint i)
+{
+    return IS_HALF(K_CACHE) ? i : (i & 12) | (i & 1) << 1 | (i >> 1 & 1);
+}
+
+/* The value of element i of chunk c of a lane, both from a multiple of 16 values on. */
+static inline uint
+value_of(uint c, uint lane)
+{
+    return SG == 8 ? c / 2 * 16 + lane * 2 + c % 2 : c * SG + lane;
+}
+
+#if !IS_HALF(V_CACHE)
+/* Of 16 keys, four to a word with 16 lanes, c and c + 8 with 8 lanes: the bytes of a lane. */
+#define KEY_WORDS (SG == 8 ? 8 : 4)
+
+static inline void
+load_bytes(const struct unit *u, uint key, uint column, bool is_near, uint to[KEY_WORDS])
+{
+    const uint lane = get_sub_group_local_id();
+#pragma unroll
+    for (uint w = 0; w < KEY_WORDS; w++) {
+        __global const uchar *v = u->v.values + key * VALUE_BYTES + column;
+#if SG == 16
+        v += 4 * w * VALUE_BYTES + lane;
+        to[w] = v[0] | (uint)v[VALUE_BYTES] << 8 | (uint)v[2 * VALUE_BYTES] << 16 |
+                (uint)v[3 * VALUE_BYTES] << 24;
+#elif MATRIX_ENGINE
+        const uint at = (key + w) * VALUE_BYTES + column;
+        to[w] = intel_sub_group_block_read_us(
+                    (__global const ushort *)words_behind(u->v.values, at, is_near)) |
+                (uint)intel_sub_group_block_read_us((__global const ushort *)words_behind(
+                    u->v.values, at + 8 * VALUE_BYTES, is_near))
+                    << 16;
+#else
+        to[w] = ((__global const ushort *)(v + w * VALUE_BYTES))[lane] |
+                (uint)((__global const ushort *)(v + (w + 8) * VALUE_BYTES))[lane] << 16;
+#endif
+    }
+}
+
+/* 8 words of chunk n of those that bytes have. */
+static inline uint8
+chunk_words(const uint bytes[KEY_WORDS], uint n)
+{
+#if SG == 16
+    return CACHED_WORDS(V_CACHE, vload4(0, bytes), n);
+#elif IS_4_BITS(V_CACHE)
+    const uint8 at = vload8(0, bytes);
+    return AS_NIBBLES(n == 0 ? at << 6 : n == 1 ? at >> 2 : n == 2 ? at << 2 : at >> 6);
+#else
+    return AS_BYTES(n ? vload8(0, bytes) >> 8 : vload8(0, bytes));
+#endif
+}
+
+/* b of chunk n of 16 keys from `key` on, but for the factors of the slots of a lane; `bytes` are of
+ * READ_CHUNKS chunks from the value `first` on. */
+static inline int8
+bytes_matrix(const struct unit *u, uint key, uint first, uint n, const uint bytes[KEY_WORDS],
+             slots *factors)
+{
+    const uint at = first + value_of(n, 0) / 16 * 16,
+               row = key + key_of(get_sub_group_local_id());
+    const struct block low = BLOCK(V_CACHE, value_behind(u->v, row), at);
+#if SG == 8
+    const struct block high = BLOCK(V_CACHE, value_behind(u->v, row + 8), at);
+    const slots centres = two_halves(centre_of(low), centre_of(high));
+    *factors = two_halves(FACTOR(V_CACHE, low), FACTOR(V_CACHE, high));
+#else
+    const slots centres = (slots)two_halves(centre_of(low), 0.0f);
+    *factors = (slots)two_halves(FACTOR(V_CACHE, low), 0.0f);
+#endif
+    return as_int8(SLOT_NUMBERS(V_CACHE, chunk_words(bytes, n), centres));
+}
+#endif
+
+/* Weights of 16 keys, a, for the values of a chunk that have these factors. */
+static inline matrix_a
+chunk_weights(matrix_a a, slots factors)
+{
+    return IS_HALF(V_CACHE) ? a : scaled_columns(a, factors);
+}
+
+#if IS_HALF(V_CACHE) && SG == 8
+#define READ_WORDS (READ_CHUNKS / 2)
+
+/* Words of neighbouring values of 16 keys, from `bytes` behind the first value of the unit on: each
+ * has two values of a lane. Where addresses take many registers, words are read one by one. */
+static inline void
+load_words(const struct unit *u, uint bytes, bool is_near, uint to[16][READ_WORDS])
+{
+    const uint lane = get_sub_group_local_id(), step = is_near ? READ_WORDS : 1;
+#pragma unroll
+    for (uint w = 0; w < READ_WORDS; w += step)
+#pragma unroll
+        for (uint n = 0; n < 16; n++) {
+            __global const uint *v = words_behind(
+                u->v.values, bytes + n * (DV * 2) + w * (SG * 4), is_near);
+#if MATRIX_ENGINE && READ_WORDS == 2
+            if (is_near)
+                vstore2(intel_sub_group_block_read2(v), 0, to[n]);
+            else
+                to[n][w] = intel_sub_group_block_read(v);
+#elif MATRIX_ENGINE
+            to[n][w] = intel_sub_group_block_read(v);
+#else
+            for (uint i = w; i < w + step; i++)
+                to[n][i] = v[(i - w) * SG + lane];
+#endif
+        }
+}
+#endif
+
+/* READ_CHUNKS chunks of values of READ_KEYS keys of a unit, from the value `first` and from `key`
+ * on; chunks of 16 keys follow each other. What is no halves has factors. */
+static inline void
+value_matrices(const struct unit *u, uint key, uint first, bool is_near,
+               int8 to[READ_MATRICES], slots factors[READ_MATRICES])
+{
+#if !IS_HALF(V_CACHE)
+    const uint column = first * VALUE_BYTES / DV;
+#if READS_VALUES_2D
+    const uint8 all = __builtin_IB_subgroup_block_read_ap_transform_u8_m32k16v1(
+        u->v_block, column, key, 0);
+#endif
+    UNROLL_PRODUCTS
+    for (uint k = 0; k < READ_KEYS / 16; k++) {
+        uint bytes[KEY_WORDS];
+#if READS_VALUES_2D
+        vstore4(k ? all.hi : all.lo, 0, bytes);
+#else
+        load_bytes(u, key + 16 * k, column, is_near, bytes);
+#endif
+        UNROLL_PRODUCTS
+        for (uint n = 0; n < READ_CHUNKS; n++)
+            to[k * READ_CHUNKS + n] = bytes_matrix(u, key + 16 * k, first, n, bytes,
+                                                   &factors[k * READ_CHUNKS + n]);
+    }
+#elif READS_VALUES_2D && READ_KEYS == 32
+    const uint16 v = __builtin_IB_subgroup_block_read_ap_transform_u16_m32k16v1(
+        u->v_block, first, key, 0);
+    to[0] = as_int8(v.lo); /* of 16 keys, then of the others */
+    to[1] = as_int8(v.hi);
+#elif READS_VALUES_2D
+    to[0] = as_int8(__builtin_IB_subgroup_block_read_ap_transform_u16_m16k16v1(
+        u->v_block, first, key, 0));
+#elif SG == 8
+    uint words[16][READ_WORDS];
+    load_words(u, (key * DV + first) * 2, is_near, words);
+#pragma unroll
+    for (uint w = 0; w < READ_WORDS; w++) {
+        uint even[8], odd[8];
+#pragma unroll
+        for (uint c = 0; c < 8; c++) {
+            even[c] = (words[c][w] & 0xffff) | words[c + 8][w] << 16;
+            odd[c] = words[c][w] >> 16 | (words[c + 8][w] & 0xffff0000);
+        }
+        to[2 * w] = as_int8(vload8(0, even));
+        to[2 * w + 1] = as_int8(vload8(0, odd));
+    }
+#else
+    uint words[8];
+#pragma unroll
+    for (uint c = 0; c < 8; c++) {
+        __global const ushort *v = (__global const ushort *)u->v.values + (key + 2 * c) * DV +
+                                   first + get_sub_group_local_id();
+        words[c] = v[0] | (uint)v[DV] << 16;
+    }
+    to[0] = as_int8(vload8(0, words));
+#endif
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs what a request takes in, chunk by chunk: makes the inputs of a chunk, runs it, takes its
+ * results, and makes its tokens part of the sequences. intake.h says how chunks are cut.
+ */
+#include <string.h>
+
+#include "plugin/gpu/expert_caches.h"
+#include "plugin/gpu/request_run.h"
+#include "transformations/graph/symbols.h"
+
+/* ---- where the tokens of a chunk are ------------------------------------------------------ */
+
+enum part { TOKENS, CONTEXT, RESULTS };
+
+/* Places along the tokens of the run's tensor, which are those of the chunk's one after the
+ * other. */
+struct stretch {
+    uint64_t first, n;
+};
+
+/* Side by side, all rows have the same one. */
+static uint32_t
+n_stretches(const struct xm_intake *f)
+{
+    return f->is_packed ? f->chunk.n : 1;
+}
+
+static struct stretch
+stretch_of(const struct xm_intake *f, enum part part, uint32_t k)
+{
+    if (!f->is_packed)
+        return part == CONTEXT ? (struct stretch){0, xm_intake_past(f) + f->chunk.length}
+                               : (struct stretch){f->done, f->chunk.length};
+    const struct xm_intake_row *row = &f->rows[f->chunk.row[k]];
+    struct stretch s = {row->at + row->done, f->chunk.tokens[k]};
+    if (part == RESULTS)
+        s.n = xm_intake_wanted(f, k, &s.first);
+    return s;
+}
+
+/* Whether each stretch begins where the one before ends: then *all is one. */
+static bool
+is_one_stretch(const struct xm_intake *f, enum part part, struct stretch *all)
+{
+    *all = (struct stretch){0, 0};
+    for (uint32_t k = 0; k < n_stretches(f); k++) {
+        const struct stretch s = stretch_of(f, part, k);
+        if (s.n && all->n && s.first != all->first + all->n)
+            return false;
+        all->first = all->n ? all->first : s.first;
+        all->n += s.n;
+    }
+    return true;
+}
+
+/* The first axis that depends on the symbol; the rank when none does. */
+static uint32_t
+axis_of(const struct xm_port *port, const char *symbol)
+{
+    uint32_t i = 0;
+    while (i < port->type.shape.rank &&
+           !xm_dim_has_symbol(port->type.shape.dim[i], symbol))
+        i++;
+    return i;
+}
+
+/* Of packed tensors the rows stand one after the other, as if there were one. */
+static bool
+joins_rows(const struct xm_intake *f, const struct xm_port *port, uint32_t axis)
+{
+    return f->is_packed && axis > 0 &&
+           xm_dim_is_symbol(port->type.shape.dim[axis - 1], XM_SYMBOL_BATCH);
+}
+
+/* A tensor as [outer, places, bytes]. */
+struct layout {
+    uint64_t outer, places, bytes;
+};
+
+static struct layout
+layout_of(const struct xm_intake *f, const struct xm_port *port, uint32_t axis,
+          const struct xm_host_tensor *t)
+{
+    const uint32_t first = axis - joins_rows(f, port, axis);
+    struct layout l = {1, 1, xm_element_bits(t->element) / 8};
+    for (uint32_t i = 0; i < t->rank; i++)
+        *(i < first ? &l.outer : i <= axis ? &l.places : &l.bytes) *= (uint64_t)t->dim[i];
+    return l;
+}
+
+/* Copies the stretches from the run's tensor to the chunk's, or back. */
+static void
+move(const struct xm_intake *f, enum part part, const struct layout *l, uint8_t *whole,
+     uint8_t *chunk, bool to_chunk)
+{
+    for (uint64_t o = 0; o < l->outer; o++) {
+        for (uint32_t k = 0; k < n_stretches(f); k++) {
+            const struct stretch s = stretch_of(f, part, k);
+            uint8_t *w = whole + (o * l->places + s.first) * l->bytes;
+            memcpy(to_chunk ? chunk : w, to_chunk ? w : chunk, s.n * l->bytes);
+            chunk += s.n * l->bytes;
+        }
+    }
+}
+
+/* ---- inputs of a chunk -------------------------------------------------------------------- */
+
+/* Memory of the request for a tensor of the chunk. */
+static enum xm_status
+make_own(struct xm_request *r, uint32_t i, struct xm_error *err)
+{
+    struct xm_host_tensor *part = &r->chunk[i], *own = &r->cut[i];
+    const uint64_t room = own->bytes;
+    part->data = own->data;
+    part->bytes = own->bytes;
+    const enum xm_status s = xm_request_resize(part, err);
+    own->data = part->data;
+    own->bytes = part->bytes > room ? part->bytes : room;
+    return s;
+}
+
+/* The numbers of the wanted rows among the chunk's. */
+static void
+number_rows(struct xm_request *r, const struct xm_intake *f,
+            const struct xm_host_tensor *t)
+{
+    uint64_t end = 0, at = 0, first;
+    for (uint32_t k = 0; k < f->chunk.n; k++) {
+        end += f->chunk.tokens[k];
+        uint64_t row = end - xm_intake_wanted(f, k, &first);
+        for (; row < end; row++, at++) {
+            xm_store_int(t->element, t->data, at, (int64_t)row);
+            if (row != r->first_chosen + at)
+                r->first_chosen = at ? UINT64_MAX : row;
+        }
+    }
+}
+
+/* How an integer input of a packed chunk is filled: the key mask with ones, because padding is left
+ * out; beam_idx with row 0, because there is one row; numbers of chosen rows as places in the
+ * chunk. */
+enum numbers { AS_THEY_ARE, ONES, ROW_0, ROWS };
+
+static enum numbers
+numbers_of(const struct xm_program *p, uint32_t i, bool is_context)
+{
+    if (is_context)
+        return ONES;
+    if (p->input_values[i] == p->chosen_rows)
+        return ROWS;
+    return p->beam_idx && strcmp(p->ports.inputs[i].name, p->beam_idx) == 0 ? ROW_0
+                                                                            : AS_THEY_ARE;
+}
+
+static enum xm_status
+fill_numbers(struct xm_request *r, const struct xm_intake *f, uint32_t i,
+             enum numbers numbers, struct xm_error *err)
+{
+    struct xm_host_tensor *t = &r->chunk[i];
+    const uint64_t n = numbers == ONES   ? xm_intake_past(f) + f->chunk.length
+                       : numbers == ROWS ? f->chunk.wanted
+                                         : 1;
+    t->dim[0] = 1;
+    t->dim[t->rank - 1] = (int64_t)n;
+    XM_TRY(make_own(r, i, err));
+    if (numbers == ROWS)
+        number_rows(r, f, t);
+    for (uint64_t e = 0; e < n && numbers != ROWS; e++)
+        xm_store_int(t->element, t->data, e, numbers == ONES);
+    return XM_OK;
+}
+
+/* Axes of `tokens` are cut; side by side, axes of past + tokens end behind the chunk. What is one
+ * stretch stays where it is. */
+static enum xm_status
+cut_input(struct xm_request *r, const struct xm_intake *f, uint32_t i,
+          struct xm_error *err)
+{
+    const struct xm_port *port = &r->program->ports.inputs[i];
+    const struct xm_host_tensor *whole = &f->tensors[i];
+    const uint32_t axis = axis_of(port, XM_SYMBOL_TOKENS);
+    const bool is_context =
+        axis < whole->rank &&
+        !xm_dim_is_symbol(port->type.shape.dim[axis], XM_SYMBOL_TOKENS);
+    const enum numbers numbers =
+        f->is_packed ? numbers_of(r->program, i, is_context) : AS_THEY_ARE;
+    struct xm_host_tensor *part = &r->chunk[i];
+    struct stretch all;
+    *part = *whole;
+    if (numbers != AS_THEY_ARE)
+        return fill_numbers(r, f, i, numbers, err);
+    if (axis == whole->rank)
+        return XM_OK;
+    const enum part kind = is_context ? CONTEXT : TOKENS;
+    const struct layout l = layout_of(f, port, axis, whole);
+    const bool is_one = is_one_stretch(f, kind, &all) && l.outer == 1;
+    part->dim[axis] = f->is_packed ? (int64_t)f->chunk.length : (int64_t)all.n;
+    if (joins_rows(f, port, axis))
+        part->dim[axis - 1] = 1;
+    if (is_one) {
+        part->data = (uint8_t *)whole->data + all.first * l.bytes;
+        part->bytes = all.n * l.bytes;
+        return XM_OK;
+    }
+    XM_TRY(make_own(r, i, err));
+    move(f, kind, &l, whole->data, part->data, true);
+    return XM_OK;
+}
+
+/* ---- results ----------------------------------------------------------------------------- */
+
+/* Whether each chunk has a part of result i, along *axis; of others the last chunk has all, or
+ * nobody may ask for them. */
+static bool
+comes_in_parts(const struct xm_request *r, const struct xm_intake *f, uint32_t i,
+               uint32_t *axis)
+{
+    const struct xm_program *p = r->program;
+    const bool is_chosen = p->chosen_rows != XM_NO_VALUE;
+    *axis =
+        axis_of(&p->ports.outputs[i], is_chosen ? XM_SYMBOL_SAMPLES : XM_SYMBOL_TOKENS);
+    return xm_intake_is_cut(f) && !xm_engine_only_counts(p->engine) &&
+           !(is_chosen && i > 0) && *axis < p->ports.outputs[i].type.shape.rank;
+}
+
+/* Room for the results that come in parts, of the shapes by the run's bindings. Those of padding
+ * are zeros. */
+static enum xm_status
+make_results(struct xm_request *r, const struct xm_intake *f, struct xm_error *err)
+{
+    const bool has_padding = f->is_packed && f->all < f->n * f->tokens;
+    uint32_t axis;
+    for (uint32_t i = 0; i < r->program->ports.n_outputs; i++) {
+        struct xm_result *result = &r->results[i];
+        if (!comes_in_parts(r, f, i, &axis))
+            continue;
+        xm_request_describe_result(r, i);
+        XM_TRY(xm_request_resize(&result->tensor, err));
+        if (has_padding)
+            memset(result->tensor.data, 0, result->tensor.bytes);
+        result->state = XM_RESULT_READ;
+    }
+    return XM_OK;
+}
+
+/* The chunk's rows of result i go to their places in the whole one. */
+static enum xm_status
+read_rows(struct xm_request *r, const struct xm_intake *f, uint32_t i, uint32_t axis,
+          struct xm_error *err)
+{
+    struct xm_host_tensor *whole = &r->results[i].tensor;
+    const struct layout l = layout_of(f, &r->program->ports.outputs[i], axis, whole);
+    struct xm_host_tensor part = *whole;
+    struct xm_operand o;
+    struct stretch all;
+    xm_request_operand(r, r->program->output_values[i], &o);
+    if (is_one_stretch(f, RESULTS, &all) && l.outer == 1)
+        return xm_request_read(r, &o, (uint8_t *)whole->data + all.first * l.bytes, err);
+    part.data = NULL;
+    memcpy(part.dim, o.dim, sizeof(part.dim));
+    XM_TRY(xm_request_resize(&part, err));
+    const enum xm_status s = xm_request_read(r, &o, part.data, err);
+    if (s == XM_OK)
+        move(f, RESULTS, &l, whole->data, part.data, false);
+    xm_free(part.data);
+    return s;
+}
+
+/* Takes the results of a chunk; it has ended when this returns. */
+static enum xm_status
+collect(struct xm_request *r, const struct xm_intake *f, struct xm_error *err)
+{
+    const uint64_t n = f->is_packed ? f->chunk.wanted : f->chunk.length;
+    bool has_waited = false; /* for all that was enqueued so far */
+    uint32_t axis;
+    for (uint32_t i = 0; i < r->program->ports.n_outputs && n; i++) {
+        if (!comes_in_parts(r, f, i, &axis))
+            continue;
+        XM_TRY(read_rows(r, f, i, axis, err));
+        has_waited = true;
+    }
+    if (xm_intake_is_last(f))
+        XM_TRY(xm_request_collect(r, &has_waited, err));
+    return has_waited ? XM_OK : xm_queue_finish(r->queue, err);
+}
+
+void
+xm_request_forget_results(struct xm_request *r)
+{
+    for (uint32_t i = 0; i < r->program->ports.n_outputs; i++)
+        r->results[i].state = XM_RESULT_NONE;
+}
+
+/* ---- runs ---------------------------------------------------------------------------------- */
+
+static enum xm_status
+fill_inputs(struct xm_request *r, const struct xm_intake *f, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < r->program->ports.n_inputs; i++)
+        XM_TRY(cut_input(r, f, i, err));
+    return xm_request_bind(r, r->chunk, xm_intake_past(f), err);
+}
+
+static enum xm_status
+run_chunk(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
+{
+    const bool is_cut = xm_intake_is_cut(f);
+    r->watch.done = f->done;
+    r->watch.all = f->all;
+    r->first_chosen = UINT64_MAX;
+    if (is_cut)
+        XM_TRY(fill_inputs(r, f, err));
+    XM_TRY(xm_intake_reserve(f, r->queue, err));
+    XM_TRY(xm_request_run_chunk(r, is_cut ? r->chunk : f->tensors, &f->chunk, err));
+    XM_TRY(collect(r, f, err));
+    xm_intake_commit(f);
+    return XM_OK;
+}
+
+static enum xm_status
+run_chunks(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
+{
+    xm_request_forget_results(r);
+    XM_TRY(xm_intake_begin(f, r->program->kv_pool, err));
+    XM_TRY(make_results(r, f, err));
+    while (xm_intake_next(f))
+        XM_TRY(run_chunk(r, f, err));
+    /* nothing but padding */
+    return f->is_packed && f->all == 0 ? collect(r, f, err) : XM_OK;
+}
+
+/* A run has failed: nothing of it stays in the queue, no position in the states. States on the host
+ * cannot be cut. */
+static void
+give_up(struct xm_request *r, struct xm_intake *f)
+{
+    xm_queue_finish(r->queue, NULL);
+    xm_intake_cancel(f, r->program->kv_pool);
+    xm_request_forget_results(r);
+    if (r->program->host_states)
+        xm_state_store_reset(r->states);
+}
+
+/* Counts waits and launches, and reserves the program's expert caches. Nothing of the run is left
+ * in the queue afterwards: it has been waited for, or was given up. */
+static enum xm_status
+run_once(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
+{
+    uint64_t waits, kernels;
+    xm_queue_counts(r->queue, &waits, &kernels);
+    enum xm_status s = xm_expert_caches_take(r->program, r->queue, &r->has_caches, err);
+    if (s == XM_OK)
+        s = run_chunks(r, f, err);
+    if (s != XM_OK)
+        give_up(r, f);
+    xm_intake_end(f);
+    xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
+    r->stats.waits -= waits;
+    r->stats.kernels -= kernels;
+    if (r->has_caches)
+        xm_expert_caches_give_back(r->program, s == XM_OK);
+    r->has_caches = false;
+    return s;
+}
+
+enum xm_status
+xm_request_run(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
+{
+    struct xm_program *p = r->program;
+    const struct xm_bindings whole = r->bindings;
+    /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
+    const bool again = !p->host_states || xm_request_past(r) == 0;
+    struct xm_error cause = {0};
+    enum xm_status s = run_once(r, f, &cause);
+    if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again) {
+        cause = (struct xm_error){0};
+        r->bindings = whole;
+        s = run_once(r, f, &cause);
+    }
+    return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
+}

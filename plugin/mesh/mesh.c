@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiling a mesh, and what it tells of itself.
+ */
+#include "plugin/mesh/mesh.h"
+
+#include <string.h>
+
+#include "plugin/by_shape.h"
+#include "plugin/mesh/mesh_names.h"
+#include "runtime/util/log.h"
+#include "transformations/split/split.h"
+
+/* ---- runs of all ranks -------------------------------------------------------------------- */
+
+struct run {
+    struct xm_mesh *mesh;
+    enum xm_status (*fn)(uint32_t rank, void *ctx, struct xm_error *err);
+    void *ctx;
+};
+
+static void
+run_rank(size_t rank, size_t worker, void *ctx)
+{
+    struct run *r = ctx;
+    struct xm_error err = {0};
+    (void)worker;
+    if (r->fn((uint32_t)rank, r->ctx, &err) == XM_OK)
+        return;
+    struct xm_collective *c = xm_shared_group_rank(r->mesh->group, (uint32_t)rank);
+    c->ops->leave(c, &err);
+}
+
+enum xm_status
+xm_mesh_run(struct xm_mesh *m,
+            enum xm_status (*run)(uint32_t rank, void *ctx, struct xm_error *err),
+            void *ctx, struct xm_error *err)
+{
+    struct run r = {.mesh = m, .fn = run, .ctx = ctx};
+    struct xm_error why = {0};
+    pthread_mutex_lock(&m->lock);
+    xm_workers_run(m->threads, m->n, run_rank, &r);
+    xm_shared_group_reset(m->group, &why);
+    pthread_mutex_unlock(&m->lock);
+    return why.status == XM_OK ? XM_OK : xm_fail(err, why.status, "%s", why.text);
+}
+
+void
+xm_mesh_level(uint32_t n, uint64_t (*past)(uint32_t rank, void *ctx),
+              void (*shorten)(uint32_t rank, uint64_t past, void *ctx), void *ctx)
+{
+    uint64_t least, most;
+    do {
+        least = UINT64_MAX;
+        most = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            const uint64_t own = past(i, ctx);
+            least = own < least ? own : least;
+            most = own > most ? own : most;
+        }
+        for (uint32_t i = 0; i < n && most > least; i++)
+            shorten(i, least, ctx);
+    } while (most > least);
+}
+
+/* ---- what it tells ------------------------------------------------------------------------ */
+
+static enum xm_status
+mesh_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
+                  struct xm_error *err)
+{
+    struct xm_mesh *m = xm_mesh_of(c);
+    if (strcmp(key, "EXECUTION_DEVICES") != 0 && strcmp(key, "FULL_DEVICE_NAME") != 0)
+        return m->rank[0]->ops->get_property(m->rank[0], key, out, err);
+    for (uint32_t i = 0; i < m->n; i++) {
+        struct xm_strbuf one = {0};
+        const enum xm_status s =
+            m->rank[i]->ops->get_property(m->rank[i], key, &one, err);
+        if (s == XM_OK)
+            xm_strbuf_printf(out, "%s%s", i ? "," : "", xm_strbuf_text(&one));
+        xm_strbuf_free(&one);
+        XM_TRY(s);
+    }
+    return XM_OK;
+}
+
+static void
+mesh_print(struct xm_compiled *c, struct xm_strbuf *out)
+{
+    const struct xm_mesh *m = xm_mesh_of(c);
+    xm_strbuf_printf(out, "split over %s:\n%s", m->devices, m->exchanges);
+    for (uint32_t i = 0; i < m->n; i++) {
+        xm_strbuf_printf(out, "rank %u:\n", i);
+        m->rank[i]->ops->print(m->rank[i], out);
+    }
+}
+
+static void
+mesh_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
+{
+    const struct xm_mesh *m = xm_mesh_of(c);
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->rank[i]->ops->expect)
+            m->rank[i]->ops->expect(m->rank[i], positions, n);
+    }
+}
+
+static void
+add_memory(const struct xm_memory_stats *of, struct xm_memory_stats *out)
+{
+    for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
+        out->now[k] += of->now[k];
+        out->peak[k] += of->peak[k];
+        out->buffers[k] += of->buffers[k];
+    }
+    out->allocations += of->allocations;
+    out->total_now += of->total_now;
+    out->total_peak += of->total_peak;
+    out->largest = of->largest > out->largest ? of->largest : out->largest;
+}
+
+/* Memory and builds are an engine's: those of ranks on one device are counted once. */
+static void
+mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
+{
+    const struct xm_mesh *m = xm_mesh_of(c);
+    *out = (struct xm_compiled_stats){0};
+    for (uint32_t i = 0; i < m->n; i++) {
+        struct xm_compiled_stats of = {0};
+        if (!m->rank[i]->ops->stats)
+            continue;
+        m->rank[i]->ops->stats(m->rank[i], &of);
+        out->weight_bytes += of.weight_bytes;
+        out->host_weight_bytes += of.host_weight_bytes;
+        if (i == 0)
+            out->builds = of.builds;
+        if (!m->is_again[i])
+            add_memory(&of.memory, &out->memory);
+    }
+}
+
+static void
+mesh_steps(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx)
+{
+    struct xm_compiled *first = xm_mesh_of(c)->rank[0];
+    if (first->ops->steps)
+        first->ops->steps(first, fn, ctx);
+}
+
+static enum xm_status
+mesh_exec_graph(struct xm_compiled *c, struct xm_exec_graph *out, struct xm_error *err)
+{
+    struct xm_compiled *first = xm_mesh_of(c)->rank[0];
+    return first->ops->exec_graph
+               ? first->ops->exec_graph(first, out, err)
+               : xm_fail(err, XM_UNSUPPORTED, "the device has no steps");
+}
+
+static void
+mesh_destroy(struct xm_compiled *c)
+{
+    struct xm_mesh *m = xm_mesh_of(c);
+    for (uint32_t i = 0; i < m->n; i++)
+        xm_compiled_unref(m->rank[i]);
+    xm_workers_free(m->threads);
+    xm_shared_group_free(m->group);
+    pthread_mutex_destroy(&m->lock);
+    xm_free(m->devices);
+    xm_free(m->exchanges);
+    xm_free(m);
+}
+
+static const struct xm_compiled_ops mesh_ops = {
+    .create_request = xm_mesh_create_request,
+    .create_sequence = xm_mesh_create_sequence,
+    .create_batch = xm_mesh_create_batch,
+    .get_property = mesh_get_property,
+    .print = mesh_print,
+    .expect = mesh_expect,
+    .stats = mesh_stats,
+    .steps = mesh_steps,
+    .exec_graph = mesh_exec_graph,
+    .destroy = mesh_destroy,
+};
+
+/* ---- compiling ------------------------------------------------------------------------------ */
+
+/* What the ranks' compiles have in common. */
+struct build {
+    struct xm_mesh *mesh;
+    const struct xm_mesh_devices *devices;
+    struct xm_split_wish wish;
+    uint32_t rank; /* that compiles now */
+};
+
+/* Ranks of other devices may have been rewritten otherwise, and would exchange something else. */
+static enum xm_status
+check_alike(struct build *b, const struct xm_split *split, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    xm_split_print(split, &text);
+    if (!xm_strbuf_ok(&text)) {
+        xm_strbuf_free(&text);
+        return xm_no_memory(err, "a mesh");
+    }
+    const bool is_first = !b->mesh->exchanges;
+    const bool is_alike =
+        is_first || strcmp(b->mesh->exchanges, xm_strbuf_text(&text)) == 0;
+    if (is_first)
+        b->mesh->exchanges = xm_strdup(xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
+    if (!b->mesh->exchanges)
+        return xm_no_memory(err, "a mesh");
+    return is_alike ? XM_OK
+                    : xm_fail(err, XM_UNSUPPORTED,
+                              "devices %s and %s run this model in operations that "
+                              "exchange different values",
+                              b->devices->name[0], b->devices->name[b->rank]);
+}
+
+/* The rank's part in place of the whole graph. */
+static enum xm_status
+take_part(void *ctx, struct xm_graph **g, struct xm_error *err)
+{
+    struct build *b = ctx;
+    struct xm_kept_graph *kept = NULL;
+    struct xm_split *split = NULL;
+    struct xm_graph *part = NULL;
+    XM_TRY(xm_graph_keep(g, &kept, err)); /* the part refers to its constants */
+    enum xm_status s = xm_split_plan(kept->graph, &b->wish, &split, err);
+    if (s == XM_OK)
+        s = check_alike(b, split, err);
+    if (s == XM_OK)
+        s = xm_split_part(split, xm_shared_group_rank(b->mesh->group, b->rank),
+                          &kept->base, &part, err);
+    if (s == XM_OK) {
+        xm_graph_destroy(*g);
+        *g = part;
+    }
+    xm_split_free(split);
+    xm_mapping_unref(&kept->base);
+    return s;
+}
+
+static enum xm_status
+compile_rank(const struct xm_core *c, struct build *b, struct xm_kept_graph *kept,
+             const struct xm_property *properties, uint32_t n_properties,
+             const struct xm_compile_options *options, struct xm_error *err)
+{
+    struct xm_compile_options own = options ? *options : (struct xm_compile_options){0};
+    struct xm_graph *g = NULL;
+    own.for_api = false; /* kept models are whole ones */
+    own.replace = take_part;
+    own.replace_ctx = b;
+    XM_TRY(xm_graph_clone(kept->graph, &kept->base, &g, err));
+    enum xm_status s = xm_core_compile(c, g, b->devices->name[b->rank], properties,
+                                       n_properties, &own, &b->mesh->rank[b->rank], err);
+    if (s != XM_OK)
+        xm_error_prefix(err, "rank %u", b->rank);
+    return s;
+}
+
+static struct xm_mesh *
+new_mesh(const struct xm_mesh_devices *d, const char *list)
+{
+    struct xm_mesh *m = xm_calloc(1, sizeof(*m));
+    if (!m)
+        return NULL;
+    pthread_mutex_init(&m->lock, NULL);
+    m->base = (struct xm_compiled){.ops = &mesh_ops, .refs = 1};
+    m->n = d->n;
+    m->group = xm_shared_group_create(d->n);
+    m->threads = xm_workers_create(d->n);
+    m->devices = xm_strdup(list);
+    for (uint32_t i = 0; i < d->n; i++) {
+        for (uint32_t k = 0; k < i; k++)
+            m->is_again[i] |= strcmp(d->name[i], d->name[k]) == 0;
+    }
+    if (m->group && m->threads && m->devices && xm_workers_count(m->threads) == d->n)
+        return m;
+    m->n = 0;
+    mesh_destroy(&m->base);
+    return NULL;
+}
+
+static bool
+are_alike(const struct xm_port *a, const struct xm_port *b, uint32_t n)
+{
+    bool alike = true;
+    for (uint32_t i = 0; i < n; i++)
+        alike &= a[i].type.element == b[i].type.element;
+    return alike;
+}
+
+/* Every rank is given the inputs as they are. */
+static enum xm_status
+check_ports(const struct build *b, struct xm_error *err)
+{
+    const struct xm_ports *first = &b->mesh->rank[0]->ports;
+    for (uint32_t i = 1; i < b->mesh->n; i++) {
+        const struct xm_ports *own = &b->mesh->rank[i]->ports;
+        if (own->n_inputs != first->n_inputs ||
+            !are_alike(own->inputs, first->inputs, first->n_inputs))
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "devices %s and %s take inputs of different types",
+                           b->devices->name[0], b->devices->name[i]);
+    }
+    return XM_OK;
+}
+
+/* Ports and reports are those of rank 0, which the mesh holds. */
+static void
+take_facts(struct xm_mesh *m)
+{
+    const struct xm_compiled *first = m->rank[0];
+    m->base.ports = first->ports;
+    m->base.reports = first->reports;
+    m->base.n_reports = first->n_reports;
+    m->base.rules = first->rules;
+    m->base.notes = first->notes;
+    m->base.n_rounded = first->n_rounded;
+}
+
+static enum xm_status
+compile_ranks(const struct xm_core *c, struct build *b, struct xm_graph *g,
+              const struct xm_property *properties, uint32_t n_properties,
+              const struct xm_compile_options *options, struct xm_error *err)
+{
+    struct xm_kept_graph *kept = NULL;
+    XM_TRY(xm_graph_keep(&g, &kept, err));
+    xm_graph_destroy(g); /* each rank has a copy of its own */
+    enum xm_status s = XM_OK;
+    for (b->rank = 0; b->rank < b->mesh->n && s == XM_OK; b->rank++)
+        s = compile_rank(c, b, kept, properties, n_properties, options, err);
+    xm_mapping_unref(&kept->base);
+    return s;
+}
+
+/* With OpenVINO's TENSOR_PARALLEL messages are taken to cost nothing, so that all is split that can
+ * be; without it, what saves more than its messages cost. */
+static enum xm_status
+find_wish(const struct xm_mesh_devices *d, const struct xm_property *properties,
+          uint32_t n_properties, struct xm_split_wish *out, struct xm_error *err)
+{
+    const char *policy = "";
+    for (uint32_t i = 0; i < n_properties; i++) {
+        if (strcmp(properties[i].key, "MODEL_DISTRIBUTION_POLICY") == 0)
+            policy = properties[i].value;
+    }
+    if (strcmp(policy, "PIPELINE_PARALLEL") == 0)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits "
+                       "weights, not layers");
+    *out = (struct xm_split_wish){.ranks = d->n,
+                                  .shares = d->share,
+                                  .read_rate = 5e10,
+                                  .link_rate = 5e9,
+                                  .link_latency_s = 15e-6};
+    if (strcmp(policy, "TENSOR_PARALLEL") == 0) {
+        out->link_rate = 1e15;
+        out->link_latency_s = 0.0;
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
+                const struct xm_property *properties, uint32_t n_properties,
+                const struct xm_compile_options *options, struct xm_compiled **out,
+                struct xm_error *err)
+{
+    struct xm_mesh_devices *devices = xm_calloc(1, sizeof(*devices));
+    enum xm_status s =
+        devices ? xm_mesh_parse(list, devices, err) : xm_no_memory(err, "a mesh");
+    struct build b = {.devices = devices};
+    if (s == XM_OK)
+        s = find_wish(devices, properties, n_properties, &b.wish, err);
+    struct xm_mesh *m = s == XM_OK ? new_mesh(devices, list) : NULL;
+    if (s == XM_OK && !m)
+        s = xm_no_memory(err, "a mesh's threads");
+    if (s != XM_OK) {
+        xm_graph_destroy(g);
+        xm_free(devices);
+        return s;
+    }
+    b.mesh = m;
+    s = compile_ranks(c, &b, g, properties, n_properties, options, err);
+    if (s == XM_OK)
+        s = check_ports(&b, err);
+    if (s == XM_OK) {
+        take_facts(m);
+        xm_debug(XM_DEBUG_DISPATCH, "split over %s:\n%s", m->devices, m->exchanges);
+        *out = &m->base;
+    } else {
+        mesh_destroy(&m->base);
+    }
+    xm_free(devices);
+    return s;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A mesh: one model split over several devices, as a compiled model like any other.
+ *
+ *     graph ──► device 0: passes ──► split ──► part 0 ──► program 0 ─┐
+ *           ──► device 1: passes ──► split ──► part 1 ──► program 1 ─┼── exchanges in lockstep
+ *           ──► …                                                    ┘
+ *
+ * Every device's plugin compiles its part as an ordinary graph, in which the exchanges are
+ * operations (transformations/split). A run runs all ranks, each in a thread. Sequences, caches and
+ * positions are kept by every rank alike, because every rank is told the same; results are those of
+ * rank 0.
+ */
+#ifndef XM_PLUGIN_MESH_MESH_H
+#define XM_PLUGIN_MESH_MESH_H
+
+#include <pthread.h>
+
+#include "plugin/plugin.h"
+#include "runtime/collective.h"
+#include "runtime/util/workers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_mesh {
+    struct xm_compiled base; /* first */
+    uint32_t n;
+    struct xm_compiled *rank[XM_MOST_RANKS]; /* one reference to each      */
+    bool is_again[XM_MOST_RANKS];            /* an earlier rank has its device */
+    struct xm_shared_group *group;
+    struct xm_workers *threads; /* a thread for each rank */
+    pthread_mutex_t lock;       /* of a run: exchanges of two would meet */
+    char *devices;              /* "GPU.0,GPU.1" */
+    char *exchanges;            /* xm_split_print's lines */
+};
+
+/* Calls `run` for all ranks at once, each in a thread, and returns when all have returned. Where
+ * one fails the others' exchanges fail, too; *err is that of the first that failed. */
+enum xm_status xm_mesh_run(struct xm_mesh *m,
+                           enum xm_status (*run)(uint32_t rank, void *ctx,
+                                                 struct xm_error *err),
+                           void *ctx, struct xm_error *err);
+
+/* mesh_requests.c, mesh_sequences.c: operations of xm_compiled_ops. */
+enum xm_status xm_mesh_create_request(struct xm_compiled *c, struct xm_infer **out,
+                                      struct xm_error *err);
+enum xm_status xm_mesh_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
+                                       struct xm_error *err);
+enum xm_status xm_mesh_create_batch(struct xm_compiled *c, struct xm_batch **out,
+                                    struct xm_error *err);
+
+/* Shortens contexts until all n ranks have as many positions as the shortest. One that cannot be
+ * cut there goes to its beginning, and then all do. */
+void xm_mesh_level(uint32_t n, uint64_t (*past)(uint32_t rank, void *ctx),
+                   void (*shorten)(uint32_t rank, uint64_t past, void *ctx), void *ctx);
+
+/* The sum over the ranks' requests. */
+void xm_mesh_sum_stats(struct xm_infer *const *rank, uint32_t n,
+                       struct xm_request_stats *out);
+/* xm_infer_ops.check: XM_UNSUPPORTED. */
+enum xm_status xm_mesh_no_check(struct xm_infer *r, xm_step_check_fn fn, void *ctx,
+                                struct xm_error *err);
+
+static inline struct xm_mesh *
+xm_mesh_of(struct xm_compiled *c)
+{
+    return (struct xm_mesh *)c;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests of a mesh: one of each rank, told the same.
+ */
+#include "plugin/mesh/mesh.h"
+
+struct mesh_infer {
+    struct xm_infer base; /* first */
+    struct xm_mesh *mesh; /* borrowed: base.compiled holds it */
+    struct xm_infer *rank[XM_MOST_RANKS];
+};
+
+static struct mesh_infer *
+mesh_of(struct xm_infer *r)
+{
+    return (struct mesh_infer *)r;
+}
+
+static enum xm_status
+infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tensor *t,
+                struct xm_error *err)
+{
+    struct mesh_infer *r = mesh_of(base);
+    for (uint32_t i = 0; i < r->mesh->n; i++)
+        XM_TRY(r->rank[i]->ops->set_input(r->rank[i], input, t, err));
+    return XM_OK;
+}
+
+static enum xm_status
+run_rank(uint32_t rank, void *ctx, struct xm_error *err)
+{
+    struct mesh_infer *r = ctx;
+    return r->rank[rank]->ops->infer(r->rank[rank], err);
+}
+
+static uint64_t
+past_of(uint32_t rank, void *ctx)
+{
+    const struct mesh_infer *r = ctx;
+    return r->rank[rank]->ops->past(r->rank[rank]);
+}
+
+static void
+shorten(uint32_t rank, uint64_t past, void *ctx)
+{
+    const struct mesh_infer *r = ctx;
+    struct xm_infer *of = r->rank[rank];
+    if (of->ops->truncate)
+        of->ops->truncate(of, past);
+    else if (of->ops->past(of) != past)
+        of->ops->reset(of);
+}
+
+static enum xm_status
+infer_run(struct xm_infer *base, struct xm_error *err)
+{
+    struct mesh_infer *r = mesh_of(base);
+    const enum xm_status s = xm_mesh_run(r->mesh, run_rank, r, err);
+    if (s != XM_OK) /* at different chunks of a prompt, maybe */
+        xm_mesh_level(r->mesh->n, past_of, shorten, r);
+    return s;
+}
+
+static enum xm_status
+infer_output(struct xm_infer *base, uint32_t output, struct xm_host_tensor *t,
+             struct xm_error *err)
+{
+    struct xm_infer *first = mesh_of(base)->rank[0];
+    return first->ops->output(first, output, t, err);
+}
+
+static enum xm_status
+infer_describe_output(struct xm_infer *base, uint32_t output, struct xm_host_tensor *t,
+                      struct xm_error *err)
+{
+    struct xm_infer *first = mesh_of(base)->rank[0];
+    return first->ops->describe_output
+               ? first->ops->describe_output(first, output, t, err)
+               : first->ops->output(first, output, t, err);
+}
+
+static void
+infer_reset(struct xm_infer *base)
+{
+    struct mesh_infer *r = mesh_of(base);
+    for (uint32_t i = 0; i < r->mesh->n; i++)
+        r->rank[i]->ops->reset(r->rank[i]);
+}
+
+static void
+infer_truncate(struct xm_infer *base, uint64_t past)
+{
+    struct mesh_infer *r = mesh_of(base);
+    for (uint32_t i = 0; i < r->mesh->n; i++)
+        shorten(i, past, r);
+    xm_mesh_level(r->mesh->n, past_of, shorten, r);
+}
+
+static uint64_t
+infer_past(const struct xm_infer *base)
+{
+    const struct xm_infer *first = ((const struct mesh_infer *)base)->rank[0];
+    return first->ops->past(first);
+}
+
+static void
+infer_cancel(struct xm_infer *base)
+{
+    struct mesh_infer *r = mesh_of(base);
+    for (uint32_t i = 0; i < r->mesh->n; i++)
+        r->rank[i]->ops->cancel(r->rank[i]);
+}
+
+static void
+infer_resume(struct xm_infer *base)
+{
+    struct mesh_infer *r = mesh_of(base);
+    for (uint32_t i = 0; i < r->mesh->n; i++)
+        r->rank[i]->ops->resume(r->rank[i]);
+}
+
+/* Rank 0 tells: the others are where it is. */
+static void
+infer_watch(struct xm_infer *base, xm_tokens_fn fn, void *ctx)
+{
+    struct xm_infer *first = mesh_of(base)->rank[0];
+    if (first->ops->watch)
+        first->ops->watch(first, fn, ctx);
+}
+
+void
+xm_mesh_sum_stats(struct xm_infer *const *rank, uint32_t n, struct xm_request_stats *out)
+{
+    *out = (struct xm_request_stats){0};
+    for (uint32_t i = 0; i < n; i++) {
+        struct xm_request_stats of = {0};
+        if (rank[i]->ops->stats)
+            rank[i]->ops->stats(rank[i], &of);
+        out->activation_bytes += of.activation_bytes;
+        out->scratch_bytes += of.scratch_bytes;
+        out->io_bytes += of.io_bytes;
+        out->kv_bytes += of.kv_bytes;
+        out->kernels += of.kernels;
+        out->waits += of.waits;
+        out->weight_bytes += of.weight_bytes;
+        out->multiply_adds += of.multiply_adds;
+    }
+}
+
+static void
+infer_stats(const struct xm_infer *base, struct xm_request_stats *out)
+{
+    const struct mesh_infer *r = (const struct mesh_infer *)base;
+    xm_mesh_sum_stats(r->rank, r->mesh->n, out);
+}
+
+enum xm_status
+xm_mesh_no_check(struct xm_infer *r, xm_step_check_fn fn, void *ctx, struct xm_error *err)
+{
+    (void)r;
+    (void)fn;
+    (void)ctx;
+    return xm_fail(err, XM_UNSUPPORTED,
+                   "steps are compared on one device, not on a mesh");
+}
+
+static void
+infer_destroy(struct xm_infer *base)
+{
+    struct mesh_infer *r = mesh_of(base);
+    for (uint32_t i = 0; i < r->mesh->n; i++)
+        xm_infer_destroy(r->rank[i]);
+    xm_free(r);
+}
+
+static const struct xm_infer_ops infer_ops = {
+    .set_input = infer_set_input,
+    .infer = infer_run,
+    .output = infer_output,
+    .describe_output = infer_describe_output,
+    .reset = infer_reset,
+    .truncate = infer_truncate,
+    .past = infer_past,
+    .cancel = infer_cancel,
+    .resume = infer_resume,
+    .watch = infer_watch,
+    .stats = infer_stats,
+    .check = xm_mesh_no_check,
+    .destroy = infer_destroy,
+};
+
+enum xm_status
+xm_mesh_create_request(struct xm_compiled *c, struct xm_infer **out, struct xm_error *err)
+{
+    struct mesh_infer *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return xm_no_memory(err, "a request");
+    r->base.ops = &infer_ops;
+    r->mesh = xm_mesh_of(c);
+    for (uint32_t i = 0; i < r->mesh->n; i++) {
+        const enum xm_status s =
+            xm_compiled_create_request(r->mesh->rank[i], &r->rank[i], err);
+        if (s != XM_OK) {
+            infer_destroy(&r->base);
+            return s;
+        }
+    }
+    *out = &r->base;
+    return XM_OK;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prints facts and tables as lines that fit the terminal. What is no terminal gets lines as they
+ * are, of any width.
+ *
+ *     struct xm_lines o = xm_lines_to(stdout);
+ *     xm_lines_add(&o, "%-16s %12.1f MiB  %s\n", "weights", mib, "copied to the device");
+ *     xm_lines_end(&o);
+ */
+#ifndef XM_PLUGIN_PROGRAM_UTIL_LINES_H
+#define XM_PLUGIN_PROGRAM_UTIL_LINES_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "runtime/util/compiler.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_lines {
+    FILE *to;
+    size_t columns;        /* at which lines are broken; SIZE_MAX: nowhere */
+    struct xm_strbuf line; /* the unfinished line */
+};
+
+struct xm_lines xm_lines_to(FILE *to);
+/* Adds text and prints each line that a newline ends. */
+void xm_lines_add(struct xm_lines *o, const char *format, ...) XM_PRINTF(2, 3);
+/* Prints the unfinished line, if there is one, and frees. */
+void xm_lines_end(struct xm_lines *o);
+
+/* Appends a line without its newline, broken at `columns`: where two or more spaces part columns of
+ * a table, else at a space, else within a word. Its further lines begin below its last table column
+ * that leaves them 24 columns, or two columns in. */
+void xm_lines_wrap(const char *line, size_t n, size_t columns, struct xm_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * choose: one launch over parts of the row, and one that takes a token.
+ */
+#include "primitives/choose/choose.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "primitives/stage.h"
+#include "primitives/tables.h"
+
+enum { BEST, TAKE, STAGES };
+enum { TAKE_ITEMS = 256 }; /* kernels/cl/choose_take_gen.cl */
+
+/* clang-format off */
+static const struct xm_variant best_rows[] = {
+    {"choose_best_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}},
+    {"choose_best_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
+    {"choose_best_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
+};
+static const struct xm_variant take_rows[] = {
+    {"choose_take_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, TAKE_ITEMS}},
+    {"choose_take_ref", XM_FAMILY_ANY, 0, NULL, {XM_ALONE}},
+};
+/* clang-format on */
+const struct xm_variant_table xm_choose_tables[XM_CHOOSE_N_TABLES] = {
+    XM_TABLE("choose_best", best_rows), XM_TABLE("choose_take", take_rows)};
+
+/* As kernels read it (kernels/cl/include/choose.h). */
+struct seen {
+    uint32_t count, fresh;
+};
+#define BARRED (UINT32_C(1) << 31)
+
+struct choose {
+    struct xm_primitive base; /* first */
+    struct xm_choose_desc desc;
+    struct xm_stage stage[STAGES];
+};
+
+static uint64_t
+n_parts(uint64_t vocabulary)
+{
+    return (vocabulary + XM_CHOOSE_PART - 1) / XM_CHOOSE_PART;
+}
+
+uint64_t
+xm_choose_parts_bytes(uint64_t vocabulary)
+{
+    return 2 * sizeof(uint64_t) * n_parts(vocabulary);
+}
+
+uint64_t
+xm_choose_seen_bytes(uint64_t vocabulary, uint32_t window)
+{
+    return vocabulary * sizeof(struct seen) + window * sizeof(int32_t);
+}
+
+struct xm_choose_desc
+xm_choose_desc_of(const struct xm_token_choice *how, enum xm_element ids,
+                  enum xm_element position)
+{
+    return (struct xm_choose_desc){.ids = ids,
+                                   .position = position,
+                                   .draws = how->draws,
+                                   .top_k = how->top_k > 0,
+                                   .top_p = how->draws && how->top_p >> 32 == 0,
+                                   .adjusts = how->adjusts};
+}
+
+bool
+xm_choose_is_fast(const struct xm_engine *engine)
+{
+    struct xm_pick pick = {.table = &xm_choose_tables[TAKE]};
+    struct xm_error ignored = {0};
+    size_t row;
+    return xm_variant_prepare(&pick, engine, &ignored) == XM_OK &&
+           xm_variant_pick(&pick, xm_engine_info(engine), NULL, &row, &ignored) ==
+               XM_OK &&
+           (pick.forced.has_row || row + 1 < pick.table->n);
+}
+
+static void
+fill_seen(struct seen *list, uint64_t n, const struct xm_token_choice *how,
+          const struct xm_seen_tokens *tokens)
+{
+    for (size_t i = 0; i < tokens->n; i++) {
+        const struct xm_token_count *c = &tokens->counts[i];
+        list[c->id] = (struct seen){c->count, c->count - c->before};
+    }
+    for (size_t i = 0; i < tokens->n_barred; i++)
+        if (tokens->barred[i] >= 0 && (uint64_t)tokens->barred[i] < n)
+            list[tokens->barred[i]].count |= BARRED;
+    if (how->in_window)
+        memcpy(list + n, tokens->ring, how->in_window * sizeof(*tokens->ring));
+}
+
+enum xm_status
+xm_choose_begin(struct xm_queue *q, struct xm_buffer *state, struct xm_buffer *seen,
+                uint64_t vocabulary, const struct xm_token_choice *how,
+                const struct xm_seen_tokens *tokens, struct xm_error *err)
+{
+    XM_TRY(xm_queue_send(q, state, 0, how, sizeof(*how), err));
+    if (!how->adjusts)
+        return XM_OK;
+    const uint64_t bytes = xm_choose_seen_bytes(vocabulary, how->in_window);
+    struct seen *list = xm_calloc(1, (size_t)bytes);
+    if (!list)
+        return xm_no_memory(err, "the counts of tokens");
+    fill_seen(list, vocabulary, how, tokens);
+    const enum xm_status s = xm_queue_write(q, seen, 0, list, bytes, err);
+    xm_free(list);
+    return s;
+}
+
+static enum xm_status
+run(const struct xm_primitive *p, const struct xm_operand *o, const struct xm_run *run,
+    struct xm_error *err)
+{
+    const struct choose *c = (const struct choose *)p;
+    const struct xm_operand *logits = &o[XM_CHOOSE_LOGITS];
+    const uint64_t n = xm_operand_elements(logits);
+    XM_TRY(xm_operand_check(logits, "logits", XM_F32, err));
+    XM_TRY(xm_operand_check(&o[XM_CHOOSE_IDS], "ids", c->desc.ids, err));
+    XM_TRY(xm_operand_check(&o[XM_CHOOSE_PAST], "past", XM_I32, err));
+    if (xm_operand_rows(logits) != 1 ||
+        xm_buffer_bytes(o[XM_CHOOSE_PARTS].buffer) < xm_choose_parts_bytes(n) ||
+        (c->desc.adjusts &&
+         (!o[XM_CHOOSE_SEEN].buffer ||
+          xm_buffer_bytes(o[XM_CHOOSE_SEEN].buffer) < xm_choose_seen_bytes(n, 0))))
+        return xm_fail(err, XM_INVALID, "a token is chosen from one row of logits");
+    struct xm_args best = {.n = 0}, take = {.n = 0};
+    xm_put_buffer(&best, "logits", logits->buffer);
+    xm_put_buffer(&best, "parts", o[XM_CHOOSE_PARTS].buffer);
+    xm_put_buffer(&best, "seen", o[XM_CHOOSE_SEEN].buffer);
+    xm_put_buffer(&best, "state", o[XM_CHOOSE_STATE].buffer);
+    xm_put_uint(&best, "n", n);
+    xm_put_buffer(&take, "logits", logits->buffer);
+    xm_put_buffer(&take, "parts", o[XM_CHOOSE_PARTS].buffer);
+    xm_put_buffer(&take, "state", o[XM_CHOOSE_STATE].buffer);
+    xm_put_buffer(&take, "seen", o[XM_CHOOSE_SEEN].buffer);
+    xm_put_buffer(&take, "chosen", o[XM_CHOOSE_CHOSEN].buffer);
+    xm_put_buffer(&take, "ids", o[XM_CHOOSE_IDS].buffer);
+    xm_put_buffer(&take, "position", o[XM_CHOOSE_POSITION].buffer);
+    xm_put_buffer(&take, "past", o[XM_CHOOSE_PAST].buffer);
+    xm_put_uint(&take, "n", n);
+    XM_TRY(xm_stage_go(&c->stage[BEST], NULL, n_parts(n), &best, run, err));
+    return xm_stage_go(&c->stage[TAKE], NULL, 1, &take, run, err);
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    const struct choose *c = (const struct choose *)p;
+    (void)operands;
+    snprintf(out, out_bytes, "%s %s", xm_stage_describe(&c->stage[BEST], NULL),
+             xm_stage_describe(&c->stage[TAKE], NULL));
+}
+
+static const uint8_t roles[XM_CHOOSE_N_OPERANDS] = {
+    [XM_CHOOSE_LOGITS] = XM_ROLE_IN_OUT,   [XM_CHOOSE_STATE] = XM_ROLE_IN_OUT,
+    [XM_CHOOSE_SEEN] = XM_ROLE_IN_OUT,     [XM_CHOOSE_PARTS] = XM_ROLE_OUT,
+    [XM_CHOOSE_CHOSEN] = XM_ROLE_OUT,      [XM_CHOOSE_IDS] = XM_ROLE_OUT,
+    [XM_CHOOSE_POSITION] = XM_ROLE_IN_OUT, [XM_CHOOSE_PAST] = XM_ROLE_IN_OUT,
+};
+static const struct xm_primitive_ops ops = {
+    "choose", NULL, run, describe, xm_primitive_free, XM_ROLES(roles)};
+
+enum xm_status
+xm_choose_create(struct xm_engine *engine, const struct xm_choose_desc *desc,
+                 struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[96], adjusts[16];
+    struct choose *c = xm_primitive_new(sizeof(*c), &ops, engine, err);
+    if (!c)
+        return XM_NO_MEMORY;
+    c->desc = *desc;
+    snprintf(adjusts, sizeof(adjusts), "-DADJUSTS=%d", desc->adjusts);
+    snprintf(defines, sizeof(defines),
+             "%s -DIDS=%s -DPOSITIONS=%s -DDRAWS=%d -DTOP_K=%d -DTOP_P=%d", adjusts,
+             xm_element_text(desc->ids), xm_element_text(desc->position), desc->draws,
+             desc->top_k, desc->top_p);
+    enum xm_status s = XM_OK;
+    for (int i = 0; i < STAGES && s == XM_OK; i++)
+        s = xm_stage_build_for(&c->stage[i], engine, &xm_choose_tables[i], &c->desc,
+                               i == TAKE ? defines : adjusts, err);
+    if (s != XM_OK) {
+        xm_primitive_free(&c->base);
+        return s;
+    }
+    *out = &c->base;
+    return XM_OK;
+}

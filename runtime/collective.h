@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives: what the ranks of a mesh exchange. A rank is one part of a program that is split
+ * over devices; all ranks call the same collectives in the same order.
+ *
+ *     rank 0: show(a) ──┐                    ┌──► a, b, c ──► done
+ *     rank 1: show(b) ──┼── all have come ───┼──► a, b, c ──► done
+ *     rank 2: show(c) ──┘                    └──► a, b, c ──► done ── all have read
+ *
+ * Sums are added in the order of ranks, so that they are the same bits on every rank and in every
+ * run.
+ */
+#ifndef XM_RUNTIME_COLLECTIVE_H
+#define XM_RUNTIME_COLLECTIVE_H
+
+#include "runtime/util/status.h"
+#include "runtime/weight.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_MOST_RANKS = 64 };
+
+struct xm_collective;
+
+/* How ranks reach each other. Each member is used by one thread at a time, but for leave. */
+struct xm_collective_ops {
+    /* Returns when every rank has called it: all[ranks] are their bytes, which stay valid until
+     * `done`. `mine` must not change before `done` has returned. A failure is that of a rank that
+     * has left. */
+    enum xm_status (*show)(struct xm_collective *c, struct xm_bytes mine,
+                           struct xm_bytes *all, struct xm_error *err);
+    /* Returns when every rank has called it. */
+    enum xm_status (*done)(struct xm_collective *c, struct xm_error *err);
+    /* This rank calls no more: the calls of the others, present and later ones, fail with `why`.
+     * Only the first to leave is heard. */
+    void (*leave)(struct xm_collective *c, const struct xm_error *why);
+};
+
+/* One rank's end; a member of its implementation's struct. */
+struct xm_collective {
+    const struct xm_collective_ops *ops;
+    uint32_t rank, ranks;
+};
+
+/* y[n] = the sum of every rank's x[n]. x and y do not overlap. */
+enum xm_status xm_collective_sum(struct xm_collective *c, const float *x, float *y,
+                                 uint64_t n, struct xm_error *err);
+/* Joins parts of a tensor along a dimension. A rank's part is [outer, n, inner] in units of bytes:
+ * `inner` are the bytes behind the dimension; n may differ from rank to rank, and is 1 or more.
+ * whole: [outer, sum of all n, inner], of `bytes` bytes; XM_INVALID: the parts make another
+ * number. */
+enum xm_status xm_collective_join(struct xm_collective *c, struct xm_bytes part,
+                                  uint64_t outer, uint8_t *whole, uint64_t bytes,
+                                  struct xm_error *err);
+
+/* Ranks that are threads of one process. */
+struct xm_shared_group;
+/* 1 to XM_MOST_RANKS ranks. NULL: no memory. */
+struct xm_shared_group *xm_shared_group_create(uint32_t ranks);
+void xm_shared_group_free(struct xm_shared_group *g); /* NULL is allowed */
+struct xm_collective *xm_shared_group_rank(struct xm_shared_group *g, uint32_t rank);
+/* Whether somebody has left, and why (*why, zeroed before); from now on it is as if nobody had. No
+ * rank may be in a call. */
+void xm_shared_group_reset(struct xm_shared_group *g, struct xm_error *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

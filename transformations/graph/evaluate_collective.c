@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * References of what the ranks of a split graph exchange. They wait for the other ranks.
+ */
+#include "transformations/graph/evaluate_ops.h"
+
+static enum xm_status
+ranks_of(const struct xm_eval_call *c, struct xm_collective **out)
+{
+    *out = c->node->attr.collective.of;
+    return *out ? XM_OK
+                : xm_fail(c->err, XM_UNSUPPORTED,
+                          "there are no ranks to exchange it with");
+}
+
+enum xm_status
+xm_eval_all_reduce(struct xm_eval_call *c)
+{
+    struct xm_collective *of;
+    XM_TRY(ranks_of(c, &of));
+    return xm_collective_sum(of, c->in[0]->f, c->out[0]->f, c->out[0]->n, c->err);
+}
+
+enum xm_status
+xm_eval_all_gather(struct xm_eval_call *c)
+{
+    struct xm_collective *of;
+    const struct xm_tensor *x = c->in[0];
+    struct xm_tensor *y = c->out[0];
+    XM_TRY(ranks_of(c, &of));
+    const uint32_t axis = (uint32_t)c->node->attr.collective.axis;
+    const struct xm_bytes part = {xm_tensor_raw(x), x->n * xm_tensor_width(x)};
+    return xm_collective_join(of, part, xm_tensor_size(x, 0, axis), xm_tensor_raw(y),
+                              y->n * xm_tensor_width(y), c->err);
+}

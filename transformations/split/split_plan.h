@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside transformations/split: the decisions that split_plan.c makes and split_part.c carries out.
+ */
+#ifndef XM_TRANSFORMATIONS_SPLIT_SPLIT_PLAN_H
+#define XM_TRANSFORMATIONS_SPLIT_SPLIT_PLAN_H
+
+#include "transformations/graph/algebra.h"
+#include "transformations/split/split.h"
+
+enum { XM_NO_CLASS = UINT32_MAX };
+
+/* The layout that a value is made in; of values that are split, along which dimension, and with
+ * which class they are cut. */
+struct xm_split_value {
+    enum xm_layout_kind kind;
+    uint32_t dim, class_;
+    bool is_made_whole; /* an exchange gives it to every rank, too */
+};
+
+/* What is cut at the same fractions: a tree of classes that were joined, whose root counts. */
+struct xm_split_class {
+    uint32_t parent; /* itself: the root */
+    uint64_t units;  /* equal pieces that can be cut */
+};
+
+struct xm_split_node {
+    uint32_t assignment; /* of xm_node_layouts */
+    uint32_t class_;     /* of what it splits; XM_NO_CLASS: nothing */
+    bool is_whole;       /* decided before: every rank does all of it */
+};
+
+struct xm_split {
+    const struct xm_graph *g;
+    struct xm_split_wish wish;
+    double *shares;                /* owned; they add up to 1 */
+    double largest;                /* share */
+    struct xm_split_value *values; /* by the id of the node + the number of the result */
+    struct xm_split_node *nodes;   /* by id */
+    struct xm_split_class *classes;
+    size_t n_classes, classes_capacity;
+    struct xm_exchange *exchanges;
+    size_t n_exchanges, exchanges_capacity;
+    double seconds; /* that reading weights and exchanges take */
+};
+
+/* The root of a class. */
+uint32_t xm_split_root(const struct xm_split *s, uint32_t c);
+/* Rank `rank`'s part of `size` elements that are split with class c. */
+void xm_split_range(const struct xm_split *s, uint32_t c, uint64_t size, uint32_t rank,
+                    uint64_t *first, uint64_t *n);
+/* Operands and results of the node in its assignment: in[n_in], out[n_out]. */
+void xm_split_layouts(const struct xm_split *s, const struct xm_node *n,
+                      struct xm_layout *in, struct xm_layout *out);
+
+/* Room for the layouts of any node of g: *in and *out, each a half of what is returned and the
+ * caller frees; NULL: no memory. */
+struct xm_layout *xm_split_new_layouts(const struct xm_graph *g, struct xm_layout **in,
+                                       struct xm_layout **out);
+
+static inline bool
+xm_split_has_experts(const struct xm_node *n)
+{
+    return n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED ||
+           n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+}
+
+static inline struct xm_split_value *
+xm_split_value(const struct xm_split *s, const struct xm_value *v)
+{
+    return &s->values[v->node->id + v->index];
+}
+
+/* Whether v's bytes are known before a run: every rank can take its part of them. */
+static inline bool
+xm_split_is_source(const struct xm_value *v)
+{
+    const enum xm_op op = v->node->op;
+    return op == XM_OP_CONST || op == XM_OP_WEIGHT || op == XM_OP_SHAPE_VALUE;
+}
+
+#endif

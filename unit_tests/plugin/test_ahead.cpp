@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tokens that the device chooses and runs before the host knows them: the same as the host takes
+ * one by one, whatever ends them; what they ask of a driver, and what is left when a call fails.
+ */
+#include "plugin/gpu/ahead.h"
+
+#include <algorithm>
+
+#include "plugin/gpu/batcher.h"
+#include "plugin/gpu/request_run.h"
+#include "runtime/fake/fake.h"
+#include "unit_tests/plugin/language_model.h"
+
+namespace
+{
+
+enum { TOKENS = 40 };
+
+/* A text of a program. */
+class Text
+{
+  public:
+    explicit Text(xm_program *p)
+    {
+        EXPECT_EQ(xm_batcher_create(p, &batcher, &err), XM_OK) << err.text;
+        EXPECT_EQ(xm_kv_sequence_create(p->kv_pool, &sequence, &err), XM_OK) << err.text;
+    }
+    ~Text()
+    {
+        xm_batcher_stop(batcher);
+        xm_kv_sequence_destroy(sequence);
+        xm_batcher_destroy(batcher);
+    }
+    Text(const Text &) = delete;
+    xm_status feed(const std::vector<int32_t> &ids)
+    {
+        const xm_batcher_entry e = {sequence, ids.data(), ids.size(), 1};
+        err = {};
+        return xm_batcher_run(batcher, &e, 1, &err);
+    }
+    int32_t best()
+    {
+        uint64_t rows = 0, n = 0;
+        const float *row = xm_batcher_logits(batcher, 0, &rows, &n);
+        return (int32_t)(std::max_element(row, row + n) - row);
+    }
+    /* The next token by the device. */
+    xm_status choose(bool more = true)
+    {
+        c = {};
+        c.more = more;
+        err = {};
+        return xm_batcher_choose(batcher, sequence, &c, &err);
+    }
+    /* The next n tokens behind a prompt, as the host chooses them. */
+    std::vector<int32_t> by_host(const std::vector<int32_t> &prompt, size_t n)
+    {
+        EXPECT_EQ(feed(prompt), XM_OK) << err.text;
+        std::vector<int32_t> ids;
+        for (size_t i = 0; i < n; i++) {
+            ids.push_back(best());
+            EXPECT_EQ(feed({ids.back()}), XM_OK) << err.text;
+        }
+        return ids;
+    }
+    /* The same with all but the first by the device; the last is not run. */
+    std::vector<int32_t> by_device(const std::vector<int32_t> &prompt, size_t n)
+    {
+        EXPECT_EQ(feed(prompt), XM_OK) << err.text;
+        std::vector<int32_t> ids = {best()};
+        EXPECT_EQ(feed({ids[0]}), XM_OK) << err.text;
+        while (ids.size() < n) {
+            const bool more = ids.size() + 1 < n;
+            EXPECT_EQ(choose(more), XM_OK) << err.text;
+            EXPECT_EQ(c.is_running, more);
+            EXPECT_EQ(past(), prompt.size() + ids.size());
+            ids.push_back(c.id);
+        }
+        return ids;
+    }
+    std::vector<float> logits()
+    {
+        uint64_t rows = 0, n = 0;
+        const float *row = xm_batcher_logits(batcher, 0, &rows, &n);
+        return std::vector<float>(row, row + n);
+    }
+    /* Whether all that it holds has a page, in the layer that keeps all. */
+    bool has_pages(uint64_t page) const
+    {
+        uint32_t first = 0, n = 0;
+        xm_kv_sequence_pages(sequence, 0, &first, &n);
+        return (first + n) * page >= past();
+    }
+    uint64_t past() const
+    {
+        return xm_kv_sequence_past(sequence);
+    }
+    struct xm_request_stats stats() const
+    {
+        struct xm_request_stats s;
+        xm_request_stats(xm_batcher_request(batcher), &s);
+        return s;
+    }
+    xm_batcher *batcher = nullptr;
+    xm_kv_sequence *sequence = nullptr;
+    xm_device_choice c = {};
+    xm_error err = {};
+};
+
+std::vector<int32_t>
+some_prompt(int64_t n, uint32_t seed)
+{
+    const auto ids = some_ids(n, seed, 64);
+    return std::vector<int32_t>(ids.begin(), ids.end());
+}
+
+Program
+compile_for_sequences(xm_engine *engine, const char *page = "4",
+                      const char *replays = "YES")
+{
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
+    return must_compile(engine, parse(two_layers()),
+                        {{"INFERENCE_PRECISION_HINT", "f32"},
+                         {"XM_KV_BLOCK_TOKENS", page},
+                         {"XM_REPLAY", replays}},
+                        &sampled);
+}
+
+class Ahead : public OpenClTest
+{
+};
+
+/* Pages of few tokens, and contexts that grow beyond the room of tables and scratch. */
+TEST_F(Ahead, TheDeviceTakesTheHostsTokens)
+{
+    for (const char *page : {"1", "16"})
+        for (const char *replays : {"YES", "NO"}) {
+            SCOPED_TRACE(std::string(page) + " " + replays);
+            Program p = compile_for_sequences(engine, page, replays);
+            ASSERT_TRUE(p);
+            Text host(p.get()), device(p.get());
+            const auto prompt = some_prompt(7, 3);
+            const auto ids = device.by_device(prompt, 300);
+            EXPECT_EQ(ids, host.by_host(prompt, 300));
+            ASSERT_EQ(device.feed({ids.back()}), XM_OK);
+            EXPECT_EQ(device.logits(), host.logits());
+        }
+}
+
+/* The run of a token that nobody wants is dropped, and what comes then is as if it had not been. */
+TEST_F(Ahead, ATextMayEndAnywhere)
+{
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    Text host(p.get()), device(p.get());
+    const auto prompt = some_prompt(6, 1);
+    const auto want = host.by_host(prompt, TOKENS);
+    for (size_t n = 2; n < 14; n++) {
+        SCOPED_TRACE(n);
+        xm_kv_sequence_truncate(device.sequence, 0);
+        ASSERT_EQ(device.feed(prompt), XM_OK);
+        ASSERT_EQ(device.feed({want[0]}), XM_OK);
+        for (size_t i = 1; i < n; i++) {
+            ASSERT_EQ(device.choose(), XM_OK) << device.err.text;
+            ASSERT_EQ(device.c.id, want[i]);
+            ASSERT_TRUE(device.c.is_running);
+        }
+        if (n % 2) /* a run stops by itself */
+            xm_batcher_stop(device.batcher);
+        ASSERT_EQ(device.past(), prompt.size() + n - 1);
+        ASSERT_EQ(device.feed({want[n - 1]}), XM_OK) << device.err.text;
+        ASSERT_EQ(device.best(), want[n]);
+        ASSERT_EQ(device.choose(), XM_OK) << device.err.text;
+        ASSERT_EQ(device.c.id, want[n]);
+        xm_batcher_stop(device.batcher);
+    }
+}
+
+/* Forks share a page that is partly filled: the one that runs ahead gets a copy. */
+TEST_F(Ahead, ForksStayApart)
+{
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    Text host(p.get()), device(p.get());
+    const auto prompt = some_prompt(6, 5);
+    const auto want = host.by_host(prompt, 12);
+    ASSERT_EQ(device.feed(prompt), XM_OK);
+    xm_kv_sequence *fork = nullptr;
+    ASSERT_XM_OK(xm_kv_sequence_fork(device.sequence, &fork, &err));
+    for (int i = 0; i < 2; i++) {
+        ASSERT_EQ(device.feed({want[0]}), XM_OK);
+        for (size_t k = 1; k < 10; k++) {
+            ASSERT_EQ(device.choose(k < 9), XM_OK);
+            ASSERT_EQ(device.c.id, want[k]) << i << " " << k;
+        }
+        std::swap(device.sequence, fork);
+    }
+    xm_kv_sequence_destroy(fork);
+}
+
+TEST_F(Ahead, ACancelledTokenIsLeftToTheCaller)
+{
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    Text text(p.get());
+    ASSERT_EQ(text.feed(some_prompt(6, 1)), XM_OK);
+    ASSERT_EQ(text.feed({text.best()}), XM_OK);
+    for (int i = 0; i < 6; i++)
+        ASSERT_EQ(text.choose(), XM_OK);
+    const uint64_t past = text.past();
+    const int32_t running = text.c.id;
+    xm_request_cancel(xm_batcher_request(text.batcher));
+    ASSERT_EQ(text.choose(), XM_OK) << text.err.text;
+    EXPECT_FALSE(text.c.is_running);
+    EXPECT_EQ(text.past(), past + 1) << "the run of " << running << " had ended";
+    EXPECT_EQ(text.feed({text.c.id}), XM_CANCELLED);
+    xm_request_resume(xm_batcher_request(text.batcher));
+    EXPECT_EQ(text.feed({text.c.id}), XM_OK);
+    EXPECT_EQ(text.past(), past + 2);
+}
+
+TEST_F(Ahead, OtherRunsHaveNoTokenToChoose)
+{
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    Text text(p.get()), other(p.get());
+    EXPECT_EQ(text.choose(), XM_UNSUPPORTED);
+    ASSERT_EQ(text.feed({1, 2}), XM_OK);
+    EXPECT_EQ(text.choose(), XM_UNSUPPORTED) << "two tokens";
+    ASSERT_EQ(text.feed({1}), XM_OK);
+    ASSERT_EQ(text.choose(), XM_OK);
+    EXPECT_EQ(xm_batcher_choose(text.batcher, other.sequence, &text.c, &err),
+              XM_UNSUPPORTED);
+    EXPECT_EQ(text.choose(), XM_OK) << "the text goes on";
+    const xm_batcher_entry two[] = {{text.sequence, &text.c.id, 1, 1},
+                                    {other.sequence, &text.c.id, 1, 1}};
+    ASSERT_EQ(xm_batcher_run(text.batcher, two, 2, &err), XM_OK);
+    EXPECT_EQ(text.choose(), XM_UNSUPPORTED) << "two sequences";
+}
+
+TEST_F(Ahead, APropertySwitchesItOff)
+{
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
+    Program p = must_compile(engine, parse(two_layers()), {{"XM_AHEAD", "NO"}}, &sampled);
+    ASSERT_TRUE(p);
+    Text text(p.get());
+    ASSERT_EQ(text.feed({1}), XM_OK);
+    EXPECT_EQ(text.choose(), XM_UNSUPPORTED);
+    EXPECT_NE(strstr(text.err.text, "XM_AHEAD is NO"), nullptr) << text.err.text;
+    EXPECT_GE(text.best(), 0);
+}
+
+/* What replays count is counted when a token is part of the text. */
+TEST_F(Ahead, CountsAreThoseOfTheTokensOfTheText)
+{
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    Text host(p.get()), device(p.get());
+    const auto ids = host.by_host({1, 2, 3}, TOKENS);
+    device.by_device({1, 2, 3}, TOKENS);
+    ASSERT_EQ(device.feed({ids.back()}), XM_OK);
+    EXPECT_EQ(device.stats().weight_bytes, host.stats().weight_bytes);
+    EXPECT_EQ(device.stats().multiply_adds, host.stats().multiply_adds);
+    ASSERT_EQ(device.choose(), XM_OK);
+    ASSERT_EQ(device.choose(), XM_OK);
+    EXPECT_EQ(device.stats().kernels, host.stats().kernels + 2);
+    EXPECT_EQ(device.stats().waits, 1u);
+}
+
+/* ---- on an engine that records calls ----------------------------------------------------- */
+
+class AheadCalls : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        xm_device_info info = fake_cpu();
+        info.compute_units = 8;
+        ASSERT_XM_OK(xm_fake_engine_create(&info, nullptr, &engine, &err));
+        program = std::make_unique<Program>(compile_for_sequences(engine, "16"));
+        ASSERT_TRUE(*program);
+    }
+    void TearDown() override
+    {
+        program.reset();
+        xm_engine_unref(engine);
+    }
+    uint64_t calls(xm_fake_call call) const
+    {
+        return xm_fake_calls(engine, call);
+    }
+    xm_engine *engine = nullptr;
+    std::unique_ptr<Program> program;
+    xm_error err = {};
+};
+
+/* At most four flushes and one event a token, no memory and no view; writes where a page begins,
+ * and arguments where attention cuts the keys otherwise. */
+TEST_F(AheadCalls, ATokenAsksLittleOfTheDriver)
+{
+    Text text(program->get());
+    ASSERT_EQ(text.feed({1, 2, 3}), XM_OK);
+    ASSERT_EQ(text.feed({4}), XM_OK);
+    for (int i = 0; i < 20; i++)
+        ASSERT_EQ(text.choose(), XM_OK) << text.err.text;
+    const uint64_t rebound = calls(XM_FAKE_REBIND);
+    for (int i = 0; i < 20; i++) {
+        std::vector<uint64_t> before;
+        for (int call = 0; call < XM_FAKE_ANY; call++)
+            before.push_back(calls((xm_fake_call)call));
+        xm_fake_clear_launches(engine);
+        const bool begins_page = xm_kv_sequence_past(text.sequence) % 16 == 15;
+        ASSERT_EQ(text.choose(), XM_OK) << text.err.text;
+        size_t n = 0;
+        const xm_fake_launch *l = xm_fake_launches(engine, &n);
+        ASSERT_GT(n, 2u);
+        EXPECT_STREQ(l[n - 2].kernel, "choose_best_vec");
+        EXPECT_STREQ(l[n - 1].kernel, "choose_take_ref");
+        for (const xm_fake_call call : {XM_FAKE_ALLOC, XM_FAKE_VIEW, XM_FAKE_KERNEL,
+                                        XM_FAKE_BIND, XM_FAKE_READ, XM_FAKE_FINISH})
+            EXPECT_EQ(calls(call), before[call]) << call << " at token " << i;
+        EXPECT_EQ(calls(XM_FAKE_WRITE) - before[XM_FAKE_WRITE], begins_page ? 1u : 0u)
+            << i;
+        EXPECT_EQ(calls(XM_FAKE_PACE), before[XM_FAKE_PACE] + 1);
+        EXPECT_LE(calls(XM_FAKE_FLUSH) - before[XM_FAKE_FLUSH], 3u);
+    }
+    EXPECT_LE(calls(XM_FAKE_REBIND) - rebound, 2u) << "one a layer";
+}
+
+/* Where keys are first cut into partitions, attention has a launch more: the next token is recorded
+ * with it, and the one behind it is replayed. */
+TEST_F(AheadCalls, ALaunchMoreIsRecorded)
+{
+    Text text(program->get());
+    ASSERT_EQ(text.feed(some_prompt(200, 3)), XM_OK);
+    ASSERT_EQ(text.feed({4}), XM_OK);
+    bool is_cut = false;
+    for (int i = 0; i < 400 && !is_cut; i++) {
+        xm_fake_clear_launches(engine);
+        ASSERT_EQ(text.choose(), XM_OK) << text.err.text;
+        size_t n = 0;
+        const xm_fake_launch *l = xm_fake_launches(engine, &n);
+        for (size_t k = 0; k < n && !is_cut; k++)
+            is_cut = i > 10 && strncmp(l[k].kernel, "attention_combine", 17) == 0;
+    }
+    ASSERT_TRUE(is_cut);
+    const uint64_t bound = calls(XM_FAKE_BIND);
+    ASSERT_EQ(text.choose(), XM_OK);
+    EXPECT_GT(calls(XM_FAKE_BIND), bound);
+    const uint64_t recorded = calls(XM_FAKE_BIND), rebound = calls(XM_FAKE_REBIND);
+    ASSERT_EQ(text.choose(), XM_OK);
+    EXPECT_EQ(calls(XM_FAKE_BIND), recorded);
+    EXPECT_LE(calls(XM_FAKE_REBIND), rebound + 2);
+}
+
+/* Each call and allocation fails once, at a token or where the device begins: the text goes on, or
+ * is what it was; all that is left works. */
+TEST_F(AheadCalls, AnyCallMayFail)
+{
+    *program = compile_for_sequences(engine, "1"); /* a page each */
+    for (bool allocation : {true, false})
+        for (const int before :
+             {0, 1, 4, 5}) /* the fifth needs room for page numbers */ {
+            bool seen = true;
+            for (uint64_t n = 1; seen; n++) {
+                SCOPED_TRACE(n);
+                Text text(program->get());
+                ASSERT_EQ(text.feed({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), XM_OK);
+                ASSERT_EQ(text.feed({4}), XM_OK);
+                for (int i = 0; i < before; i++)
+                    ASSERT_EQ(text.choose(), XM_OK);
+                const uint64_t past = text.past();
+                if (allocation)
+                    xm_fail_allocation(n);
+                else
+                    xm_fake_fail(engine, XM_FAKE_ANY, n);
+                const xm_status s = text.choose();
+                seen = allocation ? xm_fail_allocation_seen() : xm_fake_failed(engine);
+                xm_fail_allocation(0);
+                xm_fake_fail(engine, XM_FAKE_ANY, 0);
+                EXPECT_TRUE(seen || s == XM_OK);
+                EXPECT_EQ(text.err.text[0] != '\0', s != XM_OK) << text.err.text;
+                EXPECT_EQ(text.past(), past + (s == XM_OK && before ? 1 : 0));
+                EXPECT_TRUE(text.has_pages(1));
+                if (s != XM_OK || !text.c.is_running) {
+                    ASSERT_EQ(text.feed({9}), XM_OK) << text.err.text;
+                    EXPECT_EQ(xm_kv_sequence_pending(text.sequence), 0u);
+                }
+                for (int i = 0; i < 3; i++)
+                    ASSERT_EQ(text.choose(), XM_OK) << text.err.text;
+            }
+        }
+}
+
+TEST_F(AheadCalls, ALostDeviceEndsTheText)
+{
+    bool seen = true;
+    for (uint64_t n = 1; seen; n++) {
+        TearDown();
+        SetUp();
+        Text text(program->get());
+        ASSERT_EQ(text.feed({1, 2, 3}), XM_OK);
+        ASSERT_EQ(text.feed({4}), XM_OK);
+        ASSERT_EQ(text.choose(), XM_OK);
+        xm_fake_lose(engine, XM_FAKE_ANY, n);
+        const xm_status s = text.choose();
+        seen = xm_fake_failed(engine);
+        ASSERT_EQ(s, seen ? XM_LOST : XM_OK) << n << ": " << text.err.text;
+        xm_fake_lose(engine, XM_FAKE_ANY, 0);
+        EXPECT_EQ(text.feed({5}), seen ? XM_LOST : XM_OK);
+    }
+}
+
+/* No page is left for the token that would run ahead: the host learns it when it runs the token. */
+TEST_F(AheadCalls, AFullCacheIsToldAsBefore)
+{
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
+    Program p =
+        must_compile(engine, parse(two_layers()),
+                     {{"XM_KV_BLOCK_TOKENS", "1"}, {"XM_KV_MEMORY", "1"}}, &sampled);
+    ASSERT_TRUE(p);
+    Text text(p.get());
+    ASSERT_EQ(text.feed({1}), XM_OK);
+    xm_status s = XM_OK;
+    uint64_t n = 0;
+    do {
+        ASSERT_EQ(s = text.choose(), XM_OK) << text.err.text;
+        ASSERT_LT(n++, 1u << 20);
+    } while (text.c.is_running);
+    const uint64_t past = text.past();
+    EXPECT_TRUE(text.has_pages(1));
+    EXPECT_EQ(text.feed({5}), XM_NO_MEMORY) << text.err.text;
+    EXPECT_EQ(text.past(), past);
+    xm_kv_sequence_truncate(text.sequence, 8);
+    ASSERT_EQ(text.feed({1}), XM_OK) << text.err.text;
+    EXPECT_EQ(text.choose(), XM_OK) << text.err.text;
+}
+
+} // namespace

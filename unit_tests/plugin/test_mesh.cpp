@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Meshes: their names, a model on two and more ranks against one, ranks that fail.
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "plugin/mesh/mesh.h"
+#include "plugin/mesh/mesh_names.h"
+#include "plugin/plugin.h"
+#include "unit_tests/graph/graph_text.h"
+
+namespace
+{
+
+// ---- a plugin whose ranks can be told to fail ------------------------------------------------
+
+// The reference, in whose requests run number `fails_at` fails; 0: none does.
+struct Broken {
+    xm_plugin base;
+    xm_plugin *inner;
+};
+std::atomic<int> fails_at, runs;
+
+xm_infer_ops broken_infer_ops;
+xm_status (*inner_infer)(xm_infer *r, xm_error *err);
+xm_compiled_ops broken_compiled_ops;
+xm_status (*inner_create)(xm_compiled *c, xm_infer **out, xm_error *err);
+
+xm_status
+broken_infer(xm_infer *r, xm_error *err)
+{
+    if (++runs == fails_at)
+        return xm_fail(err, XM_LOST, "the device is lost");
+    return inner_infer(r, err);
+}
+
+xm_status
+broken_create(xm_compiled *c, xm_infer **out, xm_error *err)
+{
+    const xm_status s = inner_create(c, out, err);
+    if (s != XM_OK)
+        return s;
+    broken_infer_ops = *(*out)->ops;
+    inner_infer = broken_infer_ops.infer;
+    broken_infer_ops.infer = broken_infer;
+    (*out)->ops = &broken_infer_ops;
+    return s;
+}
+
+xm_status
+broken_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *properties,
+               uint32_t n_properties, const xm_compile_options *options,
+               xm_compiled **out, xm_error *err)
+{
+    xm_plugin *inner = reinterpret_cast<Broken *>(p)->inner;
+    const xm_status s =
+        inner->ops->compile(inner, index, g, properties, n_properties, options, out, err);
+    if (s != XM_OK)
+        return s;
+    broken_compiled_ops = *(*out)->ops;
+    inner_create = broken_compiled_ops.create_request;
+    broken_compiled_ops.create_request = broken_create;
+    (*out)->ops = &broken_compiled_ops;
+    return s;
+}
+
+uint32_t
+broken_count(xm_plugin *)
+{
+    return 1;
+}
+
+void
+broken_destroy(xm_plugin *p)
+{
+    auto *b = reinterpret_cast<Broken *>(p);
+    b->inner->ops->destroy(b->inner);
+    delete b;
+}
+
+xm_plugin_ops broken_ops;
+
+xm_plugin *
+new_broken()
+{
+    auto *b = new Broken{};
+    EXPECT_EQ(xm_reference_plugin_create(&b->inner, nullptr), XM_OK);
+    broken_ops = *b->inner->ops;
+    broken_ops.name = "BROKEN";
+    broken_ops.count = broken_count;
+    broken_ops.compile = broken_compile;
+    broken_ops.destroy = broken_destroy;
+    b->base.ops = &broken_ops;
+    return &b->base;
+}
+
+// ---- a model ---------------------------------------------------------------------------------
+
+const char *const feed_forward = R"(
+    %0 = parameter f32[tokens,32] name="x"
+    %1 = weight f32[48,32] f32 @1
+    %2 = weight f32[32,48] f32 @2
+    %3 = matmul %0, %1 transpose_b=true
+    %4 = swish %3
+    %5 = matmul %4, %2 transpose_b=true
+    %6 = add %5, %0
+    result %6 name="y")";
+
+const xm_property tensor = {"MODEL_DISTRIBUTION_POLICY", "TENSOR_PARALLEL"};
+
+// The result of two tokens; empty: it has failed, and *err says why.
+std::vector<float>
+infer(xm_infer *r, xm_error *err)
+{
+    std::vector<float> x(64);
+    for (size_t i = 0; i < x.size(); i++)
+        x[i] = (float)(i % 7) / 7.0f - 0.4f;
+    xm_host_tensor in = {}, out = {};
+    in.element = XM_F32;
+    in.rank = 2;
+    in.dim[0] = 2;
+    in.dim[1] = 32;
+    in.data = x.data();
+    in.bytes = x.size() * sizeof(float);
+    *err = {};
+    if (r->ops->set_input(r, 0, &in, err) != XM_OK || r->ops->infer(r, err) != XM_OK)
+        return {};
+    EXPECT_EQ(r->ops->output(r, 0, &out, err), XM_OK) << err->text;
+    const auto *y = static_cast<const float *>(out.data);
+    return std::vector<float>(y, y + out.bytes / sizeof(float));
+}
+
+class Mesh : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        ASSERT_EQ(xm_core_create(&core, &err), XM_OK) << err.text;
+        ASSERT_EQ(xm_core_register(core, new_broken(), &err), XM_OK);
+        fails_at = runs = 0;
+    }
+    void TearDown() override
+    {
+        xm_core_destroy(core);
+    }
+
+    xm_status compile(const char *device, xm_compiled **out,
+                      const xm_property &property = tensor)
+    {
+        err = {};
+        return xm_core_compile(core, parse(feed_forward).release(), device, &property, 1,
+                               nullptr, out, &err);
+    }
+
+    std::vector<float> run(xm_infer *r)
+    {
+        return infer(r, &err);
+    }
+
+    std::vector<float> run_on(const char *device, const xm_property &property = tensor)
+    {
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        EXPECT_EQ(compile(device, &c, property), XM_OK) << err.text;
+        EXPECT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+        const std::vector<float> y = run(r);
+        EXPECT_FALSE(y.empty()) << err.text;
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+        return y;
+    }
+
+    xm_core *core = nullptr;
+    xm_error err = {};
+};
+
+TEST_F(Mesh, GivesWhatOneDeviceGives)
+{
+    const std::vector<float> one = run_on("REFERENCE");
+    for (const char *device :
+         {"REFERENCE,REFERENCE", "MESH:REFERENCE,BROKEN(3,1)",
+          "MESH:REFERENCE,REFERENCE,REFERENCE", "MESH:BROKEN,REFERENCE(0.1,9)"}) {
+        const std::vector<float> y = run_on(device);
+        ASSERT_EQ(y.size(), one.size()) << device;
+        for (size_t i = 0; i < y.size(); i++)
+            EXPECT_NEAR(y[i], one[i], 1e-5 * (1 + std::abs(one[i]))) << device;
+    }
+    EXPECT_EQ(run_on("REFERENCE,REFERENCE", {"MODEL_DISTRIBUTION_POLICY", ""}), one)
+        << "nothing of it is worth a message";
+}
+
+// Equal bits on every run: sums are added in the order of ranks.
+TEST_F(Mesh, GivesTheSameBitsEachTime)
+{
+    xm_compiled *c = nullptr;
+    xm_infer *r = nullptr;
+    ASSERT_EQ(compile("REFERENCE,REFERENCE,REFERENCE", &c), XM_OK) << err.text;
+    ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+    const std::vector<float> first = run(r);
+    for (int i = 0; i < 50; i++)
+        EXPECT_EQ(run(r), first);
+    xm_infer_destroy(r);
+    xm_compiled_unref(c);
+}
+
+TEST_F(Mesh, RequestsOfSeveralThreadsDoNotMeet)
+{
+    xm_compiled *c = nullptr;
+    ASSERT_EQ(compile("REFERENCE,REFERENCE", &c), XM_OK) << err.text;
+    const std::vector<float> one = run_on("REFERENCE,REFERENCE");
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (int t = 0; t < 3; t++)
+        threads.emplace_back([&] {
+            xm_infer *r = nullptr;
+            xm_error why = {};
+            if (xm_compiled_create_request(c, &r, &why) != XM_OK)
+                return void(wrong++);
+            for (int i = 0; i < 20; i++)
+                wrong += infer(r, &why) != one;
+            xm_infer_destroy(r);
+        });
+    for (std::thread &t : threads)
+        t.join();
+    EXPECT_EQ(wrong, 0);
+    xm_compiled_unref(c);
+}
+
+// The others do not wait for it; the next run is as if nothing had been.
+TEST_F(Mesh, ARankThatFailsEndsTheRun)
+{
+    xm_compiled *c = nullptr;
+    xm_infer *r = nullptr;
+    ASSERT_EQ(compile("REFERENCE,BROKEN,REFERENCE", &c), XM_OK) << err.text;
+    ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+    const std::vector<float> good = run(r);
+    for (int turn = 0; turn < 20; turn++) {
+        fails_at = runs + 1;
+        EXPECT_TRUE(run(r).empty());
+        EXPECT_EQ(err.status, XM_LOST);
+        EXPECT_STREQ(err.text, "rank 1: the device is lost");
+        EXPECT_EQ(run(r), good);
+    }
+    xm_infer_destroy(r);
+    xm_compiled_unref(c);
+}
+
+TEST_F(Mesh, WhatCannotBeCompiledIsASentence)
+{
+    const struct {
+        const char *device, *says;
+        xm_property property = tensor;
+    } cases[] = {
+        {"MESH:REFERENCE", "a mesh is of two devices or more, as MESH:GPU.0,GPU.1"},
+        {"MESH:", "a mesh's device '' has no name of a device"},
+        {"REFERENCE,", "a mesh's device '' has no name of a device"},
+        {"REFERENCE,NOWHERE", "rank 1: Device with \"NOWHERE\" name is not registered"},
+        {"REFERENCE,REFERENCE(1)", "a mesh of 2 devices takes as many shares above 0"},
+        {"REFERENCE,REFERENCE(1,0)", "a mesh of 2 devices takes as many shares above 0"},
+        {"REFERENCE,REFERENCE(1,nan)",
+         "a mesh of 2 devices takes as many shares above 0"},
+        {"REFERENCE,REFERENCE(1,2,3)",
+         "a mesh of 2 devices takes as many shares above 0"},
+        {"REFERENCE,REFERENCE(1,2)x", "a mesh's name ends behind its shares"},
+        {"REFERENCE,REFERENCE",
+         "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits weights, not layers",
+         {"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"}},
+    };
+    for (const auto &c : cases) {
+        xm_compiled *out = nullptr;
+        EXPECT_NE(compile(c.device, &out, c.property), XM_OK) << c.device;
+        EXPECT_NE(std::string(err.text).find(c.says), std::string::npos)
+            << c.device << ": " << err.text;
+        EXPECT_EQ(out, nullptr);
+    }
+    std::string many = "MESH:REFERENCE";
+    for (int i = 0; i < XM_MOST_RANKS; i++)
+        many += ",REFERENCE";
+    xm_compiled *out = nullptr;
+    EXPECT_EQ(compile(many.c_str(), &out), XM_INVALID);
+    EXPECT_STREQ(err.text, "a mesh has 64 devices at most");
+}
+
+// Each allocation of compiling and running a mesh fails once.
+TEST_F(Mesh, NoMemoryIsASentenceAndLosesNothing)
+{
+    for (uint64_t n = 1;; n++) {
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        Graph g = parse(feed_forward);
+        err = {};
+        xm_fail_allocation(n);
+        xm_status s = xm_core_compile(core, g.release(), "REFERENCE,REFERENCE", &tensor,
+                                      1, nullptr, &c, &err);
+        if (s == XM_OK)
+            s = xm_compiled_create_request(c, &r, &err);
+        const bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        if (s != XM_OK) {
+            EXPECT_EQ(s, XM_NO_MEMORY) << n << ": " << err.text;
+            EXPECT_STRNE(err.text, "") << n;
+        }
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+        if (!seen)
+            break;
+    }
+}
+
+// Rank 2 cannot be cut behind position 0.
+TEST(MeshLevel, IsThatOfTheShortestOrTheBeginning)
+{
+    const auto level = [](std::vector<uint64_t> pasts) {
+        xm_mesh_level((uint32_t)pasts.size(),
+                      [](uint32_t rank, void *ctx) {
+                          return (*static_cast<std::vector<uint64_t> *>(ctx))[rank];
+                      },
+                      [](uint32_t rank, uint64_t past, void *ctx) {
+                          uint64_t &own =
+                              (*static_cast<std::vector<uint64_t> *>(ctx))[rank];
+                          own = rank == 2 && past < own ? 0 : past;
+                      },
+                      &pasts);
+        return pasts;
+    };
+    using Pasts = std::vector<uint64_t>;
+    EXPECT_EQ(level({5, 3}), (Pasts{3, 3}));
+    EXPECT_EQ(level({4, 4, 4}), (Pasts{4, 4, 4}));
+    EXPECT_EQ(level({5, 7, 3}), (Pasts{3, 3, 3}));
+    EXPECT_EQ(level({5, 3, 6, 9}), (Pasts{0, 0, 0, 0}));
+}
+
+TEST(MeshNames, AreListsOfDevices)
+{
+    EXPECT_EQ(xm_mesh_list(nullptr), nullptr);
+    for (const char *other :
+         {"GPU", "GPU.1", "AUTO:GPU,CPU", "HETERO:GPU.0,GPU.1", "MESH"})
+        EXPECT_EQ(xm_mesh_list(other), nullptr) << other;
+    EXPECT_STREQ(xm_mesh_list("MESH:GPU.0,GPU.1"), "GPU.0,GPU.1");
+    EXPECT_STREQ(xm_mesh_list("GPU.0,GPU.1(1,2)"), "GPU.0,GPU.1(1,2)");
+    xm_mesh_devices d = {};
+    ASSERT_EQ(xm_mesh_parse("GPU.0,CPU(0.7,1e-1)", &d, nullptr), XM_OK);
+    ASSERT_EQ(d.n, 2u);
+    EXPECT_STREQ(d.name[0], "GPU.0");
+    EXPECT_STREQ(d.name[1], "CPU");
+    EXPECT_EQ(d.share[0], 0.7);
+    EXPECT_EQ(d.share[1], 0.1);
+}
+
+} // namespace

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are threads: sums in the order of ranks, joined parts, one that leaves.
+#include <gtest/gtest.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/collective.h"
+
+// Calls fn(rank's end) in a thread for each rank.
+template <typename Fn>
+static void
+run_all(xm_shared_group *g, uint32_t ranks, Fn fn)
+{
+    std::vector<std::thread> threads;
+    for (uint32_t r = 0; r < ranks; r++)
+        threads.emplace_back([=] { fn(xm_shared_group_rank(g, r)); });
+    for (std::thread &t : threads)
+        t.join();
+}
+
+class Collective : public testing::Test
+{
+  protected:
+    enum { RANKS = 3 };
+    xm_shared_group *g = xm_shared_group_create(RANKS);
+    ~Collective() override
+    {
+        xm_shared_group_free(g);
+    }
+};
+
+// 1e8 + 3 and - 1e8 round differently in another order.
+TEST_F(Collective, SumsAreAddedInTheOrderOfRanks)
+{
+    const float x[RANKS] = {3.0f, 1e8f, -1e8f};
+    const float wanted = (x[0] + x[1]) + x[2];
+    ASSERT_NE(wanted, x[0] + (x[1] + x[2]));
+    for (int turn = 0; turn < 200; turn++) {
+        float y[RANKS][2] = {};
+        run_all(g, RANKS, [&](xm_collective *c) {
+            const float mine[] = {x[c->rank], (float)c->rank};
+            xm_error err = {};
+            EXPECT_EQ(xm_collective_sum(c, mine, y[c->rank], 2, &err), XM_OK) << err.text;
+        });
+        for (const auto &of : y) {
+            EXPECT_EQ(of[0], wanted);
+            EXPECT_EQ(of[1], 3.0f);
+        }
+    }
+}
+
+// [2, n] of 1, 2 and 3 columns.
+TEST_F(Collective, PartsAreJoinedAlongADimension)
+{
+    const std::string parts[RANKS] = {"ag", "bchi", "defjkl"};
+    std::string whole[RANKS];
+    run_all(g, RANKS, [&](xm_collective *c) {
+        const std::string &mine = parts[c->rank];
+        std::vector<uint8_t> out(12);
+        xm_error err = {};
+        const xm_bytes part = {(const uint8_t *)mine.data(), mine.size()};
+        EXPECT_EQ(xm_collective_join(c, part, 2, out.data(), out.size(), &err), XM_OK)
+            << err.text;
+        whole[c->rank].assign(out.begin(), out.end());
+    });
+    for (const std::string &w : whole)
+        EXPECT_EQ(w, "abcdefghijkl");
+}
+
+TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
+{
+    run_all(g, RANKS, [&](xm_collective *c) {
+        const float x[2] = {};
+        float y[2];
+        uint8_t whole[64];
+        xm_error sum = {}, join = {};
+        EXPECT_EQ(xm_collective_sum(c, x, y, 1 + (c->rank == 1), &sum), XM_INVALID);
+        EXPECT_STREQ(sum.text, "the ranks' summands differ in size");
+        EXPECT_EQ(xm_collective_join(c, {whole, 2}, 1, whole + 8, 7, &join), XM_INVALID);
+        EXPECT_STREQ(join.text, "the ranks' parts have 6 bytes, not 7");
+    });
+}
+
+// The others do not wait for it, and hear why; later runs begin anew.
+TEST_F(Collective, OneThatLeavesEndsTheOthersWaiting)
+{
+    for (int turn = 0; turn < 50; turn++) {
+        run_all(g, RANKS, [&](xm_collective *c) {
+            const float x = 1;
+            float y = 0;
+            xm_error err = {};
+            EXPECT_EQ(xm_collective_sum(c, &x, &y, 1, &err), XM_OK);
+            if (c->rank == 1) {
+                const xm_error why = {XM_DEVICE, "the device is lost"};
+                c->ops->leave(c, &why);
+                return;
+            }
+            EXPECT_EQ(xm_collective_sum(c, &x, &y, 1, &err), XM_DEVICE);
+            EXPECT_STREQ(err.text, "rank 1: the device is lost");
+            c->ops->leave(c, &err); /* is not heard any more */
+        });
+        xm_error why = {};
+        xm_shared_group_reset(g, &why);
+        EXPECT_EQ(why.status, XM_DEVICE);
+        EXPECT_STREQ(why.text, "rank 1: the device is lost");
+        xm_error none = {};
+        xm_shared_group_reset(g, &none);
+        EXPECT_EQ(none.status, XM_OK);
+    }
+}
+
+TEST(SharedGroup, HasAtLeastOneRankAndAtMostSo)
+{
+    EXPECT_EQ(xm_shared_group_create(0), nullptr);
+    EXPECT_EQ(xm_shared_group_create(XM_MOST_RANKS + 1), nullptr);
+}

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0
+// transformations/split: what is exchanged, and where; that the parts of a graph give what the
+// whole gives, run in lockstep by a thread each.
+#include <cmath>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "transformations/graph/evaluate.h"
+#include "transformations/split/split.h"
+#include "unit_tests/graph/graph_text.h"
+
+using Strings = std::vector<std::string>;
+
+struct SplitDeleter {
+    void operator()(xm_split *s) const
+    {
+        xm_split_free(s);
+    }
+};
+using Split = std::unique_ptr<xm_split, SplitDeleter>;
+
+// Messages cost next to nothing: all is split that can be.
+static xm_split_wish
+tensor(uint32_t ranks, const double *shares = nullptr)
+{
+    xm_split_wish w = {};
+    w.ranks = ranks;
+    w.shares = shares;
+    w.read_rate = 1e6;
+    w.link_rate = 1e15;
+    return w;
+}
+
+static Split
+plan(const Graph &g, const xm_split_wish &wish)
+{
+    xm_split *s = nullptr;
+    xm_error err = {};
+    EXPECT_EQ(xm_split_plan(g.get(), &wish, &s, &err), XM_OK) << err.text;
+    return Split(s);
+}
+
+// "sum of OP for OP"
+static Strings
+exchanges(const Split &s)
+{
+    uint32_t n = 0;
+    Strings list;
+    const xm_exchange *e = xm_split_exchanges(s.get(), &n);
+    for (uint32_t i = 0; i < n; i++)
+        list.push_back((e[i].kind == XM_EXCHANGE_SUM ? "sum of " : "parts of ") +
+                       std::string(xm_op_info(e[i].value->node->op)->text) + " for " +
+                       xm_op_info(e[i].because->op)->text);
+    return list;
+}
+
+// ---- running ---------------------------------------------------------------------------------
+
+static const int64_t TOKENS = 3;
+
+static double
+number(uint64_t i, unsigned seed)
+{
+    std::mt19937 random((unsigned)i * 7919u + seed);
+    return std::uniform_real_distribution<double>(-1, 1)(random);
+}
+
+static xm_tensor *
+input(const xm_node *n, unsigned seed)
+{
+    int64_t dim[XM_MAX_RANK];
+    const xm_shape &shape = n->out[0].type.shape;
+    for (uint32_t d = 0; d < shape.rank; d++)
+        dim[d] = xm_dim_is_const(shape.dim[d]) ? shape.dim[d].n : TOKENS;
+    xm_tensor *t = nullptr;
+    EXPECT_EQ(xm_tensor_create(&t, n->out[0].type.element, shape.rank, dim, nullptr),
+              XM_OK);
+    for (uint64_t i = 0; i < t->n; i++)
+        if (t->f)
+            t->f[i] = (float)number(i, seed);
+        else
+            t->i[i] = (int64_t)(i % 4);
+    return t;
+}
+
+struct Run {
+    xm_status status = XM_OK;
+    std::string error;
+    std::vector<std::vector<float>> results;
+};
+
+static Run
+evaluate(const xm_graph *g, unsigned seed)
+{
+    std::vector<const char *> names;
+    std::vector<xm_tensor *> inputs;
+    uint32_t n_results = 0;
+    xm_for_each_node(n, g)
+    {
+        n_results += n->op == XM_OP_RESULT;
+        if (n->op != XM_OP_PARAMETER)
+            continue;
+        names.push_back(n->attr.name.name);
+        inputs.push_back(input(n, seed + (unsigned)names.size()));
+    }
+    std::vector<xm_tensor *> out(n_results);
+    xm_error err = {};
+    xm_binding past = {"past", 0};
+    xm_eval e = {};
+    e.graph = g;
+    e.input_names = names.data();
+    e.inputs = inputs.data();
+    e.n_inputs = (uint32_t)inputs.size();
+    e.bindings = &past;
+    e.n_bindings = 1;
+    Run r;
+    r.status = xm_evaluate(&e, out.data(), n_results, &err);
+    r.error = err.text;
+    for (xm_tensor *t : out) {
+        if (t && r.status == XM_OK)
+            r.results.emplace_back(t->f, t->f + t->n);
+        xm_tensor_destroy(t);
+    }
+    for (xm_tensor *t : inputs)
+        xm_tensor_destroy(t);
+    return r;
+}
+
+static std::vector<Graph>
+parts(const Split &s, xm_shared_group *group, uint32_t ranks)
+{
+    std::vector<Graph> list;
+    for (uint32_t r = 0; r < ranks; r++) {
+        xm_graph *g = nullptr;
+        xm_error err = {};
+        EXPECT_EQ(
+            xm_split_part(s.get(), xm_shared_group_rank(group, r), nullptr, &g, &err),
+            XM_OK)
+            << err.text;
+        if (!g)
+            return {};
+        EXPECT_EQ(xm_graph_validate(g, nullptr, &err), XM_OK) << err.text << print(g);
+        list.emplace_back(g);
+    }
+    return list;
+}
+
+static void
+expect_equal(const Run &whole, const Run &part, const std::string &what)
+{
+    ASSERT_EQ(part.status, XM_OK) << part.error << what;
+    ASSERT_EQ(whole.results.size(), part.results.size());
+    for (size_t i = 0; i < whole.results.size(); i++) {
+        double error = 0, size = 1e-30;
+        ASSERT_EQ(whole.results[i].size(), part.results[i].size()) << what;
+        for (size_t k = 0; k < whole.results[i].size(); k++) {
+            error += std::pow(whole.results[i][k] - part.results[i][k], 2);
+            size += std::pow(whole.results[i][k], 2);
+        }
+        EXPECT_LT(error / size, 1e-10) << what;
+    }
+}
+
+// Every rank's results are those of the whole graph.
+static void
+expect_whole(const Graph &g, const xm_split_wish &wish, unsigned seed = 1)
+{
+    const Split s = plan(g, wish);
+    ASSERT_TRUE(s);
+    xm_shared_group *group = xm_shared_group_create(wish.ranks);
+    const std::vector<Graph> list = parts(s, group, wish.ranks);
+    ASSERT_EQ(list.size(), wish.ranks);
+    const Run whole = evaluate(g.get(), seed);
+    ASSERT_EQ(whole.status, XM_OK) << whole.error;
+    std::vector<Run> runs(wish.ranks);
+    std::vector<std::thread> threads;
+    for (uint32_t r = 0; r < wish.ranks; r++)
+        threads.emplace_back([&, r] {
+            runs[r] = evaluate(list[r].get(), seed);
+            xm_error err = {runs[r].status, ""};
+            xm_collective *c = xm_shared_group_rank(group, r);
+            if (err.status != XM_OK)
+                c->ops->leave(c, &err);
+        });
+    for (std::thread &t : threads)
+        t.join();
+    for (uint32_t r = 0; r < wish.ranks; r++)
+        expect_equal(whole, runs[r], print(list[r].get()));
+    xm_shared_group_free(group);
+}
+
+static void
+expect_whole_in_all_ways(const std::string &lines)
+{
+    const double uneven[] = {3, 1, 2};
+    const Graph g = parse(lines);
+    for (uint32_t ranks : {2u, 3u, 4u})
+        expect_whole(g, tensor(ranks));
+    expect_whole(g, tensor(3, uneven));
+}
+
+static void
+expect_exchanges(const std::string &lines, const Strings &wanted)
+{
+    EXPECT_EQ(exchanges(plan(parse(lines), tensor(2))), wanted) << lines;
+    expect_whole_in_all_ways(lines);
+}
+
+// ---- where sums are due ---------------------------------------------------------------------
+
+// Two products, of which the second gives summands, %4; then `tail`, to a result.
+static std::string
+feed_forward(const std::string &tail)
+{
+    return R"(
+        %0 = parameter f32[tokens,32] name="x"
+        %1 = weight f32[48,32] f32 @1
+        %2 = weight f32[32,48] f32 @2
+        %3 = matmul %0, %1 transpose_b=true
+        %4 = matmul %3, %2 transpose_b=true
+        %20 = const f32[32] @3
+        %21 = parameter f32[tokens,1] name="w"
+    )" + tail;
+}
+
+TEST(Split, ASumIsDueBeforeTheResult)
+{
+    expect_exchanges(feed_forward("result %4"), {"sum of matmul for result"});
+}
+
+// Scales, routing weights and reshapes go before the sum, in either order of their operands.
+TEST(Split, ASumIsDelayedPastWhatIsLinear)
+{
+    expect_exchanges(feed_forward(R"(
+        %5 = multiply %20, %4
+        %6 = multiply %5, %21
+        %7 = unsqueeze %6, %9
+        %8 = negative %7
+        %10 = rms_norm %8, %20 epsilon=0.001
+        result %10)")
+                         .replace(0, 0, "%9 = const i64[1] {0}\n"),
+                     {"sum of negative for rms_norm"});
+}
+
+TEST(Split, ASecondReaderThatNeedsTheSumEndsTheDelay)
+{
+    expect_exchanges(feed_forward(R"(
+        %5 = multiply %4, %20
+        %6 = rms_norm %4, %20 epsilon=0.001
+        %7 = add %5, %6
+        result %7)"),
+                     {"sum of matmul for rms_norm"});
+}
+
+TEST(Split, WhatIsNotLinearNeedsTheSum)
+{
+    expect_exchanges(feed_forward("%5 = tanh %4\nresult %5"), {"sum of matmul for tanh"});
+    expect_exchanges(feed_forward("%5 = multiply %4, %4\nresult %5"),
+                     {"sum of matmul for multiply"});
+}
+
+// Narrower numbers are made of the sum.
+TEST(Split, ASumIsNotRoundedBefore)
+{
+    expect_exchanges(feed_forward("%5 = convert %4 to=f16\nresult %5"),
+                     {"sum of matmul for convert"});
+}
+
+// Two branches, and a value that every rank has: one message.
+TEST(Split, SumsThatAreDueAtOnePlaceAreOne)
+{
+    expect_exchanges(feed_forward(R"(
+        %5 = weight f32[32,48] f32 @5
+        %6 = matmul %3, %5 transpose_b=true
+        %7 = add %4, %6
+        %8 = add %7, %0
+        %9 = rms_norm %8, %20 epsilon=0.001
+        result %9)"),
+                     {"sum of add for rms_norm"});
+}
+
+TEST(Split, ABiasAndAnAddendAreCountedOnce)
+{
+    expect_exchanges(R"(
+        %0 = parameter f32[1,tokens,32] name="x"
+        %1 = weight f32[48,32] f32 @1
+        %2 = weight f32[32,48] f32 @2
+        %3 = const f32[48] @3
+        %4 = const f32[32] @4
+        %5 = linear %0, _, %1, %3
+        %6 = linear %5, %0, %2, %4
+        result %6)",
+                     {"sum of linear for result"});
+}
+
+// Rows of a weight that a token's whole vector is made of are joined.
+TEST(Split, RowsAreJoined)
+{
+    expect_exchanges(R"(
+        %0 = parameter f32[tokens,32] name="x"
+        %1 = weight f32[96,32] u4 group=32 scale=f16 zp=u4 @1
+        %2 = matmul %0, %1 transpose_b=true
+        result %2)",
+                     {"parts of matmul for result"});
+}
+
+static const char layer[] = R"(
+        %0 = parameter f32[1,tokens,64] name="x"
+        %1 = weight f32[64,64] u4 group=16 scale=f16 zp=u4 @1
+        %2 = weight f32[KV,64] u4 group=16 scale=f16 zp=u4 @2
+        %3 = weight f32[KV,64] u4 group=16 scale=f16 zp=u4 @3
+        %4 = weight f32[64,64] u4 group=16 scale=f16 zp=u4 @4
+        %5 = const f32[64] @5
+        %6 = rms_norm %0, %5 epsilon=0.001
+        %7, %8, %9 = linear %6, _, %1, _, %2, _, %3, _
+        %10 = shape_value i64[4] {1, tokens, 4, 16}
+        %11 = shape_value i64[4] {1, tokens, HEADS, 16}
+        %12 = reshape %7, %10
+        %13 = reshape %8, %11
+        %14 = reshape %9, %11
+        %15 = attention %12, %13, %14, _, _, _, _ CAUSAL
+        %16 = shape_value i64[3] {1, tokens, 64}
+        %17 = reshape %15, %16
+        %18 = linear %17, %0, %4, _
+        %19 = rms_norm %18, %5 epsilon=0.001
+        %20 = shape_value i64[2] {tokens, 64}
+        %21 = reshape %19, %20
+        %22 = weight f32[8,64] f32 @22
+        %23 = matmul %21, %22 transpose_b=true
+        %24 = weight f32[8,128,64] u4 group=16 scale=f16 zp=u4 @24
+        %25 = weight f32[8,128,64] u4 group=16 scale=f16 zp=u4 @25
+        %26 = weight f32[8,64,128] u4 group=16 scale=f16 zp=u4 @26
+        %27 = reshape %18, %20
+%28 = moe_3gemm_fused_compressed %21, %23, _, _, _, %24, %25, %26, _, _, _, _, _, _, %27 EXPERTS
+        %29 = rms_norm %28, %5 epsilon=0.001
+        result %29)";
+
+static std::string
+filled(std::string text, const std::map<std::string, std::string> &words)
+{
+    for (const auto &[word, meaning] : words)
+        for (size_t at; (at = text.find(word)) != std::string::npos;)
+            text.replace(at, word.size(), meaning);
+    return text;
+}
+
+static const std::string causal =
+    "scale=0.25 causal=true key_state=\"k\" value_state=\"v\"";
+
+static std::string
+layer_of(const std::string &heads, const std::string &rows)
+{
+    return filled(layer,
+                  {{"HEADS", heads},
+                   {"KV", rows},
+                   {"CAUSAL", causal},
+                   {"EXPERTS", "hidden_size=64 inter_size=128 num_expert=8 top_k=2"}});
+}
+
+// The published rule: two a layer, behind the experts' sum; the router stays whole where a message
+// costs more than its weights.
+TEST(Split, ALayerOfAttentionAndExpertsHasTwoSums)
+{
+    xm_split_wish wish = tensor(2);
+    wish.read_rate = 1e9;
+    wish.link_latency_s = 1.5e-6;
+    for (const auto &[heads, rows] : {std::pair("4", "64"), std::pair("2", "32")}) {
+        const Graph g = parse(layer_of(heads, rows));
+        EXPECT_EQ(exchanges(plan(g, wish)),
+                  (Strings{"sum of linear for rms_norm",
+                           "sum of moe_3gemm_fused_compressed for rms_norm"}));
+        expect_whole(g, wish);
+        expect_whole_in_all_ways(layer_of(heads, rows));
+    }
+}
+
+// With one head of keys, all ranks compute keys and values, or join them.
+TEST(Split, QueriesAreSplitThoughTheyShareOneHeadOfKeys)
+{
+    xm_split_wish wish = tensor(2);
+    wish.read_rate = 1e9;
+    wish.link_latency_s = 1.5e-6;
+    const Graph g = parse(layer_of("1", "16"));
+    for (const std::string &e : exchanges(plan(g, wish)))
+        EXPECT_EQ(e.find("attention"), std::string::npos) << e;
+    expect_whole(g, wish);
+    expect_whole_in_all_ways(layer_of("1", "16"));
+}
+
+// Its state is where its writer's heads are.
+TEST(Split, AnAttentionReadsTheStateOfAnother)
+{
+    const std::string lines = R"(
+        %0 = parameter f32[1,tokens,4,16] name="x"
+        %1 = weight f32[64,64] f32 @1
+        %2 = shape_value i64[3] {1, tokens, 64}
+        %3 = shape_value i64[4] {1, tokens, 4, 16}
+        %4 = reshape %0, %2
+        %5, %6, %7 = linear %4, _, %1, _, %1, _, %1, _
+        %8 = reshape %5, %3
+        %9 = reshape %6, %3
+        %10 = reshape %7, %3
+        %11 = attention %8, %9, %10, _, _, _, _ CAUSAL
+        %12 = reshape %11, %2
+        %13 = matmul %12, %1 transpose_b=true
+        %14 = tanh %13
+        %15 = linear %14, _, %1, _
+        %16 = reshape %15, %3
+        %17 = attention %16, _, _, _, _, _, _ CAUSAL
+        result %17)";
+    expect_whole_in_all_ways(filled(lines, {{"CAUSAL", causal}}));
+}
+
+// ---- what is better whole -------------------------------------------------------------------
+
+TEST(Split, NothingIsSplitThatSavesLessThanAMessageCosts)
+{
+    xm_split_wish wish = tensor(2);
+    wish.link_latency_s = 1.0;
+    EXPECT_EQ(exchanges(plan(parse(layer_of("4", "64")), wish)), Strings());
+    expect_whole(parse(layer_of("4", "64")), wish);
+}
+
+TEST(Split, APartHasItsShareOfTheWeights)
+{
+    const double shares[] = {3, 1};
+    const Graph g = parse(feed_forward("result %4"));
+    const Split s = plan(g, tensor(2, shares));
+    const uint64_t all = 2 * 48 * 32 * sizeof(float);
+    for (uint32_t rank : {0u, 1u}) {
+        uint64_t bytes = 0;
+        EXPECT_EQ(xm_split_weight_bytes(s.get(), rank, &bytes, nullptr), XM_OK);
+        EXPECT_EQ(bytes, rank ? all / 4 : all / 4 * 3);
+    }
+}
+
+TEST(Split, WishesOutOfRangeAreSentences)
+{
+    const Graph g = parse("%0 = parameter f32[2] name=\"x\"\nresult %0");
+    const double none[] = {1, 0};
+    xm_split_wish few = tensor(1), many = tensor(65), nothing = tensor(2, none),
+                  slow = tensor(2);
+    slow.link_rate = 0;
+    for (const xm_split_wish &w : {few, many, nothing, slow}) {
+        xm_split *s = nullptr;
+        xm_error err = {};
+        EXPECT_EQ(xm_split_plan(g.get(), &w, &s, &err), XM_INVALID);
+        EXPECT_STRNE(err.text, "");
+        EXPECT_EQ(s, nullptr);
+    }
+}
+
+// ---- any graph ------------------------------------------------------------------------------
+
+// Values of [tokens, 32] and [tokens, 64] of products, elementwise operations, norms and reshapes.
+static std::string
+random_graph(unsigned seed)
+{
+    std::mt19937 random(seed);
+    const auto below = [&](size_t n) { return (size_t)(random() % n); };
+    Strings lines = {"parameter f32[tokens,32] name=\"x\"", "const f32[32] @1",
+                     "const f32[64] @2", "parameter f32[tokens,1] name=\"w\""};
+    struct Value {
+        size_t line;
+        int width;
+    };
+    std::vector<Value> values = {{0, 32}};
+    const auto add = [&](const std::string &what) {
+        lines.push_back(what);
+        return lines.size() - 1;
+    };
+    const auto name = [](size_t i) { return "%" + std::to_string(i); };
+    for (int step = 0; step < 14; step++) {
+        const Value v =
+            values[values.size() - 1 - below(std::min<size_t>(values.size(), 4))];
+        const std::string x = name(v.line), width = std::to_string(v.width);
+        switch (below(8)) {
+        case 0:
+        case 1: {
+            const int rows = below(2) ? 32 : 64;
+            const size_t w =
+                add("weight f32[" + std::to_string(rows) + "," + width + "] " +
+                    (below(2) ? "f32" : "u4 group=8 scale=f16 zp=u4") + " @" +
+                    std::to_string(10 + step));
+            values.push_back(
+                {add("matmul " + x + ", " + name(w) + " transpose_b=true"), rows});
+            break;
+        }
+        case 2: {
+            std::string other = x;
+            for (const Value &o : values)
+                other = o.width == v.width && below(2) ? name(o.line) : other;
+            values.push_back({add("add " + x + ", " + other), v.width});
+            break;
+        }
+        case 3:
+            values.push_back(
+                {add("multiply " + x + ", " + name(below(2) ? 3 : v.width / 32)),
+                 v.width});
+            break;
+        case 4:
+            values.push_back({add("rms_norm " + x + ", " + name((size_t)v.width / 32) +
+                                  " epsilon=0.001"),
+                              v.width});
+            break;
+        case 5:
+            values.push_back({add("swish " + x), v.width});
+            break;
+        case 6: {
+            const size_t s = add("shape_value i64[3] {tokens, 4, " +
+                                 std::to_string(v.width / 4) + "}");
+            const size_t r = add("reshape " + x + ", " + name(s));
+            const size_t y = add("negative " + name(r));
+            const size_t back = add("shape_value i64[2] {tokens, " + width + "}");
+            values.push_back({add("reshape " + name(y) + ", " + name(back)), v.width});
+            break;
+        }
+        default: {
+            const size_t axis = add("const i64[1] {1}");
+            const size_t mean =
+                add("reduce_sum " + x + ", " + name(axis) + " keep_dims=true");
+            values.push_back({add("multiply " + x + ", " + name(mean)), v.width});
+        }
+        }
+    }
+    add("result " + name(values.back().line));
+    add("result " + name(values[values.size() / 2].line));
+    std::string text;
+    for (size_t i = 0; i < lines.size(); i++)
+        text +=
+            (lines[i].rfind("result", 0) == 0 ? "" : name(i) + " = ") + lines[i] + "\n";
+    return text;
+}
+
+TEST(Split, AnyGraphGivesWhatTheWholeGives)
+{
+    for (unsigned seed = 1; seed <= 60; seed++) {
+        const std::string text = random_graph(seed);
+        SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
+        const Graph g = parse(text);
+        ASSERT_TRUE(g);
+        expect_whole(g, tensor(2 + seed % 3), seed);
+        if (testing::Test::HasFailure())
+            return;
+    }
+}
