@@ -57,11 +57,11 @@ class Lanes : public SubGroupTest
         xm_put_float(&a, "limit", 0.0f);
         xm_put_buffer(&a, "x", x.buffer());
         xm_put_buffer(&a, "ids", ids.buffer());
+        xm_put_uint(&a, "top_k", top_k);
         xm_put_buffer(&a, "h", h.buffer());
         xm_put_buffer(&a, "prepared", nullptr);
         xm_put_uint(&a, "i_count", inter);
         xm_put_uint(&a, "k_count", hidden);
-        xm_put_uint(&a, "top_k", top_k);
         go("moe_gate_up_sg", {{&gate.host, &up.host}, 2}, "-DSRC=f32 -DACT=0", a, inter,
            tokens * top_k);
 
