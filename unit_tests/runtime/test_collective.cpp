@@ -41,7 +41,9 @@ TEST_F(Collective, SumsAreAddedInTheOrderOfRanks)
         run_all(g, RANKS, [&](xm_collective *c) {
             const float mine[] = {x[c->rank], (float)c->rank};
             xm_error err = {};
-            EXPECT_EQ(xm_collective_sum(c, mine, y[c->rank], 2, &err), XM_OK) << err.text;
+            EXPECT_EQ(xm_collective_sum(c, XM_F32, mine, XM_F32, y[c->rank], 2, &err),
+                      XM_OK)
+                << err.text;
         });
         for (const auto &of : y) {
             EXPECT_EQ(of[0], wanted);
@@ -75,7 +77,8 @@ TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
         float y[2];
         uint8_t whole[64];
         xm_error sum = {}, join = {};
-        EXPECT_EQ(xm_collective_sum(c, x, y, 1 + (c->rank == 1), &sum), XM_INVALID);
+        EXPECT_EQ(xm_collective_sum(c, XM_F32, x, XM_F32, y, 1 + (c->rank == 1), &sum),
+                  XM_INVALID);
         EXPECT_STREQ(sum.text, "the ranks' summands differ in size");
         EXPECT_EQ(xm_collective_join(c, {whole, 2}, 1, whole + 8, 7, &join), XM_INVALID);
         EXPECT_STREQ(join.text, "the ranks' parts have 6 bytes, not 7");
@@ -90,13 +93,13 @@ TEST_F(Collective, OneThatLeavesEndsTheOthersWaiting)
             const float x = 1;
             float y = 0;
             xm_error err = {};
-            EXPECT_EQ(xm_collective_sum(c, &x, &y, 1, &err), XM_OK);
+            EXPECT_EQ(xm_collective_sum(c, XM_F32, &x, XM_F32, &y, 1, &err), XM_OK);
             if (c->rank == 1) {
                 const xm_error why = {XM_DEVICE, "the device is lost"};
                 c->ops->leave(c, &why);
                 return;
             }
-            EXPECT_EQ(xm_collective_sum(c, &x, &y, 1, &err), XM_DEVICE);
+            EXPECT_EQ(xm_collective_sum(c, XM_F32, &x, XM_F32, &y, 1, &err), XM_DEVICE);
             EXPECT_STREQ(err.text, "rank 1: the device is lost");
             c->ops->leave(c, &err); /* is not heard any more */
         });
