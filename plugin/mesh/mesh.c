@@ -336,8 +336,8 @@ compile_ranks(const struct xm_core *c, struct build *b, struct xm_graph *g,
     return s;
 }
 
-/* With OpenVINO's TENSOR_PARALLEL messages are taken to cost nothing, so that all is split that can
- * be; without it, what saves more than its messages cost. */
+/* With OpenVINO's TENSOR_PARALLEL all is split that is worth a message at some size; without it, what
+ * saves more than its messages cost. */
 static enum xm_status
 find_wish(const struct xm_mesh_devices *d, const struct xm_property *properties,
           uint32_t n_properties, struct xm_split_wish *out, struct xm_error *err)
@@ -355,11 +355,8 @@ find_wish(const struct xm_mesh_devices *d, const struct xm_property *properties,
                                   .shares = d->share,
                                   .read_rate = 5e10,
                                   .link_rate = 5e9,
-                                  .link_latency_s = 15e-6};
-    if (strcmp(policy, "TENSOR_PARALLEL") == 0) {
-        out->link_rate = 1e15;
-        out->link_latency_s = 0.0;
-    }
+                                  .link_latency_s = 15e-6,
+                                  .splits_all = strcmp(policy, "TENSOR_PARALLEL") == 0};
     return XM_OK;
 }
 

@@ -32,6 +32,9 @@ struct xm_split_wish {
     double read_rate;      /* bytes of weights that a rank reads a second, > 0  */
     double link_rate;      /* bytes that ranks exchange a second, > 0 */
     double link_latency_s; /* of a message, >= 0 */
+    /* The rates are of no matter: all is split but classes that save less than an eighth of what
+     * the median class saves, as a router, which is not worth a message at any size. */
+    bool splits_all;
 };
 
 /* Why a value is exchanged. */
