@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "plugin/by_shape.h"
-#include "plugin/mesh/mesh_names.h"
+#include "plugin/mesh/mesh_part.h"
 #include "runtime/util/log.h"
-#include "transformations/split/split.h"
 
 /* ---- runs of all ranks -------------------------------------------------------------------- */
 
@@ -189,58 +188,8 @@ static const struct xm_compiled_ops mesh_ops = {
 struct build {
     struct xm_mesh *mesh;
     const struct xm_mesh_devices *devices;
-    struct xm_split_wish wish;
-    uint32_t rank; /* that compiles now */
+    struct xm_mesh_parts parts;
 };
-
-/* Ranks of other devices may have been rewritten otherwise, and would exchange something else. */
-static enum xm_status
-check_alike(struct build *b, const struct xm_split *split, struct xm_error *err)
-{
-    struct xm_strbuf text = {0};
-    xm_split_print(split, &text);
-    if (!xm_strbuf_ok(&text)) {
-        xm_strbuf_free(&text);
-        return xm_no_memory(err, "a mesh");
-    }
-    const bool is_first = !b->mesh->exchanges;
-    const bool is_alike =
-        is_first || strcmp(b->mesh->exchanges, xm_strbuf_text(&text)) == 0;
-    if (is_first)
-        b->mesh->exchanges = xm_strdup(xm_strbuf_text(&text));
-    xm_strbuf_free(&text);
-    if (!b->mesh->exchanges)
-        return xm_no_memory(err, "a mesh");
-    return is_alike ? XM_OK
-                    : xm_fail(err, XM_UNSUPPORTED,
-                              "devices %s and %s run this model in operations that "
-                              "exchange different values",
-                              b->devices->name[0], b->devices->name[b->rank]);
-}
-
-/* The rank's part in place of the whole graph. */
-static enum xm_status
-take_part(void *ctx, struct xm_graph **g, struct xm_error *err)
-{
-    struct build *b = ctx;
-    struct xm_kept_graph *kept = NULL;
-    struct xm_split *split = NULL;
-    struct xm_graph *part = NULL;
-    XM_TRY(xm_graph_keep(g, &kept, err)); /* the part refers to its constants */
-    enum xm_status s = xm_split_plan(kept->graph, &b->wish, &split, err);
-    if (s == XM_OK)
-        s = check_alike(b, split, err);
-    if (s == XM_OK)
-        s = xm_split_part(split, xm_shared_group_rank(b->mesh->group, b->rank),
-                          &kept->base, &part, err);
-    if (s == XM_OK) {
-        xm_graph_destroy(*g);
-        *g = part;
-    }
-    xm_split_free(split);
-    xm_mapping_unref(&kept->base);
-    return s;
-}
 
 static enum xm_status
 compile_rank(const struct xm_core *c, struct build *b, struct xm_kept_graph *kept,
@@ -248,15 +197,16 @@ compile_rank(const struct xm_core *c, struct build *b, struct xm_kept_graph *kep
              const struct xm_compile_options *options, struct xm_error *err)
 {
     struct xm_compile_options own = options ? *options : (struct xm_compile_options){0};
+    const uint32_t rank = b->parts.rank;
     struct xm_graph *g = NULL;
     own.for_api = false; /* kept models are whole ones */
-    own.replace = take_part;
-    own.replace_ctx = b;
+    own.replace = xm_mesh_take_part;
+    own.replace_ctx = &b->parts;
     XM_TRY(xm_graph_clone(kept->graph, &kept->base, &g, err));
-    enum xm_status s = xm_core_compile(c, g, b->devices->name[b->rank], properties,
-                                       n_properties, &own, &b->mesh->rank[b->rank], err);
+    enum xm_status s = xm_core_compile(c, g, b->devices->name[rank], properties,
+                                       n_properties, &own, &b->mesh->rank[rank], err);
     if (s != XM_OK)
-        xm_error_prefix(err, "rank %u", b->rank);
+        xm_error_prefix(err, "rank %u", rank);
     return s;
 }
 
@@ -330,34 +280,23 @@ compile_ranks(const struct xm_core *c, struct build *b, struct xm_graph *g,
     XM_TRY(xm_graph_keep(&g, &kept, err));
     xm_graph_destroy(g); /* each rank has a copy of its own */
     enum xm_status s = XM_OK;
-    for (b->rank = 0; b->rank < b->mesh->n && s == XM_OK; b->rank++)
+    uint32_t *rank = &b->parts.rank;
+    for (*rank = 0; *rank < b->mesh->n && s == XM_OK; ++*rank)
         s = compile_rank(c, b, kept, properties, n_properties, options, err);
     xm_mapping_unref(&kept->base);
     return s;
 }
 
-/* With OpenVINO's TENSOR_PARALLEL all is split that is worth a message at some size; without it, what
- * saves more than its messages cost. */
 static enum xm_status
 find_wish(const struct xm_mesh_devices *d, const struct xm_property *properties,
           uint32_t n_properties, struct xm_split_wish *out, struct xm_error *err)
 {
-    const char *policy = "";
+    const char *policy = NULL;
     for (uint32_t i = 0; i < n_properties; i++) {
         if (strcmp(properties[i].key, "MODEL_DISTRIBUTION_POLICY") == 0)
             policy = properties[i].value;
     }
-    if (strcmp(policy, "PIPELINE_PARALLEL") == 0)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits "
-                       "weights, not layers");
-    *out = (struct xm_split_wish){.ranks = d->n,
-                                  .shares = d->share,
-                                  .read_rate = 5e10,
-                                  .link_rate = 5e9,
-                                  .link_latency_s = 15e-6,
-                                  .splits_all = strcmp(policy, "TENSOR_PARALLEL") == 0};
-    return XM_OK;
+    return xm_mesh_wish(d, policy, out, err);
 }
 
 enum xm_status
@@ -369,9 +308,9 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     struct xm_mesh_devices *devices = xm_calloc(1, sizeof(*devices));
     enum xm_status s =
         devices ? xm_mesh_parse(list, devices, err) : xm_no_memory(err, "a mesh");
-    struct build b = {.devices = devices};
+    struct build b = {.devices = devices, .parts.devices = devices};
     if (s == XM_OK)
-        s = find_wish(devices, properties, n_properties, &b.wish, err);
+        s = find_wish(devices, properties, n_properties, &b.parts.wish, err);
     struct xm_mesh *m = s == XM_OK ? new_mesh(devices, list) : NULL;
     if (s == XM_OK && !m)
         s = xm_no_memory(err, "a mesh's threads");
@@ -381,9 +320,12 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
         return s;
     }
     b.mesh = m;
+    b.parts.group = m->group;
     s = compile_ranks(c, &b, g, properties, n_properties, options, err);
     if (s == XM_OK)
         s = check_ports(&b, err);
+    m->exchanges = b.parts.exchanges;
+    xm_free(b.parts.exchange_kinds);
     if (s == XM_OK) {
         take_facts(m);
         xm_debug(XM_DEBUG_DISPATCH, "split over %s:\n%s", m->devices, m->exchanges);

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "runtime/util/memory.h"
-#include "runtime/util/strbuf.h"
 #include "transformations/split/split_plan.h"
 
 /* Launching something small that only moves bytes on a rank. Where the wish says that messages cost
@@ -615,18 +614,4 @@ xm_split_exchanges(const struct xm_split *s, uint32_t *n)
 {
     *n = (uint32_t)s->n_exchanges;
     return s->exchanges;
-}
-
-void
-xm_split_print(const struct xm_split *s, struct xm_strbuf *out)
-{
-    static const char *const kinds[] = {
-        [XM_EXCHANGE_SUM] = "all_reduce", [XM_EXCHANGE_PARTS] = "all_gather"};
-    for (size_t i = 0; i < s->n_exchanges; i++) {
-        const struct xm_exchange *e = &s->exchanges[i];
-        xm_strbuf_printf(out, "%s  %8.1f KiB a token  behind %s '%s', for %s '%s'\n",
-                         kinds[e->kind], (double)e->bytes / 1024.0,
-                         xm_op_info(e->value->node->op)->text, e->value->node->name,
-                         xm_op_info(e->because->op)->text, e->because->name);
-    }
 }
