@@ -71,3 +71,17 @@ xm_collective_wait(struct xm_collective *c, struct xm_error *err)
     struct xm_bytes all[XM_MOST_RANKS];
     return c->ops->meet(c, (struct xm_bytes){0}, all, err);
 }
+
+enum xm_status
+xm_collective_agree(struct xm_collective *c, struct xm_bytes mine, const char *what,
+                    struct xm_error *err)
+{
+    struct xm_bytes all[XM_MOST_RANKS];
+    XM_TRY(c->ops->meet(c, mine, all, err));
+    for (uint32_t r = 0; r < c->ranks; r++) {
+        if (all[r].n != mine.n || memcmp(all[r].p, mine.p, mine.n) != 0)
+            return xm_fail(err, XM_INVALID, "rank %u has another %s than rank %u", r,
+                           what, c->rank);
+    }
+    return XM_OK;
+}

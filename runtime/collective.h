@@ -34,8 +34,11 @@ struct xm_collective_ops {
      * all ranks' runs have ended. A failure is that of a rank that has left. */
     enum xm_status (*meet)(struct xm_collective *c, struct xm_bytes mine,
                            struct xm_bytes *all, struct xm_error *err);
-    /* This rank calls no more: the calls of the others, present and later ones, fail with `why`.
-     * Only the first to leave is heard. */
+    /* A run of this rank has ended well: returns when all ranks' have. NULL: who has all ranks
+     * knows that without it. */
+    enum xm_status (*end_run)(struct xm_collective *c, struct xm_error *err);
+    /* The run has failed here, and this rank calls no more in it: the calls of the others, present
+     * and later ones, fail with `why`. Only the first to leave is heard. */
     void (*leave)(struct xm_collective *c, const struct xm_error *why);
 };
 
@@ -61,6 +64,11 @@ enum xm_status xm_collective_join(struct xm_collective *c, struct xm_bytes part,
 
 /* Returns when all ranks have called it: all have read what was shown before. */
 enum xm_status xm_collective_wait(struct xm_collective *c, struct xm_error *err);
+
+/* Whether all ranks give the same bytes; XM_INVALID names one that does not, and what `what` is:
+ * "rank 2 has another model". */
+enum xm_status xm_collective_agree(struct xm_collective *c, struct xm_bytes mine,
+                                   const char *what, struct xm_error *err);
 
 /* Ranks that are threads of one process. */
 struct xm_shared_group;

@@ -69,7 +69,7 @@ find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
                             "or chips that need not be in it");
     write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list);
     const enum xm_status s = xm_strbuf_ok(&list)
-                                 ? xm_mesh_parse(list.text, &p->devices, &err)
+                                 ? xm_mesh_parse(list.text, 0, &p->devices, &err)
                                  : xm_no_memory(&err, "a plan");
     xm_strbuf_free(&list);
     if (s == XM_INVALID)

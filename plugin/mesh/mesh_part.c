@@ -61,7 +61,32 @@ check_alike(const struct xm_mesh_parts *p, const struct xm_split *split,
                     : xm_fail(err, XM_UNSUPPORTED,
                               "devices %s and %s run this model in operations that "
                               "exchange different values",
-                              p->devices->name[0], p->devices->name[p->rank]);
+                              p->devices->name[0], p->devices->name[p->end->rank]);
+}
+
+/* FNV-1a. */
+static uint64_t
+mix(uint64_t hash, const void *bytes, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static uint64_t
+fingerprint(const struct xm_graph *g)
+{
+    enum { FIRST = 64 };
+    uint64_t hash = 0xcbf29ce484222325u;
+    xm_for_each_node(n, g)
+    {
+        if (n->op != XM_OP_WEIGHT)
+            continue;
+        const struct xm_bytes data = n->attr.weight.data;
+        hash = mix(hash, &data.n, sizeof(data.n));
+        hash = mix(hash, data.p, data.n < FIRST ? data.n : FIRST);
+    }
+    return hash;
 }
 
 enum xm_status
@@ -72,12 +97,12 @@ xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
     struct xm_split *split = NULL;
     struct xm_graph *part = NULL;
     XM_TRY(xm_graph_keep(g, &kept, err)); /* the part refers to its constants */
+    p->fingerprint = fingerprint(kept->graph);
     enum xm_status s = xm_split_plan(kept->graph, &p->wish, &split, err);
     if (s == XM_OK)
         s = p->exchanges ? check_alike(p, split, err) : take_exchanges(p, split, err);
     if (s == XM_OK)
-        s = xm_split_part(split, xm_shared_group_rank(p->group, p->rank), &kept->base,
-                          &part, err);
+        s = xm_split_part(split, p->end, &kept->base, &part, err);
     if (s == XM_OK) {
         xm_graph_destroy(*g);
         *g = part;

@@ -17,8 +17,8 @@ extern "C" {
 struct xm_mesh_parts {
     const struct xm_mesh_devices *devices;
     struct xm_split_wish wish;
-    struct xm_shared_group *group; /* of as many ranks */
-    uint32_t rank;                 /* that compiles now */
+    struct xm_collective *end; /* of the rank that compiles now */
+    uint64_t fingerprint;      /* of the whole model's weights: sizes and first bytes */
     /* Of the first part: xm_split_print's lines, which the others' have to equal, and those of
      * xm_split_print_kinds. The caller frees both. */
     char *exchanges, *exchange_kinds;

@@ -39,23 +39,24 @@ enum xm_status
 xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *err)
 {
     const uint32_t n = p->devices.n;
-    struct xm_mesh_parts parts = {
-        .devices = &p->devices, .wish = p->wish, .group = xm_shared_group_create(n)};
-    enum xm_status s = parts.group ? XM_OK : xm_no_memory(err, "a plan");
-    for (parts.rank = 0; parts.rank < n && s == XM_OK; parts.rank++) {
-        struct xm_plan *rank = &p->rank[parts.rank];
+    struct xm_mesh_parts parts = {.devices = &p->devices, .wish = p->wish};
+    struct xm_shared_group *group = xm_shared_group_create(n);
+    enum xm_status s = group ? XM_OK : xm_no_memory(err, "a plan");
+    for (uint32_t i = 0; i < n && s == XM_OK; i++) {
+        struct xm_plan *rank = &p->rank[i];
+        parts.end = xm_shared_group_rank(group, i);
         rank->replace = xm_mesh_take_part;
         rank->replace_ctx = &parts;
         s = xm_planner_plan(rank, g, err);
         rank->replace_ctx = NULL;
         if (s != XM_OK)
-            xm_error_prefix(err, "rank %u", parts.rank);
+            xm_error_prefix(err, "rank %u", i);
     }
     p->exchange_kinds = parts.exchange_kinds;
     p->n_exchanges = parts.n_exchanges;
     p->exchanged_bytes = parts.exchanged_bytes;
     xm_free(parts.exchanges);
-    xm_shared_group_free(parts.group);
+    xm_shared_group_free(group);
     if (s == XM_OK) {
         find_shared_excess(p);
         find_times(p);
