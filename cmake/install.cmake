@@ -29,6 +29,10 @@ install(CODE "
     endforeach()")
 install(TARGETS xemoe EXPORT xemoeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${XM_INCLUDE_DESTINATION})
+if(TARGET xemoe_mpi)
+    add_dependencies(products xemoe_mpi)
+    install(TARGETS xemoe_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/xemoe)
+endif()
 install(TARGETS xemoe_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Not in bin: xemoe starts them, and OpenVINO's own program of that name may be there.
 install(TARGETS benchmark_app bench_kernels RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/xemoe)

@@ -9,6 +9,7 @@
 #include "plugin/core.h"
 #include "plugin/device_names.h"
 #include "plugin/mesh/mesh_names.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
 #include "transformations/graph/graph.h"
 
@@ -261,6 +262,15 @@ find_wished(const struct xm_core *c, struct xm_device_wish *w, struct found *out
     return XM_OK;
 }
 
+/* The devices that share a model; NULL: one has all of it. */
+static const char *
+mesh_of(const char *device)
+{
+    uint32_t rank;
+    const char *list = xm_mesh_list(device);
+    return list || xm_mpi_ranks(&rank) == 1 ? list : device ? device : "AUTO";
+}
+
 enum xm_status
 xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
                 const struct xm_property *properties, uint32_t n_properties,
@@ -269,7 +279,7 @@ xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
 {
     struct found on = {0};
     struct xm_device_wish w;
-    const char *mesh = xm_mesh_list(device);
+    const char *mesh = options && options->replace ? NULL : mesh_of(device);
     if (mesh)
         return xm_mesh_compile(c, g, mesh, properties, n_properties, options, out, err);
     enum xm_status s = xm_device_wish_make(device, properties, n_properties, &w, err);

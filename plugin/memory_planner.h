@@ -102,6 +102,9 @@ struct xm_plan {
     struct xm_config config;
     struct xm_plan_wish wish;
     struct xm_memory_room room;
+    /* xm_compile_options.replace: of a rank, its part of the model; NULL: all of it */
+    enum xm_status (*replace)(void *ctx, struct xm_graph **g, struct xm_error *err);
+    void *replace_ctx;
     /* Set by xm_planner_plan: */
     struct xm_config decided; /* the config after the rules */
     struct xm_memory_need need;

@@ -4,23 +4,43 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum xm_status
-xm_collective_sum(struct xm_collective *c, const float *x, float *y, uint64_t n,
-                  struct xm_error *err)
+/* y[n] += x[n], or = if it is the first. */
+static void
+add(const float *x, bool is_first, float *y, uint64_t n)
 {
-    struct xm_bytes all[XM_MOST_RANKS];
-    const struct xm_bytes mine = {(const uint8_t *)x, n * sizeof(*x)};
-    XM_TRY(c->ops->show(c, mine, all, err));
-    bool agree = true;
+    for (uint64_t i = 0; i < n; i++)
+        y[i] = is_first ? x[i] : y[i] + x[i];
+}
+
+static void
+add_elements(enum xm_element x_element, const struct xm_bytes *all, uint32_t ranks,
+             enum xm_element y_element, void *y, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        float sum = xm_load_float(x_element, all[0].p, i);
+        for (uint32_t r = 1; r < ranks; r++)
+            sum += xm_load_float(x_element, all[r].p, i);
+        xm_store_float(y_element, y, i, sum);
+    }
+}
+
+enum xm_status
+xm_collective_sum(struct xm_collective *c, enum xm_element x_element, const void *x,
+                  enum xm_element y_element, void *y, uint64_t n, struct xm_error *err)
+{
+    struct xm_bytes all[XM_MOST_RANKS], mine = {x, 0};
+    bool agree = xm_element_bytes(x_element, n, &mine.n);
+    XM_TRY(c->ops->meet(c, mine, all, err));
     for (uint32_t r = 0; r < c->ranks; r++)
         agree &= all[r].n == mine.n;
-    for (uint32_t r = 0; r < c->ranks && agree; r++) {
-        const float *part = (const float *)all[r].p;
-        for (uint64_t i = 0; i < n; i++)
-            y[i] = r ? y[i] + part[i] : part[i];
-    }
-    XM_TRY(c->ops->done(c, err));
-    return agree ? XM_OK : xm_fail(err, XM_INVALID, "the ranks' summands differ in size");
+    if (!agree)
+        return xm_fail(err, XM_INVALID, "the ranks' summands differ in size");
+    if (x_element != XM_F32 || y_element != XM_F32)
+        add_elements(x_element, all, c->ranks, y_element, y, n);
+    else
+        for (uint32_t r = 0; r < c->ranks; r++)
+            add((const float *)all[r].p, r == 0, y, n);
+    return XM_OK;
 }
 
 enum xm_status
@@ -29,7 +49,7 @@ xm_collective_join(struct xm_collective *c, struct xm_bytes part, uint64_t outer
 {
     struct xm_bytes all[XM_MOST_RANKS];
     uint64_t sum = 0, at = 0;
-    XM_TRY(c->ops->show(c, part, all, err));
+    XM_TRY(c->ops->meet(c, part, all, err));
     for (uint32_t r = 0; r < c->ranks; r++)
         sum += all[r].n;
     const bool fits = sum == bytes && outer > 0 && bytes % outer == 0;
@@ -39,9 +59,29 @@ xm_collective_join(struct xm_collective *c, struct xm_bytes part, uint64_t outer
             memcpy(whole + o * (bytes / outer) + at, all[r].p + o * row, row);
         at += row;
     }
-    XM_TRY(c->ops->done(c, err));
     return fits ? XM_OK
                 : xm_fail(err, XM_INVALID,
                           "the ranks' parts have %" PRIu64 " bytes, not %" PRIu64, sum,
                           bytes);
+}
+
+enum xm_status
+xm_collective_wait(struct xm_collective *c, struct xm_error *err)
+{
+    struct xm_bytes all[XM_MOST_RANKS];
+    return c->ops->meet(c, (struct xm_bytes){0}, all, err);
+}
+
+enum xm_status
+xm_collective_agree(struct xm_collective *c, struct xm_bytes mine, const char *what,
+                    struct xm_error *err)
+{
+    struct xm_bytes all[XM_MOST_RANKS];
+    XM_TRY(c->ops->meet(c, mine, all, err));
+    for (uint32_t r = 0; r < c->ranks; r++) {
+        if (all[r].n != mine.n || memcmp(all[r].p, mine.p, mine.n) != 0)
+            return xm_fail(err, XM_INVALID, "rank %u has another %s than rank %u", r,
+                           what, c->rank);
+    }
+    return XM_OK;
 }

@@ -3,9 +3,12 @@
  * Collectives: what the ranks of a mesh exchange. A rank is one part of a program that is split
  * over devices; all ranks call the same collectives in the same order.
  *
- *     rank 0: show(a) ──┐                    ┌──► a, b, c ──► done
- *     rank 1: show(b) ──┼── all have come ───┼──► a, b, c ──► done
- *     rank 2: show(c) ──┘                    └──► a, b, c ──► done ── all have read
+ *     rank 0: meet(a) ──┐                    ┌──► a, b, c      until rank 0 meets again
+ *     rank 1: meet(b) ──┼── all have come ───┼──► a, b, c
+ *     rank 2: meet(c) ──┘                    └──► a, b, c
+ *
+ * Ranks meet once for each exchange: that all have come to the next one says that all have read
+ * what was shown in this one. So a rank shows its exchanges from two places in turn.
  *
  * Sums are added in the order of ranks, so that they are the same bits on every rank and in every
  * run.
@@ -26,15 +29,16 @@ struct xm_collective;
 
 /* How ranks reach each other. Each member is used by one thread at a time, but for leave. */
 struct xm_collective_ops {
-    /* Returns when every rank has called it: all[ranks] are their bytes, which stay valid until
-     * `done`. `mine` must not change before `done` has returned. A failure is that of a rank that
-     * has left. */
-    enum xm_status (*show)(struct xm_collective *c, struct xm_bytes mine,
+    /* Returns when every rank has called it: all[ranks] are their bytes, which may be read until
+     * this rank's next call. `mine` must not change before this rank's next call has returned, or
+     * all ranks' runs have ended. A failure is that of a rank that has left. */
+    enum xm_status (*meet)(struct xm_collective *c, struct xm_bytes mine,
                            struct xm_bytes *all, struct xm_error *err);
-    /* Returns when every rank has called it. */
-    enum xm_status (*done)(struct xm_collective *c, struct xm_error *err);
-    /* This rank calls no more: the calls of the others, present and later ones, fail with `why`.
-     * Only the first to leave is heard. */
+    /* A run of this rank has ended well: returns when all ranks' have. NULL: who has all ranks
+     * knows that without it. */
+    enum xm_status (*end_run)(struct xm_collective *c, struct xm_error *err);
+    /* The run has failed here, and this rank calls no more in it: the calls of the others, present
+     * and later ones, fail with `why`. Only the first to leave is heard. */
     void (*leave)(struct xm_collective *c, const struct xm_error *why);
 };
 
@@ -44,16 +48,27 @@ struct xm_collective {
     uint32_t rank, ranks;
 };
 
-/* y[n] = the sum of every rank's x[n]. x and y do not overlap. */
-enum xm_status xm_collective_sum(struct xm_collective *c, const float *x, float *y,
+/* y[n] = the sum of every rank's x[n], added as f32. Both are floats; x follows the rule of
+ * meet for `mine`, and does not overlap y. */
+enum xm_status xm_collective_sum(struct xm_collective *c, enum xm_element x_element,
+                                 const void *x, enum xm_element y_element, void *y,
                                  uint64_t n, struct xm_error *err);
 /* Joins parts of a tensor along a dimension. A rank's part is [outer, n, inner] in units of bytes:
  * `inner` are the bytes behind the dimension; n may differ from rank to rank, and is 1 or more.
+ * `part` follows the rule of meet for `mine`.
  * whole: [outer, sum of all n, inner], of `bytes` bytes; XM_INVALID: the parts make another
  * number. */
 enum xm_status xm_collective_join(struct xm_collective *c, struct xm_bytes part,
                                   uint64_t outer, uint8_t *whole, uint64_t bytes,
                                   struct xm_error *err);
+
+/* Returns when all ranks have called it: all have read what was shown before. */
+enum xm_status xm_collective_wait(struct xm_collective *c, struct xm_error *err);
+
+/* Whether all ranks give the same bytes; XM_INVALID names one that does not, and what `what` is:
+ * "rank 2 has another model". */
+enum xm_status xm_collective_agree(struct xm_collective *c, struct xm_bytes mine,
+                                   const char *what, struct xm_error *err);
 
 /* Ranks that are threads of one process. */
 struct xm_shared_group;

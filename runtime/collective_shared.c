@@ -3,9 +3,14 @@
  * Ranks that are threads of one process: they read each other's bytes where they lie.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
 
 #include "runtime/collective.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/workers.h"
 
 struct member {
     struct xm_collective base; /* first */
@@ -17,48 +22,55 @@ struct xm_shared_group {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t met;
     uint32_t waiting; /* ranks that wait for the others   */
-    uint64_t meeting; /* counts how often all have come   */
+    _Atomic uint64_t
+        meeting; /* counts how often all have come; read without the lock, too */
     bool is_left;
     struct xm_error why; /* of the first that has left */
-    struct xm_bytes shown[XM_MOST_RANKS];
+    /* in meetings of even and odd numbers: of the next one while this one is still read */
+    struct xm_bytes shown[2][XM_MOST_RANKS];
+    bool has_cores; /* for each rank; never changes */
     struct member member[XM_MOST_RANKS];
 };
 
-/* The lock is held. A meeting that took place counts, whoever has left since. */
-static enum xm_status
-meet(struct xm_shared_group *g, struct xm_error *err)
+/* A thread that sleeps is woken after some 50 us: a rank looks about as long for the others before
+ * it sleeps, where each has a core of its own. */
+#define LOOK_S 5e-5
+
+static void
+look_for_others(struct xm_shared_group *g, uint64_t meeting)
 {
-    const uint64_t meeting = g->meeting;
-    if (!g->is_left && ++g->waiting == g->ranks) {
-        g->waiting = 0;
-        g->meeting++;
-        pthread_cond_broadcast(&g->met);
-    }
-    while (g->meeting == meeting && !g->is_left)
-        pthread_cond_wait(&g->met, &g->lock);
-    return g->meeting != meeting ? XM_OK : xm_fail(err, g->why.status, "%s", g->why.text);
+    const double until = xm_now() + LOOK_S;
+    while (atomic_load_explicit(&g->meeting, memory_order_acquire) == meeting &&
+           g->has_cores && xm_now() < until)
+        sched_yield();
 }
 
+/* A meeting that took place counts, whoever has left since. */
 static enum xm_status
-show(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
+meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
      struct xm_error *err)
 {
     struct xm_shared_group *g = ((struct member *)c)->group;
     pthread_mutex_lock(&g->lock);
-    g->shown[c->rank] = mine;
-    const enum xm_status s = meet(g, err);
-    for (uint32_t r = 0; r < g->ranks && s == XM_OK; r++)
-        all[r] = g->shown[r];
-    pthread_mutex_unlock(&g->lock);
-    return s;
-}
-
-static enum xm_status
-done(struct xm_collective *c, struct xm_error *err)
-{
-    struct xm_shared_group *g = ((struct member *)c)->group;
-    pthread_mutex_lock(&g->lock);
-    const enum xm_status s = meet(g, err);
+    const uint64_t meeting = g->meeting;
+    struct xm_bytes *shown = g->shown[meeting % 2];
+    shown[c->rank] = mine;
+    if (!g->is_left && ++g->waiting == g->ranks) {
+        g->waiting = 0;
+        atomic_store_explicit(&g->meeting, meeting + 1, memory_order_release);
+        pthread_cond_broadcast(&g->met);
+    } else if (!g->is_left) {
+        pthread_mutex_unlock(&g->lock);
+        look_for_others(g, meeting);
+        pthread_mutex_lock(&g->lock);
+    }
+    while (g->meeting == meeting && !g->is_left)
+        pthread_cond_wait(&g->met, &g->lock);
+    const bool has_met = g->meeting != meeting;
+    if (has_met)
+        memcpy(all, shown, g->ranks * sizeof(*all));
+    const enum xm_status s =
+        has_met ? XM_OK : xm_fail(err, g->why.status, "%s", g->why.text);
     pthread_mutex_unlock(&g->lock);
     return s;
 }
@@ -76,7 +88,7 @@ leave(struct xm_collective *c, const struct xm_error *why)
     pthread_mutex_unlock(&g->lock);
 }
 
-static const struct xm_collective_ops ops = {.show = show, .done = done, .leave = leave};
+static const struct xm_collective_ops ops = {.meet = meet, .leave = leave};
 
 struct xm_shared_group *
 xm_shared_group_create(uint32_t ranks)
@@ -86,6 +98,7 @@ xm_shared_group_create(uint32_t ranks)
     if (!g)
         return NULL;
     g->ranks = ranks;
+    g->has_cores = ranks <= xm_workers_cores();
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->met, NULL);
     for (uint32_t r = 0; r < ranks; r++)

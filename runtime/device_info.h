@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/util/cores.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus
@@ -68,6 +69,7 @@ struct xm_device_info {
     bool integrated; /* GPU that shares the host's memory                    */
     uint32_t caps;   /* enum xm_cap, or-ed                                   */
     uint32_t compute_units;
+    struct xm_cores cores; /* that a part of a processor has; n 0: no such part         */
     uint32_t clock_mhz;
     uint64_t max_work_group; /* work-items                                           */
     uint64_t local_bytes;    /* local memory of a work-group                         */

@@ -110,6 +110,72 @@ TEST_F(Mesh, ALayerOfAMixtureOfExpertsHasTwoSums)
     EXPECT_EQ(count(gpt_oss, "all_gather"), 1u);
 }
 
+/* ---- plans ---------------------------------------------------------------------------- */
+
+Json
+plan(Words words)
+{
+    words.insert(words.begin(), {"plan", qwen, "--json", "--split", "tensor"});
+    const Outcome o = run(words);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return Json(o.out);
+}
+
+TEST(MeshPlan, SaysWhatEachRankHoldsAndWhatIsExchanged)
+{
+    const Json one(run({"plan", qwen, "--json", "--device-as", "bmg"}).out);
+    const Json two =
+        plan({"--device-as", "2xbmg", "--bandwidth", "2,1", "--link", "4,50"});
+    const double experts = one.number("/memory/experts");
+    EXPECT_EQ(two.number("/ranks/0/memory/experts"), experts / 2);
+    EXPECT_EQ(two.number("/ranks/1/memory/experts"), experts / 2);
+    EXPECT_LT(two.number("/ranks/0/memory/weights"), 0.8 * one.number("/memory/weights"));
+    EXPECT_EQ(two.number("/exchanges/messages"), 2 * 2 + 1);
+    const double exchange_s = 5 * 50e-6 + two.number("/exchanges/bytes") / 4e9;
+    const double read_s = two.number("/ranks/1/memory/token_weights") / 1e9;
+    EXPECT_NEAR(two.number("/exchanges/seconds"), exchange_s, 1e-9);
+    EXPECT_NEAR(two.number("/tokens_per_second_at_most"), 1 / (read_s + exchange_s), 0.1);
+}
+
+TEST(MeshPlan, TakesSharesAndUnits)
+{
+    const Json p = plan({"--device-as", "MESH:bmg,lnl(3,1)", "--bandwidth", "456GB/s",
+                         "--link", "25GB/s,5us"});
+    EXPECT_EQ(p.text("/ranks/1/device"), "lnl");
+    EXPECT_EQ(p.number("/ranks/0/memory/experts"),
+              3 * p.number("/ranks/1/memory/experts"));
+    EXPECT_TRUE(p.at("/read_seconds"));
+    EXPECT_FALSE(plan({"--device-as", "2xbmg"}).at("/read_seconds"));
+}
+
+TEST(MeshPlan, SaysWhatDoesNotFit)
+{
+    const Outcome o =
+        run({"plan", qwen, "--device-as", "2xbmg", "--memory", "1", "--split", "tensor"});
+    EXPECT_EQ(o.code, 4);
+    EXPECT_NE(o.out.find("too little"), std::string::npos) << o.out;
+    EXPECT_EQ(o.err, "xemoe: it does not fit on these devices\n");
+}
+
+TEST(MeshPlan, NamesWhatIsWrong)
+{
+    const std::vector<std::pair<Words, const char *>> cases = {
+        {{"--device-as", "2xbgm"}, "did you mean bmg?"},
+        {{"--device-as", "0xbmg"}, "has no name of a device"},
+        {{"--device-as", "65xbmg"}, "64 devices at most"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1,2,3"}, "one for each of the 2"},
+        {{"--device-as", "2xbmg", "--bandwidth", "0"}, "above 0"},
+        {{"--device-as", "2xbmg", "--link", "25"}, "as 25,5"},
+        {{"--device-as", "bmg", "--link", "25,5"}, "about several devices"}};
+    for (const auto &[words, sentence] : cases) {
+        Words all = {"plan", qwen};
+        all.insert(all.end(), words.begin(), words.end());
+        const Outcome o = run(all);
+        EXPECT_EQ(o.code, 2) << sentence;
+        EXPECT_NE(o.err.find(sentence), std::string::npos) << o.err;
+    }
+}
+
 /* ---- texts -------------------------------------------------------------------------- */
 
 TEST_F(Mesh, TextsInParallelAreThoseOfOneDevice)

@@ -17,7 +17,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "kernels",      XM_CLI_FLAG,  AT(kernels),         NULL,    "times the kernels of single steps in place of models; has options\nof its own: xemoe bench --kernels --help" },
     XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU"),
     { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
-    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)", NULL, "GPU CPU REFERENCE" },
+    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev); GPU.0/GPU.1: one model\nover both", NULL, "GPU CPU REFERENCE" },
     XM_CLI_GROUP("The tests", "xemoe bench model.gguf -p 512,2048 -n 0 -d 0,4096 -r 3"),
     { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "tests that read a prompt of this many tokens (512); 0: none" },
     { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "tests that decode this many tokens one by one (128); 0: none" },
@@ -136,11 +136,28 @@ has_test(const struct xm_bench_args *a)
     return false;
 }
 
+static bool
+is_mesh(const char *text)
+{
+    return strncmp(text, "MESH:", 5) == 0;
+}
+
+/* llama-bench's A/B, one model over both, is the core's A,B, which is two devices here. */
+static void
+name_meshes(struct xm_bench_texts *devices)
+{
+    for (size_t i = 0; i < devices->n; i++) {
+        for (char *at = devices->list[i]; (at = strchr(at, '/')) != NULL; at++)
+            *at = ',';
+    }
+}
+
 static enum xm_status
 read_values(struct xm_bench_args *a, struct xm_error *err)
 {
     XM_TRY(xm_bench_texts_read("-m", &a->model_texts, is_path, &a->models, err));
-    XM_TRY(xm_bench_texts_read("-dev", &a->device_texts, NULL, &a->devices, err));
+    XM_TRY(xm_bench_texts_read("-dev", &a->device_texts, is_mesh, &a->devices, err));
+    name_meshes(&a->devices);
     XM_TRY(read_numbers("-p", &a->prompt_texts, 0, N_PROMPT, &a->prompts, err));
     XM_TRY(read_numbers("-n", &a->gen_texts, 0, N_GEN, &a->gens, err));
     XM_TRY(read_numbers("-d", &a->depth_texts, 0, 0, &a->depths, err));

@@ -15,6 +15,7 @@
 
 #include "plugin/program_util/line_input.h"
 #include "plugin/program_util/terminal.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
 
 /* clang-format off */
@@ -211,6 +212,9 @@ xm_cli_chat(int argc, char **argv)
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
+    uint32_t rank;
+    if (xm_mpi_ranks(&rank) > 1) /* mpirun gives one of them what a person types */
+        return xm_cli_usage("chat is for one process: generate runs in an MPI job");
     code = xm_chat_settings_check(&a, &c.settings);
     a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
     a.generation.target.tunes = true;

@@ -7,6 +7,7 @@
 
 #include "plugin/cli/commands.h"
 #include "plugin/program_util/terminal.h"
+#include "runtime/collective_mpi.h"
 
 static void
 print_help(FILE *to)
@@ -39,14 +40,11 @@ help_of(char *name)
     return command ? command->run(2, argv) : xm_cli_no_command(name);
 }
 
-int
-main(int argc, char **argv)
+static int
+run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     struct xm_error err = {0};
-    const int begun = xm_cli_start();
-    if (begun != XM_EXIT_OK)
-        return begun;
     if (xm_core_check_force(&err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (!name) {
@@ -68,4 +66,25 @@ main(int argc, char **argv)
     }
     const struct xm_cli_command *command = xm_cli_command_find(name);
     return command ? command->run(argc - 1, argv + 1) : xm_cli_no_command(name);
+}
+
+/* Of an MPI job's processes, which all do the same, the first alone prints its results. */
+static bool
+is_silent(void)
+{
+    uint32_t rank;
+    return xm_mpi_ranks(&rank) > 1 && rank > 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    int code = xm_cli_start();
+    if (code == XM_EXIT_OK && is_silent() && !freopen("/dev/null", "w", stdout))
+        code = XM_EXIT_FAILED;
+    if (code != XM_EXIT_OK)
+        return code;
+    code = run(argc, argv);
+    xm_mpi_end(code != XM_EXIT_OK);
+    return code;
 }

@@ -24,6 +24,10 @@ static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe plan model.gguf --device-as bmg --memory 12000"),
     { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
     XM_CHIP_DEVICE_ROWS,
+    XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xbmg --bandwidth 456 --link 25,5"),
+    { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split", NULL, XM_CLI_SPLITS },
+    { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s at which the devices' memories are read, one for all or one each; then tokens a second are told" },
+    { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, and microseconds of a message (5,15)" },
     XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
     XM_CHIP_CONTEXT_ROW,
     { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens that go through the model at once (512)", "chunk ubatch-size -ub" },
@@ -85,8 +89,14 @@ check_options(const struct xm_plan_args *a)
 {
     struct xm_cli_setting settings[N_SETTINGS];
     char chunk[XM_CLI_NUMBER];
-    if (xm_cli_check_chip(&a->chip) != XM_EXIT_OK)
+    struct xm_chip_args chip = a->chip;
+    if (xm_plan_is_mesh(a))
+        chip.device = chip.device_as = NULL; /* plan_mesh.c looks at each */
+    if (xm_cli_check_chip(&chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
+    if ((a->split || a->bandwidth || a->link) && !xm_plan_is_mesh(a))
+        return xm_cli_usage("options --split, --bandwidth and --link are about several "
+                            "devices, as -d GPU.0,GPU.1 or --device-as 2xbmg");
     if (a->parallel > MOST_REQUESTS)
         return xm_cli_usage("option --parallel takes at most %d requests", MOST_REQUESTS);
     find_settings(a, chunk, settings);
@@ -94,8 +104,9 @@ check_options(const struct xm_plan_args *a)
 }
 
 /* Over what *c has already. */
-static enum xm_status
-set_config(const struct xm_plan_args *a, struct xm_config *c, struct xm_error *err)
+enum xm_status
+xm_plan_set_config(const struct xm_plan_args *a, struct xm_config *c,
+                   struct xm_error *err)
 {
     struct xm_cli_setting settings[N_SETTINGS];
     char chunk[XM_CLI_NUMBER];
@@ -148,9 +159,9 @@ open_compiled(const struct xm_import *from, struct xm_plan_result *r,
     return s;
 }
 
-static enum xm_status
-open_model(const char *path, struct xm_plan_result *r, struct xm_package **package,
-           struct xm_error *err)
+enum xm_status
+xm_plan_open_model(const char *path, struct xm_plan_result *r,
+                   struct xm_package **package, struct xm_error *err)
 {
     struct xm_import from;
     enum xm_status s;
@@ -166,6 +177,16 @@ open_model(const char *path, struct xm_plan_result *r, struct xm_package **packa
     return s;
 }
 
+void
+xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan *p)
+{
+    p->wish =
+        (struct xm_plan_wish){xm_cli_context(a->chip.context, trained), a->parallel};
+    if (p->wish.context == 0)
+        p->wish.context = xm_planner_usual_context(trained);
+    find_room(a, p);
+}
+
 /* ---- the command --------------------------------------------------------------------- */
 
 static enum xm_status
@@ -176,12 +197,8 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     const uint64_t trained = r->trained_context = package->facts.context;
     struct xm_plan *p = &r->plan;
     struct xm_graph *g = NULL;
-    p->wish =
-        (struct xm_plan_wish){xm_cli_context(a->chip.context, trained), a->parallel};
-    if (p->wish.context == 0)
-        p->wish.context = xm_planner_usual_context(trained);
-    XM_TRY(set_config(a, &p->config, err));
-    find_room(a, p);
+    XM_TRY(xm_plan_set_config(a, &p->config, err));
+    xm_plan_set_wish(a, trained, p);
     xm_progress_show("counting %s", a->model);
     XM_TRY(xm_package_read_graph(package, NULL, &g, err));
     enum xm_status s = xm_planner_plan(p, g, err);
@@ -240,6 +257,8 @@ xm_cli_plan(int argc, char **argv)
         code = check_options(&a);
     if (done || code != XM_EXIT_OK)
         return code;
+    if (xm_plan_is_mesh(&a))
+        return xm_plan_mesh(&a);
     struct xm_plan_result *r = xm_calloc(1, sizeof(*r));
     enum xm_status s = r ? XM_OK : xm_no_memory(&err, "a plan");
     if (s == XM_OK &&
@@ -248,7 +267,7 @@ xm_cli_plan(int argc, char **argv)
         return xm_cli_no_device("-d", a.chip.device, &err);
     }
     if (s == XM_OK)
-        s = open_model(a.model, r, &package, &err);
+        s = xm_plan_open_model(a.model, r, &package, &err);
     if (s == XM_OK)
         s = run(&a, package, r, &err);
     xm_progress_clear();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe plan: plan_command.c computes the memory plan, plan_print.c prints it.
+ * Inside xemoe plan: plan_command.c computes the memory plan, plan_print.c prints it; plan_mesh.c
+ * does both for several devices.
  */
 #ifndef XM_PLUGIN_CLI_PLAN_COMMAND_H
 #define XM_PLUGIN_CLI_PLAN_COMMAND_H
@@ -8,9 +9,11 @@
 #include "plugin/cli/chip.h"
 #include "plugin/cli/cli.h"
 #include "plugin/memory_planner.h"
+#include "plugin/program_util/json_out.h"
 
 struct xm_plan_args {
     struct xm_chip_args chip;
+    const char *split, *bandwidth, *link; /* of meshes */
     const char *model, *kv, *key_cache, *value_cache, *kv_memory, *precision, *offload,
         *expert_cache, *weights, *quantisation;
     uint64_t parallel;
@@ -24,6 +27,24 @@ struct xm_plan_result {
     /* of a compiled file: the path of the model that it was compiled from; empty: no such file */
     struct xm_strbuf compiled_from;
 };
+
+/* The options, over what *c has already. */
+enum xm_status xm_plan_set_config(const struct xm_plan_args *a, struct xm_config *c,
+                                  struct xm_error *err);
+/* The model, and r's `compiled_from` and config. */
+enum xm_status xm_plan_open_model(const char *path, struct xm_plan_result *r,
+                                  struct xm_package **package, struct xm_error *err);
+/* What is asked for, and the memory that p's device has. */
+void xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan *p);
+/* The names of p's KV cache's types, into `out`. */
+const char *xm_plan_cache_types(const struct xm_config *c, char out[32]);
+/* Adds the member "memory". */
+void xm_plan_add_need(struct xm_json_out *j, yyjson_mut_val *parent,
+                      const struct xm_memory_need *n);
+
+/* plan_mesh.c: whether several devices are named; the command for them. */
+bool xm_plan_is_mesh(const struct xm_plan_args *a);
+int xm_plan_mesh(const struct xm_plan_args *a);
 
 void xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p);
 enum xm_status xm_plan_print_json(const struct xm_plan_args *a,

@@ -162,9 +162,8 @@ print_verdict(struct xm_lines *o, const struct xm_plan *p, bool is_imagined,
     xm_lines_add(o, "\n");
 }
 
-/* Of keys and values; into `out`. */
-static const char *
-cache_types(const struct xm_config *c, char out[32])
+const char *
+xm_plan_cache_types(const struct xm_config *c, char out[32])
 {
     const char *k = xm_element_text(c->key_cache_precision),
                *v = xm_element_text(c->value_cache_precision);
@@ -186,11 +185,12 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
         xm_lines_add(&o, " (compiled from %s)", xm_strbuf_text(&from));
     xm_strbuf_free(&model);
     xm_strbuf_free(&from);
-    xm_lines_add(
-        &o,
-        " on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64 " request%s\n\n",
-        p->info.name, p->wish.context, p->decided.ubatch, cache_types(&p->decided, types),
-        p->wish.requests, p->wish.requests == 1 ? "" : "s");
+    xm_lines_add(&o,
+                 " on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
+                 " request%s\n\n",
+                 p->info.name, p->wish.context, p->decided.ubatch,
+                 xm_plan_cache_types(&p->decided, types), p->wish.requests,
+                 p->wish.requests == 1 ? "" : "s");
     print_need(&o, p);
     print_verdict(&o, p, a->chip.device_as != NULL, r->trained_context);
     if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))
@@ -198,10 +198,11 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
     xm_lines_end(&o);
 }
 
-static void
-add_need(struct xm_json_out *j, const struct xm_memory_need *n)
+void
+xm_plan_add_need(struct xm_json_out *j, yyjson_mut_val *parent,
+                 const struct xm_memory_need *n)
 {
-    yyjson_mut_val *o = xm_json_add_object(j, NULL, "memory");
+    yyjson_mut_val *o = xm_json_add_object(j, parent, "memory");
     xm_json_add_whole(j, o, "weights", n->weights);
     xm_json_add_whole(j, o, "host_weights", n->host_weights);
     xm_json_add_whole(j, o, "mapped_weights", n->mapped_weights);
@@ -239,7 +240,7 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
     const struct xm_plan *p = &r->plan;
     struct xm_json_out j;
     char warning[XM_CLI_WARNING], types[32];
-    const char *kv = cache_types(&p->decided, types);
+    const char *kv = xm_plan_cache_types(&p->decided, types);
     xm_json_begin(&j);
     xm_json_add_text(&j, NULL, "model", a->model, strlen(a->model));
     if (r->compiled_from.n)
@@ -251,7 +252,7 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
     xm_json_add_text(&j, NULL, "kv_cache", kv, strlen(kv));
     xm_json_add_whole(&j, NULL, "requests", p->wish.requests);
     xm_json_add_whole(&j, NULL, "offload", p->decided.offload_ratio);
-    add_need(&j, &p->need);
+    xm_plan_add_need(&j, NULL, &p->need);
     add_kv_groups(&j, p);
     if (p->room.known) {
         xm_json_add_whole(&j, NULL, "room", p->room.device);

@@ -38,8 +38,7 @@ refuse(struct reader *r, enum xm_status status, const char *sentence)
 {
     if (r->err->status != XM_OK)
         return; /* expat may still call a few handlers after the stop */
-    xm_fail(r->err, status, "line %lu: %s",
-            (unsigned long)XML_GetCurrentLineNumber(r->xml), sentence);
+    xm_fail(r->err, status, "line %lu: %s", xm_xml_line(r->xml), sentence);
     XML_StopParser(r->xml, XML_FALSE);
 }
 

@@ -24,20 +24,18 @@ enum {
 
 /* ---- compiling to count ------------------------------------------------------------- */
 
-static enum xm_status
-compile(const struct xm_device_info *info, const struct xm_config *config,
-        struct xm_graph *g, bool keep_graph, struct xm_program **out,
-        struct xm_error *err)
+enum xm_status
+xm_planner_compile_with(const struct xm_device_info *info, const struct xm_config *config,
+                        struct xm_graph *g, const struct xm_compile_options *options,
+                        struct xm_program **out, struct xm_error *err)
 {
-    const struct xm_compile_options options = {.sampled_logits = true,
-                                               .keep_graph = keep_graph};
     struct xm_engine *engine = NULL;
     enum xm_status s = xm_counting_engine_create(info, config, &engine, err);
     if (s != XM_OK) {
         xm_graph_destroy(g);
         return s;
     }
-    s = xm_program_create(engine, config, g, &options, out, err);
+    s = xm_program_create(engine, config, g, options, out, err);
     xm_engine_unref(engine); /* the program holds it */
     return s;
 }
@@ -46,14 +44,17 @@ enum xm_status
 xm_planner_compile(const struct xm_device_info *info, const struct xm_config *config,
                    struct xm_graph *g, struct xm_program **out, struct xm_error *err)
 {
-    return compile(info, config, g, false, out, err);
+    const struct xm_compile_options options = {.sampled_logits = true};
+    return xm_planner_compile_with(info, config, g, &options, out, err);
 }
 
 enum xm_status
 xm_planner_compile_open(const struct xm_device_info *info, const struct xm_config *config,
                         struct xm_graph *g, struct xm_program **out, struct xm_error *err)
 {
-    return compile(info, config, g, true, out, err);
+    const struct xm_compile_options options = {.sampled_logits = true,
+                                               .keep_graph = true};
+    return xm_planner_compile_with(info, config, g, &options, out, err);
 }
 
 enum xm_status

@@ -25,6 +25,11 @@ enum xm_status xm_planner_compile(const struct xm_device_info *info,
 enum xm_status xm_planner_compile_open(const struct xm_device_info *info,
                                        const struct xm_config *config, struct xm_graph *g,
                                        struct xm_program **out, struct xm_error *err);
+/* The same with options of the caller's. */
+enum xm_status xm_planner_compile_with(const struct xm_device_info *info,
+                                       const struct xm_config *config, struct xm_graph *g,
+                                       const struct xm_compile_options *options,
+                                       struct xm_program **out, struct xm_error *err);
 /* Counts the memory of such a program and its requests. Each request runs a prompt of all but one
  * position of the context and then one token, as text generation does. */
 enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,

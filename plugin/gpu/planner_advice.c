@@ -18,7 +18,9 @@ compile(const struct xm_plan *p, const struct xm_graph *g, const struct xm_confi
 {
     struct xm_graph *copy = NULL;
     XM_TRY(xm_graph_clone(g, NULL, &copy, err));
-    return xm_planner_compile(&p->info, config, copy, out, err);
+    const struct xm_compile_options options = {
+        .sampled_logits = true, .replace = p->replace, .replace_ctx = p->replace_ctx};
+    return xm_planner_compile_with(&p->info, config, copy, &options, out, err);
 }
 
 /* Whether the wish fits with another config. */

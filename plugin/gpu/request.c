@@ -87,6 +87,8 @@ xm_request_destroy(struct xm_request *r)
     xm_free(r->results);
     xm_free(r->sizes);
     xm_free(r->sums);
+    for (size_t i = 0; i < XM_ARRAY_LEN(r->exchanges); i++)
+        xm_free(r->exchanges[i].bytes);
     xm_free(r);
     xm_program_unref(p);
 }

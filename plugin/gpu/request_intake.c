@@ -364,19 +364,24 @@ run_once(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
     return s;
 }
 
+/* A part of a processor is fed by its own cores: on another part's, this thread and that part's
+ * would wait for each other. */
 enum xm_status
 xm_request_run(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
 {
     struct xm_program *p = r->program;
+    struct xm_cores_before cores;
     const struct xm_bindings whole = r->bindings;
     /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
     const bool again = !p->host_states || xm_request_past(r) == 0;
     struct xm_error cause = {0};
+    xm_cores_enter(xm_engine_info(p->engine)->cores, &cores);
     enum xm_status s = run_once(r, f, &cause);
     if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again) {
         cause = (struct xm_error){0};
         r->bindings = whole;
         s = run_once(r, f, &cause);
     }
+    xm_cores_leave(&cores);
     return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
 }

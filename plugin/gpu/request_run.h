@@ -59,6 +59,12 @@ struct xm_remote_io {
     uint64_t room;            /* bytes allocated for `copy`                  */
 };
 
+/* Memory of the host that an exchange is shown from. */
+struct xm_exchange_place {
+    uint8_t *bytes;
+    uint64_t room;
+};
+
 struct xm_request {
     struct xm_program *program;
     struct xm_queue *queue;
@@ -96,6 +102,8 @@ struct xm_request {
         void *ctx;
         uint64_t done, all; /* tokens before the current chunk; tokens of the run */
     } watch;
+    struct xm_exchange_place exchanges[2]; /* used in turn: request_collective.c */
+    uint64_t n_exchanges;
     bool enqueues_counted; /* steps on an engine that only counts                  */
     bool has_caches;       /* this run uses the program's expert caches            */
     uint64_t n_runs;

@@ -4,12 +4,13 @@
  */
 #include "plugin/mesh/mesh.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "plugin/by_shape.h"
-#include "plugin/mesh/mesh_names.h"
+#include "plugin/mesh/mesh_part.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
-#include "transformations/split/split.h"
 
 /* ---- runs of all ranks -------------------------------------------------------------------- */
 
@@ -17,6 +18,7 @@ struct run {
     struct xm_mesh *mesh;
     enum xm_status (*fn)(uint32_t rank, void *ctx, struct xm_error *err);
     void *ctx;
+    struct xm_error why; /* of the only rank of this process */
 };
 
 static void
@@ -24,11 +26,16 @@ run_rank(size_t rank, size_t worker, void *ctx)
 {
     struct run *r = ctx;
     struct xm_error err = {0};
+    struct xm_collective *c = r->mesh->end[rank];
     (void)worker;
-    if (r->fn((uint32_t)rank, r->ctx, &err) == XM_OK)
+    enum xm_status s = r->fn((uint32_t)rank, r->ctx, &err);
+    if (s == XM_OK && c->ops->end_run)
+        s = c->ops->end_run(c, &err);
+    if (s == XM_OK)
         return;
-    struct xm_collective *c = xm_shared_group_rank(r->mesh->group, (uint32_t)rank);
     c->ops->leave(c, &err);
+    if (!r->mesh->group)
+        r->why = err;
 }
 
 enum xm_status
@@ -37,12 +44,12 @@ xm_mesh_run(struct xm_mesh *m,
             void *ctx, struct xm_error *err)
 {
     struct run r = {.mesh = m, .fn = run, .ctx = ctx};
-    struct xm_error why = {0};
     pthread_mutex_lock(&m->lock);
     xm_workers_run(m->threads, m->n, run_rank, &r);
-    xm_shared_group_reset(m->group, &why);
+    if (m->group)
+        xm_shared_group_reset(m->group, &r.why);
     pthread_mutex_unlock(&m->lock);
-    return why.status == XM_OK ? XM_OK : xm_fail(err, why.status, "%s", why.text);
+    return r.why.status == XM_OK ? XM_OK : xm_fail(err, r.why.status, "%s", r.why.text);
 }
 
 void
@@ -163,6 +170,8 @@ mesh_destroy(struct xm_compiled *c)
     for (uint32_t i = 0; i < m->n; i++)
         xm_compiled_unref(m->rank[i]);
     xm_workers_free(m->threads);
+    if (!m->group)
+        xm_mpi_free(m->end[0]);
     xm_shared_group_free(m->group);
     pthread_mutex_destroy(&m->lock);
     xm_free(m->devices);
@@ -189,98 +198,81 @@ static const struct xm_compiled_ops mesh_ops = {
 struct build {
     struct xm_mesh *mesh;
     const struct xm_mesh_devices *devices;
-    struct xm_split_wish wish;
-    uint32_t rank; /* that compiles now */
+    struct xm_mesh_parts parts;
 };
 
-/* Ranks of other devices may have been rewritten otherwise, and would exchange something else. */
-static enum xm_status
-check_alike(struct build *b, const struct xm_split *split, struct xm_error *err)
+/* The rank of this process with that number. */
+static const char *
+device_of(const struct build *b, uint32_t i)
 {
-    struct xm_strbuf text = {0};
-    xm_split_print(split, &text);
-    if (!xm_strbuf_ok(&text)) {
-        xm_strbuf_free(&text);
-        return xm_no_memory(err, "a mesh");
-    }
-    const bool is_first = !b->mesh->exchanges;
-    const bool is_alike =
-        is_first || strcmp(b->mesh->exchanges, xm_strbuf_text(&text)) == 0;
-    if (is_first)
-        b->mesh->exchanges = xm_strdup(xm_strbuf_text(&text));
-    xm_strbuf_free(&text);
-    if (!b->mesh->exchanges)
-        return xm_no_memory(err, "a mesh");
-    return is_alike ? XM_OK
-                    : xm_fail(err, XM_UNSUPPORTED,
-                              "devices %s and %s run this model in operations that "
-                              "exchange different values",
-                              b->devices->name[0], b->devices->name[b->rank]);
-}
-
-/* The rank's part in place of the whole graph. */
-static enum xm_status
-take_part(void *ctx, struct xm_graph **g, struct xm_error *err)
-{
-    struct build *b = ctx;
-    struct xm_kept_graph *kept = NULL;
-    struct xm_split *split = NULL;
-    struct xm_graph *part = NULL;
-    XM_TRY(xm_graph_keep(g, &kept, err)); /* the part refers to its constants */
-    enum xm_status s = xm_split_plan(kept->graph, &b->wish, &split, err);
-    if (s == XM_OK)
-        s = check_alike(b, split, err);
-    if (s == XM_OK)
-        s = xm_split_part(split, xm_shared_group_rank(b->mesh->group, b->rank),
-                          &kept->base, &part, err);
-    if (s == XM_OK) {
-        xm_graph_destroy(*g);
-        *g = part;
-    }
-    xm_split_free(split);
-    xm_mapping_unref(&kept->base);
-    return s;
+    return b->devices->name[b->mesh->end[i]->rank];
 }
 
 static enum xm_status
-compile_rank(const struct xm_core *c, struct build *b, struct xm_kept_graph *kept,
-             const struct xm_property *properties, uint32_t n_properties,
-             const struct xm_compile_options *options, struct xm_error *err)
+compile_rank(const struct xm_core *c, struct build *b, uint32_t i,
+             struct xm_kept_graph *kept, const struct xm_property *properties,
+             uint32_t n_properties, const struct xm_compile_options *options,
+             struct xm_error *err)
 {
     struct xm_compile_options own = options ? *options : (struct xm_compile_options){0};
     struct xm_graph *g = NULL;
     own.for_api = false; /* kept models are whole ones */
-    own.replace = take_part;
-    own.replace_ctx = b;
+    own.replace = xm_mesh_take_part;
+    own.replace_ctx = &b->parts;
+    b->parts.end = b->mesh->end[i];
     XM_TRY(xm_graph_clone(kept->graph, &kept->base, &g, err));
-    enum xm_status s = xm_core_compile(c, g, b->devices->name[b->rank], properties,
-                                       n_properties, &own, &b->mesh->rank[b->rank], err);
+    enum xm_status s = xm_core_compile(c, g, device_of(b, i), properties, n_properties,
+                                       &own, &b->mesh->rank[i], err);
     if (s != XM_OK)
-        xm_error_prefix(err, "rank %u", b->rank);
+        xm_error_prefix(err, "rank %u", b->parts.end->rank);
     return s;
 }
 
-static struct xm_mesh *
-new_mesh(const struct xm_mesh_devices *d, const char *list)
+/* Ranks that are threads: each of them is here. */
+static enum xm_status
+make_threads(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_error *err)
 {
-    struct xm_mesh *m = xm_calloc(1, sizeof(*m));
-    if (!m)
-        return NULL;
-    pthread_mutex_init(&m->lock, NULL);
-    m->base = (struct xm_compiled){.ops = &mesh_ops, .refs = 1};
-    m->n = d->n;
     m->group = xm_shared_group_create(d->n);
     m->threads = xm_workers_create(d->n);
-    m->devices = xm_strdup(list);
+    if (!m->group || !m->threads || xm_workers_count(m->threads) != d->n)
+        return xm_no_memory(err, "a mesh's threads");
+    m->n = d->n;
     for (uint32_t i = 0; i < d->n; i++) {
+        m->end[i] = xm_shared_group_rank(m->group, i);
         for (uint32_t k = 0; k < i; k++)
             m->is_again[i] |= strcmp(d->name[i], d->name[k]) == 0;
     }
-    if (m->group && m->threads && m->devices && xm_workers_count(m->threads) == d->n)
-        return m;
-    m->n = 0;
-    mesh_destroy(&m->base);
-    return NULL;
+    return XM_OK;
+}
+
+/* Ranks that are processes: here is one. */
+static enum xm_status
+join_processes(struct xm_mesh *m, struct xm_error *err)
+{
+    XM_TRY(xm_mpi_create(&m->end[0], err));
+    m->n = 1;
+    m->threads = xm_workers_create(1);
+    return m->threads ? XM_OK : xm_no_memory(err, "a mesh's threads");
+}
+
+static enum xm_status
+new_mesh(const struct xm_mesh_devices *d, const char *list, bool is_job,
+         struct xm_mesh **out, struct xm_error *err)
+{
+    struct xm_mesh *m = xm_calloc(1, sizeof(*m));
+    if (!m)
+        return xm_no_memory(err, "a mesh");
+    pthread_mutex_init(&m->lock, NULL);
+    m->base = (struct xm_compiled){.ops = &mesh_ops, .refs = 1};
+    m->devices = xm_strdup(list);
+    enum xm_status s = m->devices ? XM_OK : xm_no_memory(err, "a mesh");
+    if (s == XM_OK)
+        s = is_job ? join_processes(m, err) : make_threads(m, d, err);
+    if (s == XM_OK)
+        *out = m;
+    else
+        mesh_destroy(&m->base);
+    return s;
 }
 
 static bool
@@ -303,7 +295,7 @@ check_ports(const struct build *b, struct xm_error *err)
             !are_alike(own->inputs, first->inputs, first->n_inputs))
             return xm_fail(err, XM_UNSUPPORTED,
                            "devices %s and %s take inputs of different types",
-                           b->devices->name[0], b->devices->name[i]);
+                           device_of(b, 0), device_of(b, i));
     }
     return XM_OK;
 }
@@ -330,37 +322,42 @@ compile_ranks(const struct xm_core *c, struct build *b, struct xm_graph *g,
     XM_TRY(xm_graph_keep(&g, &kept, err));
     xm_graph_destroy(g); /* each rank has a copy of its own */
     enum xm_status s = XM_OK;
-    for (b->rank = 0; b->rank < b->mesh->n && s == XM_OK; b->rank++)
-        s = compile_rank(c, b, kept, properties, n_properties, options, err);
+    for (uint32_t i = 0; i < b->mesh->n && s == XM_OK; i++)
+        s = compile_rank(c, b, i, kept, properties, n_properties, options, err);
     xm_mapping_unref(&kept->base);
     return s;
 }
 
-/* With OpenVINO's TENSOR_PARALLEL messages are taken to cost nothing, so that all is split that can
- * be; without it, what saves more than its messages cost. */
 static enum xm_status
 find_wish(const struct xm_mesh_devices *d, const struct xm_property *properties,
           uint32_t n_properties, struct xm_split_wish *out, struct xm_error *err)
 {
-    const char *policy = "";
+    const char *policy = NULL;
     for (uint32_t i = 0; i < n_properties; i++) {
         if (strcmp(properties[i].key, "MODEL_DISTRIBUTION_POLICY") == 0)
             policy = properties[i].value;
     }
-    if (strcmp(policy, "PIPELINE_PARALLEL") == 0)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits "
-                       "weights, not layers");
-    *out = (struct xm_split_wish){.ranks = d->n,
-                                  .shares = d->share,
-                                  .read_rate = 5e10,
-                                  .link_rate = 5e9,
-                                  .link_latency_s = 15e-6};
-    if (strcmp(policy, "TENSOR_PARALLEL") == 0) {
-        out->link_rate = 1e15;
-        out->link_latency_s = 0.0;
-    }
-    return XM_OK;
+    return xm_mesh_wish(d, policy, out, err);
+}
+
+/* That all processes have the same model and xemoe, and take the same inputs (check_ports). */
+static enum xm_status
+check_processes(const struct build *b, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    const struct xm_ports *ports = &b->mesh->rank[0]->ports;
+    xm_strbuf_printf(&text, "%s %016" PRIx64 "\n%s", XM_VERSION, b->parts.fingerprint,
+                     b->mesh->exchanges);
+    for (uint32_t i = 0; i < ports->n_inputs; i++)
+        xm_strbuf_printf(&text, "%s ", xm_element_text(ports->inputs[i].type.element));
+    const enum xm_status s =
+        xm_strbuf_ok(&text)
+            ? xm_collective_agree(b->mesh->end[0],
+                                  (struct xm_bytes){(const uint8_t *)text.text, text.n},
+                                  "model, kind of device or version of xemoe", err)
+            : xm_no_memory(err, "a mesh");
+    xm_strbuf_free(&text);
+    return s;
 }
 
 enum xm_status
@@ -370,14 +367,17 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
                 struct xm_error *err)
 {
     struct xm_mesh_devices *devices = xm_calloc(1, sizeof(*devices));
-    enum xm_status s =
-        devices ? xm_mesh_parse(list, devices, err) : xm_no_memory(err, "a mesh");
-    struct build b = {.devices = devices};
+    struct xm_mesh *m = NULL;
+    struct build b = {.devices = devices, .parts.devices = devices};
+    uint32_t own;
+    const uint32_t processes = xm_mpi_ranks(&own);
+    const bool is_job = processes > 1;
+    enum xm_status s = devices ? xm_mesh_parse(list, is_job ? processes : 0, devices, err)
+                               : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
-        s = find_wish(devices, properties, n_properties, &b.wish, err);
-    struct xm_mesh *m = s == XM_OK ? new_mesh(devices, list) : NULL;
-    if (s == XM_OK && !m)
-        s = xm_no_memory(err, "a mesh's threads");
+        s = find_wish(devices, properties, n_properties, &b.parts.wish, err);
+    if (s == XM_OK)
+        s = new_mesh(devices, list, is_job, &m, err);
     if (s != XM_OK) {
         xm_graph_destroy(g);
         xm_free(devices);
@@ -387,6 +387,12 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     s = compile_ranks(c, &b, g, properties, n_properties, options, err);
     if (s == XM_OK)
         s = check_ports(&b, err);
+    m->exchanges = b.parts.exchanges;
+    xm_free(b.parts.exchange_kinds);
+    if (s == XM_OK && is_job)
+        s = check_processes(&b, err);
+    else if (is_job)
+        m->end[0]->ops->leave(m->end[0], err); /* the others are there */
     if (s == XM_OK) {
         take_facts(m);
         xm_debug(XM_DEBUG_DISPATCH, "split over %s:\n%s", m->devices, m->exchanges);

@@ -10,6 +10,10 @@
  * operations (transformations/split). A run runs all ranks, each in a thread. Sequences, caches and
  * positions are kept by every rank alike, because every rank is told the same; results are those of
  * rank 0.
+ *
+ * In an MPI job each process has one rank, and does all that the others do: the same program with
+ * the same arguments, which chooses the same tokens, because all ranks get the same logits bit by
+ * bit.
  */
 #ifndef XM_PLUGIN_MESH_MESH_H
 #define XM_PLUGIN_MESH_MESH_H
@@ -26,10 +30,12 @@ extern "C" {
 
 struct xm_mesh {
     struct xm_compiled base; /* first */
-    uint32_t n;
-    struct xm_compiled *rank[XM_MOST_RANKS]; /* one reference to each      */
-    bool is_again[XM_MOST_RANKS];            /* an earlier rank has its device */
-    struct xm_shared_group *group;
+    uint32_t n; /* ranks of this process: all, or one where each is a process */
+    struct xm_compiled *rank[XM_MOST_RANKS];  /* one reference to each      */
+    bool is_again[XM_MOST_RANKS];             /* an earlier rank has its device */
+    struct xm_collective *end[XM_MOST_RANKS]; /* each rank's */
+    struct xm_shared_group
+        *group;                 /* whose ends they are; NULL: end[0] is this process's */
     struct xm_workers *threads; /* a thread for each rank */
     pthread_mutex_t lock;       /* of a run: exchanges of two would meet */
     char *devices;              /* "GPU.0,GPU.1" */

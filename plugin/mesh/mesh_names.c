@@ -52,15 +52,23 @@ parse_shares(struct xm_mesh_devices *d, const char *at, struct xm_error *err)
 }
 
 enum xm_status
-xm_mesh_parse(const char *list, struct xm_mesh_devices *out, struct xm_error *err)
+xm_mesh_parse(const char *list, uint32_t ranks, struct xm_mesh_devices *out,
+              struct xm_error *err)
 {
     const char *at = list;
-    out->n = 0;
+    *out = (struct xm_mesh_devices){0};
     do {
         const size_t n = strcspn(at, ",(");
         XM_TRY(add_device(out, at, n, err));
         at += n;
     } while (*at == ',' && at++);
+    while (out->n < ranks && out->n > 0 && strcspn(list, ",(") == (size_t)(at - list))
+        XM_TRY(add_device(out, list, (size_t)(at - list), err));
+    if (ranks && out->n != ranks)
+        return xm_fail(err, XM_INVALID,
+                       "%u devices are named for %u processes: name one for all, or one "
+                       "for each",
+                       out->n, ranks);
     if (out->n < 2)
         return xm_fail(err, XM_INVALID,
                        "a mesh is of two devices or more, as MESH:GPU.0,GPU.1");

@@ -24,9 +24,10 @@ struct xm_mesh_devices {
 
 /* The list of a mesh's name; NULL: `device`, which may be NULL, is no such name. */
 const char *xm_mesh_list(const char *device);
-/* XM_INVALID: fewer than two devices, too many, or other shares than one for each, above 0. */
-enum xm_status xm_mesh_parse(const char *list, struct xm_mesh_devices *out,
-                             struct xm_error *err);
+/* Of `ranks` devices, for all of which one name alone stands; 0: as many as names. Shares are
+ * one each. XM_INVALID: fewer than two devices, too many, or another number than that. */
+enum xm_status xm_mesh_parse(const char *list, uint32_t ranks,
+                             struct xm_mesh_devices *out, struct xm_error *err);
 
 #ifdef __cplusplus
 }

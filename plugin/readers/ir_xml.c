@@ -66,7 +66,7 @@ refuse(struct reader *r, enum xm_status status, const char *fmt, ...)
     va_start(ap, fmt);
     xm_fail_v(r->err, status, fmt, ap);
     va_end(ap);
-    xm_error_prefix(r->err, "line %lu", (unsigned long)XML_GetCurrentLineNumber(r->xml));
+    xm_error_prefix(r->err, "line %lu", xm_xml_line(r->xml));
     XML_StopParser(r->xml, XML_FALSE);
 }
 

@@ -257,7 +257,8 @@ add_device(cl_platform_id platform, cl_device_id d)
     n_devices++;
 }
 
-/* XM_SUB_DEVICES=N: a processor as N devices, each with its share of the compute units. Where there
+/* XM_SUB_DEVICES=N: a processor as N devices, each with its share of the compute units, which are
+ * the system's cores in their order where this process may use them all. Where there
  * are fewer units than N, or the driver cuts no device, the same device stands N times. The
  * sub-devices live as long as the process. */
 static void
@@ -279,8 +280,14 @@ add_processor(cl_platform_id platform, cl_device_id d)
             (cl_device_partition_property)(units * (i + 1) / wanted - units * i / wanted);
     const bool is_cut = wanted > 1 && units >= wanted &&
                         clCreateSubDevices(d, parts, n, list, &n) == CL_SUCCESS;
-    for (uint64_t i = 0; i < wanted; i++)
+    const bool has_cores =
+        is_cut && xm_cores_are_ours((struct xm_cores){0, (uint32_t)units});
+    for (uint64_t i = 0; i < wanted && n_devices < MAX_DEVICES; i++) {
         add_device(platform, is_cut ? list[i] : d);
+        if (has_cores)
+            infos[n_devices - 1].cores =
+                (struct xm_cores){(uint32_t)(units * i / wanted), (uint32_t)parts[1 + i]};
+    }
 }
 
 static void
@@ -346,6 +353,8 @@ list_devices(void)
 {
     struct ocl_signals signals;
     xm_driver_files_open();
+    if (xm_env("XM_SUB_DEVICES")) /* PoCL then gives each of its threads a core */
+        setenv("POCL_AFFINITY", "1", 0);
     xm_ocl_keep_signals(&signals);
     probe_platforms();
     xm_ocl_restore_signals(&signals);

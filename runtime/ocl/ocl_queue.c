@@ -451,13 +451,20 @@ enqueue_write(struct ocl_queue *q, struct xm_buffer *dst, uint64_t offset,
     return keep_order(q, code);
 }
 
+/* Whether the host may write the buffer itself. */
+static bool
+is_free(const struct ocl_queue *q, const struct xm_buffer *b)
+{
+    return b->host && !q->busy && !b->is_shared;
+}
+
 enum xm_status
 xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
                    const void *src, uint64_t bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
-    if (dst->host && !q->busy && !dst->is_shared) {
+    if (is_free(q, dst)) {
         memcpy((char *)dst->host + offset, src, bytes);
         return XM_OK;
     }
@@ -473,7 +480,12 @@ enum xm_status
 xm_ocl_queue_send(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
                   const void *src, uint64_t bytes, struct xm_error *err)
 {
-    const cl_int code = enqueue_write(ocl_queue(base), dst, offset, src, bytes, false);
+    struct ocl_queue *q = ocl_queue(base);
+    if (is_free(q, dst)) {
+        memcpy((char *)dst->host + offset, src, bytes);
+        return XM_OK;
+    }
+    const cl_int code = enqueue_write(q, dst, offset, src, bytes, false);
     if (code == CL_SUCCESS)
         return XM_OK;
     return xm_ocl_fail(err, code, "a write to the device",

@@ -21,6 +21,21 @@ xm_xml_parser(void *ctx, XML_StartElementHandler on_open, XML_EndElementHandler 
     return XM_OK;
 }
 
+/* Expat 2.9 has the same functions by other names. */
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+#define LINE   XML_GetCurrentLineNumber64
+#define COLUMN XML_GetCurrentColumnNumber64
+#else
+#define LINE   XML_GetCurrentLineNumber
+#define COLUMN XML_GetCurrentColumnNumber
+#endif
+
+unsigned long
+xm_xml_line(XML_Parser p)
+{
+    return (unsigned long)LINE(p);
+}
+
 static enum xm_status
 fail(XML_Parser p, struct xm_error *err)
 {
@@ -29,9 +44,8 @@ fail(XML_Parser p, struct xm_error *err)
         return err->status;
     if (code == XML_ERROR_NO_MEMORY)
         return xm_fail(err, XM_NO_MEMORY, "out of memory");
-    return xm_fail(err, XM_INVALID, "line %lu, column %lu: not XML: %s",
-                   (unsigned long)XML_GetCurrentLineNumber(p),
-                   (unsigned long)XML_GetCurrentColumnNumber(p), XML_ErrorString(code));
+    return xm_fail(err, XM_INVALID, "line %lu, column %lu: not XML: %s", xm_xml_line(p),
+                   (unsigned long)COLUMN(p), XML_ErrorString(code));
 }
 
 /* Blanks and line breaks that literals of programs begin with: Expat wants a declaration to be the

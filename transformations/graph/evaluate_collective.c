@@ -18,7 +18,9 @@ xm_eval_all_reduce(struct xm_eval_call *c)
 {
     struct xm_collective *of;
     XM_TRY(ranks_of(c, &of));
-    return xm_collective_sum(of, c->in[0]->f, c->out[0]->f, c->out[0]->n, c->err);
+    XM_TRY(xm_collective_sum(of, XM_F32, c->in[0]->f, XM_F32, c->out[0]->f, c->out[0]->n,
+                             c->err));
+    return xm_collective_wait(of, c->err); /* the operand may die now */
 }
 
 enum xm_status
@@ -30,6 +32,7 @@ xm_eval_all_gather(struct xm_eval_call *c)
     XM_TRY(ranks_of(c, &of));
     const uint32_t axis = (uint32_t)c->node->attr.collective.axis;
     const struct xm_bytes part = {xm_tensor_raw(x), x->n * xm_tensor_width(x)};
-    return xm_collective_join(of, part, xm_tensor_size(x, 0, axis), xm_tensor_raw(y),
-                              y->n * xm_tensor_width(y), c->err);
+    XM_TRY(xm_collective_join(of, part, xm_tensor_size(x, 0, axis), xm_tensor_raw(y),
+                              y->n * xm_tensor_width(y), c->err));
+    return xm_collective_wait(of, c->err);
 }

@@ -32,6 +32,9 @@ struct xm_split_wish {
     double read_rate;      /* bytes of weights that a rank reads a second, > 0  */
     double link_rate;      /* bytes that ranks exchange a second, > 0 */
     double link_latency_s; /* of a message, >= 0 */
+    /* The rates are of no matter: all is split but classes that save less than an eighth of what
+     * the median class saves, as a router, which is not worth a message at any size. */
+    bool splits_all;
 };
 
 /* Why a value is exchanged. */
@@ -57,6 +60,8 @@ enum xm_status xm_split_weight_bytes(const struct xm_split *s, uint32_t rank,
                                      uint64_t *bytes, struct xm_error *err);
 /* A line for each exchange. */
 void xm_split_print(const struct xm_split *s, struct xm_strbuf *out);
+/* A line for all exchanges of one kind and size between the same operations. */
+void xm_split_print_kinds(const struct xm_split *s, struct xm_strbuf *out);
 
 /* The graph of a rank, whose exchanges go through `c` (c->rank is the rank); `owner` keeps the
  * split graph's bytes, as for xm_graph_clone. */

@@ -7,10 +7,10 @@
  * whole, and stays so if everything together then takes less time.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/util/memory.h"
-#include "runtime/util/strbuf.h"
 #include "transformations/split/split_plan.h"
 
 /* Launching something small that only moves bytes on a rank. Where the wish says that messages cost
@@ -484,6 +484,54 @@ check_wish(const struct xm_split_wish *w, struct xm_error *err)
     return XM_OK;
 }
 
+/* ---- what a message may cost ------------------------------------------------------------- */
+
+static int
+compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* What each class with weights saves a token, in ascending order: list[n_classes]. */
+static size_t
+find_savings(const struct xm_split *s, double *list)
+{
+    size_t n_found = 0;
+    xm_for_each_node(n, s->g)
+    {
+        const uint32_t c = s->nodes[n->id].class_;
+        for (uint32_t i = 0; i < n->n_in && c != XM_NO_CLASS; i++)
+            list[xm_split_root(s, c)] +=
+                read_bytes(n, i) * (1.0 - s->largest) / s->wish.read_rate;
+    }
+    for (size_t c = 0; c < s->n_classes; c++) {
+        if (list[c] > 0.0)
+            list[n_found++] = list[c];
+    }
+    qsort(list, n_found, sizeof(*list), compare);
+    return n_found;
+}
+
+static enum xm_status
+price_messages(struct xm_split *s, struct xm_error *err)
+{
+    double *list = xm_calloc(s->n_classes + 1, sizeof(*list));
+    if (!list)
+        return xm_no_memory(err, "the split of a graph");
+    const size_t n = find_savings(s, list);
+    s->wish.link_latency_s = n ? list[n / 2] / 8 : 0.0;
+    xm_free(list);
+    return XM_OK;
+}
+
+static void
+make_links_free(struct xm_split *s)
+{
+    s->wish.link_rate = INFINITY;
+    s->wish.link_latency_s = 0.0;
+}
+
 static void
 set_shares(struct xm_split *s, const double *given)
 {
@@ -509,8 +557,12 @@ make_plan(struct xm_split *s, const struct xm_split_wish *wish, struct xm_error 
                                 : xm_no_memory(err, "the split of a graph");
     if (status == XM_OK) {
         set_shares(s, wish->shares);
+        if (wish->splits_all)
+            make_links_free(s);
         status = plan_once(s, in, out, err);
     }
+    if (status == XM_OK && wish->splits_all)
+        status = price_messages(s, err);
     if (status == XM_OK)
         status = mend(s, in, out, err);
     xm_free(both);
@@ -562,18 +614,4 @@ xm_split_exchanges(const struct xm_split *s, uint32_t *n)
 {
     *n = (uint32_t)s->n_exchanges;
     return s->exchanges;
-}
-
-void
-xm_split_print(const struct xm_split *s, struct xm_strbuf *out)
-{
-    static const char *const kinds[] = {
-        [XM_EXCHANGE_SUM] = "all_reduce", [XM_EXCHANGE_PARTS] = "all_gather"};
-    for (size_t i = 0; i < s->n_exchanges; i++) {
-        const struct xm_exchange *e = &s->exchanges[i];
-        xm_strbuf_printf(out, "%s  %8.1f KiB a token  behind %s '%s', for %s '%s'\n",
-                         kinds[e->kind], (double)e->bytes / 1024.0,
-                         xm_op_info(e->value->node->op)->text, e->value->node->name,
-                         xm_op_info(e->because->op)->text, e->because->name);
-    }
 }

@@ -339,7 +339,7 @@ TEST(MeshNames, AreListsOfDevices)
     EXPECT_STREQ(xm_mesh_list("MESH:GPU.0,GPU.1"), "GPU.0,GPU.1");
     EXPECT_STREQ(xm_mesh_list("GPU.0,GPU.1(1,2)"), "GPU.0,GPU.1(1,2)");
     xm_mesh_devices d = {};
-    ASSERT_EQ(xm_mesh_parse("GPU.0,CPU(0.7,1e-1)", &d, nullptr), XM_OK);
+    ASSERT_EQ(xm_mesh_parse("GPU.0,CPU(0.7,1e-1)", 0, &d, nullptr), XM_OK);
     ASSERT_EQ(d.n, 2u);
     EXPECT_STREQ(d.name[0], "GPU.0");
     EXPECT_STREQ(d.name[1], "CPU");

@@ -38,16 +38,53 @@ TEST_F(Collective, SumsAreAddedInTheOrderOfRanks)
     ASSERT_NE(wanted, x[0] + (x[1] + x[2]));
     for (int turn = 0; turn < 200; turn++) {
         float y[RANKS][2] = {};
+        const float mine[RANKS][2] = {{x[0], 0}, {x[1], 1}, {x[2], 2}};
         run_all(g, RANKS, [&](xm_collective *c) {
-            const float mine[] = {x[c->rank], (float)c->rank};
             xm_error err = {};
-            EXPECT_EQ(xm_collective_sum(c, mine, y[c->rank], 2, &err), XM_OK) << err.text;
+            EXPECT_EQ(
+                xm_collective_sum(c, XM_F32, mine[c->rank], XM_F32, y[c->rank], 2, &err),
+                XM_OK)
+                << err.text;
         });
         for (const auto &of : y) {
             EXPECT_EQ(of[0], wanted);
             EXPECT_EQ(of[1], 3.0f);
         }
     }
+}
+
+// f16 summands are added as f32 and rounded once: 2048 + 1 + 1 in f16 would stay 2048.
+TEST_F(Collective, SumsOfHalvesAreRoundedOnce)
+{
+    const float x[RANKS] = {2048.0f, 1.0f, 1.0f};
+    uint16_t mine[RANKS] = {}, y[RANKS] = {};
+    for (int r = 0; r < RANKS; r++)
+        xm_store_float(XM_F16, &mine[r], 0, x[r]);
+    run_all(g, RANKS, [&](xm_collective *c) {
+        xm_error err = {};
+        EXPECT_EQ(
+            xm_collective_sum(c, XM_F16, &mine[c->rank], XM_F16, &y[c->rank], 1, &err),
+            XM_OK)
+            << err.text;
+    });
+    for (const uint16_t &of : y)
+        EXPECT_EQ(xm_load_float(XM_F16, &of, 0), 2050.0f);
+}
+
+// What is shown from two places in turn is read before it is shown over.
+TEST_F(Collective, EachMeetingShowsItsOwn)
+{
+    enum { TURNS = 3000 };
+    float places[RANKS][2] = {};
+    run_all(g, RANKS, [&](xm_collective *c) {
+        for (int turn = 0; turn < TURNS; turn++) {
+            float *mine = &places[c->rank][turn % 2], y = 0;
+            *mine = (float)(turn * (c->rank + 1));
+            xm_error err = {};
+            ASSERT_EQ(xm_collective_sum(c, XM_F32, mine, XM_F32, &y, 1, &err), XM_OK);
+            ASSERT_EQ(y, (float)(turn * 6)) << "turn " << turn;
+        }
+    });
 }
 
 // [2, n] of 1, 2 and 3 columns.
@@ -70,14 +107,16 @@ TEST_F(Collective, PartsAreJoinedAlongADimension)
 
 TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
 {
+    const float x[2] = {};
+    const uint8_t part[2] = {};
     run_all(g, RANKS, [&](xm_collective *c) {
-        const float x[2] = {};
         float y[2];
-        uint8_t whole[64];
+        uint8_t whole[8];
         xm_error sum = {}, join = {};
-        EXPECT_EQ(xm_collective_sum(c, x, y, 1 + (c->rank == 1), &sum), XM_INVALID);
+        EXPECT_EQ(xm_collective_sum(c, XM_F32, x, XM_F32, y, 1 + (c->rank == 1), &sum),
+                  XM_INVALID);
         EXPECT_STREQ(sum.text, "the ranks' summands differ in size");
-        EXPECT_EQ(xm_collective_join(c, {whole, 2}, 1, whole + 8, 7, &join), XM_INVALID);
+        EXPECT_EQ(xm_collective_join(c, {part, 2}, 1, whole, 7, &join), XM_INVALID);
         EXPECT_STREQ(join.text, "the ranks' parts have 6 bytes, not 7");
     });
 }
@@ -85,18 +124,18 @@ TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
 // The others do not wait for it, and hear why; later runs begin anew.
 TEST_F(Collective, OneThatLeavesEndsTheOthersWaiting)
 {
+    const float x = 1;
     for (int turn = 0; turn < 50; turn++) {
         run_all(g, RANKS, [&](xm_collective *c) {
-            const float x = 1;
             float y = 0;
             xm_error err = {};
-            EXPECT_EQ(xm_collective_sum(c, &x, &y, 1, &err), XM_OK);
+            EXPECT_EQ(xm_collective_sum(c, XM_F32, &x, XM_F32, &y, 1, &err), XM_OK);
             if (c->rank == 1) {
                 const xm_error why = {XM_DEVICE, "the device is lost"};
                 c->ops->leave(c, &why);
                 return;
             }
-            EXPECT_EQ(xm_collective_sum(c, &x, &y, 1, &err), XM_DEVICE);
+            EXPECT_EQ(xm_collective_sum(c, XM_F32, &x, XM_F32, &y, 1, &err), XM_DEVICE);
             EXPECT_STREQ(err.text, "rank 1: the device is lost");
             c->ops->leave(c, &err); /* is not heard any more */
         });

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models split over processes of an MPI job: texts are those of one process; what fails ends all.
+ */
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/program.h"
+
+namespace
+{
+
+const std::string models = XM_MODELS_DIR;
+const std::string qwen = models + "/qwen3moe-tiny/ov/int4_asym_g64";
+
+/* A job of n processes on this machine, whoever starts it and however few cores there are. */
+Settings
+job(int n)
+{
+    Settings s = {"OMPI_ALLOW_RUN_AS_ROOT=1",
+                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                  "PRTE_ALLOW_RUN_AS_ROOT=1",
+                  "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                  "OMPI_MCA_btl=self,sm",
+                  "OMPI_MCA_rmaps_base_oversubscribe=1",
+                  "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"};
+    s.under = {XM_MPIRUN, "-n", std::to_string(n)};
+    return s;
+}
+
+Words
+generate(const std::string &model, Words more = {})
+{
+    Words words = {"generate", "-m", model,         "-d",  "CPU",   "--split",  "tensor",
+                   "-n",       "16", "--precision", "f32", "--ids", "5,77,300", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+class Mpi : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+    Folder folder{"mpi"};
+};
+
+/* The first process alone prints them. */
+TEST_F(Mpi, TextsAreThoseOfOneProcess)
+{
+    for (const char *model : {"qwen3moe-tiny/ov/int4_asym_g64",
+                              "gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf",
+                              "gemma4-moe-tiny/ov/int4_asym_g32"}) {
+        const Words words = generate(models + "/" + model);
+        const Outcome one = run(words);
+        ASSERT_EQ(one.code, 0) << one.err;
+        for (int n : {2, 3}) {
+            const Outcome o = run(words, job(n));
+            ASSERT_EQ(o.code, 0) << o.err;
+            EXPECT_EQ(Json(o.out).ids("/ids"), Json(one.out).ids("/ids"))
+                << model << " " << n;
+        }
+    }
+}
+
+TEST_F(Mpi, EachProcessMayHaveADeviceAndAShareOfItsOwn)
+{
+    const Json one(run(generate(qwen)).out);
+    const Json two(run(generate(qwen, {"-d", "MESH:CPU,CPU(3,1)"}), job(2)).out);
+    EXPECT_EQ(two.ids("/ids"), one.ids("/ids"));
+    const Outcome o = run(generate(qwen, {"-d", "CPU,CPU,CPU"}), job(2));
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("3 devices are named for 2 processes"), std::string::npos)
+        << o.err;
+}
+
+/* Process 1 reads `other`. */
+Settings
+job_with(const Folder &folder, const std::string &other, int n)
+{
+    folder.write("one.sh", "program=$1 model=$4\n"
+                           "[ \"$OMPI_COMM_WORLD_RANK$PMI_RANK\" = 1 ] && model=" +
+                               other +
+                               "\nshift 4\n"
+                               "exec \"$program\" generate -m \"$model\" \"$@\"\n");
+    Settings s = job(n);
+    s.under.insert(s.under.end(), {"/bin/sh", folder.path + "/one.sh"});
+    return s;
+}
+
+/* Processes find out before the first run. */
+TEST_F(Mpi, OtherModelsAreASentence)
+{
+    const Outcome o =
+        run(generate(qwen), job_with(folder, models + "/qwen3moe-tiny/ov/int8_asym", 2));
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("another model, kind of device or version of xemoe than rank"),
+              std::string::npos)
+        << o.err;
+}
+
+TEST_F(Mpi, OneThatFailsEndsAll)
+{
+    const Outcome o = run(generate(qwen), job_with(folder, "/nowhere", 3));
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("cannot open '/nowhere'"), std::string::npos) << o.err;
+}
+
+} // namespace

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/mesh/mesh_part.h"
+
+#include <string.h>
+
+#include "plugin/by_shape.h"
+
+enum xm_status
+xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
+             struct xm_split_wish *out, struct xm_error *err)
+{
+    const char *p = policy ? policy : "";
+    if (strcmp(p, "PIPELINE_PARALLEL") == 0)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits "
+                       "weights, not layers");
+    *out = (struct xm_split_wish){.ranks = d->n,
+                                  .shares = d->share,
+                                  .read_rate = 5e10,
+                                  .link_rate = 5e9,
+                                  .link_latency_s = 15e-6,
+                                  .splits_all = strcmp(p, "TENSOR_PARALLEL") == 0};
+    return XM_OK;
+}
+
+/* NULL: no memory. */
+static char *
+text_of(const struct xm_split *split,
+        void (*print)(const struct xm_split *s, struct xm_strbuf *out))
+{
+    struct xm_strbuf text = {0};
+    print(split, &text);
+    char *copy = xm_strbuf_ok(&text) ? xm_strdup(xm_strbuf_text(&text)) : NULL;
+    xm_strbuf_free(&text);
+    return copy;
+}
+
+static enum xm_status
+take_exchanges(struct xm_mesh_parts *p, const struct xm_split *split,
+               struct xm_error *err)
+{
+    const struct xm_exchange *list = xm_split_exchanges(split, &p->n_exchanges);
+    for (uint32_t i = 0; i < p->n_exchanges; i++)
+        p->exchanged_bytes += list[i].bytes;
+    p->exchanges = text_of(split, xm_split_print);
+    p->exchange_kinds = text_of(split, xm_split_print_kinds);
+    return p->exchanges && p->exchange_kinds ? XM_OK : xm_no_memory(err, "a mesh");
+}
+
+/* Ranks of other devices may have been rewritten otherwise, and would exchange something else. */
+static enum xm_status
+check_alike(const struct xm_mesh_parts *p, const struct xm_split *split,
+            struct xm_error *err)
+{
+    char *text = text_of(split, xm_split_print);
+    if (!text)
+        return xm_no_memory(err, "a mesh");
+    const bool is_alike = strcmp(p->exchanges, text) == 0;
+    xm_free(text);
+    return is_alike ? XM_OK
+                    : xm_fail(err, XM_UNSUPPORTED,
+                              "devices %s and %s run this model in operations that "
+                              "exchange different values",
+                              p->devices->name[0], p->devices->name[p->end->rank]);
+}
+
+/* FNV-1a. */
+static uint64_t
+mix(uint64_t hash, const void *bytes, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static uint64_t
+fingerprint(const struct xm_graph *g)
+{
+    enum { FIRST = 64 };
+    uint64_t hash = 0xcbf29ce484222325u;
+    xm_for_each_node(n, g)
+    {
+        if (n->op != XM_OP_WEIGHT)
+            continue;
+        const struct xm_bytes data = n->attr.weight.data;
+        hash = mix(hash, &data.n, sizeof(data.n));
+        hash = mix(hash, data.p, data.n < FIRST ? data.n : FIRST);
+    }
+    return hash;
+}
+
+enum xm_status
+xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
+{
+    struct xm_mesh_parts *p = parts;
+    struct xm_kept_graph *kept = NULL;
+    struct xm_split *split = NULL;
+    struct xm_graph *part = NULL;
+    XM_TRY(xm_graph_keep(g, &kept, err)); /* the part refers to its constants */
+    p->fingerprint = fingerprint(kept->graph);
+    enum xm_status s = xm_split_plan(kept->graph, &p->wish, &split, err);
+    if (s == XM_OK)
+        s = p->exchanges ? check_alike(p, split, err) : take_exchanges(p, split, err);
+    if (s == XM_OK)
+        s = xm_split_part(split, p->end, &kept->base, &part, err);
+    if (s == XM_OK) {
+        xm_graph_destroy(*g);
+        *g = part;
+    }
+    xm_split_free(split);
+    xm_mapping_unref(&kept->base);
+    return s;
+}

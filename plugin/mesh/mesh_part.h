@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The part of a graph that a rank compiles, as a hook of xm_compile_options: for meshes that run,
+ * and for plans of meshes.
+ */
+#ifndef XM_PLUGIN_MESH_MESH_PART_H
+#define XM_PLUGIN_MESH_MESH_PART_H
+
+#include "plugin/mesh/mesh_names.h"
+#include "transformations/split/split.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the ranks' compiles have in common. */
+struct xm_mesh_parts {
+    const struct xm_mesh_devices *devices;
+    struct xm_split_wish wish;
+    struct xm_collective *end; /* of the rank that compiles now */
+    uint64_t fingerprint;      /* of the whole model's weights: sizes and first bytes */
+    /* Of the first part: xm_split_print's lines, which the others' have to equal, and those of
+     * xm_split_print_kinds. The caller frees both. */
+    char *exchanges, *exchange_kinds;
+    uint32_t n_exchanges;
+    uint64_t exchanged_bytes; /* of a token */
+};
+
+/* How a model is split by the value of MODEL_DISTRIBUTION_POLICY (NULL: not given). With OpenVINO's
+ * TENSOR_PARALLEL all is split that is worth a message at some size; without it, what saves more
+ * than its messages cost. XM_UNSUPPORTED: PIPELINE_PARALLEL. */
+enum xm_status xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
+                            struct xm_split_wish *out, struct xm_error *err);
+
+/* xm_compile_options.replace; `parts` is a struct xm_mesh_parts. XM_UNSUPPORTED: the ranks would
+ * exchange different values. */
+enum xm_status xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

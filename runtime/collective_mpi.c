@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* dladdr */
+#include "runtime/collective_mpi.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/mpi/mpi_module.h"
+#include "runtime/util/log.h"
+#include "runtime/util/number.h"
+#include "runtime/util/strbuf.h"
+
+/* Opened once, and never closed: MPI's libraries do not like it. */
+static struct {
+    pthread_once_t once;
+    const struct xm_mpi_module *module; /* NULL: see err */
+    struct xm_error err;
+} mpi = {.once = PTHREAD_ONCE_INIT};
+
+uint32_t
+xm_mpi_ranks(uint32_t *rank)
+{
+    static const struct {
+        const char *size, *rank;
+    } names[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                 {"PMI_SIZE", "PMI_RANK"},
+                 {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        const char *n_text = xm_env(names[i].size), *text = xm_env(names[i].rank);
+        uint64_t n = 0, own = 0;
+        if (!n_text || !text || !xm_parse_whole(n_text, &n) ||
+            !xm_parse_whole(text, &own) || n > UINT32_MAX || own >= n)
+            continue;
+        *rank = (uint32_t)own;
+        return (uint32_t)n;
+    }
+    *rank = 0;
+    return 1;
+}
+
+/* Beside the program or library that this is in, or where one that is installed has it. */
+static void *
+open_library(void)
+{
+    static const char *const places[] = {"", "xemoe/", "../" XM_LIBDIR "/xemoe/"};
+    struct xm_strbuf path = {0};
+    void *library = NULL;
+    Dl_info own;
+    const char *slash = dladdr(&mpi, &own) ? strrchr(own.dli_fname, '/') : NULL;
+    for (size_t i = 0; i < XM_ARRAY_LEN(places) && slash && !library; i++) {
+        xm_strbuf_clear(&path);
+        xm_strbuf_printf(&path, "%.*s/%s%s", (int)(slash - own.dli_fname), own.dli_fname,
+                         places[i], XM_MPI_MODULE);
+        if (xm_strbuf_ok(&path) && access(path.text, R_OK) == 0)
+            library = dlopen(path.text, RTLD_NOW | RTLD_GLOBAL);
+    }
+    xm_strbuf_free(&path);
+    return library ? library : dlopen(XM_MPI_MODULE, RTLD_NOW | RTLD_GLOBAL);
+}
+
+static void
+open_module(void)
+{
+    void *library = open_library();
+    const struct xm_mpi_module *m = library ? dlsym(library, XM_MPI_MODULE_SYMBOL) : NULL;
+    if (!m)
+        xm_fail(&mpi.err, XM_UNSUPPORTED,
+                "several processes need xemoe's module for MPI: %s", dlerror());
+    else if (strcmp(m->version, XM_VERSION) != 0)
+        xm_fail(&mpi.err, XM_UNSUPPORTED, "%s is of xemoe %s, this is %s", XM_MPI_MODULE,
+                m->version, XM_VERSION);
+    else
+        mpi.module = m;
+}
+
+enum xm_status
+xm_mpi_create(struct xm_collective **out, struct xm_error *err)
+{
+    pthread_once(&mpi.once, open_module);
+    return mpi.module ? mpi.module->create(out, err)
+                      : xm_fail(err, mpi.err.status, "%s", mpi.err.text);
+}
+
+void
+xm_mpi_free(struct xm_collective *c)
+{
+    if (c)
+        mpi.module->free(c);
+}
+
+void
+xm_mpi_end(bool has_failed)
+{
+    if (mpi.module)
+        mpi.module->end(has_failed);
+}

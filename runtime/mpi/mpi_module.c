@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives over MPI.
+ *
+ * A meeting is two of MPI's: the sizes, which also say who has left, then the bytes. A rank that
+ * leaves comes to one meeting more, in which it says so, because the others are in it or will come
+ * to it: at the latest to the one that ends their runs. So nobody waits for a rank that failed.
+ */
+#include "runtime/mpi/mpi_module.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <string.h>
+
+#include "runtime/util/memory.h"
+
+#define LEFT UINT64_MAX /* in place of a size */
+
+struct group {
+    struct xm_collective base; /* first */
+    MPI_Comm comm;
+    bool has_heard; /* in this run, that a rank has left */
+    uint64_t *sizes;
+    int *counts, *offsets; /* all of base.ranks */
+    uint8_t *bytes;        /* of all ranks; valid until the next meeting */
+    uint64_t room;
+};
+
+static bool we_started; /* MPI, not the program */
+
+/* ---- meeting -------------------------------------------------------------------------- */
+
+static enum xm_status
+check(int code, const char *call, struct xm_error *err)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n = 0;
+    if (code == MPI_SUCCESS)
+        return XM_OK;
+    MPI_Error_string(code, text, &n);
+    return xm_fail(err, XM_DEVICE, "%s: %s", call, text);
+}
+
+/* Tells all ranks how much each shows; *left: the first that leaves, else the number of ranks. */
+static enum xm_status
+tell_sizes(struct group *g, uint64_t own, uint32_t *left, struct xm_error *err)
+{
+    XM_TRY(check(MPI_Allgather(&own, 1, MPI_UINT64_T, g->sizes, 1, MPI_UINT64_T, g->comm),
+                 "MPI_Allgather", err));
+    for (*left = 0; *left < g->base.ranks && g->sizes[*left] != LEFT; ++*left)
+        ;
+    return XM_OK;
+}
+
+/* What the first that leaves has to say: "rank 2: the device is lost". */
+static enum xm_status
+hear(struct group *g, uint32_t left, const struct xm_error *own, struct xm_error *err)
+{
+    struct xm_error why = own ? *own : (struct xm_error){0};
+    g->has_heard = true;
+    XM_TRY(check(MPI_Bcast(&why, sizeof(why), MPI_BYTE, (int)left, g->comm), "MPI_Bcast",
+                 err));
+    why.text[sizeof(why.text) - 1] = '\0';
+    return xm_fail(err, why.status == XM_OK ? XM_DEVICE : why.status, "rank %u: %s", left,
+                   why.text);
+}
+
+static enum xm_status
+make_room(struct group *g, struct xm_error *err)
+{
+    uint64_t all = 0;
+    for (uint32_t r = 0; r < g->base.ranks; r++) {
+        if (g->sizes[r] > INT_MAX || all > INT_MAX)
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "an exchange of 2 GiB or more; a smaller --ubatch makes "
+                           "smaller ones");
+        g->counts[r] = (int)g->sizes[r];
+        g->offsets[r] = (int)all;
+        all += g->sizes[r];
+    }
+    if (all > g->room) {
+        xm_free(g->bytes);
+        g->bytes = xm_malloc((size_t)all);
+        g->room = g->bytes ? all : 0;
+    }
+    return all <= g->room ? XM_OK : xm_no_memory(err, "an exchange");
+}
+
+static enum xm_status
+meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
+     struct xm_error *err)
+{
+    struct group *g = (struct group *)c;
+    uint32_t left;
+    XM_TRY(tell_sizes(g, mine.n, &left, err));
+    if (left < c->ranks)
+        return hear(g, left, NULL, err);
+    XM_TRY(make_room(g, err));
+    XM_TRY(check(MPI_Allgatherv(mine.p, (int)mine.n, MPI_BYTE, g->bytes, g->counts,
+                                g->offsets, MPI_BYTE, g->comm),
+                 "MPI_Allgatherv", err));
+    for (uint32_t r = 0; r < c->ranks; r++)
+        all[r] = (struct xm_bytes){g->bytes + g->offsets[r], g->sizes[r]};
+    return XM_OK;
+}
+
+static enum xm_status
+end_run(struct xm_collective *c, struct xm_error *err)
+{
+    struct group *g = (struct group *)c;
+    uint32_t left;
+    XM_TRY(tell_sizes(g, 0, &left, err));
+    return left < c->ranks ? hear(g, left, NULL, err) : XM_OK;
+}
+
+static void
+leave(struct xm_collective *c, const struct xm_error *why)
+{
+    struct group *g = (struct group *)c;
+    struct xm_error ignored = {0};
+    uint32_t left;
+    if (!g->has_heard && tell_sizes(g, LEFT, &left, &ignored) == XM_OK)
+        (void)hear(g, left, left == c->rank ? why : NULL, &ignored);
+    g->has_heard = false; /* the next run begins anew */
+}
+
+static const struct xm_collective_ops ops = {
+    .meet = meet, .end_run = end_run, .leave = leave};
+
+/* ---- groups --------------------------------------------------------------------------- */
+
+static void
+free_group(struct xm_collective *c)
+{
+    struct group *g = (struct group *)c;
+    int is_over = 0;
+    if (MPI_Finalized(&is_over) == MPI_SUCCESS && !is_over && g->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&g->comm);
+    xm_free(g->sizes);
+    xm_free(g->counts);
+    xm_free(g->offsets);
+    xm_free(g->bytes);
+    xm_free(g);
+}
+
+static enum xm_status
+start(struct xm_error *err)
+{
+    int is_started = 0, level = 0;
+    XM_TRY(check(MPI_Initialized(&is_started), "MPI_Initialized", err));
+    if (is_started)
+        return XM_OK;
+    XM_TRY(check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
+                 "MPI_Init_thread", err));
+    we_started = true;
+    return level >= MPI_THREAD_SERIALIZED
+               ? XM_OK
+               : xm_fail(err, XM_UNSUPPORTED, "this MPI takes calls of one thread only");
+}
+
+static enum xm_status
+fill(struct group *g, struct xm_error *err)
+{
+    int rank = 0, ranks = 0;
+    XM_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &g->comm), "MPI_Comm_dup", err));
+    XM_TRY(check(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN),
+                 "MPI_Comm_set_errhandler", err));
+    XM_TRY(check(MPI_Comm_rank(g->comm, &rank), "MPI_Comm_rank", err));
+    XM_TRY(check(MPI_Comm_size(g->comm, &ranks), "MPI_Comm_size", err));
+    if (ranks > XM_MOST_RANKS)
+        return xm_fail(err, XM_UNSUPPORTED, "a mesh has %d ranks at most, this job %d",
+                       XM_MOST_RANKS, ranks);
+    g->base = (struct xm_collective){&ops, (uint32_t)rank, (uint32_t)ranks};
+    g->sizes = xm_calloc((size_t)ranks, sizeof(*g->sizes));
+    g->counts = xm_calloc((size_t)ranks, sizeof(*g->counts));
+    g->offsets = xm_calloc((size_t)ranks, sizeof(*g->offsets));
+    return g->sizes && g->counts && g->offsets ? XM_OK : xm_no_memory(err, "a mesh");
+}
+
+static enum xm_status
+create(struct xm_collective **out, struct xm_error *err)
+{
+    XM_TRY(start(err));
+    struct group *g = xm_calloc(1, sizeof(*g));
+    if (!g)
+        return xm_no_memory(err, "a mesh");
+    g->comm = MPI_COMM_NULL;
+    const enum xm_status s = fill(g, err);
+    if (s == XM_OK)
+        *out = &g->base;
+    else
+        free_group(&g->base);
+    return s;
+}
+
+static void
+end(bool has_failed)
+{
+    if (!we_started)
+        return;
+    if (has_failed)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    else
+        MPI_Finalize();
+    we_started = false;
+}
+
+__attribute__((visibility("default"))) const struct xm_mpi_module xm_mpi_module = {
+    .version = XM_VERSION, .create = create, .free = free_group, .end = end};
