@@ -318,8 +318,8 @@ attend(const struct attention *a, const struct query *r, struct sums *sums)
 
 /* ---- results ------------------------------------------------------------------------- */
 
-/* Where 8 lanes have values in another order, they get neighbours: of halves as matrix_pairs.h says,
- * else even values in one chunk and odd ones in the next. */
+/* Where 8 lanes have values in another order, they get neighbours: halves have the order of
+ * matrix_pairs.h, others the even values in one chunk and the odd ones in the next. */
 static inline void
 order_values(float y[VALUE_CHUNKS])
 {

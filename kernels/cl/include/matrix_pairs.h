@@ -3,8 +3,8 @@
  * Halves of V as matrix engines with 8 lanes take them, b of 16 keys (matrix_mad.h): word c of a
  * lane has one value of the keys c and c + 8. No load of these chips interleaves keys. A lane reads
  * values of one of two neighbouring keys, four lanes a key: so two registers have 16 values of both
- * keys, and an instruction puts 8 of each into halves of two neighbouring words. Matrix m of a block
- * of 16 PIECES values has
+ * keys, and an instruction puts 8 of each into halves of two neighbouring words. Matrix m of a
+ * block of 16 PIECES values has
  *
  *     in lane l   the value (m % 2 * 2 + l / 4) * 4 PIECES + m / 2 * 4 + l % 4
  */
