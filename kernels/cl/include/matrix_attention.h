@@ -318,11 +318,16 @@ attend(const struct attention *a, const struct query *r, struct sums *sums)
 
 /* ---- results ------------------------------------------------------------------------- */
 
-/* Where 8 lanes have even values in one chunk and odd ones in the next, they get neighbours. */
+/* Where 8 lanes have values in another order, they get neighbours: halves have the order of
+ * matrix_pairs.h, others the even values in one chunk and the odd ones in the next. */
 static inline void
 order_values(float y[VALUE_CHUNKS])
 {
-#if SG == 8
+#if SG == 8 && IS_HALF(V_CACHE)
+    UNROLL_PRODUCTS
+    for (uint c = 0; c < VALUE_CHUNKS; c += PAIR_MATRICES)
+        order_pairs(y + c);
+#elif SG == 8
     const uint lane = get_sub_group_local_id();
     UNROLL_PRODUCTS
     for (uint c = 0; c < VALUE_CHUNKS; c += 2) {

@@ -37,10 +37,8 @@
 #define READ_CHUNKS (IS_4_BITS(V_CACHE) ? 2 : 1)
 #elif !IS_HALF(V_CACHE)
 #define READ_CHUNKS (IS_4_BITS(V_CACHE) ? 4 : 2)
-#elif DV % (32 * ((DV + 127) / 128)) == 0
-#define READ_CHUNKS 4
 #else
-#define READ_CHUNKS 2
+#define READ_CHUNKS PAIR_MATRICES
 #endif
 #define READ_KEYS     (READS_VALUES_2D && UNIT == 32 ? 32 : 16)
 #define READ_MATRICES (READ_KEYS / 16 * READ_CHUNKS)
@@ -303,33 +301,7 @@ chunk_weights(matrix_a a, slots factors)
 }
 
 #if IS_HALF(V_CACHE) && SG == 8
-#define READ_WORDS (READ_CHUNKS / 2)
-
-/* Words of neighbouring values of 16 keys, from `bytes` behind the first value of the unit on: each
- * has two values of a lane. Where addresses take many registers, words are read one by one. */
-static inline void
-load_words(const struct unit *u, uint bytes, bool is_near, uint to[16][READ_WORDS])
-{
-    const uint lane = get_sub_group_local_id(), step = is_near ? READ_WORDS : 1;
-#pragma unroll
-    for (uint w = 0; w < READ_WORDS; w += step)
-#pragma unroll
-        for (uint n = 0; n < 16; n++) {
-            __global const uint *v = words_behind(
-                u->v.values, bytes + n * (DV * 2) + w * (SG * 4), is_near);
-#if MATRIX_ENGINE && READ_WORDS == 2
-            if (is_near)
-                vstore2(intel_sub_group_block_read2(v), 0, to[n]);
-            else
-                to[n][w] = intel_sub_group_block_read(v);
-#elif MATRIX_ENGINE
-            to[n][w] = intel_sub_group_block_read(v);
-#else
-            for (uint i = w; i < w + step; i++)
-                to[n][i] = v[(i - w) * SG + lane];
-#endif
-        }
-}
+#include "matrix_pairs.h"
 #endif
 
 /* READ_CHUNKS chunks of values of READ_KEYS keys of a unit, from the value `first` and from `key`
@@ -366,19 +338,7 @@ value_matrices(const struct unit *u, uint key, uint first, bool is_near,
     to[0] = as_int8(__builtin_IB_subgroup_block_read_ap_transform_u16_m16k16v1(
         u->v_block, first, key, 0));
 #elif SG == 8
-    uint words[16][READ_WORDS];
-    load_words(u, (key * DV + first) * 2, is_near, words);
-#pragma unroll
-    for (uint w = 0; w < READ_WORDS; w++) {
-        uint even[8], odd[8];
-#pragma unroll
-        for (uint c = 0; c < 8; c++) {
-            even[c] = (words[c][w] & 0xffff) | words[c + 8][w] << 16;
-            odd[c] = words[c][w] >> 16 | (words[c + 8][w] & 0xffff0000);
-        }
-        to[2 * w] = as_int8(vload8(0, even));
-        to[2 * w + 1] = as_int8(vload8(0, odd));
-    }
+    pair_matrices(u->v.values, (key * DV + first) * 2, is_near, to);
 #else
     uint words[8];
 #pragma unroll

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Halves of V as matrix engines with 8 lanes take them, b of 16 keys (matrix_mad.h): word c of a
+ * lane has one value of the keys c and c + 8. No load of these chips interleaves keys. A lane reads
+ * values of one of two neighbouring keys, four lanes a key: so two registers have 16 values of both
+ * keys, and an instruction puts 8 of each into halves of two neighbouring words. Matrix m of a
+ * block of 16 PIECES values has
+ *
+ *     in lane l   the value (m % 2 * 2 + l / 4) * 4 PIECES + m / 2 * 4 + l % 4
+ */
+#if DV == 64
+#define PIECES 4 /* of four values, that a lane reads at once, as registers allow */
+typedef ulong4 pieces;
+#elif DV % (32 * ((DV + 127) / 128)) == 0
+#define PIECES 2
+typedef ulong2 pieces;
+#else
+#define PIECES 1
+typedef ulong pieces;
+#endif
+#define PAIR_MATRICES (2 * PIECES)
+
+#if MATRIX_ENGINE
+#if PIECES == 4
+#define LOAD_PIECES(p) vload4(0, p)
+#define PAIR_HALVES "128"
+#elif PIECES == 2
+#define LOAD_PIECES(p) vload2(0, p)
+#define PAIR_HALVES "64"
+#else
+#define LOAD_PIECES(p) (*(p))
+#define PAIR_HALVES "32"
+#endif
+
+#define PAIR_OF(name, operand)                                                           \
+    ".decl " name " v_type=G type=uw num_elts=" PAIR_HALVES " alias=<" operand ",0>\n"
+#define PUT_PAIR(word, half, name, at)                                                   \
+    "mov (M1_NM, 16) XM_D(" word "," half ")<2> " name at "<16;8,1>\n"
+#define PUT_KEYS(word, low, high, at) PUT_PAIR(word, "0", low, at) PUT_PAIR(word, "1", high, at)
+/* A matrix, of which each pair's registers have 8 halves of both keys at `at`. */
+#define PAIR_MATRIX(at)                                                                  \
+    __asm__("{\n"                                                                        \
+            ".decl XM_D v_type=G type=uw num_elts=128 alias=<%0,0>\n"                    \
+            PAIR_OF("XM_A", "%1") PAIR_OF("XM_B", "%2") PAIR_OF("XM_C", "%3")            \
+            PAIR_OF("XM_E", "%4") PAIR_OF("XM_F", "%5") PAIR_OF("XM_G", "%6")            \
+            PAIR_OF("XM_H", "%7") PAIR_OF("XM_I", "%8")                                  \
+            PUT_KEYS("0", "XM_A", "XM_F", at) PUT_KEYS("2", "XM_B", "XM_G", at)          \
+            PUT_KEYS("4", "XM_C", "XM_H", at) PUT_KEYS("6", "XM_E", "XM_I", at) "}\n"    \
+            : "=rw"(d)                                                                   \
+            : "rw"(p[0]), "rw"(p[1]), "rw"(p[2]), "rw"(p[3]), "rw"(p[4]), "rw"(p[5]),    \
+              "rw"(p[6]), "rw"(p[7]))
+#define PAIR_CASE(m, at)                                                                 \
+    case m:                                                                              \
+        PAIR_MATRIX(at);                                                                 \
+        break;
+
+/* Matrix m of the pairs of keys (0, 1), (2, 3) to (14, 15). */
+static inline int8
+pair_matrix(const pieces p[8], uint m)
+{
+    int8 d;
+    switch (m) {
+        PAIR_CASE(0, "(0,0)")
+        PAIR_CASE(1, "(0,8)")
+#if PIECES > 1
+        PAIR_CASE(2, "(2,0)")
+        PAIR_CASE(3, "(2,8)")
+#endif
+#if PIECES > 2
+        PAIR_CASE(4, "(4,0)")
+        PAIR_CASE(5, "(4,8)")
+        PAIR_CASE(6, "(6,0)")
+        PAIR_CASE(7, "(6,8)")
+#endif
+    }
+    return d;
+}
+#endif
+
+/* The matrices of a block of values of 16 keys, which is `bytes` behind the values of a unit. */
+static inline void
+pair_matrices(__global const uchar *values, uint bytes, bool is_near, int8 to[PAIR_MATRICES])
+{
+    const uint lane = get_sub_group_local_id();
+#if MATRIX_ENGINE
+    const uint of_lane = lane / 4 * (DV * 2) + lane % 4 * (8 * PIECES);
+    pieces p[8];
+#pragma unroll
+    for (uint i = 0; i < 8; i++)
+        p[i] = LOAD_PIECES((__global const ulong *)words_behind(
+            values, of_lane + (bytes + i * (DV * 4)), is_near));
+#pragma unroll
+    for (uint m = 0; m < PAIR_MATRICES; m++)
+        to[m] = pair_matrix(p, m);
+#else
+    for (uint m = 0; m < PAIR_MATRICES; m++) {
+        const uint value = (m % 2 * 2 + lane / 4) * (4 * PIECES) + m / 2 * 4 + lane % 4;
+        __global const ushort *v = (__global const ushort *)(values + bytes) + value;
+        uint words[8];
+        for (uint c = 0; c < 8; c++)
+            words[c] = v[c * DV] | (uint)v[(c + 8) * DV] << 16;
+        to[m] = as_int8(vload8(0, words));
+    }
+#endif
+}
+
+/* What a row has of the matrices of a block, y, in the order of the values: four neighbours are in
+ * neighbouring lanes of one matrix. */
+static inline float
+four_of_pairs(const float *y, uint four)
+{
+    const uint lane = get_sub_group_local_id();
+    return intel_sub_group_shuffle(y[four % PIECES * 2 + four / PIECES / 2],
+                                   four / PIECES % 2 * 4 + lane % 4);
+}
+
+static inline void
+order_pairs(float *y)
+{
+    float in_order[PAIR_MATRICES];
+    UNROLL_PRODUCTS
+    for (uint m = 0; m < PAIR_MATRICES; m++) {
+        const float low = four_of_pairs(y, 2 * m), high = four_of_pairs(y, 2 * m + 1);
+        in_order[m] = get_sub_group_local_id() < 4 ? low : high;
+    }
+    UNROLL_PRODUCTS
+    for (uint m = 0; m < PAIR_MATRICES; m++)
+        y[m] = in_order[m];
+}
