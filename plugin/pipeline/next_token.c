@@ -5,39 +5,10 @@
 
 #include "runtime/dry_run.h"
 
-struct xm_end_ids
-xm_generation_ends(const struct xm_package *p, const struct xm_generation *asked)
-{
-    if (xm_dry_run())
-        return (struct xm_end_ids){NULL, 0};
-    if (asked->has_ends)
-        return (struct xm_end_ids){asked->ends, asked->n_ends};
-    if (!p)
-        return (struct xm_end_ids){NULL, 0};
-    return (struct xm_end_ids){p->generation.eos, p->generation.n_eos};
-}
-
-void
-xm_generation_barred(const struct xm_package *p, const struct xm_generation *asked,
-                     uint64_t length, struct xm_end_ids out[XM_BARRED_LISTS])
-{
-    out[0] = out[1] = (struct xm_end_ids){NULL, 0};
-    if (p)
-        out[0] =
-            (struct xm_end_ids){p->generation.suppressed.ids, p->generation.suppressed.n};
-    if (length < asked->min_tokens)
-        out[1] = xm_generation_ends(p, asked);
-}
-
 bool
 xm_next_token_ends(const struct xm_next_token *t, int32_t id)
 {
-    const struct xm_end_ids e = xm_generation_ends(t->package, t->asked);
-    for (size_t i = 0; i < e.n && !t->asked->ignore_ends; i++) {
-        if (e.ids[i] == id)
-            return true;
-    }
-    return false;
+    return xm_generation_is_end(t->package, t->asked, id);
 }
 
 double

@@ -28,20 +28,6 @@ enum xm_status xm_next_token_choose(const struct xm_next_token *t, const float *
 /* Whether the id ends the text; it is then no part of the text. */
 bool xm_next_token_ends(const struct xm_next_token *t, int32_t id);
 
-/* Points into the package or the generation, which own the ids. */
-struct xm_end_ids {
-    const int32_t *ids;
-    size_t n;
-};
-/* The ids that end a text, or would if they were not ignored. */
-struct xm_end_ids xm_generation_ends(const struct xm_package *p,
-                                     const struct xm_generation *asked);
-enum { XM_BARRED_LISTS = 2 };
-/* The ids that must not be chosen after `length` new tokens: those that the package suppresses, and
- * below min_tokens those that end a text. Ids may be beyond the vocabulary. */
-void xm_generation_barred(const struct xm_package *p, const struct xm_generation *asked,
-                          uint64_t length, struct xm_end_ids out[XM_BARRED_LISTS]);
-
 /* The natural logarithm of the token's softmax probability in row[n]. */
 double xm_logits_log_prob(const float *row, uint64_t n, int32_t id);
 

@@ -136,7 +136,8 @@ begin_text(struct xm_texts_run *r, struct xm_place *p, struct xm_error *err)
     p->is_prompt = true;
     if (!r->has_text)
         return XM_OK;
-    XM_TRY(xm_generation_echo(r->p->package, each, prompt, &r->out[p->text].text, err));
+    XM_TRY(xm_generation_echo(r->p->package, each, prompt->ids, prompt->n,
+                              &r->out[p->text].text, err));
     return xm_text_stream_begin(&p->stream, r->p->package->tokenizer, each, err);
 }
 
