@@ -52,10 +52,10 @@ static enum xm_status
 begin_stream(struct xm_text *t, struct xm_error *err)
 {
     const struct xm_package *p = t->from.package;
-    t->has_text = p && p->tokenizer;
-    if (!t->has_text)
+    if (!p || !p->tokenizer)
         return XM_OK;
     XM_TRY(xm_text_stream_begin(&t->stream, p->tokenizer, t->from.asked, err));
+    t->has_text = true;
     if (!t->from.asked->is_answer)
         return XM_OK;
     xm_answer_init(&t->answer, p->tokenizer, p->chat_template);

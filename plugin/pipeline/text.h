@@ -73,8 +73,8 @@ enum xm_status xm_text_choose(struct xm_text *t, struct xm_sampler_scratch *scra
 /* Takes a chosen id: appends it, passes on the text that is certain, and finds whether it was the
  * last. An id that ends the text is no token of it. */
 enum xm_status xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err);
-/* Passes on what was held back. After the last token, after a failure, and when it is given up: who
- * shows a text has to end it. */
+/* Passes on what was held back. After the last token, after a failure (of xm_text_begin, too), and
+ * when it is given up: who shows a text has to end it. */
 enum xm_status xm_text_end(struct xm_text *t, struct xm_error *err);
 
 /* New tokens that may still be chosen. */
