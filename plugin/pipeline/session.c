@@ -347,7 +347,6 @@ feed_token(struct run *r, struct xm_error *err)
     const struct xm_token_list *held = &r->session->held, *t = &r->text.tokens;
     const uint64_t left = xm_text_left(&r->text);
     const size_t most = r->asked->guesses < left ? r->asked->guesses : (size_t)left - 1;
-    r->out->times.decode_tokens++;
     if (r->n_guessed && held->ids[held->n - r->n_guessed] == t->ids[t->n - 1]) {
         r->n_guessed--;
         return XM_OK;
@@ -410,6 +409,7 @@ generate(struct run *r, struct xm_error *err)
     start_watch(&watch, s);
     while (!r->text.is_over) {
         XM_TRY(feed_token(r, err));
+        times->decode_tokens++;
         XM_TRY(make_token(r, err));
         times->decode_s = read_watch(&watch, &built);
         times->build_s = prompt_built + built;

@@ -209,8 +209,8 @@ struct SequenceModel {
     static void destroy(xm_sequence *sequence)
     {
         Sequence *s = of(sequence);
-        for (size_t p : s->pages)
-            s->model->release(p);
+        for (size_t i = s->pages.size(); i-- > 0;) /* a beginning stays longest */
+            s->model->release(s->pages[i]);
         s->model->n_sequences--;
         delete s;
     }

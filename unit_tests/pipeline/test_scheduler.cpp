@@ -248,6 +248,26 @@ TEST_F(Scheduler, EachTextThatDecodesGetsATokenInEachStep)
         j.check("job");
 }
 
+/* However many texts decode, prompts have a quarter of a chunk and one token. */
+TEST_F(Scheduler, PromptsAreReadBesideManyTextsThatDecode)
+{
+    model.chunk = 4;
+    std::vector<Kind> kinds;
+    for (int32_t i = 0; i < 5; i++)
+        kinds.push_back(long_kind(model, i == 4 ? 6 : 1, 20, i));
+    std::vector<std::unique_ptr<Job>> jobs;
+    begin(5);
+    for (const Kind &k : kinds) {
+        jobs.emplace_back(new Job(&k));
+        submit(*jobs.back());
+        step();
+    }
+    EXPECT_EQ(model.runs.back(), Ids({1, 1, 1, 1, 2}));
+    finish();
+    for (const auto &j : jobs)
+        j->check("job");
+}
+
 TEST_F(Scheduler, JobsComeAndGoWhileOthersRun)
 {
     const Kind a = long_kind(model, 5, 20), b = long_kind(model, 6, 3, 1);
@@ -460,7 +480,7 @@ TEST_F(Scheduler, AdmissionIsByFreePages)
 /* What has no room now is admitted when a job ends, though others still run. */
 TEST_F(Scheduler, AdmissionGoesOnWhenOneEnds)
 {
-    model.pages = 9;
+    model.pages = 8;
     const Kind a = long_kind(model, 9, 2), b = long_kind(model, 9, 9, 1),
                c = long_kind(model, 9, 2, 2);
     Job jobs[] = {Job(&a), Job(&b), Job(&c)};
@@ -563,16 +583,18 @@ TEST_F(Scheduler, ASamplingThatIsNoneFailsItsJob)
 TEST_F(Scheduler, AFailureOfTheDeviceEndsAll)
 {
     const Kind k = long_kind(model, 5, 9), o = long_kind(model, 6, 9, 1);
-    Kind none = k;
-    Job a(&k), b(&o), c(&o), later(&k), refused(&none);
+    Kind none = k, empty = k;
+    none.prompt.clear();
+    empty.max_tokens = 0;
+    Job a(&k), b(&o), c(&o), later(&k), refused(&none), over(&empty);
     begin(2);
     for (Job *j : {&a, &b, &c})
         submit(*j);
     step();
     model.run_fails_in = 1;
     step();
-    none.prompt.clear();
     submit(refused);
+    submit(over);
     xm_scheduler_set_places(s, 4);
     EXPECT_EQ(xm_scheduler_step(s, &did, &err), XM_DEVICE);
     EXPECT_STREQ(err.text, "the device is gone");
@@ -584,6 +606,7 @@ TEST_F(Scheduler, AFailureOfTheDeviceEndsAll)
         EXPECT_EQ(j->finish, XM_FINISH_FAILED);
     }
     EXPECT_EQ(refused.error, "the prompt is empty") << "the first cause";
+    EXPECT_EQ(over.finish, XM_FINISH_LENGTH) << "it was over before";
     EXPECT_EQ(a.ids, Ids(k.ids.begin(), k.ids.begin() + 2)) << "it keeps its tokens";
     submit(later);
     finish();
@@ -593,11 +616,15 @@ TEST_F(Scheduler, AFailureOfTheDeviceEndsAll)
 TEST_F(Scheduler, ItsRequestCancelsTheRunOfAll)
 {
     const Kind k = long_kind(model, 5, 9);
-    Job a(&k), b(&k);
+    Kind empty = k;
+    empty.max_tokens = 0;
+    Job a(&k), over(&empty), b(&k), waits(&k);
     begin(1);
     submit(a);
-    submit(b);
     step();
+    xm_scheduler_set_places(s, 2);
+    for (Job *j : {&over, &b, &waits})
+        submit(*j);
     xm_infer *request = xm_scheduler_request(s);
     request->ops->cancel(request);
     EXPECT_EQ(xm_scheduler_step(s, &did, &err), XM_CANCELLED);
@@ -606,6 +633,8 @@ TEST_F(Scheduler, ItsRequestCancelsTheRunOfAll)
     EXPECT_EQ(a.finish, XM_FINISH_CANCELLED);
     EXPECT_EQ(a.ids.size(), 1u);
     EXPECT_EQ(b.finish, XM_FINISH_CANCELLED);
+    EXPECT_EQ(waits.finish, XM_FINISH_CANCELLED);
+    EXPECT_EQ(over.finish, XM_FINISH_LENGTH);
 }
 
 TEST_F(Scheduler, PiecesComeAsTheyAreMadeAndMayEndTheJob)
