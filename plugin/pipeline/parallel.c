@@ -8,7 +8,6 @@
 
 struct xm_parallel {
     struct xm_compiled *compiled;
-    struct xm_package *package; /* borrowed; may be NULL */
     struct xm_scheduler *scheduler;
 };
 
@@ -16,9 +15,7 @@ struct xm_parallel {
 struct run {
     const struct xm_parallel_run *asked;
     struct text *texts; /* [asked->n_texts] */
-    size_t
-        n_passed;   /* texts whose refusal, if their prompts are refused, has been told */
-    bool is_broken; /* by the device: texts that end are not complete */
+    bool is_broken;     /* by the device: texts that end are not complete */
 };
 
 struct text {
@@ -37,7 +34,6 @@ xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
     if (!p)
         return xm_no_memory(err, "texts in parallel");
     p->compiled = compiled; /* which the scheduler holds */
-    p->package = package;
     const enum xm_status s = xm_scheduler_create(compiled, package, &p->scheduler, err);
     if (s == XM_OK)
         *out = p;
@@ -69,10 +65,11 @@ prompt_of(const struct xm_parallel_run *asked, size_t text)
     return asked->n_prompts == 1 ? 0 : text;
 }
 
-static bool
-is_refused(const struct xm_parallel_run *asked, size_t text)
+/* NULL: nobody refuses it. */
+static const struct xm_error *
+refusal_of(const struct xm_parallel_run *asked, size_t text)
 {
-    return asked->refused && asked->refused[prompt_of(asked, text)].status != XM_OK;
+    return asked->refused ? &asked->refused[prompt_of(asked, text)] : NULL;
 }
 
 /* What a text holds at most; one that cannot begin holds nothing. Forks share the whole pages of
@@ -82,7 +79,8 @@ positions_of(const struct xm_parallel_run *asked, size_t text, uint64_t page)
 {
     const uint64_t prompt = asked->prompts[prompt_of(asked, text)].n;
     const uint64_t most = xm_generation_most(&asked->each, prompt);
-    if (is_refused(asked, text) || prompt == 0 ||
+    const struct xm_error *refused = refusal_of(asked, text);
+    if ((refused && refused->status != XM_OK) || prompt == 0 ||
         xm_generation_room(asked->each.context, prompt) == 0)
         return 0;
     if (most > XM_MOST_ANNOUNCED)
@@ -119,41 +117,18 @@ announce(const struct xm_parallel *p, const struct xm_parallel_run *asked,
     return XM_OK;
 }
 
-/* ---- texts that end --------------------------------------------------------------------- */
-
-static void
-tell(const struct run *r, size_t text)
-{
-    if (r->asked->on_text && !r->is_broken)
-        r->asked->on_text(text, r->asked->ctx);
-}
-
-/* Tells the texts before `end` whose prompts are refused: they are no jobs. */
-static void
-tell_refused(struct run *r, size_t end)
-{
-    for (; r->n_passed < end; r->n_passed++) {
-        if (!is_refused(r->asked, r->n_passed))
-            continue;
-        struct xm_generation_result *out = r->texts[r->n_passed].out;
-        out->error = r->asked->refused[prompt_of(r->asked, r->n_passed)];
-        out->finish = XM_FINISH_FAILED;
-        tell(r, r->n_passed);
-    }
-}
+/* ---- a run -------------------------------------------------------------------------------- */
 
 static void
 on_end(struct xm_generation_result *result, void *ctx)
 {
     const struct text *t = ctx;
-    const size_t text = (size_t)(t - t->run->texts);
-    tell_refused(t->run, text);
+    const struct run *r = t->run;
     *t->out = *result;
     *result = (struct xm_generation_result){0};
-    tell(t->run, text);
+    if (r->asked->on_text && !r->is_broken)
+        r->asked->on_text((size_t)(t - r->texts), r->asked->ctx);
 }
-
-/* ---- a run -------------------------------------------------------------------------------- */
 
 /* What has been done so far. */
 struct done {
@@ -199,9 +174,9 @@ submit_all(const struct xm_parallel *p, struct run *r, struct xm_error *err)
         const struct xm_token_list *prompt = &asked->prompts[prompt_of(asked, i)];
         job.prompt = prompt->ids;
         job.n_prompt = prompt->n;
+        job.refused = refusal_of(asked, i);
         job.ctx = &r->texts[i];
-        if (!is_refused(asked, i))
-            XM_TRY(xm_scheduler_submit(p->scheduler, &job, NULL, err));
+        XM_TRY(xm_scheduler_submit(p->scheduler, &job, NULL, err));
     }
     return XM_OK;
 }
@@ -212,9 +187,9 @@ make_texts(const struct xm_parallel *p, struct run *r, struct xm_generation_time
 {
     const struct xm_parallel_run *asked = r->asked;
     struct xm_scheduler_progress step = {.n_jobs = 1};
-    struct done before = done_by(p);
     XM_TRY(announce(p, asked, err));
     XM_TRY(submit_all(p, r, err));
+    struct done before = done_by(p);
     while (step.n_jobs > 0) {
         XM_TRY(xm_scheduler_step(p->scheduler, &step, err));
         const struct done now = done_by(p);
@@ -244,7 +219,6 @@ xm_parallel_generate(struct xm_parallel *p, const struct xm_parallel_run *asked,
     const enum xm_status s = make_texts(p, &r, times, &why);
     r.is_broken = s != XM_OK && s != XM_CANCELLED;
     xm_scheduler_end_all(p->scheduler, r.is_broken ? &why : NULL);
-    tell_refused(&r, asked->n_texts);
     xm_free(r.texts);
     return r.is_broken ? xm_fail(err, s, "%s", why.text) : XM_OK;
 }

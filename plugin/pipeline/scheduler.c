@@ -345,6 +345,9 @@ begin_text(const struct xm_scheduler *s, struct job *j, struct xm_error *err)
 {
     const struct xm_text_source from = {s->package, &j->asked.asked, &j->asked.sampling,
                                         NULL};
+    const struct xm_error *refused = j->asked.refused;
+    if (refused && refused->status != XM_OK)
+        return xm_fail(err, refused->status, "%s", refused->text);
     if (j->asked.n_prompt == 0)
         return xm_fail(err, XM_INVALID, "the prompt is empty");
     return xm_text_begin(&j->text, &from, j->asked.prompt, j->asked.n_prompt, &j->result,

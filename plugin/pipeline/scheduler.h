@@ -49,6 +49,8 @@ void xm_scheduler_destroy(struct xm_scheduler *s);
 struct xm_job {
     const int32_t *prompt; /* ids below the vocabulary */
     size_t n_prompt;
+    /* Why it fails in its turn, before it begins; NULL or XM_OK: it may begin. */
+    const struct xm_error *refused;
     /* Its prompt is not used, nor are guesses. on_piece is called by the thread that steps. */
     struct xm_generation asked;
     struct xm_sampling sampling;

@@ -564,6 +564,30 @@ TEST_F(Scheduler, FailuresBelongToTheirJobs)
               "the prompt has 2 tokens, which leaves no room in a context of 2");
 }
 
+/* Its end is told when it would begin, behind those before it. */
+TEST_F(Scheduler, AJobThatIsRefusedFailsInItsTurn)
+{
+    const Kind k = long_kind(model, 5, 3);
+    Job first(&k), refused(&k), last(&k);
+    xm_error why = {};
+    xm_fail(&why, XM_UNSUPPORTED, "the prompt is in Linear A");
+    std::string order;
+    first.on_end = [&] { order += "1"; };
+    refused.on_end = [&] { order += "2"; };
+    last.on_end = [&] { order += "3"; };
+    xm_job wish = refused.wish();
+    wish.refused = &why;
+    begin(1);
+    submit(first);
+    submit(refused, wish);
+    submit(last);
+    finish();
+    EXPECT_EQ(order, "123");
+    EXPECT_EQ(refused.status, XM_UNSUPPORTED);
+    EXPECT_EQ(refused.error, "the prompt is in Linear A");
+    last.check("last");
+}
+
 /* What the caller asks wrongly concerns this one job. */
 TEST_F(Scheduler, ASamplingThatIsNoneFailsItsJob)
 {
