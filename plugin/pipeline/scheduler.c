@@ -46,7 +46,9 @@ struct xm_scheduler {
     struct xm_batch *batch;
     struct xm_chooser *chooser;
     size_t places, n_running;
-    bool is_blocked; /* the first that waits has no room until a job ends */
+    /* The first job that waits, where the cache has no room for it until it, or a job that holds
+     * pages, is over; NULL: it has not been tried. */
+    const struct job *blocked;
     /* In the order of ids, which is that of admission: jobs that have begun come first. The thread
      * that steps changes the list under the lock, and reads it without. */
     struct job *jobs, **end;
@@ -325,12 +327,13 @@ leave_place(struct xm_scheduler *s, struct job *j, enum job_state state)
             find_leader(s, k);
 }
 
-/* The job is over; others may have room now. The end of the step tells it. */
+/* The job is over. The end of the step tells it. */
 static void
 finish_job(struct xm_scheduler *s, struct job *j)
 {
+    if (j->sequence || j == s->blocked)
+        s->blocked = NULL;
     leave_place(s, j, OVER);
-    s->is_blocked = false;
 }
 
 static void
@@ -389,10 +392,8 @@ static bool
 has_room(struct xm_scheduler *s, const struct job *j)
 {
     size_t n = 0;
-    if (s->n_running == 0)
-        return true;
-    if (s->is_blocked || !s->compiled->ops->has_room)
-        return !s->is_blocked;
+    if (s->n_running == 0 || s->blocked || !s->compiled->ops->has_room)
+        return s->n_running == 0 || !s->blocked;
     for (struct job *k = first_running(s); k; k = next_running(k))
         s->positions[n++] = need_of(k);
     s->positions[n++] = need_of(j);
@@ -405,11 +406,9 @@ admit(struct xm_scheduler *s)
     struct job *j;
     while (s->n_running < s->places && (j = first_waiting(s))) {
         find_leader(s, j);
-        s->is_blocked = !has_room(s, j);
-        if (s->is_blocked)
+        s->blocked = has_room(s, j) ? NULL : j;
+        if (s->blocked)
             return;
-        /* A device that does not say what it has room for: they come back one by one. */
-        s->is_blocked = j->has_run && !s->compiled->ops->has_room;
         j->state = RUNS;
         j->is_reading = true;
         j->is_again = j->has_run;
@@ -513,11 +512,12 @@ make_room(struct xm_scheduler *s, const struct xm_error *why)
         n_holders += j->sequence != NULL;
         newest = j->sequence ? j : newest;
     }
-    s->is_blocked = true;
-    if (n_holders > 1)
-        leave_place(s, newest, WAITS);
-    else
+    if (n_holders == 1) {
         fail_job(s, newest, why);
+    } else {
+        leave_place(s, newest, WAITS);
+        s->blocked = newest;
+    }
 }
 
 static enum xm_status

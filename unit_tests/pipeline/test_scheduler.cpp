@@ -451,7 +451,7 @@ TEST_F(Scheduler, TheNewestGivesUpItsPagesAndComputesThemAgain)
         for (const Job &j : jobs)
             j.check("job");
         EXPECT_EQ(order, std::vector<int>({0, 1, 2}));
-        EXPECT_EQ(m.n_full, 2u) << "it is tried again when another has ended";
+        EXPECT_EQ(m.n_full, says_room ? 2u : 3u) << "tried again when another has ended";
         EXPECT_EQ(jobs[1].reused + jobs[2].reused, 0u) << "its own pages are no others'";
         xm_scheduler_destroy(s);
         s = nullptr;
@@ -494,6 +494,37 @@ TEST_F(Scheduler, AdmissionGoesOnWhenOneEnds)
     for (const Job &j : jobs)
         j.check("job");
     EXPECT_EQ(order, std::vector<int>({0, 2, 1}));
+}
+
+/* Whoever waits for room is in nobody's way when he is gone, but makes no room for others. */
+TEST_F(Scheduler, TheEndOfAJobThatWaitsForRoom)
+{
+    SequenceModel m(false);
+    m.pages = 7;
+    const Kind a = long_kind(m, 9, 12), b = long_kind(m, 10, 12, 1),
+               c = long_kind(m, 9, 12, 2), small = long_kind(m, 1, 2, 3);
+    Job first(&a), second(&b), third(&c), last(&small);
+    begin(3, m);
+    for (Job *j : {&first, &second, &third, &last})
+        submit(*j);
+    step();
+    step();
+    EXPECT_EQ(m.n_full, 1u) << "the third has given up its pages";
+    xm_scheduler_cancel(s, last.id);
+    step();
+    EXPECT_EQ(m.n_sequences, 2u);
+    EXPECT_EQ(m.n_full, 1u);
+    Job other(&small);
+    submit(other);
+    xm_scheduler_cancel(s, third.id);
+    step();
+    EXPECT_EQ(m.n_sequences, 3u) << "the job behind it is tried";
+    finish();
+    first.check("first");
+    second.check("second");
+    other.check("other");
+    xm_scheduler_destroy(s);
+    s = nullptr;
 }
 
 TEST_F(Scheduler, SharedPagesNeedRoomOnce)
