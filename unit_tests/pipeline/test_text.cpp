@@ -341,6 +341,45 @@ TEST_F(OneText, ADeviceChoosesOnlyWhatItCan)
     EXPECT_TRUE(xm_text_on_device(&text, &how, &seen));
 }
 
+/* Its random number is used up, so that the next choice has the one behind it. */
+TEST_F(OneText, ADeviceThatChoosesTakesARandomNumber)
+{
+    const std::vector<float> even(VOCABULARY, 0.0f);
+    sampling.temperature = 1.0f;
+    asked.ignore_ends = true;
+    has_package = false;
+    ASSERT_EQ(begin({X}), XM_OK);
+    for (int i = 0; i < 8; i++)
+        take(even);
+    const Ids want = ids();
+    ASSERT_EQ(begin({X}), XM_OK);
+    for (size_t i = 0; i < want.size(); i += 2) {
+        xm_text_chosen_on_device(&text);
+        EXPECT_EQ(xm_text_take(&text, want[i], &err), XM_OK);
+        take(even);
+    }
+    EXPECT_EQ(ids(), want);
+}
+
+TEST_F(OneText, ADeviceKnowsTheIdsThatNeverCome)
+{
+    xm_token_choice how = {};
+    xm_seen_tokens seen = {};
+    ASSERT_EQ(begin({X}), XM_OK);
+    ASSERT_TRUE(xm_text_on_device(&text, &how, &seen));
+    EXPECT_FALSE(how.adjusts);
+    EXPECT_EQ(seen.n_barred, 0u);
+    ASSERT_TRUE(xm_token_list_add(&package.p->generation.suppressed, B));
+    ASSERT_TRUE(xm_text_on_device(&text, &how, &seen));
+    EXPECT_TRUE(how.adjusts);
+    ASSERT_EQ(seen.n_barred, 1u);
+    EXPECT_EQ(seen.barred[0], B);
+    how.adjusts = false;
+    ASSERT_TRUE(xm_text_will_be_on_device(&text, VOCABULARY, &how));
+    EXPECT_TRUE(how.adjusts);
+    EXPECT_NE(choose(only(B)), B) << "nor here";
+}
+
 TEST_F(OneText, EveryAllocationMayFail)
 {
     const xm_slice stop = xm_slice_of("b#", 2);
