@@ -564,14 +564,17 @@ TEST_F(Scheduler, TextsAreWholeWhenTheyEnd)
     SmallPackage package;
     ASSERT_EQ(xm_package_read(package.p, XM_PACKAGE_TOKENIZER, &err), XM_OK);
     const Kind k = long_kind(model, 5, 6);
-    const xm_slice stop = xm_slice_of("abcx###", 7); /* any letter may begin it */
+    /* Any letter may begin one of them, and two bytes may begin "é". */
+    std::vector<xm_slice> stops;
+    for (const char *stop : {"a!", "b!", "c!", "#!", " !", "x!", "<!", "\xEF!", "\xC3!"})
+        stops.push_back(xm_slice_of(stop, 2));
     ASSERT_EQ(xm_scheduler_create(&model.base, package.p, &s, &err), XM_OK);
     xm_scheduler_set_places(s, 2);
     Job whole(&k), cancelled(&k);
     for (Job *j : {&whole, &cancelled}) {
         xm_job wish = j->wish();
-        wish.asked.stops = &stop;
-        wish.asked.n_stops = 1;
+        wish.asked.stops = stops.data();
+        wish.asked.n_stops = stops.size();
         submit(*j, wish);
     }
     step();
