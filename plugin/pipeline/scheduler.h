@@ -11,11 +11,11 @@
  * read. Each text equals what a session makes of its prompt alone, but for rounding where a device
  * multiplies more than four rows in 8 bits (docs/execution.md).
  *
- * Admission is in the order of the jobs: the first that waits begins when fewer than the most texts
- * run and the cache has room for its prompt. Pages of a beginning that the cache still has are
- * reused. Of jobs that begin alike the later ones wait until the first has computed what they
- * share; those with the same prompt fork its sequence. Where the cache is full all the same, the
- * newest text gives up its pages, waits, and computes them again when it is admitted anew.
+ * Admission is in the order of the jobs: the first job that waits is admitted when a place is free
+ * and the cache has room for its prompt. Pages of a beginning that the cache still has are reused.
+ * Of jobs that begin alike the later ones wait until the first has computed what they share; those
+ * with the same prompt fork its sequence. Where the cache is full all the same, the newest text
+ * gives up its pages, waits, and computes them again when it is admitted anew.
  *
  * A failure of one job ends that job alone: its prompt is refused, its logits are not finite, its
  * deadline has passed, it has no room in the cache alone. Any other failure is the device's.
