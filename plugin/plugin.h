@@ -114,6 +114,9 @@ struct xm_compiled_ops {
     /* Announces `n` sequences of that many positions each: the cache reserves memory for them and
      * no more. NULL: the device needs no announcement. */
     void (*expect)(struct xm_compiled *c, const uint64_t *positions, size_t n);
+    /* Whether the cache has room now for n sequences of that many positions each, beside those that
+     * it holds. A later run may find it full all the same. NULL: the device does not say. */
+    bool (*has_room)(struct xm_compiled *c, const uint64_t *positions, size_t n);
     /* Statistics of memory and kernels. NULL: not supported. */
     void (*stats)(struct xm_compiled *c, struct xm_compiled_stats *out);
     /* Statistics of the expert caches, read from the device; waits for a run that uses the caches.

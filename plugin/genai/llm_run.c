@@ -314,8 +314,8 @@ static enum xm_status
 find_echo(const struct run *r, struct xm_error *err)
 {
     struct xm_strbuf echo = {0};
-    const enum xm_status s =
-        xm_generation_echo(r->call->pipe->package, &r->asked, &r->prompt, &echo, err);
+    const enum xm_status s = xm_generation_echo(r->call->pipe->package, &r->asked,
+                                                r->prompt.ids, r->prompt.n, &echo, err);
     r->call->echoed = echo.n;
     xm_strbuf_free(&echo);
     return s;

@@ -58,6 +58,13 @@ compiled_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
         xm_kv_pool_expect_each(p->kv_pool, positions, n);
 }
 
+static bool
+compiled_has_room(struct xm_compiled *c, const uint64_t *positions, size_t n)
+{
+    struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    return !p->kv_pool || xm_kv_pool_has_room(p->kv_pool, positions, n);
+}
+
 static void
 compiled_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
 {
@@ -158,6 +165,7 @@ static const struct xm_compiled_ops compiled_ops = {
     .export_model = compiled_export,
     .print = compiled_print,
     .expect = compiled_expect,
+    .has_room = compiled_has_room,
     .stats = compiled_stats,
     .expert_cache = compiled_expert_cache,
     .read_rate = compiled_read_rate,

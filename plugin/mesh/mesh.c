@@ -112,6 +112,17 @@ mesh_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
     }
 }
 
+static bool
+mesh_has_room(struct xm_compiled *c, const uint64_t *positions, size_t n)
+{
+    const struct xm_mesh *m = xm_mesh_of(c);
+    bool has = true;
+    for (uint32_t i = 0; i < m->n && has; i++)
+        has = !m->rank[i]->ops->has_room ||
+              m->rank[i]->ops->has_room(m->rank[i], positions, n);
+    return has;
+}
+
 static void
 add_memory(const struct xm_memory_stats *of, struct xm_memory_stats *out)
 {
@@ -186,6 +197,7 @@ static const struct xm_compiled_ops mesh_ops = {
     .get_property = mesh_get_property,
     .print = mesh_print,
     .expect = mesh_expect,
+    .has_room = mesh_has_room,
     .stats = mesh_stats,
     .steps = mesh_steps,
     .exec_graph = mesh_exec_graph,

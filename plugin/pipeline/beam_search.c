@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "plugin/pipeline/branches.h"
-#include "plugin/pipeline/next_token.h"
 #include "plugin/pipeline/text_stream.h"
+#include "plugin/text/sampler.h"
 #include "runtime/dry_run.h"
 
 enum { TRIED = 2 }; /* ways to go on that a group looks at, for each of its beams */
@@ -327,8 +327,7 @@ add_token(struct search *s, const struct candidate *c, size_t before, size_t *ou
 static bool
 is_end(const struct search *s, int32_t id)
 {
-    const struct xm_next_token t = {s->package, s->asked, NULL, NULL};
-    return xm_next_token_ends(&t, id);
+    return xm_generation_is_end(s->package, s->asked, id);
 }
 
 /* The candidate of this rank: a finished text, or a beam at the end of `beams`. */
@@ -465,8 +464,6 @@ static enum xm_status
 give(const struct search *s, const struct finished *t, struct xm_generation_result *out,
      struct xm_error *err)
 {
-    const struct xm_token_list prompt = {
-        .ids = (int32_t *)(uintptr_t)s->asked->prompt.ids, .n = s->asked->prompt.n};
     const size_t n = t->length - t->has_end;
     const size_t last = t->has_end ? s->tokens[t->last].before : t->last;
     const int32_t end = t->has_end && s->asked->keep_end ? s->tokens[t->last].id : -1;
@@ -476,7 +473,8 @@ give(const struct search *s, const struct finished *t, struct xm_generation_resu
         return xm_no_memory(err, "a beam search");
     if (!has_text(s))
         return XM_OK;
-    XM_TRY(xm_generation_echo(s->package, s->asked, &prompt, &out->text, err));
+    XM_TRY(xm_generation_echo(s->package, s->asked, s->asked->prompt.ids,
+                              s->asked->prompt.n, &out->text, err));
     return add_text(s, &out->ids, end, &out->text, err);
 }
 
@@ -542,8 +540,7 @@ static enum xm_status
 find_most(struct search *s, struct xm_error *err)
 {
     const struct xm_generation *asked = s->asked;
-    const uint64_t room = xm_generation_room(asked->context, asked->prompt.n);
-    s->most = room < asked->max_tokens ? room : asked->max_tokens;
+    s->most = xm_generation_most(asked, asked->prompt.n);
     if (asked->prompt.n > 0 && s->most > 0)
         return XM_OK;
     return xm_fail(err, XM_INVALID,

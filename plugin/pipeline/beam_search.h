@@ -16,7 +16,8 @@
 #ifndef XM_PLUGIN_PIPELINE_BEAM_SEARCH_H
 #define XM_PLUGIN_PIPELINE_BEAM_SEARCH_H
 
-#include "plugin/pipeline/session.h"
+#include "plugin/pipeline/generation.h"
+#include "plugin/plugin.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -95,11 +95,10 @@ choose(size_t item, size_t worker, void *ctx)
     const struct call *call = ctx;
     struct xm_choice *choice = &call->list[item];
     choice->error = (struct xm_error){0};
-    choice->text.scratch = xm_dry_run() ? NULL : call->chooser->scratch[worker];
     choice->is_sound = xm_dry_run() || xm_logits_are_sound(choice->row, call->vocabulary);
     if (choice->is_sound)
-        xm_next_token_choose(&choice->text, choice->row, call->vocabulary, &choice->id,
-                             &choice->error);
+        xm_text_choose(choice->text, xm_dry_run() ? NULL : call->chooser->scratch[worker],
+                       choice->row, call->vocabulary, &choice->id, &choice->error);
 }
 
 enum xm_status
@@ -118,6 +117,6 @@ xm_chooser_run(struct xm_chooser *c, struct xm_choice *list, size_t n,
             choose(i, 0, &call);
     for (size_t i = 0; i < n && !xm_dry_run(); i++)
         if (list[i].is_sound && list[i].error.status == XM_OK)
-            xm_clock_add_token(list[i].text.asked->clock);
+            xm_clock_add_token(list[i].text->from.asked->clock);
     return XM_OK;
 }

@@ -8,18 +8,18 @@
 #ifndef XM_PLUGIN_PIPELINE_CHOOSER_H
 #define XM_PLUGIN_PIPELINE_CHOOSER_H
 
-#include "plugin/pipeline/next_token.h"
+#include "plugin/pipeline/text.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct xm_choice {
-    struct xm_next_token text; /* its scratch is the chooser's     */
-    const float *row;          /* of logits                        */
-    int32_t id;                /* out: the token                   */
-    bool is_sound;             /* out: the row is a distribution   */
-    struct xm_error error;     /* out: XM_OK, or why there is none */
+    struct xm_text *text;
+    const float *row;      /* of logits                        */
+    int32_t id;            /* out: the token                   */
+    bool is_sound;         /* out: the row is a distribution   */
+    struct xm_error error; /* out: XM_OK, or why there is none */
 };
 
 struct xm_chooser;
@@ -28,7 +28,7 @@ struct xm_chooser;
 struct xm_chooser *xm_chooser_create(void);
 void xm_chooser_free(struct xm_chooser *c); /* NULL is allowed */
 
-/* Chooses a token for each entry of list[n]; each entry has a sampler of its own. For a row that is
+/* Chooses a token for each entry of list[n]; each entry has a text of its own. For a row that is
  * no distribution, is_sound is false and neither token nor error is set. A failure of one entry is
  * in its `error`; the call fails only where threads or memory for all are missing. The clock
  * records one time for each token. Used by one thread at a time. */

@@ -44,6 +44,13 @@ xm_clock_add_run(struct xm_generation_clock *c, double start)
 }
 
 void
+xm_clock_add_run_of(struct xm_generation_clock *c, double seconds)
+{
+    if (c)
+        add(c, &c->runs, seconds);
+}
+
+void
 xm_clock_add_token(struct xm_generation_clock *c)
 {
     if (c)

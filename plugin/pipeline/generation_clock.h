@@ -34,6 +34,7 @@ double xm_clock_start(const struct xm_generation_clock *c);
 /* Adds the seconds since `start` to one of its sums. */
 void xm_clock_add(const struct xm_generation_clock *c, double *sum, double start);
 void xm_clock_add_run(struct xm_generation_clock *c, double start);
+void xm_clock_add_run_of(struct xm_generation_clock *c, double seconds);
 void xm_clock_add_token(struct xm_generation_clock *c);
 
 #ifdef __cplusplus

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts of several prompts, run together: at most `places` at a time; the next prompt begins as
- * soon as a place is free.
+ * Texts of several prompts that are all there at once, or several texts of one prompt: jobs of a
+ * scheduler (scheduler.h), at most `places` at a time, in the order of their prompts. Answers of
+ * chats are not parsed: thoughts are part of the text.
  *
- *     prompts ──► places ──► one run of all of them ──► a row of logits each ──► samplers ──► texts
- *                   ▲                                                               │
- *                   └───────────────────────────────────────────────────────────────┘
- *
- * Each text equals what a session makes of its prompt alone, but for rounding where a device
- * multiplies more than four rows in 8 bits (docs/execution.md). Cached pages of a prompt's
- * beginning are reused; several texts of one prompt are forks of the first. A run has at most
- * XM_UBATCH rows:
- * a part of a prompt, and one token of each text whose prompt is complete. Where the cache is full,
- * the newest text gives up its pages, waits for another text to end, and computes the lost pages
- * again. Nothing is printed. Answers of chats are not parsed: thoughts are part of the text.
- *
- * A failure of one text ends that text alone, as XM_FINISH_FAILED with status and sentence: its
- * prompt is refused, empty or as long as the context, its logits are not finite, or it has no room
- * in the cache alone. A failure of the device ends all texts.
+ * A failure of one text ends that text alone, as XM_FINISH_FAILED with status and sentence. A
+ * failure of the device ends all texts.
  *
  * Used by one thread at a time; its request is cancelled from any, and from a signal's handler.
  */

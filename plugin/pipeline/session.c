@@ -3,9 +3,8 @@
 
 #include <inttypes.h>
 
-#include "plugin/pipeline/next_token.h"
 #include "plugin/pipeline/prompt_lookup.h"
-#include "plugin/pipeline/text_stream.h"
+#include "plugin/pipeline/text.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
@@ -15,10 +14,9 @@ struct xm_session {
     struct xm_package *package; /* borrowed; may be NULL */
     struct xm_token_runner *runner;
     struct xm_sampling sampling;
-    struct xm_sampler *sampler;         /* NULL until there are logits                 */
-    struct xm_sampler_scratch *scratch; /* the same                            */
-    struct xm_token_list held;          /* what the states hold, in order              */
-    struct xm_answer answer;            /* of chats; without a tokenizer: not begun yet */
+    struct xm_sampler *sampler; /* of all its texts; NULL until there are logits */
+    struct xm_sampler_scratch *scratch; /* the same                      */
+    struct xm_token_list held;          /* what the states hold, in order        */
 };
 
 /* A run that goes on. */
@@ -26,9 +24,7 @@ struct run {
     struct xm_session *session;
     const struct xm_generation *asked;
     struct xm_generation_result *out;
-    struct xm_text_stream text;
-    bool has_text;
-    bool go_on; /* as on_piece says */
+    struct xm_text text;
     /* Guessed tokens that the states hold, and the logits behind each, but no one has chosen yet:
      * the last of what is held. */
     size_t n_guessed;
@@ -80,7 +76,6 @@ xm_session_destroy(struct xm_session *s)
     xm_sampler_free(s->sampler);
     xm_sampler_scratch_free(s->scratch);
     xm_token_list_free(&s->held);
-    xm_answer_free(&s->answer);
     xm_free(s);
 }
 
@@ -110,35 +105,6 @@ xm_session_resume(struct xm_session *s)
 {
     struct xm_infer *r = xm_session_request(s);
     r->ops->resume(r);
-}
-
-void
-xm_generation_result_free(struct xm_generation_result *r)
-{
-    xm_token_list_free(&r->prompt);
-    xm_token_list_free(&r->ids);
-    xm_free(r->log_probs.values);
-    xm_strbuf_free(&r->text);
-    *r = (struct xm_generation_result){0};
-}
-
-enum xm_status
-xm_generation_echo(const struct xm_package *p, const struct xm_generation *asked,
-                   const struct xm_token_list *prompt, struct xm_strbuf *out,
-                   struct xm_error *err)
-{
-    if (!asked->echo || !p || !p->tokenizer)
-        return XM_OK;
-    return xm_tokenizer_decode(p->tokenizer, prompt->ids, prompt->n, !asked->keep_special,
-                               out, err);
-}
-
-uint64_t
-xm_generation_room(uint64_t context, uint64_t prompt)
-{
-    if (context == 0)
-        return UINT64_MAX;
-    return prompt < context ? context - prompt : 0;
 }
 
 /* ---- what the states hold -------------------------------------------------------------- */
@@ -202,13 +168,22 @@ feed(struct run *r, const int32_t *ids, size_t n, size_t wanted, struct xm_error
     return status;
 }
 
+/* Feeds the tokens of the text that the states do not hold. */
+static enum xm_status
+feed_rest(struct run *r, struct xm_error *err)
+{
+    const struct xm_token_list *t = &r->text.tokens;
+    const size_t held = r->session->held.n;
+    return feed(r, t->ids + held, t->n - held, 1, err);
+}
+
 /* ---- choosing tokens --------------------------------------------------------------------- */
 
 /* The sampler sees what the model sees, fed in this run or before. */
 static enum xm_status
-begin_sampling(struct xm_session *s, const struct xm_token_list *prompt,
-               struct xm_error *err)
+begin_sampling(struct run *r, struct xm_error *err)
 {
+    struct xm_session *s = r->session;
     uint64_t rows, vocabulary;
     xm_token_runner_logits(s->runner, &rows, &vocabulary);
     if (!s->scratch)
@@ -216,48 +191,18 @@ begin_sampling(struct xm_session *s, const struct xm_token_list *prompt,
     if (!s->scratch)
         return xm_fail(err, XM_NO_MEMORY, "no memory to sample from %" PRIu64 " tokens",
                        vocabulary);
-    if (!s->sampler)
-        XM_TRY(xm_sampler_create(&s->sampling, (size_t)vocabulary, &s->sampler, err));
-    return xm_sampler_begin(s->sampler, prompt->ids, prompt->n, err);
-}
-
-static struct xm_next_token
-next_token(const struct run *r)
-{
-    const struct xm_session *s = r->session;
-    return (struct xm_next_token){s->package, r->asked, s->sampler, s->scratch, r->out};
+    return xm_text_begin_sampling(&r->text, vocabulary, err);
 }
 
 static enum xm_status
-choose_here(const struct run *r, int32_t *id, struct xm_error *err)
+choose_here(struct run *r, int32_t *id, struct xm_error *err)
 {
+    const struct xm_session *s = r->session;
     uint64_t rows, vocabulary;
-    const struct xm_next_token t = next_token(r);
-    const float *logits = xm_token_runner_logits(r->session->runner, &rows, &vocabulary);
-    return xm_next_token_choose(&t, logits + (rows - 1 - r->n_guessed) * vocabulary,
-                                vocabulary, id, err);
-}
-
-/* Whether the device may choose token `n` of the text, as far as the session knows. */
-static bool
-is_for_device(const struct run *r, size_t n)
-{
-    struct xm_end_ids barred[XM_BARRED_LISTS];
-    xm_generation_barred(r->session->package, r->asked, n, barred);
-    return !r->never_ahead && r->asked->guesses == 0 && !r->asked->wants_log_probs &&
-           barred[1].n == 0;
-}
-
-/* The ids that the package suppresses never come; they are those of barred[0] above. */
-static void
-bar_suppressed(const struct run *r, struct xm_token_choice *how,
-               struct xm_seen_tokens *seen)
-{
-    struct xm_end_ids barred[XM_BARRED_LISTS];
-    xm_generation_barred(r->session->package, r->asked, UINT64_MAX, barred);
-    seen->barred = barred[0].ids;
-    seen->n_barred = barred[0].n;
-    how->adjusts |= barred[0].n > 0;
+    const float *logits = xm_token_runner_logits(s->runner, &rows, &vocabulary);
+    return xm_text_choose(&r->text, s->scratch,
+                          logits + (rows - 1 - r->n_guessed) * vocabulary, vocabulary, id,
+                          err);
 }
 
 /* Commits the token of the previous choice, whose run ends here. */
@@ -275,19 +220,16 @@ choose_there(struct run *r, struct xm_device_choice *c, struct xm_error *err)
     r->running = c->id;
     r->is_running = status == XM_OK && c->is_running;
     if (status == XM_OK)
-        xm_sampler_skip(s->sampler);
+        xm_text_chosen_on_device(&r->text);
     return status;
 }
 
-/* `left`: tokens still to choose after this one. */
 static enum xm_status
-choose(struct run *r, uint64_t left, int32_t *id, struct xm_error *err)
+choose(struct run *r, int32_t *id, struct xm_error *err)
 {
     struct xm_error why = {0};
-    struct xm_device_choice c = {.more = left > 0};
-    const bool asks = is_for_device(r, r->out->ids.n) &&
-                      xm_sampler_on_device(r->session->sampler, &c.how, &c.seen);
-    bar_suppressed(r, &c.how, &c.seen);
+    struct xm_device_choice c = {.more = xm_text_left(&r->text) > 1};
+    const bool asks = !r->never_ahead && xm_text_on_device(&r->text, &c.how, &c.seen);
     const enum xm_status s = asks ? choose_there(r, &c, &why) : XM_UNSUPPORTED;
     *id = c.id;
     if (s == XM_UNSUPPORTED) {
@@ -300,112 +242,6 @@ choose(struct run *r, uint64_t left, int32_t *id, struct xm_error *err)
     if (!xm_dry_run())
         xm_clock_add_token(r->asked->clock);
     return XM_OK;
-}
-
-static bool
-ends(const struct run *r, int32_t id)
-{
-    const struct xm_next_token t = next_token(r);
-    return xm_next_token_ends(&t, id);
-}
-
-/* ---- text -------------------------------------------------------------------------------- */
-
-static enum xm_status
-begin_answer(struct xm_session *s, const struct xm_token_list *prompt,
-             struct xm_error *err)
-{
-    XM_TRY(xm_package_read(s->package, XM_PACKAGE_CHAT_TEMPLATE, err));
-    if (!s->answer.tokenizer)
-        xm_answer_init(&s->answer, s->package->tokenizer, s->package->chat_template);
-    return xm_answer_begin(&s->answer, prompt->ids, prompt->n, err);
-}
-
-static enum xm_status
-begin_text(struct run *r, struct xm_error *err)
-{
-    struct xm_session *s = r->session;
-    const struct xm_generation *asked = r->asked;
-    r->has_text = s->package && s->package->tokenizer;
-    if (!r->has_text)
-        return XM_OK;
-    XM_TRY(xm_text_stream_begin(&r->text, s->package->tokenizer, asked, err));
-    if (!asked->is_answer)
-        return XM_OK;
-    r->text.answer = &s->answer;
-    return begin_answer(s, &r->out->prompt, err);
-}
-
-static void
-tell(struct run *r, int32_t id, enum xm_answer_part part, const struct xm_strbuf *text)
-{
-    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n};
-    if (r->asked->on_piece)
-        r->go_on &= r->asked->on_piece(&piece, r->asked->ctx);
-}
-
-/* One piece for a token; at the end one for each part that was held back. */
-static enum xm_status
-pass_on(struct run *r, int32_t id, struct xm_error *err)
-{
-    static const struct xm_strbuf nothing;
-    const struct xm_text_stream *t = &r->text;
-    xm_strbuf_add_n(&r->out->text, xm_strbuf_text(&t->text), t->text.n);
-    if (t->thought.n)
-        tell(r, id, XM_ANSWER_THOUGHT, &t->thought);
-    if (t->text.n)
-        tell(r, id, XM_ANSWER_TEXT, &t->text);
-    if (id >= 0 && !t->thought.n && !t->text.n)
-        tell(r, id, XM_ANSWER_NOTHING, &nothing);
-    return xm_strbuf_ok(&r->out->text) ? XM_OK : xm_no_memory(err, "the text");
-}
-
-/* As a piece of its own, before the first token is there. */
-static enum xm_status
-echo(struct run *r, struct xm_error *err)
-{
-    struct xm_strbuf text = {0};
-    enum xm_status s =
-        xm_generation_echo(r->session->package, r->asked, &r->out->prompt, &text, err);
-    xm_strbuf_add_n(&r->out->text, xm_strbuf_text(&text), text.n);
-    if (s == XM_OK && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&r->out->text)))
-        s = xm_no_memory(err, "the text");
-    if (s == XM_OK && text.n)
-        tell(r, -1, XM_ANSWER_TEXT, &text);
-    xm_strbuf_free(&text);
-    return s;
-}
-
-static enum xm_status
-take_token(struct run *r, int32_t id, struct xm_error *err)
-{
-    if (!xm_token_list_add(&r->out->ids, id))
-        return xm_no_memory(err, "the tokens");
-    if (r->has_text)
-        XM_TRY(xm_text_stream_push(&r->text, id, err));
-    return pass_on(r, id, err);
-}
-
-/* It is none of the ids. */
-static enum xm_status
-take_end(struct run *r, int32_t id, struct xm_error *err)
-{
-    if (!r->has_text || !r->asked->keep_end)
-        return XM_OK;
-    XM_TRY(xm_text_stream_push(&r->text, id, err));
-    return pass_on(r, id, err);
-}
-
-/* What is held back comes also when the run has failed: whoever shows it has to end it. */
-static enum xm_status
-end_text(struct run *r, struct xm_error *err)
-{
-    enum xm_status s = XM_OK;
-    if (r->has_text)
-        s = xm_text_stream_finish(&r->text, err);
-    if (r->has_text && s == XM_OK)
-        s = pass_on(r, -1, err);
-    return s;
 }
 
 /* ---- times ------------------------------------------------------------------------------- */
@@ -465,10 +301,10 @@ feed_prompt(struct run *r, struct xm_error *err)
     rewind_to(s, xm_session_reusable(s, prompt->ids, prompt->n));
     XM_TRY(take_over(s, prompt, err));
     const size_t past = s->held.n;
-    XM_TRY(feed(r, prompt->ids + past, prompt->n - past, 1, err));
+    XM_TRY(feed_rest(r, err));
     r->out->times.prompt_tokens = prompt->n - past;
     r->out->reused = past;
-    return begin_sampling(s, prompt, err);
+    return begin_sampling(r, err);
 }
 
 static void
@@ -478,52 +314,40 @@ drop_guesses(struct run *r)
     r->n_guessed = 0;
 }
 
-/* Feeds what the states lack of prompt and answer, and guesses behind it. */
+/* Feeds what the states lack of the text, and at most `most` guesses behind it. */
 static enum xm_status
-feed_text(struct run *r, const struct xm_token_list *text, size_t n, struct xm_error *err)
+feed_guesses(struct run *r, size_t most, struct xm_error *err)
 {
-    const size_t past = r->session->held.n, n_guessed = text->n - n;
+    const struct xm_token_list *t = &r->text.tokens;
+    const size_t past = r->session->held.n;
+    const struct xm_guess guess =
+        xm_prompt_lookup(t->ids, t->n, r->asked->guess_by, most);
+    struct xm_token_list ids = {0};
     uint64_t rows, vocabulary;
-    XM_TRY(feed(r, text->ids + past, text->n - past, n_guessed + 1, err));
+    const bool ok = xm_token_list_add_n(&ids, t->ids + past, t->n - past) &&
+                    xm_token_list_add_n(&ids, guess.ids, guess.n);
+    const enum xm_status s =
+        ok ? feed(r, ids.ids, ids.n, guess.n + 1, err) : xm_no_memory(err, "the tokens");
+    xm_token_list_free(&ids);
+    XM_TRY(s);
     xm_token_runner_logits(r->session->runner, &rows, &vocabulary);
-    if (rows > n_guessed) {
-        r->n_guessed = n_guessed;
+    if (rows > guess.n) {
+        r->n_guessed = guess.n;
         return XM_OK;
     }
     r->never_guess = true;
     rewind_to(r->session, past);
-    return feed(r, text->ids + r->session->held.n, n - r->session->held.n, 1, err);
+    return feed_rest(r, err);
 }
 
-/* The last token of the answer, which the states do not hold yet, and at most `most` guesses. */
+/* The token may have been guessed, or the device may run it already: then it is there. */
 static enum xm_status
-feed_guesses(struct run *r, size_t most, struct xm_error *err)
+feed_token(struct run *r, struct xm_error *err)
 {
-    const struct xm_generation_result *out = r->out;
-    const size_t n = out->prompt.n + out->ids.n;
-    struct xm_token_list text = {0};
-    enum xm_status s = XM_NO_MEMORY;
-    bool ok = xm_token_list_add_n(&text, out->prompt.ids, out->prompt.n) &&
-              xm_token_list_add_n(&text, out->ids.ids, out->ids.n);
-    const struct xm_guess guess =
-        ok ? xm_prompt_lookup(text.ids, n, r->asked->guess_by, most)
-           : (struct xm_guess){0};
-    const size_t at = guess.n ? (size_t)(guess.ids - text.ids) : 0;
-    for (size_t i = 0; ok && i < guess.n; i++)
-        ok = xm_token_list_add(&text, text.ids[at + i]); /* the list moves as it grows */
-    s = ok ? feed_text(r, &text, n, err)
-           : xm_fail(err, s, "out of memory for the tokens");
-    xm_token_list_free(&text);
-    return s;
-}
-
-/* The token may have been guessed: then it is there. `left`: so many are to be chosen behind it. */
-static enum xm_status
-feed_chosen(struct run *r, int32_t id, uint64_t left, struct xm_error *err)
-{
-    const struct xm_token_list *held = &r->session->held;
+    const struct xm_token_list *held = &r->session->held, *t = &r->text.tokens;
+    const uint64_t left = xm_text_left(&r->text);
     const size_t most = r->asked->guesses < left ? r->asked->guesses : (size_t)left - 1;
-    if (r->n_guessed && held->ids[held->n - r->n_guessed] == id) {
+    if (r->n_guessed && held->ids[held->n - r->n_guessed] == t->ids[t->n - 1]) {
         r->n_guessed--;
         return XM_OK;
     }
@@ -531,106 +355,76 @@ feed_chosen(struct run *r, int32_t id, uint64_t left, struct xm_error *err)
         return XM_OK;
     drop_guesses(r);
     return r->asked->guesses && !r->never_guess ? feed_guesses(r, most, err)
-                                                : feed(r, &id, 1, 1, err);
-}
-
-static enum xm_status
-feed_token(struct run *r, int32_t id, uint64_t left, struct xm_error *err)
-{
-    XM_TRY(feed_chosen(r, id, left, err));
-    r->out->times.decode_tokens++;
-    return xm_sampler_accept(r->session->sampler, &id, 1, err);
+                                                : feed_rest(r, err);
 }
 
 /* A text without a near end gets its memory as it grows. */
 static void
-announce(const struct run *r, uint64_t most)
+announce(const struct run *r)
 {
+    const uint64_t most = r->text.most;
     if (r->session->held.n == 0 && most <= XM_MOST_ANNOUNCED)
         xm_token_runner_expect(r->session->runner, r->out->prompt.n + most);
 }
 
 /* Kernels are built before the first token. */
 static void
-prepare_choices(const struct run *r, uint64_t most)
+prepare_choices(const struct run *r)
 {
     const struct xm_session *s = r->session;
-    const uint64_t vocabulary = xm_compiled_vocabulary(s->compiled);
     struct xm_token_choice how;
-    struct xm_seen_tokens none;
     /* The host chooses the first token, and runs the second in the ordinary way. */
-    if (most > 2 && vocabulary <= INT32_MAX && is_for_device(r, (size_t)most) &&
-        xm_sampling_on_device(&s->sampling, (size_t)vocabulary, &how)) {
-        bar_suppressed(r, &how, &none);
+    if (r->text.most > 2 &&
+        xm_text_will_be_on_device(&r->text, xm_compiled_vocabulary(s->compiled), &how))
         xm_token_runner_prepare(s->runner, &how);
-    }
 }
 
-/* The token of the last logits, passed on. *is_over: it is the last one. */
+/* The token of the last logits, passed on. */
 static enum xm_status
-make_token(struct run *r, uint64_t left, int32_t *id, bool *is_over, struct xm_error *err)
+make_token(struct run *r, struct xm_error *err)
 {
-    XM_TRY(choose(r, left, id, err));
-    const bool is_end = ends(r, *id);
-    XM_TRY(is_end ? take_end(r, *id, err) : take_token(r, *id, err));
-    *is_over = is_end || r->text.stopped || !r->go_on;
-    if (*is_over)
-        r->out->finish = is_end || r->text.stopped ? XM_FINISH_STOP : XM_FINISH_CANCELLED;
-    return XM_OK;
+    int32_t id = 0;
+    XM_TRY(choose(r, &id, err));
+    return xm_text_take(&r->text, id, err);
 }
 
 /* The prompt's time ends when the first token has been passed on, that of the others when the last
  * one has. */
 static enum xm_status
-generate(struct run *r, uint64_t most, struct xm_error *err)
+generate(struct run *r, struct xm_error *err)
 {
     struct xm_session *s = r->session;
     struct xm_generation_times *times = &r->out->times;
     struct stopwatch watch;
-    bool is_over = false;
-    int32_t id = 0;
     double built;
-    announce(r, most);
+    announce(r);
     start_watch(&watch, s);
-    prepare_choices(r, most);
+    prepare_choices(r);
     XM_TRY(feed_prompt(r, err));
-    if (most > 0)
-        XM_TRY(make_token(r, most - 1, &id, &is_over, err));
+    if (!r->text.is_over)
+        XM_TRY(make_token(r, err));
     times->prompt_s = read_watch(&watch, &times->build_s);
     times->prompt_multiply_adds = stats_of(s).multiply_adds - watch.stats.multiply_adds;
     const double prompt_built = times->build_s;
     start_watch(&watch, s);
-    for (uint64_t i = 1; i < most && !is_over; i++) {
-        XM_TRY(feed_token(r, id, most - i, err));
-        XM_TRY(make_token(r, most - i - 1, &id, &is_over, err));
+    while (!r->text.is_over) {
+        XM_TRY(feed_token(r, err));
+        times->decode_tokens++;
+        XM_TRY(make_token(r, err));
         times->decode_s = read_watch(&watch, &built);
         times->build_s = prompt_built + built;
         times->decode_weight_bytes = stats_of(s).weight_bytes - watch.stats.weight_bytes;
     }
-    if (!is_over)
-        r->out->finish =
-            most < r->asked->max_tokens ? XM_FINISH_CONTEXT : XM_FINISH_LENGTH;
     return XM_OK;
 }
 
 static enum xm_status
-run_prompt(struct run *r, struct xm_error *err)
+make_text(struct run *r, struct xm_error *err)
 {
-    const struct xm_generation *asked = r->asked;
-    const size_t n = r->out->prompt.n;
-    const uint64_t room = xm_generation_room(asked->context, n);
     struct xm_error why = {0};
-    if (!r->go_on) {
-        r->out->finish = XM_FINISH_CANCELLED;
+    if (r->text.is_over && r->out->finish == XM_FINISH_CANCELLED)
         return XM_OK;
-    }
-    if (room == 0)
-        return xm_fail(err, XM_INVALID,
-                       "the prompt has %zu token%s, which leaves no room in a context of "
-                       "%" PRIu64,
-                       n, n == 1 ? "" : "s", asked->context);
-    enum xm_status s =
-        generate(r, room < asked->max_tokens ? room : asked->max_tokens, &why);
+    enum xm_status s = generate(r, &why);
     xm_token_runner_stop(r->session->runner);
     drop_guesses(r);
     if (s == XM_CANCELLED) {
@@ -644,17 +438,20 @@ enum xm_status
 xm_session_run(struct xm_session *s, const struct xm_generation *run,
                struct xm_generation_result *out, struct xm_error *err)
 {
-    struct run r = {.session = s, .asked = run, .out = out, .go_on = true};
+    struct run r = {.session = s, .asked = run, .out = out};
+    const struct xm_text_source from = {s->package, run, &s->sampling, &s->sampler};
     xm_generation_result_free(out);
     XM_TRY(xm_prompt_encode(s->package, &run->prompt, xm_compiled_vocabulary(s->compiled),
                             &out->prompt, err));
-    enum xm_status status = begin_text(&r, err);
+    if (run->is_answer && s->package && s->package->tokenizer)
+        XM_TRY(xm_package_read(s->package, XM_PACKAGE_CHAT_TEMPLATE, err));
+    enum xm_status status =
+        xm_text_begin(&r.text, &from, out->prompt.ids, out->prompt.n, out, err);
     if (status == XM_OK) {
-        status = echo(&r, err);
-        status = status == XM_OK ? run_prompt(&r, err) : status;
-        const enum xm_status ended = end_text(&r, err);
+        status = make_text(&r, err);
+        const enum xm_status ended = xm_text_end(&r.text, err);
         status = status == XM_OK ? ended : status;
     }
-    xm_text_stream_free(&r.text);
+    xm_text_free(&r.text);
     return status;
 }

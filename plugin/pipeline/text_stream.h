@@ -9,8 +9,7 @@
 #ifndef XM_PLUGIN_PIPELINE_TEXT_STREAM_H
 #define XM_PLUGIN_PIPELINE_TEXT_STREAM_H
 
-#include "plugin/pipeline/session.h"
-#include "plugin/text/answer.h"
+#include "plugin/pipeline/generation.h"
 #include "plugin/text/detokenizer.h"
 #include "plugin/text/stop_strings.h"
 

@@ -148,19 +148,29 @@ saying(const Ids &answer, size_t n)
     };
 }
 
-/* Any id may come; which one depends on all before it. */
-inline std::vector<float>
-rambling(const Ids &state)
+/* Any id may come; which one depends on all before it, of which a number is left. */
+inline uint32_t
+digest(int32_t id, uint32_t before = 1)
 {
-    uint32_t seed = 1;
-    for (int32_t id : state)
-        seed = (seed + (uint32_t)id + 1) * 1664525u + 1013904223u;
+    return (before + (uint32_t)id + 1) * 1664525u + 1013904223u;
+}
+inline std::vector<float>
+ramble_from(uint32_t seed)
+{
     std::vector<float> logits;
     for (int i = 0; i < VOCABULARY; i++) {
         seed = seed * 1664525u + 1013904223u;
         logits.push_back((float)(seed >> 8) / (float)(1 << 24));
     }
     return logits;
+}
+inline std::vector<float>
+rambling(const Ids &state)
+{
+    uint32_t seed = 1;
+    for (int32_t id : state)
+        seed = digest(id, seed);
+    return ramble_from(seed);
 }
 
 /* Letters, the two bytes of "é", marks of thoughts, an end, and a special token. */

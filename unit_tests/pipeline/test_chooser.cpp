@@ -24,35 +24,37 @@ class Texts
 {
   public:
     Texts(size_t n, size_t vocabulary)
-        : choices(n), results(n), rows(n), n_words(vocabulary)
+        : choices(n), texts(n), samplings(n), results(n), rows(n), n_words(vocabulary)
     {
         std::mt19937 random(7);
         std::normal_distribution<float> normal(0.0f, 2.0f);
         const int32_t prompt[] = {1, 2, 3};
         asked.wants_log_probs = true;
+        asked.max_tokens = 100;
         for (size_t i = 0; i < n; i++) {
-            const xm_sampling sampling = {i % 4 == 3 ? 0.0f : 0.8f,
-                                          i % 3 == 0 ? 50 : 0,
-                                          i % 2 ? 0.9f : 1.0f,
-                                          i,
-                                          0.01f,
-                                          1.2f,
-                                          0.1f,
-                                          0.1f,
-                                          0};
-            xm_sampler *s = nullptr;
+            samplings[i] = {i % 4 == 3 ? 0.0f : 0.8f,
+                            i % 3 == 0 ? 50 : 0,
+                            i % 2 ? 0.9f : 1.0f,
+                            i,
+                            0.01f,
+                            1.2f,
+                            0.1f,
+                            0.1f,
+                            0};
+            const xm_text_source from = {nullptr, &asked, &samplings[i], nullptr};
             for (size_t k = 0; k < vocabulary; k++)
                 rows[i].push_back(normal(random));
-            EXPECT_EQ(xm_sampler_create(&sampling, vocabulary, &s, nullptr), XM_OK);
-            EXPECT_EQ(xm_sampler_begin(s, prompt, 3, nullptr), XM_OK);
-            choices[i].text = {nullptr, &asked, s, nullptr, &results[i]};
+            EXPECT_EQ(xm_text_begin(&texts[i], &from, prompt, 3, &results[i], nullptr),
+                      XM_OK);
+            EXPECT_EQ(xm_text_begin_sampling(&texts[i], vocabulary, nullptr), XM_OK);
+            choices[i].text = &texts[i];
             choices[i].row = rows[i].data();
         }
     }
     ~Texts()
     {
-        for (xm_choice &c : choices)
-            xm_sampler_free(c.text.sampler);
+        for (xm_text &t : texts)
+            xm_text_free(&t);
         for (xm_generation_result &r : results)
             xm_generation_result_free(&r);
     }
@@ -60,6 +62,8 @@ class Texts
 
     xm_generation asked = {};
     std::vector<xm_choice> choices;
+    std::vector<xm_text> texts;
+    std::vector<xm_sampling> samplings;
     std::vector<xm_generation_result> results;
     std::vector<std::vector<float>> rows;
     size_t n_words;
@@ -80,9 +84,7 @@ choose(Texts &t, size_t together)
             EXPECT_TRUE(t.choices[i].is_sound);
             EXPECT_EQ(t.choices[i].error.status, XM_OK) << t.choices[i].error.text;
             ids[i].push_back(t.choices[i].id);
-            EXPECT_EQ(xm_sampler_accept(t.choices[i].text.sampler, &t.choices[i].id, 1,
-                                        nullptr),
-                      XM_OK);
+            EXPECT_EQ(xm_text_take(t.choices[i].text, t.choices[i].id, nullptr), XM_OK);
         }
     }
     xm_chooser_free(c);
@@ -119,7 +121,7 @@ TEST(Chooser, FailuresAreThoseOfTheirTexts)
         texts.rows[1].assign(LARGE, 0.0f);
         texts.rows[1][at] = NAN;
         texts.rows[2].assign(LARGE, -INFINITY);
-        ASSERT_EQ(xm_sampler_bar(texts.choices[3].text.sampler, all_ids.data(),
+        ASSERT_EQ(xm_sampler_bar(texts.texts[3].own_sampler, all_ids.data(),
                                  all_ids.size(), nullptr),
                   XM_OK);
         ASSERT_EQ(xm_chooser_run(c, texts.choices.data(), 5, LARGE, nullptr), XM_OK);

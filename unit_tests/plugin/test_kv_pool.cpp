@@ -428,6 +428,35 @@ TEST_F(KvPool, TrimGivesAllBackWhenNothingIsUsed)
 }
 
 /* Eight slabs reach any budget; all but the last two are as large as those before them together. */
+/* In pages of each group: what is free, and what the budget still allows, is room. */
+TEST_F(KvPool, SaysWhatItHasRoomFor)
+{
+    const auto has_room = [&](const std::vector<uint64_t> &positions) {
+        return xm_kv_pool_has_room(pool, positions.data(), positions.size());
+    };
+    const uint64_t page_bytes = PAGE * 4;
+    reopen({{page_bytes, 0}}, 10 * page_bytes);
+    EXPECT_TRUE(has_room({}));
+    EXPECT_TRUE(has_room({10 * PAGE}));
+    EXPECT_TRUE(has_room({9 * PAGE, 1}));
+    EXPECT_FALSE(has_room({10 * PAGE + 1}));
+    EXPECT_FALSE(has_room({9 * PAGE, 1, 1})) << "each has a page of its own";
+    EXPECT_FALSE(has_room({UINT64_MAX, UINT64_MAX}));
+    const size_t a = add();
+    feed(a, 3 * PAGE, 7);
+    EXPECT_TRUE(has_room({7 * PAGE}));
+    EXPECT_FALSE(has_room({7 * PAGE + 1}));
+    drop(a);
+    EXPECT_TRUE(has_room({10 * PAGE})) << "free pages that are cached are room, too";
+
+    /* A group whose pages are few, beside one that keeps all. */
+    reopen({{page_bytes, 0}, {page_bytes, WINDOW}}, 30 * page_bytes);
+    const uint64_t kept = xm_kv_pool_pages_for(pool, 1, 1000);
+    ASSERT_LT(kept, 10u);
+    EXPECT_TRUE(has_room({(30 - kept) * PAGE}));
+    EXPECT_FALSE(has_room({(31 - kept) * PAGE}));
+}
+
 TEST_F(KvPool, SlabsReachTheBudget)
 {
     for (uint64_t pages : {3u, 64u, 65u, 1000u, 100000u}) {

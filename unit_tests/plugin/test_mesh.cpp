@@ -60,6 +60,8 @@ broken_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *pro
     broken_compiled_ops = *(*out)->ops;
     inner_create = broken_compiled_ops.create_request;
     broken_compiled_ops.create_request = broken_create;
+    broken_compiled_ops.has_room = [](xm_compiled *, const uint64_t *positions,
+                                      size_t n) { return n == 1 && positions[0] <= 9; };
     (*out)->ops = &broken_compiled_ops;
     return s;
 }
@@ -223,6 +225,17 @@ TEST_F(Mesh, RequestsOfSeveralThreadsDoNotMeet)
     for (std::thread &t : threads)
         t.join();
     EXPECT_EQ(wrong, 0);
+    xm_compiled_unref(c);
+}
+
+// Of three ranks one has a cache that may be full; the others do not say.
+TEST_F(Mesh, HasRoomWhereItsRanksHave)
+{
+    const uint64_t few = 9, many = 10;
+    xm_compiled *c = nullptr;
+    ASSERT_EQ(compile("REFERENCE,BROKEN,REFERENCE", &c), XM_OK) << err.text;
+    EXPECT_TRUE(c->ops->has_room(c, &few, 1));
+    EXPECT_FALSE(c->ops->has_room(c, &many, 1));
     xm_compiled_unref(c);
 }
 

@@ -372,10 +372,10 @@ uint64_t
 xm_kv_pool_pages_for(const struct xm_kv_pool *pool, uint32_t group, uint64_t positions)
 {
     const uint64_t window = pool->groups[group].window;
-    const uint64_t all = (positions + pool->page_tokens - 1) / pool->page_tokens;
+    const uint64_t tokens = pool->page_tokens;
+    const uint64_t all = positions / tokens + (positions % tokens > 0);
     /* a window and a chunk that begin in the middle of a page */
-    const uint64_t kept =
-        (window + pool->chunk + pool->page_tokens - 2) / pool->page_tokens + 1;
+    const uint64_t kept = (window + pool->chunk + tokens - 2) / tokens + 1;
     return window && kept < all ? kept : all;
 }
 
@@ -399,20 +399,48 @@ xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t position
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Pages of n sequences; false: there is no such number. */
+static bool
+pages_for_each(const struct xm_kv_pool *pool, uint32_t group, const uint64_t *positions,
+               size_t n, uint64_t *pages)
+{
+    bool fits = true;
+    *pages = 0;
+    for (size_t k = 0; k < n && fits; k++)
+        fits =
+            xm_add_size(*pages, xm_kv_pool_pages_for(pool, group, positions[k]), pages);
+    return fits;
+}
+
 void
 xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_t n)
 {
+    uint64_t pages;
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->n_groups; i++) {
-        uint64_t pages = 0;
-        bool fits = true;
-        for (size_t k = 0; k < n && fits; k++)
-            fits =
-                xm_add_size(pages, xm_kv_pool_pages_for(pool, i, positions[k]), &pages);
-        if (fits)
+        if (pages_for_each(pool, i, positions, n, &pages))
             expect_pages(&pool->groups[i], pages);
     }
     pthread_mutex_unlock(&pool->lock);
+}
+
+bool
+xm_kv_pool_has_room(struct xm_kv_pool *pool, const uint64_t *positions, size_t n)
+{
+    uint64_t pages, bytes, left;
+    bool fits = true;
+    pthread_mutex_lock(&pool->lock);
+    left = pool->budget - pool->bytes;
+    for (uint32_t i = 0; i < pool->n_groups && fits; i++) {
+        const struct xm_kv_group *g = &pool->groups[i];
+        fits = pages_for_each(pool, i, positions, n, &pages);
+        if (!fits || pages <= g->n_free)
+            continue;
+        fits = xm_mul_size(pages - g->n_free, g->page_bytes, &bytes) && bytes <= left;
+        left -= fits ? bytes : 0;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return fits;
 }
 
 void

@@ -51,6 +51,10 @@ void xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t pos
 /* The same for n sequences of positions[i] positions. */
 void xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_t n);
 
+/* Whether the pages of n new sequences of positions[i] positions fit beside those in use: into free
+ * pages, and slabs that the budget allows. The device may have less memory than the budget. */
+bool xm_kv_pool_has_room(struct xm_kv_pool *pool, const uint64_t *positions, size_t n);
+
 /* Withdraws all announcements, after an announced run has failed: slabs grow as without any. This
  * also concerns sequences announced by others, which then only need more slabs. */
 void xm_kv_pool_expect_none(struct xm_kv_pool *pool);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/pipeline/text.h"
+
+#include <inttypes.h>
+
+#include "runtime/dry_run.h"
+
+/* ---- what is shown ------------------------------------------------------------------------ */
+
+static void
+tell(struct xm_text *t, int32_t id, enum xm_answer_part part,
+     const struct xm_strbuf *text)
+{
+    const struct xm_generation *asked = t->from.asked;
+    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n};
+    if (asked->on_piece)
+        t->goes_on &= asked->on_piece(&piece, asked->ctx);
+}
+
+/* One piece for a token; at the end (-1) one for each part that was held back. */
+static enum xm_status
+pass_on(struct xm_text *t, int32_t id, struct xm_error *err)
+{
+    static const struct xm_strbuf nothing;
+    const struct xm_text_stream *s = &t->stream;
+    xm_strbuf_add_n(&t->out->text, xm_strbuf_text(&s->text), s->text.n);
+    if (s->thought.n)
+        tell(t, id, XM_ANSWER_THOUGHT, &s->thought);
+    if (s->text.n)
+        tell(t, id, XM_ANSWER_TEXT, &s->text);
+    if (id >= 0 && !s->thought.n && !s->text.n)
+        tell(t, id, XM_ANSWER_NOTHING, &nothing);
+    return xm_strbuf_ok(&t->out->text) ? XM_OK : xm_no_memory(err, "the text");
+}
+
+static enum xm_status
+echo(struct xm_text *t, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    enum xm_status s = xm_generation_echo(t->from.package, t->from.asked, t->tokens.ids,
+                                          t->n_prompt, &text, err);
+    xm_strbuf_add_n(&t->out->text, xm_strbuf_text(&text), text.n);
+    if (s == XM_OK && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&t->out->text)))
+        s = xm_no_memory(err, "the text");
+    if (s == XM_OK && text.n)
+        tell(t, -1, XM_ANSWER_TEXT, &text);
+    xm_strbuf_free(&text);
+    return s;
+}
+
+static enum xm_status
+begin_stream(struct xm_text *t, struct xm_error *err)
+{
+    const struct xm_package *p = t->from.package;
+    if (!p || !p->tokenizer)
+        return XM_OK;
+    XM_TRY(xm_text_stream_begin(&t->stream, p->tokenizer, t->from.asked, err));
+    t->has_text = true;
+    if (!t->from.asked->is_answer)
+        return XM_OK;
+    xm_answer_init(&t->answer, p->tokenizer, p->chat_template);
+    t->stream.answer = &t->answer;
+    return xm_answer_begin(&t->answer, t->tokens.ids, t->n_prompt, err);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void
+finish(struct xm_text *t, enum xm_finish why)
+{
+    t->is_over = true;
+    t->out->finish = why;
+}
+
+/* Its length or the context ends a text of t->most new tokens. */
+static void
+finish_by_length(struct xm_text *t)
+{
+    finish(t, t->most < t->from.asked->max_tokens ? XM_FINISH_CONTEXT : XM_FINISH_LENGTH);
+}
+
+enum xm_status
+xm_text_begin(struct xm_text *t, const struct xm_text_source *from, const int32_t *prompt,
+              size_t n, struct xm_generation_result *out, struct xm_error *err)
+{
+    *t = (struct xm_text){.from = *from, .out = out, .n_prompt = n, .goes_on = true};
+    t->most = xm_generation_most(from->asked, n);
+    XM_TRY(xm_generation_check_room(from->asked->context, n, err));
+    if (!xm_token_list_add_n(&t->tokens, prompt, n))
+        return xm_no_memory(err, "the tokens");
+    XM_TRY(begin_stream(t, err));
+    XM_TRY(echo(t, err));
+    if (!t->goes_on)
+        finish(t, XM_FINISH_CANCELLED);
+    else if (t->most == 0)
+        finish_by_length(t);
+    return XM_OK;
+}
+
+void
+xm_text_free(struct xm_text *t)
+{
+    xm_token_list_free(&t->tokens);
+    xm_sampler_free(t->own_sampler);
+    xm_text_stream_free(&t->stream);
+    xm_answer_free(&t->answer);
+    *t = (struct xm_text){0};
+}
+
+uint64_t
+xm_text_left(const struct xm_text *t)
+{
+    return t->is_over ? 0 : t->most - t->out->ids.n;
+}
+
+/* ---- probabilities -------------------------------------------------------------------------- */
+
+/* Into list[most], which is in order; of equal ones the lower id stays in front. */
+static void
+insert(struct xm_likely_token *list, size_t most, struct xm_likely_token token)
+{
+    size_t at = most - 1;
+    for (; at > 0 && (list[at - 1].id < 0 || token.log_prob > list[at - 1].log_prob);
+         at--)
+        list[at] = list[at - 1];
+    list[at] = token;
+}
+
+static enum xm_status
+note_likeliest(struct xm_likely_tokens *out, size_t most, const float *row, uint64_t n,
+               double sum, struct xm_error *err)
+{
+    struct xm_likely_token *grown =
+        xm_grow(out->values, &out->capacity, out->n + most, sizeof(*grown));
+    if (!grown)
+        return xm_no_memory(err, "probabilities");
+    out->values = grown;
+    struct xm_likely_token *list = grown + out->n;
+    for (size_t i = 0; i < most; i++)
+        list[i] = (struct xm_likely_token){.id = -1};
+    for (uint64_t i = 0; i < n; i++) {
+        const float log_prob = (float)((double)row[i] - sum);
+        if (list[most - 1].id < 0 || log_prob > list[most - 1].log_prob)
+            insert(list, most, (struct xm_likely_token){(int32_t)i, log_prob});
+    }
+    out->n += most;
+    return XM_OK;
+}
+
+static enum xm_status
+note_log_prob(struct xm_log_probs *out, double log_prob, struct xm_error *err)
+{
+    float *grown = xm_grow(out->values, &out->capacity, out->n + 1, sizeof(*grown));
+    if (!grown)
+        return xm_no_memory(err, "probabilities");
+    out->values = grown;
+    out->values[out->n++] = (float)log_prob;
+    return XM_OK;
+}
+
+static bool
+is_end(const struct xm_text *t, int32_t id)
+{
+    return xm_generation_is_end(t->from.package, t->from.asked, id);
+}
+
+static enum xm_status
+note_probabilities(struct xm_text *t, const float *row, uint64_t n, int32_t id,
+                   struct xm_error *err)
+{
+    const struct xm_generation *asked = t->from.asked;
+    if (is_end(t, id) || (!asked->wants_log_probs && asked->n_likeliest == 0))
+        return XM_OK;
+    const double sum = xm_log_sum_exp(row, n);
+    if (asked->wants_log_probs)
+        XM_TRY(note_log_prob(&t->out->log_probs, (double)row[id] - sum, err));
+    return asked->n_likeliest
+               ? note_likeliest(&t->out->likeliest, asked->n_likeliest, row, n, sum, err)
+               : XM_OK;
+}
+
+/* ---- tokens -------------------------------------------------------------------------------- */
+
+static struct xm_sampler **
+sampler_of(struct xm_text *t)
+{
+    return t->from.sampler ? t->from.sampler : &t->own_sampler;
+}
+
+enum xm_status
+xm_text_begin_sampling(struct xm_text *t, uint64_t vocabulary, struct xm_error *err)
+{
+    struct xm_sampler **s = sampler_of(t);
+    if (!*s)
+        XM_TRY(xm_sampler_create(t->from.sampling, (size_t)vocabulary, s, err));
+    return xm_sampler_begin(*s, t->tokens.ids, t->n_prompt, err);
+}
+
+enum xm_status
+xm_text_choose(struct xm_text *t, struct xm_sampler_scratch *scratch, const float *row,
+               uint64_t vocabulary, int32_t *id, struct xm_error *err)
+{
+    struct xm_end_ids barred[XM_BARRED_LISTS];
+    struct xm_sampler *sampler = *sampler_of(t);
+    *id = 0;
+    if (xm_dry_run())
+        return XM_OK;
+    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
+    for (size_t i = 0; i < XM_BARRED_LISTS; i++)
+        if (barred[i].n > 0)
+            XM_TRY(xm_sampler_bar(sampler, barred[i].ids, barred[i].n, err));
+    XM_TRY(xm_sampler_next(sampler, scratch, row, id, err));
+    return note_probabilities(t, row, vocabulary, *id, err);
+}
+
+static enum xm_status
+show(struct xm_text *t, int32_t id, struct xm_error *err)
+{
+    if (t->has_text)
+        XM_TRY(xm_text_stream_push(&t->stream, id, err));
+    return pass_on(t, id, err);
+}
+
+enum xm_status
+xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err)
+{
+    if (is_end(t, id)) {
+        finish(t, XM_FINISH_STOP);
+        return t->has_text && t->from.asked->keep_end ? show(t, id, err) : XM_OK;
+    }
+    if (!xm_token_list_add(&t->tokens, id) || !xm_token_list_add(&t->out->ids, id))
+        return xm_no_memory(err, "the tokens");
+    XM_TRY(show(t, id, err));
+    if (t->stream.stopped)
+        finish(t, XM_FINISH_STOP);
+    else if (!t->goes_on)
+        finish(t, XM_FINISH_CANCELLED);
+    else if (t->out->ids.n == t->most)
+        finish_by_length(t);
+    else if (!xm_dry_run())
+        return xm_sampler_accept(*sampler_of(t), &id, 1, err);
+    return XM_OK;
+}
+
+enum xm_status
+xm_text_end(struct xm_text *t, struct xm_error *err)
+{
+    if (!t->has_text)
+        return XM_OK;
+    XM_TRY(xm_text_stream_finish(&t->stream, err));
+    return pass_on(t, -1, err);
+}
+
+/* ---- for a device that chooses --------------------------------------------------------------- */
+
+/* The ids that the package suppresses never come: the device knows them. Others that are barred
+ * from a single choice it does not. */
+static bool
+may_be_on_device(const struct xm_text *t, uint64_t length,
+                 struct xm_end_ids barred[XM_BARRED_LISTS])
+{
+    const struct xm_generation *asked = t->from.asked;
+    xm_generation_barred(t->from.package, asked, length, barred);
+    return asked->guesses == 0 && !asked->wants_log_probs && asked->n_likeliest == 0 &&
+           barred[1].n == 0;
+}
+
+bool
+xm_text_on_device(const struct xm_text *t, struct xm_token_choice *how,
+                  struct xm_seen_tokens *seen)
+{
+    struct xm_end_ids barred[XM_BARRED_LISTS];
+    const struct xm_sampler *s = t->from.sampler ? *t->from.sampler : t->own_sampler;
+    if (!may_be_on_device(t, t->out->ids.n, barred) ||
+        !xm_sampler_on_device(s, how, seen))
+        return false;
+    seen->barred = barred[0].ids;
+    seen->n_barred = barred[0].n;
+    how->adjusts |= barred[0].n > 0;
+    return true;
+}
+
+bool
+xm_text_will_be_on_device(const struct xm_text *t, uint64_t vocabulary,
+                          struct xm_token_choice *how)
+{
+    struct xm_end_ids barred[XM_BARRED_LISTS];
+    if (vocabulary > INT32_MAX || !may_be_on_device(t, t->most, barred) ||
+        !xm_sampling_on_device(t->from.sampling, (size_t)vocabulary, how))
+        return false;
+    how->adjusts |= barred[0].n > 0;
+    return true;
+}
+
+void
+xm_text_chosen_on_device(struct xm_text *t)
+{
+    xm_sampler_skip(*sampler_of(t));
+}

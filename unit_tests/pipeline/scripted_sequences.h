@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A language model of a test's own with sequences and batches, and a cache of pages that may be
+ * full. Its logits follow from the tokens of the sequence as those of rambling, so that a token
+ * that was run twice, or not at all, shows. Full pages can be found by the tokens up to their end,
+ * also when nobody uses them, until they are taken for other tokens.
+ */
+#ifndef XM_UNIT_TESTS_PIPELINE_SCRIPTED_SEQUENCES_H
+#define XM_UNIT_TESTS_PIPELINE_SCRIPTED_SEQUENCES_H
+
+#include <cmath>
+#include <deque>
+#include <set>
+#include <unordered_map>
+
+#include "unit_tests/pipeline/scripted_model.h"
+
+struct SequenceModel {
+    xm_compiled base; /* first */
+    xm_compiled_ops ops = {};
+    /* Of the cache and of a run. */
+    size_t pages = SIZE_MAX, page = 4;
+    uint64_t chunk = 16;
+    uint32_t nan_every = 0; /* of so many states one has no logits; 0: none */
+    int run_fails_in = -1;  /* runs from now on                             */
+    bool fork_fails = false;
+    std::function<void()> on_run;
+    /* What has been. */
+    std::vector<Ids> runs; /* how many tokens each row had; kept if keeps_runs */
+    bool keeps_runs = true;
+    uint64_t n_tokens = 0, n_forks = 0, n_full = 0; /* n_full: runs without room */
+    size_t used = 0, n_sequences = 0, n_batches = 0;
+    std::atomic<bool> cancelled{false};
+
+    explicit SequenceModel(bool says_room = true) : base()
+    {
+        ops.create_sequence = create_sequence;
+        ops.create_batch = create_batch;
+        ops.has_room = says_room ? has_room : nullptr;
+        ops.destroy = [](xm_compiled *) {};
+        base.ops = &ops;
+        base.refs = 1;
+    }
+    ~SequenceModel()
+    {
+        EXPECT_EQ(used, 0u);
+        EXPECT_EQ(n_sequences, 0u);
+        EXPECT_EQ(n_batches, 0u);
+        EXPECT_EQ(base.refs, 1);
+    }
+    SequenceModel(const SequenceModel &) = delete;
+
+    /* Logits of a state. */
+    std::vector<float> row(uint32_t state) const
+    {
+        return nan_every && state % nan_every == 0 ? std::vector<float>(VOCABULARY, NAN)
+                                                   : ramble_from(state);
+    }
+
+  private:
+    struct Page {
+        size_t users;
+        uint32_t key; /* of the tokens up to its end; 0: it is not full */
+    };
+    struct Sequence {
+        xm_sequence base; /* first */
+        SequenceModel *model;
+        Ids ids;
+        uint32_t state = 1;
+        std::vector<size_t> pages;
+    };
+    struct Batch {
+        xm_batch base; /* first */
+        xm_infer control;
+        SequenceModel *model;
+        std::vector<std::vector<float>> logits;
+    };
+    std::vector<Page> all;
+    std::vector<size_t> unused; /* without a key */
+    std::deque<size_t> cached;  /* free ones with a key, longest free first */
+    std::unordered_map<uint32_t, size_t> by_key; /* pages, used or not */
+
+    static SequenceModel *of(xm_compiled *c)
+    {
+        return reinterpret_cast<SequenceModel *>(c);
+    }
+    static Sequence *of(xm_sequence *s)
+    {
+        return reinterpret_cast<Sequence *>(s);
+    }
+    static const Sequence *of(const xm_sequence *s)
+    {
+        return reinterpret_cast<const Sequence *>(s);
+    }
+    static Batch *of(xm_batch *b)
+    {
+        return reinterpret_cast<Batch *>(b);
+    }
+
+    /* ---- pages ---- */
+
+    void share(size_t p)
+    {
+        used += all[p].users++ == 0;
+    }
+    void release(size_t p)
+    {
+        if (--all[p].users > 0)
+            return;
+        used--;
+        if (all[p].key)
+            cached.push_back(p);
+        else
+            unused.push_back(p);
+    }
+    /* The caller has seen that there is room. */
+    size_t take()
+    {
+        size_t p;
+        if (unused.empty() && all.size() < pages) {
+            unused.push_back(all.size());
+            all.push_back({0, 0});
+        }
+        if (!unused.empty()) {
+            p = unused.back();
+            unused.pop_back();
+        } else {
+            while (all[cached.front()].users > 0 || !all[cached.front()].key)
+                cached.pop_front(); /* used again since */
+            p = cached.front();
+            cached.pop_front();
+            by_key.erase(all[p].key);
+            all[p].key = 0;
+        }
+        share(p);
+        return p;
+    }
+    bool is_shared_end(const Sequence &s) const
+    {
+        return s.ids.size() % page != 0 && all[s.pages.back()].users > 1;
+    }
+    size_t pages_for(const Sequence &s, uint64_t n) const
+    {
+        return (s.ids.size() + n + page - 1) / page - s.pages.size() + is_shared_end(s);
+    }
+    void append(Sequence &s, int32_t id)
+    {
+        if (is_shared_end(s)) {
+            release(s.pages.back());
+            s.pages.back() = take();
+        }
+        if (s.ids.size() % page == 0)
+            s.pages.push_back(take());
+        s.ids.push_back(id);
+        s.state = digest(id, s.state);
+        if (s.ids.size() % page == 0 && by_key.insert({s.state, s.pages.back()}).second)
+            all[s.pages.back()].key = s.state;
+    }
+
+    /* ---- sequences ---- */
+
+    static xm_status create_sequence(xm_compiled *c, xm_sequence **out, xm_error *)
+    {
+        static const xm_sequence_ops sequence_ops = {fork, past, nullptr, match, destroy};
+        Sequence *s = new Sequence();
+        s->base.ops = &sequence_ops;
+        s->model = of(c);
+        s->model->n_sequences++;
+        *out = &s->base;
+        return XM_OK;
+    }
+    static xm_status fork(xm_sequence *from, xm_sequence **out, xm_error *err)
+    {
+        SequenceModel *m = of(from)->model;
+        if (m->fork_fails)
+            return xm_fail(err, XM_NO_MEMORY, "no forks");
+        Sequence *s = new Sequence(*of(from));
+        for (size_t p : s->pages)
+            m->share(p);
+        m->n_sequences++;
+        m->n_forks++;
+        *out = &s->base;
+        return XM_OK;
+    }
+    static uint64_t past(const xm_sequence *s)
+    {
+        return of(s)->ids.size();
+    }
+    static xm_status match(xm_sequence *sequence, const int32_t *ids, uint64_t n,
+                           xm_error *)
+    {
+        Sequence *s = of(sequence);
+        SequenceModel *m = s->model;
+        uint32_t state = s->state;
+        for (uint64_t i = 0; i + 1 < n; i++) {
+            state = digest(ids[i], state);
+            if ((i + 1) % m->page != 0)
+                continue;
+            const auto found = m->by_key.find(state);
+            if (found == m->by_key.end())
+                break;
+            m->share(found->second);
+            s->pages.push_back(found->second);
+            s->ids.assign(ids, ids + i + 1);
+            s->state = state;
+        }
+        return XM_OK;
+    }
+    static void destroy(xm_sequence *sequence)
+    {
+        Sequence *s = of(sequence);
+        for (size_t i = s->pages.size(); i-- > 0;) /* a beginning stays longest */
+            s->model->release(s->pages[i]);
+        s->model->n_sequences--;
+        delete s;
+    }
+    static bool has_room(xm_compiled *c, const uint64_t *positions, size_t n)
+    {
+        const SequenceModel *m = of(c);
+        size_t need = 0;
+        for (size_t i = 0; i < n; i++)
+            need += (positions[i] + m->page - 1) / m->page;
+        return need <= m->pages - m->used;
+    }
+
+    /* ---- batches ---- */
+
+    static xm_status run(xm_batch *b, const xm_batch_row *rows, uint32_t n, xm_error *err)
+    {
+        SequenceModel *m = of(b)->model;
+        std::set<const xm_sequence *> seen;
+        Ids sizes;
+        size_t need = 0;
+        if (m->on_run)
+            m->on_run();
+        if (m->cancelled)
+            return xm_fail(err, XM_CANCELLED, "the run was cancelled");
+        if (m->run_fails_in >= 0 && m->run_fails_in-- == 0)
+            return xm_fail(err, XM_DEVICE, "the device is gone");
+        for (uint32_t i = 0; i < n; i++) {
+            EXPECT_TRUE(seen.insert(rows[i].sequence).second) << "twice in a run";
+            EXPECT_GT(rows[i].n, 0u);
+            need += m->pages_for(*of(rows[i].sequence), rows[i].n);
+            sizes.push_back((int32_t)rows[i].n);
+        }
+        m->n_full += need > m->pages - m->used;
+        if (need > m->pages - m->used)
+            return xm_fail(err, XM_NO_MEMORY, "the cache is full");
+        of(b)->logits.assign(n, {});
+        for (uint32_t i = 0; i < n; i++) {
+            Sequence *s = of(rows[i].sequence);
+            for (uint64_t k = 0; k < rows[i].n; k++)
+                m->append(*s, rows[i].ids[k]);
+            m->n_tokens += rows[i].n;
+            if (rows[i].wanted)
+                of(b)->logits[i] = m->row(s->state);
+        }
+        if (m->keeps_runs)
+            m->runs.push_back(sizes);
+        return XM_OK;
+    }
+    static const float *logits(const xm_batch *b, uint32_t i, uint64_t *rows,
+                               uint64_t *vocabulary)
+    {
+        const Batch *batch = reinterpret_cast<const Batch *>(b);
+        *rows = batch->logits[i].empty() ? 0 : 1;
+        *vocabulary = VOCABULARY;
+        return *rows ? batch->logits[i].data() : nullptr;
+    }
+    static xm_status create_batch(xm_compiled *c, xm_batch **out, xm_error *)
+    {
+        static const xm_batch_ops batch_ops = [] {
+            xm_batch_ops o = {};
+            o.run = run;
+            o.logits = logits;
+            o.destroy = [](xm_batch *b) {
+                of(b)->model->n_batches--;
+                delete of(b);
+            };
+            return o;
+        }();
+        static const xm_infer_ops control_ops = [] {
+            xm_infer_ops o = {};
+            o.cancel = [](xm_infer *r) { of(r->compiled)->cancelled = true; };
+            o.resume = [](xm_infer *r) { of(r->compiled)->cancelled = false; };
+            return o;
+        }();
+        Batch *b = new Batch();
+        b->base.ops = &batch_ops;
+        b->base.control = &b->control;
+        b->base.chunk = of(c)->chunk;
+        b->base.page = of(c)->page;
+        b->control.ops = &control_ops;
+        b->model = of(c);
+        b->model->n_batches++;
+        *out = &b->base;
+        return XM_OK;
+    }
+};
+
+#endif
