@@ -24,7 +24,7 @@
 
 /* Tokens of an expert up to which the steps for few tokens run. Steps for many that decode a weight
  * once for all its tokens pay as soon as one expert in some has two. */
-enum { FEW_PER_EXPERT = 4, EXPERTS_PER_SHARED = 4 };
+enum { FEW_PER_EXPERT = 4, EXPERTS_PER_SHARED = 5 };
 /* What the counters of moe_sort_gen may take of local memory; 32-bit words that the sg
  * products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };

@@ -382,7 +382,7 @@ TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
         const char *row;
         const xm_variant_table *table;
         uint64_t tokens;
-    } cases[] = {{"linear_gemv_vnni", &xm_linear_tables[0], 2},
+    } cases[] = {{"linear_gemv_vnni", &xm_linear_tables[0], 4},
                  {"linear_gemm_vnni", &xm_linear_tables[1], 17}};
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
         GTEST_SKIP() << "the processor has no AVX2";

@@ -578,6 +578,20 @@ TEST_F(Moe, ExpertsOfFewTokensAndOfManyMeetBytes)
     }
 }
 
+/* Up to a fifth as many slots as experts are multiplied one by one, more of them sorted. */
+TEST_F(Moe, FewTokensEndWhereExpertsAreShared)
+{
+    if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
+        GTEST_SKIP() << "the processor has no AVX2";
+    for (uint64_t tokens : {3, 4}) {
+        problem p = {"f16", tokens, 16, 256, 256, 1, q4_0, q4_0};
+        p.element = XM_F16;
+        x_factor = 32;
+        const bool is_sorted = check(p).find("moe_sort") != std::string::npos;
+        EXPECT_EQ(is_sorted, tokens == 4);
+    }
+}
+
 /* Experts of formats that matrix engines take as they are, through the emulated instruction. */
 TEST_F(Moe, StoredIntegersMeetBytes)
 {

@@ -274,7 +274,7 @@ TEST_F(PreparedX, IsReadInPlaceOfPlainRows)
             SCOPED_TRACE(tokens);
             /* Steps for few tokens: two tokens of a shared expert would be sorted. */
             const bool shared = tokens == 1;
-            const experts e = {tokens, 96, 32, 2, shared ? &u4g32 : nullptr};
+            const experts e = {tokens, 96, 40, 2, shared ? &u4g32 : nullptr};
             const tensor x(src, {(int64_t)tokens, HIDDEN}, values(tokens));
             const tensor poison(src, {(int64_t)tokens, HIDDEN});
             const auto rows = prepared(src, tokens);

@@ -92,7 +92,7 @@ add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong r
 }
 
 #if GROUP
-/* The products of a row with one or two rows of x, each still spread over 16 lanes. */
+/* The products of a row with a few rows of x, each still spread over 16 lanes. */
 __attribute__((always_inline)) static inline void
 short_row_dots(const struct weight *w, ulong n, __global const int *words,
                ulong row_words, const uint tokens, float16 *sum)

@@ -39,25 +39,43 @@ product_with(const struct weight *w, ulong n, const struct x_row *x)
  * as much as the products of 500 columns. */
 #define ROWS_AT_ONCE 16
 
-/* The products of stored row n with `tokens` rows of x, at most TOKENS_AT_ONCE, still spread over
- * 16 lanes: out[t * ROWS_AT_ONCE]. Integers meet two rows of x at a time: more of them wait for
- * loads of x longer than decoding takes again. */
+/* Rows of x that meet a row of weights while it is decoded. With 16 registers, more of them wait
+ * for loads of x longer than decoding takes again. */
+#ifdef __AVX512F__
+#define DOTS_AT_ONCE TOKENS_AT_ONCE
+#else
+#define DOTS_AT_ONCE 2
+#endif
+
+#if SHORTS
+/* The products of stored row n with `tokens` rows of x: out[t * ROWS_AT_ONCE]. */
+__attribute__((always_inline)) static inline void
+dots_with(const struct weight *w, ulong n, __global const int *x, const uint tokens,
+          float16 *out)
+{
+    float16 sum[TOKENS_AT_ONCE];
+    short_row_dots(w, n, x, prepared_words(w->k_count, PLANES, SUM_K, X_KIND), tokens,
+                   sum);
+    for (uint t = 0; t < tokens; t++)
+        out[t * ROWS_AT_ONCE] = sum[t];
+}
+#endif
+
+/* The same of at most TOKENS_AT_ONCE rows of x, still spread over 16 lanes. */
 static inline void
 products_with(const struct weight *w, ulong n, __global const int *x, uint tokens,
               float16 *out)
 {
-    for (uint t = 0; t < tokens; t++) {
-        const struct x_row row = x_row_at(x, t, w->k_count);
+    uint t = 0;
 #if SHORTS
-        if (t + 1 < tokens) {
-            float16 two[2];
-            short_row_dots(w, n, row.x,
-                           prepared_words(w->k_count, PLANES, SUM_K, X_KIND), 2, two);
-            out[t++ * ROWS_AT_ONCE] = two[0];
-            out[t * ROWS_AT_ONCE] = two[1];
-            continue;
-        }
+    for (; t + DOTS_AT_ONCE <= tokens; t += DOTS_AT_ONCE)
+        dots_with(w, n, x_row_at(x, t, w->k_count).x, DOTS_AT_ONCE,
+                  out + t * ROWS_AT_ONCE);
+    for (; DOTS_AT_ONCE > 2 && t + 2 <= tokens; t += 2)
+        dots_with(w, n, x_row_at(x, t, w->k_count).x, 2, out + t * ROWS_AT_ONCE);
 #endif
+    for (; t < tokens; t++) {
+        const struct x_row row = x_row_at(x, t, w->k_count);
         out[t * ROWS_AT_ONCE] = product_with(w, n, &row);
     }
 }

@@ -76,7 +76,7 @@ add_groups(__global const uchar *row, uint groups, const float *scale,
 }
 #endif
 
-/* The products of a row with one or two rows of x, each still spread over 16 lanes. */
+/* The products of a row with a few rows of x, each still spread over 16 lanes. */
 __attribute__((always_inline)) static inline void
 short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row_words,
                const uint tokens, float16 *sum)
@@ -181,7 +181,7 @@ skip_units(struct x_units *x, uint n)
     x->sums += n * 8;
 }
 
-/* The products of a row with one or two rows of x, each still spread over 16 lanes. Each weight is
+/* The products of a row with a few rows of x, each still spread over 16 lanes. Each weight is
  * decoded once. */
 __attribute__((always_inline)) static inline void
 short_format_dots(const uint format, const struct weight *w, ulong n,
@@ -197,7 +197,7 @@ short_format_dots(const uint format, const struct weight *w, ulong n,
         (__global const float *)words + units * (UNIT_COLUMNS / 2);
     struct x_units x = {words, (__global const int *)factor + units, factor,
                         factor + units * 9};
-    float8 minimums[2];
+    float8 minimums[TOKENS_AT_ONCE];
     uint k = 0;
     for (uint t = 0; t < tokens; t++) {
         sum[t] = 0;
