@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/util/memory.h"
+
 /* y[n] += x[n], or = if it is the first. */
 static void
 add(const float *x, bool is_first, float *y, uint64_t n)
@@ -34,7 +36,8 @@ xm_collective_sum(struct xm_collective *c, enum xm_element x_element, const void
     for (uint32_t r = 0; r < c->ranks; r++)
         agree &= all[r].n == mine.n;
     if (!agree)
-        return xm_fail(err, XM_INVALID, "the ranks' summands differ in size");
+        return xm_fail(err, XM_INVALID,
+                       "the ranks' summands differ in size: all need one precision");
     if (x_element != XM_F32 || y_element != XM_F32)
         add_elements(x_element, all, c->ranks, y_element, y, n);
     else
@@ -50,9 +53,10 @@ xm_collective_join(struct xm_collective *c, struct xm_bytes part, uint64_t outer
     struct xm_bytes all[XM_MOST_RANKS];
     uint64_t sum = 0, at = 0;
     XM_TRY(c->ops->meet(c, part, all, err));
-    for (uint32_t r = 0; r < c->ranks; r++)
-        sum += all[r].n;
-    const bool fits = sum == bytes && outer > 0 && bytes % outer == 0;
+    bool fits = outer > 0;
+    for (uint32_t r = 0; r < c->ranks && fits; r++)
+        fits = all[r].n % outer == 0 && xm_add_size(sum, all[r].n, &sum);
+    fits &= sum == bytes;
     for (uint32_t r = 0; r < c->ranks && fits; r++) {
         const uint64_t row = all[r].n / outer;
         for (uint64_t o = 0; o < outer; o++)

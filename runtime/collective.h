@@ -7,8 +7,8 @@
  *     rank 1: meet(b) ──┼── all have come ───┼──► a, b, c
  *     rank 2: meet(c) ──┘                    └──► a, b, c
  *
- * Ranks meet once for each exchange: that all have come to the next one says that all have read
- * what was shown in this one. So a rank shows its exchanges from two places in turn.
+ * A meeting is an all-gather and a barrier: when the next one returns, every rank has read what was
+ * shown in this one. So a rank shows its exchanges from two places in turn.
  *
  * Sums are added in the order of ranks, so that they are the same bits on every rank and in every
  * run.
@@ -34,11 +34,11 @@ struct xm_collective_ops {
      * all ranks' runs have ended. A failure is that of a rank that has left. */
     enum xm_status (*meet)(struct xm_collective *c, struct xm_bytes mine,
                            struct xm_bytes *all, struct xm_error *err);
-    /* A run of this rank has ended well: returns when all ranks' have. NULL: who has all ranks
-     * knows that without it. */
+    /* A barrier at the end of a run that has succeeded here. NULL: the ranks are threads, whose
+     * caller waits for all of them. */
     enum xm_status (*end_run)(struct xm_collective *c, struct xm_error *err);
     /* The run has failed here, and this rank calls no more in it: the calls of the others, present
-     * and later ones, fail with `why`. Only the first to leave is heard. */
+     * and later ones, fail with `why`. Of several reasons the first is reported. */
     void (*leave)(struct xm_collective *c, const struct xm_error *why);
 };
 

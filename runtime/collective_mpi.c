@@ -91,8 +91,8 @@ xm_mpi_free(struct xm_collective *c)
 }
 
 void
-xm_mpi_end(bool has_failed)
+xm_mpi_end(int exit_code)
 {
     if (mpi.module)
-        mpi.module->end(has_failed);
+        mpi.module->end(exit_code);
 }

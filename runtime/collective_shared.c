@@ -19,6 +19,7 @@ struct member {
 
 struct xm_shared_group {
     uint32_t ranks;
+    bool has_cores;       /* for each rank */
     pthread_mutex_t lock; /* all below */
     pthread_cond_t met;
     uint32_t waiting; /* ranks that wait for the others   */
@@ -28,18 +29,17 @@ struct xm_shared_group {
     struct xm_error why; /* of the first that has left */
     /* in meetings of even and odd numbers: of the next one while this one is still read */
     struct xm_bytes shown[2][XM_MOST_RANKS];
-    bool has_cores; /* for each rank; never changes */
     struct member member[XM_MOST_RANKS];
 };
 
-/* A thread that sleeps is woken after some 50 us: a rank looks about as long for the others before
- * it sleeps, where each has a core of its own. */
-#define LOOK_S 5e-5
+/* Waking a thread that sleeps takes about 50 us: a rank spins as long before it sleeps, where each
+ * has a core of its own. */
+#define SPIN_S 5e-5
 
 static void
-look_for_others(struct xm_shared_group *g, uint64_t meeting)
+spin_until_met(struct xm_shared_group *g, uint64_t meeting)
 {
-    const double until = xm_now() + LOOK_S;
+    const double until = xm_now() + SPIN_S;
     while (atomic_load_explicit(&g->meeting, memory_order_acquire) == meeting &&
            g->has_cores && xm_now() < until)
         sched_yield();
@@ -61,7 +61,7 @@ meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
         pthread_cond_broadcast(&g->met);
     } else if (!g->is_left) {
         pthread_mutex_unlock(&g->lock);
-        look_for_others(g, meeting);
+        spin_until_met(g, meeting);
         pthread_mutex_lock(&g->lock);
     }
     while (g->meeting == meeting && !g->is_left)

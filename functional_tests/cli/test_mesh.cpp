@@ -131,7 +131,10 @@ TEST(MeshPlan, SaysWhatEachRankHoldsAndWhatIsExchanged)
     EXPECT_EQ(two.number("/ranks/1/memory/experts"), experts / 2);
     EXPECT_LT(two.number("/ranks/0/memory/weights"), 0.8 * one.number("/memory/weights"));
     EXPECT_EQ(two.number("/exchanges/messages"), 2 * 2 + 1);
-    const double exchange_s = 5 * 50e-6 + two.number("/exchanges/bytes") / 4e9;
+    /* Four sums of 256 columns, and the other's half of 1536 logits, as f32. */
+    const double received = 4 * 256 * 4.0 + 1536 / 2 * 4.0;
+    EXPECT_EQ(two.number("/exchanges/received_bytes"), received);
+    const double exchange_s = 5 * 50e-6 + received / 4e9;
     const double read_s = two.number("/ranks/1/memory/token_weights") / 1e9;
     EXPECT_NEAR(two.number("/exchanges/seconds"), exchange_s, 1e-9);
     EXPECT_NEAR(two.number("/tokens_per_second_at_most"), 1 / (read_s + exchange_s), 0.1);

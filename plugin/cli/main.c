@@ -85,6 +85,6 @@ main(int argc, char **argv)
     if (code != XM_EXIT_OK)
         return code;
     code = run(argc, argv);
-    xm_mpi_end(code != XM_EXIT_OK);
+    xm_mpi_end(code);
     return code;
 }

@@ -136,7 +136,7 @@ find_link(const char *text, struct xm_split_wish *wish)
     return XM_EXIT_OK;
 }
 
-/* What 'auto' reckons with, too: its reading rate is that of the slowest. */
+/* --split auto reckons with them, too: it reads at the slowest memory's rate. */
 static int
 find_rates(const struct xm_plan_args *a, struct xm_mesh_plan *p)
 {
@@ -266,6 +266,7 @@ print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
     yyjson_mut_val *x = xm_json_add_object(&j, NULL, "exchanges");
     xm_json_add_whole(&j, x, "messages", p->n_exchanges);
     xm_json_add_whole(&j, x, "bytes", p->exchanged_bytes);
+    xm_json_add_real(&j, x, "received_bytes", p->received_bytes);
     xm_json_add_real(&j, x, "seconds", p->exchange_s);
     xm_json_add_parts(&j, x, "kinds", p->exchange_kinds, "\n");
     if (p->read_s > 0.0) {

@@ -374,10 +374,13 @@ xm_request_run(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
     const struct xm_bindings whole = r->bindings;
     /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
     const bool again = !p->host_states || xm_request_past(r) == 0;
+    const uint64_t exchanged = r->n_exchanges;
     struct xm_error cause = {0};
     xm_cores_enter(xm_engine_info(p->engine)->cores, &cores);
     enum xm_status s = run_once(r, f, &cause);
-    if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again) {
+    /* Nor alone what other ranks have exchanged with this one. */
+    if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again &&
+        r->n_exchanges == exchanged) {
         cause = (struct xm_error){0};
         r->bindings = whole;
         s = run_once(r, f, &cause);

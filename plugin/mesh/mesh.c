@@ -52,8 +52,27 @@ xm_mesh_run(struct xm_mesh *m,
     return r.why.status == XM_OK ? XM_OK : xm_fail(err, r.why.status, "%s", r.why.text);
 }
 
+/* Of all processes; unchanged where they cannot be asked. */
+static void
+find_extremes(struct xm_collective *job, uint64_t *least, uint64_t *most)
+{
+    const uint64_t own[] = {*least, *most};
+    const struct xm_bytes mine = {(const uint8_t *)own, sizeof(own)};
+    struct xm_bytes all[XM_MOST_RANKS];
+    if (!job || job->ops->meet(job, mine, all, NULL) != XM_OK)
+        return;
+    for (uint32_t r = 0; r < job->ranks; r++) {
+        uint64_t of[2] = {*least, *most};
+        if (all[r].n == sizeof(of))
+            memcpy(of, all[r].p, sizeof(of));
+        *least = of[0] < *least ? of[0] : *least;
+        *most = of[1] > *most ? of[1] : *most;
+    }
+}
+
 void
-xm_mesh_level(uint32_t n, uint64_t (*past)(uint32_t rank, void *ctx),
+xm_mesh_level(struct xm_collective *job, uint32_t n,
+              uint64_t (*past)(uint32_t rank, void *ctx),
               void (*shorten)(uint32_t rank, uint64_t past, void *ctx), void *ctx)
 {
     uint64_t least, most;
@@ -65,9 +84,19 @@ xm_mesh_level(uint32_t n, uint64_t (*past)(uint32_t rank, void *ctx),
             least = own < least ? own : least;
             most = own > most ? own : most;
         }
+        find_extremes(job, &least, &most);
         for (uint32_t i = 0; i < n && most > least; i++)
             shorten(i, least, ctx);
     } while (most > least);
+}
+
+void
+xm_mesh_level_all(struct xm_mesh *m, uint64_t (*past)(uint32_t rank, void *ctx),
+                  void (*shorten)(uint32_t rank, uint64_t past, void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&m->lock);
+    xm_mesh_level(m->group ? NULL : m->end[0], m->n, past, shorten, ctx);
+    pthread_mutex_unlock(&m->lock);
 }
 
 /* ---- what it tells ------------------------------------------------------------------------ */
@@ -97,7 +126,7 @@ mesh_print(struct xm_compiled *c, struct xm_strbuf *out)
     const struct xm_mesh *m = xm_mesh_of(c);
     xm_strbuf_printf(out, "split over %s:\n%s", m->devices, m->exchanges);
     for (uint32_t i = 0; i < m->n; i++) {
-        xm_strbuf_printf(out, "rank %u:\n", i);
+        xm_strbuf_printf(out, "rank %u:\n", m->end[i]->rank);
         m->rank[i]->ops->print(m->rank[i], out);
     }
 }
@@ -112,15 +141,31 @@ mesh_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
     }
 }
 
+/* Processes of a job have to do the same, and so to be told the same. */
+static bool
+all_say(struct xm_mesh *m, bool own)
+{
+    const uint8_t byte = own;
+    struct xm_bytes all[XM_MOST_RANKS];
+    struct xm_collective *c = m->end[0];
+    bool is_so = own;
+    pthread_mutex_lock(&m->lock);
+    if (!m->group && c->ops->meet(c, (struct xm_bytes){&byte, 1}, all, NULL) == XM_OK)
+        for (uint32_t r = 0; r < c->ranks; r++)
+            is_so &= all[r].n == 1 && all[r].p[0];
+    pthread_mutex_unlock(&m->lock);
+    return is_so;
+}
+
 static bool
 mesh_has_room(struct xm_compiled *c, const uint64_t *positions, size_t n)
 {
-    const struct xm_mesh *m = xm_mesh_of(c);
+    struct xm_mesh *m = xm_mesh_of(c);
     bool has = true;
     for (uint32_t i = 0; i < m->n && has; i++)
         has = !m->rank[i]->ops->has_room ||
               m->rank[i]->ops->has_room(m->rank[i], positions, n);
-    return has;
+    return all_say(m, has);
 }
 
 static void
@@ -362,6 +407,11 @@ check_processes(const struct build *b, struct xm_error *err)
                      b->mesh->exchanges);
     for (uint32_t i = 0; i < ports->n_inputs; i++)
         xm_strbuf_printf(&text, "%s ", xm_element_text(ports->inputs[i].type.element));
+    struct xm_error lost = {0};
+    if (!xm_strbuf_ok(&text)) {
+        xm_no_memory(&lost, "a mesh");
+        b->mesh->end[0]->ops->leave(b->mesh->end[0], &lost);
+    }
     const enum xm_status s =
         xm_strbuf_ok(&text)
             ? xm_collective_agree(b->mesh->end[0],

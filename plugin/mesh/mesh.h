@@ -34,8 +34,8 @@ struct xm_mesh {
     struct xm_compiled *rank[XM_MOST_RANKS];  /* one reference to each      */
     bool is_again[XM_MOST_RANKS];             /* an earlier rank has its device */
     struct xm_collective *end[XM_MOST_RANKS]; /* each rank's */
-    struct xm_shared_group
-        *group;                 /* whose ends they are; NULL: end[0] is this process's */
+    /* Which owns them; NULL: an MPI job, whose end[0] is of xm_mpi_create. */
+    struct xm_shared_group *group;
     struct xm_workers *threads; /* a thread for each rank */
     pthread_mutex_t lock;       /* of a run: exchanges of two would meet */
     char *devices;              /* "GPU.0,GPU.1" */
@@ -57,10 +57,16 @@ enum xm_status xm_mesh_create_sequence(struct xm_compiled *c, struct xm_sequence
 enum xm_status xm_mesh_create_batch(struct xm_compiled *c, struct xm_batch **out,
                                     struct xm_error *err);
 
-/* Shortens contexts until all n ranks have as many positions as the shortest. One that cannot be
- * cut there goes to its beginning, and then all do. */
-void xm_mesh_level(uint32_t n, uint64_t (*past)(uint32_t rank, void *ctx),
+/* Shortens contexts until all ranks, in an MPI job those of all processes, have as many positions
+ * as the shortest. One that cannot be cut there goes to its beginning, and then all do. `job` is
+ * this process's end in a job, else NULL; n: ranks of this process. */
+void xm_mesh_level(struct xm_collective *job, uint32_t n,
+                   uint64_t (*past)(uint32_t rank, void *ctx),
                    void (*shorten)(uint32_t rank, uint64_t past, void *ctx), void *ctx);
+/* The same for a mesh's contexts, while no run goes on. */
+void xm_mesh_level_all(struct xm_mesh *m, uint64_t (*past)(uint32_t rank, void *ctx),
+                       void (*shorten)(uint32_t rank, uint64_t past, void *ctx),
+                       void *ctx);
 
 /* The sum over the ranks' requests. */
 void xm_mesh_sum_stats(struct xm_infer *const *rank, uint32_t n,

@@ -40,8 +40,15 @@ take_exchanges(struct xm_mesh_parts *p, const struct xm_split *split,
                struct xm_error *err)
 {
     const struct xm_exchange *list = xm_split_exchanges(split, &p->n_exchanges);
-    for (uint32_t i = 0; i < p->n_exchanges; i++)
+    const double others = p->wish.ranks - 1;
+    for (uint32_t i = 0; i < p->n_exchanges; i++) {
+        const double bytes = (double)list[i].bytes;
         p->exchanged_bytes += list[i].bytes;
+        /* a rank's summands are as large as the sum; parts are together */
+        p->received_bytes += list[i].kind == XM_EXCHANGE_SUM
+                                 ? others * bytes
+                                 : bytes * others / p->wish.ranks;
+    }
     p->exchanges = text_of(split, xm_split_print);
     p->exchange_kinds = text_of(split, xm_split_print_kinds);
     return p->exchanges && p->exchange_kinds ? XM_OK : xm_no_memory(err, "a mesh");

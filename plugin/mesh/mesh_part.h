@@ -23,7 +23,9 @@ struct xm_mesh_parts {
      * xm_split_print_kinds. The caller frees both. */
     char *exchanges, *exchange_kinds;
     uint32_t n_exchanges;
-    uint64_t exchanged_bytes; /* of a token */
+    /* Of a token, as f32: of the values, and those that a rank receives of the others. */
+    uint64_t exchanged_bytes;
+    double received_bytes;
 };
 
 /* How a model is split by the value of MODEL_DISTRIBUTION_POLICY (NULL: not given). With OpenVINO's

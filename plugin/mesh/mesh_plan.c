@@ -31,8 +31,8 @@ find_times(struct xm_mesh_plan *p)
         }
         p->read_s = s > p->read_s ? s : p->read_s;
     }
-    p->exchange_s = p->n_exchanges * p->wish.link_latency_s +
-                    (double)(n - 1) * (double)p->exchanged_bytes / p->wish.link_rate;
+    p->exchange_s =
+        p->n_exchanges * p->wish.link_latency_s + p->received_bytes / p->wish.link_rate;
 }
 
 enum xm_status
@@ -48,6 +48,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
         rank->replace = xm_mesh_take_part;
         rank->replace_ctx = &parts;
         s = xm_planner_plan(rank, g, err);
+        rank->replace = NULL;
         rank->replace_ctx = NULL;
         if (s != XM_OK)
             xm_error_prefix(err, "rank %u", i);
@@ -55,6 +56,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
     p->exchange_kinds = parts.exchange_kinds;
     p->n_exchanges = parts.n_exchanges;
     p->exchanged_bytes = parts.exchanged_bytes;
+    p->received_bytes = parts.received_bytes;
     xm_free(parts.exchanges);
     xm_shared_group_free(group);
     if (s == XM_OK) {

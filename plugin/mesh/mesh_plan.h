@@ -24,10 +24,12 @@ struct xm_mesh_plan {
     char *exchange_kinds; /* xm_split_print_kinds; owned: xm_mesh_free_plan */
     uint32_t n_exchanges;
     uint64_t exchanged_bytes; /* of a token */
+    double received_bytes;    /* of them, what a rank receives of the others */
     /* Bytes missing where ranks that each would fit take one memory, the host's. */
     uint64_t shared_excess;
-    /* Seconds that a token takes at least: the slowest rank's reading of weights, and exchanges, in
-     * which every rank reads what each of the others has. 0: a rate is not known. */
+    /* Seconds that a token takes at least: read_s, the slowest rank's reading of weights (0: a
+     * memory's rate is not known); exchange_s, the latency of each message and the bytes that a
+     * rank receives. */
     double read_s, exchange_s;
 };
 

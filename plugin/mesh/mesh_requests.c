@@ -57,7 +57,7 @@ infer_run(struct xm_infer *base, struct xm_error *err)
     struct mesh_infer *r = mesh_of(base);
     const enum xm_status s = xm_mesh_run(r->mesh, run_rank, r, err);
     if (s != XM_OK) /* at different chunks of a prompt, maybe */
-        xm_mesh_level(r->mesh->n, past_of, shorten, r);
+        xm_mesh_level_all(r->mesh, past_of, shorten, r);
     return s;
 }
 
@@ -93,7 +93,7 @@ infer_truncate(struct xm_infer *base, uint64_t past)
     struct mesh_infer *r = mesh_of(base);
     for (uint32_t i = 0; i < r->mesh->n; i++)
         shorten(i, past, r);
-    xm_mesh_level(r->mesh->n, past_of, shorten, r);
+    xm_mesh_level_all(r->mesh, past_of, shorten, r);
 }
 
 static uint64_t

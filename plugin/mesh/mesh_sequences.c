@@ -43,7 +43,7 @@ shorten(uint32_t rank, uint64_t past, void *ctx)
 static void
 level(struct mesh_sequence *s)
 {
-    xm_mesh_level(s->n, past_of, shorten, s);
+    xm_mesh_level_all(xm_mesh_of(s->base.compiled), past_of, shorten, s);
 }
 
 static void

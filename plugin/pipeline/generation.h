@@ -57,7 +57,7 @@ enum xm_finish {
     XM_FINISH_STOP,      /* an id that ends a text, a stop string, the end of an answer */
     XM_FINISH_LENGTH,    /* max_tokens                                                  */
     XM_FINISH_CONTEXT,   /* the context is full                                         */
-    XM_FINISH_CANCELLED, /* by xm_session_cancel, or by on_piece                       */
+    XM_FINISH_CANCELLED, /* by xm_session_cancel, xm_scheduler_cancel, or on_piece      */
     XM_FINISH_FAILED     /* of a scheduler's job: `error` says why                      */
 };
 

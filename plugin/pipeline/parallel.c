@@ -91,7 +91,7 @@ positions_of(const struct xm_parallel_run *asked, size_t text, uint64_t page)
 }
 
 static int
-is_shorter(const void *a, const void *b)
+compare_descending(const void *a, const void *b)
 {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x < y) - (x > y);
@@ -110,7 +110,7 @@ announce(const struct xm_parallel *p, const struct xm_parallel_run *asked,
         return xm_no_memory(err, "%zu texts", n);
     for (size_t i = 0; i < n; i++)
         positions[i] = positions_of(asked, i, page);
-    qsort(positions, n, sizeof(*positions), is_shorter);
+    qsort(positions, n, sizeof(*positions), compare_descending);
     if (positions[0] < UINT64_MAX && c->ops->expect)
         c->ops->expect(c, positions, asked->places < n ? asked->places : n);
     xm_free(positions);
@@ -170,6 +170,7 @@ submit_all(const struct xm_parallel *p, struct run *r, struct xm_error *err)
     struct xm_job job = {
         .asked = asked->each, .sampling = asked->sampling, .on_end = on_end};
     job.asked.on_piece = NULL;
+    job.asked.is_answer = false; /* thoughts are part of the text */
     for (size_t i = 0; i < asked->n_texts; i++, job.sampling.seed++) {
         const struct xm_token_list *prompt = &asked->prompts[prompt_of(asked, i)];
         job.prompt = prompt->ids;

@@ -66,6 +66,7 @@ struct xm_scheduler {
     uint64_t last_id;
     size_t n_jobs, n_waiting; /* n_waiting: they have never run */
     bool has_cancelled;
+    bool is_closing; /* no job is taken any more */
 };
 
 /* ---- life --------------------------------------------------------------------------------- */
@@ -103,6 +104,9 @@ xm_scheduler_destroy(struct xm_scheduler *s)
 {
     if (!s)
         return;
+    pthread_mutex_lock(&s->lock);
+    s->is_closing = true;
+    pthread_mutex_unlock(&s->lock);
     xm_scheduler_end_all(s, NULL);
     xm_compiled_destroy_batch(s->batch);
     xm_chooser_free(s->chooser);
@@ -152,7 +156,9 @@ xm_scheduler_submit(struct xm_scheduler *s, const struct xm_job *job, uint64_t *
     j->asked = *job;
     pthread_mutex_lock(&s->lock);
     const size_t n_waiting = s->n_waiting;
-    const bool is_taken = !job->most_waiting || n_waiting < job->most_waiting;
+    const bool is_closing = s->is_closing;
+    const bool is_taken =
+        !is_closing && (!job->most_waiting || n_waiting < job->most_waiting);
     if (is_taken) {
         j->id = ++s->last_id;
         if (id)
@@ -165,6 +171,8 @@ xm_scheduler_submit(struct xm_scheduler *s, const struct xm_job *job, uint64_t *
     if (is_taken)
         return XM_OK;
     xm_free(j);
+    if (is_closing)
+        return xm_fail(err, XM_CANCELLED, "no texts are taken any more");
     return xm_fail(err, XM_BUSY, "%zu text%s wait%s already", n_waiting,
                    n_waiting == 1 ? "" : "s", n_waiting == 1 ? "s" : "");
 }
@@ -299,8 +307,10 @@ fork_jobs(struct xm_scheduler *s)
         if (!l || !j->is_fork || !l->has_logits)
             continue;
         j->leader = NULL;
-        if (xm_compiled_fork_sequence(l->sequence, &j->sequence, NULL) != XM_OK)
+        if (xm_compiled_fork_sequence(l->sequence, &j->sequence, NULL) != XM_OK) {
+            j->shared = 0;
             continue;
+        }
         j->result.reused = j->is_again ? j->result.reused : j->text.n_prompt;
         j->row = l->row;
         j->is_reading = false;

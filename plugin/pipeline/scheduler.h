@@ -40,7 +40,7 @@ struct xm_scheduler;
 enum xm_status xm_scheduler_create(struct xm_compiled *compiled,
                                    const struct xm_package *package,
                                    struct xm_scheduler **out, struct xm_error *err);
-/* Ends its jobs as cancelled. NULL is allowed. */
+/* Ends its jobs as cancelled; those that on_end submits meanwhile are refused. NULL is allowed. */
 void xm_scheduler_destroy(struct xm_scheduler *s);
 
 /* ---- jobs: from any thread, also inside of on_piece and on_end ---- */
@@ -54,8 +54,8 @@ struct xm_job {
     /* Its prompt is not used, nor are guesses. on_piece is called by the thread that steps. */
     struct xm_generation asked;
     struct xm_sampling sampling;
-    /* When it fails with the tokens that it has, as xm_now() counts; 0: never. It is looked at
-     * between runs. */
+    /* When it fails with XM_CANCELLED and the tokens that it has, as xm_now() counts; 0: never. It
+     * is looked at between runs. */
     double deadline;
     size_t most_waiting; /* it is refused where so many jobs wait to begin; 0: no bound */
     /* Called once, by the thread that steps: *result has neither prompt nor times. It is freed
@@ -65,7 +65,7 @@ struct xm_job {
 };
 
 /* Copies *job; *id (NULL: not wanted) names it for cancelling. XM_BUSY: too many wait. After a
- * failure on_end is not called. */
+ * failure on_end is not called. XM_CANCELLED: the scheduler is being destroyed. */
 enum xm_status xm_scheduler_submit(struct xm_scheduler *s, const struct xm_job *job,
                                    uint64_t *id, struct xm_error *err);
 /* The next step ends the job, waiting or running, with the tokens that it has. Does nothing to a

@@ -65,15 +65,15 @@ enum xm_status xm_text_begin_sampling(struct xm_text *t, uint64_t vocabulary,
                                       struct xm_error *err);
 /* Chooses from the logits behind the last token, row[vocabulary], which are a distribution, and
  * notes the probabilities that are asked for. A dry run has no logits: *id is 0, and never ends a
- * text. Several threads may choose at once for texts that share neither sampler nor scratch. Does
- * not write to the clock. */
+ * text. Several threads may choose at once for texts that share neither sampler nor scratch. It
+ * writes to the text, its sampler and `scratch` only: the caller keeps the clock. */
 enum xm_status xm_text_choose(struct xm_text *t, struct xm_sampler_scratch *scratch,
                               const float *row, uint64_t vocabulary, int32_t *id,
                               struct xm_error *err);
 /* Takes a chosen id: appends it, passes on the text that is certain, and finds whether it was the
  * last. An id that ends the text is no token of it. */
 enum xm_status xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err);
-/* Passes on what was held back. After the last token, after a failure (of xm_text_begin, too), and
+/* Passes on what was held back. After the last token, after a failure, and
  * when it is given up: who shows a text has to end it. */
 enum xm_status xm_text_end(struct xm_text *t, struct xm_error *err);
 

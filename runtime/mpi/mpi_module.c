@@ -8,9 +8,11 @@
  */
 #include "runtime/mpi/mpi_module.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <mpi.h>
-#include <string.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #include "runtime/util/memory.h"
 
@@ -65,25 +67,42 @@ hear(struct group *g, uint32_t left, const struct xm_error *own, struct xm_error
                    why.text);
 }
 
+/* All ranks grow at the same meetings, because they know the same sizes: so they can agree that one
+ * of them has no memory, and nobody waits for it in the next call. */
+static enum xm_status
+grow(struct group *g, uint64_t bytes, struct xm_error *err)
+{
+    xm_free(g->bytes);
+    g->bytes = xm_malloc((size_t)bytes);
+    int has_memory = g->bytes != NULL;
+    g->room = has_memory ? bytes : 0;
+    XM_TRY(check(MPI_Allreduce(MPI_IN_PLACE, &has_memory, 1, MPI_INT, MPI_LAND, g->comm),
+                 "MPI_Allreduce", err));
+    if (has_memory)
+        return XM_OK;
+    xm_free(g->bytes);
+    g->bytes = NULL;
+    g->room = 0;
+    g->has_heard = true; /* all ranks fail here, and none has to be told */
+    return xm_no_memory(err, "an exchange of %" PRIu64 " bytes on a rank", bytes);
+}
+
 static enum xm_status
 make_room(struct group *g, struct xm_error *err)
 {
     uint64_t all = 0;
     for (uint32_t r = 0; r < g->base.ranks; r++) {
-        if (g->sizes[r] > INT_MAX || all > INT_MAX)
+        if (g->sizes[r] > INT_MAX || all > INT_MAX) {
+            g->has_heard = true; /* as all ranks do */
             return xm_fail(err, XM_UNSUPPORTED,
                            "an exchange of 2 GiB or more; a smaller --ubatch makes "
                            "smaller ones");
+        }
         g->counts[r] = (int)g->sizes[r];
         g->offsets[r] = (int)all;
         all += g->sizes[r];
     }
-    if (all > g->room) {
-        xm_free(g->bytes);
-        g->bytes = xm_malloc((size_t)all);
-        g->room = g->bytes ? all : 0;
-    }
-    return all <= g->room ? XM_OK : xm_no_memory(err, "an exchange");
+    return all <= g->room ? XM_OK : grow(g, all, err);
 }
 
 static enum xm_status
@@ -143,19 +162,42 @@ free_group(struct xm_collective *c)
     xm_free(g);
 }
 
+/* A program that ends without xm_mpi_end. */
+static void
+finalise(void)
+{
+    if (we_started)
+        MPI_Finalize();
+    we_started = false;
+}
+
+/* Meshes of several threads call MPI at once. */
 static enum xm_status
-start(struct xm_error *err)
+start_locked(struct xm_error *err)
 {
     int is_started = 0, level = 0;
     XM_TRY(check(MPI_Initialized(&is_started), "MPI_Initialized", err));
-    if (is_started)
-        return XM_OK;
-    XM_TRY(check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
-                 "MPI_Init_thread", err));
-    we_started = true;
-    return level >= MPI_THREAD_SERIALIZED
+    if (!is_started) {
+        XM_TRY(check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level),
+                     "MPI_Init_thread", err));
+        we_started = true;
+        atexit(finalise);
+    }
+    XM_TRY(check(MPI_Query_thread(&level), "MPI_Query_thread", err));
+    return level >= MPI_THREAD_MULTIPLE
                ? XM_OK
-               : xm_fail(err, XM_UNSUPPORTED, "this MPI takes calls of one thread only");
+               : xm_fail(err, XM_UNSUPPORTED,
+                         "MPI was started without MPI_THREAD_MULTIPLE");
+}
+
+static enum xm_status
+start(struct xm_error *err)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    const enum xm_status s = start_locked(err);
+    pthread_mutex_unlock(&lock);
+    return s;
 }
 
 static enum xm_status
@@ -194,15 +236,11 @@ create(struct xm_collective **out, struct xm_error *err)
 }
 
 static void
-end(bool has_failed)
+end(int exit_code)
 {
-    if (!we_started)
-        return;
-    if (has_failed)
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    else
-        MPI_Finalize();
-    we_started = false;
+    if (we_started && exit_code)
+        MPI_Abort(MPI_COMM_WORLD, exit_code);
+    finalise();
 }
 
 __attribute__((visibility("default"))) const struct xm_mpi_module xm_mpi_module = {

@@ -15,7 +15,7 @@ struct xm_mpi_module {
     const char *version; /* XM_VERSION: both are of one build */
     enum xm_status (*create)(struct xm_collective **out, struct xm_error *err);
     void (*free)(struct xm_collective *c);
-    void (*end)(bool has_failed);
+    void (*end)(int exit_code);
 };
 
 #endif

@@ -258,9 +258,9 @@ add_device(cl_platform_id platform, cl_device_id d)
 }
 
 /* XM_SUB_DEVICES=N: a processor as N devices, each with its share of the compute units, which are
- * the system's cores in their order where this process may use them all. Where there
- * are fewer units than N, or the driver cuts no device, the same device stands N times. The
- * sub-devices live as long as the process. */
+ * the system's cores in their order where this process may use them all. Where there are fewer
+ * units than N, or the driver cuts no device, the same device stands N times. The sub-devices live
+ * as long as the process. */
 static void
 add_processor(cl_platform_id platform, cl_device_id d)
 {

@@ -451,9 +451,9 @@ enqueue_write(struct ocl_queue *q, struct xm_buffer *dst, uint64_t offset,
     return keep_order(q, code);
 }
 
-/* Whether the host may write the buffer itself. */
+/* Whether the host may write the buffer without a command. */
 static bool
-is_free(const struct ocl_queue *q, const struct xm_buffer *b)
+host_may_write(const struct ocl_queue *q, const struct xm_buffer *b)
 {
     return b->host && !q->busy && !b->is_shared;
 }
@@ -464,7 +464,7 @@ xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
-    if (is_free(q, dst)) {
+    if (host_may_write(q, dst)) {
         memcpy((char *)dst->host + offset, src, bytes);
         return XM_OK;
     }
@@ -481,7 +481,7 @@ xm_ocl_queue_send(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
                   const void *src, uint64_t bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
-    if (is_free(q, dst)) {
+    if (host_may_write(q, dst)) {
         memcpy((char *)dst->host + offset, src, bytes);
         return XM_OK;
     }

@@ -427,7 +427,6 @@ TEST_F(KvPool, TrimGivesAllBackWhenNothingIsUsed)
     feed(0, 9, 1);
 }
 
-/* Eight slabs reach any budget; all but the last two are as large as those before them together. */
 /* In pages of each group: what is free, and what the budget still allows, is room. */
 TEST_F(KvPool, SaysWhatItHasRoomFor)
 {
@@ -457,6 +456,7 @@ TEST_F(KvPool, SaysWhatItHasRoomFor)
     EXPECT_FALSE(has_room({(31 - kept) * PAGE}));
 }
 
+/* Eight slabs reach any budget; all but the last two are as large as those before them together. */
 TEST_F(KvPool, SlabsReachTheBudget)
 {
     for (uint64_t pages : {3u, 64u, 65u, 1000u, 100000u}) {

@@ -7,6 +7,7 @@
 #include "plugin/mesh/mesh.h"
 #include "plugin/mesh/mesh_names.h"
 #include "plugin/plugin.h"
+#include "runtime/collective_mpi.h"
 #include "unit_tests/graph/graph_text.h"
 
 namespace
@@ -324,16 +325,16 @@ TEST_F(Mesh, NoMemoryIsASentenceAndLosesNothing)
 TEST(MeshLevel, IsThatOfTheShortestOrTheBeginning)
 {
     const auto level = [](std::vector<uint64_t> pasts) {
-        xm_mesh_level((uint32_t)pasts.size(),
-                      [](uint32_t rank, void *ctx) {
-                          return (*static_cast<std::vector<uint64_t> *>(ctx))[rank];
-                      },
-                      [](uint32_t rank, uint64_t past, void *ctx) {
-                          uint64_t &own =
-                              (*static_cast<std::vector<uint64_t> *>(ctx))[rank];
-                          own = rank == 2 && past < own ? 0 : past;
-                      },
-                      &pasts);
+        xm_mesh_level(
+            nullptr, (uint32_t)pasts.size(),
+            [](uint32_t rank, void *ctx) {
+                return (*static_cast<std::vector<uint64_t> *>(ctx))[rank];
+            },
+            [](uint32_t rank, uint64_t past, void *ctx) {
+                uint64_t &own = (*static_cast<std::vector<uint64_t> *>(ctx))[rank];
+                own = rank == 2 && past < own ? 0 : past;
+            },
+            &pasts);
         return pasts;
     };
     using Pasts = std::vector<uint64_t>;
@@ -358,6 +359,59 @@ TEST(MeshNames, AreListsOfDevices)
     EXPECT_STREQ(d.name[1], "CPU");
     EXPECT_EQ(d.share[0], 0.7);
     EXPECT_EQ(d.share[1], 0.1);
+}
+
+/* Of an MPI job: one name for all, or one for each. */
+TEST(MeshNames, MayStandForAllProcesses)
+{
+    xm_mesh_devices d = {};
+    ASSERT_EQ(xm_mesh_parse("GPU", 3, &d, nullptr), XM_OK);
+    ASSERT_EQ(d.n, 3u);
+    EXPECT_STREQ(d.name[2], "GPU");
+    ASSERT_EQ(xm_mesh_parse("GPU(3,2,1)", 3, &d, nullptr), XM_OK);
+    EXPECT_EQ(d.share[2], 1.0);
+    ASSERT_EQ(xm_mesh_parse("GPU,CPU", 2, &d, nullptr), XM_OK);
+    EXPECT_STREQ(d.name[1], "CPU");
+    xm_error err = {};
+    EXPECT_EQ(xm_mesh_parse("A,B,C", 2, &d, &err), XM_INVALID);
+    EXPECT_STREQ(err.text, "3 devices are named for 2 processes: name one for all, or "
+                           "one for each");
+}
+
+/* What mpirun tells a process; anything else is a process alone. */
+TEST(MpiJob, IsFoundInTheEnvironment)
+{
+    const char *names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                              {"PMI_SIZE", "PMI_RANK"},
+                              {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"}};
+    const auto forget = [&] {
+        for (auto &pair : names)
+            for (const char *name : pair)
+                unsetenv(name);
+    };
+    const auto ranks = [&](const char *const pair[2], const char *size, const char *rank,
+                           uint32_t *own) {
+        forget();
+        setenv(pair[0], size, 1);
+        setenv(pair[1], rank, 1);
+        return xm_mpi_ranks(own);
+    };
+    uint32_t own = 7;
+    for (auto &pair : names) {
+        EXPECT_EQ(ranks(pair, "4", "3", &own), 4u);
+        EXPECT_EQ(own, 3u);
+        for (auto [size, rank] : {std::pair("4", "4"),
+                                  {"4", "-1"},
+                                  {"x", "0"},
+                                  {"", ""},
+                                  {"99999999999", "1"}}) {
+            own = 7;
+            EXPECT_EQ(ranks(pair, size, rank, &own), 1u) << size << " " << rank;
+            EXPECT_EQ(own, 0u);
+        }
+    }
+    forget();
+    EXPECT_EQ(xm_mpi_ranks(&own), 1u);
 }
 
 } // namespace

@@ -115,7 +115,8 @@ TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
         xm_error sum = {}, join = {};
         EXPECT_EQ(xm_collective_sum(c, XM_F32, x, XM_F32, y, 1 + (c->rank == 1), &sum),
                   XM_INVALID);
-        EXPECT_STREQ(sum.text, "the ranks' summands differ in size");
+        EXPECT_STREQ(sum.text,
+                     "the ranks' summands differ in size: all need one precision");
         EXPECT_EQ(xm_collective_join(c, {part, 2}, 1, whole, 7, &join), XM_INVALID);
         EXPECT_STREQ(join.text, "the ranks' parts have 6 bytes, not 7");
     });
@@ -147,6 +148,34 @@ TEST_F(Collective, OneThatLeavesEndsTheOthersWaiting)
         xm_shared_group_reset(g, &none);
         EXPECT_EQ(none.status, XM_OK);
     }
+}
+
+TEST_F(Collective, PartsOfNoWholeRowsAreASentence)
+{
+    const uint8_t part[3] = {};
+    run_all(g, RANKS, [&](xm_collective *c) {
+        uint8_t whole[8];
+        xm_error err = {};
+        /* 3, 3 and 2 bytes in two rows are as many as there should be */
+        EXPECT_EQ(
+            xm_collective_join(c, {part, c->rank == 2 ? 2u : 3u}, 2, whole, 8, &err),
+            XM_INVALID);
+    });
+}
+
+TEST_F(Collective, ThoseThatDoNotAgreeAreNamed)
+{
+    run_all(g, RANKS, [&](xm_collective *c) {
+        static const uint8_t same[] = {1, 2}, other[] = {1, 3};
+        xm_error err = {};
+        EXPECT_EQ(xm_collective_agree(c, {same, 2}, "model", &err), XM_OK);
+        EXPECT_EQ(xm_collective_agree(c, {c->rank == 1 ? other : same, 2}, "model", &err),
+                  XM_INVALID);
+        EXPECT_STREQ(err.text, c->rank == 0   ? "rank 1 has another model than rank 0"
+                               : c->rank == 1 ? "rank 0 has another model than rank 1"
+                                              : "rank 1 has another model than rank 2");
+        EXPECT_EQ(xm_collective_wait(c, nullptr), XM_OK);
+    });
 }
 
 TEST(SharedGroup, HasAtLeastOneRankAndAtMostSo)

@@ -9,7 +9,7 @@
  *     in lane l   the value (m % 2 * 2 + l / 4) * 4 PIECES + m / 2 * 4 + l % 4
  */
 #if DV == 64
-#define PIECES 4 /* of four values, that a lane reads at once, as registers allow */
+#define PIECES 4 /* of four values, that a lane reads at once; more would spill registers */
 typedef ulong4 pieces;
 #elif DV % (32 * ((DV + 127) / 128)) == 0
 #define PIECES 2
