@@ -151,7 +151,8 @@ resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE
     uint32_t bit;
     choose(c, list, device && xm_device_needs_all(device, &bit), chosen);
     if (device && is_there(c, chosen)) {
-        xm_log(XM_LOG_INFO, "device %s is taken as %s", device, chosen);
+        if (!xm_mesh_list(device)) /* of which it is the first */
+            xm_log(XM_LOG_INFO, "device %s is taken as %s", device, chosen);
         warn_of_absent(c, device, list);
         warn_of_lack(c, device, chosen);
     }

@@ -36,8 +36,10 @@ xm_collective_sum(struct xm_collective *c, enum xm_element x_element, const void
     for (uint32_t r = 0; r < c->ranks; r++)
         agree &= all[r].n == mine.n;
     if (!agree)
-        return xm_fail(err, XM_INVALID,
-                       "the ranks' summands differ in size: all need one precision");
+        return xm_fail(
+            err, XM_INVALID,
+            "the ranks' summands differ in size: all need the same tokens, in one "
+            "precision");
     if (x_element != XM_F32 || y_element != XM_F32)
         add_elements(x_element, all, c->ranks, y_element, y, n);
     else

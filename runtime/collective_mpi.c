@@ -3,7 +3,9 @@
 #include "runtime/collective_mpi.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,19 +42,34 @@ xm_mpi_ranks(uint32_t *rank)
     return 1;
 }
 
-/* Beside the program or library that this is in, or where one that is installed has it. */
+/* The file that this is in: the program's own name may have no folder, or be a link. */
+static void
+find_own_file(char out[PATH_MAX])
+{
+    Dl_info own;
+    char program[PATH_MAX] = "", *name = NULL;
+    out[0] = '\0';
+    if (dladdr(&mpi, &own) && strstr(own.dli_fname, ".so"))
+        name = realpath(own.dli_fname, out);
+    if (!name && readlink("/proc/self/exe", program, sizeof(program) - 1) > 0)
+        memcpy(out, program, sizeof(program));
+}
+
+/* Beside that file, or where an installed one has it: bin/, lib/, libexec/xemoe/. */
 static void *
 open_library(void)
 {
-    static const char *const places[] = {"", "xemoe/", "../" XM_LIBDIR "/xemoe/"};
+    static const char *const places[] = {"", "xemoe/", "../" XM_LIBDIR "/xemoe/",
+                                         "../../" XM_LIBDIR "/xemoe/"};
+    char own[PATH_MAX];
     struct xm_strbuf path = {0};
     void *library = NULL;
-    Dl_info own;
-    const char *slash = dladdr(&mpi, &own) ? strrchr(own.dli_fname, '/') : NULL;
+    find_own_file(own);
+    const char *slash = strrchr(own, '/');
     for (size_t i = 0; i < XM_ARRAY_LEN(places) && slash && !library; i++) {
         xm_strbuf_clear(&path);
-        xm_strbuf_printf(&path, "%.*s/%s%s", (int)(slash - own.dli_fname), own.dli_fname,
-                         places[i], XM_MPI_MODULE);
+        xm_strbuf_printf(&path, "%.*s/%s%s", (int)(slash - own), own, places[i],
+                         XM_MPI_MODULE);
         if (xm_strbuf_ok(&path) && access(path.text, R_OK) == 0)
             library = dlopen(path.text, RTLD_NOW | RTLD_GLOBAL);
     }
@@ -67,7 +84,9 @@ open_module(void)
     const struct xm_mpi_module *m = library ? dlsym(library, XM_MPI_MODULE_SYMBOL) : NULL;
     if (!m)
         xm_fail(&mpi.err, XM_UNSUPPORTED,
-                "several processes need xemoe's module for MPI: %s", dlerror());
+                "several processes need xemoe's module for MPI, which is built where an "
+                "MPI is installed: %s",
+                dlerror());
     else if (strcmp(m->version, XM_VERSION) != 0)
         xm_fail(&mpi.err, XM_UNSUPPORTED, "%s is of xemoe %s, this is %s", XM_MPI_MODULE,
                 m->version, XM_VERSION);

@@ -164,7 +164,7 @@ TEST(MeshPlan, NamesWhatIsWrong)
 {
     const std::vector<std::pair<Words, const char *>> cases = {
         {{"--device-as", "2xbgm"}, "did you mean bmg?"},
-        {{"--device-as", "0xbmg"}, "has no name of a device"},
+        {{"--device-as", "0xbmg"}, "has an empty or too long name"},
         {{"--device-as", "65xbmg"}, "64 devices at most"},
         {{"--device-as", "2xbmg", "--bandwidth", "1,2,3"}, "one for each of the 2"},
         {{"--device-as", "2xbmg", "--bandwidth", "0"}, "above 0"},
@@ -255,9 +255,9 @@ TEST_P(MeshMistakes, GetOneSentence)
 }
 
 const ::Mistake mistakes[] = {
-    {"OneDevice", {"-d", "MESH:REFERENCE"}, 3, "a mesh is of two devices or more"},
-    {"NoDevice", {"-d", "REFERENCE,NOWHERE"}, 3, "NOWHERE"},
-    {"Shares", {"-d", "REFERENCE,REFERENCE(1)"}, 3, "takes as many shares above 0"},
+    {"OneDevice", {"-d", "MESH:REFERENCE"}, 2, "a mesh is of two devices or more"},
+    {"NoDevice", {"-d", "REFERENCE,NOWHERE"}, 4, "NOWHERE"},
+    {"Shares", {"-d", "REFERENCE,REFERENCE(1)"}, 2, "takes as many shares above 0"},
     {"Split", {"-d", "REFERENCE,REFERENCE", "--split", "rows"}, 2, "--split"},
 };
 

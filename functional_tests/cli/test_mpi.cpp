@@ -76,14 +76,14 @@ TEST_F(Mpi, EachProcessMayHaveADeviceAndAShareOfItsOwn)
         << o.err;
 }
 
-/* Process 1 reads `other`. */
+/* Process 1 does something else: `line` of a script changes its model or its other words. */
 Settings
-job_with(const Folder &folder, const std::string &other, int n)
+job_with(const Folder &folder, const std::string &line, int n)
 {
-    folder.write("one.sh", "program=$1 model=$4\n"
-                           "[ \"$OMPI_COMM_WORLD_RANK$PMI_RANK\" = 1 ] && model=" +
-                               other +
-                               "\nshift 4\n"
+    folder.write("one.sh", "program=$1 model=$4\nshift 4\n"
+                           "[ \"$OMPI_COMM_WORLD_RANK$PMI_RANK\" = 1 ] && " +
+                               line +
+                               "\n"
                                "exec \"$program\" generate -m \"$model\" \"$@\"\n");
     Settings s = job(n);
     s.under.insert(s.under.end(), {"/bin/sh", folder.path + "/one.sh"});
@@ -94,7 +94,8 @@ job_with(const Folder &folder, const std::string &other, int n)
 TEST_F(Mpi, OtherModelsAreASentence)
 {
     const Outcome o =
-        run(generate(qwen), job_with(folder, models + "/qwen3moe-tiny/ov/int8_asym", 2));
+        run(generate(qwen),
+            job_with(folder, "model=" + models + "/qwen3moe-tiny/ov/int8_asym", 2));
     EXPECT_NE(o.code, 0);
     EXPECT_NE(o.err.find("another model, kind of device or version of xemoe than rank"),
               std::string::npos)
@@ -103,9 +104,30 @@ TEST_F(Mpi, OtherModelsAreASentence)
 
 TEST_F(Mpi, OneThatFailsEndsAll)
 {
-    const Outcome o = run(generate(qwen), job_with(folder, "/nowhere", 3));
+    const Outcome o = run(generate(qwen), job_with(folder, "model=/nowhere", 3));
     EXPECT_NE(o.code, 0);
     EXPECT_NE(o.err.find("cannot open '/nowhere'"), std::string::npos) << o.err;
+}
+
+/* Nobody waits for a process that has come to the end of another command. */
+TEST_F(Mpi, OneThatEndsEarlyEndsAll)
+{
+    const Outcome o =
+        run(generate(qwen, {"--ignore-eos"}), job_with(folder, "set -- \"$@\" -n 2", 2));
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("rank 1: the process has ended, though others go on"),
+              std::string::npos)
+        << o.err;
+}
+
+/* Variables of a job that has ended, or of another MPI. */
+TEST_F(Mpi, AJobThatIsNoneIsASentence)
+{
+    const Outcome o =
+        run(generate(qwen), {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"});
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("the job has 2 processes, by MPI 1"), std::string::npos)
+        << o.err;
 }
 
 } // namespace

@@ -14,9 +14,11 @@
 #include "plugin/cli/list.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/cli/tuner_process.h"
+#include "plugin/mesh/mesh_plan.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
@@ -246,13 +248,29 @@ check_tune(const struct xm_cli_target *t)
                : XM_EXIT_OK;
 }
 
+/* Its spelling; whether there are such devices is found when the model is opened. */
+static int
+check_mesh(const char *device)
+{
+    struct xm_error err = {0};
+    uint32_t rank, processes = xm_mpi_ranks(&rank);
+    const char *list = xm_mesh_list(device);
+    struct xm_mesh_devices *names = list ? xm_calloc(1, sizeof(*names)) : NULL;
+    const enum xm_status s =
+        names ? xm_mesh_parse(list, processes > 1 ? processes : 0, names, &err) : XM_OK;
+    xm_free(names);
+    return s == XM_OK ? XM_EXIT_OK : xm_cli_usage("option -d: %s", err.text);
+}
+
 int
 xm_cli_check_target(const struct xm_cli_target *t)
 {
     struct xm_cli_setting settings[N_SETTINGS];
     char ubatch[XM_CLI_NUMBER];
     find_settings(t, NULL, ubatch, settings);
-    const int code = check_tune(t);
+    int code = check_tune(t);
+    if (code == XM_EXIT_OK)
+        code = check_mesh(t->device);
     return code == XM_EXIT_OK ? xm_cli_check_settings(settings, N_SETTINGS) : code;
 }
 
@@ -372,6 +390,27 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     return s;
 }
 
+/* Whether there is each device of a mesh that this process runs on. */
+static int
+check_ranks(const struct xm_core *core, const char *device)
+{
+    struct xm_plugin *plugin = NULL;
+    struct xm_error err = {0};
+    uint32_t rank, index = 0, processes = xm_mpi_ranks(&rank);
+    const char *list = xm_mesh_list(device);
+    struct xm_mesh_devices *names = list ? xm_calloc(1, sizeof(*names)) : NULL;
+    int code = XM_EXIT_OK;
+    if (names && xm_mesh_parse(list, processes > 1 ? processes : 0, names, &err) != XM_OK)
+        names->n = 0; /* xm_cli_check_target has said it */
+    for (uint32_t i = 0; names && i < names->n && code == XM_EXIT_OK; i++) {
+        const bool is_here = processes == 1 || i == rank;
+        if (is_here && xm_core_find(core, names->name[i], &plugin, &index, &err) != XM_OK)
+            code = xm_cli_no_device("-d", names->name[i], &err);
+    }
+    xm_free(names);
+    return code;
+}
+
 static int
 check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
              const char *cache_dir)
@@ -384,12 +423,14 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
     find_settings(t, cache_dir, ubatch, settings);
     int code = check_tune(t);
     if (code == XM_EXIT_OK)
+        code = check_mesh(t->device);
+    if (code == XM_EXIT_OK)
         code = xm_cli_check_settings(settings, N_SETTINGS);
     if (code != XM_EXIT_OK)
         return code;
-    return xm_core_find(m->core, t->device, &plugin, &index, &err) == XM_OK
-               ? XM_EXIT_OK
-               : xm_cli_no_device("-d", t->device, &err);
+    if (xm_core_find(m->core, t->device, &plugin, &index, &err) != XM_OK)
+        return xm_cli_no_device("-d", t->device, &err);
+    return check_ranks(m->core, t->device);
 }
 
 int

@@ -122,7 +122,7 @@ find_bandwidths(const char *list, struct xm_mesh_plan *p)
 }
 
 static int
-find_link(const char *text, struct xm_split_wish *wish)
+find_link(const char *text, struct xm_mesh_plan *p)
 {
     double rate = 0.0, us = 0.0;
     const char *at = read_rate(text, "GB/s", &rate);
@@ -131,23 +131,18 @@ find_link(const char *text, struct xm_split_wish *wish)
         return xm_cli_usage("option --link takes GB/s and microseconds above 0, as "
                             "25,5; found '%.60s'",
                             text);
-    wish->link_rate = 1e9 * rate;
-    wish->link_latency_s = 1e-6 * us;
+    p->link_rate = 1e9 * rate;
+    p->link_latency_s = 1e-6 * us;
     return XM_EXIT_OK;
 }
 
-/* --split auto reckons with them, too: it reads at the slowest memory's rate. */
 static int
 find_rates(const struct xm_plan_args *a, struct xm_mesh_plan *p)
 {
-    int code = a->bandwidth ? find_bandwidths(a->bandwidth, p) : XM_EXIT_OK;
-    if (code == XM_EXIT_OK && a->link)
-        code = find_link(a->link, &p->wish);
-    for (uint32_t i = 0; i < p->devices.n && code == XM_EXIT_OK && a->bandwidth; i++) {
-        if (i == 0 || p->read_rate[i] < p->wish.read_rate)
-            p->wish.read_rate = p->read_rate[i];
-    }
-    return code;
+    const int code = a->bandwidth ? find_bandwidths(a->bandwidth, p) : XM_EXIT_OK;
+    p->link_rate = p->wish.link_rate;
+    p->link_latency_s = p->wish.link_latency_s;
+    return code == XM_EXIT_OK && a->link ? find_link(a->link, p) : code;
 }
 
 /* ---- what is found ------------------------------------------------------------------- */
@@ -181,21 +176,49 @@ print_rank(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
     char room[32] = "not known";
     if (r->room.known)
         snprintf(room, sizeof(room), "%.1f", mib(r->room.device));
-    xm_lines_add(o, "%4u  %-12s  %10.1f  %10.1f  %10.1f  %10.1f  %10s%s\n", i,
-                 p->devices.name[i], mib(weights_of(&r->need)),
-                 mib(r->need.token_weights), mib(r->need.kv), mib(device), room,
-                 r->excess ? "  too little" : "");
+    xm_lines_add(o, "%4u  %-8s %9.1f %9.1f %9.1f %9.1f %10s%s\n", i, p->devices.name[i],
+                 mib(weights_of(&r->need)), mib(r->need.token_weights), mib(r->need.kv),
+                 mib(device), room, r->excess ? "  too little" : "");
+}
+
+static bool
+is_known(const struct xm_mesh_plan *p)
+{
+    bool known = true;
+    for (uint32_t i = 0; i < p->devices.n; i++)
+        known &= p->rank[i].room.known;
+    return known;
+}
+
+static void
+print_verdict(struct xm_lines *o, const struct xm_mesh_plan *p)
+{
+    if (p->shared_excess)
+        xm_lines_add(o,
+                     "the host's memory, which several of them take: %.1f MiB too much\n",
+                     mib(p->shared_excess));
+    if (!is_known(p))
+        xm_lines_add(o, "--memory MIB tells how much a device has\n");
+    else if (fits(p))
+        xm_lines_add(o, "it fits\n");
+    xm_lines_add(o, "\n");
 }
 
 static void
 print_times(struct xm_lines *o, const struct xm_mesh_plan *p)
 {
+    if (p->n_exchanges == 0) {
+        xm_lines_add(o,
+                     "nothing is split: each device would run all of the model, because "
+                     "messages would cost\nmore than they save; --split tensor cuts "
+                     "it all the same\n");
+        return;
+    }
     xm_lines_add(o,
                  "a token exchanges %.1f KiB in %u messages, in %.2f ms at %.4g GB/s and "
                  "%.4g us each:\n%s",
                  (double)p->exchanged_bytes / 1024.0, p->n_exchanges, 1e3 * p->exchange_s,
-                 p->wish.link_rate / 1e9, 1e6 * p->wish.link_latency_s,
-                 p->exchange_kinds);
+                 p->link_rate / 1e9, 1e6 * p->link_latency_s, p->exchange_kinds);
     if (p->read_s > 0.0)
         xm_lines_add(o,
                      "at most %.1f tokens/s: %.2f ms to read weights, %.2f ms for "
@@ -213,22 +236,17 @@ print_text(const struct xm_plan_args *a, const struct xm_mesh_plan *p)
     struct xm_strbuf model = {0};
     char types[32];
     xm_cli_add_name(&model, a->model);
-    xm_lines_add(
-        &o,
-        "%s on %u devices: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
-        " request%s\n\nrank  device           weights  of a token    KV cache     "
-        "at most    there is  MiB\n",
-        xm_strbuf_text(&model), p->devices.n, first->wish.context, first->decided.ubatch,
-        xm_plan_cache_types(&first->decided, types), first->wish.requests,
-        first->wish.requests == 1 ? "" : "s");
+    xm_lines_add(&o,
+                 "%s on %u devices: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
+                 " request%s\n\nMiB:\nrank  device     weights  of token  KV cache   "
+                 "at most   there is\n",
+                 xm_strbuf_text(&model), p->devices.n, first->wish.context,
+                 first->decided.ubatch, xm_plan_cache_types(&first->decided, types),
+                 first->wish.requests, first->wish.requests == 1 ? "" : "s");
     xm_strbuf_free(&model);
     for (uint32_t i = 0; i < p->devices.n; i++)
         print_rank(&o, p, i);
-    if (p->shared_excess)
-        xm_lines_add(&o,
-                     "the host's memory, which several of them take: %.1f MiB too much\n",
-                     mib(p->shared_excess));
-    xm_lines_add(&o, "\n");
+    print_verdict(&o, p);
     print_times(&o, p);
     xm_lines_end(&o);
 }

@@ -195,8 +195,11 @@ mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
         m->rank[i]->ops->stats(m->rank[i], &of);
         out->weight_bytes += of.weight_bytes;
         out->host_weight_bytes += of.host_weight_bytes;
+        const double seconds = out->builds.seconds; /* engines build side by side */
         if (i == 0)
             out->builds = of.builds;
+        else if (of.builds.seconds > seconds)
+            out->builds.seconds = of.builds.seconds;
         if (!m->is_again[i])
             add_memory(&of.memory, &out->memory);
     }
@@ -304,9 +307,15 @@ make_threads(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_error
 
 /* Ranks that are processes: here is one. */
 static enum xm_status
-join_processes(struct xm_mesh *m, struct xm_error *err)
+join_processes(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_error *err)
 {
     XM_TRY(xm_mpi_create(&m->end[0], err));
+    if (m->end[0]->ranks != d->n)
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "by the environment the job has %u processes, by MPI %u: is mpirun "
+            "another MPI's?",
+            d->n, m->end[0]->ranks);
     m->n = 1;
     m->threads = xm_workers_create(1);
     return m->threads ? XM_OK : xm_no_memory(err, "a mesh's threads");
@@ -324,7 +333,7 @@ new_mesh(const struct xm_mesh_devices *d, const char *list, bool is_job,
     m->devices = xm_strdup(list);
     enum xm_status s = m->devices ? XM_OK : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
-        s = is_job ? join_processes(m, err) : make_threads(m, d, err);
+        s = is_job ? join_processes(m, d, err) : make_threads(m, d, err);
     if (s == XM_OK)
         *out = m;
     else

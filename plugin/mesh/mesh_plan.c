@@ -3,17 +3,22 @@
 
 #include "runtime/util/memory.h"
 
+/* All ranks map the same file, which the host's memory holds once. */
 static void
 find_shared_excess(struct xm_mesh_plan *p)
 {
-    uint64_t needed = 0, room = UINT64_MAX;
+    uint64_t needed = 0, mapped = 0, room = UINT64_MAX;
     for (uint32_t i = 0; i < p->devices.n; i++) {
         const struct xm_plan *rank = &p->rank[i];
+        const struct xm_memory_need *need = &rank->need;
         if (!rank->room.known || !rank->room.host_is_device)
             continue;
-        needed += xm_planner_of_device(&rank->need, &rank->room);
+        needed += need->kinds.total_peak;
+        if (rank->room.is_for_mapped && need->mapped_weights > mapped)
+            mapped = need->mapped_weights;
         room = rank->room.device < room ? rank->room.device : room;
     }
+    needed += mapped;
     p->shared_excess = needed > room ? needed - room : 0;
 }
 
@@ -31,8 +36,7 @@ find_times(struct xm_mesh_plan *p)
         }
         p->read_s = s > p->read_s ? s : p->read_s;
     }
-    p->exchange_s =
-        p->n_exchanges * p->wish.link_latency_s + p->received_bytes / p->wish.link_rate;
+    p->exchange_s = p->n_exchanges * p->link_latency_s + p->received_bytes / p->link_rate;
 }
 
 enum xm_status

@@ -16,10 +16,11 @@ extern "C" {
 struct xm_mesh_plan {
     /* Set by the caller: */
     struct xm_mesh_devices devices;
-    struct xm_split_wish wish;          /* xm_mesh_wish; with the links' rates */
+    struct xm_split_wish wish;          /* xm_mesh_wish: as a run splits */
     struct xm_plan rank[XM_MOST_RANKS]; /* of each what xm_planner_plan asks for */
     double read_rate
         [XM_MOST_RANKS]; /* bytes a second of each device's memory; 0: not known */
+    double link_rate, link_latency_s; /* bytes a second between devices; of a message */
     /* Set by xm_mesh_plan: */
     char *exchange_kinds; /* xm_split_print_kinds; owned: xm_mesh_free_plan */
     uint32_t n_exchanges;

@@ -16,12 +16,15 @@
 
 #include "runtime/util/memory.h"
 
-#define LEFT UINT64_MAX /* in place of a size */
+/* In place of a size. */
+#define LEFT  UINT64_MAX       /* this run */
+#define ENDED (UINT64_MAX - 1) /* the group */
 
 struct group {
     struct xm_collective base; /* first */
     MPI_Comm comm;
     bool has_heard; /* in this run, that a rank has left */
+    bool is_over;   /* a rank has freed its end: nobody meets any more */
     uint64_t *sizes;
     int *counts, *offsets; /* all of base.ranks */
     uint8_t *bytes;        /* of all ranks; valid until the next meeting */
@@ -43,14 +46,24 @@ check(int code, const char *call, struct xm_error *err)
     return xm_fail(err, XM_DEVICE, "%s: %s", call, text);
 }
 
+static bool
+is_size(uint64_t shown)
+{
+    return shown != LEFT && shown != ENDED;
+}
+
 /* Tells all ranks how much each shows; *left: the first that leaves, else the number of ranks. */
 static enum xm_status
 tell_sizes(struct group *g, uint64_t own, uint32_t *left, struct xm_error *err)
 {
+    if (g->is_over)
+        return xm_fail(err, XM_UNSUPPORTED, "the job's other processes have ended");
     XM_TRY(check(MPI_Allgather(&own, 1, MPI_UINT64_T, g->sizes, 1, MPI_UINT64_T, g->comm),
                  "MPI_Allgather", err));
-    for (*left = 0; *left < g->base.ranks && g->sizes[*left] != LEFT; ++*left)
+    for (*left = 0; *left < g->base.ranks && is_size(g->sizes[*left]); ++*left)
         ;
+    for (uint32_t r = 0; r < g->base.ranks; r++)
+        g->is_over |= g->sizes[r] == ENDED;
     return XM_OK;
 }
 
@@ -138,7 +151,7 @@ leave(struct xm_collective *c, const struct xm_error *why)
     struct group *g = (struct group *)c;
     struct xm_error ignored = {0};
     uint32_t left;
-    if (!g->has_heard && tell_sizes(g, LEFT, &left, &ignored) == XM_OK)
+    if (!g->has_heard && !g->is_over && tell_sizes(g, LEFT, &left, &ignored) == XM_OK)
         (void)hear(g, left, left == c->rank ? why : NULL, &ignored);
     g->has_heard = false; /* the next run begins anew */
 }
@@ -148,13 +161,29 @@ static const struct xm_collective_ops ops = {
 
 /* ---- groups --------------------------------------------------------------------------- */
 
+/* Comes to one meeting more, too: where this process ends and others go on, they hear of it. */
+static void
+end_group(struct group *g)
+{
+    static const struct xm_error why = {
+        XM_UNSUPPORTED, "the process has ended, though others go on: all run the same "
+                        "command, on the same files"};
+    struct xm_error ignored = {0};
+    uint32_t left;
+    if (!g->is_over && tell_sizes(g, ENDED, &left, &ignored) == XM_OK)
+        (void)hear(g, left, left == g->base.rank ? &why : NULL, &ignored);
+}
+
 static void
 free_group(struct xm_collective *c)
 {
     struct group *g = (struct group *)c;
     int is_over = 0;
-    if (MPI_Finalized(&is_over) == MPI_SUCCESS && !is_over && g->comm != MPI_COMM_NULL)
+    if (MPI_Finalized(&is_over) == MPI_SUCCESS && !is_over && g->comm != MPI_COMM_NULL) {
+        if (g->sizes && g->counts && g->offsets)
+            end_group(g);
         MPI_Comm_free(&g->comm);
+    }
     xm_free(g->sizes);
     xm_free(g->counts);
     xm_free(g->offsets);

@@ -266,8 +266,8 @@ TEST_F(Mesh, WhatCannotBeCompiledIsASentence)
         xm_property property = tensor;
     } cases[] = {
         {"MESH:REFERENCE", "a mesh is of two devices or more, as MESH:GPU.0,GPU.1"},
-        {"MESH:", "a mesh's device '' has no name of a device"},
-        {"REFERENCE,", "a mesh's device '' has no name of a device"},
+        {"MESH:", "a mesh's list has an empty or too long name"},
+        {"REFERENCE,", "a mesh's list has an empty or too long name"},
         {"REFERENCE,NOWHERE", "rank 1: Device with \"NOWHERE\" name is not registered"},
         {"REFERENCE,REFERENCE(1)", "a mesh of 2 devices takes as many shares above 0"},
         {"REFERENCE,REFERENCE(1,0)", "a mesh of 2 devices takes as many shares above 0"},

@@ -116,7 +116,8 @@ TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
         EXPECT_EQ(xm_collective_sum(c, XM_F32, x, XM_F32, y, 1 + (c->rank == 1), &sum),
                   XM_INVALID);
         EXPECT_STREQ(sum.text,
-                     "the ranks' summands differ in size: all need one precision");
+                     "the ranks' summands differ in size: all need the same tokens, "
+                     "in one precision");
         EXPECT_EQ(xm_collective_join(c, {part, 2}, 1, whole, 7, &join), XM_INVALID);
         EXPECT_STREQ(join.text, "the ranks' parts have 6 bytes, not 7");
     });
