@@ -17,7 +17,6 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "functional_tests/opencl_layer/layer_info.h"
 
 enum { MAX_RUNS = 4096, MAX_NAMES = 512, MAX_BLOCKS = 65536, MAX_FAILURES = 16 };
 
@@ -621,18 +622,7 @@ CL_API_ENTRY cl_int CL_API_CALL
 clGetLayerInfo(cl_layer_info what, size_t room, void *value, size_t *bytes)
 {
     static const char name[] = "xemoe's counting layer";
-    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    const void *from = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
-    size_t n = what == CL_LAYER_API_VERSION ? sizeof(version) : sizeof(name);
-    if (what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME)
-        return CL_INVALID_VALUE;
-    if (value && room < n)
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, from, n);
-    if (bytes)
-        *bytes = n;
-    return CL_SUCCESS;
+    return layer_info(name, sizeof(name), what, room, value, bytes);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL

@@ -12,12 +12,13 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "functional_tests/opencl_layer/layer_info.h"
 
 static const cl_icd_dispatch *below; /* the driver, or the next layer */
 
@@ -129,18 +130,7 @@ CL_API_ENTRY cl_int CL_API_CALL
 clGetLayerInfo(cl_layer_info what, size_t room, void *value, size_t *bytes)
 {
     static const char name[] = "xemoe's layer of faults";
-    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    const void *from = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
-    size_t n = what == CL_LAYER_API_VERSION ? sizeof(version) : sizeof(name);
-    if (what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME)
-        return CL_INVALID_VALUE;
-    if (value && room < n)
-        return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, from, n);
-    if (bytes)
-        *bytes = n;
-    return CL_SUCCESS;
+    return layer_info(name, sizeof(name), what, room, value, bytes);
 }
 
 static cl_icd_dispatch ours;

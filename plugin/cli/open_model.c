@@ -248,18 +248,25 @@ check_tune(const struct xm_cli_target *t)
                : XM_EXIT_OK;
 }
 
+/* The devices that a mesh's name lists; one each in an MPI job. None where it is no mesh's. */
+static enum xm_status
+read_mesh(const char *device, struct xm_mesh_devices *out, struct xm_error *err)
+{
+    uint32_t rank, processes = xm_mpi_ranks(&rank);
+    const char *list = xm_mesh_list(device);
+    out->n = 0;
+    return list ? xm_mesh_parse(list, processes > 1 ? processes : 0, out, err) : XM_OK;
+}
+
 /* Its spelling; whether there are such devices is found when the model is opened. */
 static int
 check_mesh(const char *device)
 {
+    struct xm_mesh_devices names;
     struct xm_error err = {0};
-    uint32_t rank, processes = xm_mpi_ranks(&rank);
-    const char *list = xm_mesh_list(device);
-    struct xm_mesh_devices *names = list ? xm_calloc(1, sizeof(*names)) : NULL;
-    const enum xm_status s =
-        names ? xm_mesh_parse(list, processes > 1 ? processes : 0, names, &err) : XM_OK;
-    xm_free(names);
-    return s == XM_OK ? XM_EXIT_OK : xm_cli_usage("option -d: %s", err.text);
+    return read_mesh(device, &names, &err) == XM_OK
+               ? XM_EXIT_OK
+               : xm_cli_usage("option -d: %s", err.text);
 }
 
 int
@@ -394,20 +401,20 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
 static int
 check_ranks(const struct xm_core *core, const char *device)
 {
+    struct xm_mesh_devices names;
     struct xm_plugin *plugin = NULL;
     struct xm_error err = {0};
-    uint32_t rank, index = 0, processes = xm_mpi_ranks(&rank);
-    const char *list = xm_mesh_list(device);
-    struct xm_mesh_devices *names = list ? xm_calloc(1, sizeof(*names)) : NULL;
+    uint32_t rank, index = 0;
+    const bool is_job = xm_mpi_ranks(&rank) > 1;
     int code = XM_EXIT_OK;
-    if (names && xm_mesh_parse(list, processes > 1 ? processes : 0, names, &err) != XM_OK)
-        names->n = 0; /* xm_cli_check_target has said it */
-    for (uint32_t i = 0; names && i < names->n && code == XM_EXIT_OK; i++) {
-        const bool is_here = processes == 1 || i == rank;
-        if (is_here && xm_core_find(core, names->name[i], &plugin, &index, &err) != XM_OK)
-            code = xm_cli_no_device("-d", names->name[i], &err);
+    if (read_mesh(device, &names, &err) != XM_OK)
+        return XM_EXIT_OK; /* check_mesh has refused it */
+    for (uint32_t i = 0; i < names.n && code == XM_EXIT_OK; i++) {
+        const char *name = names.name[i];
+        if ((!is_job || i == rank) &&
+            xm_core_find(core, name, &plugin, &index, &err) != XM_OK)
+            code = xm_cli_no_device("-d", name, &err);
     }
-    xm_free(names);
     return code;
 }
 

@@ -52,6 +52,18 @@ xm_mesh_run(struct xm_mesh *m,
     return r.why.status == XM_OK ? XM_OK : xm_fail(err, r.why.status, "%s", r.why.text);
 }
 
+/* A meeting of a job's processes between runs. One that fails is over as a run that fails is: the
+ * next run begins anew. */
+static bool
+meet_between_runs(struct xm_collective *job, struct xm_bytes mine, struct xm_bytes *all)
+{
+    struct xm_error why = {0};
+    if (job->ops->meet(job, mine, all, &why) == XM_OK)
+        return true;
+    job->ops->leave(job, &why);
+    return false;
+}
+
 /* Of all processes; unchanged where they cannot be asked. */
 static void
 find_extremes(struct xm_collective *job, uint64_t *least, uint64_t *most)
@@ -59,7 +71,7 @@ find_extremes(struct xm_collective *job, uint64_t *least, uint64_t *most)
     const uint64_t own[] = {*least, *most};
     const struct xm_bytes mine = {(const uint8_t *)own, sizeof(own)};
     struct xm_bytes all[XM_MOST_RANKS];
-    if (!job || job->ops->meet(job, mine, all, NULL) != XM_OK)
+    if (!job || !meet_between_runs(job, mine, all))
         return;
     for (uint32_t r = 0; r < job->ranks; r++) {
         uint64_t of[2] = {*least, *most};
@@ -150,7 +162,7 @@ all_say(struct xm_mesh *m, bool own)
     struct xm_collective *c = m->end[0];
     bool is_so = own;
     pthread_mutex_lock(&m->lock);
-    if (!m->group && c->ops->meet(c, (struct xm_bytes){&byte, 1}, all, NULL) == XM_OK)
+    if (!m->group && meet_between_runs(c, (struct xm_bytes){&byte, 1}, all))
         for (uint32_t r = 0; r < c->ranks; r++)
             is_so &= all[r].n == 1 && all[r].p[0];
     pthread_mutex_unlock(&m->lock);
