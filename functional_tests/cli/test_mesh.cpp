@@ -209,6 +209,16 @@ TEST_F(Mesh, ReportsItsDevices)
         << json.text("/device");
 }
 
+/* As llama-bench joins devices; a comma parts those that are measured one after the other. */
+TEST_F(Mesh, IsMeasured)
+{
+    const Json json(out({"bench", "-m", qwen, "-p", "2", "-n", "0", "-r", "1", "-o",
+                         "json", "--device", "REFERENCE/REFERENCE(2/1),REFERENCE"}));
+    EXPECT_EQ(json.text("/0/devices"), "REFERENCE,REFERENCE(2,1)");
+    EXPECT_EQ(json.text("/1/devices"), "REFERENCE");
+    EXPECT_GT(json.number("/0/avg_ts"), 0);
+}
+
 TEST_F(Mesh, CtrlCEndsAllRanks)
 {
     const Words words = on("CPU,CPU", {"generate", "-m", qwen, "-p", "Once upon a time",

@@ -528,6 +528,8 @@ price_messages(struct xm_split *s, struct xm_error *err)
 static void
 make_links_free(struct xm_split *s)
 {
+    s->wish.read_rate =
+        1.0; /* times are bytes: the fixed costs above are none beside them */
     s->wish.link_rate = INFINITY;
     s->wish.link_latency_s = 0.0;
 }

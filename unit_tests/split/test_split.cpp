@@ -422,6 +422,34 @@ TEST(Split, NothingIsSplitThatSavesLessThanAMessageCosts)
     expect_whole(parse(layer_of("4", "64")), wish);
 }
 
+// Eight rows behind a feed-forward of 256, whatever the rates are; where messages are free they are
+// split.
+TEST(Split, AllIsSplitButWhatIsNotWorthAMessageAtAnySize)
+{
+    const Graph g = parse(R"(
+        %0 = parameter f32[tokens,64] name="x"
+        %1 = weight f32[256,64] f32 @1
+        %2 = weight f32[64,256] f32 @2
+        %3 = weight f32[8,64] f32 @3
+        %4 = matmul %0, %1 transpose_b=true
+        %5 = tanh %4
+        %6 = matmul %5, %2 transpose_b=true
+        %7 = tanh %6
+        %8 = matmul %7, %3 transpose_b=true
+        result %8)");
+    const Strings one = {"sum of matmul for tanh"};
+    EXPECT_EQ(exchanges(plan(g, tensor(2))),
+              (Strings{"sum of matmul for tanh", "parts of matmul for result"}));
+    for (double rate : {1e6, 1e9, 1e13}) {
+        xm_split_wish wish = tensor(2);
+        wish.splits_all = true;
+        wish.read_rate = rate;
+        wish.link_latency_s = 1.0;
+        EXPECT_EQ(exchanges(plan(g, wish)), one) << rate;
+        expect_whole(g, wish);
+    }
+}
+
 TEST(Split, APartHasItsShareOfTheWeights)
 {
     const double shares[] = {3, 1};
