@@ -16,8 +16,8 @@ write_partials(const struct query_rows *r, int partitions, __global float *parti
             continue;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
-            if (c * SG + lane < DV)
-                to[c * SG + lane] = r->o[i][c];
+            if (IS_VALUE(c))
+                to[value_index(c)] = r->o[i][c];
         }
         if (lane == 0) {
             to[DV] = r->m[i];

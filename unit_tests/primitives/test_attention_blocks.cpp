@@ -318,6 +318,42 @@ TEST_F(Attention, EveryVariantReadsBlocksAndTwoTypes)
         }
 }
 
+/* Whole words for every lane, of one, two, four and eight elements, and rows of other lengths; keys
+ * in whole parts of 16 bytes, and others. Values are rotated back by the combination of partitions,
+ * or where there is one partition by the kernel itself. */
+TEST_F(Attention, SubGroupsReadRowsInWordsAndByElements)
+{
+    static const struct {
+        xm_element k, v;
+        uint32_t d, dv;
+    } cases[] = {{XM_F16, XM_F16, 64, 128}, {XM_I8, XM_I8, 128, 128},
+                 {XM_U4, XM_U4, 64, 128},   {XM_U4, XM_I8, 96, 256},
+                 {XM_F16, XM_U4, 20, 256},  {XM_F32, XM_I8, 30, 80},
+                 {XM_I8, XM_U4, 64, 64}};
+    const char *row = "attention_decode_sg";
+    const xm_variant_table &t = xm_attention_decode_table;
+    const xm_variant *variant =
+        std::find_if(t.rows, t.rows + t.n,
+                     [&](const xm_variant &v) { return strcmp(v.name, row) == 0; });
+    ASSERT_NE(variant, t.rows + t.n);
+    if (xm_variant_refusal(variant, xm_engine_info(engine), nullptr))
+        GTEST_SKIP() << "the device has no sub-groups";
+    force(t.step, row);
+    for (const auto &c : cases)
+        for (int64_t past : {40, 600}) { /* one of which is cut */
+            problem p = make("layout", 1, 1, past);
+            p.heads_q = p.heads_kv = 1;
+            p.element = XM_F16;
+            p.cache = c.k;
+            p.v_cache = c.v;
+            p.d = c.d;
+            p.dv = c.dv;
+            SCOPED_TRACE(std::string(xm_element_text(c.k)) + " " + xm_element_text(c.v) +
+                         " " + std::to_string(c.d) + " " + std::to_string(c.dv));
+            check(p);
+        }
+}
+
 /* Rows that no query sees hold NaN patterns: of positions that are padding, and, as in all tests
  * here, of those that nobody has written. */
 TEST_F(Attention, WhatNobodySeesMayBeAnything)

@@ -10,12 +10,11 @@
  * Rows past the last repeat it and are not written.
  */
 #include "attention.h"
-#include "sub_group_rotation.h"
+#include "lane_values.h"
 
 #ifndef QUERY_ROWS
 #define QUERY_ROWS 4
 #endif
-#define CHUNKS ((DV + SG - 1) / SG) /* elements of V of a lane */
 
 struct query_rows {
     struct sequence s;
@@ -63,47 +62,61 @@ begin_rows(const struct attention *a, struct query_rows *r, uint id)
     }
 }
 
-/* AT_ONCE neighbours of q, and of the key of a lane, without their block's scale. */
-#if D % 4 == 0
-#define LOAD4_f16(p, i)   (float4)(halves(LOAD_WORDS(p, i).x), halves(LOAD_WORDS(p, i).y))
-#define LOAD_WORDS(p, i)  vload2(0, (__global const uint *)((p) + (i)))
-#define LOAD4_f32(p, i)   vload4(0, (p) + (i))
-#define LOAD4(T, p, i)    PASTE(LOAD4_, T)(p, i)
-#define CACHED4_f16(r, i, b) LOAD4_f16((__global const half *)(r).values, i)
-#define CACHED4_f32(r, i, b) LOAD4_f32((__global const float *)(r).values, i)
-#define CACHED4_i8(r, i, b)                                                              \
-    convert_float4(vload4(0, (__global const char *)(r).values + (i)))
-#define CACHED4_u4(r, i, b)                                                              \
-    levels4(                                                                             \
-        convert_float4(as_uchar4(*(__global const uint *)packed_byte(r, i) >>            \
-                                     packed_shift(i) &                                   \
-                                 0x0f0f0f0f)),                                           \
-        (b).centre)
-#define CACHED4(T, r, i, b)  PASTE(CACHED4_, T)(r, i, b)
-#define AT_ONCE              4
-#else
-#define AT_ONCE 1
-#endif
+/* Four neighbours of q. */
+#define LOAD4_f16(p, i) (float4)(halves(LOAD_WORDS(p, i).x), halves(LOAD_WORDS(p, i).y))
+#define LOAD_WORDS(p, i) vload2(0, (__global const uint *)((p) + (i)))
+#define LOAD4_f32(p, i) vload4(0, (p) + (i))
+#define LOAD4(T, p, i)  PASTE(LOAD4_, T)(p, i)
 
-/* s += q of each row times the elements [first, end) of the key of this lane, which are of block b,
- * without its scale. */
-static inline void
-add_dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
-         uint first, uint end, struct block b, float s[QUERY_ROWS])
+/* Keys are read in parts of 16 bytes, where rows are whole parts. */
+#define QUADS_f32   1
+#define QUADS_f16   2
+#define QUADS_i8    4
+#define QUADS_u4    8
+#define QUADS       PASTE(QUADS_, K_CACHE) /* four elements each, of a part */
+#define BLOCK_QUADS (QUADS < 4 ? QUADS : 4) /* of them with one scale */
+
+/* Elements 4 i to 4 i + 3 of a part, without their block's scale. */
+static inline float4
+key_quad(const uint *words, int i, struct block b)
 {
-#pragma unroll 1
-    for (uint d = first; d < end; d += AT_ONCE) {
-#if AT_ONCE == 4
-        const float4 key = CACHED4(K_CACHE, k, d, b);
-#pragma unroll
-        for (int i = 0; i < QUERY_ROWS; i++)
-            s[i] += dot(LOAD4(SRC, a->q, q_row[i] * D + d), key);
+#if IS_4_BITS(K_CACHE)
+    const uint bits = words[i % 4] >> i / 4 * 4 & 0x0f0f0f0f;
+    return levels4(convert_float4(as_uchar4(bits)), b.centre);
+#elif HAS_SCALES(K_CACHE)
+    return convert_float4(as_char4(words[i]));
+#elif IS_HALF(K_CACHE)
+    return (float4)(halves(words[2 * i]), halves(words[2 * i + 1]));
 #else
-        const float key = UNSCALED(K_CACHE, k, d, b);
+    return as_float4((uint4)(words[0], words[1], words[2], words[3]));
+#endif
+}
+
+/* s += q of each row times the part of this lane's key from element `first` on. */
+static inline void
+add_part(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k, uint first,
+         float s[QUERY_ROWS])
+{
+    uint words[4];
+    put_words(vload4(first / (QUADS * 4), (__global const uint *)k.values), words);
+    UNROLL_ON_GPUS
+    for (int block = 0; block < QUADS / BLOCK_QUADS; block++) {
+        const struct block b = BLOCK(K_CACHE, k, first + block * CACHE_BLOCK);
+        float part[QUERY_ROWS];
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
-            s[i] += LOAD(SRC, a->q, q_row[i] * D + d) * key;
-#endif
+            part[i] = 0.0f;
+        UNROLL_ON_GPUS
+        for (int quad = 0; quad < BLOCK_QUADS; quad++) {
+            const float4 key = key_quad(words, block * 4 + quad, b);
+            const uint d = first + block * CACHE_BLOCK + quad * 4;
+#pragma unroll
+            for (int i = 0; i < QUERY_ROWS; i++)
+                part[i] += dot(LOAD4(SRC, a->q, q_row[i] * D + d), key);
+        }
+#pragma unroll
+        for (int i = 0; i < QUERY_ROWS; i++)
+            s[i] += part[i] * b.scale;
     }
 }
 
@@ -115,21 +128,18 @@ dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
         s[i] = 0.0f;
-#if HAS_SCALES(K_CACHE)
+#if D % (QUADS * 4) == 0
 #pragma unroll 1
-    for (uint first = 0; first < D; first += CACHE_BLOCK) {
-        const struct block b = BLOCK(K_CACHE, k, first);
-        float part[QUERY_ROWS];
-#pragma unroll
-        for (int i = 0; i < QUERY_ROWS; i++)
-            part[i] = 0.0f;
-        add_dots(a, q_row, k, first, min(first + CACHE_BLOCK, (uint)D), b, part);
-#pragma unroll
-        for (int i = 0; i < QUERY_ROWS; i++)
-            s[i] += part[i] * b.scale;
-    }
+    for (uint first = 0; first < D; first += QUADS * 4)
+        add_part(a, q_row, k, first, s);
 #else
-    add_dots(a, q_row, k, 0, D, BLOCK(K_CACHE, k, 0), s);
+#pragma unroll 1
+    for (uint d = 0; d < D; d++) {
+        const float key = CACHED(K_CACHE, k, d);
+#pragma unroll
+        for (int i = 0; i < QUERY_ROWS; i++)
+            s[i] += LOAD(SRC, a->q, q_row[i] * D + d) * key;
+    }
 #endif
 }
 
@@ -179,25 +189,6 @@ weigh(struct query_rows *r, int i, float s)
     return p;
 }
 
-/* Element c * SG + lane of a value. The byte's place and, but for 32 lanes, the scale follow from c
- * alone, so that neighbours share an address. */
-static inline float
-value_element(struct cached v, uint c)
-{
-    const uint lane = get_sub_group_local_id();
-    const struct block b =
-        BLOCK(V_CACHE, v, c * SG + (SG == 32 ? lane / CACHE_BLOCK * CACHE_BLOCK : 0));
-#if !IS_4_BITS(V_CACHE)
-    return UNSCALED(V_CACHE, v, min(c * SG + lane, DV - 1u), b) * b.scale;
-#elif SG == 32
-    const uint q = v.values[c * 16 + lane % 16] >> lane / 16 * 4 & 15;
-    return level((float)q, b.centre) * b.scale;
-#else
-    const uchar q = v.values[c * SG / 32 * 16 + c * SG % 16 + lane];
-    return level((float)(q >> packed_shift(c * SG) & 15), b.centre) * b.scale;
-#endif
-}
-
 /* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value that
  * nothing weighs is not read: it may never have been written. */
 static inline void
@@ -206,20 +197,18 @@ add_values(struct query_rows *r, const float p[QUERY_ROWS], int n, struct cached
 #pragma unroll 1
     for (int j = 0; j < n; j++) {
         const struct cached value = value_behind(first, (uint)j);
-        float weight[QUERY_ROWS], all = 0.0f;
+        float weight[QUERY_ROWS], all = 0.0f, v[CHUNKS];
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++) {
             weight[i] = intel_sub_group_shuffle(p[i], j);
             all += weight[i];
         }
+        read_value(value, all != 0.0f, v);
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
-            const uint d = c * SG + get_sub_group_local_id();
-            const bool in = all != 0.0f && d < DV;
-            const float v = in ? value_element(value, c) : 0.0f;
 #pragma unroll
             for (int i = 0; i < QUERY_ROWS; i++)
-                r->o[i][c] += weight[i] * v;
+                r->o[i][c] += weight[i] * v[c];
         }
     }
 }
@@ -230,7 +219,7 @@ finish_rows(const struct attention *a, struct query_rows *r, __global STORAGE(SR
 {
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
-        rotate_lanes(r->o[i], CHUNKS, VALUE_ROTATION);
+        rotate_value(r->o[i]);
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++) {
         const ulong to = row_index(r, i) * DV;
@@ -239,9 +228,8 @@ finish_rows(const struct attention *a, struct query_rows *r, __global STORAGE(SR
             continue;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
-            const uint d = c * SG + get_sub_group_local_id();
-            if (d < DV)
-                STORE(SRC, out, to + d, r->o[i][c] * norm);
+            if (IS_VALUE(c))
+                STORE(SRC, out, to + value_index(c), r->o[i][c] * norm);
         }
     }
 }

@@ -8,16 +8,38 @@
 /* The value of the lane across a stride. */
 #define ACROSS(x, stride) intel_sub_group_shuffle(x, get_sub_group_local_id() ^ (stride))
 
+/* A stride between lanes. */
+static inline void
+rotate_step_across(float *y, uint chunks, uint stride)
+{
+    const uint lane = get_sub_group_local_id();
+#pragma unroll
+    for (uint c = 0; c < chunks; c++) {
+        const float other = ACROSS(y[c], stride);
+        y[c] = lane & stride ? other - y[c] : y[c] + other;
+    }
+}
+
+/* A stride between the elements of a lane. */
+static inline void
+rotate_step_within(float *y, uint chunks, uint stride)
+{
+#pragma unroll
+    for (uint c = 0; c < chunks; c++)
+        if (!(c & stride)) {
+            const float low = y[c], high = y[c + stride];
+            y[c] = low + high;
+            y[c + stride] = low - high;
+        }
+}
+
 /* The strides within the lanes, of blocks of b: what becomes of one element of each lane. */
 static inline float
 rotate_across(float x, uint b)
 {
-    const uint lane = get_sub_group_local_id();
 #pragma unroll
-    for (uint step = 1; step < SG && step < b; step *= 2) {
-        const float other = ACROSS(x, step);
-        x = lane & step ? other - x : x + other;
-    }
+    for (uint step = 1; step < SG && step < b; step *= 2)
+        rotate_step_across(&x, 1, step);
     return x;
 }
 
@@ -27,13 +49,7 @@ rotate_chunks(float *y, uint chunks, uint b)
 {
 #pragma unroll
     for (uint step = SG; step < b; step *= 2)
-#pragma unroll
-        for (uint c = 0; c < chunks; c++)
-            if (!(c & step / SG)) {
-                const float low = y[c], high = y[c + step / SG];
-                y[c] = low + high;
-                y[c + step / SG] = low - high;
-            }
+        rotate_step_within(y, chunks, step / SG);
 #pragma unroll
     for (uint c = 0; b > 1 && c < chunks; c++)
         y[c] *= ROOT_OF(b);
