@@ -6,8 +6,8 @@
  *     f32    element g
  *     f16    elements 2 g + k
  *     i8     elements 4 g + k
- *     u4     elements g / N * 32 + k / M * 16 + g % N * M + k % M, where N words of 2 M elements are
- *            a pair of blocks
+ *     u4     elements g / N * 32 + k / M * 16 + g % N * M + k % M, where N words, of 2 M elements
+ *            each, are a pair of blocks
  *
  * Rows of other lengths lie element by element: element c * SG + lane is the lane's c-th.
  */

@@ -31,8 +31,8 @@
 
 #define SUB_GROUP_SIZE __attribute__((intel_reqd_sub_group_size(SG)))
 
-/* Loops that are unrolled for GPUs alone. Processors' compilers gain nothing by it, and take several
- * times as long. */
+/* Loops that are unrolled for GPUs alone. Processors' compilers gain nothing by it, and take
+ * several times as long. */
 #if defined(__x86_64__) || defined(__aarch64__)
 #define UNROLL_ON_GPUS _Pragma("unroll 1")
 #else
