@@ -14,12 +14,16 @@
 extern "C" {
 #endif
 
+struct xm_generation_result;
+
 /* Text that became certain: of a token, of text held back until the end, or of an echoed prompt. */
 struct xm_piece {
     int32_t id;               /* -1: no token, the end, or the prompt               */
     enum xm_answer_part part; /* NOTHING: no text is certain yet, or it is dropped  */
     const char *text;         /* whole characters; valid during the call            */
     size_t n;
+    /* The text's ids, with this one, and what is noted of them; valid during the call. */
+    const struct xm_generation_result *so_far;
 };
 
 struct xm_generation {

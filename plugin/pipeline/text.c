@@ -12,7 +12,7 @@ tell(struct xm_text *t, int32_t id, enum xm_answer_part part,
      const struct xm_strbuf *text)
 {
     const struct xm_generation *asked = t->from.asked;
-    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n};
+    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n, t->out};
     if (asked->on_piece)
         t->goes_on &= asked->on_piece(&piece, asked->ctx);
 }
