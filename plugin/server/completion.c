@@ -280,6 +280,8 @@ take_piece(struct xm_completion_text *t, const struct xm_piece *piece)
     note_told(t, piece);
     if (piece->part == XM_ANSWER_NOTHING || piece->n == 0)
         return;
+    if (c->echo && piece->so_far->ids.n == 0)
+        t->echoed += piece->n;
     xm_strbuf_add_n(to, piece->text, piece->n);
     if (!xm_strbuf_ok(to))
         xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the text");

@@ -36,6 +36,7 @@ struct xm_completion_text {
     const struct xm_token_list *prompt;
     uint64_t job;
     struct xm_strbuf text, thought; /* so far */
+    size_t echoed;                  /* bytes of the text that are the prompt's */
     /* Of its ids, the first whose probabilities have not been told, and those that were told of the
      * text, as numbers into the ids. */
     size_t n_told;

@@ -66,7 +66,7 @@ add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r
         xm_openai_strbuf(j, l.tokens, NULL, &text);
         xm_json_add_real(j, l.log_probs, NULL, bounded(r->log_probs.values[i]));
         add_likeliest(c, r, i, j, l.likeliest);
-        xm_json_add_whole(j, l.offsets, NULL, (uint64_t)t->block);
+        xm_json_add_whole(j, l.offsets, NULL, t->echoed + (uint64_t)t->block);
         t->block += (int)text.n;
         xm_strbuf_free(&text);
     }

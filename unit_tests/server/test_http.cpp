@@ -6,9 +6,9 @@
 #include <atomic>
 #include <memory>
 
+#include "functional_tests/common/raw_client.h"
 #include "plugin/server/http.h"
 #include "runtime/util/clock.h"
-#include "unit_tests/server/raw_client.h"
 #include "unit_tests/server/served.h"
 
 namespace

@@ -90,6 +90,10 @@ TEST(Completions, AnEchoBeginsWithThePrompt)
     const Answer a = s.ask(
         completions, R"({"prompt":"abc","echo":true,"max_tokens":3,"temperature":0})");
     EXPECT_EQ(values_of(a.text, "text"), "abc" + s.text_of(k.ids)) << a.text;
+    const Answer told =
+        s.ask(completions, R"({"prompt":"abc","echo":true,"max_tokens":3,)"
+                           R"("ignore_eos":true,"logprobs":0})");
+    EXPECT_TRUE(has(told.text, "\"text_offset\":[3,")) << told.text;
 }
 
 TEST(Completions, ProbabilitiesAreListedForEachTokenOfTheText)

@@ -2,8 +2,8 @@
  *
  * An HTTP client that sends bytes as they are, and reads what comes.
  */
-#ifndef XM_UNIT_TESTS_SERVER_RAW_CLIENT_H
-#define XM_UNIT_TESTS_SERVER_RAW_CLIENT_H
+#ifndef XM_FUNCTIONAL_TESTS_COMMON_RAW_CLIENT_H
+#define XM_FUNCTIONAL_TESTS_COMMON_RAW_CLIENT_H
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
