@@ -246,6 +246,14 @@ class Steps(unittest.TestCase):
                              "plugin/text/gguf/gguf_generation.c")
         self.expect_lists("add_a_sampling_parameter.md", 8)
 
+    def test_endpoint(self):
+        page, file = "add_an_endpoint.md", "plugin/server/count_tokens.c"
+        self.create_of(page, "count_tokens.c", file)
+        self.add_row("plugin/server/routes.def", "ROUTE", rows_of(page, "ROUTE")[0])
+        self.edit("plugin/server/CMakeLists.txt", "    engine.c\n", "    count_tokens.c\n")
+        self.expect_compiles("plugin/server/server.c", file)
+        self.expect_lists(page, 3)
+
     def test_device(self):
         self.expect_stands("add_a_device.md", "DEVICE", "runtime/devices.def")
 

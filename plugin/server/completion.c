@@ -396,6 +396,7 @@ job_of(struct xm_completion_text *t)
     return job;
 }
 
+/* With the lock. */
 static bool
 make_texts(struct xm_completion *c, struct xm_refusal *r)
 {
@@ -434,25 +435,28 @@ refuse_rest(struct xm_completion *c, size_t first, const struct xm_error *why,
     return true;
 }
 
-/* Texts that end meanwhile wait for the lock. */
-bool
-xm_completion_start(struct xm_completion *c, struct xm_refusal *r)
+static bool
+submit_texts(struct xm_completion *c, struct xm_refusal *r)
 {
-    if (!make_texts(c, r))
-        return false;
-    bool good = true;
-    enum xm_status s = XM_OK;
-    xm_exchange_lock(c->x);
-    for (size_t i = 0; s == XM_OK && i < c->n_texts; i++) {
+    for (size_t i = 0; i < c->n_texts; i++) {
         struct xm_error why = {0};
         struct xm_job job = job_of(&c->texts[i]);
         xm_exchange_ref(c->x);
-        s = xm_served_submit(c->model, &job, &c->texts[i].job, &why);
-        if (s != XM_OK) {
-            xm_refs_drop(&c->x->refs); /* not the last: the caller has one */
-            good = refuse_rest(c, i, &why, r);
-        }
+        if (xm_served_submit(c->model, &job, &c->texts[i].job, &why) == XM_OK)
+            continue;
+        xm_refs_drop(&c->x->refs); /* not the last: the caller has one */
+        return refuse_rest(c, i, &why, r);
     }
+    return true;
+}
+
+/* Texts that end meanwhile wait for the lock, and so do clients that leave. */
+bool
+xm_completion_start(struct xm_completion *c, struct xm_refusal *r)
+{
+    xm_exchange_lock(c->x);
+    const bool good = c->x->is_gone ? xm_refuse(r, 503, NULL, NULL, "the client has gone")
+                                    : make_texts(c, r) && submit_texts(c, r);
     xm_exchange_unlock(c->x);
     return good;
 }

@@ -112,6 +112,7 @@ add_headers(const struct request *q, struct MHD_Response *response)
     }
 }
 
+/* Without the lock, which functions that send the answer take behind the library's. */
 static enum MHD_Result
 queue(struct request *q)
 {
@@ -139,24 +140,19 @@ queue(struct request *q)
     return result;
 }
 
-/* Queues what there is, or waits for it. */
+/* Queues what there is, or waits for it. Once an answer has begun, only its text changes. */
 static enum MHD_Result
 answer(struct request *q)
 {
     struct xm_exchange *x = q->x;
-    enum MHD_Result result = MHD_YES;
-    const bool is_gone = xm_watch_is_gone(q->h->watch, q->watched);
-    if (is_gone) /* before anybody listened */
+    if (xm_watch_is_gone(q->h->watch, q->watched)) /* before anybody listened */
         xm_exchange_leave(x);
     xm_exchange_lock(x);
-    if (x->status != 0)
-        result = queue(q);
-    else if (x->is_gone)
-        result = MHD_NO;
-    else
+    const bool has_begun = x->status != 0, is_gone = x->is_gone;
+    if (!has_begun && !is_gone)
         suspend(q);
     xm_exchange_unlock(x);
-    return result;
+    return has_begun ? queue(q) : is_gone ? MHD_NO : MHD_YES;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -254,9 +254,9 @@ TEST(Refusals, DeepJsonIsNotRead)
     const Answer a = s.ask(chat, R"({"messages":)" + std::string(100000, '['));
     EXPECT_EQ(a.status, 400);
     EXPECT_TRUE(has(a.text, "nested more than 64 deep")) << a.text;
-    const Answer b = s.ask(
-        chat,
-        R"({"messages":[{"role":"user","content":"[[[[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}],"max_tokens":1})");
+    const Answer b =
+        s.ask(chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"\")" +
+                        std::string(100, '[') + "\"}]}");
     EXPECT_EQ(b.status, 200) << "they stand in a text: " << b.text;
 }
 
@@ -350,7 +350,7 @@ TEST(Failures, AnAllocationThatFailsEndsOneRequest)
 }
 #endif
 
-/* ---- who may ask ------------------------------------------------------------------------------ */
+/* ---- who may ask ---------------------------------------------------------------------------- */
 
 xm_request
 get(const char *path)
@@ -458,7 +458,7 @@ TEST(Access, AServerThatStopsTakesNoTexts)
     EXPECT_TRUE(has(s.ask("/health", "", "GET").text, "stopping"));
 }
 
-/* ---- others ------------------------------------------------------------------------------------ */
+/* ---- others --------------------------------------------------------------------------------- */
 
 TEST(Routes, TokensAndTexts)
 {
