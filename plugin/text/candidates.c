@@ -8,11 +8,13 @@
  *     top_k > 0   k keys out of the row ──► their weights ──► min_p ──► top_p ──► draw
  *     else        weights of all tokens ──► of some a guess where top_p ends ──► min_p, and
  *                 keys of those around it ──► top_p ──► draw
+ *
+ * typical_p has an order of its own, with keys of its own; behind it a token that goes weighs
+ * nothing. So it is with those that xtc excludes.
  */
 #include "plugin/text/candidates.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 #include "plugin/text/token_weight.h"
 #include "runtime/util/memory.h"
@@ -484,6 +486,227 @@ keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
     return sum + keep_candidates(c, n, s->threshold);
 }
 
+/* ---- typical_p ---------------------------------------------------------------------------- */
+
+bool
+xm_candidates_is_typical(const struct xm_sampling *s)
+{
+    return s->typical_p > 0.0f && s->typical_p < 1.0f;
+}
+
+/* What the weights of the best tokens have to reach, of this sum. */
+static int64_t
+enough_for(float p, int64_t sum)
+{
+    return (int64_t)enough_of((uint64_t)sum, xm_weight_top_p(p));
+}
+
+/* How far the logit is from the mean, both as differences to the largest. */
+static float
+distance(float largest, float logit, float mean)
+{
+    return fabsf(difference(largest, logit) - mean);
+}
+
+/* Nearer ones are larger. */
+static uint64_t
+typical_key(float distance, uint32_t id)
+{
+    return (uint64_t)~bits_of(distance) << 32 | (uint32_t)~id;
+}
+
+/* Of the n candidates; how many stay, and what they weigh. */
+static size_t
+keep_typical(struct xm_candidates *c, const float *logits, size_t n, float largest,
+             float typical_p, int64_t *sum)
+{
+    double moment = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        const int64_t weight = weight_of(c, id);
+        if (weight > 0)
+            moment += (double)weight * (double)difference(largest, logits[id]);
+    }
+    const float mean = (float)(moment / (double)*sum);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        c->keys[i] = typical_key(distance(largest, logits[id], mean), id);
+    }
+    const uint64_t enough = (uint64_t)enough_for(typical_p, *sum);
+    n = keep_best(c, n, find_threshold(c, n, enough, true));
+    *sum = sum_of_candidates(c, n);
+    for (size_t i = 0; i < n; i++)
+        c->keys[i] = key_of(logits[id_of(c->keys[i])], id_of(c->keys[i]));
+    return n;
+}
+
+/* The mean by weight of the differences of all tokens to the largest logit. */
+static float
+mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
+                float largest, int64_t sum)
+{
+    double lanes[LANES] = {0.0}, moment = 0.0;
+    for (size_t first = 0; first < n; first += BLOCK) {
+        const size_t end = end_of_block(first, n);
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        for (size_t i = first; i < end; i++) {
+            const double weight = (double)(int64_t)(c->shares[i] * c->scale);
+            const double d = (double)difference(largest, logits[i]);
+            lanes[i % LANES] += weight > 0.0 ? weight * d : 0.0;
+        }
+    }
+    for (int k = 0; k < LANES; k++)
+        moment += lanes[k];
+    return (float)(moment / (double)sum);
+}
+
+/* That of the candidates. */
+static float
+largest_weight(const struct xm_candidates *c, size_t n)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t weight = weight_of(c, id_of(c->keys[i]));
+        most = weight > most ? weight : most;
+    }
+    return (float)most;
+}
+
+/* That of all tokens. */
+static float
+largest_weight_of_all(const struct xm_candidates *c, size_t n)
+{
+    float most = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        most = c->shares[i] > most ? c->shares[i] : most;
+    return (float)(int64_t)(most * c->scale);
+}
+
+/* A token that does not stay has the least share, which weighs nothing. */
+static const float no_share = 0x1p-64f;
+
+enum { DISTANCE_SHIFT = 31 - DIGIT }; /* a bin of distances tells their first bits */
+
+/* Leaves out of all tokens those that typical_p does; what the others weigh. */
+static int64_t
+keep_typical_of_all(struct xm_candidates *c, const float *logits, size_t n, float largest,
+                    float typical_p, int64_t sum)
+{
+    const float mean = mean_difference(c, logits, n, largest, sum);
+    uint64_t enough = (uint64_t)enough_for(typical_p, sum);
+    size_t bin = 0, n_keys = 0;
+    memset(c->bins, 0, sizeof(c->bins));
+    for (size_t first = 0; first < n; first += BLOCK) {
+        const size_t end = end_of_block(first, n);
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        for (size_t i = first; i < end; i++) {
+            const float d = distance(largest, logits[i], mean);
+            c->bins[bits_of(d) >> DISTANCE_SHIFT] += (uint64_t)weight_of(c, (uint32_t)i);
+        }
+    }
+    for (; bin + 1 < BINS && c->bins[bin] < enough; bin++)
+        enough -= c->bins[bin];
+    for (size_t first = 0; first < n; first += BLOCK) {
+        const size_t end = end_of_block(first, n);
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        for (size_t i = first; i < end; i++) {
+            const float d = distance(largest, logits[i], mean);
+            const size_t at = bits_of(d) >> DISTANCE_SHIFT;
+            c->keys[n_keys] = typical_key(d, (uint32_t)i);
+            n_keys += at == bin;
+            c->shares[i] = at > bin ? no_share : c->shares[i];
+        }
+    }
+    const uint64_t threshold = find_threshold(c, n_keys, enough, true);
+    for (size_t i = 0; i < n_keys; i++)
+        if (c->keys[i] < threshold)
+            c->shares[id_of(c->keys[i])] = no_share;
+    sum = 0;
+    for (size_t first = 0; first < n; first += BLOCK) {
+        const size_t end = end_of_block(first, n);
+        int64_t *of_block = &c->sums[first / BLOCK];
+        if (*of_block > 0)
+            *of_block = sum_from(c->shares + first, end - first, 0.0f, c->scale);
+        sum += *of_block;
+    }
+    return sum;
+}
+
+/* ---- xtc ------------------------------------------------------------------------------------ */
+
+static const float threshold_unsaid = 0.1f;
+
+/* Tokens of this weight go, all but the last of them; of a sum. INT64_MAX: none go. */
+static int64_t
+excluded_weight(const struct xm_sampling *s, const struct xm_draw *d, int64_t sum)
+{
+    const float threshold = s->xtc_threshold > 0.0f ? s->xtc_threshold : threshold_unsaid;
+    const double unit = (double)(d->xtc_random >> 11) * 0x1p-53;
+    if (!(unit < (double)s->xtc_probability) || threshold > 0.5f)
+        return INT64_MAX;
+    const int64_t least = (int64_t)ceil((double)threshold * (double)sum);
+    return least > 1 ? least : 1;
+}
+
+/* The candidates without those that go; how many are left. */
+static size_t
+exclude(struct xm_candidates *c, size_t n, int64_t weight)
+{
+    uint64_t last = UINT64_MAX; /* of those that would go */
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (weight_of(c, id_of(c->keys[i])) >= weight && c->keys[i] < last)
+            last = c->keys[i];
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t key = c->keys[i];
+        c->keys[kept] = key;
+        kept += key <= last;
+    }
+    return kept;
+}
+
+static bool
+stays(const struct xm_candidates *c, const float *logits, const struct staying *s,
+      size_t i)
+{
+    const float share = c->shares[i];
+    return share >= s->high ||
+           (share >= s->low && key_of(logits[i], (uint32_t)i) >= s->threshold);
+}
+
+/* The same of the tokens that stay; what those left weigh. */
+static int64_t
+exclude_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
+                const struct staying *s, int64_t sum, int64_t weight)
+{
+    uint64_t last = UINT64_MAX;
+    size_t n = 0;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        const size_t end = end_of_block(first, vocab_size);
+        if (c->kept[first / BLOCK] < weight)
+            continue;
+        for (size_t i = first; i < end; i++) {
+            const uint64_t key = key_of(logits[i], (uint32_t)i);
+            if (weight_of(c, (uint32_t)i) < weight || !stays(c, logits, s, i))
+                continue;
+            c->keys[n++] = key;
+            last = key < last ? key : last;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        if (c->keys[i] == last)
+            continue;
+        sum -= weight_of(c, id);
+        c->kept[id / BLOCK] -= weight_of(c, id);
+        c->shares[id] = 0.0f; /* which is below all that stay */
+    }
+    return sum;
+}
+
 /* ---- the draw ----------------------------------------------------------------------------- */
 
 static int32_t
@@ -507,21 +730,18 @@ draw_of_staying(const struct xm_candidates *c, const float *logits, size_t vocab
     for (; left >= c->kept[i / BLOCK]; i += BLOCK)
         left -= c->kept[i / BLOCK];
     for (; i + 1 < vocab_size; i++) {
-        const float share = c->shares[i];
-        const bool stays =
-            share >= s->high ||
-            (share >= s->low && key_of(logits[i], (uint32_t)i) >= s->threshold);
-        if (stays && left < weight_of(c, (uint32_t)i))
+        const bool is_left = stays(c, logits, s, i);
+        if (is_left && left < weight_of(c, (uint32_t)i))
             break;
-        left -= stays ? weight_of(c, (uint32_t)i) : 0;
+        left -= is_left ? weight_of(c, (uint32_t)i) : 0;
     }
     return (int32_t)i;
 }
 
 static int32_t
-draw_of_candidates(const struct xm_candidates *c, size_t n, uint64_t random)
+draw_of_candidates(const struct xm_candidates *c, int64_t sum, uint64_t random)
 {
-    int64_t left = xm_weight_point(sum_of_candidates(c, n), random);
+    int64_t left = xm_weight_point(sum, random);
     size_t i = 0;
     for (; left >= weight_of(c, id_of(c->keys[i])); i++)
         left -= weight_of(c, id_of(c->keys[i]));
@@ -529,18 +749,17 @@ draw_of_candidates(const struct xm_candidates *c, size_t n, uint64_t random)
 }
 
 int64_t
-xm_candidates_least(const struct xm_candidate_filter *f, float largest)
+xm_candidates_least(const struct xm_sampling *s, float largest)
 {
-    float share = f->min_p; /* of the largest weight */
+    float share = s->min_p; /* of the largest weight */
     const int64_t least = (int64_t)ceil((double)share * (double)largest);
     return least > 1 ? least : 1;
 }
 
 /* min_p before top_p: both leave the beginning of one order, and what is enough for top_p is known
- * already. */
-static int32_t
-filter_and_draw(struct xm_candidates *c, size_t n, int64_t enough, int64_t least,
-                uint64_t random)
+ * already. How many are left. */
+static size_t
+filter(struct xm_candidates *c, size_t n, int64_t enough, int64_t least)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -548,56 +767,84 @@ filter_and_draw(struct xm_candidates *c, size_t n, int64_t enough, int64_t least
         c->keys[kept] = key;
         kept += weight_of(c, id_of(key)) >= least;
     }
-    if (enough < INT64_MAX)
-        kept = keep_best(c, kept, find_threshold(c, kept, (uint64_t)enough, true));
-    return draw_of_candidates(c, kept, random);
-}
-
-/* What the weights of the best tokens have to reach, of this sum. */
-static int64_t
-enough_for(const struct xm_candidate_filter *f, int64_t sum)
-{
-    return (int64_t)enough_of((uint64_t)sum, xm_weight_top_p(f->top_p));
+    return enough < INT64_MAX
+               ? keep_best(c, kept, find_threshold(c, kept, (uint64_t)enough, true))
+               : kept;
 }
 
 static int32_t
 draw_of_best(struct xm_candidates *c, const float *logits, size_t n, float largest,
-             const struct xm_candidate_filter *f, uint64_t random)
+             const struct xm_sampling *s, const struct xm_draw *d)
 {
-    const size_t n_best = gather_best(c, logits, n, (size_t)f->top_k);
-    const int64_t sum =
-        weigh_candidates(c, logits, n_best, largest, xm_weight_steps(f->temperature));
-    const int64_t enough = f->top_p < 1.0f ? enough_for(f, sum) : INT64_MAX;
-    return filter_and_draw(c, n_best, enough, xm_candidates_least(f, c->scale), random);
+    size_t kept = gather_best(c, logits, n, (size_t)s->top_k);
+    int64_t sum =
+        weigh_candidates(c, logits, kept, largest, xm_weight_steps(s->temperature));
+    if (xm_candidates_is_typical(s))
+        kept = keep_typical(c, logits, kept, largest, s->typical_p, &sum);
+    const int64_t enough = s->top_p < 1.0f ? enough_for(s->top_p, sum) : INT64_MAX;
+    kept = filter(c, kept, enough, xm_candidates_least(s, largest_weight(c, kept)));
+    sum = sum_of_candidates(c, kept);
+    if (s->xtc_probability > 0.0f) {
+        kept = exclude(c, kept, excluded_weight(s, d, sum));
+        sum = sum_of_candidates(c, kept);
+    }
+    return draw_of_candidates(c, sum, d->random);
 }
 
+/* Tokens of at least the weight `least` that are the best to reach `enough`; and then xtc. */
 static int32_t
 draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float largest,
-            const struct xm_candidate_filter *f, uint64_t random)
+            const struct xm_sampling *s, const struct xm_draw *d)
 {
-    const int64_t least = xm_candidates_least(f, c->scale);
-    const int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(f->temperature));
-    if (f->top_p >= 1.0f && least == 1)
-        return draw_of_all(c, sum, random);
-    struct staying s = {0.0f, 0.0f, 0};
+    int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(s->temperature));
+    float most = c->scale;
+    if (xm_candidates_is_typical(s)) {
+        sum = keep_typical_of_all(c, logits, n, largest, s->typical_p, sum);
+        most = largest_weight_of_all(c, n);
+    }
+    const int64_t least = xm_candidates_least(s, most);
+    if (s->top_p >= 1.0f && least == 1 && s->xtc_probability <= 0.0f)
+        return draw_of_all(c, sum, d->random);
+    struct staying staying = {0.0f, 0.0f, 0};
     int64_t enough = INT64_MAX, rest = least;
-    if (f->top_p < 1.0f) {
-        enough = enough_for(f, sum);
-        s = guess_staying(c, n, sum - enough);
+    if (s->top_p < 1.0f) {
+        enough = enough_for(s->top_p, sum);
+        staying = guess_staying(c, n, sum - enough);
         /* Tokens of smaller weights have less together than what top_p may leave out. */
         if (enough < sum && (sum - enough) / (int64_t)n + 1 > least)
             rest = (sum - enough) / (int64_t)n + 1;
     }
-    const int64_t kept = keep_staying(c, logits, n, rest, enough, &s);
-    return draw_of_staying(c, logits, n, &s, kept, random);
+    int64_t kept = keep_staying(c, logits, n, rest, enough, &staying);
+    if (s->xtc_probability > 0.0f)
+        kept = exclude_staying(c, logits, n, &staying, kept, excluded_weight(s, d, kept));
+    return draw_of_staying(c, logits, n, &staying, kept, d->random);
+}
+
+static int32_t
+draw_by_surprise(struct xm_candidates *c, const float *logits, size_t n, float largest,
+                 const struct xm_sampling *s, struct xm_draw *d)
+{
+    struct staying staying = {0.0f, 0.0f, 0};
+    const int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(s->temperature));
+    const double wanted = ceil((double)sum * exp2(-d->most_surprise));
+    const int64_t most = (int64_t)c->scale;
+    const int64_t least = wanted < 1.0            ? 1
+                          : wanted < (double)most ? (int64_t)wanted
+                                                  : most;
+    const int64_t kept = keep_staying(c, logits, n, least, INT64_MAX, &staying);
+    const int32_t id = draw_of_staying(c, logits, n, &staying, kept, d->random);
+    d->surprise = log2((double)kept / (double)weight_of(c, (uint32_t)id));
+    return id;
 }
 
 int32_t
 xm_candidates_draw(struct xm_candidates *c, const float *logits, size_t n, int32_t best,
-                   const struct xm_candidate_filter *filter, uint64_t random)
+                   const struct xm_sampling *s, struct xm_draw *draw)
 {
     assert(best >= 0 && n <= c->vocab_size);
-    return filter->top_k > 0 && (size_t)filter->top_k < n
-               ? draw_of_best(c, logits, n, logits[best], filter, random)
-               : draw_of_row(c, logits, n, logits[best], filter, random);
+    if (s->mirostat == 2)
+        return draw_by_surprise(c, logits, n, logits[best], s, draw);
+    return s->top_k > 0 && (size_t)s->top_k < n
+               ? draw_of_best(c, logits, n, logits[best], s, draw)
+               : draw_of_row(c, logits, n, logits[best], s, draw);
 }
