@@ -37,6 +37,7 @@ struct xm_candidates {
     uint64_t *keys;  /* owned; [vocab_size] of the candidates, in the order of ids   */
     uint64_t *spare; /* owned; [vocab_size] for histograms                           */
     uint64_t bins[BINS];
+    double squares[BINS];
     float scale; /* 2^bits, the largest weight */
 };
 
@@ -543,22 +544,46 @@ keep_typical(struct xm_candidates *c, const float *logits, size_t n, float large
 /* The mean by weight of the differences of all tokens to the largest logit. */
 static float
 mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
-                float largest, int64_t sum)
+                float largest)
 {
-    double lanes[LANES] = {0.0}, moment = 0.0;
-    for (size_t first = 0; first < n; first += BLOCK) {
-        const size_t end = end_of_block(first, n);
+    const float least = 1.0f / c->scale; /* of a token that weighs something */
+    const float farthest = 1e30f;        /* so that sums of few are finite       */
+    double moment = 0.0, sum = 0.0;
+    for (size_t first = 0; first < n && largest < INFINITY; first += BLOCK) {
+        float shares[BLOCK] = {0.0f}, d[BLOCK] = {0.0f};
+        const float *share = c->shares + first, *logit = logits + first;
+        const size_t in_block = end_of_block(first, n) - first;
         if (c->sums[first / BLOCK] == 0)
             continue;
-        for (size_t i = first; i < end; i++) {
-            const double weight = (double)(int64_t)(c->shares[i] * c->scale);
-            const double d = (double)difference(largest, logits[i]);
-            lanes[i % LANES] += weight > 0.0 ? weight * d : 0.0;
+        for (size_t i = 0; i < in_block; i++)
+            shares[i] = share[i] >= least ? share[i] : 0.0f;
+        for (size_t i = 0; i < in_block; i++)
+            d[i] = largest - logit[i] < farthest ? largest - logit[i] : farthest;
+        for (size_t i = 0; i < in_block; i++)
+            d[i] = shares[i] * d[i];
+        for (size_t i = LANES; i < BLOCK; i += LANES)
+            for (size_t k = 0; k < LANES; k++) {
+                d[k] += d[i + k];
+                shares[k] += shares[i + k];
+            }
+        for (size_t k = 0; k < LANES; k++) {
+            moment += (double)d[k];
+            sum += (double)shares[k];
         }
     }
-    for (int k = 0; k < LANES; k++)
-        moment += lanes[k];
-    return (float)(moment / (double)sum);
+    return sum > 0.0 ? (float)(moment / sum) : 0.0f;
+}
+
+/* How far the logits of a block are from the mean. */
+static void
+find_distances(const float *logits, size_t n, float largest, float mean, float *d)
+{
+    if (largest < INFINITY)
+        for (size_t i = 0; i < n; i++)
+            d[i] = fabsf(largest - logits[i] - mean);
+    else
+        for (size_t i = 0; i < n; i++)
+            d[i] = distance(largest, logits[i], mean);
 }
 
 /* That of the candidates. */
@@ -586,51 +611,175 @@ largest_weight_of_all(const struct xm_candidates *c, size_t n)
 /* A token that does not stay has the least share, which weighs nothing. */
 static const float no_share = 0x1p-64f;
 
-enum { DISTANCE_SHIFT = 31 - DIGIT }; /* a bin of distances tells their first bits */
+/* Bins of distances from 2^-8 to 2^8, by their first bits. */
+enum {
+    DISTANCE_SHIFT = 27 - DIGIT,
+    FIRST_DISTANCE = (127 - 8) << (FLT_MANT_DIG - 1 - DISTANCE_SHIFT),
+};
 
-/* Leaves out of all tokens those that typical_p does; what the others weigh. */
+static size_t
+bin_of_distance(float d)
+{
+    const uint32_t bits = bits_of(d) >> DISTANCE_SHIFT;
+    return bits < FIRST_DISTANCE          ? 0
+           : bits - FIRST_DISTANCE < BINS ? bits - FIRST_DISTANCE
+                                          : BINS - 1;
+}
+
+/* The least distance of a bin but for the first. */
+static float
+distance_of_bin(size_t bin)
+{
+    const uint32_t bits = (uint32_t)(bin + FIRST_DISTANCE) << DISTANCE_SHIFT;
+    float d;
+    memcpy(&d, &bits, sizeof(d));
+    return d;
+}
+
+/* Tokens nearer than `low` to the mean stay, those from `high` on do not; of the others the best.
+ */
+struct nearness {
+    float mean, low, high;
+};
+
+/* Where the last of the staying most likely is, by some tokens, whose sums say those of all but for
+ * a few standard deviations. False: they do not, because few tokens have most of the `whole`. */
+static bool
+guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float largest,
+               int64_t whole, int64_t enough, struct nearness *near)
+{
+    double sum = 0.0, variance = 0.0;
+    int64_t seen = 0;
+    memset(c->bins, 0, sizeof(c->bins));
+    memset(c->squares, 0, sizeof(c->squares));
+    for (size_t i = 0; i < n; i += SAMPLED) {
+        const int64_t weight = weight_of(c, (uint32_t)i);
+        const float d = distance(largest, logits[i], near->mean);
+        seen += weight;
+        c->bins[bin_of_distance(d)] += (uint64_t)weight;
+        c->squares[bin_of_distance(d)] += (double)weight * (double)weight;
+    }
+    if (fabs((double)seen * SAMPLED - (double)whole) > 0.2 * (double)whole)
+        return false;
+    near->low = 0.0f;
+    near->high = INFINITY;
+    for (size_t bin = 0; bin + 1 < BINS && near->high == INFINITY; bin++) {
+        sum += (double)c->bins[bin] * SAMPLED;
+        variance += c->squares[bin] * SAMPLED * SAMPLED;
+        if (sum + 3.0 * sqrt(variance) <= (double)enough)
+            near->low = distance_of_bin(bin + 1);
+        if (sum - 3.0 * sqrt(variance) > (double)enough)
+            near->high = distance_of_bin(bin + 1);
+    }
+    return true;
+}
+
+/* The share where d < low, else 0, for d and low >= 0: without a branch, which would be taken at
+ * random. */
+static float
+share_below(float share, float d, float low)
+{
+    const uint32_t is_below = (bits_of(d) - bits_of(low)) >> 31;
+    const uint32_t bits = bits_of(share) & (0u - is_below);
+    memcpy(&share, &bits, sizeof(share));
+    return share;
+}
+
+static int
+count_between(const float *d, size_t n, float low, float high)
+{
+    int between = 0;
+    for (size_t i = 0; i < n; i++)
+        between += (d[i] >= low) & (d[i] < high);
+    return between;
+}
+
+/* What tokens nearer than `low` weigh together; gathers the keys of the *n tokens between `low` and
+ * `high`, in the order of ids. */
+static int64_t
+part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size,
+                 float largest, const struct nearness *near, size_t *n)
+{
+    const float low = near->low, high = near->high, scale = c->scale;
+    const uint32_t low_bits = bits_of(low), span = bits_of(high) - low_bits;
+    size_t n_keys = 0;
+    int64_t inner = 0;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        float d[BLOCK], kept[BLOCK];
+        const float *shares = c->shares + first;
+        const size_t in_block = end_of_block(first, vocab_size) - first;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        find_distances(logits + first, in_block, largest, near->mean, d);
+        for (size_t i = 0; i < in_block; i++)
+            kept[i] = share_below(shares[i], d[i], low);
+        for (size_t i = 0; i < in_block; i++)
+            inner += (int64_t)(kept[i] * scale);
+        if (count_between(d, in_block, low, high) == 0)
+            continue;
+        for (size_t i = 0; i < in_block; i++) {
+            c->keys[n_keys] = typical_key(d[i], (uint32_t)(first + i));
+            n_keys += bits_of(d[i]) - low_bits < span;
+        }
+    }
+    *n = n_keys;
+    return inner;
+}
+
+/* The tokens from `high` on weigh nothing from now on; what the others weigh. */
+static int64_t
+drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float largest,
+         const struct nearness *near)
+{
+    const float high = near->high, scale = c->scale;
+    int64_t sum = 0;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        float d[BLOCK], *shares = c->shares + first;
+        const size_t in_block = end_of_block(first, vocab_size) - first;
+        int64_t of_block = 0;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        find_distances(logits + first, in_block, largest, near->mean, d);
+        for (size_t i = 0; i < in_block; i++)
+            shares[i] = d[i] < high ? shares[i] : no_share;
+        for (size_t i = 0; i < in_block; i++)
+            of_block += (int64_t)(shares[i] * scale);
+        c->sums[first / BLOCK] = of_block;
+        sum += of_block;
+    }
+    return sum;
+}
+
+/* Leaves out of all tokens those that typical_p does; what the others weigh. The likeliest token
+ * lies as far from the mean as the mean from it: those that are farther have only little weight. */
 static int64_t
 keep_typical_of_all(struct xm_candidates *c, const float *logits, size_t n, float largest,
                     float typical_p, int64_t sum)
 {
-    const float mean = mean_difference(c, logits, n, largest, sum);
-    uint64_t enough = (uint64_t)enough_for(typical_p, sum);
-    size_t bin = 0, n_keys = 0;
-    memset(c->bins, 0, sizeof(c->bins));
-    for (size_t first = 0; first < n; first += BLOCK) {
-        const size_t end = end_of_block(first, n);
-        if (c->sums[first / BLOCK] == 0)
-            continue;
-        for (size_t i = first; i < end; i++) {
-            const float d = distance(largest, logits[i], mean);
-            c->bins[bits_of(d) >> DISTANCE_SHIFT] += (uint64_t)weight_of(c, (uint32_t)i);
-        }
+    const int64_t enough = enough_for(typical_p, sum);
+    struct nearness near = {.mean = mean_difference(c, logits, n, largest)};
+    size_t n_keys = 0;
+    int64_t inner = 0;
+    const bool is_guessed = guess_nearness(c, logits, n, largest, sum, enough, &near);
+    for (int tries = is_guessed ? 0 : 1; tries < 3; tries++) {
+        if (tries > 0)
+            near.low = 0.0f;
+        if (tries > 0)
+            near.high = tries == 1 ? nextafterf(near.mean, INFINITY) : INFINITY;
+        inner = part_by_distance(c, logits, n, largest, &near, &n_keys);
+        if (inner < enough && inner + sum_of_candidates(c, n_keys) >= enough)
+            break;
     }
-    for (; bin + 1 < BINS && c->bins[bin] < enough; bin++)
-        enough -= c->bins[bin];
-    for (size_t first = 0; first < n; first += BLOCK) {
-        const size_t end = end_of_block(first, n);
-        if (c->sums[first / BLOCK] == 0)
+    const uint64_t threshold =
+        find_threshold(c, n_keys, (uint64_t)(enough - inner), true);
+    sum = drop_far(c, logits, n, largest, &near);
+    for (size_t i = 0; i < n_keys; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        if (c->keys[i] >= threshold)
             continue;
-        for (size_t i = first; i < end; i++) {
-            const float d = distance(largest, logits[i], mean);
-            const size_t at = bits_of(d) >> DISTANCE_SHIFT;
-            c->keys[n_keys] = typical_key(d, (uint32_t)i);
-            n_keys += at == bin;
-            c->shares[i] = at > bin ? no_share : c->shares[i];
-        }
-    }
-    const uint64_t threshold = find_threshold(c, n_keys, enough, true);
-    for (size_t i = 0; i < n_keys; i++)
-        if (c->keys[i] < threshold)
-            c->shares[id_of(c->keys[i])] = no_share;
-    sum = 0;
-    for (size_t first = 0; first < n; first += BLOCK) {
-        const size_t end = end_of_block(first, n);
-        int64_t *of_block = &c->sums[first / BLOCK];
-        if (*of_block > 0)
-            *of_block = sum_from(c->shares + first, end - first, 0.0f, c->scale);
-        sum += *of_block;
+        sum -= weight_of(c, id);
+        c->sums[id / BLOCK] -= weight_of(c, id);
+        c->shares[id] = no_share;
     }
     return sum;
 }

@@ -6,7 +6,8 @@
  *     order      larger logit first; of equal logits the lower token id
  *     top_k      the first k tokens of the order
  *     typical_p  the fewest tokens nearest to the mean logit by weight whose weights reach
- *                typical_p of those of all that top_k leaves; of equally near ones the lower id first
+ *                typical_p of those of all that top_k leaves; of equally near ones the lower id
+ *                first
  *     top_p      the fewest first tokens whose weights reach top_p of the weights of all that are
  *                left; at least one
  *     min_p      of these, the tokens whose weight is at least min_p times the largest weight

@@ -329,46 +329,51 @@ bar_sequences(const struct xm_token_view *sequences, const struct xm_token_list 
 
 enum { LANES = 16 }; /* logits that are summed at once */
 
-static bool
-is_finite(float x)
-{
-    return x >= -FLT_MAX && x <= FLT_MAX;
-}
-
-/* The standard deviation of the finite logits. */
+/* The standard deviation of the finite logits, of which `largest` is the largest: squares of the
+ * differences to it are no larger than a few hundred thousand times what they have in common. */
 static double
-deviation_of(const float *logits, size_t n)
+deviation_of(const float *logits, size_t n, float largest)
 {
     double sums[LANES] = {0.0}, squares[LANES] = {0.0}, sum = 0.0, square = 0.0;
-    size_t counts[LANES] = {0}, count = 0;
-    for (size_t i = 0; i < n; i++) {
-        const bool counts_too = is_finite(logits[i]);
-        sums[i % LANES] += counts_too ? (double)logits[i] : 0.0;
-        counts[i % LANES] += counts_too;
+    double counts[LANES] = {0.0}, count = 0.0;
+    for (size_t first = 0; first < n; first += LANES) {
+        const size_t end = n - first < LANES ? n - first : LANES;
+        float d[LANES] = {0.0f}, is_counted[LANES] = {0.0f};
+        for (size_t k = 0; k < end; k++) {
+            const float x = logits[first + k];
+            is_counted[k] = x >= -FLT_MAX ? 1.0f : 0.0f;
+            d[k] = x >= -FLT_MAX ? x : largest;
+        }
+        for (size_t k = 0; k < LANES; k++) {
+            const double difference = k < end ? (double)d[k] - (double)largest : 0.0;
+            counts[k] += (double)is_counted[k];
+            sums[k] += difference;
+            squares[k] += difference * difference;
+        }
     }
     for (size_t k = 0; k < LANES; k++) {
         sum += sums[k];
+        square += squares[k];
         count += counts[k];
     }
-    const double mean = count > 0 ? sum / (double)count : 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = is_finite(logits[i]) ? (double)logits[i] - mean : 0.0;
-        squares[i % LANES] += d * d;
-    }
-    for (size_t k = 0; k < LANES; k++)
-        square += squares[k];
-    return count > 0 ? sqrt(square / (double)count) : 0.0;
+    const double mean = sum / count, variance = square / count - mean * mean;
+    return variance > 0.0 ? sqrt(variance) : 0.0;
 }
 
 static void
 bar_far(float n_sigma, float *logits, size_t n)
 {
     const int32_t best = xm_find_largest(logits, n);
-    if (best < 0 || !is_finite(logits[best]))
+    if (best < 0 || logits[best] > FLT_MAX)
         return;
-    const double least = (double)logits[best] - (double)n_sigma * deviation_of(logits, n);
+    const double sigma = deviation_of(logits, n, logits[best]);
+    const double least = (double)logits[best] - (double)n_sigma * sigma;
+    /* the least float that stays */
+    float least_kept = (float)least;
+    if ((double)least_kept < least)
+        least_kept = nextafterf(least_kept, INFINITY);
     for (size_t i = 0; i < n; i++)
-        logits[i] = (double)logits[i] < least ? -INFINITY : logits[i];
+        logits[i] = logits[i] >= least_kept ? logits[i] : -INFINITY;
 }
 
 /* ---- choice ------------------------------------------------------------------------------- */

@@ -29,9 +29,9 @@
  *                  the least likely ("exclude top choices", P. E. Weidmann, text-generation-webui,
  *                  2024)
  *     mirostat     in the place of top_k to xtc: keeps the tokens with -log2 p <= m, or the
- *                  likeliest one; m begins as 2 tau, and each choice moves it by eta * (tau + log2 of p among
- *                  the kept) (S. Basu et al., "Mirostat: A Neural Text Decoding Algorithm that
- *                  Directly Controls Perplexity", 2021; version 2)
+ *                  likeliest one; m begins as 2 tau, and each choice moves it by
+ *                  eta * (tau + log2 of p among the kept) (S. Basu et al., "Mirostat: A Neural Text
+ *                  Decoding Algorithm that Directly Controls Perplexity", 2021; version 2)
  *
  * Temperature 0 is greedy: it takes the largest logit after the penalties, the lowest id of equal
  * ones. A token whose logit is NaN or -infinity is never chosen.
