@@ -30,6 +30,7 @@ struct serving {
     const struct xm_serve_args *a;
     struct xm_cli_model opened[XM_CLI_MAX_TEXTS];
     struct xm_served *served[XM_CLI_MAX_TEXTS];
+    struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS]; /* of their sampling */
     size_t n;
     struct xm_keys keys;
     struct xm_strbuf cert, cert_key;
@@ -40,31 +41,45 @@ struct serving {
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* Options, else what the model's files recommend, else what the API's pages say. */
-static struct xm_sampling
-sampling_of(const struct xm_cli_generation *g, const struct xm_package *p)
+/* Whether an option of the row, which has numbers, is given. */
+static bool
+is_given(const struct xm_cli_generation *g, size_t row)
 {
-    struct xm_sampling given, s = p->generation.sampling;
-    xm_cli_sampling(g, &given, NULL); /* which has been checked */
-    if (!isnan(g->temperature))
-        s.temperature = given.temperature;
-    else if (s.temperature == 0.0f)
-        s.temperature = 1.0f;
-    if (g->top_k != UINT64_MAX)
-        s.top_k = given.top_k;
-    if (!isnan(g->top_p))
-        s.top_p = given.top_p;
-    if (!isnan(g->min_p))
-        s.min_p = given.min_p;
-    if (g->repetition_penalty != 0.0f)
-        s.repetition_penalty = given.repetition_penalty;
-    if (g->presence_penalty != 0.0f)
-        s.presence_penalty = given.presence_penalty;
-    if (g->frequency_penalty != 0.0f)
-        s.frequency_penalty = given.frequency_penalty;
-    if (given.last_n)
-        s.last_n = given.last_n;
-    return s;
+    switch (row) {
+#define GIVEN_REAL(member)      !isnan(g->member)
+#define GIVEN_WHOLE(member)     g->member != UINT64_MAX
+#define GIVEN_COUNT(member)     g->member != UINT64_MAX
+#define GIVEN_SEED(member)      false
+#define GIVEN_BIAS(member)      false
+#define GIVEN_SET(member)       false
+#define GIVEN_SEQUENCES(member) false
+#define SAMPLING(kind, member, ...)                                                      \
+    case XM_AT_##member:                                                                 \
+        return GIVEN_##kind(member);
+#include "plugin/text/sampling.def"
+    default:
+        return false;
+    }
+}
+
+/* Options, else what the model's files recommend, else what the API's pages say. */
+static enum xm_status
+find_sampling(const struct xm_cli_generation *g, const struct xm_package *p,
+              struct xm_sampling_lists *lists, struct xm_sampling *out,
+              struct xm_error *err)
+{
+    struct xm_sampling given;
+    *out = p->generation.sampling;
+    XM_TRY(xm_cli_sampling(g, &given, err));
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
+        if (xm_sampling_is_number(row) && is_given(g, i))
+            xm_sampling_set(out, row, xm_sampling_get(&given, row));
+    }
+    if (out->temperature == 0.0f && !is_given(g, XM_AT_temperature))
+        out->temperature = 1.0f;
+    XM_TRY(xm_sampling_check(out, err));
+    return xm_cli_sampling_lists(g, p, lists, out, err);
 }
 
 /* The last part of the path that names the model, without its ending. */
@@ -107,12 +122,10 @@ serve_model(struct serving *s, size_t i, const char *name)
     const struct xm_cli_model *m = &s->opened[i];
     const uint64_t trained = m->package->facts.context;
     const uint64_t given = xm_cli_context(a->generation.context, trained);
-    const struct xm_served_options options = {
-        .name = name,
-        .slots = (size_t)a->slots,
-        .most_waiting = (size_t)a->queue,
-        .context = given ? given : trained,
-        .sampling = sampling_of(&a->generation, m->package)};
+    struct xm_served_options options = {.name = name,
+                                        .slots = (size_t)a->slots,
+                                        .most_waiting = (size_t)a->queue,
+                                        .context = given ? given : trained};
     struct xm_error err = {0};
     char warning[XM_CLI_WARNING];
     if (is_taken(s, name))
@@ -122,6 +135,9 @@ serve_model(struct serving *s, size_t i, const char *name)
     if (!m->compiled->ops->create_batch)
         return xm_cli_usage(
             "option -d: this device runs one text at a time, and serves none");
+    if (find_sampling(&a->generation, m->package, &s->lists[i], &options.sampling,
+                      &err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
     if (xm_served_create(m->compiled, m->package, &options, &s->served[i], &err) != XM_OK)
         return xm_cli_failed(&err);
     return XM_EXIT_OK;
@@ -290,6 +306,7 @@ xm_serve(struct xm_serve_args *a)
     const int code = serve(&s);
     for (size_t i = 0; i < s.n; i++) {
         xm_served_destroy(s.served[i]);
+        xm_sampling_lists_free(&s.lists[i]);
         xm_cli_model_close(&s.opened[i]);
     }
     xm_keys_free(&s.keys);

@@ -30,6 +30,7 @@ free_completion(void *work)
         xm_token_list_free(&c->prompts[i]);
     xm_free(c->texts);
     xm_free(c->prompts);
+    xm_wish_free(&c->wish);
     yyjson_doc_free(c->body);
     xm_free(c);
 }

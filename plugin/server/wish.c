@@ -2,35 +2,18 @@
 #include "plugin/server/wish.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "plugin/text/sampling_json.h"
 #include "runtime/util/clock.h"
 
-/* ---- rows ----------------------------------------------------------------------------------- */
-
-struct real_row {
-    const char *name;
-    size_t at; /* float, of struct xm_sampling */
-    double least, most;
-};
-
 /* clang-format off */
-#define AT(member) offsetof(struct xm_sampling, member)
-static const struct real_row reals[] = {
-    { "temperature",        AT(temperature),        0.0,    100.0 },
-    { "top_p",              AT(top_p),              0.0,    1.0   },
-    { "min_p",              AT(min_p),              0.0,    1.0   },
-    { "presence_penalty",   AT(presence_penalty),   -100.0, 100.0 },
-    { "frequency_penalty",  AT(frequency_penalty),  -100.0, 100.0 },
-    { "repetition_penalty", AT(repetition_penalty), 0.0,    100.0 },
-    { "repeat_penalty",     AT(repetition_penalty), 0.0,    100.0 },
-};
-#undef AT
 /* Members that would change a text. */
 static const char *const not_supported[] = {
-    "logit_bias", "grammar", "json_schema", "guided_json", "guided_grammar", "guided_regex",
+    "grammar", "json_schema", "guided_json", "guided_grammar", "guided_regex",
     "functions", "function_call", "audio", "prediction", "web_search_options", "best_of",
 };
 /* clang-format on */
@@ -48,9 +31,15 @@ void
 xm_wish_init(struct xm_wish *w, const struct xm_served *m)
 {
     *w = (struct xm_wish){
-        .sampling = m->options.sampling, .max_tokens = UINT64_MAX, .n = 1};
+        .model = m, .sampling = m->options.sampling, .max_tokens = UINT64_MAX, .n = 1};
     w->sampling.seed = random_seed();
     w->sampling.only_new = w->sampling.last_n <= 0; /* as the API has it */
+}
+
+void
+xm_wish_free(struct xm_wish *w)
+{
+    xm_sampling_lists_free(&w->lists);
 }
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -97,47 +86,36 @@ xm_wish_count(yyjson_val *body, const char *name, uint64_t least, uint64_t most,
     return true;
 }
 
-static bool
-read_real(struct xm_sampling *to, const struct real_row *row, yyjson_val *body,
-          struct xm_refusal *r)
+/* Lists of the model's options stand where the request has none. */
+static void
+keep_lists(struct xm_wish *w, const struct xm_sampling *usual)
 {
-    yyjson_val *v = member(body, row->name);
-    if (!v)
-        return true;
-    if (!yyjson_is_num(v))
-        return wrong(r, row->name, v, "a number");
-    const double x = yyjson_get_num(v);
-    if (!(x >= row->least && x <= row->most))
-        return xm_refuse(r, 400, row->name, "out_of_range",
-                         "'%s' takes a number from %g to %g, found %g", row->name,
-                         row->least, row->most, x);
-    *(float *)(void *)((char *)to + row->at) = (float)x;
-    return true;
+    const bool *said = w->lists.said;
+    if (w->lists.n_biases == 0)
+        w->sampling.logit_bias = usual->logit_bias;
+    if (!said[XM_AT_bad_words])
+        w->sampling.bad_words = usual->bad_words;
+    if (!said[XM_AT_dry_breakers] && usual->dry_breakers.n)
+        w->sampling.dry_breakers = usual->dry_breakers;
 }
 
-/* Negative numbers ask for a random one, as elsewhere. */
+/* The sentence begins with the member's name. */
 static bool
-read_seed(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
+read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
 {
-    yyjson_val *v = member(body, "seed");
-    if (v && !yyjson_is_int(v))
-        return wrong(r, "seed", v, "a whole number");
-    if (v && yyjson_is_uint(v))
-        w->sampling.seed = yyjson_get_uint(v);
-    return true;
-}
-
-/* 0 and negative numbers: among all. */
-static bool
-read_top_k(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
-{
-    yyjson_val *v = member(body, "top_k");
-    if (v && !yyjson_is_int(v))
-        return wrong(r, "top_k", v, "a whole number");
-    if (!v)
-        return true;
-    const bool is_bound = yyjson_is_uint(v) && yyjson_get_uint(v) <= INT32_MAX;
-    w->sampling.top_k = is_bound ? (int)yyjson_get_uint(v) : 0;
+    struct xm_error why = {0};
+    const struct xm_sampling usual = w->sampling;
+    const struct xm_package *p = w->model->package;
+    char name[XM_UTF8_SHOWN];
+    if (xm_sampling_from_json(body, p ? p->tokenizer : NULL, &w->sampling, &w->lists,
+                              &why) != XM_OK) {
+        const size_t n = strcspn(why.text, " :");
+        snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), why.text);
+        return why.status == XM_INVALID
+                   ? xm_refuse(r, 400, name, "invalid_value", "%s", why.text)
+                   : xm_refuse_for(r, &why);
+    }
+    keep_lists(w, &usual);
     return true;
 }
 
@@ -220,12 +198,8 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
         if (!xm_wish_refuses(body, not_supported[i], r))
             return false;
     }
-    for (size_t i = 0; i < XM_ARRAY_LEN(reals); i++) {
-        if (!read_real(&w->sampling, &reals[i], body, r))
-            return false;
-    }
-    return read_seed(w, body, r) && read_top_k(w, body, r) && read_format(body, r) &&
-           read_stream(w, body, r) && xm_wish_stops(w, body, "stop", r) &&
+    return read_sampling(w, body, r) && read_format(body, r) && read_stream(w, body, r) &&
+           xm_wish_stops(w, body, "stop", r) &&
            xm_wish_count(body, "n", 1, XM_MOST_TEXTS, &w->n, r) &&
            xm_wish_flag(body, "ignore_eos", &w->ignores_ends, r) &&
            xm_wish_count(body, "max_tokens", 1, UINT64_MAX, &w->max_tokens, r) &&

@@ -11,6 +11,7 @@
 
 #include "plugin/server/engine.h"
 #include "plugin/server/refusal.h"
+#include "plugin/text/sampling_lists.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,10 +24,12 @@ enum {
 };
 
 struct xm_wish {
-    struct xm_sampling sampling;
-    uint64_t max_tokens; /* UINT64_MAX: what the context has room for */
-    uint64_t n;          /* texts of each prompt */
-    uint64_t likeliest;  /* tokens beside each   */
+    const struct xm_served *model;
+    struct xm_sampling sampling;    /* of sampling.def, by its names in JSON */
+    struct xm_sampling_lists lists; /* of it, owned */
+    uint64_t max_tokens;            /* UINT64_MAX: what the context has room for */
+    uint64_t n;                     /* texts of each prompt */
+    uint64_t likeliest;             /* tokens beside each   */
     bool stream, wants_usage, wants_log_probs, ignores_ends;
     struct xm_slice stops[XM_MOST_STOPS]; /* in the body */
     size_t n_stops;
@@ -34,6 +37,7 @@ struct xm_wish {
 
 /* The defaults of the model, and a seed of its own. */
 void xm_wish_init(struct xm_wish *w, const struct xm_served *m);
+void xm_wish_free(struct xm_wish *w);
 /* Reads the members of sampling and length, "stream", "stream_options" and "stop". */
 bool xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r);
 

@@ -118,6 +118,22 @@ TEST(Completions, ProbabilitiesAreListedForEachTokenOfTheText)
     EXPECT_EQ(numbers(whole.text), numbers(streamed.text));
 }
 
+TEST(Completions, ABiasDecidesWhichTokenComes)
+{
+    Served s;
+    const Answer a =
+        s.ask(completions, R"({"prompt":[1,2],"max_tokens":3,"temperature":0,)"
+                           R"("logit_bias":{"1":50}})");
+    EXPECT_EQ(values_of(a.text, "text"), "bbb") << a.text;
+    const Kind k = long_kind(s.model, 9, 4);
+    const Answer b =
+        s.ask(completions,
+              R"({"prompt":)" + ids_of(k.prompt) +
+                  R"(,"max_tokens":1,"temperature":0,"ignore_eos":true,"logit_bias":{")" +
+                  std::to_string(k.ids[0]) + R"(":-100}})");
+    EXPECT_NE(values_of(b.text, "text"), s.text_of({k.ids[0]})) << b.text;
+}
+
 TEST(Completions, AStopStringEndsATextBeforeIt)
 {
     Served s;
@@ -215,6 +231,9 @@ const Refusal refusals[] = {
     { completions, R"({"prompt":""})", 400, "the prompt is empty" },
     { completions, R"({"prompt":[1,-1]})", 400, "\"param\":\"prompt\"" },
     { completions, R"({"prompt":[[1],"a",2]})", 400, "\"param\":\"prompt\"" },
+    { completions, R"({"prompt":"a","logit_bias":{"x":1}})", 400, "\"param\":\"logit_bias\"" },
+    { completions, R"({"prompt":"a","logit_bias":{"99":1}})", 400, "logit_bias" },
+    { completions, R"({"prompt":"a","bad_words":"b"})", 400, "\"param\":\"bad_words\"" },
     { completions, R"({"prompt":"a","suffix":"b"})", 400, "\"param\":\"suffix\"" },
     { completions, R"({"prompt":"a","logprobs":99})", 400, "\"param\":\"logprobs\"" },
     { completions, R"({"prompt":"a","best_of":3})", 400, "\"param\":\"best_of\"" },
