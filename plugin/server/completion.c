@@ -139,8 +139,7 @@ xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
     if (xm_prompt_encode(c->model->package, prompt, c->model->vocabulary, ids, &why) ==
         XM_OK)
         return check_prompt(c, ids->n, where, r);
-    return xm_refuse(r, xm_status_of_http(why.status), where, "invalid_prompt", "%s",
-                     why.text);
+    return xm_refuse_at(r, where, "invalid_prompt", &why);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
@@ -178,12 +177,13 @@ xm_completion_usage(const struct xm_completion *c)
     return u;
 }
 
-void
+bool
 xm_completion_token(const struct xm_completion *c, int32_t id, struct xm_strbuf *out)
 {
     const struct xm_package *p = c->model->package;
-    if (p && p->tokenizer)
-        xm_tokenizer_decode(p->tokenizer, &id, 1, false, out, NULL);
+    return !p || !p->tokenizer ||
+           (xm_tokenizer_decode(p->tokenizer, &id, 1, false, out, NULL) == XM_OK &&
+            xm_strbuf_ok(out));
 }
 
 static void

@@ -103,8 +103,8 @@ struct xm_usage {
     uint64_t prompt, reused, made;
 };
 struct xm_usage xm_completion_usage(const struct xm_completion *c);
-/* The text of a single token; "" where it has none. */
-void xm_completion_token(const struct xm_completion *c, int32_t id,
+/* Appends the text of a single token; false: there is no memory. */
+bool xm_completion_token(const struct xm_completion *c, int32_t id,
                          struct xm_strbuf *out);
 
 #ifdef __cplusplus

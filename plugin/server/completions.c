@@ -30,7 +30,7 @@ add_likeliest(const struct xm_completion *c, const struct xm_generation_result *
         struct xm_strbuf text = {0};
         if (r->likeliest.values[k].id < 0)
             continue;
-        xm_completion_token(c, r->likeliest.values[k].id, &text);
+        j->failed |= !xm_completion_token(c, r->likeliest.values[k].id, &text);
         if (!yyjson_mut_obj_getn(o, xm_strbuf_text(&text), text.n))
             xm_json_add_real(j, o, xm_strbuf_text(&text),
                              bounded(r->likeliest.values[k].log_prob));
@@ -62,7 +62,7 @@ add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r
         struct xm_strbuf text = {0};
         if (i >= r->log_probs.n)
             continue;
-        xm_completion_token(c, r->ids.ids[i], &text);
+        j->failed |= !xm_completion_token(c, r->ids.ids[i], &text);
         xm_openai_strbuf(j, l.tokens, NULL, &text);
         xm_json_add_real(j, l.log_probs, NULL, bounded(r->log_probs.values[i]));
         add_likeliest(c, r, i, j, l.likeliest);

@@ -37,7 +37,9 @@ xm_answer_health(struct xm_exchange *x)
         struct xm_refusal r = {0};
         if (xm_served_is_well(x->server->models[i], &why))
             continue;
-        xm_refuse(&r, 503, NULL, "device_failed", "%s", why.text);
+        xm_refuse_for(&r, &why);
+        r.status = 503;
+        r.code = "device_failed";
         xm_refusal_answer(&r, x);
         return;
     }

@@ -90,12 +90,11 @@ xm_openai_token(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut
                 int32_t id, double log_prob)
 {
     struct xm_strbuf text = {0};
-    xm_completion_token(c, id, &text);
+    j->failed |= !xm_completion_token(c, id, &text);
     xm_openai_strbuf(j, o, "token", &text);
     xm_json_add_real(j, o, "logprob", log_prob > -9999.0 ? log_prob : -9999.0);
     yyjson_mut_val *bytes = xm_json_add_array(j, o, "bytes");
     for (size_t i = 0; i < text.n; i++)
         xm_json_add_whole(j, bytes, NULL, (unsigned char)text.text[i]);
-    j->failed |= !xm_strbuf_ok(&text);
     xm_strbuf_free(&text);
 }

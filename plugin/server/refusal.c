@@ -55,11 +55,41 @@ xm_refuse(struct xm_refusal *r, int status, const char *param, const char *code,
     return false;
 }
 
+/* Paths of this machine are nobody else's business: all but their last part becomes "…". */
+static void
+hide_paths(const char *text, struct xm_strbuf *out)
+{
+    static const char ends[] = " \t'\"(),:;=";
+    while (*text) {
+        const size_t n = strcspn(text, ends);
+        const char *last = NULL;
+        for (size_t i = 0; text[0] == '/' && i < n; i++)
+            last = text[i] == '/' ? text + i : last;
+        if (last)
+            xm_strbuf_add(out, "…");
+        xm_strbuf_add_n(out, last ? last : text, last ? n - (size_t)(last - text) : n);
+        xm_strbuf_add_n(out, text + n, text[n] != '\0');
+        text += n + (text[n] != '\0');
+    }
+}
+
 bool
 xm_refuse_for(struct xm_refusal *r, const struct xm_error *why)
 {
-    return xm_refuse(r, xm_status_of_http(why->status), NULL, NULL, "%s",
-                     why->text[0] ? why->text : xm_status_text(why->status));
+    return xm_refuse_at(r, NULL, NULL, why);
+}
+
+bool
+xm_refuse_at(struct xm_refusal *r, const char *param, const char *code,
+             const struct xm_error *why)
+{
+    struct xm_strbuf text = {0};
+    const int status = xm_status_of_http(why->status);
+    hide_paths(why->text, &text);
+    xm_refuse(r, status, param, code, "%s",
+              text.n && xm_strbuf_ok(&text) ? text.text : xm_status_text(why->status));
+    xm_strbuf_free(&text);
+    return false;
 }
 
 static const struct kind *

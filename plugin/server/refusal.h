@@ -29,8 +29,10 @@ enum xm_error_form { XM_ERRORS_OPENAI, XM_ERRORS_ANTHROPIC };
 /* Records the first refusal. param, code: NULL: none. Returns false. */
 bool xm_refuse(struct xm_refusal *r, int status, const char *param, const char *code,
                const char *fmt, ...) XM_PRINTF(5, 6);
-/* The same for a failure below. */
+/* The same for a failure below; paths in its sentence are cut. */
 bool xm_refuse_for(struct xm_refusal *r, const struct xm_error *why);
+bool xm_refuse_at(struct xm_refusal *r, const char *param, const char *code,
+                  const struct xm_error *why);
 /* HTTP's status for a failure. */
 int xm_status_of_http(enum xm_status status);
 

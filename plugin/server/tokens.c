@@ -31,8 +31,7 @@ open_body(const struct xm_exchange *x, struct asked *a, struct xm_refusal *r)
 static bool
 failed(struct xm_refusal *r, const char *param, const struct xm_error *why)
 {
-    return xm_refuse(r, xm_status_of_http(why->status), param, "invalid_value", "%s",
-                     why->text);
+    return xm_refuse_at(r, param, "invalid_value", why);
 }
 
 /* ---- /tokenize ------------------------------------------------------------------------------- */
@@ -59,7 +58,7 @@ tokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
     for (size_t i = 0; list && i < ids.n; i++) {
         struct xm_strbuf piece = {0};
         yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
-        xm_tokenizer_decode(t, &ids.ids[i], 1, false, &piece, NULL);
+        j->failed |= xm_tokenizer_decode(t, &ids.ids[i], 1, false, &piece, NULL) != XM_OK;
         xm_json_add_whole(j, o, "id", (uint64_t)ids.ids[i]);
         xm_openai_strbuf(j, o, "piece", &piece);
         xm_strbuf_free(&piece);

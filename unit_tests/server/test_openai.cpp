@@ -267,6 +267,16 @@ TEST(Refusals, APromptBeyondTheContextIsTold)
     EXPECT_EQ(values_of(b.text, "finish_reason"), "length");
 }
 
+TEST(Refusals, PathsOfTheMachineAreCut)
+{
+    xm_error why = {};
+    xm_refusal r = {};
+    xm_fail(&why, XM_IO, "'/srv/models/a.gguf' and /etc/x: no, a/b and / stay");
+    EXPECT_FALSE(xm_refuse_for(&r, &why));
+    EXPECT_STREQ(r.text, "'…/a.gguf' and …/x: no, a/b and …/ stay");
+    EXPECT_EQ(r.status, 500);
+}
+
 TEST(Refusals, DeepJsonIsNotRead)
 {
     Served s;
