@@ -178,6 +178,7 @@ TEST_F(Serve, ASignalLetsTextsEnd)
     RawClient c(port);
     c.send(RawClient::request(completions, body("One day", 40, ",\"ignore_eos\":true")));
     becomes("texts_running", "1");
+    EXPECT_NE(metric("kv_pages_used"), "0");
     program->send(SIGTERM);
     ASSERT_TRUE(program->wait_for_errors("xemoe: stopping"));
     EXPECT_EQ(ask(RawClient::request(completions, body("One", 1))).status, 503);

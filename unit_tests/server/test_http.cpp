@@ -237,6 +237,35 @@ TEST_F(Http, SlowClientsAreCut)
     EXPECT_EQ(ask(RawClient::request(completions, small)).status, 200);
 }
 
+/* Those beyond the limit wait until others have gone. */
+TEST_F(Http, ConnectionsAreBounded)
+{
+    begin(0.5, 8);
+    std::vector<std::unique_ptr<RawClient>> idle;
+    for (int i = 0; i < 24; i++)
+        idle.push_back(std::make_unique<RawClient>(port));
+    RawClient c(port);
+    c.send(RawClient::get("/health"));
+    EXPECT_EQ(c.read().status, 200) << "once the others were cut";
+    for (const auto &other : idle)
+        EXPECT_TRUE(other->is_closed());
+}
+
+TEST_F(Http, AnErrorLeavesTheConnectionToTheNextRequest)
+{
+    begin();
+    RawClient c(port);
+    c.send(RawClient::request(completions, R"({"prompt":5})"));
+    EXPECT_EQ(c.read().status, 400);
+    c.send(RawClient::get("/nothing"));
+    EXPECT_EQ(c.read().status, 404);
+    s.model.run_fails_in = 0;
+    c.send(RawClient::request(completions, small));
+    EXPECT_EQ(c.read().status, 500);
+    c.send(RawClient::request(completions, small));
+    EXPECT_EQ(c.read().status, 200);
+}
+
 TEST_F(Http, WhatIsNoRequestIsRefused)
 {
     begin();

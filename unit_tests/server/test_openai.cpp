@@ -134,6 +134,31 @@ TEST(Completions, ABiasDecidesWhichTokenComes)
     EXPECT_NE(values_of(b.text, "text"), s.text_of({k.ids[0]})) << b.text;
 }
 
+/* What options of the server say holds where a request says nothing. */
+TEST(Completions, ListsOfTheServerHoldWhereARequestHasNone)
+{
+    Served s;
+    const xm_token_bias usual = {1, 50.0f};
+    s.served->options.sampling.logit_bias = {&usual, 1};
+    const std::string body = R"({"prompt":[1,2],"max_tokens":3,"temperature":0)";
+    EXPECT_EQ(values_of(s.ask(completions, body + "}").text, "text"), "bbb");
+    const Answer own = s.ask(completions, body + R"(,"logit_bias":{"2":50}})");
+    EXPECT_EQ(values_of(own.text, "text"), "ccc") << own.text;
+}
+
+TEST(Completions, APromptThatTheCacheHasIsToldSo)
+{
+    Served s;
+    const Kind k = long_kind(s.model, 11, 2);
+    const std::string body =
+        R"({"prompt":)" + ids_of(k.prompt) + R"(,"max_tokens":2,"temperature":0})";
+    EXPECT_TRUE(has(s.ask(completions, body).text, R"("cached_tokens":0)"));
+    EXPECT_TRUE(has(s.ask(completions, body).text, R"("cached_tokens":8)"))
+        << "two pages";
+    const std::string text = s.ask("/metrics", "", "GET").text;
+    EXPECT_TRUE(has(text, "xemoe_reused_tokens_total{model=\"small\"} 8")) << text;
+}
+
 TEST(Completions, AStopStringEndsATextBeforeIt)
 {
     Served s;
@@ -225,6 +250,7 @@ const Refusal refusals[] = {
     { chat, R"({"messages":[{"role":"user","content":"a"}],"tools":5})", 400, "\"param\":\"tools\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"tool_choice":"required"})", 400, "\"param\":\"tool_choice\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"bos_token":"<s>"}})", 400, "\"param\":\"chat_template_kwargs\"" },
+    { chat, R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"messages":[]}})", 400, "\"param\":\"chat_template_kwargs\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"functions":[{}]})", 400, "\"param\":\"functions\"" },
     { completions, R"({})", 400, "\"param\":\"prompt\"" },
     { completions, R"({"prompt":[]})", 400, "\"param\":\"prompt\"" },
@@ -335,6 +361,33 @@ TEST(Failures, ADeviceThatFailsIsToldAndServesOn)
     const Answer after = s.ask(completions, body + "}");
     EXPECT_EQ(after.status, 200) << after.text;
     EXPECT_EQ(s.ask("/health", "", "GET").status, 200);
+}
+
+/* The texts beside one that fails are of no use. */
+TEST(Failures, ATextThatFailsEndsThoseOfItsRequest)
+{
+    Served s;
+    s.model.nan_every = 1000;
+    Ids bad, good;
+    for (uint32_t seed = 0; bad.empty() || good.empty(); seed++) {
+        uint32_t state = digest((int32_t)seed);
+        Ids prompt;
+        for (int i = 0; i < 5; i++, state = digest(1, state))
+            prompt.push_back((int32_t)(state >> 8) % VOCABULARY);
+        const Kind k = kind_of(s.model, prompt, 100);
+        if (k.status == XM_NOT_FINITE && k.ids.empty())
+            bad = prompt;
+        else if (k.status == XM_OK)
+            good = prompt;
+    }
+    s.model.on_run = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+    const Answer a =
+        s.ask(completions, R"({"prompt":[)" + ids_of(good) + "," + ids_of(bad) +
+                               R"(],"max_tokens":400,"ignore_eos":true})");
+    EXPECT_EQ(a.status, 500) << a.text;
+    const std::string text = s.ask("/metrics", "", "GET").text;
+    EXPECT_TRUE(has(text, "texts_cancelled_total{model=\"small\"} 1")) << text;
+    EXPECT_TRUE(has(text, "texts_failed_total{model=\"small\"} 1")) << text;
 }
 
 TEST(Failures, AFullCacheEndsATextThatHasBegun)
@@ -504,6 +557,26 @@ TEST(Routes, TokensAndTexts)
     EXPECT_EQ(s.ask("/", "", "GET").type, "text/html; charset=utf-8");
     EXPECT_EQ(s.ask("/health?x=1", "", "HEAD").status, 200);
     EXPECT_EQ(s.ask("/v1/models", "", "OPTIONS").status, 204);
+}
+
+TEST(Metrics, BucketsHoldWhatIsNotAboveTheirBound)
+{
+    xm_metrics m;
+    xm_metrics *all[] = {&m};
+    xm_metrics_now now = {};
+    xm_strbuf out = {};
+    now.model = "a\"b";
+    ASSERT_EQ(xm_metrics_init(&m, nullptr), XM_OK);
+    xm_metrics_add_token(&m, true, 0.02);
+    xm_metrics_add_token(&m, true, 0.03);
+    xm_metrics_add_token(&m, true, 1000.0);
+    xm_metrics_print(all, &now, 1, &out);
+    for (const char *line :
+         {"le=\"0.01\"} 0\n", "le=\"0.02\"} 1\n", "le=\"0.04\"} 2\n", "le=\"40.96\"} 2\n",
+          "le=\"+Inf\"} 3\n", "first_token_seconds_sum{model=\"a\\\"b\"} 1000.05\n"})
+        EXPECT_TRUE(has(xm_strbuf_text(&out), line)) << line << xm_strbuf_text(&out);
+    xm_strbuf_free(&out);
+    xm_metrics_free(&m);
 }
 
 TEST(Metrics, CountWhatWasDone)
