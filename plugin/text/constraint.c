@@ -303,7 +303,7 @@ drop_frames(struct xm_constraint *c)
     for (size_t i = 0; i < c->live.n; i++)
         if (c->live.list[i].stack != XM_NO_FRAME)
             c->live.list[i].stack = moved[c->live.list[i].stack];
-    c->n_frames = kept;
+    c->n_frames = c->frames_needed = kept;
     xm_free(moved);
 }
 
@@ -332,7 +332,7 @@ read_bytes(struct xm_constraint *c, const char *bytes, size_t n)
             return;
         }
         step(c, (uint8_t)bytes[i]);
-        if (c->failed == XM_OK && c->n_frames > FRAMES_KEPT)
+        if (c->failed == XM_OK && c->n_frames > FRAMES_KEPT + 2 * c->frames_needed)
             drop_frames(c);
     }
     c->is_at_start &= n == 0;

@@ -117,6 +117,7 @@ struct xm_constraint {
 
     struct xm_frame *frames;
     size_t n_frames, frames_capacity;
+    size_t frames_needed; /* when they were last dropped */
     struct xm_hash_index frame_index;
 
     struct xm_set *sets;

@@ -226,10 +226,10 @@ read_number(struct gbnf *g, uint32_t *number)
     const size_t start = g->at;
     *number = 0;
     while (peek(g) >= '0' && peek(g) <= '9') {
-        *number = *number * 10 + (uint32_t)(peek(g) - '0');
-        if (*number > XM_GRAMMAR_MOST_COUNT / 16)
+        if (*number > XM_GRAMMAR_MOST_COUNT / 10 - 1)
             return fail_at(g, start, XM_UNSUPPORTED,
                            "the number is larger than any that is supported");
+        *number = *number * 10 + (uint32_t)(peek(g) - '0');
         g->at++;
     }
     return g->at > start ? XM_OK : invalid(g, "expected a number");
