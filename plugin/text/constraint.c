@@ -525,17 +525,33 @@ xm_constraint_free(struct xm_constraint *c)
     xm_free(c);
 }
 
+static enum xm_status
+match(const struct xm_grammar *g, const char *text, size_t n, bool *ends, bool *begins,
+      struct xm_error *err)
+{
+    struct xm_constraint *c;
+    *ends = *begins = false;
+    XM_TRY(create(g, NULL, &c, err));
+    begin_call(c, err);
+    read_bytes(c, text, n);
+    *ends = c->failed == XM_OK && c->can_end;
+    *begins = c->failed == XM_OK && (c->can_end || c->live.n > 0);
+    const enum xm_status s = c->failed;
+    xm_constraint_free(c);
+    return s;
+}
+
 enum xm_status
 xm_grammar_matches(const struct xm_grammar *g, const char *text, size_t n, bool *matches,
                    struct xm_error *err)
 {
-    struct xm_constraint *c;
-    *matches = false;
-    XM_TRY(create(g, NULL, &c, err));
-    begin_call(c, err);
-    read_bytes(c, text, n);
-    *matches = c->failed == XM_OK && c->can_end;
-    const enum xm_status s = c->failed;
-    xm_constraint_free(c);
-    return s;
+    bool begins;
+    return match(g, text, n, matches, &begins, err);
+}
+
+bool
+xm_grammar_may_begin(const struct xm_grammar *g, const char *text, size_t n)
+{
+    bool ends, begins;
+    return match(g, text, n, &ends, &begins, NULL) == XM_OK && begins;
 }

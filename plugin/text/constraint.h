@@ -66,6 +66,8 @@ bool xm_constraint_is_at_start(const struct xm_constraint *c);
 /* Whether a whole text matches. XM_UNSUPPORTED: it would need more threads than are allowed. */
 enum xm_status xm_grammar_matches(const struct xm_grammar *g, const char *text, size_t n,
                                   bool *matches, struct xm_error *err);
+/* Whether some text that matches begins so; false also where that is not known. */
+bool xm_grammar_may_begin(const struct xm_grammar *g, const char *text, size_t n);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,8 @@ struct xm_sampler {
 
     struct xm_token_list text;   /* accepted, with no_repeat_ngram              */
     struct xm_token_list barred; /* from the next choice                        */
+    const uint64_t *allowed;     /* in it, a bit each; NULL: all                */
+    size_t n_allowed;            /* words                                       */
 };
 
 static bool
@@ -244,13 +246,33 @@ xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                : xm_fail(err, XM_NO_MEMORY, "no memory to bar %zu tokens", n);
 }
 
+void
+xm_sampler_allow(struct xm_sampler *sampler, const uint64_t *bits, size_t n)
+{
+    sampler->allowed = bits;
+    sampler->n_allowed = n;
+}
+
+static void
+bar_others(const uint64_t *allowed, size_t n, float *logits, size_t vocab_size)
+{
+    for (size_t word = 0; word * 64 < vocab_size; word++) {
+        const uint64_t bits = word < n ? allowed[word] : 0;
+        const size_t end = vocab_size < word * 64 + 64 ? vocab_size : word * 64 + 64;
+        for (size_t i = word * 64; bits != UINT64_MAX && i < end; i++)
+            if (!(bits >> i % 64 & 1))
+                logits[i] = -INFINITY;
+    }
+}
+
 /* ---- choice ------------------------------------------------------------------------------- */
 
 /* The logits to choose from: the caller's own when nothing changes any, else `changed`. */
 static const float *
 change(struct xm_sampler *s, const float *logits, float *changed)
 {
-    if (s->counts.n == 0 && !s->sampling.no_repeat_ngram && s->barred.n == 0)
+    if (s->counts.n == 0 && !s->sampling.no_repeat_ngram && s->barred.n == 0 &&
+        !s->allowed)
         return logits;
     memcpy(changed, logits, s->vocab_size * sizeof(*logits));
     penalise_all(s, changed);
@@ -258,6 +280,9 @@ change(struct xm_sampler *s, const float *logits, float *changed)
                   s->vocab_size);
     xm_bar_tokens(s->barred.ids, s->barred.n, changed, s->vocab_size);
     xm_token_list_clear(&s->barred);
+    if (s->allowed)
+        bar_others(s->allowed, s->n_allowed, changed, s->vocab_size);
+    s->allowed = NULL;
     return changed;
 }
 
