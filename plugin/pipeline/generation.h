@@ -8,6 +8,7 @@
 
 #include "plugin/pipeline/prompt.h"
 #include "plugin/text/answer.h"
+#include "plugin/text/grammar.h"
 #include "runtime/util/slice.h"
 
 #ifdef __cplusplus
@@ -42,14 +43,18 @@ struct xm_generation {
     bool has_ends;
     /* Ids that end a text, ignored or not, are not chosen among the first min_tokens new tokens. */
     uint64_t min_tokens;
-    bool keep_stop;       /* the stop string that ended the text is part of it       */
-    bool drop_blanks;     /* else blanks of its first token before it are dropped too  */
-    bool echo;            /* the text begins with the prompt                         */
-    bool wants_log_probs; /* of the tokens that are chosen                           */
-    size_t n_likeliest;   /* and of so many likeliest tokens beside each; 0: of none */
+    bool keep_stop;   /* the stop string that ended the text is part of it       */
+    bool drop_blanks; /* else blanks of its first token before it are dropped too  */
+    bool echo;        /* the text begins with the prompt                         */
+    /* of the tokens that are chosen; of the model's own distribution, also with a grammar */
+    bool wants_log_probs;
+    size_t n_likeliest; /* and of so many likeliest tokens beside each; 0: of none */
     /* Prompt lookup (prompt_lookup.h): draft up to `guesses` tokens by matching the last `guess_by`
      * tokens; 0: off. The text is unchanged. Sessions only. */
     size_t guesses, guess_by;
+    /* The text must match it; NULL: any text. Of an answer, thoughts are free. Not for beams. The
+     * caller owns it. */
+    const struct xm_grammar *grammar;
     struct xm_generation_clock *clock; /* of all but the prompt; NULL: not measured   */
     /* Called for each new token, and at the end where text was held back. Returning false ends the
      * text. NULL: not called. */
@@ -58,7 +63,8 @@ struct xm_generation {
 };
 
 enum xm_finish {
-    XM_FINISH_STOP,      /* an id that ends a text, a stop string, the end of an answer */
+    /* an id that ends a text, a stop string, the end of an answer or of the grammar */
+    XM_FINISH_STOP,
     XM_FINISH_LENGTH,    /* max_tokens                                                  */
     XM_FINISH_CONTEXT,   /* the context is full                                         */
     XM_FINISH_CANCELLED, /* by xm_session_cancel, xm_scheduler_cancel, or on_piece      */

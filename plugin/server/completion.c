@@ -387,6 +387,7 @@ job_of(struct xm_completion_text *t)
                                    .ignore_ends = w->ignores_ends,
                                    .is_answer = c->is_chat,
                                    .echo = c->echo,
+                                   .grammar = w->grammar,
                                    .wants_log_probs = w->wants_log_probs,
                                    .n_likeliest = w->wants_log_probs ? w->likeliest : 0,
                                    .on_piece = on_piece,

@@ -293,9 +293,7 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
         if (!xm_wish_refuses(body, refused[i], r))
             return false;
     c->wish.n = 1;
-    return !format || yyjson_equals_str(yyjson_obj_get(format, "type"), "text") ||
-           xm_refuse(r, 400, "text", "unsupported_parameter",
-                     "'text' has a format that is not supported");
+    return xm_wish_format(&c->wish, format, "text", r);
 }
 
 static bool

@@ -9,11 +9,12 @@
 
 #include "plugin/text/sampling_json.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/json.h"
 
 /* clang-format off */
 /* Members that would change a text. */
 static const char *const not_supported[] = {
-    "grammar", "json_schema", "guided_json", "guided_grammar", "guided_regex",
+    "guided_regex", "guided_choice",
     "functions", "function_call", "audio", "prediction", "web_search_options", "best_of",
 };
 /* clang-format on */
@@ -40,6 +41,7 @@ void
 xm_wish_free(struct xm_wish *w)
 {
     xm_sampling_lists_free(&w->lists);
+    xm_grammar_free(w->grammar);
 }
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -164,21 +166,105 @@ xm_wish_refuses(yyjson_val *body, const char *name, struct xm_refusal *r)
                                    "'%s' is not supported", name);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- grammars ------------------------------------------------------------------------------- */
 
-/* "text" is what there is without it. */
+/* What a text must be, by GBNF or a JSON Schema; a request has one of them at most. */
 static bool
-read_format(yyjson_val *body, struct xm_refusal *r)
+set_grammar(struct xm_wish *w, const char *name, enum xm_status status,
+            const struct xm_error *why, struct xm_grammar *g, struct xm_refusal *r)
 {
-    yyjson_val *v = member(body, "response_format");
-    if (!v)
+    if (status != XM_OK && why->status != XM_NO_MEMORY)
+        return xm_refuse_at(r, name, "invalid_value", why);
+    if (status != XM_OK)
+        return xm_refuse_for(r, why);
+    if (w->grammar) {
+        xm_grammar_free(g);
+        return xm_refuse(r, 400, name, "invalid_value",
+                         "'%s' is a second wish for the text's form, beside another",
+                         name);
+    }
+    w->grammar = g;
+    return true;
+}
+
+static bool
+take_schema(struct xm_wish *w, const char *name, yyjson_val *schema, struct xm_refusal *r)
+{
+    struct xm_error why = {0};
+    struct xm_grammar *g = NULL;
+    size_t n = 0;
+    if (!yyjson_is_obj(schema) && !yyjson_is_bool(schema))
+        return xm_refuse(r, 400, name, "invalid_type", "'%s' has no JSON Schema", name);
+    char *text = yyjson_val_write_opts(schema, 0, &xm_json_allocator, &n, NULL);
+    enum xm_status s = text ? XM_OK : xm_no_memory(&why, "a JSON Schema");
+    if (s == XM_OK)
+        s = xm_grammar_from_schema(text, n, &g, &why);
+    xm_free(text);
+    return set_grammar(w, name, s, &why, g, r);
+}
+
+static bool
+take_gbnf(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_refusal *r)
+{
+    yyjson_val *v = member(body, name);
+    struct xm_error why = {0};
+    struct xm_grammar *g = NULL;
+    if (!v || yyjson_get_len(v) == 0)
+        return !v || yyjson_is_str(v) || wrong(r, name, v, "a string");
+    if (!yyjson_is_str(v))
+        return wrong(r, name, v, "a string");
+    const enum xm_status s =
+        xm_grammar_parse(yyjson_get_str(v), yyjson_get_len(v), &g, &why);
+    return set_grammar(w, name, s, &why, g, r);
+}
+
+/* Any object. */
+static bool
+take_object(struct xm_wish *w, const char *name, struct xm_refusal *r)
+{
+    static const char schema[] = "{\"type\":\"object\"}";
+    struct xm_error why = {0};
+    struct xm_grammar *g = NULL;
+    const enum xm_status s = xm_grammar_from_schema(schema, sizeof(schema) - 1, &g, &why);
+    return set_grammar(w, name, s, &why, g, r);
+}
+
+/* {"type": "json_schema", "json_schema": {"schema": …}}, or as newer APIs have it, the schema beside
+ * the type. "text" is what there is without it. */
+bool
+xm_wish_format(struct xm_wish *w, yyjson_val *v, const char *name, struct xm_refusal *r)
+{
+    if (!v || yyjson_is_null(v))
         return true;
     if (!yyjson_is_obj(v))
-        return wrong(r, "response_format", v, "an object");
-    return yyjson_equals_str(yyjson_obj_get(v, "type"), "text") ||
-           xm_refuse(r, 400, "response_format", "unsupported_parameter",
-                     "'response_format' is not supported, but for the type 'text'");
+        return wrong(r, name, v, "an object");
+    yyjson_val *type = yyjson_obj_get(v, "type"), *schema = yyjson_obj_get(v, "schema");
+    yyjson_val *inner = yyjson_obj_get(v, "json_schema");
+    if (yyjson_equals_str(type, "text"))
+        return true;
+    if (yyjson_equals_str(type, "json_schema"))
+        return take_schema(w, name, inner ? yyjson_obj_get(inner, "schema") : schema, r);
+    if (!yyjson_equals_str(type, "json_object"))
+        return xm_refuse(r, 400, name, "unsupported_parameter",
+                         "'%s' takes the types text, json_object and json_schema", name);
+    return schema ? take_schema(w, name, schema, r) : take_object(w, name, r);
 }
+
+static bool
+read_form(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
+{
+    static const char *const schemas[] = {"json_schema", "guided_json"};
+    if (!xm_wish_format(w, member(body, "response_format"), "response_format", r))
+        return false;
+    for (size_t i = 0; i < XM_ARRAY_LEN(schemas); i++) {
+        yyjson_val *v = member(body, schemas[i]);
+        if (v && !take_schema(w, schemas[i], v, r))
+            return false;
+    }
+    return take_gbnf(w, body, "grammar", r) && take_gbnf(w, body, "guided_grammar", r);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
 
 static bool
 read_stream(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
@@ -198,8 +284,8 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
         if (!xm_wish_refuses(body, not_supported[i], r))
             return false;
     }
-    return read_sampling(w, body, r) && read_format(body, r) && read_stream(w, body, r) &&
-           xm_wish_stops(w, body, "stop", r) &&
+    return read_sampling(w, body, r) && read_form(w, body, r) &&
+           read_stream(w, body, r) && xm_wish_stops(w, body, "stop", r) &&
            xm_wish_count(body, "n", 1, XM_MOST_TEXTS, &w->n, r) &&
            xm_wish_flag(body, "ignore_eos", &w->ignores_ends, r) &&
            xm_wish_count(body, "max_tokens", 1, UINT64_MAX, &w->max_tokens, r) &&

@@ -27,6 +27,7 @@ struct xm_wish {
     const struct xm_served *model;
     struct xm_sampling sampling;    /* of sampling.def, by its names in JSON */
     struct xm_sampling_lists lists; /* of it, owned */
+    struct xm_grammar *grammar;     /* owned; NULL: any text */
     uint64_t max_tokens;            /* UINT64_MAX: what the context has room for */
     uint64_t n;                     /* texts of each prompt */
     uint64_t likeliest;             /* tokens beside each   */
@@ -48,6 +49,9 @@ bool xm_wish_count(yyjson_val *body, const char *name, uint64_t least, uint64_t 
 /* A string, or a list of them. */
 bool xm_wish_stops(struct xm_wish *w, yyjson_val *body, const char *name,
                    struct xm_refusal *r);
+/* What the text has to be: of OpenAI's form of a "response_format"; NULL: any. */
+bool xm_wish_format(struct xm_wish *w, yyjson_val *format, const char *name,
+                    struct xm_refusal *r);
 /* Refuses the member where it is there, and neither null nor false, zero, empty or "default". */
 bool xm_wish_refuses(yyjson_val *body, const char *name, struct xm_refusal *r);
 

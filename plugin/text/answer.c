@@ -268,6 +268,19 @@ header_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *o
     return XM_ANSWER_TEXT;
 }
 
+bool
+xm_answer_begins_thought(const struct xm_answer *a, int32_t id)
+{
+    const enum action action = action_of(a, id);
+    return action == BEGIN_THOUGHT || action == BEGIN_NAMED_THOUGHT;
+}
+
+bool
+xm_answer_is_in_text(const struct xm_answer *a)
+{
+    return a->state == IN_TEXT;
+}
+
 enum xm_answer_part
 xm_answer_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
 {

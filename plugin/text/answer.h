@@ -61,6 +61,10 @@ enum xm_status xm_answer_begin(struct xm_answer *a, const int32_t *prompt, size_
  * detokenizer or stop strings still hold back: it belongs to the part before the mark. */
 bool xm_answer_is_mark(const struct xm_answer *a, int32_t id);
 void xm_answer_take(struct xm_answer *a, int32_t id);
+/* Whether a mark begins a thought. */
+bool xm_answer_begins_thought(const struct xm_answer *a, int32_t id);
+/* Whether a token that is no mark is text for the user now. */
+bool xm_answer_is_in_text(const struct xm_answer *a);
 /* Takes text of the current part: appends to `out` what is to be shown and returns its part. */
 enum xm_answer_part xm_answer_text(struct xm_answer *a, const char *text, size_t n,
                                    struct xm_strbuf *out);

@@ -44,6 +44,8 @@ struct xm_sampler {
     struct xm_token_list barred; /* from the next choice                        */
     uint32_t *matches;           /* owned; of struct xm_dry_scratch             */
     size_t n_matches;            /* room                                        */
+    const uint64_t *allowed;     /* in it, a bit each; NULL: all                */
+    size_t n_allowed;            /* words                                       */
 };
 
 static bool
@@ -376,6 +378,27 @@ bar_far(float n_sigma, float *logits, size_t n)
         logits[i] = logits[i] >= least_kept ? logits[i] : -INFINITY;
 }
 
+/* ---- grammars ------------------------------------------------------------------------------ */
+
+void
+xm_sampler_allow(struct xm_sampler *sampler, const uint64_t *bits, size_t n)
+{
+    sampler->allowed = bits;
+    sampler->n_allowed = n;
+}
+
+static void
+bar_others(const uint64_t *allowed, size_t n, float *logits, size_t vocab_size)
+{
+    for (size_t word = 0; word * 64 < vocab_size; word++) {
+        const uint64_t bits = word < n ? allowed[word] : 0;
+        const size_t end = vocab_size < word * 64 + 64 ? vocab_size : word * 64 + 64;
+        for (size_t i = word * 64; bits != UINT64_MAX && i < end; i++)
+            if (!(bits >> i % 64 & 1))
+                logits[i] = -INFINITY;
+    }
+}
+
 /* ---- choice ------------------------------------------------------------------------------- */
 
 static void
@@ -397,7 +420,7 @@ change(struct xm_sampler *s, const float *logits, struct xm_sampler_scratch *scr
     const struct xm_sampling *by = &s->sampling;
     float *changed = scratch->logits;
     if (s->counts.n == 0 && !needs_text(by) && by->logit_bias.n == 0 &&
-        by->top_n_sigma <= 0.0f && s->barred.n == 0)
+        by->top_n_sigma <= 0.0f && s->barred.n == 0 && !s->allowed)
         return logits;
     memcpy(changed, logits, s->vocab_size * sizeof(*logits));
     add_biases(&by->logit_bias, changed);
@@ -411,6 +434,9 @@ change(struct xm_sampler *s, const float *logits, struct xm_sampler_scratch *scr
     bar_sequences(&by->bad_words, &s->text, changed, s->vocab_size);
     xm_bar_tokens(s->barred.ids, s->barred.n, changed, s->vocab_size);
     xm_token_list_clear(&s->barred);
+    if (s->allowed)
+        bar_others(s->allowed, s->n_allowed, changed, s->vocab_size);
+    s->allowed = NULL;
     if (by->top_n_sigma > 0.0f)
         bar_far(by->top_n_sigma, changed, s->vocab_size);
     return changed;

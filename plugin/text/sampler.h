@@ -90,6 +90,10 @@ void xm_sampler_forget(struct xm_sampler *sampler);
 enum xm_status xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                               struct xm_error *err);
 
+/* The next call of xm_sampler_next, and no later one, chooses only tokens whose bit is set: bit
+ * i % 64 of bits[i / 64] for token i < 64 * n. The bits are not copied. */
+void xm_sampler_allow(struct xm_sampler *sampler, const uint64_t *bits, size_t n);
+
 /* Sets the logits of these tokens to -infinity. Ids outside of the vocabulary are ignored. */
 void xm_bar_tokens(const int32_t *ids, size_t n, float *logits, size_t vocab_size);
 

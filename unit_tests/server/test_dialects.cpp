@@ -170,7 +170,7 @@ TEST(Responses, RefusalsNameTheField)
          {R"({"input":[]})", R"({"input":5})", R"({})",
           R"({"input":"a","tools":[{"type":"x"}]})",
           R"({"input":"a","previous_response_id":"r"})", R"({"input":[{"type":"item"}]})",
-          R"({"input":"a","text":{"format":{"type":"json_object"}}})"}) {
+          R"({"input":"a","text":{"format":{"type":"xml"}}})"}) {
         const Answer a = s.ask(responses, body);
         EXPECT_EQ(a.status, 400) << body << a.text;
         EXPECT_FALSE(has(a.text, "\"param\":null")) << a.text;

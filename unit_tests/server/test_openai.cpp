@@ -159,6 +159,21 @@ TEST(Completions, APromptThatTheCacheHasIsToldSo)
     EXPECT_TRUE(has(text, "xemoe_reused_tokens_total{model=\"small\"} 8")) << text;
 }
 
+TEST(Completions, AGrammarDecidesWhatTheTextIs)
+{
+    Served s;
+    const std::string body = R"({"prompt":[1,2],"max_tokens":30,"temperature":0,)";
+    const Answer a =
+        s.ask(completions, body + R"("grammar":"root ::= \"ab\" \"c\"{3} \"#\""})");
+    EXPECT_EQ(values_of(a.text, "text"), "abccc#") << a.text;
+    EXPECT_EQ(values_of(a.text, "finish_reason"), "stop");
+    const Answer streamed = s.ask(
+        completions, body + R"("grammar":"root ::= [bc]{2,5} \"x\"","stream":true})");
+    const std::string text = values_of(streamed.text, "text");
+    EXPECT_EQ(text.find_first_not_of("bc"), text.size() - 1) << text;
+    EXPECT_EQ(text.back(), 'x');
+}
+
 TEST(Completions, AStopStringEndsATextBeforeIt)
 {
     Served s;
@@ -260,6 +275,13 @@ const Refusal refusals[] = {
     { completions, R"({"prompt":"a","logit_bias":{"x":1}})", 400, "\"param\":\"logit_bias\"" },
     { completions, R"({"prompt":"a","logit_bias":{"99":1}})", 400, "logit_bias" },
     { completions, R"({"prompt":"a","bad_words":"b"})", 400, "\"param\":\"bad_words\"" },
+    { completions, R"({"prompt":"a","grammar":"root ::= ("})", 400, "\"param\":\"grammar\"" },
+    { completions, R"({"prompt":"a","grammar":5})", 400, "\"param\":\"grammar\"" },
+    { completions, R"({"prompt":"a","grammar":"root ::= [a]","json_schema":{}})", 400, "a second wish" },
+    { completions, R"({"prompt":"a","response_format":{"type":"xml"}})", 400, "\"param\":\"response_format\"" },
+    { completions, R"({"prompt":"a","response_format":{"type":"json_schema"}})", 400, "has no JSON Schema" },
+    { completions, R"({"prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nothing"}}}})", 400, "\"param\":\"response_format\"" },
+    { completions, R"({"prompt":"a","guided_regex":"a"})", 400, "\"param\":\"guided_regex\"" },
     { completions, R"({"prompt":"a","suffix":"b"})", 400, "\"param\":\"suffix\"" },
     { completions, R"({"prompt":"a","logprobs":99})", 400, "\"param\":\"logprobs\"" },
     { completions, R"({"prompt":"a","best_of":3})", 400, "\"param\":\"best_of\"" },
@@ -408,7 +430,7 @@ TEST(Failures, AnAllocationThatFailsEndsOneRequest)
 {
     const std::string bodies[] = {
         R"({"messages":[{"role":"user","content":"abc"}],"max_tokens":3,"seed":1,
-            "logprobs":true,"top_logprobs":2,"ignore_eos":true})",
+            "logprobs":true,"top_logprobs":2,"ignore_eos":true,"grammar":"root ::= [a-z]+"})",
         R"({"messages":[{"role":"user","content":"abc"}],"max_tokens":3,"seed":1,
             "stream":true,"ignore_eos":true})"};
     Served s;
