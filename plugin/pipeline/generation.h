@@ -105,6 +105,7 @@ struct xm_generation_result {
     struct xm_likely_tokens likeliest;
     struct xm_strbuf text; /* of them, thoughts left out                  */
     enum xm_finish finish;
+    size_t stop;           /* number from 1 of the stop string that ended it; 0: none   */
     uint64_t reused;       /* ids of the prompt that the states held already */
     struct xm_error error; /* of XM_FINISH_FAILED                      */
     struct xm_generation_times times;

@@ -86,6 +86,7 @@ xm_text_begin(struct xm_text *t, const struct xm_text_source *from, const int32_
               size_t n, struct xm_generation_result *out, struct xm_error *err)
 {
     *t = (struct xm_text){.from = *from, .out = out, .n_prompt = n, .goes_on = true};
+    out->stop = 0;
     t->most = xm_generation_most(from->asked, n);
     XM_TRY(xm_generation_check_room(from->asked->context, n, err));
     if (!xm_token_list_add_n(&t->tokens, prompt, n))
@@ -252,6 +253,7 @@ xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err)
     bool is_matched = false;
     if (t->constraint)
         XM_TRY(xm_text_grammar_is_over(t, &is_matched, err));
+    t->out->stop = t->stream.stop;
     if (t->stream.stopped || is_matched)
         finish(t, XM_FINISH_STOP);
     else if (!t->goes_on)

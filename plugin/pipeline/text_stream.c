@@ -73,6 +73,7 @@ pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
     XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(&s->raw), s->raw.n, &s->text,
                                 &found, err));
     s->stopped |= found;
+    s->stop = found ? xm_stop_strings_found(s->stops) : s->stop;
     xm_strbuf_clear(&s->raw);
     return last ? xm_stop_strings_flush(s->stops, &s->text, err) : XM_OK;
 }

@@ -27,6 +27,7 @@ struct xm_text_stream {
     struct xm_strbuf thought, text;
     /* by a stop string, or the answer is complete: later tokens are dropped */
     bool stopped;
+    size_t stop; /* which stop string it was, from 1; 0: none */
 };
 
 /* Takes the handling of special tokens, the stop strings and the clock from `asked`. */

@@ -116,10 +116,20 @@ tell_end(struct xm_completion_text *t)
     end_block(t);
 }
 
-static const char *
-reason_of(const struct xm_completion_text *t)
+/* Why it ended, and the stop string that ended it. */
+static void
+add_end(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
 {
-    return strcmp(t->finish, "length") == 0 ? "max_tokens" : "end_turn";
+    const size_t stop = t->result.stop;
+    const struct xm_slice *found = stop ? &t->of->wish.stops[stop - 1] : NULL;
+    xm_openai_text(j, o, "stop_reason",
+                   strcmp(t->finish, "length") == 0 ? "max_tokens"
+                   : found                          ? "stop_sequence"
+                                                    : "end_turn");
+    if (found)
+        xm_json_add_text(j, o, "stop_sequence", found->text, found->n);
+    else
+        xm_json_add_null(j, o, "stop_sequence");
 }
 
 static void
@@ -129,8 +139,7 @@ tell_finish(struct xm_completion *c)
     const struct xm_usage u = xm_completion_usage(c);
     begin_event(&j, "message_delta");
     yyjson_mut_val *o = xm_json_add_object(&j, NULL, "delta");
-    xm_openai_text(&j, o, "stop_reason", reason_of(&c->texts[0]));
-    xm_json_add_null(&j, o, "stop_sequence");
+    add_end(&c->texts[0], &j, o);
     add_usage(&j, NULL, &u);
     xm_completion_event(c, "message_delta", &j);
     begin_event(&j, "message_stop");
@@ -168,8 +177,7 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
         xm_openai_text(j, o, "type", "text");
         xm_openai_strbuf(j, o, "text", &t->text);
     }
-    xm_openai_text(j, NULL, "stop_reason", reason_of(t));
-    xm_json_add_null(j, NULL, "stop_sequence");
+    add_end(t, j, NULL);
     add_usage(j, NULL, &u);
 }
 

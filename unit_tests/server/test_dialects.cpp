@@ -73,6 +73,18 @@ TEST(Messages, AStreamHasTheEventsOfTheApiInTheirOrder)
     EXPECT_EQ(values_of(a.text, "stop_reason"), "max_tokens");
 }
 
+TEST(Messages, AStopStringIsTheReasonOfTheEnd)
+{
+    Served s;
+    const Answer whole = s.ask(
+        messages,
+        R"({"max_tokens":50,"temperature":0,"messages":[{"role":"user","content":"a"}],)"
+        R"("grammar":"root ::= \"aabbc\"","stop_sequences":["c","bb"]})");
+    EXPECT_EQ(values_of(whole.text, "stop_reason"), "stop_sequence") << whole.text;
+    EXPECT_EQ(values_of(whole.text, "stop_sequence"), "bb") << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("text":"aa")")) << whole.text;
+}
+
 TEST(Messages, BlocksBecomeMessagesOfTheTemplate)
 {
     Served s;
