@@ -20,6 +20,8 @@ struct xm_piece {
     enum xm_answer_part part; /* NOTHING: no text is certain yet, or it is dropped  */
     const char *text;         /* whole characters; valid during the call            */
     size_t n;
+    const struct xm_tool_call
+        *call; /* of XM_ANSWER_CALL, whose text is it as JSON; else NULL */
 };
 
 struct xm_generation {
@@ -93,7 +95,8 @@ struct xm_generation_result {
     struct xm_token_list ids;    /* new ones, without the one that ends the text */
     struct xm_log_probs log_probs;
     struct xm_likely_tokens likeliest;
-    struct xm_strbuf text; /* of them, thoughts left out                  */
+    struct xm_strbuf text;      /* of them, thoughts and calls left out        */
+    struct xm_tool_calls calls; /* of tools, in an answer                 */
     enum xm_finish finish;
     uint64_t reused;       /* ids of the prompt that the states held already */
     struct xm_error error; /* of XM_FINISH_FAILED                      */
