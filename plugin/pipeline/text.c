@@ -14,7 +14,10 @@ tell(struct xm_text *t, int32_t id, enum xm_answer_part part,
      const struct xm_strbuf *text)
 {
     const struct xm_generation *asked = t->from.asked;
-    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n, t->out};
+    const struct xm_tool_calls *calls = &t->out->calls;
+    const struct xm_piece piece = {
+        id,      part,   xm_strbuf_text(text),
+        text->n, t->out, part == XM_ANSWER_CALL ? &calls->list[calls->n - 1] : NULL};
     if (asked->on_piece)
         t->goes_on &= asked->on_piece(&piece, asked->ctx);
 }
@@ -30,7 +33,12 @@ pass_on(struct xm_text *t, int32_t id, struct xm_error *err)
         tell(t, id, XM_ANSWER_THOUGHT, &s->thought);
     if (s->text.n)
         tell(t, id, XM_ANSWER_TEXT, &s->text);
-    if (id >= 0 && !s->thought.n && !s->text.n)
+    if (s->call.n) {
+        const struct xm_tool_calls *calls = &t->answer.calls;
+        XM_TRY(xm_tool_calls_add(&t->out->calls, &calls->list[calls->n - 1], err));
+        tell(t, id, XM_ANSWER_CALL, &s->call);
+    }
+    if (id >= 0 && !s->thought.n && !s->text.n && !s->call.n)
         tell(t, id, XM_ANSWER_NOTHING, &nothing);
     return xm_strbuf_ok(&t->out->text) ? XM_OK : xm_no_memory(err, "the text");
 }
