@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GET /v1/models, /v1/models/NAME, /props, /metrics and /health: what there is, what it does, and whether it works.
+ * GET /v1/models, /v1/models/NAME, /props, /metrics and /health: what there is, what it does, and
+ * whether it works.
  */
 #include <string.h>
 

@@ -26,9 +26,9 @@ struct xm_server {
     struct xm_served **models; /* the caller's; the first is who is meant by no name */
     size_t n_models;
     const struct xm_keys *keys; /* the caller's; none: nobody needs one */
-    /* The name by which the server was told to listen, set by its transport. On loopback the Host header must be it, or
-     * a name of loopback, so that a web page cannot reach the server by a name of its own (DNS
-     * rebinding). NULL: any name. */
+    /* The name by which the server was told to listen, set by its transport. On loopback the Host
+     * header must be it, or a name of loopback, so that a web page cannot reach the server by a
+     * name of its own (DNS rebinding). NULL: any name. */
     const char *host;
     const char *cors_origin; /* whose pages may ask; "*": all; NULL: none */
     size_t most_body;        /* bytes */
