@@ -50,10 +50,13 @@ class Serve : public testing::Test
         program = std::make_unique<Program>(Words{"serve", "-m", model, "--port", "0"} +
                                             exact + options);
         ASSERT_TRUE(program->wait_for_output(" slots)\n")) << program->errors();
-        const std::string line = program->output(), mark = "127.0.0.1:";
-        const size_t at = line.find(mark);
-        ASSERT_NE(at, std::string::npos) << line;
-        port = (uint16_t)std::stoi(line.substr(at + mark.size()));
+        port = port_of(program->output());
+    }
+    static uint16_t port_of(const std::string &line)
+    {
+        const size_t at = line.find(':', line.find("://") + 3);
+        EXPECT_NE(at, std::string::npos) << line;
+        return (uint16_t)std::stoi(line.substr(at + 1));
     }
     Response ask(const std::string &request) const
     {
@@ -234,6 +237,10 @@ TEST_F(Serve, KeysNamesAndOtherAddresses)
     Program all({"serve", "-m", model, "--port", "0", "--host", "0.0.0.0"});
     ASSERT_TRUE(all.wait_for_output(" slots)\n"));
     EXPECT_TRUE(contains(all.errors(), "--api-key-file FILE asks clients for a key"));
+    const std::string other = "GET /health HTTP/1.1\r\nHost: any.example\r\n\r\n";
+    EXPECT_EQ(ask(other).status, 403) << "it is on loopback";
+    port = port_of(all.output());
+    EXPECT_EQ(ask(other).status, 200) << "others call it by names of their own";
 }
 
 TEST(ServeOptions, AreRefusedByName)

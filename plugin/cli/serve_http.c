@@ -217,7 +217,6 @@ start(struct serving *s, struct xm_error *err)
     s->server = (struct xm_server){.models = s->served,
                                    .n_models = s->n,
                                    .keys = &s->keys,
-                                   .host = a->host,
                                    .cors_origin = a->cors_origin,
                                    .most_body = XM_SERVER_BODY};
     XM_TRY(xm_http_start(&s->server, &options, &s->http, err));

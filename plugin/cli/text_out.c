@@ -284,6 +284,20 @@ show_thought(struct xm_text_out *o, const char *text, size_t n)
     write_text(o, text, n);
 }
 
+/* In a line of its own: nobody here carries it out. */
+static void
+write_call(struct xm_text_out *o, const struct xm_tool_call *call)
+{
+    end_thought(o, true);
+    if (o->in_line)
+        write_text(o, "\n", 1);
+    o->in_call = true;
+    write_text(o, "call ", 5);
+    write_text(o, call->name, strlen(call->name));
+    write_text(o, " ", 1);
+    write_text(o, call->arguments, strlen(call->arguments));
+}
+
 bool
 xm_text_out_piece(const struct xm_piece *piece, void *ctx)
 {
@@ -297,8 +311,13 @@ xm_text_out_piece(const struct xm_piece *piece, void *ctx)
     }
     if (piece->part == XM_ANSWER_THOUGHT) {
         show_thought(o, piece->text, piece->n);
+    } else if (piece->part == XM_ANSWER_CALL) {
+        write_call(o, piece->call);
     } else if (piece->part == XM_ANSWER_TEXT) {
         end_thought(o, true);
+        if (o->in_call)
+            write_text(o, "\n", 1);
+        o->in_call = false;
         write_text(o, piece->text, piece->n);
     }
     return !xm_cli_interrupted();

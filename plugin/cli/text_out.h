@@ -61,6 +61,7 @@ struct xm_text_out {
     bool styles;        /* thoughts are written faint                                  */
     bool in_thought;    /* the last piece was a thought                                */
     bool in_line;       /* the last line has no end yet                                */
+    bool in_call;       /* what was written last is a call of a tool                   */
     bool wrote;         /* something was written                                       */
     size_t n_thought;   /* tokens of thoughts that were not shown                      */
 };

@@ -25,6 +25,8 @@ struct xm_piece {
     size_t n;
     /* The text's ids, with this one, and what is noted of them; valid during the call. */
     const struct xm_generation_result *so_far;
+    const struct xm_tool_call
+        *call; /* of XM_ANSWER_CALL, whose text is it as JSON; else NULL */
 };
 
 struct xm_generation {
@@ -103,8 +105,10 @@ struct xm_generation_result {
     struct xm_token_list ids;    /* new ones, without the one that ends the text */
     struct xm_log_probs log_probs;
     struct xm_likely_tokens likeliest;
-    struct xm_strbuf text; /* of them, thoughts left out                  */
+    struct xm_strbuf text;      /* of them, thoughts and calls left out        */
+    struct xm_tool_calls calls; /* of tools, in an answer                 */
     enum xm_finish finish;
+    size_t stop;           /* number from 1 of the stop string that ended it; 0: none   */
     uint64_t reused;       /* ids of the prompt that the states held already */
     struct xm_error error; /* of XM_FINISH_FAILED                      */
     struct xm_generation_times times;

@@ -14,7 +14,10 @@ tell(struct xm_text *t, int32_t id, enum xm_answer_part part,
      const struct xm_strbuf *text)
 {
     const struct xm_generation *asked = t->from.asked;
-    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n, t->out};
+    const struct xm_tool_calls *calls = &t->out->calls;
+    const struct xm_piece piece = {
+        id,      part,   xm_strbuf_text(text),
+        text->n, t->out, part == XM_ANSWER_CALL ? &calls->list[calls->n - 1] : NULL};
     if (asked->on_piece)
         t->goes_on &= asked->on_piece(&piece, asked->ctx);
 }
@@ -30,7 +33,12 @@ pass_on(struct xm_text *t, int32_t id, struct xm_error *err)
         tell(t, id, XM_ANSWER_THOUGHT, &s->thought);
     if (s->text.n)
         tell(t, id, XM_ANSWER_TEXT, &s->text);
-    if (id >= 0 && !s->thought.n && !s->text.n)
+    if (s->call.n) {
+        const struct xm_tool_calls *calls = &t->answer.calls;
+        XM_TRY(xm_tool_calls_add(&t->out->calls, &calls->list[calls->n - 1], err));
+        tell(t, id, XM_ANSWER_CALL, &s->call);
+    }
+    if (id >= 0 && !s->thought.n && !s->text.n && !s->call.n)
         tell(t, id, XM_ANSWER_NOTHING, &nothing);
     return xm_strbuf_ok(&t->out->text) ? XM_OK : xm_no_memory(err, "the text");
 }
@@ -86,6 +94,7 @@ xm_text_begin(struct xm_text *t, const struct xm_text_source *from, const int32_
               size_t n, struct xm_generation_result *out, struct xm_error *err)
 {
     *t = (struct xm_text){.from = *from, .out = out, .n_prompt = n, .goes_on = true};
+    out->stop = 0;
     t->most = xm_generation_most(from->asked, n);
     XM_TRY(xm_generation_check_room(from->asked->context, n, err));
     if (!xm_token_list_add_n(&t->tokens, prompt, n))
@@ -252,6 +261,7 @@ xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err)
     bool is_matched = false;
     if (t->constraint)
         XM_TRY(xm_text_grammar_is_over(t, &is_matched, err));
+    t->out->stop = t->stream.stop;
     if (t->stream.stopped || is_matched)
         finish(t, XM_FINISH_STOP);
     else if (!t->goes_on)

@@ -16,11 +16,12 @@
 
 #include "plugin/server/messages.h"
 #include "plugin/server/openai.h"
+#include "runtime/util/json.h"
 
 /* ---- a stream -------------------------------------------------------------------------------- */
 
 /* Of `block` of a text: none is open, or one of these. */
-enum { NO_BLOCK, THINKING, TEXT };
+enum { NO_BLOCK, THINKING, TEXT, CALL };
 
 static void
 add_usage(struct xm_json_out *j, yyjson_mut_val *o, const struct xm_usage *u)
@@ -75,17 +76,55 @@ end_block(struct xm_completion_text *t)
     t->block = NO_BLOCK;
 }
 
+/* The members of a call's block but its input. */
+static void
+add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, size_t i,
+         struct xm_json_out *j, yyjson_mut_val *o)
+{
+    struct xm_strbuf id = {0};
+    xm_completion_call_id(t, i, &id);
+    xm_openai_text(j, o, "type", "tool_use");
+    xm_openai_strbuf(j, o, "id", &id);
+    xm_openai_text(j, o, "name", call->name);
+    j->failed |= !xm_strbuf_ok(&id);
+    xm_strbuf_free(&id);
+}
+
+static yyjson_mut_val *
+start_block(struct xm_completion_text *t, int block, struct xm_json_out *j)
+{
+    end_block(t);
+    t->block = block;
+    begin_event(j, "content_block_start");
+    xm_json_add_whole(j, NULL, "index", (uint64_t)t->of->next);
+    return xm_json_add_object(j, NULL, "content_block");
+}
+
+/* A block of its own, whose input comes in one delta. */
+static void
+tell_call(struct xm_completion_text *t, const struct xm_text_part *part)
+{
+    struct xm_json_out j;
+    yyjson_mut_val *o = start_block(t, CALL, &j);
+    add_call(t, part->call, part->so_far->calls.n - 1, &j, o);
+    xm_json_add_object(&j, o, "input");
+    xm_completion_event(t->of, "content_block_start", &j);
+    begin_event(&j, "content_block_delta");
+    xm_json_add_whole(&j, NULL, "index", (uint64_t)t->of->next);
+    o = xm_json_add_object(&j, NULL, "delta");
+    xm_openai_text(&j, o, "type", "input_json_delta");
+    xm_openai_text(&j, o, "partial_json", part->call->arguments);
+    xm_completion_event(t->of, "content_block_delta", &j);
+    end_block(t);
+}
+
 static void
 begin_block(struct xm_completion_text *t, int block)
 {
     struct xm_json_out j;
     if (t->block == block)
         return;
-    end_block(t);
-    t->block = block;
-    begin_event(&j, "content_block_start");
-    xm_json_add_whole(&j, NULL, "index", (uint64_t)t->of->next);
-    yyjson_mut_val *o = xm_json_add_object(&j, NULL, "content_block");
+    yyjson_mut_val *o = start_block(t, block, &j);
     xm_openai_text(&j, o, "type", block == THINKING ? "thinking" : "text");
     xm_openai_text(&j, o, block == THINKING ? "thinking" : "text", "");
     if (block == THINKING)
@@ -98,6 +137,10 @@ tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
 {
     struct xm_json_out j;
     const bool is_thought = part->part == XM_ANSWER_THOUGHT;
+    if (part->call) {
+        tell_call(t, part);
+        return;
+    }
     begin_block(t, is_thought ? THINKING : TEXT);
     begin_event(&j, "content_block_delta");
     xm_json_add_whole(&j, NULL, "index", (uint64_t)t->of->next);
@@ -116,10 +159,21 @@ tell_end(struct xm_completion_text *t)
     end_block(t);
 }
 
-static const char *
-reason_of(const struct xm_completion_text *t)
+/* Why it ended, and the stop string that ended it. */
+static void
+add_end(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
 {
-    return strcmp(t->finish, "length") == 0 ? "max_tokens" : "end_turn";
+    const size_t stop = t->result.stop;
+    const struct xm_slice *found = stop ? &t->of->wish.stops[stop - 1] : NULL;
+    xm_openai_text(j, o, "stop_reason",
+                   strcmp(t->finish, "length") == 0       ? "max_tokens"
+                   : strcmp(t->finish, "tool_calls") == 0 ? "tool_use"
+                   : found                                ? "stop_sequence"
+                                                          : "end_turn");
+    if (found)
+        xm_json_add_text(j, o, "stop_sequence", found->text, found->n);
+    else
+        xm_json_add_null(j, o, "stop_sequence");
 }
 
 static void
@@ -129,8 +183,7 @@ tell_finish(struct xm_completion *c)
     const struct xm_usage u = xm_completion_usage(c);
     begin_event(&j, "message_delta");
     yyjson_mut_val *o = xm_json_add_object(&j, NULL, "delta");
-    xm_openai_text(&j, o, "stop_reason", reason_of(&c->texts[0]));
-    xm_json_add_null(&j, o, "stop_sequence");
+    add_end(&c->texts[0], &j, o);
     add_usage(&j, NULL, &u);
     xm_completion_event(c, "message_delta", &j);
     begin_event(&j, "message_stop");
@@ -150,6 +203,25 @@ tell_failure(struct xm_completion *c, const struct xm_refusal *why)
 
 /* ---- the answer in one ----------------------------------------------------------------------- */
 
+/* Their input is an object. */
+static void
+add_calls_made(const struct xm_completion_text *t, struct xm_json_out *j,
+               yyjson_mut_val *list)
+{
+    for (size_t i = 0; i < t->result.calls.n; i++) {
+        const struct xm_tool_call *call = &t->result.calls.list[i];
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        yyjson_doc *input = NULL;
+        add_call(t, call, i, j, o);
+        if (xm_json_parse(call->arguments, strlen(call->arguments), &input, NULL) ==
+            XM_OK)
+            xm_json_add_value(j, o, "input",
+                              yyjson_val_mut_copy(j->doc, yyjson_doc_get_root(input)));
+        j->failed |= input == NULL;
+        yyjson_doc_free(input);
+    }
+}
+
 static void
 answer_whole(struct xm_completion *c, struct xm_json_out *j)
 {
@@ -163,13 +235,13 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
         xm_openai_strbuf(j, o, "thinking", &t->thought);
         xm_openai_text(j, o, "signature", "");
     }
-    if (t->text.n || !t->thought.n) {
+    if (t->text.n || (!t->thought.n && !t->result.calls.n)) {
         yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
         xm_openai_text(j, o, "type", "text");
         xm_openai_strbuf(j, o, "text", &t->text);
     }
-    xm_openai_text(j, NULL, "stop_reason", reason_of(t));
-    xm_json_add_null(j, NULL, "stop_sequence");
+    add_calls_made(t, j, list);
+    add_end(t, j, NULL);
     add_usage(j, NULL, &u);
 }
 

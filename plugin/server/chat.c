@@ -46,6 +46,26 @@ add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r
     xm_token_list_clear(&t->told);
 }
 
+/* ---- calls of tools -------------------------------------------------------------------------- */
+
+static void
+add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, size_t i,
+         bool with_index, struct xm_json_out *j, yyjson_mut_val *list)
+{
+    struct xm_strbuf id = {0};
+    yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+    xm_completion_call_id(t, i, &id);
+    if (with_index)
+        xm_json_add_whole(j, o, "index", i);
+    xm_openai_strbuf(j, o, "id", &id);
+    xm_openai_text(j, o, "type", "function");
+    yyjson_mut_val *function = xm_json_add_object(j, o, "function");
+    xm_openai_text(j, function, "name", call->name);
+    xm_openai_text(j, function, "arguments", call->arguments);
+    j->failed |= !xm_strbuf_ok(&id);
+    xm_strbuf_free(&id);
+}
+
 /* ---- a stream -------------------------------------------------------------------------------- */
 
 static void
@@ -70,7 +90,11 @@ tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
     const char *key = part->part == XM_ANSWER_THOUGHT ? "reasoning_content" : "content";
     yyjson_mut_val *choice = xm_openai_chunk(t, &j, chunk_object);
     yyjson_mut_val *delta = xm_json_add_object(&j, choice, "delta");
-    xm_json_add_text(&j, delta, key, part->text, part->n);
+    if (part->call)
+        add_call(t, part->call, part->so_far->calls.n - 1, true, &j,
+                 xm_json_add_array(&j, delta, "tool_calls"));
+    else
+        xm_json_add_text(&j, delta, key, part->text, part->n);
     add_log_probs(t, part->so_far, &j, choice);
     xm_json_add_null(&j, choice, "finish_reason");
     xm_completion_event(t->of, NULL, &j);
@@ -95,6 +119,25 @@ tell_finish(struct xm_completion *c)
 
 /* ---- the answer in one ----------------------------------------------------------------------- */
 
+/* A message that only calls tools has no content. */
+static void
+add_message(const struct xm_completion_text *t, struct xm_json_out *j,
+            yyjson_mut_val *message)
+{
+    const struct xm_tool_calls *calls = &t->result.calls;
+    xm_openai_text(j, message, "role", "assistant");
+    if (t->text.n || !calls->n)
+        xm_openai_strbuf(j, message, "content", &t->text);
+    else
+        xm_json_add_null(j, message, "content");
+    xm_json_add_null(j, message, "refusal");
+    if (t->thought.n)
+        xm_openai_strbuf(j, message, "reasoning_content", &t->thought);
+    yyjson_mut_val *list = calls->n ? xm_json_add_array(j, message, "tool_calls") : NULL;
+    for (size_t i = 0; i < calls->n; i++)
+        add_call(t, &calls->list[i], i, false, j, list);
+}
+
 static void
 answer_whole(struct xm_completion *c, struct xm_json_out *j)
 {
@@ -104,12 +147,7 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
         struct xm_completion_text *t = &c->texts[i];
         yyjson_mut_val *choice = xm_json_add_object(j, list, NULL);
         xm_json_add_whole(j, choice, "index", i);
-        yyjson_mut_val *message = xm_json_add_object(j, choice, "message");
-        xm_openai_text(j, message, "role", "assistant");
-        xm_openai_strbuf(j, message, "content", &t->text);
-        xm_json_add_null(j, message, "refusal");
-        if (t->thought.n)
-            xm_openai_strbuf(j, message, "reasoning_content", &t->thought);
+        add_message(t, j, xm_json_add_object(j, choice, "message"));
         add_log_probs(t, &t->result, j, choice);
         xm_openai_text(j, choice, "finish_reason", t->finish);
     }

@@ -177,6 +177,14 @@ xm_completion_usage(const struct xm_completion *c)
     return u;
 }
 
+void
+xm_completion_call_id(const struct xm_completion_text *t, size_t call,
+                      struct xm_strbuf *out)
+{
+    const char *number = t->of->id + strlen(t->of->dialect->prefix);
+    xm_strbuf_printf(out, "call_%s_%zu_%zu", number, t->index, call);
+}
+
 bool
 xm_completion_token(const struct xm_completion *c, int32_t id, struct xm_strbuf *out)
 {
@@ -276,14 +284,16 @@ take_piece(struct xm_completion_text *t, const struct xm_piece *piece)
 {
     struct xm_completion *c = t->of;
     struct xm_strbuf *to = piece->part == XM_ANSWER_THOUGHT ? &t->thought : &t->text;
-    const struct xm_text_part part = {piece->part, piece->text, piece->n, piece->so_far};
+    const struct xm_text_part part = {piece->part, piece->text, piece->n, piece->so_far,
+                                      piece->call};
     begin_stream(c);
     note_told(t, piece);
     if (piece->part == XM_ANSWER_NOTHING || piece->n == 0)
         return;
     if (c->echo && piece->so_far->ids.n == 0)
         t->echoed += piece->n;
-    xm_strbuf_add_n(to, piece->text, piece->n);
+    if (piece->part != XM_ANSWER_CALL)
+        xm_strbuf_add_n(to, piece->text, piece->n);
     if (!xm_strbuf_ok(to))
         xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the text");
     else if (c->wish.stream && !c->failure.status)
@@ -310,7 +320,7 @@ finish_of(const struct xm_generation_result *r)
 {
     const bool is_full =
         r->finish == XM_FINISH_FAILED && r->error.status == XM_NO_MEMORY && r->ids.n > 0;
-    return r->finish == XM_FINISH_STOP ? "stop"
+    return r->finish == XM_FINISH_STOP ? (r->calls.n ? "tool_calls" : "stop")
            : r->finish == XM_FINISH_LENGTH || r->finish == XM_FINISH_CONTEXT || is_full
                ? "length"
                : NULL;

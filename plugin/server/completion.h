@@ -28,6 +28,8 @@ struct xm_text_part {
     const char *text;
     size_t n;
     const struct xm_generation_result *so_far;
+    const struct xm_tool_call
+        *call; /* of XM_ANSWER_CALL, the last of so_far; else NULL */
 };
 
 struct xm_completion_text {
@@ -43,7 +45,8 @@ struct xm_completion_text {
     struct xm_token_list told;
     double last_token; /* when it came; 0: none has */
     bool is_over;
-    const char *finish; /* as OpenAI has it: "stop" or "length"; NULL: not over */
+    /* As OpenAI has it: "stop", "length" or "tool_calls"; NULL: not over. */
+    const char *finish;
     struct xm_generation_result result; /* once it is over */
     int block;                          /* the dialect's: what is open in a stream */
 };
@@ -103,6 +106,9 @@ struct xm_usage {
     uint64_t prompt, reused, made;
 };
 struct xm_usage xm_completion_usage(const struct xm_completion *c);
+/* Appends the id of the text's call of a tool with this number. */
+void xm_completion_call_id(const struct xm_completion_text *t, size_t call,
+                           struct xm_strbuf *out);
 /* Appends the text of a single token; false: there is no memory. */
 bool xm_completion_token(const struct xm_completion *c, int32_t id,
                          struct xm_strbuf *out);

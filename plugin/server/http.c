@@ -342,6 +342,7 @@ xm_http_start(struct xm_server *server, const struct xm_http_options *options,
     h->server = server;
     h->listener.fd = -1;
     enum xm_status s = xm_listen(options->host, options->port, &h->listener, err);
+    server->host = h->listener.is_loopback ? options->host : NULL;
     if (s == XM_OK)
         s = xm_watch_create(options->patience, &h->watch, err);
     if (s == XM_OK)

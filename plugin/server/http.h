@@ -31,7 +31,8 @@ struct xm_http_options {
 
 struct xm_http;
 
-/* Listens, and answers from then on. The server outlives it. XM_BUSY: the port is in use. */
+/* Listens, and answers from then on; sets the server's host. The server outlives it. XM_BUSY: the
+ * port is in use. */
 enum xm_status xm_http_start(struct xm_server *server,
                              const struct xm_http_options *options, struct xm_http **out,
                              struct xm_error *err);

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GET /v1/models, /props, /metrics and /health: what there is, what it does, and whether it works.
+ * GET /v1/models, /v1/models/NAME, /props, /metrics and /health: what there is, what it does, and
+ * whether it works.
  */
 #include <string.h>
 
 #include "plugin/program_util/json_out.h"
 #include "plugin/server/openai.h"
+
+static void
+add_model(const struct xm_served *m, struct xm_json_out *j, yyjson_mut_val *o)
+{
+    xm_openai_text(j, o, "id", m->name);
+    xm_openai_text(j, o, "object", "model");
+    xm_json_add_whole(j, o, "created", (uint64_t)m->created);
+    xm_openai_text(j, o, "owned_by", "xemoe");
+    if (m->options.context)
+        xm_json_add_whole(j, o, "context_length", m->options.context);
+}
 
 void
 xm_answer_models(struct xm_exchange *x)
@@ -15,15 +27,25 @@ xm_answer_models(struct xm_exchange *x)
     xm_json_begin(&j);
     xm_openai_text(&j, NULL, "object", "list");
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "data");
-    for (size_t i = 0; i < s->n_models; i++) {
-        yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);
-        xm_openai_text(&j, o, "id", s->models[i]->name);
-        xm_openai_text(&j, o, "object", "model");
-        xm_json_add_whole(&j, o, "created", (uint64_t)s->models[i]->created);
-        xm_openai_text(&j, o, "owned_by", "xemoe");
-        if (s->models[i]->options.context)
-            xm_json_add_whole(&j, o, "context_length", s->models[i]->options.context);
+    for (size_t i = 0; i < s->n_models; i++)
+        add_model(s->models[i], &j, xm_json_add_object(&j, list, NULL));
+    xm_answer_json(x, &j);
+}
+
+void
+xm_answer_model(struct xm_exchange *x)
+{
+    const char *name = x->request.path + strlen("/v1/models/");
+    struct xm_refusal r = {0};
+    const struct xm_served *m =
+        xm_server_model(x->server, xm_slice_of(name, strcspn(name, "?")), &r);
+    struct xm_json_out j;
+    if (!m) {
+        xm_refusal_answer(&r, x);
+        return;
     }
+    xm_json_begin(&j);
+    add_model(m, &j, NULL);
     xm_answer_json(x, &j);
 }
 

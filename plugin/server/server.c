@@ -29,6 +29,16 @@ add_method(struct xm_strbuf *methods, const char *method)
                      strcmp(method, "GET") == 0 ? ", HEAD" : "");
 }
 
+/* A row's path that ends with an asterisk is of all that begin so. */
+static bool
+is_path(const char *row, const char *path, size_t n)
+{
+    const size_t k = strlen(row);
+    if (row[k - 1] == '*')
+        return n >= k && strncmp(row, path, k - 1) == 0;
+    return k == n && strncmp(row, path, n) == 0;
+}
+
 static bool
 takes(const struct xm_route *row, const char *method)
 {
@@ -43,7 +53,7 @@ xm_route_find(const char *method, const char *path, struct xm_strbuf *methods)
     const size_t n = strcspn(path, "?");
     for (size_t i = 0; i < xm_n_routes; i++) {
         const struct xm_route *row = &xm_routes[i];
-        if (strlen(row->path) != n || strncmp(row->path, path, n) != 0)
+        if (!is_path(row->path, path, n))
             continue;
         add_method(methods, row->method);
         if (takes(row, method))
@@ -248,14 +258,21 @@ xm_body_model(const struct xm_exchange *x, yyjson_val *body, struct xm_refusal *
                   yyjson_get_type_desc(v));
         return NULL;
     }
-    if (yyjson_get_len(v) == 0)
-        return s->models[0];
+    return yyjson_get_len(v) == 0
+               ? s->models[0]
+               : xm_server_model(s, xm_slice_of(yyjson_get_str(v), yyjson_get_len(v)), r);
+}
+
+struct xm_served *
+xm_server_model(const struct xm_server *s, struct xm_slice name, struct xm_refusal *r)
+{
     for (size_t i = 0; i < s->n_models; i++)
-        if (yyjson_equals_str(v, s->models[i]->name))
+        if (xm_slice_equal(name,
+                           xm_slice_of(s->models[i]->name, strlen(s->models[i]->name))))
             return s->models[i];
     xm_refuse(r, 404, "model", "model_not_found",
               "there is no model '%s' here; /v1/models lists them",
-              xm_utf8_shown(xm_slice_of(yyjson_get_str(v), yyjson_get_len(v))).text);
+              xm_utf8_shown(name).text);
     return NULL;
 }
 

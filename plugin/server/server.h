@@ -26,9 +26,9 @@ struct xm_server {
     struct xm_served **models; /* the caller's; the first is who is meant by no name */
     size_t n_models;
     const struct xm_keys *keys; /* the caller's; none: nobody needs one */
-    /* The name by which the server was told to listen. On loopback the Host header must be it, or
-     * a name of loopback, so that a web page cannot reach the server by a name of its own (DNS
-     * rebinding). NULL: any name. */
+    /* The name by which the server was told to listen, set by its transport. On loopback the Host
+     * header must be it, or a name of loopback, so that a web page cannot reach the server by a
+     * name of its own (DNS rebinding). NULL: any name. */
     const char *host;
     const char *cors_origin; /* whose pages may ask; "*": all; NULL: none */
     size_t most_body;        /* bytes */
@@ -49,6 +49,9 @@ bool xm_body_read(const struct xm_exchange *x, yyjson_doc **doc, struct xm_refus
 /* The model that "model" names; absent or empty: the first. NULL: refused. */
 struct xm_served *xm_body_model(const struct xm_exchange *x, yyjson_val *body,
                                 struct xm_refusal *r);
+/* The model of this name; NULL: refused. */
+struct xm_served *xm_server_model(const struct xm_server *s, struct xm_slice name,
+                                  struct xm_refusal *r);
 struct xm_json_out;
 /* Answers with this JSON, or 503 where there was no memory for it; ends *j. Takes the lock. */
 void xm_answer_json(struct xm_exchange *x, struct xm_json_out *j);

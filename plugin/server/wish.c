@@ -229,8 +229,8 @@ take_object(struct xm_wish *w, const char *name, struct xm_refusal *r)
     return set_grammar(w, name, s, &why, g, r);
 }
 
-/* {"type": "json_schema", "json_schema": {"schema": …}}, or as newer APIs have it, the schema beside
- * the type. "text" is what there is without it. */
+/* {"type": "json_schema", "json_schema": {"schema": …}}, or the schema beside the type, as newer
+ * APIs have it. "text" is what there is without it. */
 bool
 xm_wish_format(struct xm_wish *w, yyjson_val *v, const char *name, struct xm_refusal *r)
 {

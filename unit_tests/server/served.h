@@ -50,8 +50,14 @@ count_of(const std::string &text, const std::string &part)
 class Served
 {
   public:
-    explicit Served(size_t slots = 4, size_t queue = 64, uint64_t context = 512)
+    /* tokenizer, tmpl: in the place of the small package's; "": not. */
+    explicit Served(size_t slots = 4, size_t queue = 64, uint64_t context = 512,
+                    const std::string &tokenizer = "", const std::string &tmpl = "")
     {
+        if (!tokenizer.empty())
+            package.folder.write("tokenizer.json", tokenizer);
+        if (!tmpl.empty())
+            package.folder.write("chat_template.jinja", tmpl);
         EXPECT_EQ(xm_package_read(package.p, XM_PACKAGE_TOKENIZER, &err), XM_OK)
             << err.text;
         EXPECT_EQ(xm_package_read(package.p, XM_PACKAGE_GENERATION, &err), XM_OK);

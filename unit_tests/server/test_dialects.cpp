@@ -73,6 +73,18 @@ TEST(Messages, AStreamHasTheEventsOfTheApiInTheirOrder)
     EXPECT_EQ(values_of(a.text, "stop_reason"), "max_tokens");
 }
 
+TEST(Messages, AStopStringIsTheReasonOfTheEnd)
+{
+    Served s;
+    const Answer whole = s.ask(
+        messages,
+        R"({"max_tokens":50,"temperature":0,"messages":[{"role":"user","content":"a"}],)"
+        R"("grammar":"root ::= \"aabbc\"","stop_sequences":["c","bb"]})");
+    EXPECT_EQ(values_of(whole.text, "stop_reason"), "stop_sequence") << whole.text;
+    EXPECT_EQ(values_of(whole.text, "stop_sequence"), "bb") << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("text":"aa")")) << whole.text;
+}
+
 TEST(Messages, BlocksBecomeMessagesOfTheTemplate)
 {
     Served s;
@@ -120,6 +132,71 @@ TEST(Messages, RefusalsHaveTheFormOfTheApi)
     s.model.run_fails_in = 4;
     const Answer a = s.ask(messages, hello + R"(,"stream":true})");
     EXPECT_TRUE(has(a.text, "event: error\ndata: {\"type\":\"error\"")) << a.text;
+}
+
+/* ---- calls of tools ----------------------------------------------------------------------- */
+
+/* A model with a token that is a call; biases decide which tokens it says. */
+class Calls : public ::testing::Test
+{
+  protected:
+    Answer ask(const char *path, const std::string &more)
+    {
+        return s.ask(path,
+                     R"({"max_tokens":20,"temperature":0,"tools":[{"type":"function",)"
+                     R"("name":"f","function":{"name":"f"}}],)"
+                     R"("messages":[{"role":"user","content":"a"}],)"
+                     R"("logit_bias":)" +
+                         biases + more + "}");
+    }
+    static std::string tokenizer()
+    {
+        return R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2,"#":3,"<0xC3>":4,
+            "<0xA9>":5,"{\"name\": \"f\", \"arguments\": {\"x\": 1}}":6,"x":7},"merges":[]},
+            "decoder":{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"Fuse"}]},
+            "added_tokens":[{"id":8,"content":"<|im_end|>","special":true},
+                            {"id":9,"content":"<tool_call>","special":false},
+                            {"id":10,"content":"</tool_call>","special":false},
+                            {"id":11,"content":"<s>","special":true}]})";
+    }
+    Served s{4, 64, 512, tokenizer(),
+             "{{ messages[0].content }}{# <tool_call> </tool_call> #}"};
+    /* No token comes twice: <tool_call>, the call, </tool_call>, the end. */
+    const std::string biases =
+        R"({"9":90,"6":80,"10":70,"8":60},"presence_penalty":1000)";
+};
+
+TEST_F(Calls, AreOfAChatsMessage)
+{
+    const Answer whole = ask("/v1/chat/completions", "");
+    ASSERT_EQ(whole.status, 200) << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("content":null)")) << whole.text;
+    EXPECT_TRUE(
+        has(whole.text, R"("type":"function","function":{"name":"f","arguments":")"))
+        << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("tool_calls":[{"id":"call_)")) << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("finish_reason":"tool_calls")")) << whole.text;
+    const Answer streamed = ask("/v1/chat/completions", R"(,"stream":true)");
+    EXPECT_TRUE(has(streamed.text, R"("delta":{"tool_calls":[{"index":0,"id":"call_)"))
+        << streamed.text;
+    EXPECT_TRUE(has(streamed.text, R"("finish_reason":"tool_calls")"));
+}
+
+TEST_F(Calls, AreBlocksOfAMessage)
+{
+    const Answer whole = ask("/v1/messages", "");
+    ASSERT_EQ(whole.status, 200) << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("content":[{"type":"tool_use","id":"call_)"))
+        << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("name":"f","input":{"x":1}})")) << whole.text;
+    EXPECT_TRUE(has(whole.text, R"("stop_reason":"tool_use")")) << whole.text;
+    const Answer streamed = ask("/v1/messages", R"(,"stream":true)");
+    EXPECT_TRUE(has(streamed.text, R"("type":"input_json_delta","partial_json":"{\"x\")"))
+        << streamed.text;
+    EXPECT_EQ(squeezed(events_of(streamed.text)),
+              "message_start content_block_start content_block_delta content_block_stop "
+              "message_delta message_stop ");
+    EXPECT_TRUE(has(streamed.text, R"("stop_reason":"tool_use")"));
 }
 
 const std::string input =

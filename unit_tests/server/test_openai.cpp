@@ -574,6 +574,10 @@ TEST(Routes, TokensAndTexts)
     EXPECT_EQ(s.ask("/detokenize", R"({"tokens":[0,1,8]})").text,
               R"({"content":"ab<|im_end|>"})");
     EXPECT_TRUE(has(s.ask("/v1/models", "", "GET").text, R"("id":"small")"));
+    EXPECT_EQ(s.ask("/v1/models/small?x", "", "GET").text.find(R"({"id":"small")"), 0u);
+    EXPECT_EQ(s.ask("/v1/models/large", "", "GET").status, 404);
+    EXPECT_EQ(s.ask("/v1/models/", "", "GET").status, 404);
+    EXPECT_EQ(s.ask("/v1/models/small", "{}", "POST").status, 405);
     EXPECT_TRUE(has(s.ask("/props", "", "GET").text, R"("slots":4)"));
     EXPECT_TRUE(has(s.ask("/", "", "GET").text, "<!DOCTYPE html>"));
     EXPECT_EQ(s.ask("/", "", "GET").type, "text/html; charset=utf-8");
