@@ -14,6 +14,7 @@
 
 #include "plugin/cli/serve.h"
 #include "plugin/server/http.h"
+#include "plugin/server/listen.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
@@ -225,8 +226,12 @@ start(struct serving *s, struct xm_error *err)
             XM_LOG_WARNING,
             "whoever reaches this machine may use the server: --api-key-file FILE asks "
             "clients for a key");
-    printf("xemoe: listening on %s://%s%s%s:%u (", a->cert_file ? "https" : "http",
-           is_v6 ? "[" : "", a->host, is_v6 ? "]" : "", xm_http_port(s->http));
+    if (xm_listener_is_given())
+        printf("xemoe: listening on the service manager's socket, port %u (",
+               xm_http_port(s->http));
+    else
+        printf("xemoe: listening on %s://%s%s%s:%u (", a->cert_file ? "https" : "http",
+               is_v6 ? "[" : "", a->host, is_v6 ? "]" : "", xm_http_port(s->http));
     for (size_t i = 0; i < s->n; i++)
         printf("%s, ", s->served[i]->name);
     printf("%zu slot%s)\n", (size_t)a->slots, a->slots == 1 ? "" : "s");

@@ -92,6 +92,10 @@ add_headers(const struct request *q, struct MHD_Response *response)
     MHD_add_response_header(response, "Content-Type", x->type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "X-Frame-Options", "DENY");
+    if (strncmp(x->type, "text/html", 9) == 0)
+        MHD_add_response_header(
+            response, "Content-Security-Policy",
+            "default-src 'self'; base-uri 'none'; form-action 'none'");
     if (x->is_stream)
         MHD_add_response_header(response, "Cache-Control", "no-cache");
     if (x->allow && (x->status == 405 || x->status == 204))
@@ -341,7 +345,9 @@ xm_http_start(struct xm_server *server, const struct xm_http_options *options,
         return xm_no_memory(err, "the server");
     h->server = server;
     h->listener.fd = -1;
-    enum xm_status s = xm_listen(options->host, options->port, &h->listener, err);
+    enum xm_status s = xm_listener_is_given()
+                           ? xm_listener_take_given(&h->listener, err)
+                           : xm_listen(options->host, options->port, &h->listener, err);
     server->host = h->listener.is_loopback ? options->host : NULL;
     if (s == XM_OK)
         s = xm_watch_create(options->patience, &h->watch, err);

@@ -31,8 +31,8 @@ struct xm_http_options {
 
 struct xm_http;
 
-/* Listens, and answers from then on; sets the server's host. The server outlives it. XM_BUSY: the
- * port is in use. */
+/* Listens, on the socket that a service manager has opened if there is one (listen.h), and answers
+ * from then on; sets the server's host. The server outlives it. XM_BUSY: the port is in use. */
 enum xm_status xm_http_start(struct xm_server *server,
                              const struct xm_http_options *options, struct xm_http **out,
                              struct xm_error *err);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -10,7 +11,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128 };
+#include "runtime/util/log.h"
+#include "runtime/util/number.h"
+
+enum {
+    BACKLOG = 128,
+    FIRST_GIVEN = 3 /* descriptor: SD_LISTEN_FDS_START of sd_listen_fds(3) */
+};
 
 static bool
 is_loopback(const struct sockaddr *a)
@@ -77,6 +84,37 @@ xm_listen(const char *host, uint16_t port, struct xm_listener *out, struct xm_er
     const enum xm_status s = open_at(found, host, port, out, err);
     freeaddrinfo(found);
     return s;
+}
+
+bool
+xm_listener_is_given(void)
+{
+    const char *pid = xm_env("LISTEN_PID"), *count = xm_env("LISTEN_FDS");
+    uint64_t of = 0, n = 0;
+    return pid && count && xm_parse_whole(pid, &of) && of == (uint64_t)getpid() &&
+           xm_parse_whole(count, &n) && n > 0;
+}
+
+enum xm_status
+xm_listener_take_given(struct xm_listener *out, struct xm_error *err)
+{
+    struct sockaddr_storage a;
+    socklen_t n = sizeof(a);
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    *out = (struct xm_listener){.fd = -1};
+    if (getsockopt(FIRST_GIVEN, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+        !listens || getsockname(FIRST_GIVEN, (struct sockaddr *)&a, &n) != 0)
+        return xm_fail(
+            err, XM_INVALID,
+            "LISTEN_FDS says that descriptor %d is a socket that listens, but it "
+            "is none",
+            FIRST_GIVEN);
+    fcntl(FIRST_GIVEN, F_SETFD, FD_CLOEXEC);
+    out->fd = FIRST_GIVEN;
+    out->port = port_of(FIRST_GIVEN);
+    out->is_loopback = is_loopback((const struct sockaddr *)&a);
+    return XM_OK;
 }
 
 void

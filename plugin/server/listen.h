@@ -23,6 +23,10 @@ struct xm_listener {
 /* Port 0: one that is free. XM_BUSY: the port is in use. XM_NOT_FOUND: there is no such address. */
 enum xm_status xm_listen(const char *host, uint16_t port, struct xm_listener *out,
                          struct xm_error *err);
+/* Whether a service manager has opened sockets for this process (systemd's LISTEN_FDS), and the
+ * first of them. XM_INVALID: it is no socket that listens. */
+bool xm_listener_is_given(void);
+enum xm_status xm_listener_take_given(struct xm_listener *out, struct xm_error *err);
 void xm_listener_close(struct xm_listener *l);
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 
 #include "functional_tests/common/raw_client.h"
 #include "plugin/server/http.h"
+#include "plugin/server/listen.h"
 #include "runtime/util/clock.h"
 #include "unit_tests/server/served.h"
 
@@ -426,6 +427,33 @@ TEST(Listening, APortInUseHasASentence)
     EXPECT_EQ(xm_http_start(&s.server, &o, &second, &err), XM_INVALID);
     EXPECT_TRUE(has(err.text, "PEM")) << err.text;
     xm_http_stop(first);
+}
+
+/* As systemd starts a service: descriptor 3 is the socket, the variables say so. In a process of its
+ * own, whose descriptor 3 nobody else needs. */
+int
+take_given(const char *pid, bool listens)
+{
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    xm_listener l = {};
+    xm_error err = {};
+    if (fd < 0 || (listens && listen(fd, 1) != 0) || dup2(fd, 3) != 3)
+        return 100;
+    setenv("LISTEN_FDS", "1", 1);
+    setenv("LISTEN_PID", pid ? pid : std::to_string(getpid()).c_str(), 1);
+    if (!xm_listener_is_given())
+        return 1;
+    if (xm_listener_take_given(&l, &err) != XM_OK)
+        return err.status == XM_INVALID && l.fd == -1 ? 2 : 101;
+    return l.fd == 3 && l.port > 0 && !l.is_loopback ? 0 : 102;
+}
+
+TEST(Listening, TakesTheSocketOfAServiceManager)
+{
+    EXPECT_EXIT(_exit(take_given(nullptr, true)), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(_exit(take_given("1", true)), testing::ExitedWithCode(1), "");
+    EXPECT_EXIT(_exit(take_given("x", true)), testing::ExitedWithCode(1), "");
+    EXPECT_EXIT(_exit(take_given(nullptr, false)), testing::ExitedWithCode(2), "");
 }
 
 } // namespace
