@@ -56,6 +56,14 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/xemoeConfigVersion.cmake
 install(FILES ${CMAKE_BINARY_DIR}/xemoeConfig.cmake ${CMAKE_BINARY_DIR}/xemoeConfigVersion.cmake
         DESTINATION ${XM_CMAKE_DESTINATION})
 
+if(TARGET PkgConfig::MICROHTTPD)
+    foreach(unit service socket)
+        configure_file(cmake/systemd/xemoe.${unit}.in systemd/xemoe.${unit} @ONLY)
+        install(FILES ${CMAKE_CURRENT_BINARY_DIR}/systemd/xemoe.${unit}
+                DESTINATION lib/systemd/user)
+    endforeach()
+endif()
+
 include(cmake/compat.cmake)
 include(cmake/program_docs.cmake)
 include(cmake/package.cmake)

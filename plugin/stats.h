@@ -13,6 +13,8 @@ struct xm_compiled_stats {
     struct xm_build_stats builds;
     uint64_t weight_bytes;
     uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
+    /* Pages of the KV cache, those that sequences use, and free ones that a prompt can reuse. */
+    uint64_t kv_pages, kv_pages_used, kv_pages_cached;
 };
 
 struct xm_expert_cache_stats {

@@ -66,7 +66,8 @@ class Steps(unittest.TestCase):
         self.touched.add(path)
         lines = to.read_text(encoding="utf-8").split("\n")
         at = max(i for i, line in enumerate(lines) if line.startswith(name + "("))
-        while lines[at].count("(") and not squeezed("\n".join(lines[:at + 1])).endswith(")"):
+        first = at
+        while "\n".join(lines[first:at + 1]).count("(") != "\n".join(lines[first:at + 1]).count(")"):
             at += 1
         lines.insert(at + 1, row)
         to.write_text("\n".join(lines), encoding="utf-8")
@@ -216,35 +217,32 @@ class Steps(unittest.TestCase):
         self.expect_lists(page, 1)
 
     def test_sampling_parameter(self):
-        """A made-up one: leaves out what is further below the largest logit."""
-        self.edit("plugin/text/sampler.h", "    int last_n;", "    float most_below;\n")
-        self.edit("plugin/text/sampler.c", "    if (s->only_new && s->last_n > 0)",
-                  '    XM_TRY(check_range("most_below", s->most_below, 0.0f, FLT_MAX, err));\n')
-        self.edit("plugin/text/candidates.h", "};\n\n/* Scratch", "    float most_below;\n")
-        self.edit("plugin/text/sampler.c", ".min_p = s->min_p};", ".most_below = s->most_below,\n")
-        self.edit("plugin/text/candidates.c", "    const int64_t least = (int64_t)ceil(",
-                  "    const float steps = xm_weight_steps(f->temperature);\n"
-                  "    if (f->most_below > 0.0f)\n"
-                  "        share = fmaxf(share, xm_weight_share(f->most_below, steps));\n")
-        self.edit("plugin/cli/text_out.h", "    float repetition_penalty,", "    float most_below;\n")
-        self.edit("plugin/cli/text_out.c", '    { 0, "seed",',
-                  '    { 0, "most-below", XM_CLI_REAL, AT(most_below), "L", "" },\n')
-        self.expect_refused("excess elements", "plugin/cli/text_out.c")
-        header = self.file("plugin/cli/text_out.h")
-        text = header.read_text(encoding="utf-8")
-        one_more = re.sub(r"(N_TARGET_OPTIONS \+ )(\d+)",
-                          lambda found: found[1] + str(int(found[2]) + 1), text)
-        header.write_text(one_more, encoding="utf-8")
-        self.edit("plugin/cli/text_out.c", ".repetition_penalty = a->repetition_penalty,",
-                  ".most_below = a->most_below,\n                                ")
-        self.edit("plugin/text/generation_config.c", '    { "repetition_penalty", AT',
-                  '    { "most_below", AT(most_below), 0.0, 1e6 },\n')
-        self.edit("plugin/text/gguf/gguf_generation.c", '    { "general.sampling.penalty_repeat",',
-                  '    { "general.sampling.most_below", AT(most_below), 0.0f, 1e6f },\n')
-        self.expect_compiles("plugin/text/sampler.c", "plugin/text/candidates.c",
-                             "plugin/cli/text_out.c", "plugin/text/generation_config.c",
-                             "plugin/text/gguf/gguf_generation.c")
-        self.expect_lists("add_a_sampling_parameter.md", 8)
+        """A made-up one, which the page adds: leaves out what is further below the largest logit."""
+        page = "add_a_sampling_parameter.md"
+        self.expect_stands(page, "SAMPLING", "plugin/text/sampling.def", first=1)
+        self.add_row("plugin/text/sampling.def", "SAMPLING", rows_of(page, "SAMPLING")[1])
+        self.edit("plugin/text/candidates.c", "    const int64_t least = (int64_t)ceil((double)share",
+                  self.rule_of(page))
+        self.touched.add("unit_tests/text/test_sampling_parameters.cpp")
+        self.expect_compiles("plugin/text/sampling.c", "plugin/text/sampler.c",
+                             "plugin/text/candidates.c", "plugin/text/sampling_json.c",
+                             "plugin/text/generation_config.c", "plugin/text/gguf/gguf_generation.c",
+                             "plugin/cli/text_out.c", "plugin/cli/chat_settings.c",
+                             "plugin/genai/llm_run.c")
+        self.expect_lists(page, 3)
+
+    def rule_of(self, page):
+        """The block of C of a page that is no file."""
+        text = (DOCS / page).read_text(encoding="utf-8")
+        return re.search(r"<!-- rule -->\n```c\n(.*?)^```", text, re.S | re.M)[1]
+
+    def test_endpoint(self):
+        page, file = "add_an_endpoint.md", "plugin/server/count_tokens.c"
+        self.create_of(page, "count_tokens.c", file)
+        self.add_row("plugin/server/routes.def", "ROUTE", rows_of(page, "ROUTE")[0])
+        self.edit("plugin/server/CMakeLists.txt", "    engine.c\n", "    count_tokens.c\n")
+        self.expect_compiles("plugin/server/server.c", file)
+        self.expect_lists(page, 3)
 
     def test_device(self):
         self.expect_stands("add_a_device.md", "DEVICE", "runtime/devices.def")

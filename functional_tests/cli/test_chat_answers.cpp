@@ -108,6 +108,24 @@ TEST_F(GptOss, AnalysisIsShownOnlyWhenAskedFor)
     EXPECT_EQ(hidden.out, "\n");
 }
 
+/* The template opens the call, and the model can but end it. */
+TEST_F(GptOss, ACallOfAToolIsALine)
+{
+    folder.write("chat_template.jinja",
+                 "<|start|>assistant<|channel|>commentary to=functions.get_weather "
+                 "<|constrain|>json<|message|>{\"city\": \"Rome\"}");
+    const Words ends = {"-n", "1", "--logit-bias", "1458+1000"};
+    const char *line = "What is the weather?\n";
+    Outcome o = talk(folder, line, ends);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, "call get_weather {\"city\":\"Rome\"}\n");
+    /* a bracket that nothing closes */
+    folder.write("chat_template.jinja", "<|start|>assistant<|channel|>commentary "
+                                        "to=functions.get_weather<|message|>{\"city\": ");
+    Outcome none = talk(folder, line, ends);
+    EXPECT_EQ(none.out, "{\"city\": \n");
+}
+
 TEST_F(GptOss, ThoughtsAreDimOnATerminalThatMay)
 {
     std::string text = read_file(folder.path + "/chat_template.jinja");

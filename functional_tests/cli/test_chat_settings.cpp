@@ -215,17 +215,31 @@ TEST_F(ChatSettings, DefaultIsWhatTheChatBeganWith)
                                  "top-k",
                                  "top-p",
                                  "min-p",
+                                 "typical",
+                                 "top-n-sigma",
+                                 "xtc-probability",
+                                 "xtc-threshold",
+                                 "mirostat-ent",
+                                 "mirostat-lr",
                                  "seed",
                                  "repeat-penalty",
                                  "context",
                                  "presence-penalty",
                                  "frequency-penalty",
                                  "repeat-last-n",
+                                 "dry-multiplier",
+                                 "dry-base",
+                                 "dry-allowed-length",
+                                 "dry-penalty-last-n",
+                                 "no-repeat-ngram",
+                                 "mirostat",
                                  "tokens"};
     const size_t n = std::size(names);
     std::string changes, back;
     for (const char *name : names) {
-        changes += std::string("/set ") + name + " 1\n";
+        const bool is_version =
+            name == std::string("mirostat"); /* of which there is a second */
+        changes += std::string("/set ") + name + (is_version ? " 2\n" : " 1\n");
         back += std::string("/set ") + name + " default\n";
     }
     for (const Words &options : {Words{}, Words{"--top-p", "0.5", "--seed", "7", "-c",
@@ -270,6 +284,9 @@ TEST_F(ChatSettings, WrongValuesSayTheRange)
         {"/set top-p 1.5", "xemoe: /set top-p takes a number from 0 up to 1, found 1.5"},
         {"/set top_k 0.5", "xemoe: /set top_k takes a whole number from 0, found '0.5'"},
         {"/set seed x", "xemoe: /set seed takes a whole number from 0 to"},
+        {"/set typical 2", "xemoe: /set typical takes a number from 0 up to 1, found 2"},
+        {"/set mirostat 3", "xemoe: /set mirostat takes a whole number from 0 up to 2"},
+        {"/set mirostat 1", "xemoe: /set mirostat takes 2, for its second version, or 0"},
         {"/set tokens 0",
          "xemoe: /set tokens takes a whole number from 1 to 16777216, or -1"},
         {"/set context 99999999999", "xemoe: /set context takes at most"},

@@ -224,11 +224,12 @@ xm_cli_chat(int argc, char **argv)
         code = xm_cli_model_open(&m, &a.generation.target, &compile);
     if (code != XM_EXIT_OK)
         return code;
-    code = xm_chat_settings_settle(&a, m.package, &c.settings);
+    code = xm_chat_settings_settle(&a, m.package, &c.lists, &c.settings);
     c.first_args = a;
     c.first_settings = c.settings;
     if (code == XM_EXIT_OK)
         code = run_model(&c);
+    xm_sampling_lists_free(&c.lists);
     xm_cli_model_close(&m);
     return code;
 }

@@ -27,7 +27,22 @@ enum xm_chat_source {
     XM_CHAT_SET    /* the command /set               */
 };
 
-enum { XM_CHAT_N_SETTINGS = 11, XM_CHAT_SEED = 24 };
+/* Those of sampling.def but for lists, and two more. */
+#define XM_SETTING_REAL(member)  XM_SETTING_##member,
+#define XM_SETTING_WHOLE(member) XM_SETTING_##member,
+#define XM_SETTING_COUNT(member) XM_SETTING_##member,
+#define XM_SETTING_SEED(member)  XM_SETTING_##member,
+#define XM_SETTING_BIAS(member)
+#define XM_SETTING_SET(member)
+#define XM_SETTING_SEQUENCES(member)
+enum {
+#define SAMPLING(kind, member, ...) XM_SETTING_##kind(member)
+#include "plugin/text/sampling.def"
+    XM_SETTING_context,
+    XM_SETTING_tokens,
+    XM_CHAT_N_SETTINGS
+};
+enum { XM_CHAT_SEED = 24 };
 struct xm_chat_settings {
     struct xm_sampling sampling; /* the settings as the sampler takes them */
     enum xm_chat_source source[XM_CHAT_N_SETTINGS];
@@ -38,9 +53,10 @@ struct xm_chat_settings {
 void xm_chat_settings_open(struct xm_chat_args *a);
 /* Checks the options, before a model is read. XM_EXIT_USAGE: one is out of range. */
 int xm_chat_settings_check(const struct xm_chat_args *a, struct xm_chat_settings *s);
-/* Settings that were not given get the values that the package recommends, else the defaults. */
+/* Settings that were not given get the values that the package recommends, else the defaults;
+ * *lists, which the caller frees, must outlive *s. */
 int xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package,
-                            struct xm_chat_settings *s);
+                            struct xm_sampling_lists *lists, struct xm_chat_settings *s);
 /* Adds "sampling": {"temp": …} to the result, and "seed" unless sampling is greedy. */
 void xm_chat_settings_add_json(const struct xm_chat_args *a,
                                const struct xm_chat_settings *s, struct xm_json_out *j);
@@ -50,6 +66,7 @@ void xm_chat_settings_add_json(const struct xm_chat_args *a,
 struct xm_chat {
     struct xm_chat_args *args; /* /set changes them */
     struct xm_chat_settings settings;
+    struct xm_sampling_lists lists; /* those of the options; settings point to them */
     /* of the chat's begin, to which "/set NAME default" goes back */
     struct xm_chat_args first_args;
     struct xm_chat_settings first_settings;

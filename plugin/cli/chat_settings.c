@@ -4,8 +4,7 @@
  *
  *     /set or an option  >  what the model's files recommend  >  the default
  *
- * A row has the member that its option fills, the sampler's member where it is one of sampling, and
- * the value that says "not given".
+ * Each number of sampling.def is a setting; texts and lists are options only.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,30 +19,32 @@
 enum kind { REAL, WHOLE, SEED };
 
 /* clang-format off */
-#define AT(member)       offsetof(struct xm_chat_args, generation.member)
-#define SAMPLING(member) offsetof(struct xm_sampling, member)
+#define AT(member) offsetof(struct xm_chat_args, member)
 enum { NO_SAMPLING = -1 };
 static const struct setting {
-    const char *name, *others; /* others: what people know it as, apart by spaces */
+    const char *name, *others; /* others: what people know it as, apart by spaces; may be NULL */
     enum kind kind;
     size_t at;          /* float, uint64_t or const char * */
-    long sampling;      /* float or int                    */
+    int sampling;       /* row of sampling.def             */
     uint64_t open;      /* WHOLE: not given                */
     double unsaid;      /* nobody recommends anything      */
     const char *zero;   /* what 0 means; NULL: 0           */
 } rows[XM_CHAT_N_SETTINGS] = {
-    { "temp",              "temperature",        REAL,  AT(temperature),        SAMPLING(temperature),        0,          0.0, "0: the likeliest token" },
-    { "top-k",             "",                   WHOLE, AT(top_k),              SAMPLING(top_k),              UINT64_MAX, 0.0, "0: among all" },
-    { "top-p",             "",                   REAL,  AT(top_p),              SAMPLING(top_p),              0,          1.0, NULL },
-    { "min-p",             "",                   REAL,  AT(min_p),              SAMPLING(min_p),              0,          0.0, NULL },
-    { "seed",              "",                   SEED,  AT(seed),               NO_SAMPLING,                  0,          0.0, NULL },
-    { "repeat-penalty",    "repetition-penalty", REAL,  AT(repetition_penalty), SAMPLING(repetition_penalty), 0,          0.0, "off" },
-    { "presence-penalty",  "",                   REAL,  AT(presence_penalty),   SAMPLING(presence_penalty),   0,          0.0, NULL },
-    { "frequency-penalty", "",                   REAL,  AT(frequency_penalty),  SAMPLING(frequency_penalty),  0,          0.0, NULL },
-    { "repeat-last-n",     "",                   WHOLE, AT(last_n),             SAMPLING(last_n),             0,          0.0, "all" },
-    { "context",           "ctx-size",           WHOLE, AT(context),            NO_SAMPLING,                  0,          0.0, NULL },
-    { "tokens",            "max-tokens n n-predict max-new-tokens",
-                                                 WHOLE, offsetof(struct xm_chat_args, tokens), NO_SAMPLING,  0,        512.0, NULL },
+#define ROW_REAL(...)      ROW(REAL, __VA_ARGS__)
+#define ROW_WHOLE(...)     ROW(WHOLE, __VA_ARGS__)
+#define ROW_COUNT(...)     ROW(WHOLE, __VA_ARGS__)
+#define ROW_SEED(...)      ROW(SEED, __VA_ARGS__)
+#define ROW_BIAS(...)
+#define ROW_SET(...)
+#define ROW_SEQUENCES(...)
+#define ROW(kind, member, unsaid, zero, option, aliases) \
+    { option, aliases, kind, AT(generation.member), XM_AT_##member, UINT64_MAX, unsaid, zero },
+#define SAMPLING(kind, member, draws, least, most, unsaid, zero, option, value, aliases, ...) \
+    ROW_##kind(member, unsaid, zero, option, aliases)
+#include "plugin/text/sampling.def"
+    { "context", "ctx-size", WHOLE, AT(generation.context), NO_SAMPLING, 0,   0.0, NULL },
+    { "tokens", "max-tokens n n-predict max-new-tokens",
+                             WHOLE, AT(tokens),             NO_SAMPLING, 0, 512.0, NULL },
 };
 /* clang-format on */
 
@@ -63,8 +64,8 @@ whole_of(struct xm_chat_args *a, const struct setting *row)
 static bool
 is_sampling_setting(const struct setting *row)
 {
-    return row->at == AT(top_k) || row->at == AT(top_p) || row->at == AT(min_p) ||
-           row->at == AT(seed);
+    return row->sampling != NO_SAMPLING && row->sampling != XM_AT_temperature &&
+           xm_sampling_rows[row->sampling].draws;
 }
 
 static bool
@@ -116,22 +117,22 @@ recommended(const struct setting *row, const struct xm_sampling *of)
 {
     if (row->sampling < 0)
         return row->unsaid;
-    const char *member = (const char *)of + row->sampling;
-    return row->kind == REAL ? (double)*(const float *)(const void *)member
-                             : (double)*(const int *)(const void *)member;
+    const struct xm_sampling_row *is = &xm_sampling_rows[row->sampling];
+    return xm_sampling_is_number(is) ? xm_sampling_get(of, is) : row->unsaid;
 }
 
 int
 xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package,
-                        struct xm_chat_settings *s)
+                        struct xm_sampling_lists *lists, struct xm_chat_settings *s)
 {
+    struct xm_error err = {0};
     const uint64_t seed = s->sampling.seed;
     const bool is_drawn = xm_cli_sampling_option(&a->generation) != NULL;
     for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
         const struct setting *row = &rows[i];
         double value = recommended(row, &package->generation.sampling);
         const bool open = is_open(a, row), said = value != row->unsaid;
-        if (!said && is_drawn && row->at == AT(temperature))
+        if (!said && is_drawn && row->sampling == XM_AT_temperature)
             value = (double)XM_CLI_DEFAULT_TEMPERATURE;
         s->source[i] = !open ? XM_CHAT_OPTION : said ? XM_CHAT_MODEL : XM_CHAT_DEFAULT;
         if (open && row->kind == REAL)
@@ -141,7 +142,10 @@ xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package
     }
     const int code = xm_chat_settings_check(a, s);
     s->sampling.seed = seed;
-    return code;
+    return code != XM_EXIT_OK || xm_cli_sampling_lists(&a->generation, package, lists,
+                                                       &s->sampling, &err) == XM_OK
+               ? code
+               : xm_cli_usage("%s", err.text);
 }
 
 /* ---- showing ------------------------------------------------------------------------- */
@@ -214,7 +218,7 @@ xm_chat_settings_add_json(const struct xm_chat_args *args,
     struct xm_chat_args a = *args;
     yyjson_mut_val *o = xm_json_add_object(j, NULL, "sampling");
     for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
-        if (rows[i].sampling < 0)
+        if (rows[i].sampling == NO_SAMPLING || rows[i].kind == SEED)
             continue;
         if (rows[i].kind == REAL)
             xm_json_add_real(j, o, rows[i].name, as_given(*real_of(&a, &rows[i])));
@@ -237,7 +241,7 @@ find_setting(const char *name, size_t n)
     struct xm_suggestion near = xm_suggest_for(word, strlen(word));
     for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
         if (strcmp(word, rows[i].name) == 0 ||
-            xm_list_has(rows[i].others, ' ', word, strlen(word)))
+            (rows[i].others && xm_list_has(rows[i].others, ' ', word, strlen(word))))
             return i;
         xm_suggest(&near, rows[i].name);
     }
@@ -309,6 +313,8 @@ change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
     bool is_first;
     XM_TRY(find_value(c, &rows[i], value, &a, &is_first, err));
     XM_TRY(xm_cli_sampling(&a.generation, &sampling, err));
+    XM_TRY(
+        xm_sampling_take_lists(&c->lists, c->model->package->tokenizer, &sampling, err));
     if (!is_seed) {
         sampling.seed = now->sampling.seed;
     } else if (is_first) { /* the very one, also if it was chosen at random */
@@ -322,7 +328,7 @@ change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
     now->source[i] = is_first                        ? first->source[i]
                      : is_seed && is_seed_random(&a) ? XM_CHAT_DEFAULT
                                                      : XM_CHAT_SET;
-    if (rows[i].sampling >= 0 || rows[i].kind == SEED)
+    if (rows[i].sampling != NO_SAMPLING)
         xm_session_set_sampling(c->session, &sampling);
     show(c, i);
     if (is_sampling_setting(&rows[i]) && !is_first && sampling.temperature == 0.0f)

@@ -227,6 +227,7 @@ int xm_cli_verify(int argc, char **argv);
 int xm_cli_opt(int argc, char **argv);
 int xm_cli_make_model(int argc, char **argv);
 int xm_cli_chat(int argc, char **argv);
+int xm_cli_serve(int argc, char **argv);
 int xm_cli_bench(int argc, char **argv);
 int xm_cli_tune(int argc, char **argv);
 int xm_cli_selftest(int argc, char **argv);

@@ -21,6 +21,8 @@ const struct xm_cli_command xm_cli_commands[] = {
       "xemoe generate model.gguf -p 'The capital of France is' -n 16" },
     { "chat",       xm_cli_chat,       "a conversation on the terminal",
       "xemoe chat model.gguf -s 'Answer in one sentence.'" },
+    { "serve",      xm_cli_serve,      "serve a model over HTTP, by OpenAI's API",
+      "xemoe serve model.gguf --port 8080" },
     { "logits",     xm_cli_logits,     "logits of every position, as an .npy file",
       "xemoe logits model.gguf --ids 1,2,3 -o logits.npy" },
     { "bench",      xm_cli_bench,      "tokens a second, as llama-bench measures them",

@@ -451,7 +451,7 @@ settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
     a->sampling.temperature = is_recommended ? recommended : XM_CLI_DEFAULT_TEMPERATURE;
     fprintf(
         stderr,
-        "xemoe: tokens are drawn because of %s, at temperature %g%s%s; --temp 0 takes "
+        "xemoe: tokens are drawn because of --%s, at temperature %g%s%s; --temp 0 takes "
         "the likeliest\n",
         option, (double)a->sampling.temperature, is_recommended ? " of " : "",
         is_recommended ? m->package->reader->sampling : "");
@@ -463,6 +463,7 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
 {
     const struct xm_compile_options compile = {.sampled_logits = true};
     const struct early early = {a, text};
+    struct xm_error err = {0};
     struct xm_cli_model m;
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
     a->generation.target.warm_up = XM_CLI_WARM_UP_TOKEN;
@@ -473,7 +474,11 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
     if (code != XM_EXIT_OK)
         return code;
     settle_temperature(&m, a);
-    code = a->parallel ? xm_generate_parallel(&m, a, lines) : run_model(&m, a, text);
+    if (xm_cli_sampling_lists(&a->generation, m.package, &a->lists, &a->sampling, &err) !=
+        XM_OK)
+        code = xm_cli_usage("%s", err.text);
+    else
+        code = a->parallel ? xm_generate_parallel(&m, a, lines) : run_model(&m, a, text);
     if (code == XM_EXIT_OK) {
         (void)xm_cli_tuner_run(m.tuner, false, -1);
         xm_cli_forget_interrupt(); /* the text is complete */
@@ -492,6 +497,7 @@ run(struct xm_generate_args *a)
         code = split_prompts(a, &text, &lines);
     if (code == XM_EXIT_OK)
         code = run_prompts(a, &text, &lines);
+    xm_sampling_lists_free(&a->lists);
     xm_prompt_lines_free(&lines);
     xm_strbuf_free(&text);
     return code;

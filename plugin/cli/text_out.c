@@ -16,21 +16,27 @@
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_generation, member)
+#define KIND_REAL      XM_CLI_REAL
+#define KIND_WHOLE     XM_CLI_WHOLE
+#define KIND_COUNT     XM_CLI_COUNT
+#define KIND_SEED      XM_CLI_TEXT
+#define KIND_BIAS      XM_CLI_TEXTS
+#define KIND_SET       XM_CLI_TEXTS
+#define KIND_SEQUENCES XM_CLI_TEXTS
+#define SAMPLING(kind, member, draws, least, most, unsaid, zero, option, value, aliases, help, ...) \
+    { 0, option, KIND_##kind, AT(member), value, help, aliases },
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
     XM_CLI_TUNE_ROW,
     XM_CLI_GROUP("Which tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
-    { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 takes the likeliest token. Default: 0, in chat what the model's files recommend; beside --top-k, --top-p, --min-p or --seed what they recommend, else 0.8", "temperature" },
-    { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
-    { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
-    { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
-    { 0, "seed",              XM_CLI_TEXT,  AT(seed),               "S",    "seed of the random numbers; -1 (default): another one each time" },
-    { 0, "repeat-penalty",    XM_CLI_REAL,  AT(repetition_penalty), "R",    "divide the logits of tokens that have occurred (0 or 1: off)" },
-    { 0, "presence-penalty",  XM_CLI_REAL,  AT(presence_penalty),   "P",    "subtract P from the logits of tokens that have occurred" },
-    { 0, "frequency-penalty", XM_CLI_REAL,  AT(frequency_penalty),  "F",    "subtract F from a token's logit for each time it has occurred" },
-    { 0, "repeat-last-n",     XM_CLI_COUNT, AT(last_n),             "N",    "penalties look at the last N tokens (all)" },
+#include "plugin/text/sampling.def"
     { 'c', "context",         XM_CLI_BOUND, AT(context),            "N",    "at most N tokens of prompt and answers together; 0: as many as the model was trained for", "ctx-size" },
     { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end before this text; may be given several times" },
+};
+/* Where the options of the rows of sampling.def have their values. */
+#define SAMPLING(kind, member, ...) AT(member),
+static const size_t offsets[XM_N_SAMPLING] = {
+#include "plugin/text/sampling.def"
 };
 #undef AT
 /* clang-format on */
@@ -55,34 +61,73 @@ read_seed(const char *text, uint64_t *out)
     return true;
 }
 
-static int
-clamp_int(uint64_t n)
-{
-    return n < INT32_MAX ? (int)n : 0;
-}
-
 void
 xm_cli_generation_open(struct xm_cli_generation *a)
 {
-    a->temperature = a->top_p = a->min_p = NAN; /* which no option takes */
-    a->top_k = UINT64_MAX;
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        void *member = (char *)a + offsets[i];
+        if (xm_sampling_rows[i].kind == XM_SAMPLING_REAL)
+            *(float *)member = NAN; /* which no option takes */
+        else if (xm_sampling_is_number(&xm_sampling_rows[i]))
+            *(uint64_t *)member = UINT64_MAX;
+    }
+}
+
+/* The value of a row of numbers, NAN: not given. What is beyond an int is no bound: 0. */
+static double
+given(const struct xm_cli_generation *a, size_t i)
+{
+    const struct xm_sampling_row *row = &xm_sampling_rows[i];
+    const void *member = (const char *)a + offsets[i];
+    if (row->kind == XM_SAMPLING_REAL)
+        return (double)*(const float *)member;
+    const uint64_t whole = *(const uint64_t *)member;
+    if (whole > INT32_MAX && row->most == (double)INT32_MAX)
+        return whole == UINT64_MAX ? NAN : 0.0;
+    return whole == UINT64_MAX ? NAN : (double)whole;
 }
 
 const char *
 xm_cli_sampling_option(const struct xm_cli_generation *a)
 {
-    return !isnan(a->temperature)   ? NULL
-           : a->top_k != UINT64_MAX ? "--top-k"
-           : !isnan(a->top_p)       ? "--top-p"
-           : !isnan(a->min_p)       ? "--min-p"
-           : a->seed                ? "--seed"
-                                    : NULL;
+    if (!isnan(a->temperature))
+        return NULL;
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
+        if (row->draws && (xm_sampling_is_number(row) ? !isnan(given(a, i))
+                                                      : i == XM_AT_seed && a->seed))
+            return row->option;
+    }
+    return NULL;
 }
 
-static float
-given_or(float value, float otherwise)
+static enum xm_status
+take_number(const struct xm_cli_generation *a, size_t i, struct xm_sampling *out,
+            struct xm_error *err)
 {
-    return isnan(value) ? otherwise : value;
+    const struct xm_sampling_row *row = &xm_sampling_rows[i];
+    const double x = given(a, i);
+    if (isnan(x))
+        return XM_OK;
+    if (!xm_sampling_takes(row, x))
+        return xm_fail(
+            err, XM_INVALID, "option --%s takes a %snumber from 0 up to %g, found %g",
+            row->option, row->kind == XM_SAMPLING_REAL ? "" : "whole ", row->most, x);
+    xm_sampling_set(out, row, x);
+    return XM_OK;
+}
+
+/* Whether biases can be read, before a model is. */
+static enum xm_status
+check_biases(const struct xm_cli_generation *a, struct xm_error *err)
+{
+    struct xm_sampling_lists lists = {0};
+    enum xm_status s = XM_OK;
+    for (size_t i = 0; i < a->logit_bias.n && s == XM_OK; i++)
+        s = xm_sampling_read_biases(&lists, a->logit_bias.list[i], err);
+    xm_sampling_lists_free(&lists);
+    xm_error_prefix(err, "option --logit-bias");
+    return s;
 }
 
 enum xm_status
@@ -90,14 +135,14 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
                 struct xm_error *err)
 {
     uint64_t seed;
-    if (a->top_p > 1.0f)
-        return xm_fail(err, XM_INVALID,
-                       "option --top-p takes a number from 0 up to 1, found %g",
-                       (double)a->top_p);
-    if (a->min_p > 1.0f)
-        return xm_fail(err, XM_INVALID,
-                       "option --min-p takes a number from 0 up to 1, found %g",
-                       (double)a->min_p);
+    xm_sampling_init(out);
+    for (size_t i = 0; i < XM_N_SAMPLING; i++)
+        if (xm_sampling_is_number(&xm_sampling_rows[i]))
+            XM_TRY(take_number(a, i, out, err));
+    if (out->mirostat == 1)
+        return xm_fail(
+            err, XM_INVALID,
+            "option --mirostat takes 2, for its second version, or 0, found 1");
     if (!read_seed(a->seed, &seed))
         return xm_fail(err, XM_INVALID,
                        "option --seed takes a whole number from 0 to %" PRIu64
@@ -108,17 +153,48 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
             return xm_fail(err, XM_INVALID,
                            "option --stop takes a text, found an empty one");
     }
-    XM_TRY(xm_cli_check_context(a->context, err));
-    *out = (struct xm_sampling){.temperature = given_or(a->temperature, 0.0f),
-                                .top_k = clamp_int(a->top_k),
-                                .top_p = given_or(a->top_p, 1.0f),
-                                .seed = seed,
-                                .min_p = given_or(a->min_p, 0.0f),
-                                .repetition_penalty = a->repetition_penalty,
-                                .presence_penalty = a->presence_penalty,
-                                .frequency_penalty = a->frequency_penalty,
-                                .last_n = clamp_int(a->last_n)};
+    out->seed = seed;
+    XM_TRY(check_biases(a, err));
+    return xm_cli_check_context(a->context, err);
+}
+
+static enum xm_status
+take_texts(size_t row, const struct xm_cli_texts *texts,
+           const struct xm_tokenizer *tokenizer, struct xm_sampling_lists *lists,
+           struct xm_error *err)
+{
+    const bool is_bias = xm_sampling_rows[row].kind == XM_SAMPLING_BIAS;
+    const bool is_set = xm_sampling_rows[row].kind == XM_SAMPLING_SET;
+    for (size_t i = 0; i < texts->n; i++) {
+        const char *text = texts->list[i];
+        if (is_bias)
+            XM_TRY(xm_sampling_read_biases(lists, text, err));
+        else if (is_set && strcmp(text, "none") == 0)
+            lists->said[row] = true;
+        else
+            XM_TRY(xm_sampling_add_text(lists, row, tokenizer,
+                                        xm_slice_of(text, strlen(text)), err));
+    }
     return XM_OK;
+}
+
+enum xm_status
+xm_cli_sampling_lists(const struct xm_cli_generation *a, const struct xm_package *package,
+                      struct xm_sampling_lists *lists, struct xm_sampling *out,
+                      struct xm_error *err)
+{
+    const struct xm_tokenizer *tokenizer = package ? package->tokenizer : NULL;
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
+        const void *texts = (const char *)a + offsets[i];
+        if (xm_sampling_is_number(row) || row->kind == XM_SAMPLING_SEED)
+            continue;
+        if (take_texts(i, texts, tokenizer, lists, err) != XM_OK) {
+            xm_error_prefix(err, "option --%s", row->option);
+            return err->status;
+        }
+    }
+    return xm_sampling_take_lists(lists, tokenizer, out, err);
 }
 
 struct xm_cli_stops
@@ -208,6 +284,20 @@ show_thought(struct xm_text_out *o, const char *text, size_t n)
     write_text(o, text, n);
 }
 
+/* In a line of its own: nobody here carries it out. */
+static void
+write_call(struct xm_text_out *o, const struct xm_tool_call *call)
+{
+    end_thought(o, true);
+    if (o->in_line)
+        write_text(o, "\n", 1);
+    o->in_call = true;
+    write_text(o, "call ", 5);
+    write_text(o, call->name, strlen(call->name));
+    write_text(o, " ", 1);
+    write_text(o, call->arguments, strlen(call->arguments));
+}
+
 bool
 xm_text_out_piece(const struct xm_piece *piece, void *ctx)
 {
@@ -221,8 +311,13 @@ xm_text_out_piece(const struct xm_piece *piece, void *ctx)
     }
     if (piece->part == XM_ANSWER_THOUGHT) {
         show_thought(o, piece->text, piece->n);
+    } else if (piece->part == XM_ANSWER_CALL) {
+        write_call(o, piece->call);
     } else if (piece->part == XM_ANSWER_TEXT) {
         end_thought(o, true);
+        if (o->in_call)
+            write_text(o, "\n", 1);
+        o->in_call = false;
         write_text(o, piece->text, piece->n);
     }
     return !xm_cli_interrupted();

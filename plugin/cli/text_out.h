@@ -8,30 +8,43 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/pipeline/session.h"
+#include "plugin/text/sampling_lists.h"
 
-/* Values of the shared options. First member of the commands' structs. */
+/* Values of the shared options, those of sampling.def as its kinds are written there. First member
+ * of the commands' structs. */
+#define XM_CLI_MEMBER_REAL      float
+#define XM_CLI_MEMBER_WHOLE     uint64_t
+#define XM_CLI_MEMBER_COUNT     uint64_t
+#define XM_CLI_MEMBER_SEED      const char *
+#define XM_CLI_MEMBER_BIAS      struct xm_cli_texts
+#define XM_CLI_MEMBER_SET       struct xm_cli_texts
+#define XM_CLI_MEMBER_SEQUENCES struct xm_cli_texts
 struct xm_cli_generation {
     struct xm_cli_target target;
     struct xm_cli_texts stops;
-    uint64_t top_k, last_n;
-    const char *seed; /* NULL: not given */
     uint64_t context; /* 0: not given */
-    float temperature, top_p, min_p;
-    float repetition_penalty, presence_penalty, frequency_penalty;
+#define SAMPLING(kind, member, ...) XM_CLI_MEMBER_##kind member;
+#include "plugin/text/sampling.def"
 };
-enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 13 };
+enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + XM_N_SAMPLING + 4 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
-/* Sets the sampling options to "not given": NaN, and UINT64_MAX for top_k. Call it before the
- * options are parsed. */
+/* Sets the sampling options to "not given": NaN, UINT64_MAX, or NULL. Call it before the options
+ * are parsed. */
 void xm_cli_generation_open(struct xm_cli_generation *a);
 /* The option by which tokens are to be drawn although --temp is not given: then the temperature is
  * the one that the model's files recommend, or llama.cpp's default. NULL: no such option. */
 const char *xm_cli_sampling_option(const struct xm_cli_generation *a);
 #define XM_CLI_DEFAULT_TEMPERATURE 0.8f
-/* Checks the ranges and fills *out; options that are not given have no effect. XM_INVALID: a value
- * is out of range; the sentence begins with "option --NAME". */
+/* Checks the ranges and fills *out but for its lists; options that are not given have no effect.
+ * XM_INVALID: a value is out of range; the sentence begins with "option --NAME". */
 enum xm_status xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
                                struct xm_error *err);
+/* The lists of the options, for the texts of which `package` has a tokenizer; *lists, which the
+ * caller frees, must outlive *out. */
+enum xm_status xm_cli_sampling_lists(const struct xm_cli_generation *a,
+                                     const struct xm_package *package,
+                                     struct xm_sampling_lists *lists,
+                                     struct xm_sampling *out, struct xm_error *err);
 
 /* The texts of --stop; they point into argv. */
 struct xm_cli_stops {
@@ -48,6 +61,7 @@ struct xm_text_out {
     bool styles;        /* thoughts are written faint                                  */
     bool in_thought;    /* the last piece was a thought                                */
     bool in_line;       /* the last line has no end yet                                */
+    bool in_call;       /* what was written last is a call of a tool                   */
     bool wrote;         /* something was written                                       */
     size_t n_thought;   /* tokens of thoughts that were not shown                      */
 };

@@ -87,7 +87,12 @@ enum xm_status xm_genai_config_read(const char *path, ov_genai_generation_config
 enum xm_status xm_genai_config_add_stop_id(ov_genai_generation_config *c, int64_t id,
                                            struct xm_error *err);
 bool xm_genai_config_has_stop_id(const ov_genai_generation_config *c, int64_t id);
-/* generation_rules.c: whether its fields go together. */
+/* generation_rules.c: a field of numbers by its name, of generation_fields.def. A count of
+ * SIZE_MAX, which is none, is 0. */
+double xm_genai_config_number(const ov_genai_generation_config *c, const char *name);
+void xm_genai_config_set_number(ov_genai_generation_config *c, const char *name,
+                                double x);
+/* Whether its fields go together. */
 enum xm_status xm_genai_config_check(const ov_genai_generation_config *c,
                                      struct xm_error *err);
 

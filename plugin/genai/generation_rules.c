@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "plugin/genai/genai.h"
 
@@ -53,6 +54,39 @@ add_value(struct xm_strbuf *out, const ov_genai_generation_config *c, enum name 
     case CRITERION:
         xm_strbuf_printf(out, "%u", (unsigned)*(const StopCriteria *)at);
     }
+}
+
+static const struct field *
+find_field(const char *name)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(fields); i++)
+        if (fields[i].name && strcmp(fields[i].name, name) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+double
+xm_genai_config_number(const ov_genai_generation_config *c, const char *name)
+{
+    const struct field *f = find_field(name);
+    const void *at = (const char *)c + (f ? f->offset : 0);
+    if (!f || (f->kind != SIZE && f->kind != REAL))
+        return 0.0;
+    if (f->kind == REAL)
+        return (double)*(const float *)at;
+    const size_t n = *(const size_t *)at;
+    return n == SIZE_MAX ? 0.0 : (double)n;
+}
+
+void
+xm_genai_config_set_number(ov_genai_generation_config *c, const char *name, double x)
+{
+    const struct field *f = find_field(name);
+    void *at = (char *)c + (f ? f->offset : 0);
+    if (f && f->kind == REAL)
+        *(float *)at = (float)x;
+    else if (f && f->kind == SIZE)
+        *(size_t *)at = (size_t)x;
 }
 
 /* ---- rules ------------------------------------------------------------------------------- */

@@ -154,16 +154,13 @@ take_recommendation(const struct xm_generation_config *from,
     xm_genai_config_init(c);
     if (from->max_tokens)
         c->max_new_tokens = (size_t)from->max_tokens;
-    if (s->repetition_penalty > 0.0f)
-        c->repetition_penalty = s->repetition_penalty;
     c->do_sample = s->temperature > 0.0f;
-    if (!c->do_sample)
-        return;
-    c->temperature = s->temperature;
-    c->top_p = s->top_p;
-    c->min_p = s->min_p;
-    if (s->top_k > 0)
-        c->top_k = (size_t)s->top_k;
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
+        if (row->genai && xm_sampling_is_number(row) && (!row->draws || c->do_sample) &&
+            xm_sampling_get(s, row) != row->unsaid)
+            xm_genai_config_set_number(c, row->genai, xm_sampling_get(s, row));
+    }
 }
 
 /* Guessing ahead is the caller's matter: what stands there are defaults for another model that

@@ -70,21 +70,18 @@ ngram_of(const ov_genai_generation_config *c)
 static struct xm_sampling
 sampling_of(const ov_genai_generation_config *c)
 {
-    struct xm_sampling s = {
-        .top_p = 1.0f,
-        .seed = c->rng_seed,
-        .repetition_penalty = c->repetition_penalty,
-        .presence_penalty = c->presence_penalty,
-        .frequency_penalty = c->frequency_penalty,
-        .only_new = true,
-        .no_repeat_ngram = ngram_of(c),
-    };
-    if (!c->do_sample)
-        return s;
-    s.temperature = c->temperature;
-    s.top_p = c->top_p;
-    s.top_k = c->top_k <= INT_MAX ? (int)c->top_k : 0;
-    s.min_p = c->min_p;
+    struct xm_sampling s;
+    xm_sampling_init(&s);
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
+        if (!row->genai || !xm_sampling_is_number(row) || (row->draws && !c->do_sample))
+            continue;
+        const double x = xm_genai_config_number(c, row->genai);
+        xm_sampling_set(&s, row,
+                        x > row->most && row->kind != XM_SAMPLING_REAL ? 0.0 : x);
+    }
+    s.seed = c->rng_seed;
+    s.only_new = true;
     return s;
 }
 

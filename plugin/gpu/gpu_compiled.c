@@ -6,6 +6,7 @@
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
+#include "plugin/gpu/kv/kv_pool.h"
 #include "plugin/gpu/program_exec_graph.h"
 #include "runtime/kept.h"
 #include "runtime/multiply_rate.h"
@@ -73,6 +74,14 @@ compiled_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
     xm_engine_build_stats(p->engine, &out->builds);
     out->weight_bytes = p->weight_bytes;
     out->host_weight_bytes = p->host_weight_bytes;
+    out->kv_pages = out->kv_pages_used = out->kv_pages_cached = 0;
+    for (uint32_t i = 0; p->kv_pool && i < xm_kv_pool_groups(p->kv_pool); i++) {
+        struct xm_kv_group_stats of;
+        xm_kv_pool_stats(p->kv_pool, i, &of);
+        out->kv_pages += of.pages;
+        out->kv_pages_used += of.used;
+        out->kv_pages_cached += of.cached;
+    }
 }
 
 static enum xm_status

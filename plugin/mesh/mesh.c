@@ -207,6 +207,9 @@ mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
         m->rank[i]->ops->stats(m->rank[i], &of);
         out->weight_bytes += of.weight_bytes;
         out->host_weight_bytes += of.host_weight_bytes;
+        out->kv_pages += of.kv_pages;
+        out->kv_pages_used += of.kv_pages_used;
+        out->kv_pages_cached += of.kv_pages_cached;
         const double seconds = out->builds.seconds; /* engines build side by side */
         if (i == 0)
             out->builds = of.builds;

@@ -540,6 +540,9 @@ static enum xm_status
 find_most(struct search *s, struct xm_error *err)
 {
     const struct xm_generation *asked = s->asked;
+    if (asked->grammar)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "beams are not chosen by a grammar: take one beam");
     s->most = xm_generation_most(asked, asked->prompt.n);
     if (asked->prompt.n > 0 && s->most > 0)
         return XM_OK;

@@ -13,6 +13,7 @@ xm_generation_result_free(struct xm_generation_result *r)
     xm_free(r->log_probs.values);
     xm_free(r->likeliest.values);
     xm_strbuf_free(&r->text);
+    xm_tool_calls_free(&r->calls);
     *r = (struct xm_generation_result){0};
 }
 

@@ -8,11 +8,14 @@
 
 #include "plugin/pipeline/prompt.h"
 #include "plugin/text/answer.h"
+#include "plugin/text/grammar.h"
 #include "runtime/util/slice.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct xm_generation_result;
 
 /* Text that became certain: of a token, of text held back until the end, or of an echoed prompt. */
 struct xm_piece {
@@ -20,6 +23,10 @@ struct xm_piece {
     enum xm_answer_part part; /* NOTHING: no text is certain yet, or it is dropped  */
     const char *text;         /* whole characters; valid during the call            */
     size_t n;
+    /* The text's ids, with this one, and what is noted of them; valid during the call. */
+    const struct xm_generation_result *so_far;
+    const struct xm_tool_call
+        *call; /* of XM_ANSWER_CALL, whose text is it as JSON; else NULL */
 };
 
 struct xm_generation {
@@ -38,14 +45,18 @@ struct xm_generation {
     bool has_ends;
     /* Ids that end a text, ignored or not, are not chosen among the first min_tokens new tokens. */
     uint64_t min_tokens;
-    bool keep_stop;       /* the stop string that ended the text is part of it       */
-    bool drop_blanks;     /* else blanks of its first token before it are dropped too  */
-    bool echo;            /* the text begins with the prompt                         */
-    bool wants_log_probs; /* of the tokens that are chosen                           */
-    size_t n_likeliest;   /* and of so many likeliest tokens beside each; 0: of none */
+    bool keep_stop;   /* the stop string that ended the text is part of it       */
+    bool drop_blanks; /* else blanks of its first token before it are dropped too  */
+    bool echo;        /* the text begins with the prompt                         */
+    /* of the tokens that are chosen; of the model's own distribution, also with a grammar */
+    bool wants_log_probs;
+    size_t n_likeliest; /* and of so many likeliest tokens beside each; 0: of none */
     /* Prompt lookup (prompt_lookup.h): draft up to `guesses` tokens by matching the last `guess_by`
      * tokens; 0: off. The text is unchanged. Sessions only. */
     size_t guesses, guess_by;
+    /* The text must match it; NULL: any text. Of an answer, thoughts are free. Not for beams. The
+     * caller owns it. */
+    const struct xm_grammar *grammar;
     struct xm_generation_clock *clock; /* of all but the prompt; NULL: not measured   */
     /* Called for each new token, and at the end where text was held back. Returning false ends the
      * text. NULL: not called. */
@@ -54,7 +65,8 @@ struct xm_generation {
 };
 
 enum xm_finish {
-    XM_FINISH_STOP,      /* an id that ends a text, a stop string, the end of an answer */
+    /* an id that ends a text, a stop string, the end of an answer or of the grammar */
+    XM_FINISH_STOP,
     XM_FINISH_LENGTH,    /* max_tokens                                                  */
     XM_FINISH_CONTEXT,   /* the context is full                                         */
     XM_FINISH_CANCELLED, /* by xm_session_cancel, xm_scheduler_cancel, or on_piece      */
@@ -93,8 +105,10 @@ struct xm_generation_result {
     struct xm_token_list ids;    /* new ones, without the one that ends the text */
     struct xm_log_probs log_probs;
     struct xm_likely_tokens likeliest;
-    struct xm_strbuf text; /* of them, thoughts left out                  */
+    struct xm_strbuf text;      /* of them, thoughts and calls left out        */
+    struct xm_tool_calls calls; /* of tools, in an answer                 */
     enum xm_finish finish;
+    size_t stop;           /* number from 1 of the stop string that ended it; 0: none   */
     uint64_t reused;       /* ids of the prompt that the states held already */
     struct xm_error error; /* of XM_FINISH_FAILED                      */
     struct xm_generation_times times;

@@ -713,6 +713,7 @@ xm_scheduler_step(struct xm_scheduler *s, struct xm_scheduler_progress *out,
     end_those_over(s);
     pthread_mutex_lock(&s->lock);
     out->n_jobs = s->n_jobs;
+    out->n_waiting = s->n_waiting;
     pthread_mutex_unlock(&s->lock);
     return XM_OK;
 }

@@ -84,6 +84,7 @@ struct xm_scheduler_progress {
     bool has_prompts; /* tokens of prompts were among them                    */
     double run_s;     /* seconds on the device                                */
     size_t n_jobs;    /* that the scheduler has now; 0: it is idle            */
+    size_t n_waiting; /* of them, those that have never run                   */
 };
 
 /* Takes new jobs, runs what is to be run once, chooses a token for each text that has logits, and

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "plugin/pipeline/text_grammar.h"
+#include "plugin/text/constraint.h"
 #include "runtime/dry_run.h"
 
 /* ---- what is shown ------------------------------------------------------------------------ */
@@ -12,7 +14,10 @@ tell(struct xm_text *t, int32_t id, enum xm_answer_part part,
      const struct xm_strbuf *text)
 {
     const struct xm_generation *asked = t->from.asked;
-    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n};
+    const struct xm_tool_calls *calls = &t->out->calls;
+    const struct xm_piece piece = {
+        id,      part,   xm_strbuf_text(text),
+        text->n, t->out, part == XM_ANSWER_CALL ? &calls->list[calls->n - 1] : NULL};
     if (asked->on_piece)
         t->goes_on &= asked->on_piece(&piece, asked->ctx);
 }
@@ -28,7 +33,12 @@ pass_on(struct xm_text *t, int32_t id, struct xm_error *err)
         tell(t, id, XM_ANSWER_THOUGHT, &s->thought);
     if (s->text.n)
         tell(t, id, XM_ANSWER_TEXT, &s->text);
-    if (id >= 0 && !s->thought.n && !s->text.n)
+    if (s->call.n) {
+        const struct xm_tool_calls *calls = &t->answer.calls;
+        XM_TRY(xm_tool_calls_add(&t->out->calls, &calls->list[calls->n - 1], err));
+        tell(t, id, XM_ANSWER_CALL, &s->call);
+    }
+    if (id >= 0 && !s->thought.n && !s->text.n && !s->call.n)
         tell(t, id, XM_ANSWER_NOTHING, &nothing);
     return xm_strbuf_ok(&t->out->text) ? XM_OK : xm_no_memory(err, "the text");
 }
@@ -84,11 +94,14 @@ xm_text_begin(struct xm_text *t, const struct xm_text_source *from, const int32_
               size_t n, struct xm_generation_result *out, struct xm_error *err)
 {
     *t = (struct xm_text){.from = *from, .out = out, .n_prompt = n, .goes_on = true};
+    out->stop = 0;
     t->most = xm_generation_most(from->asked, n);
     XM_TRY(xm_generation_check_room(from->asked->context, n, err));
     if (!xm_token_list_add_n(&t->tokens, prompt, n))
         return xm_no_memory(err, "the tokens");
     XM_TRY(begin_stream(t, err));
+    if (from->asked->grammar && !xm_dry_run())
+        XM_TRY(xm_text_grammar_begin(t, err));
     XM_TRY(echo(t, err));
     if (!t->goes_on)
         finish(t, XM_FINISH_CANCELLED);
@@ -104,6 +117,7 @@ xm_text_free(struct xm_text *t)
     xm_sampler_free(t->own_sampler);
     xm_text_stream_free(&t->stream);
     xm_answer_free(&t->answer);
+    xm_constraint_free(t->constraint);
     *t = (struct xm_text){0};
 }
 
@@ -196,19 +210,30 @@ xm_text_begin_sampling(struct xm_text *t, uint64_t vocabulary, struct xm_error *
     return xm_sampler_begin(*s, t->tokens.ids, t->n_prompt, err);
 }
 
-enum xm_status
-xm_text_choose(struct xm_text *t, struct xm_sampler_scratch *scratch, const float *row,
-               uint64_t vocabulary, int32_t *id, struct xm_error *err)
+/* Tells the sampler what may not come next. */
+static enum xm_status
+restrict_choice(struct xm_text *t, struct xm_sampler *sampler, uint64_t vocabulary,
+                struct xm_error *err)
 {
     struct xm_end_ids barred[XM_BARRED_LISTS];
-    struct xm_sampler *sampler = *sampler_of(t);
-    *id = 0;
-    if (xm_dry_run())
-        return XM_OK;
+    if (t->constraint)
+        return xm_text_grammar_allow(t, sampler, vocabulary, err);
     xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
     for (size_t i = 0; i < XM_BARRED_LISTS; i++)
         if (barred[i].n > 0)
             XM_TRY(xm_sampler_bar(sampler, barred[i].ids, barred[i].n, err));
+    return XM_OK;
+}
+
+enum xm_status
+xm_text_choose(struct xm_text *t, struct xm_sampler_scratch *scratch, const float *row,
+               uint64_t vocabulary, int32_t *id, struct xm_error *err)
+{
+    struct xm_sampler *sampler = *sampler_of(t);
+    *id = 0;
+    if (xm_dry_run())
+        return XM_OK;
+    XM_TRY(restrict_choice(t, sampler, vocabulary, err));
     XM_TRY(xm_sampler_next(sampler, scratch, row, id, err));
     return note_probabilities(t, row, vocabulary, *id, err);
 }
@@ -230,8 +255,14 @@ xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err)
     }
     if (!xm_token_list_add(&t->tokens, id) || !xm_token_list_add(&t->out->ids, id))
         return xm_no_memory(err, "the tokens");
+    if (t->constraint)
+        XM_TRY(xm_text_grammar_take(t, id, err));
     XM_TRY(show(t, id, err));
-    if (t->stream.stopped)
+    bool is_matched = false;
+    if (t->constraint)
+        XM_TRY(xm_text_grammar_is_over(t, &is_matched, err));
+    t->out->stop = t->stream.stop;
+    if (t->stream.stopped || is_matched)
         finish(t, XM_FINISH_STOP);
     else if (!t->goes_on)
         finish(t, XM_FINISH_CANCELLED);
@@ -261,8 +292,8 @@ may_be_on_device(const struct xm_text *t, uint64_t length,
 {
     const struct xm_generation *asked = t->from.asked;
     xm_generation_barred(t->from.package, asked, length, barred);
-    return asked->guesses == 0 && !asked->wants_log_probs && asked->n_likeliest == 0 &&
-           barred[1].n == 0;
+    return asked->guesses == 0 && !asked->grammar && !asked->wants_log_probs &&
+           asked->n_likeliest == 0 && barred[1].n == 0;
 }
 
 bool

@@ -49,7 +49,8 @@ struct xm_text {
     struct xm_sampler *own_sampler;
     struct xm_text_stream stream;
     struct xm_answer answer;
-    bool has_text, goes_on; /* goes_on: as on_piece says */
+    struct xm_constraint *constraint; /* owned; of asked->grammar; NULL: none */
+    bool has_text, goes_on;           /* goes_on: as on_piece says */
 };
 
 /* Begins the text of prompt[n]; an echoed prompt is its first piece. It is over at once where it

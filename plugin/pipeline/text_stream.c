@@ -40,6 +40,7 @@ xm_text_stream_free(struct xm_text_stream *s)
     xm_strbuf_free(&s->raw);
     xm_strbuf_free(&s->thought);
     xm_strbuf_free(&s->text);
+    xm_strbuf_free(&s->call);
     *s = (struct xm_text_stream){0};
 }
 
@@ -57,6 +58,8 @@ take_out_thoughts(struct xm_text_stream *s, bool last)
         xm_strbuf_add_n(&s->thought, xm_strbuf_text(&shown), shown.n);
     if (part == XM_ANSWER_TEXT)
         xm_strbuf_add_n(&s->raw, xm_strbuf_text(&shown), shown.n);
+    if (part == XM_ANSWER_CALL)
+        xm_strbuf_add_n(&s->call, xm_strbuf_text(&shown), shown.n);
     s->raw.failed |= shown.failed;
     xm_strbuf_free(&shown);
 }
@@ -68,11 +71,12 @@ pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
     bool found = false;
     if (s->answer)
         take_out_thoughts(s, last);
-    if (!xm_strbuf_ok(&s->raw) || !xm_strbuf_ok(&s->thought))
+    if (!xm_strbuf_ok(&s->raw) || !xm_strbuf_ok(&s->thought) || !xm_strbuf_ok(&s->call))
         return xm_no_memory(err, "the text");
     XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(&s->raw), s->raw.n, &s->text,
                                 &found, err));
     s->stopped |= found;
+    s->stop = found ? xm_stop_strings_found(s->stops) : s->stop;
     xm_strbuf_clear(&s->raw);
     return last ? xm_stop_strings_flush(s->stops, &s->text, err) : XM_OK;
 }
@@ -90,15 +94,40 @@ detokenize(struct xm_text_stream *s, int32_t id, struct xm_error *err)
     return status;
 }
 
+/* What a mark has made certain. Text before a call that may begin a stop string is none. */
+static enum xm_status
+take_part(struct xm_text_stream *s, enum xm_answer_part part, const struct xm_strbuf *out,
+          struct xm_error *err)
+{
+    bool found = false;
+    if (!xm_strbuf_ok(out))
+        return xm_no_memory(err, "the text");
+    if (part == XM_ANSWER_TEXT)
+        XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(out), out->n, &s->text,
+                                    &found, err));
+    s->stopped |= found;
+    s->stop = found ? xm_stop_strings_found(s->stops) : s->stop;
+    if (part != XM_ANSWER_CALL)
+        return XM_OK;
+    xm_strbuf_add_n(&s->call, xm_strbuf_text(out), out->n);
+    return xm_strbuf_ok(&s->call) ? xm_stop_strings_flush(s->stops, &s->text, err)
+                                  : xm_no_memory(err, "the text");
+}
+
 /* What the detokenizer holds back belongs to the part before the mark. */
 static enum xm_status
 take_mark(struct xm_text_stream *s, int32_t id, struct xm_error *err)
 {
     XM_TRY(detokenize(s, -1, err));
     XM_TRY(pass_on(s, false, err));
-    xm_answer_take(s->answer, id);
+    if (s->stopped)
+        return XM_OK;
+    struct xm_strbuf out = {0};
+    const enum xm_answer_part part = xm_answer_take(s->answer, id, &out);
+    const enum xm_status status = take_part(s, part, &out, err);
     s->stopped |= s->answer->complete;
-    return XM_OK;
+    xm_strbuf_free(&out);
+    return status;
 }
 
 enum xm_status
@@ -106,6 +135,7 @@ xm_text_stream_push(struct xm_text_stream *s, int32_t id, struct xm_error *err)
 {
     xm_strbuf_clear(&s->thought);
     xm_strbuf_clear(&s->text);
+    xm_strbuf_clear(&s->call);
     if (s->answer && xm_answer_is_mark(s->answer, id))
         return take_mark(s, id, err);
     XM_TRY(detokenize(s, id, err));
@@ -117,6 +147,7 @@ xm_text_stream_finish(struct xm_text_stream *s, struct xm_error *err)
 {
     xm_strbuf_clear(&s->thought);
     xm_strbuf_clear(&s->text);
+    xm_strbuf_clear(&s->call);
     if (!s->stopped)
         XM_TRY(detokenize(s, -1, err));
     return pass_on(s, true, err);

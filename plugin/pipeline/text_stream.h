@@ -25,8 +25,11 @@ struct xm_text_stream {
     struct xm_strbuf raw; /* detokenized, not yet processed                   */
     /* Output that the last call made certain; the thought precedes the text. */
     struct xm_strbuf thought, text;
+    struct xm_strbuf
+        call; /* of a tool, behind them, as JSON: the last one of answer->calls */
     /* by a stop string, or the answer is complete: later tokens are dropped */
     bool stopped;
+    size_t stop; /* which stop string it was, from 1; 0: none */
 };
 
 /* Takes the handling of special tokens, the stop strings and the clock from `asked`. */

@@ -87,6 +87,19 @@ xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
 }
 
 void
+xm_json_add_null(struct xm_json_out *j, yyjson_mut_val *parent, const char *key)
+{
+    add(j, parent, key, yyjson_mut_null(j->doc));
+}
+
+void
+xm_json_add_value(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                  yyjson_mut_val *v)
+{
+    add(j, parent, key, v);
+}
+
+void
 xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                 const int32_t *ids, size_t n)
 {
@@ -113,6 +126,18 @@ char *
 xm_json_value_text(const yyjson_mut_val *v)
 {
     return yyjson_mut_val_write_opts(v, 0, &xm_json_allocator, NULL, NULL);
+}
+
+bool
+xm_json_write(const struct xm_json_out *j, struct xm_strbuf *out)
+{
+    size_t n = 0;
+    char *text =
+        j->failed ? NULL : yyjson_mut_write_opts(j->doc, 0, &xm_json_allocator, &n, NULL);
+    if (text)
+        xm_strbuf_add_n(out, text, n);
+    xm_free(text);
+    return text && xm_strbuf_ok(out);
 }
 
 enum xm_status

@@ -14,6 +14,7 @@
 #include <yyjson.h>
 
 #include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +43,10 @@ void xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *parent, const char 
                       double x); /* null when not finite */
 void xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                       bool b);
+void xm_json_add_null(struct xm_json_out *j, yyjson_mut_val *parent, const char *key);
+/* Takes a value of the same document; NULL: there was no memory for it. */
+void xm_json_add_value(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                       yyjson_mut_val *v);
 void xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                      const int32_t *ids, size_t n);
 /* Adds a list of the parts of `text` between separators, without the empty ones. */
@@ -49,6 +54,9 @@ void xm_json_add_parts(struct xm_json_out *j, yyjson_mut_val *parent, const char
                        const char *text, const char *separator);
 /* A value as JSON text, which the caller frees with xm_free; NULL: out of memory. */
 char *xm_json_value_text(const yyjson_mut_val *v);
+/* Appends the object, without blanks. False: some value is missing, and nothing was appended, or
+ * `out` has failed. */
+bool xm_json_write(const struct xm_json_out *j, struct xm_strbuf *out);
 /* Prints the object on standard output. XM_NO_MEMORY: some value is missing; nothing is printed. */
 enum xm_status xm_json_print(struct xm_json_out *j, struct xm_error *err);
 

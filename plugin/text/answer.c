@@ -16,10 +16,14 @@ enum action {
     END_MESSAGE,   /* the next one, if there is any, has a header          */
     BEGIN_THOUGHT,
     BEGIN_NAMED_THOUGHT, /* a line with a name comes first                       */
-    BEGIN_TEXT
+    BEGIN_TEXT,
+    BEGIN_CALL,
+    END_CALL,
+    CALL_TEXT, /* nothing but a part of calls     */
+    END_ANSWER /* the model waits for an answer  */
 };
 
-enum state { IN_TEXT, IN_THOUGHT, IN_HEADER, IN_REST, IN_NAME, BETWEEN };
+enum state { IN_TEXT, IN_THOUGHT, IN_HEADER, IN_REST, IN_NAME, IN_CALL, BETWEEN };
 
 struct mark {
     const char *spelling;
@@ -29,13 +33,14 @@ struct mark {
 /* clang-format off */
 struct xm_answer_format {
     enum state first; /* before any mark */
+    enum xm_call_form form;
     size_t n_needed;  /* so many of the first marks: the tokenizer has them, the template too */
     struct mark marks[XM_MAX_ANSWER_MARKS];
 };
 
 static const struct xm_answer_format formats[] = {
     /* gpt-oss: "harmony" */
-    { IN_HEADER, 2, {
+    { IN_HEADER, XM_CALL_NAMED, 2, {
         { "<|channel|>",   BEGIN_CHANNEL },
         { "<|message|>",   BEGIN_BODY },
         { "<|start|>",     BEGIN_HEADER },
@@ -45,14 +50,25 @@ static const struct xm_answer_format formats[] = {
         { "<|call|>",      END_MESSAGE },
     } },
     /* Gemma 4 */
-    { IN_TEXT, 2, {
-        { "<|channel>", BEGIN_NAMED_THOUGHT },
-        { "<channel|>", BEGIN_TEXT },
+    { IN_TEXT, XM_CALL_BRACES, 2, {
+        { "<|channel>",       BEGIN_NAMED_THOUGHT },
+        { "<channel|>",       BEGIN_TEXT },
+        { "<|tool_call>",     BEGIN_CALL },
+        { "<tool_call|>",     END_CALL },
+        { "<|\"|>",           CALL_TEXT },
+        { "<|tool_response>", END_ANSWER },
     } },
     /* Qwen 3, DeepSeek and many more */
-    { IN_TEXT, 2, {
-        { "<think>",  BEGIN_THOUGHT },
-        { "</think>", BEGIN_TEXT },
+    { IN_TEXT, XM_CALL_JSON, 2, {
+        { "<think>",      BEGIN_THOUGHT },
+        { "</think>",     BEGIN_TEXT },
+        { "<tool_call>",  BEGIN_CALL },
+        { "</tool_call>", END_CALL },
+    } },
+    /* Those of them that do not think */
+    { IN_TEXT, XM_CALL_JSON, 2, {
+        { "<tool_call>",  BEGIN_CALL },
+        { "</tool_call>", END_CALL },
     } },
 };
 /* clang-format on */
@@ -96,6 +112,9 @@ void
 xm_answer_free(struct xm_answer *a)
 {
     xm_strbuf_free(&a->header);
+    xm_strbuf_free(&a->call);
+    xm_strbuf_free(&a->tool);
+    xm_tool_calls_free(&a->calls);
     *a = (struct xm_answer){0};
 }
 
@@ -149,20 +168,100 @@ is_by_others(const struct xm_answer *a)
     return a->has_role && !a->has_channel && !header_says(a, "assistant");
 }
 
-void
-xm_answer_take(struct xm_answer *a, int32_t id)
+/* ---- calls --------------------------------------------------------------------------- */
+
+/* "commentary to=functions.f": the tool's name, from a header. */
+static void
+note_tool(struct xm_answer *a)
 {
-    a->seen_mark = true;
-    switch (action_of(a, id)) {
+    static const char to[] = "to=functions.";
+    const char *name = strstr(xm_strbuf_text(&a->header), to);
+    if (!name)
+        return;
+    name += sizeof(to) - 1;
+    xm_strbuf_clear(&a->tool);
+    xm_strbuf_add_n(&a->tool, name, strcspn(name, " \t\n<"));
+}
+
+static void
+begin_call(struct xm_answer *a, enum xm_call_form form, int32_t mark)
+{
+    begin(a, IN_CALL);
+    a->form = form;
+    a->call_mark = mark;
+    xm_strbuf_clear(&a->call);
+}
+
+static void
+add_spelling(const struct xm_answer *a, int32_t id, struct xm_strbuf *out)
+{
+    const char *spelling =
+        id >= 0 ? xm_tokenizer_token_text(a->tokenizer, id, NULL) : NULL;
+    if (spelling)
+        xm_strbuf_add(out, spelling);
+}
+
+/* The call is over, by a mark or, with -1, without one: what it is. */
+static enum xm_answer_part
+end_call(struct xm_answer *a, int32_t mark, struct xm_strbuf *out)
+{
+    struct xm_error why = {0};
+    const struct xm_slice text = xm_slice_of(xm_strbuf_text(&a->call), a->call.n);
+    const enum xm_status s = xm_tool_calls_parse(
+        &a->calls, a->form, xm_slice_of(xm_strbuf_text(&a->tool), a->tool.n), text, &why);
+    begin(a, IN_TEXT);
+    out->failed |= s == XM_NO_MEMORY || a->call.failed || a->tool.failed;
+    if (s == XM_OK) {
+        xm_tool_call_add_json(&a->calls.list[a->calls.n - 1], out);
+        return XM_ANSWER_CALL;
+    }
+    add_spelling(a, a->call_mark, out);
+    xm_strbuf_add_n(out, text.text, text.n);
+    if (a->call_mark >= 0)
+        add_spelling(a, mark, out);
+    a->at_start = false;
+    return out->n > 0 ? XM_ANSWER_TEXT : XM_ANSWER_NOTHING;
+}
+
+/* Whether a mark is a part of the call that is being written. */
+static bool
+is_in_call(const struct xm_answer *a, enum action action)
+{
+    return a->state == IN_CALL && action != END_CALL && action != END_MESSAGE &&
+           action != BEGIN_HEADER && action != END_ANSWER;
+}
+
+/* ---- a mark -------------------------------------------------------------------------- */
+
+static void
+begin_body(struct xm_answer *a)
+{
+    a->complete |= is_by_others(a);
+    note_tool(a);
+    if (a->tool.n > 0)
+        begin_call(a, a->format->form, -1);
+    else
+        begin(a, is_for_user(a) ? IN_TEXT : IN_THOUGHT);
+    a->at_start = false; /* a message is kept as it is */
+}
+
+static void
+act(struct xm_answer *a, enum action action, int32_t id, bool was_call)
+{
+    switch (action) {
     case NO_MARK:
+    case CALL_TEXT:
+    case END_CALL:
         break;
     case BEGIN_HEADER:
         begin(a, IN_HEADER);
         a->has_channel = false;
         a->has_role = !a->replaying; /* the prompt may say what it likes */
+        xm_strbuf_clear(&a->tool);
         break;
     case BEGIN_CHANNEL:
         a->complete |= is_by_others(a);
+        note_tool(a);
         begin(a, IN_HEADER);
         a->has_channel = true;
         break;
@@ -170,13 +269,12 @@ xm_answer_take(struct xm_answer *a, int32_t id)
         a->state = IN_REST;
         break;
     case BEGIN_BODY:
-        a->complete |= is_by_others(a);
-        begin(a, is_for_user(a) ? IN_TEXT : IN_THOUGHT);
-        a->at_start = false; /* a message is kept as it is */
+        begin_body(a);
         break;
     case END_MESSAGE:
-        a->complete |= a->state == IN_TEXT;
+        a->complete |= a->state == IN_TEXT || was_call;
         begin(a, BETWEEN);
+        xm_strbuf_clear(&a->tool);
         break;
     case BEGIN_THOUGHT:
         begin(a, IN_THOUGHT);
@@ -187,7 +285,33 @@ xm_answer_take(struct xm_answer *a, int32_t id)
     case BEGIN_TEXT:
         begin(a, IN_TEXT);
         break;
+    case BEGIN_CALL:
+        begin_call(a, a->format->form, id);
+        break;
+    case END_ANSWER:
+        a->complete |= !a->replaying;
+        break;
     }
+}
+
+enum xm_answer_part
+xm_answer_take(struct xm_answer *a, int32_t id, struct xm_strbuf *out)
+{
+    const enum action action = action_of(a, id);
+    const bool was_call = a->state == IN_CALL;
+    enum xm_answer_part part = XM_ANSWER_NOTHING;
+    a->seen_mark = true;
+    if (is_in_call(a, action)) {
+        if (a->call.n <= XM_LONGEST_CALL)
+            add_spelling(a, id, &a->call);
+        return part;
+    }
+    if (was_call)
+        part = end_call(a, id, out);
+    act(a, action, id, was_call);
+    if (a->replaying)
+        xm_strbuf_clear(out);
+    return a->replaying ? XM_ANSWER_NOTHING : part;
 }
 
 /* ---- the end of a prompt ----------------------------------------------------------- */
@@ -218,13 +342,16 @@ xm_answer_begin(struct xm_answer *a, const int32_t *prompt, size_t n,
     if (!a->format)
         return XM_OK;
     begin(a, a->format->first);
+    xm_strbuf_clear(&a->call);
+    xm_strbuf_clear(&a->tool);
+    xm_tool_calls_free(&a->calls);
     a->has_role = a->has_channel = a->complete = a->at_start = false;
     const size_t open = find_open(a, prompt, n);
     a->replaying = true;
     for (size_t i = open; i < n && s == XM_OK; i++) {
         xm_strbuf_clear(&text);
         if (xm_answer_is_mark(a, prompt[i]))
-            xm_answer_take(a, prompt[i]);
+            (void)xm_answer_take(a, prompt[i], &unused);
         else if ((s = xm_tokenizer_decode(a->tokenizer, &prompt[i], 1, true, &text,
                                           err)) == XM_OK)
             xm_answer_text(a, xm_strbuf_text(&text), text.n, &unused);
@@ -268,6 +395,28 @@ header_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *o
     return XM_ANSWER_TEXT;
 }
 
+bool
+xm_answer_begins_thought(const struct xm_answer *a, int32_t id)
+{
+    const enum action action = action_of(a, id);
+    return action == BEGIN_THOUGHT || action == BEGIN_NAMED_THOUGHT;
+}
+
+bool
+xm_answer_is_in_text(const struct xm_answer *a)
+{
+    return a->state == IN_TEXT;
+}
+
+/* What is too long for a call is text from now on. */
+static enum xm_answer_part
+call_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
+{
+    xm_strbuf_add_n(&a->call, text, n);
+    out->failed |= a->call.failed;
+    return a->call.n > XM_LONGEST_CALL ? end_call(a, -1, out) : XM_ANSWER_NOTHING;
+}
+
 enum xm_answer_part
 xm_answer_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
 {
@@ -285,6 +434,8 @@ xm_answer_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf
             return XM_ANSWER_NOTHING;
         begin(a, IN_THOUGHT);
         return body_text(a, newline, n - (size_t)(newline - text), out);
+    case IN_CALL:
+        return call_text(a, text, n, out);
     case IN_REST:
     case BETWEEN:
         break;
@@ -295,6 +446,8 @@ xm_answer_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf
 enum xm_answer_part
 xm_answer_end(struct xm_answer *a, struct xm_strbuf *out)
 {
+    if (a->state == IN_CALL && !a->complete)
+        return end_call(a, -1, out);
     if (a->state != IN_HEADER || a->seen_mark || a->has_channel || a->header.n == 0)
         return XM_ANSWER_NOTHING;
     xm_strbuf_add_n(out, xm_strbuf_text(&a->header), a->header.n);

@@ -8,11 +8,13 @@
  *     top_k > 0   k keys out of the row ──► their weights ──► min_p ──► top_p ──► draw
  *     else        weights of all tokens ──► of some a guess where top_p ends ──► min_p, and
  *                 keys of those around it ──► top_p ──► draw
+ *
+ * typical_p has an order of its own, with keys of its own; behind it a token that goes weighs
+ * nothing. So it is with those that xtc excludes.
  */
 #include "plugin/text/candidates.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 #include "plugin/text/token_weight.h"
 #include "runtime/util/memory.h"
@@ -35,6 +37,7 @@ struct xm_candidates {
     uint64_t *keys;  /* owned; [vocab_size] of the candidates, in the order of ids   */
     uint64_t *spare; /* owned; [vocab_size] for histograms                           */
     uint64_t bins[BINS];
+    double squares[BINS];
     float scale; /* 2^bits, the largest weight */
 };
 
@@ -484,6 +487,375 @@ keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
     return sum + keep_candidates(c, n, s->threshold);
 }
 
+/* ---- typical_p ---------------------------------------------------------------------------- */
+
+bool
+xm_candidates_is_typical(const struct xm_sampling *s)
+{
+    return s->typical_p > 0.0f && s->typical_p < 1.0f;
+}
+
+/* What the weights of the best tokens have to reach, of this sum. */
+static int64_t
+enough_for(float p, int64_t sum)
+{
+    return (int64_t)enough_of((uint64_t)sum, xm_weight_top_p(p));
+}
+
+/* How far the logit is from the mean, both as differences to the largest. */
+static float
+distance(float largest, float logit, float mean)
+{
+    return fabsf(difference(largest, logit) - mean);
+}
+
+/* Nearer ones are larger. */
+static uint64_t
+typical_key(float distance, uint32_t id)
+{
+    return (uint64_t)~bits_of(distance) << 32 | (uint32_t)~id;
+}
+
+/* Of the n candidates; how many stay, and what they weigh. */
+static size_t
+keep_typical(struct xm_candidates *c, const float *logits, size_t n, float largest,
+             float typical_p, int64_t *sum)
+{
+    double moment = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        const int64_t weight = weight_of(c, id);
+        if (weight > 0)
+            moment += (double)weight * (double)difference(largest, logits[id]);
+    }
+    const float mean = (float)(moment / (double)*sum);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        c->keys[i] = typical_key(distance(largest, logits[id], mean), id);
+    }
+    const uint64_t enough = (uint64_t)enough_for(typical_p, *sum);
+    n = keep_best(c, n, find_threshold(c, n, enough, true));
+    *sum = sum_of_candidates(c, n);
+    for (size_t i = 0; i < n; i++)
+        c->keys[i] = key_of(logits[id_of(c->keys[i])], id_of(c->keys[i]));
+    return n;
+}
+
+/* The mean by weight of the differences of all tokens to the largest logit. */
+static float
+mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
+                float largest)
+{
+    const float least = 1.0f / c->scale; /* of a token that weighs something */
+    const float farthest = 1e30f;        /* so that sums of few are finite       */
+    double moment = 0.0, sum = 0.0;
+    for (size_t first = 0; first < n && largest < INFINITY; first += BLOCK) {
+        float shares[BLOCK] = {0.0f}, d[BLOCK] = {0.0f};
+        const float *share = c->shares + first, *logit = logits + first;
+        const size_t in_block = end_of_block(first, n) - first;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        for (size_t i = 0; i < in_block; i++)
+            shares[i] = share[i] >= least ? share[i] : 0.0f;
+        for (size_t i = 0; i < in_block; i++)
+            d[i] = largest - logit[i] < farthest ? largest - logit[i] : farthest;
+        for (size_t i = 0; i < in_block; i++)
+            d[i] = shares[i] * d[i];
+        for (size_t i = LANES; i < BLOCK; i += LANES)
+            for (size_t k = 0; k < LANES; k++) {
+                d[k] += d[i + k];
+                shares[k] += shares[i + k];
+            }
+        for (size_t k = 0; k < LANES; k++) {
+            moment += (double)d[k];
+            sum += (double)shares[k];
+        }
+    }
+    return sum > 0.0 ? (float)(moment / sum) : 0.0f;
+}
+
+/* How far the logits of a block are from the mean. */
+static void
+find_distances(const float *logits, size_t n, float largest, float mean, float *d)
+{
+    if (largest < INFINITY)
+        for (size_t i = 0; i < n; i++)
+            d[i] = fabsf(largest - logits[i] - mean);
+    else
+        for (size_t i = 0; i < n; i++)
+            d[i] = distance(largest, logits[i], mean);
+}
+
+/* That of the candidates. */
+static float
+largest_weight(const struct xm_candidates *c, size_t n)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t weight = weight_of(c, id_of(c->keys[i]));
+        most = weight > most ? weight : most;
+    }
+    return (float)most;
+}
+
+/* That of all tokens. */
+static float
+largest_weight_of_all(const struct xm_candidates *c, size_t n)
+{
+    float most = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        most = c->shares[i] > most ? c->shares[i] : most;
+    return (float)(int64_t)(most * c->scale);
+}
+
+/* A token that does not stay has the least share, which weighs nothing. */
+static const float no_share = 0x1p-64f;
+
+/* Bins of distances from 2^-8 to 2^8, by their first bits. */
+enum {
+    DISTANCE_SHIFT = 27 - DIGIT,
+    FIRST_DISTANCE = (127 - 8) << (FLT_MANT_DIG - 1 - DISTANCE_SHIFT),
+};
+
+static size_t
+bin_of_distance(float d)
+{
+    const uint32_t bits = bits_of(d) >> DISTANCE_SHIFT;
+    return bits < FIRST_DISTANCE          ? 0
+           : bits - FIRST_DISTANCE < BINS ? bits - FIRST_DISTANCE
+                                          : BINS - 1;
+}
+
+/* The least distance of a bin but for the first. */
+static float
+distance_of_bin(size_t bin)
+{
+    const uint32_t bits = (uint32_t)(bin + FIRST_DISTANCE) << DISTANCE_SHIFT;
+    float d;
+    memcpy(&d, &bits, sizeof(d));
+    return d;
+}
+
+/* Tokens nearer than `low` to the mean stay, those from `high` on do not; of the others the best.
+ */
+struct nearness {
+    float mean, low, high;
+};
+
+/* Where the last of the staying most likely is, by some tokens, whose sums say those of all but for
+ * a few standard deviations. False: they do not, because few tokens have most of the `whole`. */
+static bool
+guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float largest,
+               int64_t whole, int64_t enough, struct nearness *near)
+{
+    double sum = 0.0, variance = 0.0;
+    int64_t seen = 0;
+    memset(c->bins, 0, sizeof(c->bins));
+    memset(c->squares, 0, sizeof(c->squares));
+    for (size_t i = 0; i < n; i += SAMPLED) {
+        const int64_t weight = weight_of(c, (uint32_t)i);
+        const float d = distance(largest, logits[i], near->mean);
+        seen += weight;
+        c->bins[bin_of_distance(d)] += (uint64_t)weight;
+        c->squares[bin_of_distance(d)] += (double)weight * (double)weight;
+    }
+    if (fabs((double)seen * SAMPLED - (double)whole) > 0.2 * (double)whole)
+        return false;
+    near->low = 0.0f;
+    near->high = INFINITY;
+    for (size_t bin = 0; bin + 1 < BINS && near->high == INFINITY; bin++) {
+        sum += (double)c->bins[bin] * SAMPLED;
+        variance += c->squares[bin] * SAMPLED * SAMPLED;
+        if (sum + 3.0 * sqrt(variance) <= (double)enough)
+            near->low = distance_of_bin(bin + 1);
+        if (sum - 3.0 * sqrt(variance) > (double)enough)
+            near->high = distance_of_bin(bin + 1);
+    }
+    return true;
+}
+
+/* The share where d < low, else 0, for d and low >= 0: without a branch, which would be taken at
+ * random. */
+static float
+share_below(float share, float d, float low)
+{
+    const uint32_t is_below = (bits_of(d) - bits_of(low)) >> 31;
+    const uint32_t bits = bits_of(share) & (0u - is_below);
+    memcpy(&share, &bits, sizeof(share));
+    return share;
+}
+
+static int
+count_between(const float *d, size_t n, float low, float high)
+{
+    int between = 0;
+    for (size_t i = 0; i < n; i++)
+        between += (d[i] >= low) & (d[i] < high);
+    return between;
+}
+
+/* What tokens nearer than `low` weigh together; gathers the keys of the *n tokens between `low` and
+ * `high`, in the order of ids. */
+static int64_t
+part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size,
+                 float largest, const struct nearness *near, size_t *n)
+{
+    const float low = near->low, high = near->high, scale = c->scale;
+    const uint32_t low_bits = bits_of(low), span = bits_of(high) - low_bits;
+    size_t n_keys = 0;
+    int64_t inner = 0;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        float d[BLOCK], kept[BLOCK];
+        const float *shares = c->shares + first;
+        const size_t in_block = end_of_block(first, vocab_size) - first;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        find_distances(logits + first, in_block, largest, near->mean, d);
+        for (size_t i = 0; i < in_block; i++)
+            kept[i] = share_below(shares[i], d[i], low);
+        for (size_t i = 0; i < in_block; i++)
+            inner += (int64_t)(kept[i] * scale);
+        if (count_between(d, in_block, low, high) == 0)
+            continue;
+        for (size_t i = 0; i < in_block; i++) {
+            c->keys[n_keys] = typical_key(d[i], (uint32_t)(first + i));
+            n_keys += bits_of(d[i]) - low_bits < span;
+        }
+    }
+    *n = n_keys;
+    return inner;
+}
+
+/* The tokens from `high` on weigh nothing from now on; what the others weigh. */
+static int64_t
+drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float largest,
+         const struct nearness *near)
+{
+    const float high = near->high, scale = c->scale;
+    int64_t sum = 0;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        float d[BLOCK], *shares = c->shares + first;
+        const size_t in_block = end_of_block(first, vocab_size) - first;
+        int64_t of_block = 0;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        find_distances(logits + first, in_block, largest, near->mean, d);
+        for (size_t i = 0; i < in_block; i++)
+            shares[i] = d[i] < high ? shares[i] : no_share;
+        for (size_t i = 0; i < in_block; i++)
+            of_block += (int64_t)(shares[i] * scale);
+        c->sums[first / BLOCK] = of_block;
+        sum += of_block;
+    }
+    return sum;
+}
+
+/* Leaves out of all tokens those that typical_p does; what the others weigh. The likeliest token
+ * lies as far from the mean as the mean from it: those that are farther have only little weight. */
+static int64_t
+keep_typical_of_all(struct xm_candidates *c, const float *logits, size_t n, float largest,
+                    float typical_p, int64_t sum)
+{
+    const int64_t enough = enough_for(typical_p, sum);
+    struct nearness near = {.mean = mean_difference(c, logits, n, largest)};
+    size_t n_keys = 0;
+    int64_t inner = 0;
+    const bool is_guessed = guess_nearness(c, logits, n, largest, sum, enough, &near);
+    for (int tries = is_guessed ? 0 : 1; tries < 3; tries++) {
+        if (tries > 0)
+            near.low = 0.0f;
+        if (tries > 0)
+            near.high = tries == 1 ? nextafterf(near.mean, INFINITY) : INFINITY;
+        inner = part_by_distance(c, logits, n, largest, &near, &n_keys);
+        if (inner < enough && inner + sum_of_candidates(c, n_keys) >= enough)
+            break;
+    }
+    const uint64_t threshold =
+        find_threshold(c, n_keys, (uint64_t)(enough - inner), true);
+    sum = drop_far(c, logits, n, largest, &near);
+    for (size_t i = 0; i < n_keys; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        if (c->keys[i] >= threshold)
+            continue;
+        sum -= weight_of(c, id);
+        c->sums[id / BLOCK] -= weight_of(c, id);
+        c->shares[id] = no_share;
+    }
+    return sum;
+}
+
+/* ---- xtc ------------------------------------------------------------------------------------ */
+
+static const float threshold_unsaid = 0.1f;
+
+/* Tokens of this weight go, all but the last of them; of a sum. INT64_MAX: none go. */
+static int64_t
+excluded_weight(const struct xm_sampling *s, const struct xm_draw *d, int64_t sum)
+{
+    const float threshold = s->xtc_threshold > 0.0f ? s->xtc_threshold : threshold_unsaid;
+    const double unit = (double)(d->xtc_random >> 11) * 0x1p-53;
+    if (!(unit < (double)s->xtc_probability) || threshold > 0.5f)
+        return INT64_MAX;
+    const int64_t least = (int64_t)ceil((double)threshold * (double)sum);
+    return least > 1 ? least : 1;
+}
+
+/* The candidates without those that go; how many are left. */
+static size_t
+exclude(struct xm_candidates *c, size_t n, int64_t weight)
+{
+    uint64_t last = UINT64_MAX; /* of those that would go */
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (weight_of(c, id_of(c->keys[i])) >= weight && c->keys[i] < last)
+            last = c->keys[i];
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t key = c->keys[i];
+        c->keys[kept] = key;
+        kept += key <= last;
+    }
+    return kept;
+}
+
+static bool
+stays(const struct xm_candidates *c, const float *logits, const struct staying *s,
+      size_t i)
+{
+    const float share = c->shares[i];
+    return share >= s->high ||
+           (share >= s->low && key_of(logits[i], (uint32_t)i) >= s->threshold);
+}
+
+/* The same of the tokens that stay; what those left weigh. */
+static int64_t
+exclude_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
+                const struct staying *s, int64_t sum, int64_t weight)
+{
+    uint64_t last = UINT64_MAX;
+    size_t n = 0;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        const size_t end = end_of_block(first, vocab_size);
+        if (c->kept[first / BLOCK] < weight)
+            continue;
+        for (size_t i = first; i < end; i++) {
+            const uint64_t key = key_of(logits[i], (uint32_t)i);
+            if (weight_of(c, (uint32_t)i) < weight || !stays(c, logits, s, i))
+                continue;
+            c->keys[n++] = key;
+            last = key < last ? key : last;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        if (c->keys[i] == last)
+            continue;
+        sum -= weight_of(c, id);
+        c->kept[id / BLOCK] -= weight_of(c, id);
+        c->shares[id] = 0.0f; /* which is below all that stay */
+    }
+    return sum;
+}
+
 /* ---- the draw ----------------------------------------------------------------------------- */
 
 static int32_t
@@ -507,21 +879,18 @@ draw_of_staying(const struct xm_candidates *c, const float *logits, size_t vocab
     for (; left >= c->kept[i / BLOCK]; i += BLOCK)
         left -= c->kept[i / BLOCK];
     for (; i + 1 < vocab_size; i++) {
-        const float share = c->shares[i];
-        const bool stays =
-            share >= s->high ||
-            (share >= s->low && key_of(logits[i], (uint32_t)i) >= s->threshold);
-        if (stays && left < weight_of(c, (uint32_t)i))
+        const bool is_left = stays(c, logits, s, i);
+        if (is_left && left < weight_of(c, (uint32_t)i))
             break;
-        left -= stays ? weight_of(c, (uint32_t)i) : 0;
+        left -= is_left ? weight_of(c, (uint32_t)i) : 0;
     }
     return (int32_t)i;
 }
 
 static int32_t
-draw_of_candidates(const struct xm_candidates *c, size_t n, uint64_t random)
+draw_of_candidates(const struct xm_candidates *c, int64_t sum, uint64_t random)
 {
-    int64_t left = xm_weight_point(sum_of_candidates(c, n), random);
+    int64_t left = xm_weight_point(sum, random);
     size_t i = 0;
     for (; left >= weight_of(c, id_of(c->keys[i])); i++)
         left -= weight_of(c, id_of(c->keys[i]));
@@ -529,18 +898,17 @@ draw_of_candidates(const struct xm_candidates *c, size_t n, uint64_t random)
 }
 
 int64_t
-xm_candidates_least(const struct xm_candidate_filter *f, float largest)
+xm_candidates_least(const struct xm_sampling *s, float largest)
 {
-    float share = f->min_p; /* of the largest weight */
+    float share = s->min_p; /* of the largest weight */
     const int64_t least = (int64_t)ceil((double)share * (double)largest);
     return least > 1 ? least : 1;
 }
 
 /* min_p before top_p: both leave the beginning of one order, and what is enough for top_p is known
- * already. */
-static int32_t
-filter_and_draw(struct xm_candidates *c, size_t n, int64_t enough, int64_t least,
-                uint64_t random)
+ * already. How many are left. */
+static size_t
+filter(struct xm_candidates *c, size_t n, int64_t enough, int64_t least)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -548,56 +916,84 @@ filter_and_draw(struct xm_candidates *c, size_t n, int64_t enough, int64_t least
         c->keys[kept] = key;
         kept += weight_of(c, id_of(key)) >= least;
     }
-    if (enough < INT64_MAX)
-        kept = keep_best(c, kept, find_threshold(c, kept, (uint64_t)enough, true));
-    return draw_of_candidates(c, kept, random);
-}
-
-/* What the weights of the best tokens have to reach, of this sum. */
-static int64_t
-enough_for(const struct xm_candidate_filter *f, int64_t sum)
-{
-    return (int64_t)enough_of((uint64_t)sum, xm_weight_top_p(f->top_p));
+    return enough < INT64_MAX
+               ? keep_best(c, kept, find_threshold(c, kept, (uint64_t)enough, true))
+               : kept;
 }
 
 static int32_t
 draw_of_best(struct xm_candidates *c, const float *logits, size_t n, float largest,
-             const struct xm_candidate_filter *f, uint64_t random)
+             const struct xm_sampling *s, const struct xm_draw *d)
 {
-    const size_t n_best = gather_best(c, logits, n, (size_t)f->top_k);
-    const int64_t sum =
-        weigh_candidates(c, logits, n_best, largest, xm_weight_steps(f->temperature));
-    const int64_t enough = f->top_p < 1.0f ? enough_for(f, sum) : INT64_MAX;
-    return filter_and_draw(c, n_best, enough, xm_candidates_least(f, c->scale), random);
+    size_t kept = gather_best(c, logits, n, (size_t)s->top_k);
+    int64_t sum =
+        weigh_candidates(c, logits, kept, largest, xm_weight_steps(s->temperature));
+    if (xm_candidates_is_typical(s))
+        kept = keep_typical(c, logits, kept, largest, s->typical_p, &sum);
+    const int64_t enough = s->top_p < 1.0f ? enough_for(s->top_p, sum) : INT64_MAX;
+    kept = filter(c, kept, enough, xm_candidates_least(s, largest_weight(c, kept)));
+    sum = sum_of_candidates(c, kept);
+    if (s->xtc_probability > 0.0f) {
+        kept = exclude(c, kept, excluded_weight(s, d, sum));
+        sum = sum_of_candidates(c, kept);
+    }
+    return draw_of_candidates(c, sum, d->random);
 }
 
+/* Tokens of at least the weight `least` that are the best to reach `enough`; and then xtc. */
 static int32_t
 draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float largest,
-            const struct xm_candidate_filter *f, uint64_t random)
+            const struct xm_sampling *s, const struct xm_draw *d)
 {
-    const int64_t least = xm_candidates_least(f, c->scale);
-    const int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(f->temperature));
-    if (f->top_p >= 1.0f && least == 1)
-        return draw_of_all(c, sum, random);
-    struct staying s = {0.0f, 0.0f, 0};
+    int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(s->temperature));
+    float most = c->scale;
+    if (xm_candidates_is_typical(s)) {
+        sum = keep_typical_of_all(c, logits, n, largest, s->typical_p, sum);
+        most = largest_weight_of_all(c, n);
+    }
+    const int64_t least = xm_candidates_least(s, most);
+    if (s->top_p >= 1.0f && least == 1 && s->xtc_probability <= 0.0f)
+        return draw_of_all(c, sum, d->random);
+    struct staying staying = {0.0f, 0.0f, 0};
     int64_t enough = INT64_MAX, rest = least;
-    if (f->top_p < 1.0f) {
-        enough = enough_for(f, sum);
-        s = guess_staying(c, n, sum - enough);
+    if (s->top_p < 1.0f) {
+        enough = enough_for(s->top_p, sum);
+        staying = guess_staying(c, n, sum - enough);
         /* Tokens of smaller weights have less together than what top_p may leave out. */
         if (enough < sum && (sum - enough) / (int64_t)n + 1 > least)
             rest = (sum - enough) / (int64_t)n + 1;
     }
-    const int64_t kept = keep_staying(c, logits, n, rest, enough, &s);
-    return draw_of_staying(c, logits, n, &s, kept, random);
+    int64_t kept = keep_staying(c, logits, n, rest, enough, &staying);
+    if (s->xtc_probability > 0.0f)
+        kept = exclude_staying(c, logits, n, &staying, kept, excluded_weight(s, d, kept));
+    return draw_of_staying(c, logits, n, &staying, kept, d->random);
+}
+
+static int32_t
+draw_by_surprise(struct xm_candidates *c, const float *logits, size_t n, float largest,
+                 const struct xm_sampling *s, struct xm_draw *d)
+{
+    struct staying staying = {0.0f, 0.0f, 0};
+    const int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(s->temperature));
+    const double wanted = ceil((double)sum * exp2(-d->most_surprise));
+    const int64_t most = (int64_t)c->scale;
+    const int64_t least = wanted < 1.0            ? 1
+                          : wanted < (double)most ? (int64_t)wanted
+                                                  : most;
+    const int64_t kept = keep_staying(c, logits, n, least, INT64_MAX, &staying);
+    const int32_t id = draw_of_staying(c, logits, n, &staying, kept, d->random);
+    d->surprise = log2((double)kept / (double)weight_of(c, (uint32_t)id));
+    return id;
 }
 
 int32_t
 xm_candidates_draw(struct xm_candidates *c, const float *logits, size_t n, int32_t best,
-                   const struct xm_candidate_filter *filter, uint64_t random)
+                   const struct xm_sampling *s, struct xm_draw *draw)
 {
     assert(best >= 0 && n <= c->vocab_size);
-    return filter->top_k > 0 && (size_t)filter->top_k < n
-               ? draw_of_best(c, logits, n, logits[best], filter, random)
-               : draw_of_row(c, logits, n, logits[best], filter, random);
+    if (s->mirostat == 2)
+        return draw_by_surprise(c, logits, n, logits[best], s, draw);
+    return s->top_k > 0 && (size_t)s->top_k < n
+               ? draw_of_best(c, logits, n, logits[best], s, draw)
+               : draw_of_row(c, logits, n, logits[best], s, draw);
 }

@@ -71,23 +71,6 @@ load_ids(yyjson_val *root, struct xm_generation_config *out, struct xm_error *er
 
 /* ---- recommendations ----------------------------------------------------------------- */
 
-/* clang-format off */
-#define AT(member) offsetof(struct xm_sampling, member)
-static const struct {
-    const char *key;
-    size_t offset; /* of a float */
-    double least, most;
-} numbers[] = {
-    { "temperature",        AT(temperature),        0.0,  1e6 },
-    { "top_p",              AT(top_p),              0.0,  1.0 },
-    { "min_p",              AT(min_p),              0.0,  1.0 },
-    { "repetition_penalty", AT(repetition_penalty), 1e-6, 1e6 },
-    { "presence_penalty",   AT(presence_penalty),   -1e6, 1e6 },
-    { "frequency_penalty",  AT(frequency_penalty),  -1e6, 1e6 },
-};
-#undef AT
-/* clang-format on */
-
 static void
 load_count(yyjson_val *root, const char *key, uint64_t *out)
 {
@@ -100,17 +83,16 @@ load_count(yyjson_val *root, const char *key, uint64_t *out)
 static void
 load_sampling(yyjson_val *root, struct xm_generation_config *out)
 {
-    uint64_t top_k = 0;
     bool samples = false;
     out->sampling.temperature = 1.0f;
-    for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
         double x = NAN; /* within no range */
-        xm_generation_file_number(root, numbers[i].key, &x, NULL);
-        if (x >= numbers[i].least && x <= numbers[i].most)
-            *(float *)(void *)((char *)&out->sampling + numbers[i].offset) = (float)x;
+        if (row->file && xm_sampling_is_number(row))
+            xm_generation_file_number(root, row->file, &x, NULL);
+        if (xm_sampling_takes(row, x))
+            xm_sampling_set(&out->sampling, row, x);
     }
-    load_count(root, "top_k", &top_k);
-    out->sampling.top_k = (int)top_k;
     xm_json_bool(root, "do_sample", &samples, NULL);
     if (!samples)
         out->sampling.temperature = 0.0f; /* penalties stay */
@@ -151,8 +133,8 @@ load_file(const char *folder, const char *name, bool recommends,
 void
 xm_generation_config_init(struct xm_generation_config *out)
 {
-    *out =
-        (struct xm_generation_config){.bos = -1, .pad = -1, .sampling = {.top_p = 1.0f}};
+    *out = (struct xm_generation_config){.bos = -1, .pad = -1};
+    xm_sampling_init(&out->sampling);
 }
 
 void

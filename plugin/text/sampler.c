@@ -7,10 +7,12 @@
 
 #include <assert.h>
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "plugin/text/candidates.h"
+#include "plugin/text/dry.h"
 #include "plugin/text/token_counts.h"
 #include "plugin/text/token_list.h"
 #include "plugin/text/token_weight.h"
@@ -18,14 +20,17 @@
 
 struct xm_sampler_scratch {
     size_t vocab_size;
-    float *logits; /* owned; [vocab_size], with penalties */
+    float *logits;     /* owned; [vocab_size], changed                */
+    uint32_t *longest; /* owned; [vocab_size], zeros: of struct xm_dry_scratch */
     struct xm_candidates *candidates;
 };
 
 struct xm_sampler {
     struct xm_sampling sampling;
     size_t vocab_size;
-    uint64_t n_drawn; /* random numbers so far */
+    uint64_t n_drawn;     /* random numbers so far                */
+    double most_surprise; /* of mirostat: m of sampler.h, in bits */
+    void *lists[3];       /* owned; those of `sampling`           */
 
     /* With penalties only: */
     /* of the tokens in the window */
@@ -35,8 +40,12 @@ struct xm_sampler {
     size_t n_accepted, capacity;
     size_t oldest; /* in the ring */
 
-    struct xm_token_list text;   /* accepted, with no_repeat_ngram              */
+    struct xm_token_list text;   /* accepted, where what was written matters    */
     struct xm_token_list barred; /* from the next choice                        */
+    uint32_t *matches;           /* owned; of struct xm_dry_scratch             */
+    size_t n_matches;            /* room                                        */
+    const uint64_t *allowed;     /* in it, a bit each; NULL: all                */
+    size_t n_allowed;            /* words                                       */
 };
 
 static bool
@@ -46,33 +55,11 @@ has_penalties(const struct xm_sampling *s)
            s->presence_penalty != 0.0f || s->frequency_penalty != 0.0f;
 }
 
-/* "name is x, expected low..high"; NaN is outside of everything. */
-static enum xm_status
-check_range(const char *name, float x, float low, float high, struct xm_error *err)
+/* Whether it matters in which order tokens were accepted. */
+static bool
+needs_text(const struct xm_sampling *s)
 {
-    if (x >= low && x <= high)
-        return XM_OK;
-    if (high == FLT_MAX)
-        return xm_fail(err, XM_INVALID, "%s is %g, expected %g or more", name, (double)x,
-                       (double)low);
-    return xm_fail(err, XM_INVALID, "%s is %g, expected %g..%g", name, (double)x,
-                   (double)low, (double)high);
-}
-
-static enum xm_status
-check_sampling(const struct xm_sampling *s, struct xm_error *err)
-{
-    XM_TRY(check_range("temperature", s->temperature, 0.0f, FLT_MAX, err));
-    XM_TRY(check_range("top_p", s->top_p, 0.0f, 1.0f, err));
-    XM_TRY(check_range("min_p", s->min_p, 0.0f, 1.0f, err));
-    XM_TRY(check_range("repetition_penalty", s->repetition_penalty, 0.0f, FLT_MAX, err));
-    if (s->only_new && s->last_n > 0)
-        return xm_fail(
-            err, XM_INVALID,
-            "penalties of new tokens see all of them: last_n is %d, expected 0",
-            s->last_n);
-    XM_TRY(check_range("presence_penalty", s->presence_penalty, -1e6f, 1e6f, err));
-    return check_range("frequency_penalty", s->frequency_penalty, -1e6f, 1e6f, err);
+    return s->no_repeat_ngram > 0 || s->dry_multiplier > 0.0f || s->bad_words.n > 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -85,8 +72,9 @@ xm_sampler_scratch_create(size_t vocab_size)
         return NULL;
     s->vocab_size = vocab_size;
     s->logits = xm_calloc(vocab_size, sizeof(*s->logits));
+    s->longest = xm_calloc(vocab_size, sizeof(*s->longest));
     s->candidates = xm_candidates_create(vocab_size);
-    if (s->logits && s->candidates)
+    if (s->logits && s->longest && s->candidates)
         return s;
     xm_sampler_scratch_free(s);
     return NULL;
@@ -98,8 +86,52 @@ xm_sampler_scratch_free(struct xm_sampler_scratch *scratch)
     if (!scratch)
         return;
     xm_free(scratch->logits);
+    xm_free(scratch->longest);
     xm_candidates_free(scratch->candidates);
     xm_free(scratch);
+}
+
+/* A copy that *owned keeps; false: no memory. */
+static bool
+copy_list(const void *from, size_t n, size_t size, void **owned)
+{
+    if (n == 0)
+        return true;
+    *owned = xm_calloc(n, size);
+    if (*owned)
+        memcpy(*owned, from, n * size);
+    return *owned != NULL;
+}
+
+static enum xm_status
+copy_lists(struct xm_sampler *s, struct xm_error *err)
+{
+    struct xm_sampling *to = &s->sampling;
+    if (!copy_list(to->logit_bias.list, to->logit_bias.n, sizeof(*to->logit_bias.list),
+                   &s->lists[0]) ||
+        !copy_list(to->dry_breakers.ids, to->dry_breakers.n,
+                   sizeof(*to->dry_breakers.ids), &s->lists[1]) ||
+        !copy_list(to->bad_words.ids, to->bad_words.n, sizeof(*to->bad_words.ids),
+                   &s->lists[2]))
+        return xm_no_memory(err, "the lists of a sampler");
+    to->logit_bias.list = s->lists[0];
+    to->dry_breakers.ids = s->lists[1];
+    to->bad_words.ids = s->lists[2];
+    return XM_OK;
+}
+
+static enum xm_status
+check_biased(const struct xm_sampling *s, size_t vocab_size, struct xm_error *err)
+{
+    for (size_t i = 0; i < s->logit_bias.n; i++) {
+        const int32_t id = s->logit_bias.list[i].id;
+        if (id < 0 || (size_t)id >= vocab_size)
+            return xm_fail(err, XM_INVALID,
+                           "logit_bias names token %" PRId32
+                           ", but the vocabulary has %zu tokens",
+                           id, vocab_size);
+    }
+    return XM_OK;
 }
 
 enum xm_status
@@ -107,16 +139,22 @@ xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
                   struct xm_sampler **out, struct xm_error *err)
 {
     *out = NULL;
-    XM_TRY(check_sampling(sampling, err));
+    XM_TRY(xm_sampling_check(sampling, err));
     if (vocab_size == 0 || vocab_size > INT32_MAX)
         return xm_fail(err, XM_INVALID, "a vocabulary of %zu tokens", vocab_size);
+    XM_TRY(check_biased(sampling, vocab_size, err));
     struct xm_sampler *s = xm_calloc(1, sizeof(*s));
     if (!s)
         return xm_no_memory(err, "a sampler");
     s->sampling = *sampling;
     s->vocab_size = vocab_size;
-    *out = s;
-    return XM_OK;
+    xm_sampler_forget(s);
+    const enum xm_status status = copy_lists(s, err);
+    if (status == XM_OK)
+        *out = s;
+    else
+        xm_sampler_free(s);
+    return status;
 }
 
 void
@@ -128,6 +166,9 @@ xm_sampler_free(struct xm_sampler *sampler)
     xm_free(sampler->accepted);
     xm_token_list_free(&sampler->text);
     xm_token_list_free(&sampler->barred);
+    xm_free(sampler->matches);
+    for (size_t i = 0; i < XM_ARRAY_LEN(sampler->lists); i++)
+        xm_free(sampler->lists[i]);
     xm_free(sampler);
 }
 
@@ -158,14 +199,36 @@ accept(struct xm_sampler *s, int32_t id, struct xm_error *err)
     return XM_OK;
 }
 
+static bool
+is_token(const struct xm_sampler *s, int32_t id)
+{
+    return id >= 0 && (size_t)id < s->vocab_size;
+}
+
+/* Appends to the text, and makes room for what is found in it. */
+static enum xm_status
+accept_text(struct xm_sampler *s, const int32_t *ids, size_t n, struct xm_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_token(s, ids[i]) && !xm_token_list_add(&s->text, ids[i]))
+            return xm_no_memory(err, "%zu accepted tokens", n);
+    if (s->sampling.dry_multiplier <= 0.0f)
+        return XM_OK;
+    uint32_t *grown = xm_grow(s->matches, &s->n_matches, s->text.n, sizeof(*grown));
+    if (!grown)
+        return xm_no_memory(err, "%zu accepted tokens", n);
+    s->matches = grown;
+    return XM_OK;
+}
+
 enum xm_status
 xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                   struct xm_error *err)
 {
-    if (sampler->sampling.no_repeat_ngram && !xm_token_list_add_n(&sampler->text, ids, n))
-        return xm_no_memory(err, "%zu accepted tokens", n);
+    if (n > 0 && needs_text(&sampler->sampling))
+        XM_TRY(accept_text(sampler, ids, n, err));
     for (size_t i = 0; has_penalties(&sampler->sampling) && i < n; i++)
-        if (ids[i] >= 0 && (size_t)ids[i] < sampler->vocab_size)
+        if (is_token(sampler, ids[i]))
             XM_TRY(accept(sampler, ids[i], err));
     return XM_OK;
 }
@@ -184,6 +247,8 @@ xm_sampler_begin(struct xm_sampler *sampler, const int32_t *prompt, size_t n,
 void
 xm_sampler_forget(struct xm_sampler *sampler)
 {
+    const float tau = sampler->sampling.mirostat_tau;
+    sampler->most_surprise = 2.0 * (tau > 0.0f ? (double)tau : 5.0);
     sampler->n_accepted = sampler->oldest = 0;
     xm_token_list_clear(&sampler->text);
     xm_token_counts_clear(&sampler->counts);
@@ -244,66 +309,207 @@ xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                : xm_fail(err, XM_NO_MEMORY, "no memory to bar %zu tokens", n);
 }
 
+/* Tokens that would complete one of the sequences, each of which has a -1 behind it. */
+static void
+bar_sequences(const struct xm_token_view *sequences, const struct xm_token_list *text,
+              float *logits, size_t vocab_size)
+{
+    const int32_t *ids = sequences->ids;
+    for (size_t i = 0, first = 0; i < sequences->n; i++) {
+        if (ids[i] >= 0)
+            continue;
+        const size_t n = i - first; /* tokens */
+        if (n > 0 && n - 1 <= text->n &&
+            (n == 1 || memcmp(ids + first, text->ids + text->n - (n - 1),
+                              (n - 1) * sizeof(*ids)) == 0))
+            xm_bar_tokens(&ids[i - 1], 1, logits, vocab_size);
+        first = i + 1;
+    }
+}
+
+/* ---- top_n_sigma --------------------------------------------------------------------------- */
+
+enum { LANES = 16 }; /* logits that are summed at once */
+
+/* The standard deviation of the finite logits, of which `largest` is the largest: squares of the
+ * differences to it are no larger than a few hundred thousand times what they have in common. */
+static double
+deviation_of(const float *logits, size_t n, float largest)
+{
+    double sums[LANES] = {0.0}, squares[LANES] = {0.0}, sum = 0.0, square = 0.0;
+    double counts[LANES] = {0.0}, count = 0.0;
+    for (size_t first = 0; first < n; first += LANES) {
+        const size_t end = n - first < LANES ? n - first : LANES;
+        float d[LANES] = {0.0f}, is_counted[LANES] = {0.0f};
+        for (size_t k = 0; k < end; k++) {
+            const float x = logits[first + k];
+            is_counted[k] = x >= -FLT_MAX ? 1.0f : 0.0f;
+            d[k] = x >= -FLT_MAX ? x : largest;
+        }
+        for (size_t k = 0; k < LANES; k++) {
+            const double difference = k < end ? (double)d[k] - (double)largest : 0.0;
+            counts[k] += (double)is_counted[k];
+            sums[k] += difference;
+            squares[k] += difference * difference;
+        }
+    }
+    for (size_t k = 0; k < LANES; k++) {
+        sum += sums[k];
+        square += squares[k];
+        count += counts[k];
+    }
+    const double mean = sum / count, variance = square / count - mean * mean;
+    return variance > 0.0 ? sqrt(variance) : 0.0;
+}
+
+static void
+bar_far(float n_sigma, float *logits, size_t n)
+{
+    const int32_t best = xm_find_largest(logits, n);
+    if (best < 0 || logits[best] > FLT_MAX)
+        return;
+    const double sigma = deviation_of(logits, n, logits[best]);
+    const double least = (double)logits[best] - (double)n_sigma * sigma;
+    /* the least float that stays */
+    float least_kept = (float)least;
+    if ((double)least_kept < least)
+        least_kept = nextafterf(least_kept, INFINITY);
+    for (size_t i = 0; i < n; i++)
+        logits[i] = logits[i] >= least_kept ? logits[i] : -INFINITY;
+}
+
+/* ---- grammars ------------------------------------------------------------------------------ */
+
+void
+xm_sampler_allow(struct xm_sampler *sampler, const uint64_t *bits, size_t n)
+{
+    sampler->allowed = bits;
+    sampler->n_allowed = n;
+}
+
+static void
+bar_others(const uint64_t *allowed, size_t n, float *logits, size_t vocab_size)
+{
+    for (size_t word = 0; word * 64 < vocab_size; word++) {
+        const uint64_t bits = word < n ? allowed[word] : 0;
+        const size_t end = vocab_size < word * 64 + 64 ? vocab_size : word * 64 + 64;
+        for (size_t i = word * 64; bits != UINT64_MAX && i < end; i++)
+            if (!(bits >> i % 64 & 1))
+                logits[i] = -INFINITY;
+    }
+}
+
 /* ---- choice ------------------------------------------------------------------------------- */
 
-/* The logits to choose from: the caller's own when nothing changes any, else `changed`. */
-static const float *
-change(struct xm_sampler *s, const float *logits, float *changed)
+static void
+add_biases(const struct xm_bias_view *view, float *logits)
 {
-    if (s->counts.n == 0 && !s->sampling.no_repeat_ngram && s->barred.n == 0)
+    for (size_t i = 0; i < view->n; i++) {
+        const struct xm_token_bias *b = &view->list[i];
+        const float x = logits[b->id] + b->bias;
+        logits[b->id] = b->bias <= XM_BIAS_BARS            ? -INFINITY
+                        : x > FLT_MAX && logits[b->id] < x ? FLT_MAX
+                                                           : x;
+    }
+}
+
+/* The logits to choose from: the caller's own when nothing changes any, else those in `scratch`. */
+static const float *
+change(struct xm_sampler *s, const float *logits, struct xm_sampler_scratch *scratch)
+{
+    const struct xm_sampling *by = &s->sampling;
+    float *changed = scratch->logits;
+    if (s->counts.n == 0 && !needs_text(by) && by->logit_bias.n == 0 &&
+        by->top_n_sigma <= 0.0f && s->barred.n == 0 && !s->allowed)
         return logits;
     memcpy(changed, logits, s->vocab_size * sizeof(*logits));
+    add_biases(&by->logit_bias, changed);
     penalise_all(s, changed);
-    xm_bar_ngrams(s->text.ids, s->text.n, s->sampling.no_repeat_ngram, changed,
-                  s->vocab_size);
+    if (by->dry_multiplier > 0.0f)
+        xm_dry_penalise(by, s->text.ids, s->text.n,
+                        &(struct xm_dry_scratch){s->matches, scratch->longest}, changed);
+    if (by->no_repeat_ngram > 0)
+        xm_bar_ngrams(s->text.ids, s->text.n, (uint32_t)by->no_repeat_ngram, changed,
+                      s->vocab_size);
+    bar_sequences(&by->bad_words, &s->text, changed, s->vocab_size);
     xm_bar_tokens(s->barred.ids, s->barred.n, changed, s->vocab_size);
     xm_token_list_clear(&s->barred);
+    if (s->allowed)
+        bar_others(s->allowed, s->n_allowed, changed, s->vocab_size);
+    s->allowed = NULL;
+    if (by->top_n_sigma > 0.0f)
+        bar_far(by->top_n_sigma, changed, s->vocab_size);
     return changed;
 }
 
-static struct xm_candidate_filter
-filter_of(const struct xm_sampling *s)
+/* Random numbers of a kind of their own: those of the draws are the same with them and without. */
+static const uint64_t xtc_seed = 0x7874630000000000u;
+
+/* What tokens told decides what the next one may tell. */
+static void
+follow_surprise(struct xm_sampler *s, double surprise)
 {
-    return (struct xm_candidate_filter){.temperature = s->temperature,
-                                        .top_k = s->top_k,
-                                        .top_p = s->top_p,
-                                        .min_p = s->min_p};
+    const struct xm_sampling *by = &s->sampling;
+    const double tau = by->mirostat_tau > 0.0f ? (double)by->mirostat_tau : 5.0;
+    const double eta = by->mirostat_eta > 0.0f ? (double)by->mirostat_eta : 0.1;
+    s->most_surprise -= eta * (surprise - tau);
+}
+
+static int32_t
+draw(struct xm_sampler *s, struct xm_sampler_scratch *scratch, const float *logits,
+     int32_t best)
+{
+    const struct xm_sampling *by = &s->sampling;
+    const uint64_t n = s->n_drawn++;
+    struct xm_draw d = {.random = random_bits(by->seed, n),
+                        .xtc_random = random_bits(by->seed ^ xtc_seed, n),
+                        .most_surprise = s->most_surprise};
+    const int32_t id =
+        xm_candidates_draw(scratch->candidates, logits, s->vocab_size, best, by, &d);
+    if (by->mirostat == 2)
+        follow_surprise(s, d.surprise);
+    return id;
 }
 
 enum xm_status
 xm_sampler_next(struct xm_sampler *sampler, struct xm_sampler_scratch *scratch,
                 const float *logits, int32_t *id, struct xm_error *err)
 {
-    const struct xm_sampling *s = &sampler->sampling;
-    const struct xm_candidate_filter filter = filter_of(s);
     assert(scratch->vocab_size >= sampler->vocab_size);
-    logits = change(sampler, logits, scratch->logits);
+    logits = change(sampler, logits, scratch);
     const int32_t best = xm_find_largest(logits, sampler->vocab_size);
     if (best < 0)
         return xm_fail(err, XM_INVALID,
                        "no token can be chosen: all %zu logits are NaN or -infinity",
                        sampler->vocab_size);
-    *id = best;
-    if (s->temperature > 0.0f)
-        *id = xm_candidates_draw(scratch->candidates, logits, sampler->vocab_size, best,
-                                 &filter, random_bits(s->seed, sampler->n_drawn++));
+    *id = sampler->sampling.temperature > 0.0f ? draw(sampler, scratch, logits, best)
+                                               : best;
     return XM_OK;
+}
+
+/* Parameters that no number of struct xm_token_choice says. */
+static bool
+is_for_host(const struct xm_sampling *s)
+{
+    const bool drawn = s->temperature > 0.0f;
+    return needs_text(s) || s->logit_bias.n > 0 ||
+           (drawn && (s->top_n_sigma > 0.0f || s->mirostat == 2 ||
+                      s->xtc_probability > 0.0f || xm_candidates_is_typical(s)));
 }
 
 bool
 xm_sampling_on_device(const struct xm_sampling *s, size_t vocab_size,
                       struct xm_token_choice *out)
 {
-    const struct xm_candidate_filter filter = filter_of(s);
     const float largest = ldexpf(1.0f, xm_weight_bits(vocab_size));
     const bool has_k = s->top_k > 0 && (size_t)s->top_k < vocab_size;
     *out = penalties_of(s);
-    if (s->no_repeat_ngram || out->window > XM_TOKEN_WINDOW_MOST)
+    if (is_for_host(s) || out->window > XM_TOKEN_WINDOW_MOST)
         return false;
     if (s->temperature == 0.0f)
         return true;
     out->seed = s->seed;
-    out->least = (uint64_t)xm_candidates_least(&filter, largest);
+    out->least = (uint64_t)xm_candidates_least(s, largest);
     out->top_p = xm_weight_top_p(s->top_p);
     out->top_k = has_k ? (uint32_t)s->top_k : 0;
     out->steps = xm_weight_steps(s->temperature);

@@ -2,22 +2,39 @@
  *
  * Chooses the next token of a text from a row of logits.
  *
- *     penalties -> top_k -> softmax(logits / temperature) -> top_p -> min_p -> draw
+ *     logit_bias -> penalties -> dry -> n-grams, bad_words -> top_n_sigma -> top_k
+ *     -> softmax(logits / temperature) -> typical_p -> top_p -> min_p -> xtc -> draw
  *
- * The steps apply in this order (candidates.h); each works on the tokens that the one before it
- * left, with their probabilities renormalised. l is a token's logit:
+ * The steps apply in this order, which is that of llama.cpp's default chain but for the
+ * temperature, which comes last there: here, as in transformers and vLLM, typical_p, top_p, min_p
+ * and xtc see the probabilities that tokens are drawn by. Each step works on the tokens that the
+ * one before it left, with their probabilities renormalised. l is a token's logit, p its
+ * probability:
  *
+ *     logit_bias   l + bias; at -100 or below l = -infinity
  *     repetition   l > 0 ? l * (1/r) : l * r   tokens among the last `last_n` accepted ones
  *     frequency    l - f * (times accepted)    the same tokens; with only_new, not the prompt's
  *     presence     l - p                       as frequency
+ *     dry          dry.h
  *     n-grams      l = -infinity               tokens that would repeat an n-gram of the text
+ *     bad_words    l = -infinity               tokens that would complete one of the sequences
+ *     top_n_sigma  keeps l >= largest - n * standard deviation of all finite l (C. Tang et al.,
+ *                  "Top-n-sigma: Not All Logits Are You Need", 2024)
  *     top_k        keeps the k most likely tokens
+ *     typical_p    keeps the fewest tokens with the least |-log p - entropy| that sum to typical_p
+ *                  (C. Meister et al., "Locally Typical Sampling", 2022)
  *     top_p        keeps the fewest most likely tokens whose probabilities sum to top_p
  *     min_p        keeps the tokens at least min_p times as likely as the most likely one
+ *     xtc          with xtc_probability, of the tokens with p >= xtc_threshold leaves out all but
+ *                  the least likely ("exclude top choices", P. E. Weidmann, text-generation-webui,
+ *                  2024)
+ *     mirostat     in the place of top_k to xtc: keeps the tokens with -log2 p <= m, or the
+ *                  likeliest one; m begins as 2 tau, and each choice moves it by
+ *                  eta * (tau + log2 of p among the kept) (S. Basu et al., "Mirostat: A Neural Text
+ *                  Decoding Algorithm that Directly Controls Perplexity", 2021; version 2)
  *
  * Temperature 0 is greedy: it takes the largest logit after the penalties, the lowest id of equal
- * ones. A token whose logit is NaN or -infinity is never chosen. The value 0 turns off each member
- * of struct xm_sampling from min_p on.
+ * ones. A token whose logit is NaN or -infinity is never chosen.
  *
  * A choice depends on the logits, the seed, and the tokens that this sampler has accepted and
  * chosen before. It does not depend on other texts or on threads.
@@ -33,6 +50,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plugin/text/sampling.h"
 #include "runtime/operations/token_choice.h"
 #include "runtime/util/status.h"
 
@@ -40,30 +58,17 @@
 extern "C" {
 #endif
 
-struct xm_sampling {
-    float temperature; /* ≥ 0; 0: greedy        */
-    int top_k;         /* ≤ 0: all tokens       */
-    float top_p;       /* 0..1; 1: all tokens   */
-    uint64_t seed;
-    float min_p;              /* 0..1                                        */
-    float repetition_penalty; /* > 0; 0 and 1: off                           */
-    float presence_penalty, frequency_penalty;
-    int last_n; /* the penalties see so many last accepted tokens; ≤ 0: all */
-    /* presence and frequency penalties ignore the prompt's tokens; requires last_n = 0 */
-    bool only_new;
-    uint32_t no_repeat_ngram; /* n: no n consecutive tokens occur twice; 0: off */
-};
-
 /* The state of one text: accepted tokens and random numbers. Used by one thread at a time. */
 struct xm_sampler;
 
-/* Scratch memory of a choice, for any sampler with a vocabulary of at most this size: 24 bytes a
+/* Scratch memory of a choice, for any sampler with a vocabulary of at most this size: 28 bytes a
  * token. Used by one thread at a time, which may share it among its texts. NULL: no memory. */
 struct xm_sampler_scratch;
 struct xm_sampler_scratch *xm_sampler_scratch_create(size_t vocab_size);
 void xm_sampler_scratch_free(struct xm_sampler_scratch *scratch); /* NULL is allowed */
 
-/* Copies *sampling. XM_INVALID: a parameter is out of its range; the sentence names it. */
+/* Copies *sampling and its lists. XM_INVALID: a parameter is out of its range, or a token of
+ * logit_bias is none; the sentence names it. */
 enum xm_status xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
                                  struct xm_sampler **out, struct xm_error *err);
 void xm_sampler_free(struct xm_sampler *sampler); /* NULL is allowed */
@@ -72,18 +77,22 @@ void xm_sampler_free(struct xm_sampler *sampler); /* NULL is allowed */
 enum xm_status xm_sampler_begin(struct xm_sampler *sampler, const int32_t *prompt,
                                 size_t n, struct xm_error *err);
 
-/* Counts `n` tokens for the penalties and n-grams; call it for each token that was generated. Ids
- * outside of the vocabulary are ignored. Does nothing when no penalty is set. */
+/* Takes `n` tokens for what depends on the text; call it for each token that was generated. Ids
+ * outside of the vocabulary are ignored. Does nothing where nothing depends on the text. */
 enum xm_status xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                                  struct xm_error *err);
 
-/* Forgets all accepted tokens. */
+/* Forgets all accepted tokens, and what mirostat has learnt of them. */
 void xm_sampler_forget(struct xm_sampler *sampler);
 
 /* The next call of xm_sampler_next, and no later one, does not choose these tokens. Ids outside of
  * the vocabulary are ignored. */
 enum xm_status xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                               struct xm_error *err);
+
+/* The next call of xm_sampler_next, and no later one, chooses only tokens whose bit is set: bit
+ * i % 64 of bits[i / 64] for token i < 64 * n. The bits are not copied. */
+void xm_sampler_allow(struct xm_sampler *sampler, const uint64_t *bits, size_t n);
 
 /* Sets the logits of these tokens to -infinity. Ids outside of the vocabulary are ignored. */
 void xm_bar_tokens(const int32_t *ids, size_t n, float *logits, size_t vocab_size);
@@ -105,7 +114,7 @@ bool xm_sampling_on_device(const struct xm_sampling *s, size_t vocab_size,
                            struct xm_token_choice *out);
 /* How the next token is chosen where a device does it, which also counts the tokens that it
  * chooses; *seen points to the sampler's tokens until it accepts one. false: only xm_sampler_next
- * can, because n-grams matter or tokens are barred from this choice alone. */
+ * can, because devices do not know a parameter or tokens are barred from this choice alone. */
 bool xm_sampler_on_device(const struct xm_sampler *sampler, struct xm_token_choice *out,
                           struct xm_seen_tokens *seen);
 /* A device has chosen in place of xm_sampler_next. */

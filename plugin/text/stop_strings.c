@@ -21,6 +21,7 @@ struct xm_stop_strings {
     struct xm_strbuf held;
     struct xm_strbuf places; /* of each byte that is held; the first is PLAIN */
     bool stopped;
+    size_t found; /* number from 1 of the stop string that was */
     bool keeps_found;
     bool drops_blanks;
 };
@@ -154,8 +155,10 @@ advance_all(struct xm_stop_strings *s, char c, bool *found)
         struct stop *stop = &s->stops[i];
         stop->state = advance(stop, stop->state, c);
         bool complete = stop->state == stop->n;
-        if (complete == *found ? stop->state > longest : complete)
+        if (complete == *found ? stop->state > longest : complete) {
             longest = stop->state;
+            s->found = complete ? i + 1 : s->found;
+        }
         *found = *found || complete;
     }
     return longest;
@@ -206,6 +209,12 @@ xm_stop_strings_push(struct xm_stop_strings *stops, const char *text, size_t n,
     }
     *stopped = stops->stopped;
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "text");
+}
+
+size_t
+xm_stop_strings_found(const struct xm_stop_strings *stops)
+{
+    return stops->stopped ? stops->found : 0;
 }
 
 enum xm_status

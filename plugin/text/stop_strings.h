@@ -40,6 +40,9 @@ enum xm_status xm_stop_strings_push(struct xm_stop_strings *stops, const char *t
                                     size_t n, struct xm_strbuf *out, bool *stopped,
                                     struct xm_error *err);
 
+/* Which of the strings was found: its number from 1, until the text is ended; 0: none. */
+size_t xm_stop_strings_found(const struct xm_stop_strings *stops);
+
 /* Ends the text: appends the text held back and resets the object for the next text. */
 enum xm_status xm_stop_strings_flush(struct xm_stop_strings *stops, struct xm_strbuf *out,
                                      struct xm_error *err);

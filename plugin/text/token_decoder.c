@@ -29,6 +29,10 @@ struct xm_token_decoder_type {
     enum xm_status (*push)(struct run *run, size_t i, struct xm_slice text);
     /* No more text comes; NULL: it never holds any. */
     enum xm_status (*flush)(struct run *run, size_t i);
+    /* What it makes of one token's bytes, `text`, alone; NULL: nothing else. */
+    enum xm_status (*bytes)(const struct xm_token_decoder_step *step,
+                            struct xm_slice text, bool first, struct xm_strbuf *out,
+                            struct xm_error *err);
 };
 
 /* Gives `text` to step `i`; behind the last step to the caller. */
@@ -347,17 +351,104 @@ push_wordpiece(struct run *run, size_t i, struct xm_slice text)
     return give_buffer(run, i + 1, &spaced);
 }
 
+/* ---- one token's bytes ---------------------------------------------------------------------- */
+
+static enum xm_status
+bytes_of_replace(const struct xm_token_decoder_step *step, struct xm_slice text,
+                 bool first, struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)first;
+    return xm_regex_replace(step->regex, text,
+                            xm_slice_of(step->content, step->content_bytes), out, err);
+}
+
+static enum xm_status
+bytes_of_byte_fallback(const struct xm_token_decoder_step *step, struct xm_slice text,
+                       bool first, struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)step, (void)first, (void)err;
+    const int byte = byte_of_token(text);
+    const char c = (char)byte;
+    xm_strbuf_add_n(out, byte < 0 ? text.text : &c, byte < 0 ? text.n : 1);
+    return XM_OK;
+}
+
+static enum xm_status
+bytes_of_byte_level(const struct xm_token_decoder_step *step, struct xm_slice text,
+                    bool first, struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)step, (void)first, (void)err;
+    xm_byte_level_decode(text, out);
+    return XM_OK;
+}
+
+/* At the start of a text whose tokens are joined, or in each token. */
+static enum xm_status
+bytes_of_strip(const struct xm_token_decoder_step *step, struct xm_slice text, bool first,
+               struct xm_strbuf *out, struct xm_error *err)
+{
+    const struct xm_slice content = xm_slice_of(step->content, step->content_bytes);
+    const bool strips = first || !step->fused;
+    if (step->fused && step->strip_right > 0)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the tokenizer's decoder strips the end of a text: what a token "
+                       "appends depends on those behind it");
+    for (uint32_t i = 0; strips && i < step->strip_left; i++)
+        if (xm_slice_starts_with(text, content))
+            text = xm_slice_of(text.text + content.n, text.n - content.n);
+    for (uint32_t i = 0; !step->fused && i < step->strip_right; i++)
+        if (text.n >= content.n &&
+            xm_slice_equal(xm_slice_of(text.text + text.n - content.n, content.n),
+                           content))
+            text.n -= content.n;
+    xm_strbuf_add_n(out, text.text, text.n);
+    return XM_OK;
+}
+
+static enum xm_status
+bytes_of_metaspace(const struct xm_token_decoder_step *step, struct xm_slice text,
+                   bool first, struct xm_strbuf *out, struct xm_error *err)
+{
+    const bool drops = first && step->drop_first;
+    return xm_regex_replace(step->regex, text, xm_slice_of(" ", drops ? 0 : 1), out, err);
+}
+
+static enum xm_status
+bytes_of_wordpiece(const struct xm_token_decoder_step *step, struct xm_slice text,
+                   bool first, struct xm_strbuf *out, struct xm_error *err)
+{
+    const struct xm_slice prefix = xm_slice_of(step->content, step->content_bytes);
+    struct xm_strbuf spaced = {0};
+    if (!first && xm_slice_starts_with(text, prefix))
+        text = xm_slice_of(text.text + prefix.n, text.n - prefix.n);
+    else if (!first)
+        xm_strbuf_add(&spaced, " ");
+    xm_strbuf_add_n(&spaced, text.text, text.n);
+    if (step->cleanup)
+        clean_up(&spaced);
+    xm_strbuf_add_n(out, xm_strbuf_text(&spaced), spaced.n);
+    const bool ok = xm_strbuf_ok(&spaced);
+    xm_strbuf_free(&spaced);
+    return ok ? XM_OK : xm_no_memory(err, "decoded text");
+}
+
 static const struct xm_token_decoder_type types[] = {
     /* clang-format off */
-    /* name           parts  fuses  load            push                flush            */
-    { "ByteLevel",    true,  true,  NULL,           push_byte_level,    flush_byte_level },
-    { "ByteFallback", false, false, NULL,           push_byte_fallback,
-                                                                     flush_byte_fallback },
-    { "Fuse",         true,  true,  NULL,           push_fuse,          NULL             },
-    { "Replace",      false, false, load_replace,   push_replace,       NULL             },
-    { "Strip",        true,  false, load_strip,     push_strip,         NULL             },
-    { "Metaspace",    false, false, load_metaspace, push_metaspace,     NULL             },
-    { "WordPiece",    false, false, load_wordpiece, push_wordpiece,     NULL             },
+    /* name           parts  fuses  load            push                flush
+                                                                     bytes                 */
+    { "ByteLevel",    true,  true,  NULL,           push_byte_level,    flush_byte_level,
+                                                                     bytes_of_byte_level    },
+    { "ByteFallback", false, false, NULL,           push_byte_fallback, flush_byte_fallback,
+                                                                     bytes_of_byte_fallback },
+    { "Fuse",         true,  true,  NULL,           push_fuse,          NULL, NULL          },
+    { "Replace",      false, false, load_replace,   push_replace,       NULL,
+                                                                     bytes_of_replace       },
+    { "Strip",        true,  false, load_strip,     push_strip,         NULL,
+                                                                     bytes_of_strip         },
+    { "Metaspace",    false, false, load_metaspace, push_metaspace,     NULL,
+                                                                     bytes_of_metaspace     },
+    { "WordPiece",    false, false, load_wordpiece, push_wordpiece,     NULL,
+                                                                     bytes_of_wordpiece     },
     /* clang-format on */
 };
 
@@ -427,6 +518,47 @@ xm_token_decoder_flush(const struct xm_token_decoder *decoder,
         if (decoder->steps[i].type->flush)
             XM_TRY(decoder->steps[i].type->flush(&run, i));
     return XM_OK;
+}
+
+enum xm_status
+xm_token_decoder_bytes(const struct xm_token_decoder *decoder, struct xm_slice token,
+                       bool first, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct xm_strbuf now = {0}, next = {0};
+    enum xm_status status = XM_OK;
+    if (!first && !decoder->present)
+        xm_strbuf_add(&now, " ");
+    xm_strbuf_add_n(&now, token.text, token.n);
+    for (size_t i = 0; i < decoder->n && status == XM_OK; i++) {
+        const struct xm_token_decoder_step *step = &decoder->steps[i];
+        if (!step->type->bytes)
+            continue;
+        xm_strbuf_clear(&next);
+        status = step->type->bytes(step, xm_slice_of(xm_strbuf_text(&now), now.n), first,
+                                   &next, err);
+        const struct xm_strbuf swapped = now;
+        now = next;
+        next = swapped;
+        now.failed |= next.failed;
+    }
+    xm_strbuf_add_n(out, xm_strbuf_text(&now), now.n);
+    if (status == XM_OK && !(xm_strbuf_ok(&now) && xm_strbuf_ok(out)))
+        status = xm_no_memory(err, "decoded text");
+    xm_strbuf_free(&now);
+    xm_strbuf_free(&next);
+    return status;
+}
+
+bool
+xm_token_decoder_differs_at_start(const struct xm_token_decoder *decoder)
+{
+    bool differs = !decoder->present;
+    for (size_t i = 0; i < decoder->n; i++) {
+        const struct xm_token_decoder_step *s = &decoder->steps[i];
+        differs |= s->drop_first || (s->fused && s->strip_left > 0) ||
+                   s->type->push == push_wordpiece;
+    }
+    return differs;
 }
 
 void

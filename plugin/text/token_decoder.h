@@ -71,6 +71,14 @@ enum xm_status xm_token_decoder_push(const struct xm_token_decoder *decoder,
 enum xm_status xm_token_decoder_flush(const struct xm_token_decoder *decoder,
                                       struct xm_token_decoder_state *state,
                                       struct xm_strbuf *out, struct xm_error *err);
+/* Appends the bytes that a token appends to a text of other tokens before it, or with `first` to an
+ * empty one; of parts of characters, too. XM_UNSUPPORTED: tokens behind it matter. */
+enum xm_status xm_token_decoder_bytes(const struct xm_token_decoder *decoder,
+                                      struct xm_slice token, bool first,
+                                      struct xm_strbuf *out, struct xm_error *err);
+/* Whether some tokens append other bytes to an empty text. */
+bool xm_token_decoder_differs_at_start(const struct xm_token_decoder *decoder);
+
 void xm_token_decoder_state_free(struct xm_token_decoder_state *state);
 /* An independent copy. False: no memory; `out` still has to be freed. */
 bool xm_token_decoder_state_copy(const struct xm_token_decoder_state *state,

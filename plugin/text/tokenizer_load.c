@@ -2,6 +2,7 @@
  *
  * tokenizer.json -> struct xm_tokenizer. Each component reads its own part.
  */
+#include "plugin/text/token_trie.h"
 #include "plugin/text/tokenizer.h"
 #include "plugin/text/tokenizer_parts.h"
 #include "runtime/util/json.h"
@@ -126,6 +127,8 @@ xm_tokenizer_free(struct xm_tokenizer *tokenizer)
 {
     if (!tokenizer)
         return;
+    xm_token_trie_free(tokenizer->tries[0]);
+    xm_token_trie_free(tokenizer->tries[1]);
     xm_token_decoder_free(&tokenizer->decoder);
     xm_post_processor_free(&tokenizer->post);
     xm_bpe_free(&tokenizer->bpe);

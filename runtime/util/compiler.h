@@ -45,6 +45,23 @@ xm_flag_get(const bool *flag)
     return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
+/* A pointer that is set once, by the thread that comes first: what is in the slot, NULL: nothing yet;
+ * and what is in it after `value` was offered, which is another thread's where that came before. */
+static inline void *
+xm_slot_get(void **slot)
+{
+    return __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+}
+
+static inline void *
+xm_slot_fill(void **slot, void *value)
+{
+    void *found = (void *)0;
+    const bool is_first = __atomic_compare_exchange_n(slot, &found, value, false,
+                                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return is_first ? value : found;
+}
+
 /* Whether this processor and its system have AVX-512 with 16-bit dot products (VNNI). */
 static inline bool
 xm_cpu_has_vnni(void)

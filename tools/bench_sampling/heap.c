@@ -70,6 +70,13 @@ penalise(const struct xm_sampling *s, const float *logits, size_t n,
     }
 }
 
+bool
+xm_heap_knows(const struct xm_sampling *s)
+{
+    return s->typical_p == 0.0f && s->top_n_sigma == 0.0f && s->mirostat == 0 &&
+           s->xtc_probability == 0.0f && s->dry_multiplier == 0.0f;
+}
+
 int32_t
 xm_heap_choose(const struct xm_sampling *s, const float *logits, size_t n,
                const uint32_t *counts, float *changed, struct xm_heap_entry *entries,

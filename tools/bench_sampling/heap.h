@@ -17,6 +17,8 @@ struct xm_heap_entry {
     double weight;
 };
 
+/* Whether xm_heap_choose has all that is set of `s`. */
+bool xm_heap_knows(const struct xm_sampling *s);
 /* `counts`: how often each token was accepted. `changed` and `entries` have room for n. */
 int32_t xm_heap_choose(const struct xm_sampling *s, const float *logits, size_t n,
                        const uint32_t *counts, float *changed,

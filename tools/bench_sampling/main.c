@@ -30,6 +30,12 @@ static const struct setting {
     {"top_p 0.9", {.temperature = 1, .top_p = 0.9f}},
     {"top_p 0.99", {.temperature = 1, .top_p = 0.99f}},
     {"min_p 0.05", {.temperature = 1, .top_p = 1, .min_p = 0.05f}},
+    {"typical 0.9", {.temperature = 1, .top_p = 1, .typical_p = 0.9f}},
+    {"top_n_sigma 1", {.temperature = 1, .top_p = 1, .top_n_sigma = 1}},
+    {"xtc", {.temperature = 1, .top_p = 1, .xtc_probability = 1, .xtc_threshold = 0.05f}},
+    {"mirostat 2", {.temperature = 1, .top_p = 1, .mirostat = 2}},
+    {"dry", {.temperature = 1, .top_p = 1, .dry_multiplier = 0.8f}},
+    {"typical, top_p", {.temperature = 1, .top_p = 0.9f, .typical_p = 0.9f}},
     {"top_k 40", {.temperature = 1, .top_k = 40, .top_p = 1}},
     {"top_k 20000", {.temperature = 1, .top_k = 20000, .top_p = 1}},
     {"penalties", {.temperature = 1, .top_p = 1, .repetition_penalty = 1.1f}},
@@ -121,8 +127,9 @@ run_setting(struct bench *b, const struct setting *setting, const char *row,
     const enum xm_status status = xm_sampler_begin(s, b->accepted, ACCEPTED, err);
     const bool is_greedy = setting->sampling.temperature == 0.0f;
     const double ours = status == XM_OK ? time_new(b, s) : 0.0;
-    const double heap = is_greedy ? NAN : time_heap(b, &setting->sampling);
-    if (status == XM_OK && is_greedy)
+    const bool is_plain = !is_greedy && xm_heap_knows(&setting->sampling);
+    const double heap = is_plain ? time_heap(b, &setting->sampling) : NAN;
+    if (status == XM_OK && !is_plain)
         printf("%-14s %-7s %9.3f %11s\n", setting->name, row, 1e3 * ours, "-");
     else if (status == XM_OK)
         printf("%-14s %-7s %9.3f %11.3f %8.1f\n", setting->name, row, 1e3 * ours,

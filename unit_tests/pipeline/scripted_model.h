@@ -19,6 +19,8 @@
 using Ids = std::vector<int32_t>;
 
 enum { VOCABULARY = 12, IM_END = 8, THINK = 9, END_THINK = 10, SPECIAL = 11 };
+/* Behind the vocabulary: no logits choose them. */
+enum { TOOL_CALL = 12, END_TOOL_CALL = 13, CALL_OF_F = 14 };
 
 /* Logits of the position behind these ids. */
 using Script = std::function<std::vector<float>(const Ids &state)>;
@@ -186,7 +188,10 @@ class SmallPackage
             "added_tokens":[{"id":8,"content":"<|im_end|>","special":true},
                             {"id":9,"content":"<think>","special":false},
                             {"id":10,"content":"</think>","special":false},
-                            {"id":11,"content":"<s>","special":true}]})");
+                            {"id":11,"content":"<s>","special":true},
+                            {"id":12,"content":"<tool_call>","special":false},
+                            {"id":13,"content":"</tool_call>","special":false},
+                            {"id":14,"content":"{\"name\":\"f\"}","special":false}]})");
         folder.write("chat_template.jinja", tmpl + "{# </think> #}");
         xm_error err = {};
         EXPECT_EQ(xm_package_open(folder.path.c_str(), &p, &err), XM_OK) << err.text;

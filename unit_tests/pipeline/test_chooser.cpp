@@ -32,15 +32,14 @@ class Texts
         asked.wants_log_probs = true;
         asked.max_tokens = 100;
         for (size_t i = 0; i < n; i++) {
-            samplings[i] = {i % 4 == 3 ? 0.0f : 0.8f,
-                            i % 3 == 0 ? 50 : 0,
-                            i % 2 ? 0.9f : 1.0f,
-                            i,
-                            0.01f,
-                            1.2f,
-                            0.1f,
-                            0.1f,
-                            0};
+            xm_sampling &s = samplings[i];
+            s.temperature = i % 4 == 3 ? 0.0f : 0.8f;
+            s.top_k = i % 3 == 0 ? 50 : 0;
+            s.top_p = i % 2 ? 0.9f : 1.0f;
+            s.seed = i;
+            s.min_p = 0.01f;
+            s.repetition_penalty = 1.2f;
+            s.presence_penalty = s.frequency_penalty = 0.1f;
             const xm_text_source from = {nullptr, &asked, &samplings[i], nullptr};
             for (size_t k = 0; k < vocabulary; k++)
                 rows[i].push_back(normal(random));

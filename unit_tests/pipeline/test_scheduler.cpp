@@ -103,6 +103,7 @@ TEST_F(Scheduler, EachTextThatDecodesGetsATokenInEachStep)
         step();
         EXPECT_EQ(did.has_prompts, i == 0);
         EXPECT_EQ(did.tokens, i == 0 ? 7u : 2u);
+        EXPECT_EQ(did.n_waiting, 1u);
     }
     EXPECT_EQ(jobs[0].n_ended + jobs[1].n_ended, 2);
     EXPECT_EQ(model.runs[7], Ids({1, 1})) << "the third has no place";

@@ -193,6 +193,68 @@ TEST_F(OneText, OfAChatKeepsThoughtsApart)
     EXPECT_EQ(whole(), "b");
 }
 
+TEST_F(OneText, OfAChatHasTheCallsOfTools)
+{
+    const xm_slice stop = xm_slice_of("b#", 2);
+    asked.is_answer = true;
+    asked.stops = &stop;
+    asked.n_stops = 1;
+    ASSERT_EQ(begin({X}), XM_OK);
+    for (const int32_t id :
+         Ids({A, B, TOOL_CALL, CALL_OF_F, END_TOOL_CALL, TOOL_CALL, CALL_OF_F,
+              END_TOOL_CALL, TOOL_CALL, A, END_TOOL_CALL, C}))
+        ASSERT_EQ(xm_text_take(&text, id, &err), XM_OK) << err.text;
+    ASSERT_EQ(xm_text_end(&text, &err), XM_OK);
+    ASSERT_EQ(out.calls.n, 2u);
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT_STREQ(out.calls.list[i].name, "f");
+        EXPECT_STREQ(out.calls.list[i].arguments, "{}");
+    }
+    const std::string call = "{\"name\": \"f\", \"arguments\": {}}";
+    EXPECT_EQ(shown[XM_ANSWER_CALL], call + call);
+    EXPECT_EQ(whole(), "ab<tool_call>a</tool_call>c") << "what is no call is text";
+    EXPECT_EQ(pieces[4], "b")
+        << "what may have begun a stop string comes before the call";
+    EXPECT_EQ(pieces[5], call);
+    EXPECT_FALSE(text.is_over);
+}
+
+/* One that the length cuts off is taken if it is whole, else it is text. */
+TEST_F(OneText, MayEndInACall)
+{
+    asked.is_answer = true;
+    ASSERT_EQ(begin({X}), XM_OK);
+    ASSERT_EQ(xm_text_take(&text, TOOL_CALL, &err), XM_OK);
+    ASSERT_EQ(xm_text_take(&text, CALL_OF_F, &err), XM_OK);
+    ASSERT_EQ(xm_text_end(&text, &err), XM_OK);
+    EXPECT_EQ(out.calls.n, 1u);
+    EXPECT_EQ(whole(), "");
+    ASSERT_EQ(begin({X}), XM_OK);
+    ASSERT_EQ(xm_text_take(&text, TOOL_CALL, &err), XM_OK);
+    ASSERT_EQ(xm_text_take(&text, A, &err), XM_OK);
+    ASSERT_EQ(xm_text_end(&text, &err), XM_OK);
+    EXPECT_EQ(out.calls.n, 0u);
+    EXPECT_EQ(whole(), "<tool_call>a");
+}
+
+TEST_F(OneText, EveryAllocationOfACallMayFail)
+{
+    asked.is_answer = true;
+    for (uint64_t n = 1;; n++) {
+        ASSERT_EQ(begin({X}), XM_OK);
+        xm_error why = {};
+        xm_status s = XM_OK;
+        xm_fail_allocation(n);
+        for (const int32_t id : Ids({TOOL_CALL, CALL_OF_F, END_TOOL_CALL}))
+            s = s == XM_OK ? xm_text_take(&text, id, &why) : s;
+        const bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        ASSERT_EQ(s, seen ? XM_NO_MEMORY : XM_OK) << n;
+        if (!seen)
+            break;
+    }
+}
+
 TEST_F(OneText, BeginsWithAnEchoThatMayEndIt)
 {
     asked.echo = true;

@@ -2,6 +2,8 @@
  *
  * The parts of answers: channels and tags, however the text between the marks is cut.
  */
+#include <regex>
+
 #include "plugin/text/answer.h"
 #include "unit_tests/text/text_test.h"
 
@@ -10,8 +12,10 @@ namespace
 
 const char *const harmony[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
                                "<|end|>",     "<|return|>",  "<|call|>"};
-const char *const think[] = {"<think>", "</think>"};
-const char *const gemma[] = {"<|channel>", "<channel|>"};
+const char *const think[] = {"<think>", "</think>", "<tool_call>", "</tool_call>"};
+const char *const calls_only[] = {"<tool_call>", "</tool_call>"};
+const char *const gemma[] = {"<|channel>",   "<channel|>", "<|tool_call>",
+                             "<tool_call|>", "<|\"|>",     "<|tool_response>"};
 
 /* A tokenizer with these marks, letters for the prompts, and a turn's end. */
 template <size_t N>
@@ -20,7 +24,8 @@ tokenizer_with(const char *const (&marks)[N])
 {
     std::string added = R"({"id":90,"content":"<|im_end|>","special":true})";
     for (size_t i = 0; i < N; i++)
-        added += R"(,{"id":)" + std::to_string(100 + i) + R"(,"content":")" + marks[i] +
+        added += R"(,{"id":)" + std::to_string(100 + i) + R"(,"content":")" +
+                 std::regex_replace(marks[i], std::regex("\""), "\\\"") +
                  R"(","special":false})";
     return tokenizer_json(small_model, "\"added_tokens\":[" + added + "]");
 }
@@ -28,17 +33,19 @@ tokenizer_with(const char *const (&marks)[N])
 struct Parts {
     std::string text, thought;
     bool complete = false;
+    std::string calls; /* each in a line: its name and arguments */
     bool operator==(const Parts &o) const
     {
-        return text == o.text && thought == o.thought && complete == o.complete;
+        return text == o.text && thought == o.thought && complete == o.complete &&
+               calls == o.calls;
     }
 };
 
 std::ostream &
 operator<<(std::ostream &out, const Parts &p)
 {
-    return out << "text '" << p.text << "' thought '" << p.thought << "'"
-               << (p.complete ? " complete" : "");
+    return out << "text '" << p.text << "' thought '" << p.thought << "' calls '"
+               << p.calls << "'" << (p.complete ? " complete" : "");
 }
 
 class Answer
@@ -76,7 +83,10 @@ class Answer
         for (size_t at = 0; at < stream.size();) {
             std::string mark = mark_at(stream, at);
             if (!mark.empty()) {
-                xm_answer_take(&a, xm_tokenizer_id_of(tokenizer.t, mark.c_str()));
+                struct xm_strbuf out = {};
+                const int32_t id = xm_tokenizer_id_of(tokenizer.t, mark.c_str());
+                const xm_answer_part part = xm_answer_take(&a, id, &out);
+                note(a, parts, part, out);
                 at += mark.size();
                 continue;
             }
@@ -88,7 +98,8 @@ class Answer
             room = piece;
         }
         struct xm_strbuf out = {};
-        note(parts, xm_answer_end(&a, &out), out);
+        const xm_answer_part part = xm_answer_end(&a, &out);
+        note(a, parts, part, out);
         parts.complete = a.complete;
         xm_answer_free(&a);
         return parts;
@@ -116,21 +127,31 @@ class Answer
         return "";
     }
 
-    static void note(Parts &parts, xm_answer_part part, struct xm_strbuf &out)
+    static void note(const xm_answer &a, Parts &parts, xm_answer_part part,
+                     struct xm_strbuf &out)
     {
         std::string text(xm_strbuf_text(&out), out.n);
         EXPECT_EQ(part == XM_ANSWER_NOTHING, text.empty());
-        if (part == XM_ANSWER_TEXT)
+        if (part == XM_ANSWER_CALL) {
+            ASSERT_GT(a.calls.n, 0u);
+            const xm_tool_call &call = a.calls.list[a.calls.n - 1];
+            const std::string name = call.name, arguments = call.arguments;
+            EXPECT_EQ(text,
+                      "{\"name\": \"" + name + "\", \"arguments\": " + arguments + "}");
+            parts.calls += name + " " + arguments + "\n";
+        } else if (part == XM_ANSWER_TEXT) {
             parts.text += text;
-        else
+        } else {
             parts.thought += text;
+        }
         xm_strbuf_free(&out);
     }
 
     static void push(xm_answer *a, Parts &parts, const std::string &text)
     {
         struct xm_strbuf out = {};
-        note(parts, xm_answer_text(a, text.data(), text.size(), &out), out);
+        const xm_answer_part part = xm_answer_text(a, text.data(), text.size(), &out);
+        note(*a, parts, part, out);
     }
 };
 
@@ -148,9 +169,11 @@ TEST(Answer, ChannelsAreThoughtsAndText)
     a.expect(
         open,
         "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>",
-        {"", "{}", false});
+        {"", "", true, "f {}\n"});
     a.expect(open,
              " to=functions.f<|channel|>commentary<|constrain|>json<|message|>{}<|call|>",
+             {"", "", true, "f {}\n"});
+    a.expect(open, "<|channel|>commentary to=browser.open<|message|>{}<|call|>",
              {"", "{}", false});
     a.expect(open, "<|message|>Rome.<|end|>", {"Rome.", "", true});
     a.expect(open, "<|channel|>fin", {"", "", false});
@@ -220,6 +243,157 @@ TEST(Answer, TheTokenizerAndTheTemplateMustHaveTheMarks)
     EXPECT_FALSE(Answer(harmony, "<|channel|>").has_format());
     Answer plain(think, "{{ messages }}");
     EXPECT_EQ(plain.parse("ab", "x", 1, 1), (Parts{"x", "", false}));
+}
+
+/* ---- calls of tools ------------------------------------------------------------------ */
+
+const char *const weather = R"({"city":"Rome","days":3})";
+
+TEST(Answer, HarmonysCallsAreMessagesToFunctions)
+{
+    Answer a(harmony, harmony_template);
+    const std::string open = "<|start|>ab", call = std::string("get_weather ") + weather;
+    a.expect(open,
+             "<|channel|>analysis<|message|>Hm.<|end|>"
+             "<|start|>assistant<|channel|>commentary to=functions.get_weather "
+             "<|constrain|>json<|message|>{\"city\": \"Rome\", \"days\": 3}<|call|>",
+             {"", "Hm.", true, call + "\n"});
+    /* the id of <|call|> ends a text before it gets here */
+    a.expect(open,
+             "<|start|>assistant to=functions.get_weather<|channel|>commentary"
+             "<|message|>{\"city\":\"Rome\",\"days\":3}",
+             {"", "", false, call + "\n"});
+    a.expect(open, "<|channel|>commentary to=functions.now<|message|><|call|>",
+             {"", "", true, "now {}\n"});
+    /* what is no call is text, and so is one that is broken off */
+    a.expect(open, "<|channel|>commentary to=functions.f<|message|>{\"a\": <|call|>",
+             {"{\"a\": ", "", true});
+    a.expect(open, "<|channel|>commentary to=functions.f<|message|>{\"a\"",
+             {"{\"a\"", ""});
+    a.expect(open, "<|channel|>commentary to=functions.f<|message|>[1]<|call|>",
+             {"[1]", "", true});
+    /* the next message is one of its own */
+    a.expect(open,
+             "<|channel|>commentary to=functions.f<|message|>{}"
+             "<|start|>assistant<|channel|>final<|message|>Rome.<|return|>",
+             {"Rome.", "", true, "f {}\n"});
+}
+
+TEST(Answer, QwensCallsAreJsonBetweenMarks)
+{
+    const std::string one = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "
+                            "{\"city\": \"Rome\", \"days\": 3}}\n</tool_call>",
+                      made = std::string("get_weather ") + weather + "\n";
+    Answer with_thoughts(think, "<think></think> <tool_call></tool_call>");
+    Answer without(calls_only, "<tool_call></tool_call>");
+    for (Answer *a : {&with_thoughts, &without}) {
+        a->expect("ab", one, {"", "", false, made});
+        a->expect("ab", "I look.\n\n" + one, {"I look.\n\n", "", false, made});
+        a->expect("ab", "<tool_call>{\"name\":\"f\"}", {"", "", false, "f {}\n"});
+        a->expect("ab", "<tool_call>{\"name\":\"f\"", {"<tool_call>{\"name\":\"f\"", ""});
+        a->expect("ab", "<tool_call>hello</tool_call> you",
+                  {"<tool_call>hello</tool_call> you", ""});
+        a->expect("ab", "<tool_call></tool_call>", {"<tool_call></tool_call>", ""});
+        a->expect("ab", "<tool_call>{\"name\":\"<tool_call>\"}</tool_call>",
+                  {"<tool_call>{\"name\":\"<tool_call>\"}</tool_call>", ""});
+    }
+    with_thoughts.expect("ab<think> ", "Hm.</think>\n\n" + one, {"", "Hm.", false, made});
+    with_thoughts.expect("ab<think> ", "Hm.\n" + one, {"", "Hm.\n", false, made});
+    with_thoughts.expect("ab",
+                         "<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":\"<think>\"}}"
+                         "</tool_call>",
+                         {"", "", false, "f {\"x\":\"<think>\"}\n"});
+    without.expect("ab", "a</tool_call>b", {"ab", ""});
+}
+
+TEST(Answer, TwoCallsAreTwo)
+{
+    Answer a(think, "<think></think> <tool_call></tool_call>");
+    a.expect("ab",
+             "<tool_call>{\"name\":\"f\"}</tool_call>\n<tool_call>{\"name\":\"g\"}"
+             "</tool_call>Done.",
+             {"Done.", "", false, "f {}\ng {}\n"});
+    Answer g(gemma, "<|channel> <channel|>");
+    g.expect("ab",
+             "<|tool_call>call:f{}<tool_call|><|tool_call>call:g{a:1}<tool_call|>"
+             "<|tool_response>",
+             {"", "", true, "f {}\ng {\"a\":1}\n"});
+}
+
+TEST(Answer, QwenCodersCallsAreTags)
+{
+    Answer a(calls_only, "<tool_call></tool_call>");
+    const std::string call = "<tool_call>\n<function=edit>\n<parameter=path>\na b.c\n"
+                             "</parameter>\n<parameter=line>\n12\n</parameter>\n"
+                             "</function>\n</tool_call>";
+    EXPECT_EQ(a.parse("ab", "x" + call, 1, 1),
+              (Parts{"x", "", false, "edit {\"path\":\"a b.c\",\"line\":12}\n"}));
+    EXPECT_EQ(a.parse("ab", call, 7, 3), a.parse("ab", call, 1, 1));
+    EXPECT_EQ(a.parse("ab", call.substr(0, 70), 7, 3),
+              (Parts{call.substr(0, 70), "", false}));
+}
+
+TEST(Answer, GemmasCallsHaveQuotesOfTheirOwn)
+{
+    Answer a(gemma, "<|channel> <channel|>");
+    a.expect("ab",
+             "<|channel>thought\nHm.<channel|>Yes.<|tool_call>call:get_weather{city:"
+             "<|\"|>Rome<|\"|>,days:3}<tool_call|><|tool_response>",
+             {"Yes.", "Hm.", true, std::string("get_weather ") + weather + "\n"});
+    a.expect("ab", "<|tool_call>call:f{a:<|\"|>x<tool_call|>",
+             {"<|tool_call>call:f{a:<|\"|>x<tool_call|>", ""});
+    a.expect("ab", "<|tool_call>call:f{a:1", {"<|tool_call>call:f{a:1", ""});
+    a.expect("ab", "a<|\"|>b", {"ab", ""});
+}
+
+TEST(Answer, AnEndlessCallIsText)
+{
+    Answer a(calls_only, "<tool_call></tool_call>");
+    const std::string longer(XM_LONGEST_CALL + 1000, 'x');
+    const Parts parts = a.parse("ab", "<tool_call>" + longer + "</tool_call>y", 1000, 7);
+    EXPECT_EQ(parts.text.size(), longer.size() + 12);
+    EXPECT_EQ(parts.text.substr(0, 12), "<tool_call>x");
+    EXPECT_EQ(parts.calls, "");
+}
+
+/* The marks of the small models' own tokenizer, each token by itself. */
+TEST(Answer, RecordedCallsOfASmallModel)
+{
+    Tokenizer t =
+        Tokenizer::file(std::string(XM_MODELS_DIR) + "/gpt-oss-tiny/tokenizer.json");
+    ASSERT_EQ(t.status, XM_OK);
+    xm_chat_template *tmpl = nullptr;
+    xm_error err = {};
+    const std::string source = "<|channel|><|message|>";
+    ASSERT_EQ(xm_chat_template_parse(source.data(), source.size(), &tmpl, &err), XM_OK);
+    const ids prompt = t.encode("<|start|>assistant");
+    const ids stream = t.encode("<|channel|>analysis<|message|>The weather.<|end|>"
+                                "<|start|>assistant<|channel|>commentary to=functions."
+                                "get_weather <|constrain|>json<|message|>"
+                                "{\"city\":\"Rome\"}<|call|>");
+    xm_answer a;
+    xm_answer_init(&a, t.t, tmpl);
+    ASSERT_EQ(xm_answer_begin(&a, prompt.data(), prompt.size(), &err), XM_OK);
+    std::string thought;
+    for (const int32_t id : stream) {
+        xm_strbuf out = {};
+        const std::string text = t.decode({id});
+        const xm_answer_part part =
+            xm_answer_is_mark(&a, id)
+                ? xm_answer_take(&a, id, &out)
+                : xm_answer_text(&a, text.data(), text.size(), &out);
+        EXPECT_NE(part, XM_ANSWER_TEXT);
+        if (part == XM_ANSWER_THOUGHT)
+            thought += xm_strbuf_text(&out);
+        xm_strbuf_free(&out);
+    }
+    EXPECT_EQ(thought, "The weather.");
+    ASSERT_EQ(a.calls.n, 1u);
+    EXPECT_EQ(std::string(a.calls.list[0].name), "get_weather");
+    EXPECT_EQ(std::string(a.calls.list[0].arguments), "{\"city\":\"Rome\"}");
+    EXPECT_TRUE(a.complete);
+    xm_answer_free(&a);
+    xm_chat_template_free(tmpl);
 }
 
 } // namespace

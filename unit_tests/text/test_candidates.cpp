@@ -28,6 +28,17 @@ __extension__ typedef unsigned __int128 wide;
 const float inf = std::numeric_limits<float>::infinity();
 const float nan_ = std::numeric_limits<float>::quiet_NaN();
 
+xm_sampling
+filter(float temperature, int top_k, float top_p, float min_p)
+{
+    xm_sampling s = {};
+    s.temperature = temperature;
+    s.top_k = top_k;
+    s.top_p = top_p;
+    s.min_p = min_p;
+    return s;
+}
+
 struct Token {
     float logit;
     int32_t id;
@@ -43,9 +54,57 @@ sum_of(const std::vector<Token> &tokens)
     return sum;
 }
 
+/* The fewest first tokens whose weights reach a share of all. */
+void
+keep_first(std::vector<Token> &tokens, float p)
+{
+    const wide share = (wide)std::ldexp((double)p, 32);
+    const int64_t enough = std::max<int64_t>(
+        1, (int64_t)(((wide)sum_of(tokens) * share + UINT32_MAX) >> 32));
+    int64_t sum = 0;
+    size_t n = 0;
+    while (n < tokens.size() && sum < enough)
+        sum += tokens[n++].weight;
+    tokens.resize(n);
+}
+
+void
+keep_typical(std::vector<Token> &tokens, float p)
+{
+    const float largest = tokens.front().logit;
+    const auto below = [&](const Token &t) {
+        return t.logit == largest ? 0.0f : largest - t.logit;
+    };
+    double moment = 0;
+    for (const Token &t : tokens)
+        if (t.weight > 0)
+            moment += (double)t.weight * (double)below(t);
+    const float mean = (float)(moment / (double)sum_of(tokens));
+    const std::vector<Token> order = tokens;
+    std::sort(tokens.begin(), tokens.end(), [&](const Token &a, const Token &b) {
+        const float x = std::fabs(below(a) - mean), y = std::fabs(below(b) - mean);
+        return x != y ? x < y : a.id < b.id;
+    });
+    keep_first(tokens, p);
+    std::sort(tokens.begin(), tokens.end(), [](const Token &a, const Token &b) {
+        return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+    });
+}
+
+void
+exclude(std::vector<Token> &tokens, float threshold)
+{
+    const double least = std::max(1.0, (double)threshold * (double)sum_of(tokens));
+    size_t n = 0;
+    while (n < tokens.size() && (double)tokens[n].weight >= least)
+        n++;
+    if (threshold <= 0.5f && n > 1)
+        tokens.erase(tokens.begin(), tokens.begin() + (ptrdiff_t)(n - 1));
+}
+
 /* The tokens that the filters leave, in the order of ids. */
 std::vector<Token>
-reference(const floats &logits, const xm_candidate_filter &f)
+reference(const floats &logits, const xm_sampling &f, bool excludes)
 {
     std::vector<Token> tokens;
     for (size_t i = 0; i < logits.size(); i++)
@@ -62,22 +121,21 @@ reference(const floats &logits, const xm_candidate_filter &f)
         t.weight =
             (int64_t)(xm_weight_share(t.logit == largest ? 0 : largest - t.logit, steps) *
                       most);
-    if (f.top_p < 1.0f) {
-        const wide share = (wide)std::ldexp((double)f.top_p, 32);
-        const int64_t enough = std::max<int64_t>(
-            1, (int64_t)(((wide)sum_of(tokens) * share + UINT32_MAX) >> 32));
-        int64_t sum = 0;
-        size_t n = 0;
-        while (n < tokens.size() && sum < enough)
-            sum += tokens[n++].weight;
-        tokens.resize(n);
-    }
-    const double least = (double)f.min_p * (double)most;
+    if (f.typical_p > 0.0f && f.typical_p < 1.0f)
+        keep_typical(tokens, f.typical_p);
+    if (f.top_p < 1.0f)
+        keep_first(tokens, f.top_p);
+    int64_t largest_left = 0;
+    for (const Token &t : tokens)
+        largest_left = std::max(largest_left, t.weight);
+    const double least = (double)f.min_p * (double)(float)largest_left;
     tokens.erase(std::remove_if(tokens.begin(), tokens.end(),
                                 [&](const Token &t) {
                                     return t.weight == 0 || (double)t.weight < least;
                                 }),
                  tokens.end());
+    if (excludes && f.xtc_probability > 0.0f)
+        exclude(tokens, f.xtc_threshold);
     std::sort(tokens.begin(), tokens.end(),
               [](const Token &a, const Token &b) { return a.id < b.id; });
     return tokens;
@@ -96,11 +154,13 @@ draw(const std::vector<Token> &tokens, uint64_t bits)
 }
 
 std::string
-text_of(const floats &logits, const xm_candidate_filter &f)
+text_of(const floats &logits, const xm_sampling &f)
 {
     return std::to_string(logits.size()) + " logits, temperature " +
            std::to_string(f.temperature) + ", top_k " + std::to_string(f.top_k) +
-           ", top_p " + std::to_string(f.top_p) + ", min_p " + std::to_string(f.min_p);
+           ", top_p " + std::to_string(f.top_p) + ", min_p " + std::to_string(f.min_p) +
+           ", typical_p " + std::to_string(f.typical_p) + ", xtc " +
+           std::to_string(f.xtc_probability) + " from " + std::to_string(f.xtc_threshold);
 }
 
 class Candidates : public ::testing::Test
@@ -118,13 +178,16 @@ class Candidates : public ::testing::Test
     }
     /* With scratch memory of the row's own size, and with points that tell tokens apart: below and
      * at each bound between two tokens that stay, up to 40 of them, and at random. */
-    void expect_equal(const floats &logits, const xm_candidate_filter &f)
+    void expect_equal(const floats &logits, const xm_sampling &f)
     {
         SCOPED_TRACE(text_of(logits, f));
         const int32_t best = xm_find_largest(logits.data(), logits.size());
         ASSERT_GE(best, 0);
         xm_candidates *own = xm_candidates_create(logits.size());
-        const std::vector<Token> want = reference(logits, f);
+        const uint64_t xtc_random = uniform(random);
+        const bool excludes =
+            (double)(xtc_random >> 11) * 0x1p-53 < (double)f.xtc_probability;
+        const std::vector<Token> want = reference(logits, f, excludes);
         std::vector<uint64_t> numbers = {0, UINT64_MAX, uniform(random)};
         int64_t passed = 0, sum = sum_of(want);
         for (size_t i = 0; i < want.size() && i < 40; i++) {
@@ -134,11 +197,12 @@ class Candidates : public ::testing::Test
             numbers.push_back(passed < sum ? at : UINT64_MAX);
             numbers.push_back(at - 1);
         }
-        for (uint64_t bits : numbers)
-            ASSERT_EQ(
-                xm_candidates_draw(own, logits.data(), logits.size(), best, &f, bits),
-                draw(want, bits))
+        for (uint64_t bits : numbers) {
+            xm_draw d = {bits, xtc_random, 0, 0};
+            ASSERT_EQ(xm_candidates_draw(own, logits.data(), logits.size(), best, &f, &d),
+                      draw(want, bits))
                 << "at " << bits << " of " << want.size() << " tokens";
+        }
         xm_candidates_free(own);
     }
 
@@ -200,14 +264,23 @@ make_row(std::mt19937 &r, size_t n)
     return row;
 }
 
-xm_candidate_filter
+xm_sampling
 make_filter(std::mt19937 &r, size_t n)
 {
     const float temperatures[] = {1.0f, 0.7f, 1e-3f, 1e-38f, 1e-45f, 2.0f, 50.0f, 1e30f};
     const int ks[] = {0, 1, 2, 40, (int)n - 1, (int)n, (int)n + 1, (int)n / 2, -1, 3000};
     const float ps[] = {1.0f, 0.0f, 1e-7f, 0.5f, 0.9f, 0.95f, 0.999999f, 1e-30f};
     const float mins[] = {0.0f, 0.0f, 0.0f, 0.05f, 0.5f, 1.0f, 1e-20f};
-    return {temperatures[pick(r, 8)], ks[pick(r, 10)], ps[pick(r, 8)], mins[pick(r, 7)]};
+    const float typical[] = {0.0f, 1.0f, 0.2f, 0.9f, 0.95f, 1e-7f};
+    const float thresholds[] = {1e-6f, 0.01f, 0.1f, 0.3f, 0.5f, 0.6f};
+    xm_sampling s = filter(temperatures[pick(r, 8)], ks[pick(r, 10)], ps[pick(r, 8)],
+                           mins[pick(r, 7)]);
+    if (pick(r, 3) == 0)
+        s.typical_p = typical[pick(r, 6)];
+    if (pick(r, 3) == 0)
+        s.xtc_probability = pick(r, 2) ? 1.0f : 0.5f;
+    s.xtc_threshold = thresholds[pick(r, 6)];
+    return s;
 }
 
 TEST_F(Candidates, AreThoseOfTheDefinition)
@@ -241,21 +314,23 @@ TEST_F(Candidates, ScratchMemoryRemembersNothing)
 {
     floats row = make_row(random, 1000), other = make_row(random, largest_row);
     row[0] = other[0] = 0.0f;
-    const xm_candidate_filter filters[] = {{1.0f, 0, 1.0f, 0.0f},
-                                           {1.0f, 50, 1.0f, 0.0f},
-                                           {1.0f, 0, 0.9f, 0.0f},
-                                           {2.0f, 9, 0.5f, 0.1f}};
+    xm_sampling filters[] = {filter(1.0f, 0, 1.0f, 0.0f), filter(1.0f, 50, 1.0f, 0.0f),
+                             filter(1.0f, 0, 0.9f, 0.0f), filter(2.0f, 9, 0.5f, 0.1f),
+                             filter(1.0f, 0, 1.0f, 0.0f), filter(1.0f, 0, 0.8f, 0.0f)};
+    filters[4].mirostat = 2;
+    filters[5].typical_p = 0.7f;
+    filters[5].xtc_probability = 1.0f;
+    xm_draw d = {(uint64_t)77 << 56, 0, 3.0, 0.0}, far = {(uint64_t)1 << 63, 0, 3.0, 0.0};
     for (const auto &f : filters) {
         for (const auto &before : filters) {
             const int32_t best = xm_find_largest(row.data(), row.size());
             const auto of_row = [&] {
-                return xm_candidates_draw(c, row.data(), row.size(), best, &f,
-                                          (uint64_t)77 << 56);
+                return xm_candidates_draw(c, row.data(), row.size(), best, &f, &d);
             };
             const int32_t want = of_row();
             xm_candidates_draw(c, other.data(), other.size(),
                                xm_find_largest(other.data(), other.size()), &before,
-                               (uint64_t)1 << 63);
+                               &far);
             EXPECT_EQ(of_row(), want);
         }
     }

@@ -22,12 +22,23 @@ struct Scratch {
 const uint64_t seed = 1;
 int draws = 20000;
 
+xm_sampling
+sampling_of(float temperature, int top_k, float top_p)
+{
+    xm_sampling s = {};
+    s.temperature = temperature;
+    s.top_k = top_k;
+    s.top_p = top_p;
+    s.seed = seed;
+    return s;
+}
+
 /* How often each token is drawn. */
 std::vector<int>
 histogram(const std::vector<float> &logits, float temperature, int top_k, float top_p)
 {
     std::vector<int> counts(logits.size());
-    const struct xm_sampling sampling = {temperature, top_k, top_p, seed, 0, 0, 0, 0, 0};
+    const xm_sampling sampling = sampling_of(temperature, top_k, top_p);
     struct xm_sampler *s = nullptr;
     EXPECT_EQ(xm_sampler_create(&sampling, logits.size(), &s, nullptr), XM_OK);
     for (int i = 0; s && i < draws; i++) {
@@ -69,7 +80,7 @@ softmax(const std::vector<float> &logits, double temperature, std::vector<bool> 
 int32_t
 greedy(const std::vector<float> &logits, struct xm_error *err = nullptr)
 {
-    const struct xm_sampling sampling = {0.0f, 0, 1.0f, seed, 0, 0, 0, 0, 0};
+    const xm_sampling sampling = sampling_of(0.0f, 0, 1.0f);
     struct xm_sampler *s = nullptr;
     int32_t id = -1;
     xm_sampler_create(&sampling, logits.size(), &s, nullptr);
@@ -169,7 +180,8 @@ TEST(Sampler, EqualLogitsAreKeptFromTheLowestId)
 
 TEST(Sampler, ASeedIsASequence)
 {
-    const struct xm_sampling sampling = {1.0f, 0, 1.0f, 42, 0, 0, 0, 0, 0};
+    xm_sampling sampling = sampling_of(1.0f, 0, 1.0f);
+    sampling.seed = 42;
     std::vector<float> flat(1000, 0.0f);
     std::vector<int32_t> first, second;
     for (std::vector<int32_t> *out : {&first, &second}) {
@@ -206,7 +218,12 @@ TEST(Sampler, SettingsThatMeanNothingAreRefused)
 /* A table of all tokens would take gigabytes for each. */
 TEST(Sampler, ATextKeepsLittleWhateverTheVocabulary)
 {
-    const struct xm_sampling sampling = {1.0f, 3, 0.9f, seed, 0.1f, 1.1f, 0.2f, 0.3f, 64};
+    xm_sampling sampling = sampling_of(1.0f, 3, 0.9f);
+    sampling.min_p = 0.1f;
+    sampling.repetition_penalty = 1.1f;
+    sampling.presence_penalty = 0.2f;
+    sampling.frequency_penalty = 0.3f;
+    sampling.last_n = 64;
     const int32_t prompt[] = {3, 4, INT32_MAX - 1, 3};
     std::vector<struct xm_sampler *> texts(100);
     for (struct xm_sampler *&s : texts) {
@@ -219,7 +236,7 @@ TEST(Sampler, ATextKeepsLittleWhateverTheVocabulary)
 
 TEST(Sampler, AllocatesOnlyWhenItIsCreated)
 {
-    const struct xm_sampling sampling = {1.0f, 3, 0.9f, seed, 0, 0, 0, 0, 0};
+    const xm_sampling sampling = sampling_of(1.0f, 3, 0.9f);
     struct xm_sampler *s = nullptr;
     xm_fail_allocation(1);
     EXPECT_EQ(xm_sampler_create(&sampling, 5, &s, nullptr), XM_NO_MEMORY);

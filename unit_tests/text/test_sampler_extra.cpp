@@ -320,7 +320,7 @@ TEST(SamplerExtra, NGramsComeOnce)
 {
     struct xm_sampling sampling = off();
     for (uint32_t n = 1; n <= 3; n++) {
-        sampling.no_repeat_ngram = n;
+        sampling.no_repeat_ngram = (int)n;
         Sampler s(sampling, 3);
         ids text = {2, 2};
         ASSERT_EQ(xm_sampler_begin(s.s, text.data(), text.size(), nullptr), XM_OK);

@@ -273,6 +273,29 @@ TEST(StopStrings, WhatWasFoundComesWhereItIsKept)
     }
 }
 
+TEST(StopStrings, TellWhichWasFound)
+{
+    struct {
+        strings stops;
+        const char *text;
+        size_t found;
+    } const rows[] = {
+        {{"x", "yy"}, "ay", 0},
+        {{"x", "yy"}, "ayya", 2},
+        {{"x", "yy"}, "ax", 1},
+        {{"c", "bc", "abc"}, "abc", 3}, /* of those that end at a byte, the longest */
+        {{"abc", "bc", "c"}, "abc", 1},
+        {{"abcd", "bc"}, "abc", 2},
+    };
+    for (const auto &row : rows) {
+        Matcher m(row.stops);
+        m.push(row.text);
+        EXPECT_EQ(xm_stop_strings_found(m.m), row.found) << row.text;
+        m.flush();
+        EXPECT_EQ(xm_stop_strings_found(m.m), 0u);
+    }
+}
+
 TEST(StopStrings, FlushBeginsAnew)
 {
     Matcher m({"ab"});

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stddef.h>
-
 #include "plugin/text/gguf/gguf_parts.h"
 
 /* ---- ids ----------------------------------------------------------------------------- */
@@ -14,28 +12,12 @@ add_end(struct xm_generation_config *c, int32_t id)
 
 /* ---- recommendations ----------------------------------------------------------------- */
 
-/* clang-format off */
-#define AT(member) offsetof(struct xm_sampling, member)
-static const struct {
-    const char *key;
-    size_t offset; /* of a float */
-    float least, most;
-} numbers[] = {
-    { "general.sampling.temp",           AT(temperature),        0.0f,  1e6f },
-    { "general.sampling.top_p",          AT(top_p),              0.0f,  1.0f },
-    { "general.sampling.min_p",          AT(min_p),              0.0f,  1.0f },
-    { "general.sampling.penalty_repeat", AT(repetition_penalty), 1e-6f, 1e6f },
-};
-#undef AT
-/* clang-format on */
-static const char top_k_key[] = "general.sampling.top_k";
-
 static bool
 recommends(const struct xm_gguf *g)
 {
-    bool any = xm_gguf_has(g, top_k_key);
-    for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++)
-        any = any || xm_gguf_has(g, numbers[i].key);
+    bool any = false;
+    for (size_t i = 0; i < XM_N_SAMPLING; i++)
+        any |= xm_sampling_rows[i].gguf && xm_gguf_has(g, xm_sampling_rows[i].gguf);
     return any;
 }
 
@@ -43,16 +25,21 @@ recommends(const struct xm_gguf *g)
 static void
 load_sampling(const struct xm_gguf *g, struct xm_sampling *out)
 {
-    uint32_t top_k = 0;
     out->temperature = 1.0f;
-    for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
         float x = 0.0f;
-        if (xm_gguf_f32(g, numbers[i].key, &x, NULL) == XM_OK && x >= numbers[i].least &&
-            x <= numbers[i].most)
-            *(float *)(void *)((char *)out + numbers[i].offset) = x;
+        int64_t whole = 0;
+        if (!row->gguf || !xm_sampling_is_number(row))
+            continue;
+        if (row->kind == XM_SAMPLING_REAL
+                ? xm_gguf_f32(g, row->gguf, &x, NULL) == XM_OK &&
+                      xm_sampling_takes(row, (double)x)
+                : xm_gguf_i64(g, row->gguf, &whole, NULL) == XM_OK &&
+                      xm_sampling_takes(row, (double)whole))
+            xm_sampling_set(out, row,
+                            row->kind == XM_SAMPLING_REAL ? (double)x : (double)whole);
     }
-    if (xm_gguf_u32(g, top_k_key, &top_k, NULL) == XM_OK && top_k <= INT32_MAX)
-        out->top_k = (int)top_k;
 }
 
 /* ---- ids that are never chosen -------------------------------------------------------- */

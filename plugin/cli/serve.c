@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe serve: the options.
+ */
+#include "plugin/cli/serve.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/collective_mpi.h"
+
+enum { PORT = 8080, SLOTS = 4, QUEUE = 64, TIMEOUT = 30 };
+
+/* clang-format off */
+#define AT(member) offsetof(struct xm_serve_args, member)
+static const struct xm_cli_option options[] = {
+    XM_CLI_GROUP("The server", "xemoe serve model.gguf --port 8080 --slots 8 --api-key-file keys.txt"),
+    { 0,   "host",         XM_CLI_WORD,  AT(host),          "NAME",  "the name or address to listen on (127.0.0.1: this machine only)" },
+    { 0,   "port",         XM_CLI_WHOLE, AT(port),          "N",     "the port to listen on (8080); 0: one that is free" },
+    { 0,   "api-key-file", XM_CLI_WORD,  AT(key_file),      "FILE",  "keys that clients must show, one a line" },
+    { 0,   "tls-cert",     XM_CLI_WORD,  AT(cert_file),     "FILE",  "serve HTTPS, with this certificate (PEM)", "ssl-cert-file" },
+    { 0,   "tls-key",      XM_CLI_WORD,  AT(cert_key_file), "FILE",  "the certificate's private key (PEM)", "ssl-key-file" },
+    { 0,   "cors-origin",  XM_CLI_WORD,  AT(cors_origin),   "URL",   "whose web pages may ask, too: https://host:port, or * for all; default: none" },
+    { 0,   "slots",        XM_CLI_COUNT, AT(slots),         "N",     "texts of a model that are made together (4)", "parallel -np" },
+    { 0,   "queue",        XM_CLI_COUNT, AT(queue),         "N",     "texts that may wait for them (64); more are refused" },
+    { 0,   "timeout",      XM_CLI_RATE,  AT(timeout),       "S",     "seconds that texts have to end in once the server is told to stop (30)" },
+    XM_CLI_GROUP("Its models", "xemoe serve -m small.gguf --alias small -m large.gguf --alias large"),
+    { 0,   "alias",        XM_CLI_TEXTS, AT(aliases),       "NAME",  "the name of the model in requests; of several, in the order of -m" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's", "chat-template-file" },
+};
+#undef AT
+/* clang-format on */
+
+/* -m may be given several times. */
+static enum xm_status
+note_model(void *out, const struct xm_cli_option *o, const char *value,
+           struct xm_error *err)
+{
+    struct xm_serve_args *a = out;
+    if (o->letter != 'm')
+        return XM_OK;
+    if (a->models.n == XM_CLI_MAX_TEXTS)
+        return xm_fail(err, XM_INVALID, "option -m is given more than %d times",
+                       XM_CLI_MAX_TEXTS);
+    a->models.list[a->models.n++] = value;
+    return XM_OK;
+}
+
+static int
+check(struct xm_serve_args *a)
+{
+    struct xm_sampling sampling;
+    struct xm_error err = {0};
+    if (a->models.n == 0)
+        a->models.list[a->models.n++] = a->generation.target.model;
+    if (a->port > UINT16_MAX)
+        return xm_cli_usage("option --port takes a number from 0 to %d, found %" PRIu64,
+                            UINT16_MAX, a->port);
+    if (!a->cert_file != !a->cert_key_file)
+        return xm_cli_usage("options --tls-cert and --tls-key are given together");
+    if (a->aliases.n > a->models.n)
+        return xm_cli_usage("option --alias is given %zu times for %zu model%s",
+                            a->aliases.n, a->models.n, a->models.n == 1 ? "" : "s");
+    if (a->generation.stops.n)
+        return xm_cli_usage("option --stop is a request's: serve does not take it");
+    return xm_cli_sampling(&a->generation, &sampling, &err) == XM_OK
+               ? XM_EXIT_OK
+               : xm_cli_usage("%s", err.text);
+}
+
+int
+xm_cli_serve(int argc, char **argv)
+{
+    static const struct xm_cli_spec spec = {
+        .usage = "xemoe serve MODEL [--host NAME] [--port N] [options]",
+        .about =
+            "Serves models over HTTP: OpenAI's API at /v1, Anthropic's at /v1/messages, "
+            "a page\n"
+            "for people at /, Prometheus' metrics at /metrics. Texts of many requests "
+            "run\n"
+            "together. Sampling options are what holds where a request says nothing; "
+            "without\n"
+            "them it is what the model's files recommend, else temperature 1. The first "
+            "Ctrl-C,\n"
+            "or SIGTERM, ends the texts that run within --timeout, the second stops at "
+            "once.\n",
+        .common = xm_cli_generation_options,
+        .n_common = XM_CLI_N_GENERATION_OPTIONS,
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
+        .given = note_model,
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+    };
+    struct xm_serve_args a = {.host = "127.0.0.1",
+                              .port = PORT,
+                              .slots = SLOTS,
+                              .queue = QUEUE,
+                              .timeout = TIMEOUT};
+    uint32_t rank;
+    bool done;
+    xm_cli_generation_open(&a.generation);
+    int code = xm_cli_begin(&spec, argc, argv, &a, &done);
+    if (done)
+        return code;
+    if (xm_mpi_ranks(&rank) > 1)
+        return xm_cli_usage("serve is for one process: generate runs in an MPI job");
+    code = check(&a);
+    return code == XM_EXIT_OK ? xm_serve(&a) : code;
+}

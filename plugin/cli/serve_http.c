@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The server of xemoe serve: opens the models, listens, and waits for a signal.
+ *
+ *     first signal ──► no new requests ──► texts end, or their time does ──► told, closed
+ *     second       ──► the process ends
+ */
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/cli/serve.h"
+#include "plugin/server/http.h"
+#include "plugin/server/listen.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+#include "runtime/util/mapped_file.h"
+
+enum {
+    CONNECTIONS = 1024,
+    PATIENCE = 60,  /* seconds; http.h */
+    LAST_WORDS = 2, /* seconds that cancelled answers have to be sent in */
+    LOOK_MS = 20,   /* while the texts end */
+    SIGNALLED = 128 /* exit code of a process that a signal ends: this and its number */
+};
+
+struct serving {
+    const struct xm_serve_args *a;
+    struct xm_cli_model opened[XM_CLI_MAX_TEXTS];
+    struct xm_served *served[XM_CLI_MAX_TEXTS];
+    struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS]; /* of their sampling */
+    size_t n;
+    struct xm_keys keys;
+    struct xm_strbuf cert, cert_key;
+    struct xm_server server;
+    struct xm_http *http;
+    bool is_terminated; /* xm_flag_get: SIGTERM came */
+};
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+/* Whether an option of the row, which has numbers, is given. */
+static bool
+is_given(const struct xm_cli_generation *g, size_t row)
+{
+    switch (row) {
+#define GIVEN_REAL(member)      !isnan(g->member)
+#define GIVEN_WHOLE(member)     g->member != UINT64_MAX
+#define GIVEN_COUNT(member)     g->member != UINT64_MAX
+#define GIVEN_SEED(member)      false
+#define GIVEN_BIAS(member)      false
+#define GIVEN_SET(member)       false
+#define GIVEN_SEQUENCES(member) false
+#define SAMPLING(kind, member, ...)                                                      \
+    case XM_AT_##member:                                                                 \
+        return GIVEN_##kind(member);
+#include "plugin/text/sampling.def"
+    default:
+        return false;
+    }
+}
+
+/* Options, else what the model's files recommend, else what the API's pages say. */
+static enum xm_status
+find_sampling(const struct xm_cli_generation *g, const struct xm_package *p,
+              struct xm_sampling_lists *lists, struct xm_sampling *out,
+              struct xm_error *err)
+{
+    struct xm_sampling given;
+    *out = p->generation.sampling;
+    XM_TRY(xm_cli_sampling(g, &given, err));
+    for (size_t i = 0; i < XM_N_SAMPLING; i++) {
+        const struct xm_sampling_row *row = &xm_sampling_rows[i];
+        if (xm_sampling_is_number(row) && is_given(g, i))
+            xm_sampling_set(out, row, xm_sampling_get(&given, row));
+    }
+    if (out->temperature == 0.0f && !is_given(g, XM_AT_temperature))
+        out->temperature = 1.0f;
+    XM_TRY(xm_sampling_check(out, err));
+    return xm_cli_sampling_lists(g, p, lists, out, err);
+}
+
+/* The last part of the path that names the model, without its ending. */
+static void
+name_model(const char *path, struct xm_strbuf *out)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    size_t at = n;
+    while (at > 0 && path[at - 1] != '/')
+        at--;
+    const char *file = "openvino_model.xml";
+    if (at > 1 && n - at == strlen(file) && strncmp(path + at, file, n - at) == 0) {
+        for (n = at - 1, at = n; at > 0 && path[at - 1] != '/';)
+            at--;
+    }
+    static const char *const endings[] = {".gguf", ".xml", ".blob"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(endings); i++) {
+        const size_t k = strlen(endings[i]);
+        if (n - at > k && strncmp(path + n - k, endings[i], k) == 0)
+            n -= k;
+    }
+    xm_strbuf_add_n(out, path + at, n - at);
+}
+
+static bool
+is_taken(const struct serving *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->served[i] && strcmp(s->served[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+static int
+serve_model(struct serving *s, size_t i, const char *name)
+{
+    const struct xm_serve_args *a = s->a;
+    const struct xm_cli_model *m = &s->opened[i];
+    const uint64_t trained = m->package->facts.context;
+    const uint64_t given = xm_cli_context(a->generation.context, trained);
+    struct xm_served_options options = {.name = name,
+                                        .slots = (size_t)a->slots,
+                                        .most_waiting = (size_t)a->queue,
+                                        .context = given ? given : trained};
+    struct xm_error err = {0};
+    char warning[XM_CLI_WARNING];
+    if (is_taken(s, name))
+        return xm_cli_usage("two models are called '%s': name them with --alias", name);
+    if (xm_cli_beyond_training(options.context, trained, warning))
+        xm_log(XM_LOG_WARNING, "%s", warning);
+    if (!m->compiled->ops->create_batch)
+        return xm_cli_usage(
+            "option -d: this device runs one text at a time, and serves none");
+    if (find_sampling(&a->generation, m->package, &s->lists[i], &options.sampling,
+                      &err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
+    if (xm_served_create(m->compiled, m->package, &options, &s->served[i], &err) != XM_OK)
+        return xm_cli_failed(&err);
+    return XM_EXIT_OK;
+}
+
+static int
+open_model(struct serving *s, size_t i)
+{
+    const struct xm_serve_args *a = s->a;
+    struct xm_cli_target target = a->generation.target;
+    const struct xm_compile_options compile = {.sampled_logits = true};
+    struct xm_strbuf name = {0};
+    target.model = a->models.list[i];
+    target.warm_up = XM_CLI_WARM_UP_ALWAYS;
+    target.needs_tokenizer = "serve needs it, put the file there";
+    target.needs_chat_template = target.chat_template != NULL;
+    int code = xm_cli_model_open(&s->opened[i], &target, &compile);
+    if (code != XM_EXIT_OK)
+        return code;
+    s->n = i + 1;
+    struct xm_error why = {0};
+    if (xm_package_read(s->opened[i].package, XM_PACKAGE_CHAT_TEMPLATE, &why) != XM_OK)
+        xm_log(XM_LOG_WARNING, "no chats: %s", why.text);
+    if (i < a->aliases.n)
+        xm_strbuf_add(&name, a->aliases.list[i]);
+    else
+        name_model(target.model, &name);
+    code = serve_model(s, i, xm_strbuf_text(&name));
+    xm_strbuf_free(&name);
+    return code;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static enum xm_status
+read_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
+{
+    enum { MOST = 1 << 20 };
+    struct xm_mapped_file file;
+    if (!path)
+        return XM_OK;
+    XM_TRY(xm_mapped_file_open(path, &file, err));
+    enum xm_status s = XM_OK;
+    if (file.n_bytes > MOST)
+        s = xm_fail(err, XM_INVALID, "'%s' is too large for a certificate or its key",
+                    path);
+    else
+        xm_strbuf_add_n(out, (const char *)file.bytes, (size_t)file.n_bytes);
+    xm_mapped_file_close(&file);
+    return s == XM_OK && !xm_strbuf_ok(out) ? xm_no_memory(err, "'%s'", path) : s;
+}
+
+/* Before the models, which take longer. */
+static enum xm_status
+read_files(struct serving *s, struct xm_error *err)
+{
+    if (s->a->key_file)
+        XM_TRY(xm_keys_read(s->a->key_file, &s->keys, err));
+    XM_TRY(read_file(s->a->cert_file, &s->cert, err));
+    return read_file(s->a->cert_key_file, &s->cert_key, err);
+}
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static enum xm_status
+start(struct serving *s, struct xm_error *err)
+{
+    const struct xm_serve_args *a = s->a;
+    const bool is_v6 = strchr(a->host, ':') != NULL;
+    const struct xm_http_options options = {.host = a->host,
+                                            .port = (uint16_t)a->port,
+                                            .patience = PATIENCE,
+                                            .connections = CONNECTIONS,
+                                            .cert = a->cert_file ? s->cert.text : NULL,
+                                            .key =
+                                                a->cert_file ? s->cert_key.text : NULL};
+    s->server = (struct xm_server){.models = s->served,
+                                   .n_models = s->n,
+                                   .keys = &s->keys,
+                                   .cors_origin = a->cors_origin,
+                                   .most_body = XM_SERVER_BODY};
+    XM_TRY(xm_http_start(&s->server, &options, &s->http, err));
+    if (!xm_http_is_loopback(s->http) && s->keys.n == 0)
+        xm_log(
+            XM_LOG_WARNING,
+            "whoever reaches this machine may use the server: --api-key-file FILE asks "
+            "clients for a key");
+    if (xm_listener_is_given())
+        printf("xemoe: listening on the service manager's socket, port %u (",
+               xm_http_port(s->http));
+    else
+        printf("xemoe: listening on %s://%s%s%s:%u (", a->cert_file ? "https" : "http",
+               is_v6 ? "[" : "", a->host, is_v6 ? "]" : "", xm_http_port(s->http));
+    for (size_t i = 0; i < s->n; i++)
+        printf("%s, ", s->served[i]->name);
+    printf("%zu slot%s)\n", (size_t)a->slots, a->slots == 1 ? "" : "s");
+    fflush(stdout);
+    return XM_OK;
+}
+
+/* Whether another signal came within so many milliseconds; -1: however long it takes. */
+static bool
+signal_comes(int ms)
+{
+    struct pollfd p = {.fd = xm_cli_wake_fd(), .events = POLLIN};
+    if (poll(&p, 1, ms) <= 0)
+        return false;
+    xm_cli_wake_drain();
+    return true;
+}
+
+static void
+leave_at_once(const struct serving *s)
+{
+    fputs("xemoe: stopped by a second signal, texts were not finished\n", stderr);
+    _exit(xm_flag_get(&s->is_terminated) ? SIGNALLED + SIGTERM : XM_EXIT_CANCELLED);
+}
+
+static void
+wait_for_answers(struct serving *s, double seconds)
+{
+    const double until = xm_now() + seconds;
+    while (xm_http_n_open(s->http) > 0 && xm_now() < until)
+        if (signal_comes(LOOK_MS))
+            leave_at_once(s);
+}
+
+static void
+run(struct serving *s)
+{
+    while (!signal_comes(-1))
+        ;
+    xm_flag_set(&s->server.is_draining, true);
+    fputs("xemoe: stopping\n", stderr);
+    wait_for_answers(s, s->a->timeout);
+    xm_http_cancel(s->http);
+    wait_for_answers(s, LAST_WORDS);
+}
+
+static int
+serve(struct serving *s)
+{
+    struct xm_error err = {0};
+    int code = XM_EXIT_OK;
+    if (read_files(s, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    for (size_t i = 0; code == XM_EXIT_OK && i < s->a->models.n; i++)
+        code = open_model(s, i);
+    if (code != XM_EXIT_OK)
+        return code;
+    xm_cli_note_interrupt();
+    xm_cli_wake_on(SIGTERM, &s->is_terminated);
+    if (start(s, &err) == XM_OK)
+        run(s);
+    else
+        code = xm_cli_failed(&err);
+    for (size_t i = 0; i < s->n; i++)
+        xm_served_stop(s->served[i]);
+    xm_http_stop(s->http);
+    xm_cli_wake_off(SIGTERM);
+    xm_cli_release_interrupt();
+    return code;
+}
+
+int
+xm_serve(struct xm_serve_args *a)
+{
+    struct serving s = {.a = a};
+    const int code = serve(&s);
+    for (size_t i = 0; i < s.n; i++) {
+        xm_served_destroy(s.served[i]);
+        xm_sampling_lists_free(&s.lists[i]);
+        xm_cli_model_close(&s.opened[i]);
+    }
+    xm_keys_free(&s.keys);
+    xm_strbuf_free(&s.cert);
+    xm_strbuf_free(&s.cert_key);
+    return code;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/pipeline/text_grammar.h"
+
+#include <inttypes.h>
+
+#include "plugin/text/constraint.h"
+
+enum xm_status
+xm_text_grammar_begin(struct xm_text *t, struct xm_error *err)
+{
+    if (!t->has_text)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "a grammar needs a tokenizer, and there is none with the model");
+    return xm_constraint_create(t->from.asked->grammar, t->from.package->tokenizer,
+                                &t->constraint, err);
+}
+
+/* Whether the next token is of the text, not of a thought. */
+static bool
+is_in_text(const struct xm_text *t)
+{
+    return !t->stream.answer || xm_answer_is_in_text(t->stream.answer);
+}
+
+static bool
+is_mark(const struct xm_text *t, int32_t id)
+{
+    return t->stream.answer && xm_answer_is_mark(t->stream.answer, id);
+}
+
+/* Whether the next token is the first that the detokenizer gets. */
+static bool
+is_first(const struct xm_text *t)
+{
+    return t->stream.detokenizer.state.n_tokens == 0;
+}
+
+static void
+set_bit(const struct xm_token_bits *bits, int32_t id, bool value)
+{
+    if (id < 0 || (size_t)id / 64 >= bits->n)
+        return;
+    const uint64_t bit = (uint64_t)1 << id % 64;
+    if (value)
+        bits->words[id / 64] |= bit;
+    else
+        bits->words[id / 64] &= ~bit;
+}
+
+static void
+set_ids(const struct xm_token_bits *bits, struct xm_end_ids list, bool value)
+{
+    for (size_t i = 0; i < list.n; i++)
+        set_bit(bits, list.ids[i], value);
+}
+
+static bool
+is_empty(const struct xm_token_bits *bits, uint64_t vocabulary)
+{
+    for (size_t i = 0; i < bits->n && i * 64 < vocabulary; i++) {
+        const uint64_t left = vocabulary - i * 64;
+        if (bits->words[i] & (left < 64 ? ((uint64_t)1 << left) - 1 : UINT64_MAX))
+            return false;
+    }
+    return true;
+}
+
+/* Marks of an answer are no text, whatever their spelling. */
+static void
+set_marks(const struct xm_text *t, const struct xm_token_bits *bits)
+{
+    const struct xm_answer *a = t->stream.answer;
+    const bool may_think = a && !a->seen_mark && xm_constraint_is_at_start(t->constraint);
+    for (size_t i = 0; a && i < XM_MAX_ANSWER_MARKS; i++)
+        set_bit(bits, a->ids[i], may_think && xm_answer_begins_thought(a, a->ids[i]));
+}
+
+/* Ids that end the text may be chosen where the grammar ends, and before min_tokens only if nothing
+ * else can. */
+static void
+set_ends(const struct xm_text *t, const struct xm_token_bits *bits, uint64_t vocabulary)
+{
+    const struct xm_generation *asked = t->from.asked;
+    const struct xm_end_ids ends = xm_generation_ends(t->from.package, asked);
+    set_ids(bits, ends, false);
+    if (asked->ignore_ends || !xm_constraint_can_end(t->constraint))
+        return;
+    if (t->out->ids.n >= asked->min_tokens || is_empty(bits, vocabulary))
+        set_ids(bits, ends, true);
+}
+
+/* In a thought: all but ids that end the text. */
+static enum xm_status
+bar_ends(struct xm_text *t, struct xm_sampler *sampler, struct xm_error *err)
+{
+    struct xm_end_ids barred[XM_BARRED_LISTS];
+    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
+    barred[1] = xm_generation_ends(t->from.package, t->from.asked);
+    for (size_t i = 0; i < XM_BARRED_LISTS; i++)
+        if (barred[i].n > 0)
+            XM_TRY(xm_sampler_bar(sampler, barred[i].ids, barred[i].n, err));
+    return XM_OK;
+}
+
+enum xm_status
+xm_text_grammar_allow(struct xm_text *t, struct xm_sampler *sampler, uint64_t vocabulary,
+                      struct xm_error *err)
+{
+    struct xm_end_ids barred[XM_BARRED_LISTS];
+    struct xm_token_bits bits;
+    if (!is_in_text(t))
+        return bar_ends(t, sampler, err);
+    XM_TRY(xm_constraint_allowed(t->constraint, is_first(t), &bits, err));
+    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
+    set_marks(t, &bits);
+    set_ids(&bits, barred[0], false);
+    set_ends(t, &bits, vocabulary);
+    if (is_empty(&bits, vocabulary))
+        return xm_fail(err, XM_INVALID,
+                       "the grammar allows no token of the model's vocabulary behind %zu "
+                       "tokens of the text",
+                       t->out->ids.n);
+    xm_sampler_allow(sampler, bits.words, bits.n);
+    return XM_OK;
+}
+
+enum xm_status
+xm_text_grammar_take(struct xm_text *t, int32_t id, struct xm_error *err)
+{
+    return is_in_text(t) && !is_mark(t, id)
+               ? xm_constraint_accept(t->constraint, id, is_first(t), err)
+               : XM_OK;
+}
+
+/* Where an id can end the text, the model chooses it; where none can, nothing else is left. */
+enum xm_status
+xm_text_grammar_is_over(struct xm_text *t, bool *is_over, struct xm_error *err)
+{
+    const struct xm_generation *asked = t->from.asked;
+    const bool can_choose_end =
+        !asked->ignore_ends && xm_generation_ends(t->from.package, asked).n > 0;
+    struct xm_token_bits bits;
+    *is_over = is_in_text(t) && xm_constraint_can_end(t->constraint) &&
+               xm_constraint_is_over(t->constraint);
+    if (*is_over || can_choose_end || !is_in_text(t) ||
+        !xm_constraint_can_end(t->constraint))
+        return XM_OK;
+    XM_TRY(xm_constraint_allowed(t->constraint, is_first(t), &bits, err));
+    *is_over = is_empty(&bits, UINT64_MAX);
+    return XM_OK;
+}

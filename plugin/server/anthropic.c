@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * POST /v1/messages: the answer to a conversation, in the words of Anthropic's API. Its blocks
+ * become messages as chat templates have them:
+ *
+ *     system       a message of the role "system" before all others
+ *     text         its text; several blocks are joined by line feeds
+ *     tool_use     a call of the assistant's message
+ *     tool_result  a message of the role "tool"
+ *     thinking     the assistant's reasoning
+ *
+ * What the model thinks before it answers is a block of type "thinking", without a signature.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/server/messages.h"
+#include "plugin/server/openai.h"
+#include "runtime/util/json.h"
+
+/* ---- a stream -------------------------------------------------------------------------------- */
+
+/* Of `block` of a text: none is open, or one of these. */
+enum { NO_BLOCK, THINKING, TEXT, CALL };
+
+static void
+add_usage(struct xm_json_out *j, yyjson_mut_val *o, const struct xm_usage *u)
+{
+    yyjson_mut_val *usage = xm_json_add_object(j, o, "usage");
+    xm_json_add_whole(j, usage, "input_tokens", u->prompt - u->reused);
+    xm_json_add_whole(j, usage, "cache_read_input_tokens", u->reused);
+    xm_json_add_whole(j, usage, "output_tokens", u->made);
+}
+
+static void
+begin_event(struct xm_json_out *j, const char *type)
+{
+    xm_json_begin(j);
+    xm_openai_text(j, NULL, "type", type);
+}
+
+/* Its members, without content and end. */
+static void
+add_head(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *o)
+{
+    xm_openai_text(j, o, "id", c->id);
+    xm_openai_text(j, o, "type", "message");
+    xm_openai_text(j, o, "role", "assistant");
+    xm_openai_text(j, o, "model", c->model->name);
+}
+
+static void
+tell_begin(struct xm_completion *c)
+{
+    struct xm_json_out j;
+    const struct xm_usage u = {.prompt = c->texts[0].prompt->n};
+    begin_event(&j, "message_start");
+    yyjson_mut_val *o = xm_json_add_object(&j, NULL, "message");
+    add_head(c, &j, o);
+    xm_json_add_array(&j, o, "content");
+    xm_json_add_null(&j, o, "stop_reason");
+    xm_json_add_null(&j, o, "stop_sequence");
+    add_usage(&j, o, &u);
+    xm_completion_event(c, "message_start", &j);
+}
+
+static void
+end_block(struct xm_completion_text *t)
+{
+    struct xm_json_out j;
+    if (t->block == NO_BLOCK)
+        return;
+    begin_event(&j, "content_block_stop");
+    xm_json_add_whole(&j, NULL, "index", (uint64_t)t->of->next++);
+    xm_completion_event(t->of, "content_block_stop", &j);
+    t->block = NO_BLOCK;
+}
+
+/* The members of a call's block but its input. */
+static void
+add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, size_t i,
+         struct xm_json_out *j, yyjson_mut_val *o)
+{
+    struct xm_strbuf id = {0};
+    xm_completion_call_id(t, i, &id);
+    xm_openai_text(j, o, "type", "tool_use");
+    xm_openai_strbuf(j, o, "id", &id);
+    xm_openai_text(j, o, "name", call->name);
+    j->failed |= !xm_strbuf_ok(&id);
+    xm_strbuf_free(&id);
+}
+
+static yyjson_mut_val *
+start_block(struct xm_completion_text *t, int block, struct xm_json_out *j)
+{
+    end_block(t);
+    t->block = block;
+    begin_event(j, "content_block_start");
+    xm_json_add_whole(j, NULL, "index", (uint64_t)t->of->next);
+    return xm_json_add_object(j, NULL, "content_block");
+}
+
+/* A block of its own, whose input comes in one delta. */
+static void
+tell_call(struct xm_completion_text *t, const struct xm_text_part *part)
+{
+    struct xm_json_out j;
+    yyjson_mut_val *o = start_block(t, CALL, &j);
+    add_call(t, part->call, part->so_far->calls.n - 1, &j, o);
+    xm_json_add_object(&j, o, "input");
+    xm_completion_event(t->of, "content_block_start", &j);
+    begin_event(&j, "content_block_delta");
+    xm_json_add_whole(&j, NULL, "index", (uint64_t)t->of->next);
+    o = xm_json_add_object(&j, NULL, "delta");
+    xm_openai_text(&j, o, "type", "input_json_delta");
+    xm_openai_text(&j, o, "partial_json", part->call->arguments);
+    xm_completion_event(t->of, "content_block_delta", &j);
+    end_block(t);
+}
+
+static void
+begin_block(struct xm_completion_text *t, int block)
+{
+    struct xm_json_out j;
+    if (t->block == block)
+        return;
+    yyjson_mut_val *o = start_block(t, block, &j);
+    xm_openai_text(&j, o, "type", block == THINKING ? "thinking" : "text");
+    xm_openai_text(&j, o, block == THINKING ? "thinking" : "text", "");
+    if (block == THINKING)
+        xm_openai_text(&j, o, "signature", "");
+    xm_completion_event(t->of, "content_block_start", &j);
+}
+
+static void
+tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
+{
+    struct xm_json_out j;
+    const bool is_thought = part->part == XM_ANSWER_THOUGHT;
+    if (part->call) {
+        tell_call(t, part);
+        return;
+    }
+    begin_block(t, is_thought ? THINKING : TEXT);
+    begin_event(&j, "content_block_delta");
+    xm_json_add_whole(&j, NULL, "index", (uint64_t)t->of->next);
+    yyjson_mut_val *o = xm_json_add_object(&j, NULL, "delta");
+    xm_openai_text(&j, o, "type", is_thought ? "thinking_delta" : "text_delta");
+    xm_json_add_text(&j, o, is_thought ? "thinking" : "text", part->text, part->n);
+    xm_completion_event(t->of, "content_block_delta", &j);
+}
+
+/* A message has a block at least. */
+static void
+tell_end(struct xm_completion_text *t)
+{
+    if (t->block == NO_BLOCK && t->of->next == 0)
+        begin_block(t, TEXT);
+    end_block(t);
+}
+
+/* Why it ended, and the stop string that ended it. */
+static void
+add_end(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
+{
+    const size_t stop = t->result.stop;
+    const struct xm_slice *found = stop ? &t->of->wish.stops[stop - 1] : NULL;
+    xm_openai_text(j, o, "stop_reason",
+                   strcmp(t->finish, "length") == 0       ? "max_tokens"
+                   : strcmp(t->finish, "tool_calls") == 0 ? "tool_use"
+                   : found                                ? "stop_sequence"
+                                                          : "end_turn");
+    if (found)
+        xm_json_add_text(j, o, "stop_sequence", found->text, found->n);
+    else
+        xm_json_add_null(j, o, "stop_sequence");
+}
+
+static void
+tell_finish(struct xm_completion *c)
+{
+    struct xm_json_out j;
+    const struct xm_usage u = xm_completion_usage(c);
+    begin_event(&j, "message_delta");
+    yyjson_mut_val *o = xm_json_add_object(&j, NULL, "delta");
+    add_end(&c->texts[0], &j, o);
+    add_usage(&j, NULL, &u);
+    xm_completion_event(c, "message_delta", &j);
+    begin_event(&j, "message_stop");
+    xm_completion_event(c, "message_stop", &j);
+}
+
+static void
+tell_failure(struct xm_completion *c, const struct xm_refusal *why)
+{
+    struct xm_strbuf text = {0};
+    xm_strbuf_add(&text, "event: error\ndata: ");
+    xm_refusal_print(why, XM_ERRORS_ANTHROPIC, &text);
+    xm_strbuf_add(&text, "\n\n");
+    xm_exchange_add(c->x, xm_strbuf_text(&text), text.n);
+    xm_strbuf_free(&text);
+}
+
+/* ---- the answer in one ----------------------------------------------------------------------- */
+
+/* Their input is an object. */
+static void
+add_calls_made(const struct xm_completion_text *t, struct xm_json_out *j,
+               yyjson_mut_val *list)
+{
+    for (size_t i = 0; i < t->result.calls.n; i++) {
+        const struct xm_tool_call *call = &t->result.calls.list[i];
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        yyjson_doc *input = NULL;
+        add_call(t, call, i, j, o);
+        if (xm_json_parse(call->arguments, strlen(call->arguments), &input, NULL) ==
+            XM_OK)
+            xm_json_add_value(j, o, "input",
+                              yyjson_val_mut_copy(j->doc, yyjson_doc_get_root(input)));
+        j->failed |= input == NULL;
+        yyjson_doc_free(input);
+    }
+}
+
+static void
+answer_whole(struct xm_completion *c, struct xm_json_out *j)
+{
+    const struct xm_completion_text *t = &c->texts[0];
+    const struct xm_usage u = xm_completion_usage(c);
+    add_head(c, j, NULL);
+    yyjson_mut_val *list = xm_json_add_array(j, NULL, "content");
+    if (t->thought.n) {
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        xm_openai_text(j, o, "type", "thinking");
+        xm_openai_strbuf(j, o, "thinking", &t->thought);
+        xm_openai_text(j, o, "signature", "");
+    }
+    if (t->text.n || (!t->thought.n && !t->result.calls.n)) {
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        xm_openai_text(j, o, "type", "text");
+        xm_openai_strbuf(j, o, "text", &t->text);
+    }
+    add_calls_made(t, j, list);
+    add_end(t, j, NULL);
+    add_usage(j, NULL, &u);
+}
+
+static const struct xm_dialect anthropic = {
+    .prefix = "msg_",
+    .begin = tell_begin,
+    .part = tell_part,
+    .end = tell_end,
+    .finish = tell_finish,
+    .fail = tell_failure,
+    .whole = answer_whole,
+};
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+enum { MOST_WHERE = 64 };
+
+/* The conversation that is made of the request's. */
+struct making {
+    struct xm_json_out j, variables;
+    yyjson_mut_val *list;
+    struct xm_refusal *r;
+};
+
+static bool
+add_system(struct making *m, yyjson_val *body)
+{
+    struct xm_strbuf text = {0};
+    const bool good =
+        xm_content_text(yyjson_obj_get(body, "system"), "system", "text", &text, m->r);
+    if (good && text.n)
+        xm_messages_add(&m->j, m->list, "system", &text);
+    xm_strbuf_free(&text);
+    return good;
+}
+
+static bool
+add_result(struct making *m, yyjson_val *block, const char *where)
+{
+    struct xm_strbuf text = {0};
+    yyjson_val *id = yyjson_obj_get(block, "tool_use_id");
+    const bool good =
+        xm_content_text(yyjson_obj_get(block, "content"), where, "text", &text, m->r);
+    if (good) {
+        yyjson_mut_val *o = xm_messages_add(&m->j, m->list, "tool", &text);
+        if (yyjson_is_str(id))
+            xm_json_add_text(&m->j, o, "tool_call_id", yyjson_get_str(id),
+                             yyjson_get_len(id));
+    }
+    xm_strbuf_free(&text);
+    return good;
+}
+
+static void
+join(struct xm_strbuf *to, yyjson_val *text)
+{
+    if (to->n)
+        xm_strbuf_add(to, "\n");
+    xm_strbuf_add_n(to, yyjson_get_str(text), yyjson_get_len(text));
+}
+
+/* Text and reasoning of a message's blocks; results of tools become messages before it. */
+static bool
+read_block(struct making *m, yyjson_val *block, const char *where, struct xm_strbuf *text,
+           struct xm_strbuf *thought)
+{
+    const char *type = yyjson_get_str(yyjson_obj_get(block, "type"));
+    yyjson_val *said = yyjson_obj_get(block, "text");
+    yyjson_val *thinking = yyjson_obj_get(block, "thinking");
+    if (!type)
+        return xm_refuse(m->r, 400, where, "invalid_type",
+                         "'%s' has a block without a type", where);
+    if (strcmp(type, "text") == 0 && yyjson_is_str(said))
+        join(text, said);
+    else if (strcmp(type, "thinking") == 0 && yyjson_is_str(thinking))
+        join(thought, thinking);
+    else if (strcmp(type, "tool_result") == 0)
+        return add_result(m, block, where);
+    else if (strcmp(type, "tool_use") != 0 && strcmp(type, "redacted_thinking") != 0)
+        return xm_refuse(m->r, 400, where, "unsupported_content",
+                         "'%s' has a block of type '%s', or one without its text", where,
+                         xm_utf8_shown(xm_slice_of(type, strlen(type))).text);
+    return true;
+}
+
+static bool
+add_calls(struct making *m, yyjson_mut_val *message, yyjson_val *content,
+          const char *where)
+{
+    yyjson_val *block;
+    size_t i, n;
+    yyjson_arr_foreach(content, i, n, block)
+    {
+        if (yyjson_equals_str(yyjson_obj_get(block, "type"), "tool_use") &&
+            !xm_messages_add_call(&m->j, message, yyjson_obj_get(block, "id"),
+                                  yyjson_obj_get(block, "name"),
+                                  yyjson_obj_get(block, "input"), where, m->r))
+            return false;
+    }
+    return true;
+}
+
+static bool
+add_blocks(struct making *m, const char *role, yyjson_val *content, const char *where)
+{
+    struct xm_strbuf text = {0}, thought = {0};
+    const bool is_user = strcmp(role, "user") == 0;
+    yyjson_val *block;
+    size_t i, n;
+    bool good = true;
+    yyjson_arr_foreach(content, i, n, block)
+    {
+        good = good && read_block(m, block, where, &text, &thought);
+    }
+    if (good && (text.n || !is_user)) {
+        yyjson_mut_val *o = xm_messages_add(&m->j, m->list, role, &text);
+        if (thought.n)
+            xm_openai_strbuf(&m->j, o, "reasoning_content", &thought);
+        good = add_calls(m, o, content, where);
+    }
+    if (good && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&thought)))
+        good = xm_refuse(m->r, 503, NULL, NULL, "there is no memory for the messages");
+    xm_strbuf_free(&text);
+    xm_strbuf_free(&thought);
+    return good;
+}
+
+static bool
+add_message(struct making *m, yyjson_val *message, size_t i)
+{
+    char where[MOST_WHERE];
+    yyjson_val *role = yyjson_obj_get(message, "role");
+    yyjson_val *content = yyjson_obj_get(message, "content");
+    const char *name = yyjson_equals_str(role, "user")        ? "user"
+                       : yyjson_equals_str(role, "assistant") ? "assistant"
+                                                              : NULL;
+    struct xm_strbuf text = {0};
+    snprintf(where, sizeof(where), "messages[%zu]", i);
+    if (!name || (!yyjson_is_str(content) && !yyjson_is_arr(content)))
+        return xm_refuse(m->r, 400, where, "invalid_value",
+                         "'%s' is no message: expected the role user or assistant, and a "
+                         "content",
+                         where);
+    if (yyjson_is_arr(content))
+        return add_blocks(m, name, content, where);
+    xm_strbuf_add_n(&text, yyjson_get_str(content), yyjson_get_len(content));
+    const bool good = xm_strbuf_ok(&text) || xm_refuse(m->r, 503, NULL, NULL,
+                                                       "there is no memory for the "
+                                                       "messages");
+    xm_messages_add(&m->j, m->list, name, &text);
+    xm_strbuf_free(&text);
+    return good;
+}
+
+/* As templates know them: {"type": "function", "function": {name, description, parameters}}. */
+static bool
+add_tools(struct making *m, yyjson_val *body)
+{
+    yyjson_val *tools = yyjson_obj_get(body, "tools"), *tool;
+    size_t i, n;
+    if (yyjson_equals_str(yyjson_obj_get(yyjson_obj_get(body, "tool_choice"), "type"),
+                          "none") ||
+        !tools || yyjson_is_null(tools) || yyjson_arr_size(tools) == 0)
+        return true;
+    yyjson_mut_val *list = xm_json_add_array(&m->variables, NULL, "tools");
+    yyjson_arr_foreach(tools, i, n, tool)
+    {
+        static const struct {
+            const char *said, *key;
+        } members[] = {{"name", "name"},
+                       {"description", "description"},
+                       {"input_schema", "parameters"}};
+        if (!yyjson_is_str(yyjson_obj_get(tool, "name")))
+            return xm_refuse(m->r, 400, "tools", "invalid_type",
+                             "'tools' has one without a name");
+        yyjson_mut_val *o = xm_json_add_object(&m->variables, list, NULL);
+        xm_openai_text(&m->variables, o, "type", "function");
+        o = xm_json_add_object(&m->variables, o, "function");
+        for (size_t k = 0; k < XM_ARRAY_LEN(members); k++) {
+            yyjson_val *v = yyjson_obj_get(tool, members[k].said);
+            if (v)
+                xm_json_add_value(&m->variables, o, members[k].key,
+                                  yyjson_val_mut_copy(m->variables.doc, v));
+        }
+    }
+    return true;
+}
+
+static bool
+make_messages(struct making *m, yyjson_val *body, struct xm_messages *out)
+{
+    yyjson_val *messages = yyjson_obj_get(body, "messages"), *message;
+    size_t i, n;
+    if (yyjson_arr_size(messages) == 0)
+        return xm_refuse(m->r, 400, "messages", "invalid_type",
+                         "'messages' takes a list of messages");
+    m->list = xm_json_add_array(&m->j, NULL, "messages");
+    if (!add_system(m, body))
+        return false;
+    yyjson_arr_foreach(messages, i, n, message)
+    {
+        if (!add_message(m, message, i))
+            return false;
+    }
+    return add_tools(m, body) && xm_template_variables(body, &m->variables, m->r) &&
+           xm_messages_finish(&m->j, m->list, &m->variables, out, m->r);
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+static bool
+add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+{
+    struct making m = {.r = r};
+    struct xm_messages messages = {NULL, NULL};
+    xm_json_begin(&m.j);
+    xm_json_begin(&m.variables);
+    bool good = make_messages(&m, body, &messages);
+    xm_json_end(&m.j);
+    xm_json_end(&m.variables);
+    const struct xm_prompt prompt = {.kind = XM_PROMPT_MESSAGES,
+                                     .text = messages.text,
+                                     .variables = messages.variables};
+    good = good && xm_completion_add(c, &prompt, "messages", r);
+    xm_messages_free(&messages);
+    return good;
+}
+
+static bool
+read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+{
+    if (!xm_wish_read(&c->wish, body, r) ||
+        !xm_wish_stops(&c->wish, body, "stop_sequences", r))
+        return false;
+    c->wish.n = 1;
+    return c->wish.max_tokens < UINT64_MAX ||
+           xm_refuse(r, 400, "max_tokens", "missing", "'max_tokens' is missing");
+}
+
+static bool
+begin(struct xm_exchange *x, struct xm_refusal *r)
+{
+    struct xm_completion *c = xm_completion_open(x, &anthropic, r);
+    if (!c)
+        return false;
+    yyjson_val *body = yyjson_doc_get_root(c->body);
+    return xm_completion_is_chat(c, r) && read_wish(c, body, r) &&
+           add_prompt(c, body, r) && xm_completion_start(c, r);
+}
+
+void
+xm_answer_messages(struct xm_exchange *x)
+{
+    struct xm_refusal r = {0};
+    if (!begin(x, &r))
+        xm_refusal_answer(&r, x);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/server/completion.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "runtime/util/clock.h"
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void
+free_text(struct xm_completion_text *t)
+{
+    xm_strbuf_free(&t->text);
+    xm_strbuf_free(&t->thought);
+    xm_token_list_free(&t->told);
+    xm_generation_result_free(&t->result);
+}
+
+static void
+free_completion(void *work)
+{
+    struct xm_completion *c = work;
+    for (size_t i = 0; c->texts && i < c->n_texts; i++)
+        free_text(&c->texts[i]);
+    for (size_t i = 0; i < c->n_prompts; i++)
+        xm_token_list_free(&c->prompts[i]);
+    xm_free(c->texts);
+    xm_free(c->prompts);
+    xm_wish_free(&c->wish);
+    yyjson_doc_free(c->body);
+    xm_free(c);
+}
+
+/* With the exchange's lock. */
+static void
+cancel_texts(void *work)
+{
+    struct xm_completion *c = work;
+    for (size_t i = 0; c->texts && i < c->n_texts; i++)
+        if (c->texts[i].job && !c->texts[i].is_over)
+            xm_served_cancel(c->model, c->texts[i].job);
+}
+
+/* Which nobody guesses: who knows an id could take another's answer for it. */
+static void
+make_id(struct xm_completion *c)
+{
+    unsigned char bytes[12] = {0};
+    const uint64_t number = __atomic_add_fetch(&c->x->server->n_ids, 1, __ATOMIC_RELAXED);
+    size_t n = (size_t)snprintf(c->id, sizeof(c->id), "%s", c->dialect->prefix);
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        memcpy(bytes, &number, sizeof(number));
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        n += (size_t)snprintf(c->id + n, sizeof(c->id) - n, "%02x", bytes[i]);
+}
+
+static struct xm_completion *
+create(struct xm_exchange *x, struct xm_served *m, const struct xm_dialect *dialect,
+       struct xm_refusal *r)
+{
+    struct xm_completion *c = xm_calloc(1, sizeof(*c));
+    if (!c) {
+        xm_refuse(r, 503, NULL, NULL, "there is no memory for the request");
+        return NULL;
+    }
+    c->x = x;
+    c->model = m;
+    c->dialect = dialect;
+    c->created = (int64_t)time(NULL);
+    c->start = xm_now();
+    make_id(c);
+    xm_wish_init(&c->wish, m);
+    xm_exchange_lock(x);
+    x->work = c;
+    x->cancel = cancel_texts;
+    x->free_work = free_completion;
+    xm_exchange_unlock(x);
+    return c;
+}
+
+struct xm_completion *
+xm_completion_open(struct xm_exchange *x, const struct xm_dialect *dialect,
+                   struct xm_refusal *r)
+{
+    yyjson_doc *body;
+    if (!xm_body_read(x, &body, r))
+        return NULL;
+    struct xm_served *m = xm_body_model(x, yyjson_doc_get_root(body), r);
+    struct xm_completion *c = m ? create(x, m, dialect, r) : NULL;
+    if (c)
+        c->body = body;
+    else
+        yyjson_doc_free(body);
+    return c;
+}
+
+bool
+xm_completion_is_chat(struct xm_completion *c, struct xm_refusal *r)
+{
+    const struct xm_package *p = c->model->package;
+    c->is_chat = true;
+    return (p && p->tokenizer && p->chat_template) ||
+           xm_refuse(r, 400, "model", "unsupported_parameter",
+                     "the model has no chat template, and takes no messages");
+}
+
+/* ---- prompts -------------------------------------------------------------------------------- */
+
+static bool
+check_prompt(const struct xm_completion *c, size_t n, const char *where,
+             struct xm_refusal *r)
+{
+    const uint64_t context = c->model->options.context;
+    if (n == 0)
+        return xm_refuse(r, 400, where, "invalid_value", "the prompt is empty");
+    return xm_generation_room(context, n) > 0 ||
+           xm_refuse(r, 400, where, "context_length_exceeded",
+                     "the prompt has %zu tokens, which leaves no room in a context of "
+                     "%" PRIu64 " tokens",
+                     n, context);
+}
+
+bool
+xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
+                  const char *where, struct xm_refusal *r)
+{
+    struct xm_error why = {0};
+    struct xm_token_list *grown =
+        xm_realloc(c->prompts, (c->n_prompts + 1) * sizeof(*grown));
+    if (!grown)
+        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the prompts");
+    c->prompts = grown;
+    struct xm_token_list *ids = &grown[c->n_prompts++];
+    *ids = (struct xm_token_list){NULL, 0, 0};
+    if (xm_prompt_encode(c->model->package, prompt, c->model->vocabulary, ids, &why) ==
+        XM_OK)
+        return check_prompt(c, ids->n, where, r);
+    return xm_refuse_at(r, where, "invalid_prompt", &why);
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+void
+xm_completion_event(struct xm_completion *c, const char *event, struct xm_json_out *j)
+{
+    struct xm_strbuf out = {0};
+    if (event)
+        xm_strbuf_printf(&out, "event: %s\n", event);
+    xm_strbuf_add(&out, "data: ");
+    const bool is_whole = xm_json_write(j, &out);
+    xm_strbuf_add(&out, "\n\n");
+    xm_json_end(j);
+    if (!is_whole || !xm_strbuf_ok(&out))
+        xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the answer");
+    else
+        xm_exchange_add(c->x, out.text, out.n);
+    xm_strbuf_free(&out);
+}
+
+struct xm_usage
+xm_completion_usage(const struct xm_completion *c)
+{
+    struct xm_usage u = {0, 0, 0};
+    const size_t each = c->n_prompts ? c->n_texts / c->n_prompts : 0;
+    for (size_t i = 0; i < c->n_texts; i++) {
+        const struct xm_completion_text *t = &c->texts[i];
+        u.made += t->result.ids.n;
+        if (each && i % each == 0) { /* a prompt counts once */
+            u.prompt += t->prompt->n;
+            u.reused += t->result.reused;
+        }
+    }
+    return u;
+}
+
+void
+xm_completion_call_id(const struct xm_completion_text *t, size_t call,
+                      struct xm_strbuf *out)
+{
+    const char *number = t->of->id + strlen(t->of->dialect->prefix);
+    xm_strbuf_printf(out, "call_%s_%zu_%zu", number, t->index, call);
+}
+
+bool
+xm_completion_token(const struct xm_completion *c, int32_t id, struct xm_strbuf *out)
+{
+    const struct xm_package *p = c->model->package;
+    return !p || !p->tokenizer ||
+           (xm_tokenizer_decode(p->tokenizer, &id, 1, false, out, NULL) == XM_OK &&
+            xm_strbuf_ok(out));
+}
+
+static void
+begin_stream(struct xm_completion *c)
+{
+    if (c->has_begun || !c->wish.stream || c->failure.status)
+        return;
+    c->has_begun = true;
+    xm_exchange_begin_stream(c->x, XM_TYPE_EVENTS);
+    if (c->dialect->begin)
+        c->dialect->begin(c);
+}
+
+static void
+answer_whole(struct xm_completion *c)
+{
+    struct xm_json_out j;
+    struct xm_strbuf text = {0};
+    xm_json_begin(&j);
+    c->dialect->whole(c, &j);
+    if (xm_json_write(&j, &text))
+        xm_exchange_answer(c->x, 200, XM_TYPE_JSON, text.text, text.n);
+    else
+        xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the answer");
+    xm_json_end(&j);
+    xm_strbuf_free(&text);
+}
+
+/* What has begun is told in its stream. */
+static void
+answer_failure(struct xm_completion *c)
+{
+    struct xm_strbuf text = {0};
+    if (c->has_begun) {
+        c->dialect->fail(c, &c->failure);
+        xm_exchange_end(c->x);
+        return;
+    }
+    xm_refusal_print(&c->failure, c->x->route->form, &text);
+    xm_exchange_answer(c->x, c->failure.status, XM_TYPE_JSON, xm_strbuf_text(&text),
+                       text.n);
+    xm_strbuf_free(&text);
+}
+
+static void
+finish_answer(struct xm_completion *c)
+{
+    if (!c->failure.status && c->wish.stream) {
+        begin_stream(c);
+        c->dialect->finish(c);
+        if (!c->failure.status)
+            xm_exchange_end(c->x);
+    } else if (!c->failure.status) {
+        answer_whole(c);
+    }
+    if (c->failure.status)
+        answer_failure(c);
+}
+
+/* ---- a text, by the thread that steps ------------------------------------------------------- */
+
+static void
+note_token(struct xm_completion_text *t)
+{
+    const double now = xm_now();
+    const bool is_first = t->last_token == 0.0;
+    xm_metrics_add_token(&t->of->model->metrics, is_first,
+                         now - (is_first ? t->of->start : t->last_token));
+    t->last_token = now;
+}
+
+/* The probabilities of thoughts and marks are not told; those of a character's first tokens are
+ * told with its last. */
+static void
+note_told(struct xm_completion_text *t, const struct xm_piece *piece)
+{
+    const struct xm_completion *c = t->of;
+    const size_t n = piece->so_far->ids.n;
+    if (!c->wish.wants_log_probs || piece->part == XM_ANSWER_NOTHING)
+        return;
+    for (size_t i = t->n_told; piece->part == XM_ANSWER_TEXT && i < n; i++)
+        if (!xm_token_list_add(&t->told, (int32_t)i))
+            xm_refuse(&t->of->failure, 503, NULL, NULL,
+                      "there is no memory for the text");
+    t->n_told = n;
+}
+
+static void
+take_piece(struct xm_completion_text *t, const struct xm_piece *piece)
+{
+    struct xm_completion *c = t->of;
+    struct xm_strbuf *to = piece->part == XM_ANSWER_THOUGHT ? &t->thought : &t->text;
+    const struct xm_text_part part = {piece->part, piece->text, piece->n, piece->so_far,
+                                      piece->call};
+    begin_stream(c);
+    note_told(t, piece);
+    if (piece->part == XM_ANSWER_NOTHING || piece->n == 0)
+        return;
+    if (c->echo && piece->so_far->ids.n == 0)
+        t->echoed += piece->n;
+    if (piece->part != XM_ANSWER_CALL)
+        xm_strbuf_add_n(to, piece->text, piece->n);
+    if (!xm_strbuf_ok(to))
+        xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the text");
+    else if (c->wish.stream && !c->failure.status)
+        c->dialect->part(t, &part);
+}
+
+static bool
+on_piece(const struct xm_piece *piece, void *ctx)
+{
+    struct xm_completion_text *t = ctx;
+    struct xm_completion *c = t->of;
+    if (piece->id >= 0)
+        note_token(t);
+    xm_exchange_lock(c->x);
+    take_piece(t, piece);
+    const bool goes_on = !c->x->is_gone && !c->failure.status;
+    xm_exchange_unlock(c->x);
+    return goes_on;
+}
+
+/* A text that has begun ends where the cache is full, as it does where its context is. */
+static const char *
+finish_of(const struct xm_generation_result *r)
+{
+    const bool is_full =
+        r->finish == XM_FINISH_FAILED && r->error.status == XM_NO_MEMORY && r->ids.n > 0;
+    return r->finish == XM_FINISH_STOP ? (r->calls.n ? "tool_calls" : "stop")
+           : r->finish == XM_FINISH_LENGTH || r->finish == XM_FINISH_CONTEXT || is_full
+               ? "length"
+               : NULL;
+}
+
+static void
+note_end(struct xm_completion_text *t)
+{
+    const struct xm_generation_result *r = &t->result;
+    const struct xm_metrics_text text = {.prompt = t->prompt->n,
+                                         .reused = r->reused,
+                                         .end = t->finish ? XM_ENDED_WHOLE
+                                                : r->finish == XM_FINISH_FAILED
+                                                    ? XM_ENDED_FAILED
+                                                    : XM_ENDED_CANCELLED};
+    xm_metrics_add_text(&t->of->model->metrics, &text);
+}
+
+static void
+note_failure(struct xm_completion_text *t)
+{
+    struct xm_completion *c = t->of;
+    if (t->result.finish == XM_FINISH_FAILED)
+        xm_refuse_for(&c->failure, &t->result.error);
+    else
+        xm_refuse(&c->failure, 503, NULL, NULL, "the server is stopping");
+    cancel_texts(c);
+}
+
+static void
+end_text(struct xm_completion_text *t)
+{
+    struct xm_completion *c = t->of;
+    t->is_over = true;
+    t->finish = finish_of(&t->result);
+    note_end(t);
+    if (!t->finish) {
+        note_failure(t);
+    } else if (c->wish.stream && !c->failure.status) {
+        begin_stream(c);
+        c->dialect->end(t);
+    }
+    if (--c->n_left == 0)
+        finish_answer(c);
+}
+
+static void
+on_end(struct xm_generation_result *result, void *ctx)
+{
+    struct xm_completion_text *t = ctx;
+    struct xm_exchange *x = t->of->x;
+    xm_exchange_lock(x);
+    t->result = *result;
+    *result = (struct xm_generation_result){0};
+    end_text(t);
+    xm_exchange_unlock(x);
+    xm_exchange_unref(x); /* which may free the text */
+}
+
+/* ---- the jobs ------------------------------------------------------------------------------- */
+
+static struct xm_job
+job_of(struct xm_completion_text *t)
+{
+    const struct xm_completion *c = t->of;
+    const struct xm_wish *w = &c->wish;
+    struct xm_job job = {.prompt = t->prompt->ids,
+                         .n_prompt = t->prompt->n,
+                         .sampling = w->sampling,
+                         .asked = {.max_tokens = w->max_tokens,
+                                   .context = c->model->options.context,
+                                   .stops = w->stops,
+                                   .n_stops = w->n_stops,
+                                   .ignore_ends = w->ignores_ends,
+                                   .is_answer = c->is_chat,
+                                   .echo = c->echo,
+                                   .grammar = w->grammar,
+                                   .wants_log_probs = w->wants_log_probs,
+                                   .n_likeliest = w->wants_log_probs ? w->likeliest : 0,
+                                   .on_piece = on_piece,
+                                   .ctx = t},
+                         .on_end = on_end,
+                         .ctx = t};
+    job.sampling.seed += t->index;
+    return job;
+}
+
+/* With the lock. */
+static bool
+make_texts(struct xm_completion *c, struct xm_refusal *r)
+{
+    const uint64_t n = c->n_prompts * c->wish.n;
+    if (n > XM_MOST_TEXTS)
+        return xm_refuse(r, 400, "n", "out_of_range",
+                         "the request asks for %" PRIu64 " texts, at most %d are made", n,
+                         XM_MOST_TEXTS);
+    c->texts = xm_calloc((size_t)n, sizeof(*c->texts));
+    if (!c->texts)
+        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the texts");
+    c->n_texts = c->n_left = (size_t)n;
+    for (size_t i = 0; i < c->n_texts; i++) {
+        c->texts[i].of = c;
+        c->texts[i].index = i;
+        c->texts[i].prompt = &c->prompts[i / (size_t)c->wish.n];
+    }
+    return true;
+}
+
+/* The texts from `first` on have not been taken. Those before them end first. With the lock. */
+static bool
+refuse_rest(struct xm_completion *c, size_t first, const struct xm_error *why,
+            struct xm_refusal *r)
+{
+    xm_metrics_add_refused(&c->model->metrics);
+    if (first == 0)
+        return xm_refuse_for(r, why);
+    xm_refuse_for(&c->failure, why);
+    cancel_texts(c);
+    for (size_t i = first; i < c->n_texts; i++)
+        c->texts[i].is_over = true;
+    c->n_left -= c->n_texts - first;
+    if (c->n_left == 0)
+        finish_answer(c);
+    return true;
+}
+
+static bool
+submit_texts(struct xm_completion *c, struct xm_refusal *r)
+{
+    for (size_t i = 0; i < c->n_texts; i++) {
+        struct xm_error why = {0};
+        struct xm_job job = job_of(&c->texts[i]);
+        xm_exchange_ref(c->x);
+        if (xm_served_submit(c->model, &job, &c->texts[i].job, &why) == XM_OK)
+            continue;
+        xm_refs_drop(&c->x->refs); /* not the last: the caller has one */
+        return refuse_rest(c, i, &why, r);
+    }
+    return true;
+}
+
+/* Texts that end meanwhile wait for the lock, and so do clients that leave. */
+bool
+xm_completion_start(struct xm_completion *c, struct xm_refusal *r)
+{
+    xm_exchange_lock(c->x);
+    const bool good = c->x->is_gone ? xm_refuse(r, 503, NULL, NULL, "the client has gone")
+                                    : make_texts(c, r) && submit_texts(c, r);
+    xm_exchange_unlock(c->x);
+    return good;
+}

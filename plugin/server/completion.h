@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The texts that a request asks for, from its prompts to the answer, in the words of an API:
+ *
+ *     request ──► prompts and a wish ──► jobs of an engine ──► pieces, ends ──► dialect ──► answer
+ *
+ * A dialect is what tells the APIs apart: the events of a stream, and the answer in one. Its
+ * functions are called with the exchange's lock, by the thread that steps the model, and append to
+ * the exchange. What has begun and fails ends with an event that says so; what has not is answered
+ * by HTTP's status. When a text fails, those beside it are cancelled.
+ */
+#ifndef XM_PLUGIN_SERVER_COMPLETION_H
+#define XM_PLUGIN_SERVER_COMPLETION_H
+
+#include "plugin/program_util/json_out.h"
+#include "plugin/server/server.h"
+#include "plugin/server/wish.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_completion;
+
+/* Of an answer's part, that which became certain last. */
+struct xm_text_part {
+    enum xm_answer_part part;
+    const char *text;
+    size_t n;
+    const struct xm_generation_result *so_far;
+    const struct xm_tool_call
+        *call; /* of XM_ANSWER_CALL, the last of so_far; else NULL */
+};
+
+struct xm_completion_text {
+    struct xm_completion *of;
+    size_t index; /* of the text in the answer */
+    const struct xm_token_list *prompt;
+    uint64_t job;
+    struct xm_strbuf text, thought; /* so far */
+    size_t echoed;                  /* bytes of the text that are the prompt's */
+    /* Of its ids, the first whose probabilities have not been told, and those that were told of the
+     * text, as numbers into the ids. */
+    size_t n_told;
+    struct xm_token_list told;
+    double last_token; /* when it came; 0: none has */
+    bool is_over;
+    /* As OpenAI has it: "stop", "length" or "tool_calls"; NULL: not over. */
+    const char *finish;
+    struct xm_generation_result result; /* once it is over */
+    int block;                          /* the dialect's: what is open in a stream */
+};
+
+struct xm_dialect {
+    const char *prefix; /* of the answer's id */
+    /* Of a stream, in this order; parts of several texts come as they are made. NULL: nothing. */
+    void (*begin)(struct xm_completion *c);
+    void (*part)(struct xm_completion_text *t, const struct xm_text_part *part);
+    void (*end)(struct xm_completion_text *t);
+    void (*finish)(struct xm_completion *c);
+    void (*fail)(struct xm_completion *c, const struct xm_refusal *why);
+    /* The whole answer, which is no stream, into the root. */
+    void (*whole)(struct xm_completion *c, struct xm_json_out *j);
+};
+
+struct xm_completion {
+    struct xm_exchange *x; /* owns it */
+    struct xm_served *model;
+    const struct xm_dialect *dialect;
+    yyjson_doc *body; /* owned; the wish points into it */
+    struct xm_wish wish;
+    bool is_chat;                  /* thoughts are apart from the text */
+    bool echo;                     /* the text begins with the prompt  */
+    struct xm_token_list *prompts; /* owned */
+    size_t n_prompts;
+    struct xm_completion_text *texts; /* owned; those of a prompt stand together */
+    size_t n_texts, n_left;
+    char id[48];
+    int64_t created; /* seconds since 1970 */
+    double start;
+    bool has_begun; /* its stream */
+    struct xm_refusal failure;
+    int next; /* the dialect's: number of the next event or block */
+};
+
+/* Makes a completion of the exchange's body, for the model that it names. The exchange owns it from
+ * then on. NULL: refused. */
+struct xm_completion *xm_completion_open(struct xm_exchange *x,
+                                         const struct xm_dialect *dialect,
+                                         struct xm_refusal *r);
+/* It is the answer of a conversation; refused where the model has no chat template. */
+bool xm_completion_is_chat(struct xm_completion *c, struct xm_refusal *r);
+/* Adds a prompt, and refuses it where it has no room in the context. `where` names the member. */
+bool xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
+                       const char *where, struct xm_refusal *r);
+/* Begins the texts. Refused: none has begun. */
+bool xm_completion_start(struct xm_completion *c, struct xm_refusal *r);
+
+/* ---- for dialects ---- */
+
+/* Appends an event of a stream with this data; ends *j. event: its name; NULL: none. */
+void xm_completion_event(struct xm_completion *c, const char *event,
+                         struct xm_json_out *j);
+/* Tokens of prompts, of them reused ones, and new ones. */
+struct xm_usage {
+    uint64_t prompt, reused, made;
+};
+struct xm_usage xm_completion_usage(const struct xm_completion *c);
+/* Appends the id of the text's call of a tool with this number. */
+void xm_completion_call_id(const struct xm_completion_text *t, size_t call,
+                           struct xm_strbuf *out);
+/* Appends the text of a single token; false: there is no memory. */
+bool xm_completion_token(const struct xm_completion *c, int32_t id,
+                         struct xm_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * POST /v1/completions: texts that continue prompts. A prompt is a text, in which names of control
+ * tokens become these tokens (as in xemoe generate -p), or a list of token ids; or there is a list
+ * of prompts.
+ */
+#include "plugin/server/openai.h"
+
+#include <math.h>
+
+static const char object[] = "text_completion";
+
+/* ---- probabilities --------------------------------------------------------------------------- */
+
+static double
+bounded(float log_prob)
+{
+    return log_prob > -9999.0f ? (double)log_prob : -9999.0;
+}
+
+/* The likeliest as an object: token to probability. Of tokens with the same text the likelier one
+ * stands there. */
+static void
+add_likeliest(const struct xm_completion *c, const struct xm_generation_result *r,
+              size_t i, struct xm_json_out *j, yyjson_mut_val *list)
+{
+    const size_t most = (size_t)c->wish.likeliest;
+    yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+    for (size_t k = i * most; k < (i + 1) * most && k < r->likeliest.n; k++) {
+        struct xm_strbuf text = {0};
+        if (r->likeliest.values[k].id < 0)
+            continue;
+        j->failed |= !xm_completion_token(c, r->likeliest.values[k].id, &text);
+        if (!yyjson_mut_obj_getn(o, xm_strbuf_text(&text), text.n))
+            xm_json_add_real(j, o, xm_strbuf_text(&text),
+                             bounded(r->likeliest.values[k].log_prob));
+        xm_strbuf_free(&text);
+    }
+}
+
+/* What the lists of an answer's "logprobs" are. */
+struct lists {
+    yyjson_mut_val *tokens, *log_probs, *likeliest, *offsets;
+};
+
+/* Of the tokens that have not been told. `block` counts the characters (bytes) of those before. */
+static void
+add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r,
+              struct xm_json_out *j, yyjson_mut_val *choice)
+{
+    const struct xm_completion *c = t->of;
+    if (!c->wish.wants_log_probs) {
+        xm_json_add_null(j, choice, "logprobs");
+        return;
+    }
+    yyjson_mut_val *o = xm_json_add_object(j, choice, "logprobs");
+    const struct lists l = {
+        xm_json_add_array(j, o, "tokens"), xm_json_add_array(j, o, "token_logprobs"),
+        xm_json_add_array(j, o, "top_logprobs"), xm_json_add_array(j, o, "text_offset")};
+    for (size_t n = 0; n < t->told.n; n++) {
+        const size_t i = (size_t)t->told.ids[n];
+        struct xm_strbuf text = {0};
+        if (i >= r->log_probs.n)
+            continue;
+        j->failed |= !xm_completion_token(c, r->ids.ids[i], &text);
+        xm_openai_strbuf(j, l.tokens, NULL, &text);
+        xm_json_add_real(j, l.log_probs, NULL, bounded(r->log_probs.values[i]));
+        add_likeliest(c, r, i, j, l.likeliest);
+        xm_json_add_whole(j, l.offsets, NULL, t->echoed + (uint64_t)t->block);
+        t->block += (int)text.n;
+        xm_strbuf_free(&text);
+    }
+    xm_token_list_clear(&t->told);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static void
+tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
+{
+    struct xm_json_out j;
+    yyjson_mut_val *choice = xm_openai_chunk(t, &j, object);
+    xm_json_add_text(&j, choice, "text", part->text, part->n);
+    add_log_probs(t, part->so_far, &j, choice);
+    xm_json_add_null(&j, choice, "finish_reason");
+    xm_completion_event(t->of, NULL, &j);
+}
+
+static void
+tell_end(struct xm_completion_text *t)
+{
+    struct xm_json_out j;
+    yyjson_mut_val *choice = xm_openai_chunk(t, &j, object);
+    xm_openai_text(&j, choice, "text", "");
+    xm_json_add_null(&j, choice, "logprobs");
+    xm_openai_text(&j, choice, "finish_reason", t->finish);
+    xm_completion_event(t->of, NULL, &j);
+}
+
+static void
+tell_finish(struct xm_completion *c)
+{
+    xm_openai_finish(c, object);
+}
+
+static void
+answer_whole(struct xm_completion *c, struct xm_json_out *j)
+{
+    xm_openai_head(c, j, object);
+    yyjson_mut_val *list = xm_json_add_array(j, NULL, "choices");
+    for (size_t i = 0; i < c->n_texts; i++) {
+        struct xm_completion_text *t = &c->texts[i];
+        yyjson_mut_val *choice = xm_json_add_object(j, list, NULL);
+        xm_json_add_whole(j, choice, "index", i);
+        xm_openai_strbuf(j, choice, "text", &t->text);
+        add_log_probs(t, &t->result, j, choice);
+        xm_openai_text(j, choice, "finish_reason", t->finish);
+    }
+    xm_openai_usage(c, j);
+}
+
+static const struct xm_dialect completions = {
+    .prefix = "cmpl-",
+    .part = tell_part,
+    .end = tell_end,
+    .finish = tell_finish,
+    .fail = xm_openai_fail,
+    .whole = answer_whole,
+};
+
+/* ---- prompts --------------------------------------------------------------------------------- */
+
+static bool
+wrong_prompt(struct xm_refusal *r)
+{
+    return xm_refuse(r, 400, "prompt", "invalid_type",
+                     "'prompt' takes a string, a list of token ids, or a list of these");
+}
+
+static bool
+add_ids(struct xm_completion *c, yyjson_val *list, struct xm_refusal *r)
+{
+    struct xm_token_list ids = {0};
+    yyjson_val *v;
+    size_t i, n;
+    bool good = true;
+    yyjson_arr_foreach(list, i, n, v)
+    {
+        const bool is_id = yyjson_is_uint(v) && yyjson_get_uint(v) <= INT32_MAX;
+        if (good && !is_id)
+            good = wrong_prompt(r);
+        else if (good && !xm_token_list_add(&ids, (int32_t)yyjson_get_uint(v)))
+            good = xm_refuse(r, 503, NULL, NULL, "there is no memory for the prompt");
+    }
+    const struct xm_prompt prompt = {.kind = XM_PROMPT_IDS, .ids = ids.ids, .n = ids.n};
+    good = good && xm_completion_add(c, &prompt, "prompt", r);
+    xm_token_list_free(&ids);
+    return good;
+}
+
+static bool
+add_prompt(struct xm_completion *c, yyjson_val *v, struct xm_refusal *r)
+{
+    const struct xm_prompt prompt = {
+        .kind = XM_PROMPT_TEXT, .text = yyjson_get_str(v), .n = yyjson_get_len(v)};
+    if (yyjson_is_arr(v))
+        return add_ids(c, v, r);
+    if (!yyjson_is_str(v))
+        return wrong_prompt(r);
+    if (!c->model->package || !c->model->package->tokenizer)
+        return xm_refuse(r, 400, "prompt", "invalid_value",
+                         "the model has no tokenizer: 'prompt' takes token ids");
+    return xm_completion_add(c, &prompt, "prompt", r);
+}
+
+static bool
+add_prompts(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+{
+    yyjson_val *prompt = yyjson_obj_get(body, "prompt"), *v;
+    const bool is_list =
+        yyjson_is_arr(prompt) && !yyjson_is_num(yyjson_arr_get_first(prompt));
+    size_t i, n;
+    if (!is_list)
+        return add_prompt(c, prompt, r);
+    if (yyjson_arr_size(prompt) == 0 || yyjson_arr_size(prompt) > XM_MOST_TEXTS)
+        return xm_refuse(r, 400, "prompt", "out_of_range",
+                         "'prompt' has %zu prompts, expected 1 to %d",
+                         yyjson_arr_size(prompt), XM_MOST_TEXTS);
+    yyjson_arr_foreach(prompt, i, n, v)
+    {
+        if (!add_prompt(c, v, r))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+static bool
+read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+{
+    enum { USUAL_TOKENS = 16 }; /* as the API has it */
+    struct xm_wish *w = &c->wish;
+    yyjson_val *log_probs = yyjson_obj_get(body, "logprobs");
+    w->max_tokens = USUAL_TOKENS;
+    w->wants_log_probs = yyjson_is_uint(log_probs);
+    return xm_wish_read(w, body, r) && xm_wish_refuses(body, "suffix", r) &&
+           xm_wish_flag(body, "echo", &c->echo, r) &&
+           xm_wish_count(body, "logprobs", 0, XM_MOST_LIKELIEST, &w->likeliest, r);
+}
+
+static bool
+begin(struct xm_exchange *x, struct xm_refusal *r)
+{
+    struct xm_completion *c = xm_completion_open(x, &completions, r);
+    if (!c)
+        return false;
+    yyjson_val *body = yyjson_doc_get_root(c->body);
+    return read_wish(c, body, r) && add_prompts(c, body, r) && xm_completion_start(c, r);
+}
+
+void
+xm_answer_completions(struct xm_exchange *x)
+{
+    struct xm_refusal r = {0};
+    if (!begin(x, &r))
+        xm_refusal_answer(&r, x);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model that is served: compiled, its package, a scheduler, and the thread that steps it, which
+ * sleeps while there are no jobs.
+ *
+ * A failure of the device ends the jobs that there are, with its sentence. Later jobs are tried
+ * anew; on a lost device each fails.
+ */
+#ifndef XM_PLUGIN_SERVER_ENGINE_H
+#define XM_PLUGIN_SERVER_ENGINE_H
+
+#include "plugin/pipeline/scheduler.h"
+#include "plugin/server/metrics.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_served_options {
+    const char *name;    /* which requests name it by; copied */
+    size_t slots;        /* texts that run together, > 0      */
+    size_t most_waiting; /* texts beside them; 0: no bound  */
+    /* Bound of prompt and text together, in tokens; 0: none */
+    uint64_t context;
+    /* What holds where a request says nothing; its seed is not used. */
+    struct xm_sampling sampling;
+};
+
+struct xm_served {
+    char *name; /* owned */
+    struct xm_compiled *compiled;
+    struct xm_package *package; /* the caller's; NULL: ids only */
+    struct xm_served_options options;
+    uint64_t vocabulary; /* most ids; UINT64_MAX: not known */
+    int64_t created;     /* seconds since 1970 */
+    struct xm_metrics metrics;
+    struct xm_served_thread *thread; /* engine.c */
+};
+
+/* The package has been read: tokenizer, generation, facts, and chat template if there is one. It
+ * outlives the object. XM_UNSUPPORTED: the device, or this model, runs one text at a time. */
+enum xm_status xm_served_create(struct xm_compiled *compiled, struct xm_package *package,
+                                const struct xm_served_options *options,
+                                struct xm_served **out, struct xm_error *err);
+/* Ends its jobs as cancelled, and then its thread; takes no jobs any more. */
+void xm_served_stop(struct xm_served *m);
+/* The same, and frees it. NULL is allowed. */
+void xm_served_destroy(struct xm_served *m);
+
+/* As xm_scheduler_submit and xm_scheduler_cancel, and wakes the thread. Any thread. The scheduler
+ * bounds the jobs that wait. */
+enum xm_status xm_served_submit(struct xm_served *m, struct xm_job *job, uint64_t *id,
+                                struct xm_error *err);
+void xm_served_cancel(struct xm_served *m, uint64_t id);
+
+/* What there is now. Any thread. */
+void xm_served_look(const struct xm_served *m, struct xm_metrics_now *out);
+/* Whether the last step worked; else *why is why it did not. */
+bool xm_served_is_well(const struct xm_served *m, struct xm_error *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

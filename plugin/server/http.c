@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Locks: a connection's exchange has one (exchange.h); `lock` guards the list of connections.
+ * Neither is held while the other, or a lock of libmicrohttpd, may be waited for, but for an
+ * exchange's, behind which a connection is resumed.
+ */
+#include "plugin/server/http.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <signal.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "plugin/server/listen.h"
+#include "plugin/server/watch.h"
+#include "runtime/util/number.h"
+
+enum {
+    THREADS = 4,
+    HEADER_BYTES = 32 << 10, /* of a connection, most of all headers */
+    STREAM_BYTES = 16 << 10, /* sent at once */
+};
+
+struct xm_http {
+    struct xm_server *server;
+    struct MHD_Daemon *daemon;
+    struct xm_watch *watch;
+    struct xm_listener listener;
+    size_t n_open; /* atomic */
+};
+
+/* A request on its connection. */
+struct request {
+    struct xm_http *h;
+    struct MHD_Connection *mhd;
+    struct xm_watched *watched;
+    struct xm_exchange *x;
+    bool is_refused; /* by its headers */
+    bool is_handled;
+    bool is_suspended; /* under the exchange's lock */
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* With the exchange's lock, in any thread. */
+static void
+on_change(void *ctx)
+{
+    struct request *q = ctx;
+    if (q->x->is_over)
+        xm_watch_expect(q->h->watch, q->watched);
+    if (!q->is_suspended)
+        return;
+    q->is_suspended = false;
+    MHD_resume_connection(q->mhd);
+}
+
+/* With the exchange's lock, in the connection's thread. */
+static void
+suspend(struct request *q)
+{
+    q->is_suspended = true;
+    MHD_suspend_connection(q->mhd);
+}
+
+static ssize_t
+read_stream(void *ctx, uint64_t at, char *to, size_t most)
+{
+    struct request *q = ctx;
+    struct xm_exchange *x = q->x;
+    (void)at;
+    xm_exchange_lock(x);
+    const size_t n = xm_exchange_take(x, to, most);
+    ssize_t result = (ssize_t)n;
+    if (n == 0 && (x->is_gone || !xm_strbuf_ok(&x->out)))
+        result = MHD_CONTENT_READER_END_WITH_ERROR;
+    else if (n == 0 && x->is_over)
+        result = MHD_CONTENT_READER_END_OF_STREAM;
+    else if (n == 0)
+        suspend(q);
+    xm_exchange_unlock(x);
+    return result;
+}
+
+static void
+add_headers(const struct request *q, struct MHD_Response *response)
+{
+    const struct xm_exchange *x = q->x;
+    const char *origin = xm_server_allows_origin(q->h->server, x->request.origin);
+    MHD_add_response_header(response, "Content-Type", x->type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "X-Frame-Options", "DENY");
+    if (strncmp(x->type, "text/html", 9) == 0)
+        MHD_add_response_header(
+            response, "Content-Security-Policy",
+            "default-src 'self'; base-uri 'none'; form-action 'none'");
+    if (x->is_stream)
+        MHD_add_response_header(response, "Cache-Control", "no-cache");
+    if (x->allow && (x->status == 405 || x->status == 204))
+        MHD_add_response_header(response, "Allow", x->allow);
+    if (x->status == 401)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (x->status == 429 || x->status == 503)
+        MHD_add_response_header(response, "Retry-After", "1");
+    if (!origin)
+        return;
+    MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
+    MHD_add_response_header(response, "Vary", "Origin");
+    if (x->status == 204 && x->allow) {
+        MHD_add_response_header(response, "Access-Control-Allow-Methods", x->allow);
+        MHD_add_response_header(response, "Access-Control-Allow-Headers",
+                                "Authorization, Content-Type, X-Api-Key");
+        MHD_add_response_header(response, "Access-Control-Max-Age", "600");
+    }
+}
+
+/* Without the lock, which functions that send the answer take behind the library's. */
+static enum MHD_Result
+queue(struct request *q)
+{
+    static char no_memory[] = "{\"error\":{\"message\":\"out of memory\",\"type\":"
+                              "\"server_error\",\"param\":null,\"code\":null}}";
+    struct xm_exchange *x = q->x;
+    struct MHD_Response *response;
+    int status = x->status;
+    if (x->is_stream) {
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES,
+                                                     read_stream, q, NULL);
+    } else if (xm_strbuf_ok(&x->out)) {
+        response =
+            MHD_create_response_from_buffer(x->out.n, x->out.text, MHD_RESPMEM_MUST_COPY);
+    } else {
+        status = 503;
+        response = MHD_create_response_from_buffer(sizeof(no_memory) - 1, no_memory,
+                                                   MHD_RESPMEM_PERSISTENT);
+    }
+    if (!response)
+        return MHD_NO;
+    add_headers(q, response);
+    const enum MHD_Result result = MHD_queue_response(q->mhd, (unsigned)status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Queues what there is, or waits for it. Once an answer has begun, only its text changes. */
+static enum MHD_Result
+answer(struct request *q)
+{
+    struct xm_exchange *x = q->x;
+    if (xm_watch_is_gone(q->h->watch, q->watched)) /* before anybody listened */
+        xm_exchange_leave(x);
+    xm_exchange_lock(x);
+    const bool has_begun = x->status != 0, is_gone = x->is_gone;
+    if (!has_begun && !is_gone)
+        suspend(q);
+    xm_exchange_unlock(x);
+    return has_begun ? queue(q) : is_gone ? MHD_NO : MHD_YES;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static const char *
+header(struct MHD_Connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+static struct xm_watched *
+watched_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static struct request *
+open_request(struct xm_http *h, struct MHD_Connection *c, const char *url,
+             const char *method)
+{
+    struct request *q = xm_calloc(1, sizeof(*q));
+    struct xm_watched *watched = watched_of(c);
+    if (!q || !watched || xm_exchange_create(h->server, &q->x, NULL) != XM_OK) {
+        xm_free(q);
+        return NULL;
+    }
+    q->h = h;
+    q->mhd = c;
+    q->watched = watched;
+    q->x->request.method = method;
+    q->x->request.path = url;
+    q->x->request.host = header(c, "Host");
+    q->x->request.origin = header(c, "Origin");
+    q->x->request.authorization = header(c, "Authorization");
+    q->x->request.api_key = header(c, "X-Api-Key");
+    q->x->request.content_type = header(c, "Content-Type");
+    xm_exchange_lock(q->x);
+    q->x->on_change = on_change;
+    q->x->ctx = q;
+    xm_exchange_unlock(q->x);
+    __atomic_add_fetch(&h->n_open, 1, __ATOMIC_RELAXED);
+    return q;
+}
+
+/* Its headers have come. What is refused for them is answered at once where a body follows, which
+ * is then not read. */
+static enum MHD_Result
+begin(struct request *q)
+{
+    const char *length = header(q->mhd, "Content-Length");
+    uint64_t body = 0;
+    const bool has_length = length && xm_parse_whole(length, &body);
+    const bool has_body =
+        header(q->mhd, "Transfer-Encoding") || (length && (!has_length || body > 0));
+    q->is_refused = !xm_server_admit(q->x, body);
+    q->is_handled = q->is_refused;
+    return q->is_refused && has_body ? answer(q) : MHD_YES;
+}
+
+static void
+take_body(struct request *q, const char *bytes, size_t n)
+{
+    struct xm_strbuf *body = &q->x->request.body;
+    if (body->n <= q->h->server->most_body) /* of more there is nothing to keep */
+        xm_strbuf_add_n(body, bytes, n);
+}
+
+static enum MHD_Result
+on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *method,
+           const char *version, const char *bytes, size_t *n, void **state)
+{
+    struct request *q = *state;
+    (void)version;
+    if (!q) {
+        q = open_request(ctx, c, url, method);
+        *state = q;
+        return q ? begin(q) : MHD_NO;
+    }
+    if (*n > 0) {
+        take_body(q, bytes, *n);
+        *n = 0;
+        return MHD_YES;
+    }
+    if (!q->is_handled) {
+        q->is_handled = true;
+        xm_watch_forget_deadline(q->h->watch, q->watched);
+        xm_watch_begin(q->h->watch, q->watched, q->x);
+        xm_server_handle(q->x);
+    }
+    return answer(q);
+}
+
+/* It has been answered, or its client has gone. */
+static void
+on_completed(void *ctx, struct MHD_Connection *c, void **state,
+             enum MHD_RequestTerminationCode why)
+{
+    struct request *q = *state;
+    (void)ctx;
+    (void)c;
+    (void)why;
+    if (!q)
+        return;
+    xm_watch_end(q->h->watch, q->watched);
+    xm_exchange_lock(q->x);
+    q->x->on_change = NULL;
+    const bool is_over = q->x->is_over;
+    xm_exchange_unlock(q->x);
+    if (!is_over)
+        xm_exchange_leave(q->x);
+    __atomic_sub_fetch(&q->h->n_open, 1, __ATOMIC_RELAXED);
+    xm_exchange_unref(q->x);
+    xm_free(q);
+    *state = NULL;
+}
+
+static void
+on_connection(void *ctx, struct MHD_Connection *c, void **state,
+              enum MHD_ConnectionNotificationCode what)
+{
+    struct xm_http *h = ctx;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *state = info ? xm_watch_add(h->watch, info->connect_fd) : NULL;
+    } else if (*state) {
+        xm_watch_remove(h->watch, *state);
+        *state = NULL;
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* What it says is about clients, which are told by HTTP's status. */
+static void
+say_nothing(void *ctx, const char *format, va_list ap)
+{
+    (void)ctx;
+    (void)format;
+    (void)ap;
+}
+
+static enum xm_status
+start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error *err)
+{
+    const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL |
+                           MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                           (o->cert ? MHD_USE_TLS : 0);
+    const struct MHD_OptionItem tls[] = {
+        {o->cert ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
+         (void *)(uintptr_t)o->cert},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key},
+        {MHD_OPTION_END, 0, NULL}};
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the main thread's */
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    h->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, say_nothing,
+        NULL, MHD_OPTION_LISTEN_SOCKET, h->listener.fd, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, o->connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (h->daemon)
+        h->listener.fd = -1; /* which the daemon closes */
+    return h->daemon
+               ? XM_OK
+               : xm_fail(err, o->cert ? XM_INVALID : XM_IO,
+                         o->cert ? "the server cannot start: is the certificate the "
+                                   "key's, and are both in PEM form?"
+                                 : "the server cannot start");
+}
+
+enum xm_status
+xm_http_start(struct xm_server *server, const struct xm_http_options *options,
+              struct xm_http **out, struct xm_error *err)
+{
+    struct xm_http *h = xm_calloc(1, sizeof(*h));
+    *out = NULL;
+    if (!h)
+        return xm_no_memory(err, "the server");
+    h->server = server;
+    h->listener.fd = -1;
+    enum xm_status s = xm_listener_is_given()
+                           ? xm_listener_take_given(&h->listener, err)
+                           : xm_listen(options->host, options->port, &h->listener, err);
+    server->host = h->listener.is_loopback ? options->host : NULL;
+    if (s == XM_OK)
+        s = xm_watch_create(options->patience, &h->watch, err);
+    if (s == XM_OK)
+        s = start_daemon(h, options, err);
+    if (s == XM_OK)
+        *out = h;
+    else
+        xm_http_stop(h);
+    return s;
+}
+
+uint16_t
+xm_http_port(const struct xm_http *h)
+{
+    return h->listener.port;
+}
+
+bool
+xm_http_is_loopback(const struct xm_http *h)
+{
+    return h->listener.is_loopback;
+}
+
+size_t
+xm_http_n_open(struct xm_http *h)
+{
+    return __atomic_load_n(&h->n_open, __ATOMIC_RELAXED);
+}
+
+void
+xm_http_cancel(struct xm_http *h)
+{
+    xm_watch_stop_all(h->watch);
+}
+
+void
+xm_http_stop(struct xm_http *h)
+{
+    if (!h)
+        return;
+    if (h->daemon)
+        MHD_stop_daemon(h->daemon);
+    xm_listener_close(&h->listener);
+    xm_watch_destroy(h->watch);
+    xm_free(h);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/server/messages.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/util/json.h"
+#include "runtime/util/memory.h"
+
+enum { MOST_WHERE = 64 };
+
+static const struct {
+    const char *said, *role;
+} roles[] = {
+    {"system", "system"}, {"developer", "system"}, {"user", "user"},
+    {"tool", "tool"},     {"function", "tool"},    {"assistant", "assistant"},
+};
+
+void
+xm_messages_free(struct xm_messages *m)
+{
+    xm_free(m->text);
+    xm_free(m->variables);
+    *m = (struct xm_messages){NULL, NULL};
+}
+
+static bool
+no_memory(struct xm_refusal *r)
+{
+    return xm_refuse(r, 503, NULL, NULL, "there is no memory for the conversation");
+}
+
+/* ---- content --------------------------------------------------------------------------------- */
+
+static bool
+add_part(yyjson_val *part, const char *where, const char *types, struct xm_strbuf *out,
+         struct xm_refusal *r)
+{
+    yyjson_val *type = yyjson_obj_get(part, "type"), *text = yyjson_obj_get(part, "text");
+    const char *word = yyjson_get_str(type);
+    if (!word)
+        return xm_refuse(r, 400, where, "invalid_type",
+                         "'%s' has a part without a type: expected an object with 'type'",
+                         where);
+    if (!xm_list_has(types, ' ', word, strlen(word)))
+        return xm_refuse(r, 400, where, "unsupported_content",
+                         "'%s' has a part of type '%s': text only is supported", where,
+                         xm_utf8_shown(xm_slice_of(word, strlen(word))).text);
+    if (!yyjson_is_str(text))
+        return xm_refuse(r, 400, where, "invalid_type",
+                         "'%s' has a part of type '%s' without its 'text'", where, word);
+    if (out->n)
+        xm_strbuf_add(out, "\n");
+    xm_strbuf_add_n(out, yyjson_get_str(text), yyjson_get_len(text));
+    return true;
+}
+
+bool
+xm_content_text(yyjson_val *content, const char *where, const char *types,
+                struct xm_strbuf *out, struct xm_refusal *r)
+{
+    yyjson_val *part;
+    size_t i, n;
+    if (!content || yyjson_is_null(content))
+        return true;
+    if (yyjson_is_str(content)) {
+        xm_strbuf_add_n(out, yyjson_get_str(content), yyjson_get_len(content));
+        return xm_strbuf_ok(out) || no_memory(r);
+    }
+    if (!yyjson_is_arr(content))
+        return xm_refuse(r, 400, where, "invalid_type",
+                         "'%s' is %s, expected a string or a list of parts", where,
+                         yyjson_get_type_desc(content));
+    yyjson_arr_foreach(content, i, n, part)
+    {
+        if (!add_part(part, where, types, out, r))
+            return false;
+    }
+    return xm_strbuf_ok(out) || no_memory(r);
+}
+
+yyjson_mut_val *
+xm_messages_add(struct xm_json_out *j, yyjson_mut_val *list, const char *role,
+                const struct xm_strbuf *text)
+{
+    yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+    xm_json_add_text(j, o, "role", role, strlen(role));
+    xm_json_add_text(j, o, "content", xm_strbuf_text(text), text->n);
+    return o;
+}
+
+/* ---- calls of tools -------------------------------------------------------------------------- */
+
+static void
+add_copy(struct xm_json_out *j, yyjson_mut_val *o, const char *key, yyjson_val *v)
+{
+    xm_json_add_value(j, o, key, yyjson_val_mut_copy(j->doc, v));
+}
+
+/* JSON in a string, and where it is none, the string. */
+static void
+add_arguments(struct xm_json_out *j, yyjson_mut_val *o, yyjson_val *arguments)
+{
+    yyjson_doc *doc = NULL;
+    if (yyjson_is_str(arguments) && yyjson_get_len(arguments) > 0 &&
+        xm_json_parse(yyjson_get_str(arguments), yyjson_get_len(arguments), &doc, NULL) ==
+            XM_OK &&
+        yyjson_is_obj(yyjson_doc_get_root(doc)))
+        arguments = yyjson_doc_get_root(doc);
+    if (arguments)
+        add_copy(j, o, "arguments", arguments);
+    yyjson_doc_free(doc);
+}
+
+bool
+xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *id,
+                     yyjson_val *name, yyjson_val *arguments, const char *where,
+                     struct xm_refusal *r)
+{
+    yyjson_mut_val *calls = yyjson_mut_obj_get(message, "tool_calls");
+    if (!yyjson_is_str(name))
+        return xm_refuse(r, 400, where, "invalid_type",
+                         "'%s' has a call without the tool's name", where);
+    if (arguments && !yyjson_is_str(arguments) && !yyjson_is_obj(arguments))
+        return xm_refuse(r, 400, where, "invalid_type",
+                         "'%s' has a call whose arguments are %s, expected an object",
+                         where, yyjson_get_type_desc(arguments));
+    if (!calls)
+        calls = xm_json_add_array(j, message, "tool_calls");
+    yyjson_mut_val *call = xm_json_add_object(j, calls, NULL);
+    if (yyjson_is_str(id))
+        add_copy(j, call, "id", id);
+    xm_json_add_text(j, call, "type", "function", strlen("function"));
+    yyjson_mut_val *function = xm_json_add_object(j, call, "function");
+    add_copy(j, function, "name", name);
+    add_arguments(j, function, arguments);
+    return true;
+}
+
+static bool
+add_calls(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *calls,
+          const char *where, struct xm_refusal *r)
+{
+    yyjson_val *call;
+    size_t i, n;
+    if (!calls || yyjson_is_null(calls))
+        return true;
+    if (!yyjson_is_arr(calls))
+        return xm_refuse(r, 400, where, "invalid_type",
+                         "'%s' has 'tool_calls' that are %s", where,
+                         yyjson_get_type_desc(calls));
+    yyjson_arr_foreach(calls, i, n, call)
+    {
+        yyjson_val *function = yyjson_obj_get(call, "function");
+        if (!xm_messages_add_call(j, message, yyjson_obj_get(call, "id"),
+                                  yyjson_obj_get(function, "name"),
+                                  yyjson_obj_get(function, "arguments"), where, r))
+            return false;
+    }
+    return true;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static const char *
+role_of(yyjson_val *message, const char *where, struct xm_refusal *r)
+{
+    yyjson_val *role = yyjson_obj_get(message, "role");
+    for (size_t i = 0; i < XM_ARRAY_LEN(roles); i++)
+        if (yyjson_equals_str(role, roles[i].said))
+            return roles[i].role;
+    if (!yyjson_is_obj(message) || !yyjson_is_str(role))
+        xm_refuse(r, 400, where, "invalid_type",
+                  "'%s' is no message: expected an object with 'role' and 'content'",
+                  where);
+    else
+        xm_refuse(
+            r, 400, where, "invalid_value",
+            "'%s' has the role '%s', expected system, developer, user, assistant or "
+            "tool",
+            where,
+            xm_utf8_shown(xm_slice_of(yyjson_get_str(role), yyjson_get_len(role))).text);
+    return NULL;
+}
+
+static void
+add_texts(struct xm_json_out *j, yyjson_mut_val *o, yyjson_val *message)
+{
+    static const char *const names[] = {"name", "tool_call_id", "reasoning_content"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        yyjson_val *v = yyjson_obj_get(message, names[i]);
+        if (yyjson_is_str(v))
+            add_copy(j, o, names[i], v);
+    }
+}
+
+static bool
+add_message(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *message, size_t i,
+            struct xm_refusal *r)
+{
+    char where[MOST_WHERE];
+    struct xm_strbuf text = {0};
+    snprintf(where, sizeof(where), "messages[%zu]", i);
+    const char *role = role_of(message, where, r);
+    bool good = role && xm_content_text(yyjson_obj_get(message, "content"), where,
+                                        "text refusal", &text, r);
+    if (good) {
+        yyjson_mut_val *o = xm_messages_add(j, list, role, &text);
+        add_texts(j, o, message);
+        good = add_calls(j, o, yyjson_obj_get(message, "tool_calls"), where, r);
+    }
+    xm_strbuf_free(&text);
+    return good;
+}
+
+/* ---- variables ------------------------------------------------------------------------------- */
+
+/* What the template gets otherwise, and names whose texts would be control tokens. */
+static bool
+is_kept(const char *name)
+{
+    static const char end[] = "_token";
+    const size_t n = strlen(name), k = sizeof(end) - 1;
+    return xm_list_has("messages tools documents", ' ', name, n) ||
+           (n >= k && strcmp(name + n - k, end) == 0);
+}
+
+bool
+xm_template_variables(yyjson_val *body, struct xm_json_out *variables,
+                      struct xm_refusal *r)
+{
+    static const char member[] = "chat_template_kwargs";
+    yyjson_val *o = yyjson_obj_get(body, member), *key, *v;
+    size_t i, n;
+    if (!o || yyjson_is_null(o))
+        return true;
+    if (!yyjson_is_obj(o))
+        return xm_refuse(r, 400, member, "invalid_type", "'%s' is %s, expected an object",
+                         member, yyjson_get_type_desc(o));
+    yyjson_obj_foreach(o, i, n, key, v)
+    {
+        if (is_kept(yyjson_get_str(key)))
+            return xm_refuse(
+                r, 400, member, "invalid_value", "'%s' cannot set the template's '%s'",
+                member,
+                xm_utf8_shown(xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)))
+                    .text);
+        add_copy(variables, NULL, yyjson_get_str(key), v);
+    }
+    return true;
+}
+
+static bool
+add_tools(yyjson_val *body, struct xm_json_out *variables, struct xm_refusal *r)
+{
+    yyjson_val *tools = yyjson_obj_get(body, "tools");
+    yyjson_val *choice = yyjson_obj_get(body, "tool_choice");
+    const bool is_none = yyjson_equals_str(choice, "none");
+    if (choice && !yyjson_is_null(choice) && !is_none &&
+        !yyjson_equals_str(choice, "auto"))
+        return xm_refuse(r, 400, "tool_choice", "unsupported_parameter",
+                         "'tool_choice' takes 'auto' and 'none' only");
+    if (!tools || yyjson_is_null(tools))
+        return true;
+    if (!yyjson_is_arr(tools))
+        return xm_refuse(r, 400, "tools", "invalid_type",
+                         "'tools' is %s, expected a list", yyjson_get_type_desc(tools));
+    if (yyjson_arr_size(tools) > 0 && !is_none)
+        add_copy(variables, NULL, "tools", tools);
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+bool
+xm_messages_finish(struct xm_json_out *j, yyjson_mut_val *list,
+                   struct xm_json_out *variables, struct xm_messages *out,
+                   struct xm_refusal *r)
+{
+    const bool has_variables = yyjson_mut_obj_size(variables->root) > 0;
+    *out = (struct xm_messages){NULL, NULL};
+    if (j->failed || variables->failed)
+        return no_memory(r);
+    out->text = xm_json_value_text(list);
+    out->variables = has_variables ? xm_json_value_text(variables->root) : NULL;
+    if (out->text && (out->variables || !has_variables))
+        return true;
+    xm_messages_free(out);
+    return no_memory(r);
+}
+
+static bool
+read_all(yyjson_val *body, struct xm_json_out *j, struct xm_json_out *variables,
+         struct xm_messages *out, struct xm_refusal *r)
+{
+    yyjson_val *messages = yyjson_obj_get(body, "messages"), *message;
+    size_t i, n;
+    if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
+        return xm_refuse(r, 400, "messages", "invalid_type",
+                         "'messages' is %s, expected a list of messages",
+                         !messages                 ? "missing"
+                         : yyjson_is_arr(messages) ? "empty"
+                                                   : yyjson_get_type_desc(messages));
+    yyjson_mut_val *list = xm_json_add_array(j, NULL, "messages");
+    yyjson_arr_foreach(messages, i, n, message)
+    {
+        if (!add_message(j, list, message, i, r))
+            return false;
+    }
+    return add_tools(body, variables, r) && xm_template_variables(body, variables, r) &&
+           xm_messages_finish(j, list, variables, out, r);
+}
+
+bool
+xm_messages_read(yyjson_val *body, struct xm_messages *out, struct xm_refusal *r)
+{
+    struct xm_json_out j, variables;
+    *out = (struct xm_messages){NULL, NULL};
+    xm_json_begin(&j);
+    xm_json_begin(&variables);
+    const bool good = read_all(body, &j, &variables, out, r);
+    xm_json_end(&j);
+    xm_json_end(&variables);
+    return good;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The conversation of a request, in the form that chat templates take.
+ *
+ * Of each message the members that templates know are taken: role, content, name, tool calls and
+ * their results, and what the model has reasoned. Roles are those of a list, because templates may
+ * write them between control tokens; everything else stays text (xm_chat_template_render_marked).
+ *
+ *     content      parts of type "text" are joined by line feeds; others are refused
+ *     developer    is the role "system"
+ *     arguments    of a tool's call, JSON in a string, are the object that is meant
+ */
+#ifndef XM_PLUGIN_SERVER_MESSAGES_H
+#define XM_PLUGIN_SERVER_MESSAGES_H
+
+#include <yyjson.h>
+
+#include "plugin/program_util/json_out.h"
+#include "plugin/server/refusal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The conversation as a JSON list, and the template's variables as a JSON object. */
+struct xm_messages {
+    char *text, *variables; /* owned; variables: NULL: none */
+};
+void xm_messages_free(struct xm_messages *m);
+
+/* Reads "messages", "tools", "tool_choice" and "chat_template_kwargs". */
+bool xm_messages_read(yyjson_val *body, struct xm_messages *out, struct xm_refusal *r);
+
+/* ---- for other forms of requests ---- */
+
+/* Appends the text of a content: a string, or a list of parts whose type is one of the words of
+ * `types`. `where` names the member. */
+bool xm_content_text(yyjson_val *content, const char *where, const char *types,
+                     struct xm_strbuf *out, struct xm_refusal *r);
+/* Adds to the list of messages one with this role and text. */
+yyjson_mut_val *xm_messages_add(struct xm_json_out *j, yyjson_mut_val *list,
+                                const char *role, const struct xm_strbuf *text);
+/* Adds a call of a tool to an assistant's message; `arguments`: an object, or JSON in a string. */
+bool xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *id,
+                          yyjson_val *name, yyjson_val *arguments, const char *where,
+                          struct xm_refusal *r);
+/* Ends both documents, whose roots are a list of messages below the key "messages", and the
+ * variables. */
+bool xm_messages_finish(struct xm_json_out *j, yyjson_mut_val *list,
+                        struct xm_json_out *variables, struct xm_messages *out,
+                        struct xm_refusal *r);
+/* Reads "chat_template_kwargs" into the variables. */
+bool xm_template_variables(yyjson_val *body, struct xm_json_out *variables,
+                           struct xm_refusal *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the endpoints of OpenAI's API share: the begin of an answer, choices, probabilities, usage.
+ */
+#ifndef XM_PLUGIN_SERVER_OPENAI_H
+#define XM_PLUGIN_SERVER_OPENAI_H
+
+#include "plugin/server/completion.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds a text that ends with NUL; NULL: null. */
+void xm_openai_text(struct xm_json_out *j, yyjson_mut_val *o, const char *key,
+                    const char *text);
+void xm_openai_strbuf(struct xm_json_out *j, yyjson_mut_val *o, const char *key,
+                      const struct xm_strbuf *text);
+/* id, object, created, model and system_fingerprint. */
+void xm_openai_head(const struct xm_completion *c, struct xm_json_out *j,
+                    const char *object);
+void xm_openai_usage(const struct xm_completion *c, struct xm_json_out *j);
+/* Begins an event of a stream with one choice; returns the choice, without its end. */
+yyjson_mut_val *xm_openai_chunk(const struct xm_completion_text *t, struct xm_json_out *j,
+                                const char *object);
+/* The event with the usage, where it is wanted, and the last one. */
+void xm_openai_finish(struct xm_completion *c, const char *object);
+void xm_openai_fail(struct xm_completion *c, const struct xm_refusal *why);
+/* Adds token, logprob and bytes of an id. */
+void xm_openai_token(const struct xm_completion *c, struct xm_json_out *j,
+                     yyjson_mut_val *o, int32_t id, double log_prob);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

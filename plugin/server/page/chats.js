@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this page keeps in the browser: conversations and settings. A conversation is
+// { id, title, changed, messages: [{ role, content, thought, stats, error }] }.
+
+const CHAT = "xemoe.chat.";
+const SETTINGS = "xemoe.settings";
+
+function read(key) {
+  try {
+    return JSON.parse(localStorage.getItem(key));
+  } catch {
+    return null; // damaged, or the browser keeps nothing: as if it were not there
+  }
+}
+
+// False: the browser keeps nothing, or its storage is full.
+function write(key, value) {
+  try {
+    localStorage.setItem(key, JSON.stringify(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function idsOfChats() {
+  try {
+    return Object.keys(localStorage).filter((key) => key.startsWith(CHAT));
+  } catch {
+    return [];
+  }
+}
+
+export const newChat = () => ({
+  id: `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 8)}`,
+  title: "",
+  changed: Date.now(),
+  messages: [],
+});
+
+// All of them, the latest first.
+export function listChats() {
+  return idsOfChats()
+    .map(read)
+    .filter((chat) => chat && Array.isArray(chat.messages))
+    .sort((a, b) => b.changed - a.changed);
+}
+
+const TITLE = 48; // characters
+
+export function keepChat(chat) {
+  const first = chat.messages.find((message) => message.role === "user");
+  chat.title = first ? first.content.trim().split("\n")[0].slice(0, TITLE) : "";
+  chat.changed = Date.now();
+  return chat.messages.length === 0 || write(CHAT + chat.id, chat);
+}
+
+export function dropChat(id) {
+  localStorage.removeItem(CHAT + id);
+}
+
+export const readSettings = () => read(SETTINGS) ?? {};
+export const keepSettings = (settings) => write(SETTINGS, settings);

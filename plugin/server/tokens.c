@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What needs no device: POST /tokenize, /detokenize and /apply-template. And POST /v1/embeddings,
+ * which no model here has.
+ */
+#include "plugin/server/messages.h"
+#include "plugin/server/openai.h"
+
+/* A body, and the model that it names; free the document. */
+struct asked {
+    yyjson_doc *doc;
+    yyjson_val *body;
+    struct xm_served *model;
+};
+
+static bool
+open_body(const struct xm_exchange *x, struct asked *a, struct xm_refusal *r)
+{
+    *a = (struct asked){NULL, NULL, NULL};
+    if (!xm_body_read(x, &a->doc, r))
+        return false;
+    a->body = yyjson_doc_get_root(a->doc);
+    a->model = xm_body_model(x, a->body, r);
+    if (!a->model)
+        return false;
+    return (a->model->package && a->model->package->tokenizer) ||
+           xm_refuse(r, 400, "model", "unsupported_parameter",
+                     "the model has no tokenizer");
+}
+
+static bool
+failed(struct xm_refusal *r, const char *param, const struct xm_error *why)
+{
+    return xm_refuse_at(r, param, "invalid_value", why);
+}
+
+/* ---- /tokenize ------------------------------------------------------------------------------- */
+
+static bool
+tokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
+{
+    yyjson_val *text = yyjson_obj_get(a->body, "content");
+    bool with_special = false, with_pieces = false;
+    struct xm_token_list ids = {0};
+    struct xm_error why = {0};
+    if (!yyjson_is_str(text))
+        return xm_refuse(r, 400, "content", "invalid_type", "'content' takes a string");
+    if (!xm_wish_flag(a->body, "add_special", &with_special, r) ||
+        !xm_wish_flag(a->body, "with_pieces", &with_pieces, r))
+        return false;
+    const struct xm_tokenizer *t = a->model->package->tokenizer;
+    const bool good = xm_tokenizer_encode(t, yyjson_get_str(text), yyjson_get_len(text),
+                                          with_special, &ids, &why) == XM_OK;
+    if (good && !with_pieces)
+        xm_json_add_ids(j, NULL, "tokens", ids.ids, ids.n);
+    yyjson_mut_val *list =
+        good && with_pieces ? xm_json_add_array(j, NULL, "tokens") : NULL;
+    for (size_t i = 0; list && i < ids.n; i++) {
+        struct xm_strbuf piece = {0};
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        j->failed |= xm_tokenizer_decode(t, &ids.ids[i], 1, false, &piece, NULL) != XM_OK;
+        xm_json_add_whole(j, o, "id", (uint64_t)ids.ids[i]);
+        xm_openai_strbuf(j, o, "piece", &piece);
+        xm_strbuf_free(&piece);
+    }
+    xm_token_list_free(&ids);
+    return good || failed(r, "content", &why);
+}
+
+/* ---- /detokenize ----------------------------------------------------------------------------- */
+
+static bool
+read_ids(yyjson_val *list, struct xm_token_list *ids, struct xm_refusal *r)
+{
+    yyjson_val *v;
+    size_t i, n;
+    if (!yyjson_is_arr(list))
+        return xm_refuse(r, 400, "tokens", "invalid_type",
+                         "'tokens' takes a list of ids");
+    yyjson_arr_foreach(list, i, n, v)
+    {
+        if (!yyjson_is_uint(v) || yyjson_get_uint(v) > INT32_MAX)
+            return xm_refuse(r, 400, "tokens", "invalid_type",
+                             "'tokens' takes a list of ids");
+        if (!xm_token_list_add(ids, (int32_t)yyjson_get_uint(v)))
+            return xm_refuse(r, 503, NULL, NULL, "there is no memory for the tokens");
+    }
+    return true;
+}
+
+static bool
+detokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
+{
+    struct xm_token_list ids = {0};
+    struct xm_strbuf text = {0};
+    struct xm_error why = {0};
+    bool good = read_ids(yyjson_obj_get(a->body, "tokens"), &ids, r);
+    if (good && xm_tokenizer_decode(a->model->package->tokenizer, ids.ids, ids.n, false,
+                                    &text, &why) != XM_OK)
+        good = failed(r, "tokens", &why);
+    if (good)
+        xm_openai_strbuf(j, NULL, "content", &text);
+    xm_strbuf_free(&text);
+    xm_token_list_free(&ids);
+    return good;
+}
+
+/* ---- /apply-template ------------------------------------------------------------------------- */
+
+static bool
+apply_template(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
+{
+    struct xm_messages m;
+    struct xm_strbuf text = {0};
+    struct xm_error why = {0};
+    const struct xm_chat_template *t = a->model->package->chat_template;
+    if (!t)
+        return xm_refuse(r, 400, "model", "unsupported_parameter",
+                         "the model has no chat template");
+    bool good = xm_messages_read(a->body, &m, r);
+    if (good &&
+        xm_chat_template_render(t, m.text, true, m.variables, &text, &why) != XM_OK)
+        good = failed(r, "messages", &why);
+    if (good)
+        xm_openai_strbuf(j, NULL, "prompt", &text);
+    xm_strbuf_free(&text);
+    xm_messages_free(&m);
+    return good;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void
+answer(struct xm_exchange *x,
+       bool (*make)(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r))
+{
+    struct asked a;
+    struct xm_json_out j;
+    struct xm_refusal r = {0};
+    xm_json_begin(&j);
+    const bool good = open_body(x, &a, &r) && make(&a, &j, &r);
+    yyjson_doc_free(a.doc);
+    if (good) {
+        xm_answer_json(x, &j);
+        return;
+    }
+    xm_json_end(&j);
+    xm_refusal_answer(&r, x);
+}
+
+void
+xm_answer_tokenize(struct xm_exchange *x)
+{
+    answer(x, tokenize);
+}
+
+void
+xm_answer_detokenize(struct xm_exchange *x)
+{
+    answer(x, detokenize);
+}
+
+void
+xm_answer_apply_template(struct xm_exchange *x)
+{
+    answer(x, apply_template);
+}
+
+void
+xm_answer_embeddings(struct xm_exchange *x)
+{
+    struct xm_refusal r = {0};
+    xm_refuse(&r, 400, "model", "unsupported_parameter",
+              "embeddings are not supported: the models here generate text");
+    xm_refusal_answer(&r, x);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/server/wish.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "plugin/text/sampling_json.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/json.h"
+
+/* clang-format off */
+/* Members that would change a text. */
+static const char *const not_supported[] = {
+    "guided_regex", "guided_choice",
+    "functions", "function_call", "audio", "prediction", "web_search_options", "best_of",
+};
+/* clang-format on */
+
+static uint64_t
+random_seed(void)
+{
+    uint32_t seed;
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        seed = (uint32_t)(1e6 * xm_now()) ^ (uint32_t)getpid();
+    return seed;
+}
+
+void
+xm_wish_init(struct xm_wish *w, const struct xm_served *m)
+{
+    *w = (struct xm_wish){
+        .model = m, .sampling = m->options.sampling, .max_tokens = UINT64_MAX, .n = 1};
+    w->sampling.seed = random_seed();
+    w->sampling.only_new = w->sampling.last_n <= 0; /* as the API has it */
+}
+
+void
+xm_wish_free(struct xm_wish *w)
+{
+    xm_sampling_lists_free(&w->lists);
+    xm_grammar_free(w->grammar);
+}
+
+/* ---- members -------------------------------------------------------------------------------- */
+
+/* NULL: absent, or null. */
+static yyjson_val *
+member(yyjson_val *body, const char *name)
+{
+    yyjson_val *v = yyjson_obj_get(body, name);
+    return v && !yyjson_is_null(v) ? v : NULL;
+}
+
+static bool
+wrong(struct xm_refusal *r, const char *name, yyjson_val *v, const char *expected)
+{
+    return xm_refuse(r, 400, name, "invalid_type", "'%s' is %s, expected %s", name,
+                     yyjson_get_type_desc(v), expected);
+}
+
+bool
+xm_wish_flag(yyjson_val *body, const char *name, bool *out, struct xm_refusal *r)
+{
+    yyjson_val *v = member(body, name);
+    if (v && !yyjson_is_bool(v))
+        return wrong(r, name, v, "true or false");
+    *out = v ? yyjson_get_bool(v) : *out;
+    return true;
+}
+
+bool
+xm_wish_count(yyjson_val *body, const char *name, uint64_t least, uint64_t most,
+              uint64_t *out, struct xm_refusal *r)
+{
+    yyjson_val *v = member(body, name);
+    if (!v)
+        return true;
+    if (!yyjson_is_int(v))
+        return wrong(r, name, v, "a whole number");
+    if (!yyjson_is_uint(v) || yyjson_get_uint(v) < least || yyjson_get_uint(v) > most)
+        return xm_refuse(r, 400, name, "out_of_range",
+                         "'%s' takes a whole number from %" PRIu64 " to %" PRIu64, name,
+                         least, most);
+    *out = yyjson_get_uint(v);
+    return true;
+}
+
+/* Lists of the model's options stand where the request has none. */
+static void
+keep_lists(struct xm_wish *w, const struct xm_sampling *usual)
+{
+    const bool *said = w->lists.said;
+    if (w->lists.n_biases == 0)
+        w->sampling.logit_bias = usual->logit_bias;
+    if (!said[XM_AT_bad_words])
+        w->sampling.bad_words = usual->bad_words;
+    if (!said[XM_AT_dry_breakers] && usual->dry_breakers.n)
+        w->sampling.dry_breakers = usual->dry_breakers;
+}
+
+/* The sentence begins with the member's name. */
+static bool
+read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
+{
+    struct xm_error why = {0};
+    const struct xm_sampling usual = w->sampling;
+    const struct xm_package *p = w->model->package;
+    char name[XM_UTF8_SHOWN];
+    if (xm_sampling_from_json(body, p ? p->tokenizer : NULL, &w->sampling, &w->lists,
+                              &why) != XM_OK) {
+        const size_t n = strcspn(why.text, " :");
+        snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), why.text);
+        return why.status == XM_INVALID
+                   ? xm_refuse(r, 400, name, "invalid_value", "%s", why.text)
+                   : xm_refuse_for(r, &why);
+    }
+    keep_lists(w, &usual);
+    return true;
+}
+
+static bool
+add_stop(struct xm_wish *w, yyjson_val *v, const char *name, struct xm_refusal *r)
+{
+    if (!yyjson_is_str(v))
+        return wrong(r, name, v, "a string, or a list of strings");
+    if (yyjson_get_len(v) == 0)
+        return xm_refuse(r, 400, name, "invalid_value",
+                         "'%s' has an empty string, which every text begins with", name);
+    if (w->n_stops == XM_MOST_STOPS)
+        return xm_refuse(r, 400, name, "out_of_range", "'%s' takes at most %d strings",
+                         name, XM_MOST_STOPS);
+    w->stops[w->n_stops++] = xm_slice_of(yyjson_get_str(v), yyjson_get_len(v));
+    return true;
+}
+
+bool
+xm_wish_stops(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_refusal *r)
+{
+    yyjson_val *v = member(body, name), *item;
+    size_t i, n;
+    w->n_stops = 0;
+    if (!v)
+        return true;
+    if (!yyjson_is_arr(v))
+        return add_stop(w, v, name, r);
+    yyjson_arr_foreach(v, i, n, item)
+    {
+        if (!add_stop(w, item, name, r))
+            return false;
+    }
+    return true;
+}
+
+bool
+xm_wish_refuses(yyjson_val *body, const char *name, struct xm_refusal *r)
+{
+    yyjson_val *v = member(body, name);
+    const bool is_nothing = !v || yyjson_is_false(v) ||
+                            (yyjson_is_num(v) && yyjson_get_num(v) == 0.0) ||
+                            (yyjson_is_ctn(v) && yyjson_get_len(v) == 0) ||
+                            (yyjson_is_str(v) && yyjson_get_len(v) == 0);
+    return is_nothing || xm_refuse(r, 400, name, "unsupported_parameter",
+                                   "'%s' is not supported", name);
+}
+
+/* ---- grammars ------------------------------------------------------------------------------- */
+
+/* What a text must be, by GBNF or a JSON Schema; a request has one of them at most. */
+static bool
+set_grammar(struct xm_wish *w, const char *name, enum xm_status status,
+            const struct xm_error *why, struct xm_grammar *g, struct xm_refusal *r)
+{
+    if (status != XM_OK && why->status != XM_NO_MEMORY)
+        return xm_refuse_at(r, name, "invalid_value", why);
+    if (status != XM_OK)
+        return xm_refuse_for(r, why);
+    if (w->grammar) {
+        xm_grammar_free(g);
+        return xm_refuse(r, 400, name, "invalid_value",
+                         "'%s' is a second wish for the text's form, beside another",
+                         name);
+    }
+    w->grammar = g;
+    return true;
+}
+
+static bool
+take_schema(struct xm_wish *w, const char *name, yyjson_val *schema, struct xm_refusal *r)
+{
+    struct xm_error why = {0};
+    struct xm_grammar *g = NULL;
+    size_t n = 0;
+    if (!yyjson_is_obj(schema) && !yyjson_is_bool(schema))
+        return xm_refuse(r, 400, name, "invalid_type", "'%s' has no JSON Schema", name);
+    char *text = yyjson_val_write_opts(schema, 0, &xm_json_allocator, &n, NULL);
+    enum xm_status s = text ? XM_OK : xm_no_memory(&why, "a JSON Schema");
+    if (s == XM_OK)
+        s = xm_grammar_from_schema(text, n, &g, &why);
+    xm_free(text);
+    return set_grammar(w, name, s, &why, g, r);
+}
+
+static bool
+take_gbnf(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_refusal *r)
+{
+    yyjson_val *v = member(body, name);
+    struct xm_error why = {0};
+    struct xm_grammar *g = NULL;
+    if (!v || yyjson_get_len(v) == 0)
+        return !v || yyjson_is_str(v) || wrong(r, name, v, "a string");
+    if (!yyjson_is_str(v))
+        return wrong(r, name, v, "a string");
+    const enum xm_status s =
+        xm_grammar_parse(yyjson_get_str(v), yyjson_get_len(v), &g, &why);
+    return set_grammar(w, name, s, &why, g, r);
+}
+
+/* Any object. */
+static bool
+take_object(struct xm_wish *w, const char *name, struct xm_refusal *r)
+{
+    static const char schema[] = "{\"type\":\"object\"}";
+    struct xm_error why = {0};
+    struct xm_grammar *g = NULL;
+    const enum xm_status s = xm_grammar_from_schema(schema, sizeof(schema) - 1, &g, &why);
+    return set_grammar(w, name, s, &why, g, r);
+}
+
+/* {"type": "json_schema", "json_schema": {"schema": …}}, or the schema beside the type, as newer
+ * APIs have it. "text" is what there is without it. */
+bool
+xm_wish_format(struct xm_wish *w, yyjson_val *v, const char *name, struct xm_refusal *r)
+{
+    if (!v || yyjson_is_null(v))
+        return true;
+    if (!yyjson_is_obj(v))
+        return wrong(r, name, v, "an object");
+    yyjson_val *type = yyjson_obj_get(v, "type"), *schema = yyjson_obj_get(v, "schema");
+    yyjson_val *inner = yyjson_obj_get(v, "json_schema");
+    if (yyjson_equals_str(type, "text"))
+        return true;
+    if (yyjson_equals_str(type, "json_schema"))
+        return take_schema(w, name, inner ? yyjson_obj_get(inner, "schema") : schema, r);
+    if (!yyjson_equals_str(type, "json_object"))
+        return xm_refuse(r, 400, name, "unsupported_parameter",
+                         "'%s' takes the types text, json_object and json_schema", name);
+    return schema ? take_schema(w, name, schema, r) : take_object(w, name, r);
+}
+
+static bool
+read_form(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
+{
+    static const char *const schemas[] = {"json_schema", "guided_json"};
+    if (!xm_wish_format(w, member(body, "response_format"), "response_format", r))
+        return false;
+    for (size_t i = 0; i < XM_ARRAY_LEN(schemas); i++) {
+        yyjson_val *v = member(body, schemas[i]);
+        if (v && !take_schema(w, schemas[i], v, r))
+            return false;
+    }
+    return take_gbnf(w, body, "grammar", r) && take_gbnf(w, body, "guided_grammar", r);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static bool
+read_stream(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
+{
+    yyjson_val *options = member(body, "stream_options");
+    if (!xm_wish_flag(body, "stream", &w->stream, r))
+        return false;
+    if (options && !yyjson_is_obj(options))
+        return wrong(r, "stream_options", options, "an object");
+    return !options || xm_wish_flag(options, "include_usage", &w->wants_usage, r);
+}
+
+bool
+xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(not_supported); i++) {
+        if (!xm_wish_refuses(body, not_supported[i], r))
+            return false;
+    }
+    return read_sampling(w, body, r) && read_form(w, body, r) &&
+           read_stream(w, body, r) && xm_wish_stops(w, body, "stop", r) &&
+           xm_wish_count(body, "n", 1, XM_MOST_TEXTS, &w->n, r) &&
+           xm_wish_flag(body, "ignore_eos", &w->ignores_ends, r) &&
+           xm_wish_count(body, "max_tokens", 1, UINT64_MAX, &w->max_tokens, r) &&
+           xm_wish_count(body, "max_completion_tokens", 1, UINT64_MAX, &w->max_tokens, r);
+}

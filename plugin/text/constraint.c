@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/constraint.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugin/text/constraint_parts.h"
+#include "runtime/util/utf8.h"
+
+void
+xm_constraint_fail(struct xm_constraint *c, enum xm_status status, const char *what)
+{
+    if (c->failed != XM_OK)
+        return;
+    c->failed = status == XM_NO_MEMORY ? xm_no_memory(c->err, "%s", what)
+                                       : xm_fail(c->err, status, "%s", what);
+}
+
+/* ---- closures --------------------------------------------------------------------------- */
+
+static bool
+equal_threads(const struct xm_thread *a, const struct xm_thread *b)
+{
+    return a->at.state == b->at.state && a->at.count == b->at.count &&
+           a->at.sub == b->at.sub && a->stack == b->stack;
+}
+
+static uint64_t
+hash_thread(const struct xm_thread *t)
+{
+    return xm_hash_number(((uint64_t)t->at.state << 32 | t->stack) ^
+                          xm_hash_number((uint64_t)t->at.count << 32 | t->at.sub));
+}
+
+/* Few threads are compared one by one, many are found by their hash. */
+enum { FEW = 24 };
+
+static bool
+has_thread(const struct xm_constraint *c, const struct xm_thread *t)
+{
+    const struct xm_threads *w = &c->work;
+    for (size_t i = 0; i < w->n && i < FEW; i++)
+        if (equal_threads(&w->list[i], t))
+            return true;
+    if (w->n <= FEW)
+        return false;
+    struct xm_hash_probe p = xm_hash_begin(hash_thread(t));
+    while (xm_hash_next(&c->work_index, &p))
+        if (equal_threads(&w->list[p.item], t))
+            return true;
+    return false;
+}
+
+static void
+add_thread(struct xm_constraint *c, struct xm_thread t)
+{
+    struct xm_threads *w = &c->work;
+    if (c->failed != XM_OK || has_thread(c, &t))
+        return;
+    if (w->n >= MOST_THREADS) {
+        xm_constraint_fail(c, XM_UNSUPPORTED,
+                           "the grammar can read this text in too many ways at once");
+        return;
+    }
+    struct xm_thread *grown = xm_grow(w->list, &w->capacity, w->n + 1, sizeof(*grown));
+    if (!grown) {
+        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
+        return;
+    }
+    w->list = grown;
+    if (w->n >= FEW && !xm_hash_add(&c->work_index, hash_thread(&t), (uint32_t)w->n)) {
+        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
+        return;
+    }
+    w->list[w->n++] = t;
+}
+
+void
+xm_closure_begin(struct xm_constraint *c, bool is_local)
+{
+    if (c->work_index.n > 0)
+        xm_hash_clear(&c->work_index);
+    c->work.n = 0;
+    c->is_local = is_local;
+    c->ended = false;
+}
+
+void
+xm_closure_add(struct xm_constraint *c, uint32_t state, uint32_t stack)
+{
+    add_thread(c, (struct xm_thread){{state, 0, 0}, stack});
+}
+
+/* The frame with this contents; there is one of each. */
+static uint32_t
+find_frame(struct xm_constraint *c, struct xm_frame f)
+{
+    const uint64_t hash =
+        xm_hash_number(((uint64_t)f.call << 32 | f.parent) ^ xm_hash_number(f.count));
+    struct xm_hash_probe p = xm_hash_begin(hash);
+    while (xm_hash_next(&c->frame_index, &p)) {
+        const struct xm_frame *o = &c->frames[p.item];
+        if (o->call == f.call && o->count == f.count && o->parent == f.parent)
+            return p.item;
+    }
+    if (c->n_frames >= MOST_FRAMES) {
+        xm_constraint_fail(c, XM_UNSUPPORTED,
+                           "the text nests the grammar's rules too deeply");
+        return XM_NO_FRAME;
+    }
+    struct xm_frame *grown =
+        xm_grow(c->frames, &c->frames_capacity, c->n_frames + 1, sizeof(*grown));
+    if (grown)
+        c->frames = grown;
+    if (!grown || !xm_hash_add(&c->frame_index, hash, (uint32_t)c->n_frames)) {
+        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
+        return XM_NO_FRAME;
+    }
+    c->frames[c->n_frames] = f;
+    return (uint32_t)c->n_frames++;
+}
+
+/* Opens the rule of a call for its match `count`. A call that is the last of its rule needs no
+ * frame: its rule's end is that of the caller. */
+static void
+open_rule(struct xm_constraint *c, uint32_t call, uint32_t count, uint32_t parent)
+{
+    const struct xm_grammar_state *s = &c->g->states[call];
+    uint32_t stack = parent;
+    if (s->y > 1 || c->g->states[s->a].kind != XM_STATE_FINAL)
+        stack = find_frame(c, (struct xm_frame){call, count, parent});
+    if (c->failed == XM_OK)
+        xm_closure_add(c, s->b, stack);
+}
+
+void
+xm_closure_call(struct xm_constraint *c, uint32_t state, uint32_t stack)
+{
+    const struct xm_grammar_state *s = &c->g->states[state];
+    if (s->x == 0)
+        xm_closure_add(c, s->a, stack);
+    open_rule(c, state, 1, stack);
+}
+
+void
+xm_closure_return(struct xm_constraint *c, uint32_t stack)
+{
+    if (stack == XM_NO_FRAME) {
+        c->ended = true;
+        return;
+    }
+    const struct xm_frame f = c->frames[stack];
+    const struct xm_grammar_state *s = &c->g->states[f.call];
+    uint32_t next = f.count + 1;
+    if (s->y == XM_UNBOUNDED && next > s->x)
+        next = s->x > 0 ? s->x : 1; /* how many more does not matter */
+    if (f.count >= s->x)
+        xm_closure_add(c, s->a, f.parent);
+    if (f.count < s->y && s->y > 1)
+        open_rule(c, f.call, next, f.parent);
+}
+
+/* Behind one more unit. */
+static void
+count_unit(struct xm_constraint *c, const struct xm_thread *t)
+{
+    const struct xm_grammar_state *s = &c->g->states[t->at.state];
+    uint32_t count = t->at.count + 1;
+    if (s->y == XM_UNBOUNDED && count > s->x)
+        count = s->x;
+    if (count == s->y)
+        xm_closure_add(c, s->a, t->stack);
+    else
+        add_thread(c, (struct xm_thread){{t->at.state, count, 0}, t->stack});
+}
+
+static bool
+reads(const struct xm_constraint *c, const struct xm_thread *t)
+{
+    const uint8_t kind = c->g->states[t->at.state].kind;
+    return kind == XM_STATE_TEXT || kind == XM_STATE_UNITS || kind == XM_STATE_TOKEN ||
+           (c->is_local && (kind == XM_STATE_FINAL || kind == XM_STATE_CALL));
+}
+
+void
+xm_closure_run(struct xm_constraint *c)
+{
+    struct xm_threads *w = &c->work;
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n && c->failed == XM_OK; i++) {
+        const struct xm_thread t = w->list[i];
+        const struct xm_grammar_state *s = &c->g->states[t.at.state];
+        if (s->kind == XM_STATE_SPLIT) {
+            xm_closure_add(c, s->a, t.stack);
+            xm_closure_add(c, s->b, t.stack);
+        } else if (s->kind == XM_STATE_UNITS && t.at.sub == 0 && t.at.count >= s->x) {
+            xm_closure_add(c, s->a, t.stack);
+        } else if (s->kind == XM_STATE_FINAL && !c->is_local) {
+            xm_closure_return(c, t.stack);
+        } else if (s->kind == XM_STATE_CALL && !c->is_local) {
+            xm_closure_call(c, t.at.state, t.stack);
+        }
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->list[kept] = w->list[i];
+        kept += reads(c, &w->list[i]);
+    }
+    w->n = kept;
+}
+
+void
+xm_closure_read(struct xm_constraint *c, const struct xm_thread *t, uint8_t byte)
+{
+    const struct xm_grammar *g = c->g;
+    const struct xm_grammar_state *s = &g->states[t->at.state];
+    if (s->kind == XM_STATE_TEXT) {
+        if ((uint8_t)g->bytes[s->x + t->at.sub] != byte)
+            return;
+        if (t->at.sub + 1 == s->y)
+            xm_closure_add(c, s->a, t->stack);
+        else
+            add_thread(c, (struct xm_thread){{t->at.state, 0, t->at.sub + 1}, t->stack});
+    } else if (s->kind == XM_STATE_UNITS) {
+        const struct xm_unit *u = &g->units[s->b];
+        const uint32_t at = t->at.sub == 0 ? u->start : t->at.sub - 1;
+        const struct xm_unit_node *node = &g->unit_nodes[u->first + at];
+        for (uint32_t i = 0; i < node->n; i++) {
+            const struct xm_unit_edge *e = &g->unit_edges[node->first + i];
+            if (byte < e->low || byte > e->high)
+                continue;
+            if (e->next == XM_UNIT_END)
+                count_unit(c, t);
+            else
+                add_thread(c, (struct xm_thread){{t->at.state, t->at.count, e->next + 1u},
+                                                 t->stack});
+        }
+    }
+}
+
+/* ---- the text ------------------------------------------------------------------------------- */
+
+/* The closure becomes the text's state. */
+static void
+settle(struct xm_constraint *c)
+{
+    const struct xm_threads old = c->live;
+    c->live = c->work;
+    c->work = old;
+    c->can_end = c->ended;
+}
+
+static void
+step(struct xm_constraint *c, uint8_t byte)
+{
+    xm_closure_begin(c, false);
+    for (size_t i = 0; i < c->live.n; i++)
+        xm_closure_read(c, &c->live.list[i], byte);
+    xm_closure_run(c);
+    settle(c);
+}
+
+static void
+begin(struct xm_constraint *c)
+{
+    xm_closure_begin(c, false);
+    xm_closure_add(c, c->g->start, XM_NO_FRAME);
+    xm_closure_run(c);
+    settle(c);
+    c->is_at_start = true;
+}
+
+/* Keeps only the frames that the text's threads need. Masks name frames and go, too. */
+static void
+drop_frames(struct xm_constraint *c)
+{
+    uint32_t *moved = xm_malloc(c->n_frames * sizeof(*moved));
+    uint32_t kept = 0;
+    if (!moved) {
+        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
+        return;
+    }
+    memset(moved, 0, c->n_frames * sizeof(*moved));
+    for (size_t i = 0; i < c->live.n; i++)
+        for (uint32_t f = c->live.list[i].stack; f != XM_NO_FRAME && !moved[f];
+             f = c->frames[f].parent)
+            moved[f] = 1;
+    xm_masks_drop(c);
+    xm_hash_clear(&c->frame_index);
+    for (size_t i = 0; i < c->n_frames; i++) { /* a parent stands before its frames */
+        if (!moved[i])
+            continue;
+        struct xm_frame f = c->frames[i];
+        if (f.parent != XM_NO_FRAME)
+            f.parent = moved[f.parent];
+        c->frames[kept] = f;
+        if (!xm_hash_add(&c->frame_index,
+                         xm_hash_number(((uint64_t)f.call << 32 | f.parent) ^
+                                        xm_hash_number(f.count)),
+                         kept))
+            xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
+        moved[i] = kept++;
+    }
+    for (size_t i = 0; i < c->live.n; i++)
+        if (c->live.list[i].stack != XM_NO_FRAME)
+            c->live.list[i].stack = moved[c->live.list[i].stack];
+    c->n_frames = c->frames_needed = kept;
+    xm_free(moved);
+}
+
+static enum xm_status
+refuse(struct xm_constraint *c)
+{
+    if (c->failed == XM_OK && c->live.n == 0 && !c->can_end)
+        xm_constraint_fail(c, XM_INVALID, "the grammar does not allow this token here");
+    return c->failed;
+}
+
+static void
+begin_call(struct xm_constraint *c, struct xm_error *err)
+{
+    c->failed = XM_OK;
+    c->err = err;
+}
+
+/* Where no thread is left, or the call has failed, the text does not match. */
+static void
+read_bytes(struct xm_constraint *c, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n && c->failed == XM_OK; i++) {
+        if (c->live.n == 0) {
+            c->can_end = false;
+            return;
+        }
+        step(c, (uint8_t)bytes[i]);
+        if (c->failed == XM_OK && c->n_frames > FRAMES_KEPT + 2 * c->frames_needed)
+            drop_frames(c);
+    }
+    c->is_at_start &= n == 0;
+}
+
+enum xm_status
+xm_constraint_accept_bytes(struct xm_constraint *c, const char *bytes, size_t n,
+                           struct xm_error *err)
+{
+    begin_call(c, err);
+    read_bytes(c, bytes, n);
+    return refuse(c);
+}
+
+/* Behind the grammar's tokens with this id: the states that follow, as a closure. */
+static void
+read_token(struct xm_constraint *c, const struct xm_threads *from, int32_t id)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        const struct xm_grammar_state *s = &c->g->states[from->list[i].at.state];
+        if (s->kind == XM_STATE_TOKEN && c->token_ids[s->b] == id)
+            xm_closure_add(c, s->a, from->list[i].stack);
+    }
+}
+
+static bool
+copy_threads(const struct xm_threads *from, struct xm_threads *to)
+{
+    struct xm_thread *grown =
+        xm_grow(to->list, &to->capacity, from->n + 1, sizeof(*grown));
+    if (!grown)
+        return false;
+    to->list = grown;
+    to->n = from->n;
+    if (from->n > 0)
+        memcpy(to->list, from->list, from->n * sizeof(*from->list));
+    return true;
+}
+
+enum xm_status
+xm_constraint_accept(struct xm_constraint *c, int32_t id, bool first,
+                     struct xm_error *err)
+{
+    const struct xm_slice bytes = xm_trie_bytes(first ? c->first_trie : c->trie, id);
+    begin_call(c, err);
+    if (!copy_threads(&c->live, &c->before))
+        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
+    read_bytes(c, bytes.text, bytes.n);
+    if (bytes.n == 0) {
+        c->live.n = 0;
+        c->can_end = false;
+    }
+    bool has_token = false;
+    for (size_t i = 0; i < c->g->n_tokens; i++)
+        has_token |= c->token_ids[i] == id;
+    if (has_token && c->failed == XM_OK) {
+        const bool ended = c->can_end;
+        xm_closure_begin(c, false);
+        for (size_t i = 0; i < c->live.n; i++)
+            add_thread(c, c->live.list[i]);
+        read_token(c, &c->before, id);
+        xm_closure_run(c);
+        c->ended |= ended;
+        settle(c);
+    }
+    c->is_at_start = false;
+    return refuse(c);
+}
+
+bool
+xm_constraint_can_end(const struct xm_constraint *c)
+{
+    return c->can_end;
+}
+
+bool
+xm_constraint_is_over(const struct xm_constraint *c)
+{
+    return c->live.n == 0;
+}
+
+bool
+xm_constraint_is_at_start(const struct xm_constraint *c)
+{
+    return c->is_at_start;
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+static enum xm_status
+find_tokens(struct xm_constraint *c, struct xm_error *err)
+{
+    const struct xm_grammar *g = c->g;
+    struct xm_strbuf name = {0};
+    enum xm_status s = XM_OK;
+    c->token_ids = xm_calloc(g->n_tokens + 1, sizeof(*c->token_ids));
+    if (!c->token_ids)
+        return xm_no_memory(err, "the state of a grammar");
+    for (size_t i = 0; i < g->n_tokens && s == XM_OK; i++) {
+        const struct xm_grammar_token *t = &g->tokens[i];
+        const size_t vocabulary = xm_tokenizer_vocab_size(c->tokenizer);
+        xm_strbuf_clear(&name);
+        xm_strbuf_add_n(&name, g->bytes + t->offset, t->n);
+        c->token_ids[i] = t->n > 0
+                              ? xm_tokenizer_id_of(c->tokenizer, xm_strbuf_text(&name))
+                              : (int32_t)t->id;
+        if (t->n > 0 && c->token_ids[i] < 0)
+            s = xm_fail(err, XM_INVALID,
+                        "the grammar names a token %s, which the "
+                        "tokenizer does not have",
+                        xm_utf8_shown(xm_slice_of(g->bytes + t->offset, t->n)).text);
+        else if (t->n == 0 && t->id >= vocabulary)
+            s = xm_fail(err, XM_INVALID,
+                        "the grammar names the token %" PRIu32
+                        "; the tokenizer has %zu tokens",
+                        t->id, vocabulary);
+    }
+    if (s == XM_OK && !xm_strbuf_ok(&name))
+        s = xm_no_memory(err, "the state of a grammar");
+    xm_strbuf_free(&name);
+    return s;
+}
+
+static enum xm_status
+open(struct xm_constraint *c, struct xm_error *err)
+{
+    XM_TRY(xm_tokenizer_trie(c->tokenizer, false, &c->trie, err));
+    XM_TRY(xm_tokenizer_trie(c->tokenizer, true, &c->first_trie, err));
+    XM_TRY(find_tokens(c, err));
+    c->n_words = c->trie->n_words;
+    c->out = xm_calloc(c->n_words, sizeof(*c->out));
+    c->is_loop = xm_calloc(c->g->n_states, sizeof(*c->is_loop));
+    return c->out && c->is_loop ? XM_OK : xm_no_memory(err, "the state of a grammar");
+}
+
+static enum xm_status
+create(const struct xm_grammar *grammar, const struct xm_tokenizer *tokenizer,
+       struct xm_constraint **out, struct xm_error *err)
+{
+    struct xm_constraint *c = xm_calloc(1, sizeof(*c));
+    *out = NULL;
+    if (!c)
+        return xm_no_memory(err, "the state of a grammar");
+    c->g = grammar;
+    c->tokenizer = tokenizer;
+    enum xm_status s = tokenizer ? open(c, err) : XM_OK;
+    begin_call(c, err);
+    if (s == XM_OK) {
+        begin(c);
+        s = c->failed;
+    }
+    if (s == XM_OK)
+        *out = c;
+    else
+        xm_constraint_free(c);
+    return s;
+}
+
+enum xm_status
+xm_constraint_create(const struct xm_grammar *grammar,
+                     const struct xm_tokenizer *tokenizer, struct xm_constraint **out,
+                     struct xm_error *err)
+{
+    return create(grammar, tokenizer, out, err);
+}
+
+void
+xm_constraint_free(struct xm_constraint *c)
+{
+    if (!c)
+        return;
+    xm_sets_drop(c);
+    xm_free(c->sets);
+    xm_free(c->members);
+    xm_hash_free(&c->set_index);
+    xm_free(c->is_loop);
+    xm_free(c->token_ids);
+    xm_free(c->live.list);
+    xm_free(c->work.list);
+    xm_free(c->before.list);
+    xm_hash_free(&c->work_index);
+    xm_free(c->frames);
+    xm_hash_free(&c->frame_index);
+    xm_free(c->out);
+    xm_free(c->ways.list);
+    xm_free(c->level.list);
+    xm_free(c->continued.list);
+    xm_free(c->expansions);
+    xm_hash_free(&c->expansion_index);
+    xm_free(c);
+}
+
+static enum xm_status
+match(const struct xm_grammar *g, const char *text, size_t n, bool *ends, bool *begins,
+      struct xm_error *err)
+{
+    struct xm_constraint *c;
+    *ends = *begins = false;
+    XM_TRY(create(g, NULL, &c, err));
+    begin_call(c, err);
+    read_bytes(c, text, n);
+    *ends = c->failed == XM_OK && c->can_end;
+    *begins = c->failed == XM_OK && (c->can_end || c->live.n > 0);
+    const enum xm_status s = c->failed;
+    xm_constraint_free(c);
+    return s;
+}
+
+enum xm_status
+xm_grammar_matches(const struct xm_grammar *g, const char *text, size_t n, bool *matches,
+                   struct xm_error *err)
+{
+    bool begins;
+    return match(g, text, n, matches, &begins, err);
+}
+
+bool
+xm_grammar_may_begin(const struct xm_grammar *g, const char *text, size_t n)
+{
+    bool ends, begins;
+    return match(g, text, n, &ends, &begins, NULL) == XM_OK && begins;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The decimal numbers between two bounds, digit by digit.
+ *
+ * The bounds of a magnitude are strings of digits. While all digits so far are those of a bound,
+ * that bound is "tight": the next digit must not pass the bound's next one. Once a digit differs,
+ * the bound does not matter any more. 12.5 <= x:
+ *
+ *     12  then a fraction that is not below .5     1[3-9] or [2-9][0-9] or more digits, any fraction
+ */
+#include <string.h>
+
+#include "plugin/text/grammar_parts.h"
+
+enum { MOST_DIGITS = 400 };
+
+/* A magnitude: digits before and behind the point, without zeros that mean nothing. */
+struct decimal {
+    char whole[MOST_DIGITS + 2], fraction[MOST_DIGITS + 2];
+};
+
+/* What is left of the bounds; NULL: does not matter. */
+struct bounds {
+    const char *low, *high;
+    bool low_is_out, high_is_out;
+};
+
+static uint32_t
+digits(struct xm_grammar_tree *t, char low, char high)
+{
+    struct xm_class c = {0};
+    if (low > high)
+        return xm_tree_never(t);
+    xm_class_add(&c, (uint32_t)low, (uint32_t)high);
+    const uint32_t node = xm_tree_class(t, &c, XM_SPELL_PLAIN);
+    xm_class_free(&c);
+    return node;
+}
+
+static uint32_t
+any_digits(struct xm_grammar_tree *t, uint32_t least, uint32_t most)
+{
+    return xm_tree_repeat(t, digits(t, '0', '9'), least, most);
+}
+
+static uint32_t
+both(struct xm_grammar_tree *t, uint32_t a, uint32_t b)
+{
+    return xm_tree_all(t, (uint32_t[]){a, b}, 2);
+}
+
+static uint32_t
+either(struct xm_grammar_tree *t, uint32_t a, uint32_t b)
+{
+    return xm_tree_any(t, (uint32_t[]){a, b}, 2);
+}
+
+/* ---- whole numbers ---------------------------------------------------------------------------- */
+
+/* Numbers of exactly n digits between bounds of n digits. */
+static uint32_t
+same_length(struct xm_grammar_tree *t, const char *low, const char *high, size_t n)
+{
+    if (n == 0)
+        return xm_tree_empty(t);
+    if (!low && !high)
+        return any_digits(t, (uint32_t)n, (uint32_t)n);
+    const char l = low ? *low : '0', h = high ? *high : '9';
+    const char *next_low = low ? low + 1 : NULL, *next_high = high ? high + 1 : NULL;
+    if (l == h)
+        return both(t, digits(t, l, l), same_length(t, next_low, next_high, n - 1));
+    uint32_t list[3], k = 0;
+    char from = l, to = h;
+    if (low)
+        list[k++] = both(t, digits(t, l, l), same_length(t, next_low, NULL, n - 1)),
+        from++;
+    if (high)
+        list[k++] = both(t, digits(t, h, h), same_length(t, NULL, next_high, n - 1)),
+        to--;
+    list[k++] = both(t, digits(t, from, to), same_length(t, NULL, NULL, n - 1));
+    return xm_tree_any(t, list, k);
+}
+
+static int
+compare_whole(const char *a, const char *b)
+{
+    const size_t n = strlen(a), m = strlen(b);
+    return n != m ? (n < m ? -1 : 1) : strcmp(a, b);
+}
+
+/* Whole numbers without leading zeros from low to high; high may be NULL. */
+static uint32_t
+whole(struct xm_grammar_tree *t, const char *low, const char *high)
+{
+    struct xm_nodes list = {0};
+    char least[MOST_DIGITS + 2], most[MOST_DIGITS + 2];
+    const size_t first = strlen(low), last = high ? strlen(high) : first;
+    if (high && compare_whole(low, high) > 0)
+        return xm_tree_never(t);
+    for (size_t n = first; n <= last; n++) {
+        memset(least, '0', n);
+        least[0] = n == 1 ? '0' : '1';
+        memset(most, '9', n);
+        least[n] = most[n] = '\0';
+        xm_nodes_add(
+            t, &list,
+            same_length(t, n == first ? low : least, high && n == last ? high : most, n));
+    }
+    if (!high)
+        xm_nodes_add(
+            t, &list,
+            both(t, digits(t, '1', '9'), any_digits(t, (uint32_t)first, XM_UNBOUNDED)));
+    const uint32_t node = xm_tree_any(t, list.list, list.n);
+    xm_nodes_free(&list);
+    return node;
+}
+
+/* Adds one to a string of digits. */
+static void
+increase(char *s)
+{
+    size_t n = strlen(s), i = n;
+    while (i > 0 && s[i - 1] == '9')
+        s[--i] = '0';
+    if (i > 0) {
+        s[i - 1]++;
+        return;
+    }
+    memmove(s + 1, s, n + 1);
+    s[0] = '1';
+}
+
+/* Takes one from a string of digits that is not "0". */
+static void
+decrease(char *s)
+{
+    size_t i = strlen(s);
+    while (i > 0 && s[i - 1] == '0')
+        s[--i] = '9';
+    if (i > 0)
+        s[i - 1]--;
+    if (s[0] == '0' && s[1])
+        memmove(s, s + 1, strlen(s));
+}
+
+/* ---- fractions -------------------------------------------------------------------------------- */
+
+static bool
+is_zero(const char *s)
+{
+    return s[strspn(s, "0")] == '\0';
+}
+
+static uint32_t
+zeros(struct xm_grammar_tree *t, uint32_t least)
+{
+    return xm_tree_repeat(t, digits(t, '0', '0'), least, XM_UNBOUNDED);
+}
+
+/* Whether the fraction may end here. */
+static bool
+may_stop(const struct bounds *b)
+{
+    const bool above = !b->low || (is_zero(b->low) && !b->low_is_out);
+    const bool below = !b->high || !is_zero(b->high) || !b->high_is_out;
+    return above && below;
+}
+
+static struct bounds
+without_low(struct bounds b)
+{
+    b.low = NULL;
+    return b;
+}
+
+static struct bounds
+without_high(struct bounds b)
+{
+    b.high = NULL;
+    return b;
+}
+
+/* At least `least` (0 or 1) more digits of a fraction. */
+static uint32_t
+fraction(struct xm_grammar_tree *t, struct bounds b, uint32_t least)
+{
+    if (b.low && is_zero(b.low) && !b.low_is_out)
+        b.low = NULL;
+    if (!b.low && !b.high)
+        return any_digits(t, least, XM_UNBOUNDED);
+    if (b.high && is_zero(b.high))
+        return b.high_is_out || b.low ? xm_tree_never(t) : zeros(t, least);
+    if (!b.high && is_zero(b.low))
+        return both(t, any_digits(t, 0, XM_UNBOUNDED),
+                    both(t, digits(t, '1', '9'), any_digits(t, 0, XM_UNBOUNDED)));
+    const char l = b.low && *b.low ? *b.low : '0', h = b.high ? *b.high : '9';
+    struct bounds next = b;
+    if (b.low && *b.low)
+        next.low++;
+    if (b.high)
+        next.high++;
+    uint32_t list[4], n = 0;
+    char from = l, to = h;
+    if (b.low && b.high && l == h) {
+        list[n++] = both(t, digits(t, l, l), fraction(t, next, 0));
+        from++;
+    } else {
+        if (b.low)
+            list[n++] = both(t, digits(t, l, l), fraction(t, without_high(next), 0)),
+            from++;
+        if (b.high)
+            list[n++] = both(t, digits(t, h, h), fraction(t, without_low(next), 0)), to--;
+    }
+    if (from <= to)
+        list[n++] = both(t, digits(t, from, to), any_digits(t, 0, XM_UNBOUNDED));
+    if (least == 0 && may_stop(&b))
+        list[n++] = xm_tree_empty(t);
+    return xm_tree_any(t, list, n);
+}
+
+static uint32_t
+optional_fraction(struct xm_grammar_tree *t, struct bounds b)
+{
+    const uint32_t node = both(t, xm_tree_text(t, ".", 1), fraction(t, b, 1));
+    return may_stop(&b) ? xm_tree_repeat(t, node, 0, 1) : node;
+}
+
+/* ---- magnitudes -------------------------------------------------------------------------------- */
+
+static bool
+read_decimal(const char *s, struct decimal *d)
+{
+    size_t n = strspn(s, "0123456789");
+    const char *f = s[n] == '.' ? s + n + 1 : "";
+    const size_t zero = strspn(s, "0");
+    const size_t skip = zero < n ? zero : n - 1;
+    size_t m = strlen(f);
+    while (m > 0 && f[m - 1] == '0')
+        m--;
+    if (n == 0 || n - skip > MOST_DIGITS || m > MOST_DIGITS)
+        return false;
+    memcpy(d->whole, s + skip, n - skip);
+    d->whole[n - skip] = '\0';
+    memcpy(d->fraction, f, m);
+    d->fraction[m] = '\0';
+    return true;
+}
+
+static uint32_t
+whole_magnitudes(struct xm_grammar_tree *t, struct decimal *low, struct decimal *high,
+                 const struct xm_number_range *r)
+{
+    if (low->fraction[0] || r->low_is_out)
+        increase(low->whole);
+    if (high && !high->fraction[0] && r->high_is_out) {
+        if (strcmp(high->whole, "0") == 0)
+            return xm_tree_never(t);
+        decrease(high->whole);
+    }
+    return whole(t, low->whole, high ? high->whole : NULL);
+}
+
+/* Numbers without a sign; low is not NULL. */
+static uint32_t
+magnitudes(struct xm_grammar_tree *t, const struct xm_number_range *r)
+{
+    struct decimal low, high;
+    struct bounds none = {0};
+    if (!read_decimal(r->low, &low) || (r->high && !read_decimal(r->high, &high))) {
+        if (t->failed == XM_OK)
+            t->failed = XM_UNSUPPORTED;
+        return xm_tree_never(t);
+    }
+    if (r->whole)
+        return whole_magnitudes(t, &low, r->high ? &high : NULL, r);
+    const struct bounds at_low = {low.fraction, NULL, r->low_is_out, false};
+    const struct bounds at_high = {NULL, r->high ? high.fraction : NULL, false,
+                                   r->high_is_out};
+    const uint32_t low_whole = xm_tree_text(t, low.whole, strlen(low.whole));
+    if (r->high && strcmp(low.whole, high.whole) == 0) {
+        const struct bounds both_ends = {low.fraction, high.fraction, r->low_is_out,
+                                         r->high_is_out};
+        return both(t, low_whole, optional_fraction(t, both_ends));
+    }
+    if (r->high && compare_whole(low.whole, high.whole) > 0)
+        return xm_tree_never(t);
+    uint32_t list[3], n = 0;
+    list[n++] = both(t, low_whole, optional_fraction(t, at_low));
+    if (r->high) {
+        list[n++] = both(t, xm_tree_text(t, high.whole, strlen(high.whole)),
+                         optional_fraction(t, at_high));
+        decrease(high.whole);
+    }
+    increase(low.whole);
+    list[n++] = both(t, whole(t, low.whole, r->high ? high.whole : NULL),
+                     optional_fraction(t, none));
+    return xm_tree_any(t, list, n);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------ */
+
+static uint32_t
+unbounded(struct xm_grammar_tree *t, bool is_whole)
+{
+    const uint32_t sign = xm_tree_repeat(t, xm_tree_text(t, "-", 1), 0, 1);
+    const uint32_t number = both(t, sign, whole(t, "0", NULL));
+    struct xm_class e = {0}, plus = {0};
+    if (is_whole)
+        return number;
+    xm_class_add(&e, 'E', 'E');
+    xm_class_add(&e, 'e', 'e');
+    xm_class_add(&plus, '+', '+');
+    xm_class_add(&plus, '-', '-');
+    const uint32_t exponent = xm_tree_all(
+        t,
+        (uint32_t[]){xm_tree_class(t, &e, XM_SPELL_PLAIN),
+                     xm_tree_repeat(t, xm_tree_class(t, &plus, XM_SPELL_PLAIN), 0, 1),
+                     any_digits(t, 1, 2)},
+        3);
+    xm_class_free(&e);
+    xm_class_free(&plus);
+    return xm_tree_all(t,
+                       (uint32_t[]){number, optional_fraction(t, (struct bounds){0}),
+                                    xm_tree_repeat(t, exponent, 0, 1)},
+                       3);
+}
+
+uint32_t
+xm_tree_numbers(struct xm_grammar_tree *t, const struct xm_number_range *r)
+{
+    const bool low_is_negative = !r->low || r->low[0] == '-';
+    const bool high_is_negative = r->high && r->high[0] == '-';
+    uint32_t positive = xm_tree_never(t), negative = xm_tree_never(t);
+    if (!r->low && !r->high)
+        return unbounded(t, r->whole);
+    if (!high_is_negative) {
+        struct xm_number_range p = *r;
+        if (low_is_negative) {
+            p.low = "0";
+            p.low_is_out = false;
+        }
+        positive = magnitudes(t, &p);
+    }
+    if (low_is_negative) {
+        const struct xm_number_range n = {
+            .low = high_is_negative ? r->high + 1 : "0",
+            .high = r->low ? r->low + 1 : NULL,
+            /* -0 is 0 */
+            .low_is_out = high_is_negative ? r->high_is_out
+                                           : r->high && r->high_is_out &&
+                                                 is_zero(r->high + strspn(r->high, "0.")),
+            .high_is_out = r->low_is_out,
+            .whole = r->whole};
+        negative = both(t, xm_tree_text(t, "-", 1), magnitudes(t, &n));
+    }
+    return either(t, positive, negative);
+}

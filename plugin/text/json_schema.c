@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a JSON Schema to the texts of its instances.
+ *
+ * A schema is a conjunction: itself, what it refers to, the members of allOf. anyOf and oneOf make
+ * one conjunction of each alternative. When nothing is left to expand, each type that all schemas
+ * allow has its own texts. A schema that is referred to, and stands alone, is a rule: so schemas
+ * may be recursive.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugin/text/json_schema_parts.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
+
+enum {
+    MOST_WORK = 1 << 16, /* conjunctions of a schema          */
+    MOST_APPLIED = 256   /* schemas that apply to an instance */
+};
+
+/* ---- failures and paths ---------------------------------------------------------------------- */
+
+uint32_t
+xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
+               const char *fmt, ...)
+{
+    struct xm_strbuf text = {0};
+    va_list ap;
+    if (s->failed != XM_OK)
+        return 0;
+    va_start(ap, fmt);
+    xm_strbuf_print_v(&text, fmt, ap);
+    va_end(ap);
+    const struct xm_shown shown = xm_utf8_shown(xm_slice_of(path, strlen(path)));
+    s->failed = xm_fail(s->err, status, "JSON Schema, %s: %s",
+                        *path ? shown.text : "at its root", xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
+    return 0;
+}
+
+uint32_t
+xm_schema_no_memory(struct xm_schema *s)
+{
+    if (s->failed == XM_OK)
+        s->failed = xm_no_memory(s->err, "a JSON Schema");
+    return 0;
+}
+
+/* Escapes ~ and / as a JSON pointer does. */
+const char *
+xm_schema_path(struct xm_schema *s, const char *path, const char *key)
+{
+    struct xm_strbuf b = {0};
+    xm_strbuf_add(&b, path);
+    xm_strbuf_add(&b, "/");
+    for (const char *c = key; *c; c++) {
+        if (*c == '~' || *c == '/')
+            xm_strbuf_add(&b, *c == '~' ? "~0" : "~1");
+        else
+            xm_strbuf_add_n(&b, c, 1);
+    }
+    const char *out = xm_strbuf_ok(&b) ? xm_arena_strdup(&s->arena, b.text) : NULL;
+    xm_strbuf_free(&b);
+    if (!out)
+        xm_schema_no_memory(s);
+    return out ? out : "";
+}
+
+const char *
+xm_schema_path_at(struct xm_schema *s, const char *path, size_t i)
+{
+    const char *out = xm_arena_printf(&s->arena, "%s/%zu", path, i);
+    if (!out)
+        xm_schema_no_memory(s);
+    return out ? out : "";
+}
+
+/* ---- conjunctions ------------------------------------------------------------------------------- */
+
+void
+xm_conjunction_add(struct xm_schema *s, struct xm_conjunction *c, yyjson_val *value,
+                   const char *path, unsigned skips)
+{
+    if (c->n >= MOST_APPLIED) {
+        xm_schema_fail(s, XM_UNSUPPORTED, path, "too many schemas apply together here");
+        return;
+    }
+    struct xm_applied *grown = xm_grow(c->list, &c->capacity, c->n + 1, sizeof(*grown));
+    if (!grown) {
+        xm_schema_no_memory(s);
+        return;
+    }
+    c->list = grown;
+    c->list[c->n++] = (struct xm_applied){value, path, skips};
+}
+
+void
+xm_conjunction_free(struct xm_conjunction *c)
+{
+    xm_free(c->list);
+    *c = (struct xm_conjunction){0};
+}
+
+/* ---- keywords that are refused ------------------------------------------------------------------ */
+
+enum unless { ALWAYS, UNLESS_FALSE, UNLESS_ZERO };
+
+/* Keywords that restrict instances of these types and have no grammar. */
+static const struct refused {
+    const char *key;
+    unsigned types;
+    enum unless unless;
+} refused[] = {
+    /* clang-format off */
+    { "not",                   XM_JSON_ANY,    ALWAYS },
+    { "if",                    XM_JSON_ANY,    ALWAYS },
+    { "then",                  XM_JSON_ANY,    ALWAYS },
+    { "else",                  XM_JSON_ANY,    ALWAYS },
+    { "$dynamicRef",           XM_JSON_ANY,    ALWAYS },
+    { "$recursiveRef",         XM_JSON_ANY,    ALWAYS },
+    { "multipleOf",            XM_JSON_NUMBER, ALWAYS },
+    { "uniqueItems",           XM_JSON_ARRAY,  UNLESS_FALSE },
+    { "contains",              XM_JSON_ARRAY,  ALWAYS },
+    { "unevaluatedItems",      XM_JSON_ARRAY,  ALWAYS },
+    { "additionalItems",       XM_JSON_ARRAY,  ALWAYS },
+    { "unevaluatedProperties", XM_JSON_OBJECT, ALWAYS },
+    { "propertyNames",         XM_JSON_OBJECT, ALWAYS },
+    { "minProperties",         XM_JSON_OBJECT, UNLESS_ZERO },
+    { "maxProperties",         XM_JSON_OBJECT, ALWAYS },
+    { "dependentRequired",     XM_JSON_OBJECT, ALWAYS },
+    { "dependentSchemas",      XM_JSON_OBJECT, ALWAYS },
+    { "dependencies",          XM_JSON_OBJECT, ALWAYS },
+    { "divisibleBy",           XM_JSON_NUMBER, ALWAYS },
+    { "disallow",              XM_JSON_ANY,    ALWAYS },
+    { "extends",               XM_JSON_ANY,    ALWAYS },
+    /* clang-format on */
+};
+
+static void
+refuse_keywords(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
+{
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < XM_ARRAY_LEN(refused); k++) {
+            const struct refused *r = &refused[k];
+            yyjson_val *v = yyjson_obj_get(c->list[i].value, r->key);
+            const bool is_nothing = (r->unless == UNLESS_FALSE && yyjson_is_false(v)) ||
+                                    (r->unless == UNLESS_ZERO && yyjson_is_num(v) &&
+                                     yyjson_get_num(v) == 0.0);
+            if (v && (r->types & types) && !is_nothing)
+                xm_schema_fail(s, XM_UNSUPPORTED,
+                               xm_schema_path(s, c->list[i].path, r->key),
+                               "the keyword '%s' is not supported", r->key);
+        }
+}
+
+/* ---- references ------------------------------------------------------------------------------------- */
+
+/* A token of a JSON pointer in a URI's fragment, unescaped in place. */
+static bool
+unescape(char *s)
+{
+    char *to = s;
+    for (char *c = s; *c; c++) {
+        unsigned code;
+        if (*c == '%') {
+            const char hex[3] = {c[1], c[1] ? c[2] : '\0', '\0'};
+            if (strspn(hex, "0123456789abcdefABCDEF") != 2)
+                return false;
+            code = 0;
+            for (int i = 0; i < 2; i++)
+                code = code * 16 + (unsigned)(hex[i] <= '9' ? hex[i] - '0'
+                                                            : (hex[i] | 32) - 'a' + 10);
+            if (code == 0)
+                return false;
+            *to++ = (char)code;
+            c += 2;
+        } else {
+            *to++ = *c;
+        }
+    }
+    *to = '\0';
+    to = s;
+    for (char *c = s; *c; c++) {
+        if (*c == '~' && c[1] != '0' && c[1] != '1')
+            return false;
+        const bool is_escape = *c == '~';
+        *to++ = !is_escape ? *c : c[1] == '0' ? '~' : '/';
+        c += is_escape;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* An element of an array by a pointer's token. */
+static yyjson_val *
+element(yyjson_val *array, const char *token)
+{
+    size_t i = 0;
+    if (!*token || strspn(token, "0123456789") != strlen(token) || strlen(token) > 8)
+        return NULL;
+    for (; *token; token++)
+        i = i * 10 + (size_t)(*token - '0');
+    return yyjson_arr_get(array, i);
+}
+
+static yyjson_val *
+follow(struct xm_schema *s, char *pointer, bool *inside_other)
+{
+    yyjson_val *at = s->root;
+    for (char *token = pointer; at && token;) {
+        char *next = strchr(token, '/');
+        if (next)
+            *next++ = '\0';
+        if (!unescape(token))
+            return NULL;
+        at = yyjson_is_obj(at) ? yyjson_obj_get(at, token) : element(at, token);
+        *inside_other |= yyjson_is_obj(at) && yyjson_is_str(yyjson_obj_get(at, "$id"));
+        token = next;
+    }
+    return at;
+}
+
+yyjson_val *
+xm_schema_find(struct xm_schema *s, yyjson_val *ref, const char *path,
+               const char **target_path)
+{
+    const char *text = yyjson_get_str(ref);
+    const char *where = xm_schema_path(s, path, "$ref");
+    bool inside_other = false;
+    if (!text) {
+        xm_schema_fail(s, XM_INVALID, where, "a reference is a string");
+        return NULL;
+    }
+    if (strcmp(text, "#") == 0) {
+        *target_path = "";
+        return s->root;
+    }
+    if (text[0] != '#' || text[1] != '/') {
+        xm_schema_fail(
+            s, XM_UNSUPPORTED, where,
+            "only references within the schema are supported (#/…), found '%s'",
+            xm_utf8_shown(xm_slice_of(text, strlen(text))).text);
+        return NULL;
+    }
+    char *pointer = xm_arena_strdup(&s->arena, text + 2);
+    *target_path = xm_arena_strdup(&s->arena, text + 1);
+    if (!pointer || !*target_path) {
+        xm_schema_no_memory(s);
+        return NULL;
+    }
+    yyjson_val *found = follow(s, pointer, &inside_other);
+    if (inside_other)
+        xm_schema_fail(s, XM_UNSUPPORTED, where,
+                       "references into schemas with an $id are not supported");
+    else if (!yyjson_is_obj(found) && !yyjson_is_bool(found))
+        xm_schema_fail(s, XM_INVALID, where, "there is no schema '%s'",
+                       xm_utf8_shown(xm_slice_of(text, strlen(text))).text);
+    return s->failed == XM_OK ? found : NULL;
+}
+
+/* The rule of a schema that is referred to. It is made later. */
+static uint32_t
+rule_of(struct xm_schema *s, yyjson_val *value, const char *path)
+{
+    const uint64_t hash = xm_hash_number((uint64_t)(uintptr_t)value);
+    struct xm_hash_probe p = xm_hash_begin(hash);
+    while (xm_hash_next(&s->wanted_index, &p))
+        if (s->wanted[p.item].value == value)
+            return s->wanted[p.item].rule;
+    struct xm_wanted *grown =
+        xm_grow(s->wanted, &s->wanted_capacity, s->n_wanted + 1, sizeof(*grown));
+    s->wanted = grown ? grown : s->wanted;
+    if (!grown || !xm_hash_add(&s->wanted_index, hash, (uint32_t)s->n_wanted))
+        return xm_schema_no_memory(s);
+    const uint32_t rule = xm_tree_add_rule(s->t, path, strlen(path));
+    s->wanted[s->n_wanted++] = (struct xm_wanted){value, path, rule};
+    return rule;
+}
+
+/* Keywords that say nothing about instances. */
+static bool
+is_annotation(const char *key)
+{
+    static const char *const list[] = {
+        "title",        "description",    "default",
+        "examples",     "$comment",       "$schema",
+        "$defs",        "$anchor",        "definitions",
+        "deprecated",   "readOnly",       "writeOnly",
+        "$id",          "$vocabulary",    "contentEncoding",
+        "id",           "$dynamicAnchor", "contentMediaType",
+        "contentSchema"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++)
+        if (strcmp(list[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* A reference and nothing else that restricts. */
+static bool
+is_plain_reference(const struct xm_applied *a)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    if (!yyjson_is_obj(a->value) || a->skips || !yyjson_obj_get(a->value, "$ref"))
+        return false;
+    yyjson_obj_foreach(a->value, i, n, key, value)
+    {
+        if (strcmp(yyjson_get_str(key), "$ref") != 0 &&
+            !is_annotation(yyjson_get_str(key)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- expanding -------------------------------------------------------------------------------------------- */
+
+/* Adds what schema `i` refers to and its allOf. */
+static void
+expand_one(struct xm_schema *s, struct xm_conjunction *c, size_t i)
+{
+    const struct xm_applied a = c->list[i];
+    const char *target = NULL;
+    size_t k, n;
+    yyjson_val *part, *ref = yyjson_obj_get(a.value, "$ref");
+    yyjson_val *all = yyjson_obj_get(a.value, "allOf");
+    c->list[i].skips |= XM_SKIP_REF | XM_SKIP_ALL_OF;
+    if (ref && !(a.skips & XM_SKIP_REF)) {
+        yyjson_val *value = xm_schema_find(s, ref, a.path, &target);
+        for (size_t j = 0; value && j < c->n; j++)
+            if (c->list[j].value == value) {
+                value = NULL; /* it applies already */
+                break;
+            }
+        if (value)
+            xm_conjunction_add(s, c, value, target, 0);
+    }
+    if (!all || (a.skips & XM_SKIP_ALL_OF))
+        return;
+    const char *path = xm_schema_path(s, a.path, "allOf");
+    if (!yyjson_is_arr(all))
+        xm_schema_fail(s, XM_INVALID, path, "expected a list of schemas");
+    yyjson_arr_foreach(all, k, n, part)
+    {
+        if (s->failed == XM_OK)
+            xm_conjunction_add(s, c, part, xm_schema_path_at(s, path, k), 0);
+    }
+}
+
+/* Expands references and allOf; takes out schemas that are `true`. False: one is `false`. */
+static bool
+expand(struct xm_schema *s, struct xm_conjunction *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n && s->failed == XM_OK; i++) {
+        const struct xm_applied *a = &c->list[i];
+        if (yyjson_is_false(a->value))
+            return false;
+        if (yyjson_is_obj(a->value))
+            expand_one(s, c, i);
+        else if (!yyjson_is_true(a->value))
+            xm_schema_fail(s, XM_INVALID, a->path,
+                           "expected a schema: an object, true or false");
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        c->list[kept] = c->list[i];
+        kept += yyjson_is_obj(c->list[i].value);
+    }
+    c->n = kept;
+    return true;
+}
+
+static void
+check_one_of(struct xm_schema *s, yyjson_val *list, const char *path)
+{
+    size_t i, n, k, m;
+    yyjson_val *a, *b;
+    if (yyjson_arr_size(list) > 64)
+        xm_schema_fail(s, XM_UNSUPPORTED, path, "oneOf has more than 64 alternatives");
+    if (s->failed != XM_OK)
+        return;
+    yyjson_arr_foreach(list, i, n, a)
+    {
+        yyjson_arr_foreach(list, k, m, b)
+        {
+            if (k < i && s->failed == XM_OK && !xm_schema_exclude(s, a, b, 0))
+                xm_schema_fail(
+                    s, XM_UNSUPPORTED, path,
+                    "the alternatives %zu and %zu are not known to exclude each "
+                    "other: use anyOf, or make them differ in type, const, enum, "
+                    "or a required property",
+                    k, i);
+        }
+    }
+}
+
+/* The first anyOf or oneOf that is left: one node for each of its alternatives. False: there is
+ * none. */
+static bool
+choose(struct xm_schema *s, const struct xm_conjunction *c, uint32_t *node)
+{
+    static const struct {
+        const char *key;
+        unsigned skip;
+    } kinds[] = {{"oneOf", XM_SKIP_ONE_OF}, {"anyOf", XM_SKIP_ANY_OF}};
+    for (size_t at = 0; at < 2 * c->n; at++) {
+        const struct xm_applied *a = &c->list[at / 2];
+        yyjson_val *list = yyjson_obj_get(a->value, kinds[at % 2].key), *part;
+        struct xm_nodes nodes = {0};
+        size_t i, n;
+        if (!list || (a->skips & kinds[at % 2].skip))
+            continue;
+        const char *path = xm_schema_path(s, a->path, kinds[at % 2].key);
+        if (!yyjson_is_arr(list) || yyjson_arr_size(list) == 0)
+            xm_schema_fail(s, XM_INVALID, path, "expected a list of schemas");
+        if (kinds[at % 2].skip == XM_SKIP_ONE_OF && s->failed == XM_OK)
+            check_one_of(s, list, path);
+        yyjson_arr_foreach(list, i, n, part)
+        {
+            struct xm_conjunction one = {0};
+            for (size_t k = 0; k < c->n && s->failed == XM_OK; k++)
+                xm_conjunction_add(s, &one, c->list[k].value, c->list[k].path,
+                                   c->list[k].skips |
+                                       (k == at / 2 ? kinds[at % 2].skip : 0u));
+            if (s->failed == XM_OK)
+                xm_conjunction_add(s, &one, part, xm_schema_path_at(s, path, i), 0);
+            if (s->failed == XM_OK)
+                xm_nodes_add(s->t, &nodes, xm_schema_node(s, &one));
+            xm_conjunction_free(&one);
+        }
+        *node = xm_tree_any(s->t, nodes.list, nodes.n);
+        xm_nodes_free(&nodes);
+        return true;
+    }
+    return false;
+}
+
+/* ---- types --------------------------------------------------------------------------------------------------- */
+
+static uint32_t
+types_node(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
+{
+    struct xm_nodes list = {0};
+    if (types & XM_JSON_NULL)
+        xm_nodes_add(s->t, &list, xm_tree_text(s->t, "null", 4));
+    if (types & XM_JSON_BOOLEAN) {
+        xm_nodes_add(s->t, &list, xm_tree_text(s->t, "true", 4));
+        xm_nodes_add(s->t, &list, xm_tree_text(s->t, "false", 5));
+    }
+    if (types & XM_JSON_NUMBER)
+        xm_nodes_add(s->t, &list, xm_schema_number(s, c, types));
+    if (types & XM_JSON_STRING)
+        xm_nodes_add(s->t, &list, xm_schema_string(s, c));
+    if (types & XM_JSON_ARRAY)
+        xm_nodes_add(s->t, &list, xm_schema_array(s, c));
+    if (types & XM_JSON_OBJECT)
+        xm_nodes_add(s->t, &list, xm_schema_object(s, c));
+    const uint32_t node = xm_tree_any(s->t, list.list, list.n);
+    xm_nodes_free(&list);
+    return node;
+}
+
+static uint32_t
+make_node(struct xm_schema *s, struct xm_conjunction *c)
+{
+    unsigned types = XM_JSON_ANY;
+    uint32_t node = 0;
+    const char *target = NULL;
+    if (c->n == 1 && is_plain_reference(&c->list[0])) {
+        yyjson_val *ref = yyjson_obj_get(c->list[0].value, "$ref");
+        yyjson_val *value = xm_schema_find(s, ref, c->list[0].path, &target);
+        return value ? xm_tree_rule_ref(s->t, rule_of(s, value, target)) : 0;
+    }
+    if (!expand(s, c))
+        return xm_tree_never(s->t);
+    if (s->failed != XM_OK || choose(s, c, &node))
+        return node;
+    for (size_t i = 0; i < c->n; i++)
+        types &= xm_schema_types(s, &c->list[i]);
+    refuse_keywords(s, c, types);
+    if (s->failed != XM_OK || xm_schema_values(s, c, types, &node))
+        return node;
+    return c->n == 0 ? xm_schema_any_value(s) : types_node(s, c, types);
+}
+
+uint32_t
+xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
+{
+    if (s->failed != XM_OK)
+        return 0;
+    if (s->t->failed != XM_OK) {
+        s->failed = xm_tree_check(s->t, s->err);
+        return 0;
+    }
+    if (++s->work > MOST_WORK)
+        return xm_schema_fail(s, XM_UNSUPPORTED, c->list[0].path,
+                              "the schema has too many combinations of alternatives");
+    if (s->depth >= XM_GRAMMAR_DEPTH)
+        return xm_schema_fail(s, XM_UNSUPPORTED, c->list[0].path,
+                              "schemas are nested too deeply, or refer to themselves "
+                              "beside other keywords");
+    s->depth++;
+    const uint32_t node = make_node(s, c);
+    s->depth--;
+    return s->failed == XM_OK ? node : 0;
+}
+
+/* ---- the schema ------------------------------------------------------------------------------------------------ */
+
+/* Where JSON may have space there may be one blank, or one or two line ends with up to 40 blanks
+ * behind them: a text ends. */
+static void
+make_spaces(struct xm_schema *s)
+{
+    struct xm_grammar_tree *t = s->t;
+    struct xm_class blank = {0};
+    xm_class_add(&blank, ' ', ' ');
+    xm_class_add(&blank, '\t', '\t');
+    xm_class_normalise(&blank);
+    const uint32_t lines = xm_tree_all(
+        t,
+        (uint32_t[]){xm_tree_repeat(t, xm_tree_text(t, "\n", 1), 1, 2),
+                     xm_tree_repeat(t, xm_tree_class(t, &blank, XM_SPELL_PLAIN), 0, 40)},
+        2);
+    xm_class_free(&blank);
+    s->space =
+        xm_tree_any(t, (uint32_t[]){xm_tree_empty(t), xm_tree_text(t, " ", 1), lines}, 3);
+    s->separator = xm_tree_all(t, (uint32_t[]){xm_tree_text(t, ",", 1), s->space}, 2);
+    s->colon = xm_tree_all(t, (uint32_t[]){xm_tree_text(t, ":", 1), s->space}, 2);
+}
+
+static uint32_t
+make_rule(struct xm_schema *s, yyjson_val *value, const char *path)
+{
+    struct xm_conjunction c = {0};
+    xm_conjunction_add(s, &c, value, path, 0);
+    const uint32_t node = xm_schema_node(s, &c);
+    xm_conjunction_free(&c);
+    return node;
+}
+
+static enum xm_status
+read_schema(struct xm_schema *s, struct xm_grammar **out)
+{
+    make_spaces(s);
+    const uint32_t root = rule_of(s, s->root, "");
+    for (size_t i = 0; i < s->n_wanted && s->failed == XM_OK; i++) {
+        const uint32_t node = make_rule(s, s->wanted[i].value, s->wanted[i].path);
+        if (s->failed == XM_OK && s->t->failed == XM_OK)
+            s->t->rules[s->wanted[i].rule].node = node;
+        if (s->t->failed != XM_OK)
+            break;
+    }
+    XM_TRY(s->failed);
+    XM_TRY(xm_tree_check(s->t, s->err));
+    return xm_grammar_compile(s->t, root, out, s->err);
+}
+
+enum xm_status
+xm_grammar_from_schema(const char *json, size_t n, struct xm_grammar **out,
+                       struct xm_error *err)
+{
+    struct xm_grammar_tree t = {0};
+    struct xm_schema s = {.t = &t, .err = err, .any_value = XM_NOWHERE};
+    yyjson_doc *doc = NULL;
+    *out = NULL;
+    if (n > XM_GRAMMAR_MOST_BYTES)
+        return xm_fail(err, XM_UNSUPPORTED, "JSON Schema: it has %zu bytes, at most %d",
+                       n, XM_GRAMMAR_MOST_BYTES);
+    enum xm_status status = xm_json_parse(json, n, &doc, err);
+    if (status != XM_OK) {
+        xm_error_prefix(err, "JSON Schema");
+        return status;
+    }
+    s.root = yyjson_doc_get_root(doc);
+    status = read_schema(&s, out);
+    yyjson_doc_free(doc);
+    xm_free(s.wanted);
+    xm_hash_free(&s.wanted_index);
+    xm_arena_free(&s.arena);
+    xm_tree_free(&t);
+    return status;
+}

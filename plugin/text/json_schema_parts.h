@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside JSON Schema, for json_schema*.c only.
+ *
+ *     json_schema.c         which schemas apply together; references, choices, keywords
+ *     json_schema_types.c   the texts of one type: strings, numbers, arrays, objects
+ *     json_schema_values.c  values that a schema lists, and what is known of a schema's type
+ */
+#ifndef XM_PLUGIN_TEXT_JSON_SCHEMA_PARTS_H
+#define XM_PLUGIN_TEXT_JSON_SCHEMA_PARTS_H
+
+#include <yyjson.h>
+
+#include "plugin/text/grammar_parts.h"
+
+/* A set of types; a number is INTEGER or FRACTION. */
+enum {
+    XM_JSON_NULL = 1,
+    XM_JSON_BOOLEAN = 2,
+    XM_JSON_INTEGER = 4,
+    XM_JSON_FRACTION = 8,
+    XM_JSON_STRING = 16,
+    XM_JSON_ARRAY = 32,
+    XM_JSON_OBJECT = 64,
+    XM_JSON_NUMBER = XM_JSON_INTEGER | XM_JSON_FRACTION,
+    XM_JSON_ANY = 127
+};
+
+/* A schema that applies, and where it stands: a JSON pointer, in the schema's arena. `skips`: these
+ * of its keywords have been taken care of. */
+struct xm_applied {
+    yyjson_val *value;
+    const char *path;
+    unsigned skips;
+};
+enum { XM_SKIP_REF = 1, XM_SKIP_ALL_OF = 2, XM_SKIP_ANY_OF = 4, XM_SKIP_ONE_OF = 8 };
+
+/* Schemas that an instance must all satisfy. Zero-initialise. */
+struct xm_conjunction {
+    struct xm_applied *list; /* owned */
+    size_t n, capacity;
+};
+
+/* A rule that is wanted for a schema that is referred to. */
+struct xm_wanted {
+    yyjson_val *value;
+    const char *path;
+    uint32_t rule;
+};
+
+struct xm_schema {
+    struct xm_grammar_tree *t;
+    yyjson_val *root;
+    struct xm_arena arena; /* of paths */
+    struct xm_wanted *wanted;
+    size_t n_wanted, wanted_capacity;
+    struct xm_hash_index wanted_index; /* by value */
+    uint32_t any_value;                /* rule of all JSON values; XM_NOWHERE: not made */
+    uint32_t space, separator, colon;  /* nodes */
+    unsigned work;                     /* conjunctions so far: bounded */
+    int depth;
+    struct xm_error *err;
+    enum xm_status failed;
+};
+
+/* "schema /properties/a: …"; the first failure stays. */
+uint32_t xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
+                        const char *fmt, ...) XM_PRINTF(4, 5);
+uint32_t xm_schema_no_memory(struct xm_schema *s);
+/* path/key, path/i. */
+const char *xm_schema_path(struct xm_schema *s, const char *path, const char *key);
+const char *xm_schema_path_at(struct xm_schema *s, const char *path, size_t i);
+void xm_conjunction_add(struct xm_schema *s, struct xm_conjunction *c, yyjson_val *value,
+                        const char *path, unsigned skips);
+void xm_conjunction_free(struct xm_conjunction *c);
+
+/* The texts of all instances that satisfy `c`, which may be changed. */
+uint32_t xm_schema_node(struct xm_schema *s, struct xm_conjunction *c);
+/* A reference "#/…"; NULL: s->failed says why. */
+yyjson_val *xm_schema_find(struct xm_schema *s, yyjson_val *ref, const char *path,
+                           const char **target_path);
+
+/* All JSON values; all strings. */
+uint32_t xm_schema_any_value(struct xm_schema *s);
+uint32_t xm_schema_any_string(struct xm_schema *s, uint32_t least, uint32_t most);
+/* The texts of one type (of numbers: a set), whose keywords are in `c`. */
+uint32_t xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c);
+uint32_t xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c,
+                          unsigned types);
+uint32_t xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c);
+uint32_t xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c);
+/* A count such as minItems; `least` of a missing one. */
+uint32_t xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c,
+                         const char *key, bool largest, uint32_t missing);
+
+/* The types that "type" of this schema allows. */
+unsigned xm_schema_types(struct xm_schema *s, const struct xm_applied *a);
+unsigned xm_json_type_of(yyjson_val *value);
+bool xm_json_equal(yyjson_val *a, yyjson_val *b);
+/* enum and const; false: `c` has neither. */
+bool xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,
+                      uint32_t *node);
+/* Whether no instance is valid for both; false: that is not known. */
+bool xm_schema_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth);
+/* A JSON text of a value. */
+uint32_t xm_schema_literal(struct xm_schema *s, yyjson_val *value);
+
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "plugin/text/json_schema_parts.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
+
+/* ---- types -------------------------------------------------------------------------------------- */
+
+unsigned
+xm_json_type_of(yyjson_val *value)
+{
+    switch (yyjson_get_type(value)) {
+    case YYJSON_TYPE_NULL:
+        return XM_JSON_NULL;
+    case YYJSON_TYPE_BOOL:
+        return XM_JSON_BOOLEAN;
+    case YYJSON_TYPE_NUM:
+        return yyjson_is_int(value) ||
+                       trunc(yyjson_get_real(value)) == yyjson_get_real(value)
+                   ? XM_JSON_INTEGER
+                   : XM_JSON_FRACTION;
+    case YYJSON_TYPE_STR:
+        return XM_JSON_STRING;
+    case YYJSON_TYPE_ARR:
+        return XM_JSON_ARRAY;
+    case YYJSON_TYPE_OBJ:
+        return XM_JSON_OBJECT;
+    default:
+        return 0;
+    }
+}
+
+static unsigned
+type_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        unsigned types;
+    } list[] = {{"null", XM_JSON_NULL},       {"boolean", XM_JSON_BOOLEAN},
+                {"integer", XM_JSON_INTEGER}, {"number", XM_JSON_NUMBER},
+                {"string", XM_JSON_STRING},   {"array", XM_JSON_ARRAY},
+                {"object", XM_JSON_OBJECT}};
+    for (size_t i = 0; name && i < XM_ARRAY_LEN(list); i++)
+        if (strcmp(list[i].name, name) == 0)
+            return list[i].types;
+    return 0;
+}
+
+/* 0: no type, or a name that is none. */
+static unsigned
+read_types(yyjson_val *type)
+{
+    unsigned types = 0;
+    size_t i, n;
+    yyjson_val *one;
+    if (yyjson_is_str(type))
+        return type_named(yyjson_get_str(type));
+    yyjson_arr_foreach(type, i, n, one)
+    {
+        const unsigned named = type_named(yyjson_get_str(one));
+        if (!named)
+            return 0;
+        types |= named;
+    }
+    return types;
+}
+
+unsigned
+xm_schema_types(struct xm_schema *s, const struct xm_applied *a)
+{
+    yyjson_val *type = yyjson_obj_get(a->value, "type");
+    if (!type)
+        return XM_JSON_ANY;
+    const unsigned types = read_types(type);
+    if (!types)
+        xm_schema_fail(
+            s, XM_INVALID, xm_schema_path(s, a->path, "type"),
+            "expected null, boolean, integer, number, string, array or object, "
+            "or a list of these");
+    return types;
+}
+
+/* ---- values --------------------------------------------------------------------------------------- */
+
+static bool
+equal_objects(yyjson_val *a, yyjson_val *b)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    if (yyjson_obj_size(a) != yyjson_obj_size(b))
+        return false;
+    yyjson_obj_foreach(a, i, n, key, value)
+    {
+        yyjson_val *other = yyjson_obj_getn(b, yyjson_get_str(key), yyjson_get_len(key));
+        if (!other || !xm_json_equal(value, other))
+            return false;
+    }
+    return true;
+}
+
+bool
+xm_json_equal(yyjson_val *a, yyjson_val *b)
+{
+    if (xm_json_type_of(a) != xm_json_type_of(b))
+        return false;
+    if (yyjson_is_int(a) && yyjson_is_int(b))
+        return yyjson_get_uint(a) == yyjson_get_uint(b) &&
+               yyjson_is_sint(a) == yyjson_is_sint(b);
+    if (yyjson_is_num(a))
+        return yyjson_get_num(a) == yyjson_get_num(b);
+    if (yyjson_is_obj(a))
+        return equal_objects(a, b);
+    if (!yyjson_is_arr(a))
+        return yyjson_equals(a, b);
+    if (yyjson_arr_size(a) != yyjson_arr_size(b))
+        return false;
+    size_t i, n;
+    yyjson_val *x, *y = yyjson_arr_get_first(b);
+    yyjson_arr_foreach(a, i, n, x)
+    {
+        if (!xm_json_equal(x, y))
+            return false;
+        y = unsafe_yyjson_get_next(y);
+    }
+    return true;
+}
+
+uint32_t
+xm_schema_literal(struct xm_schema *s, yyjson_val *value)
+{
+    size_t n = 0;
+    char *text =
+        yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
+    if (!text)
+        return xm_schema_no_memory(s);
+    const uint32_t node = xm_tree_text(s->t, text, n);
+    xm_free(text);
+    return node;
+}
+
+/* Whether enum and const of a schema have the value. */
+static bool
+lists(yyjson_val *schema, yyjson_val *value)
+{
+    yyjson_val *constant = yyjson_obj_get(schema, "const");
+    yyjson_val *list = yyjson_obj_get(schema, "enum"), *one;
+    size_t i, n;
+    bool found = !list;
+    if (constant && !xm_json_equal(constant, value))
+        return false;
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        found |= xm_json_equal(one, value);
+    }
+    return found;
+}
+
+/* Keywords beside enum and const that would have to be checked for values of these types. */
+static void
+refuse_beside(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
+{
+    static const struct {
+        const char *key;
+        unsigned types;
+    } list[] = {{"minimum", XM_JSON_NUMBER},
+                {"maximum", XM_JSON_NUMBER},
+                {"exclusiveMinimum", XM_JSON_NUMBER},
+                {"exclusiveMaximum", XM_JSON_NUMBER},
+                {"minLength", XM_JSON_STRING},
+                {"maxLength", XM_JSON_STRING},
+                {"pattern", XM_JSON_STRING},
+                {"format", XM_JSON_STRING},
+                {"items", XM_JSON_ARRAY},
+                {"prefixItems", XM_JSON_ARRAY},
+                {"minItems", XM_JSON_ARRAY},
+                {"maxItems", XM_JSON_ARRAY},
+                {"properties", XM_JSON_OBJECT},
+                {"patternProperties", XM_JSON_OBJECT},
+                {"additionalProperties", XM_JSON_OBJECT},
+                {"required", XM_JSON_OBJECT}};
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < XM_ARRAY_LEN(list); k++)
+            if ((list[k].types & types) && yyjson_obj_get(c->list[i].value, list[k].key))
+                xm_schema_fail(s, XM_UNSUPPORTED,
+                               xm_schema_path(s, c->list[i].path, list[k].key),
+                               "the keyword '%s' is not supported beside enum and const",
+                               list[k].key);
+}
+
+static void
+add_value(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,
+          yyjson_val *value, struct xm_nodes *nodes, unsigned *found)
+{
+    bool is_listed = (xm_json_type_of(value) & types) != 0;
+    for (size_t i = 0; i < c->n && is_listed; i++)
+        is_listed = lists(c->list[i].value, value);
+    if (!is_listed || s->failed != XM_OK)
+        return;
+    *found |= xm_json_type_of(value);
+    xm_nodes_add(s->t, nodes, xm_schema_literal(s, value));
+}
+
+bool
+xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,
+                 uint32_t *node)
+{
+    const struct xm_applied *from = NULL;
+    struct xm_nodes nodes = {0};
+    unsigned found = 0;
+    for (size_t i = 0; i < c->n && !from; i++)
+        if (yyjson_obj_get(c->list[i].value, "const") ||
+            yyjson_obj_get(c->list[i].value, "enum"))
+            from = &c->list[i];
+    if (!from)
+        return false;
+    yyjson_val *list = yyjson_obj_get(from->value, "enum"), *one;
+    yyjson_val *constant = yyjson_obj_get(from->value, "const");
+    size_t i, n;
+    if (list && !yyjson_is_arr(list))
+        xm_schema_fail(s, XM_INVALID, xm_schema_path(s, from->path, "enum"),
+                       "expected a list of values");
+    if (constant)
+        add_value(s, c, types, constant, &nodes, &found);
+    else
+        yyjson_arr_foreach(list, i, n, one)
+        {
+            add_value(s, c, types, one, &nodes, &found);
+        }
+    refuse_beside(s, c, found);
+    *node = xm_tree_any(s->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return true;
+}
+
+/* ---- alternatives that exclude each other ----------------------------------------------------------- */
+
+enum { MOST_LOOKS = 6 };
+
+static yyjson_val *
+follow(struct xm_schema *s, yyjson_val *v)
+{
+    const char *path = NULL;
+    for (int i = 0; i < MOST_LOOKS && v; i++) {
+        yyjson_val *ref = yyjson_obj_get(v, "$ref");
+        if (!ref)
+            return v;
+        v = xm_schema_find(s, ref, "", &path);
+    }
+    return v;
+}
+
+/* All types that instances can have, as far as type, const and enum say. */
+static unsigned
+types_of(yyjson_val *v)
+{
+    yyjson_val *type = yyjson_obj_get(v, "type"), *list = yyjson_obj_get(v, "enum"), *one;
+    yyjson_val *constant = yyjson_obj_get(v, "const");
+    unsigned types = type ? read_types(type) : XM_JSON_ANY, listed = 0;
+    size_t i, n;
+    if (constant)
+        types &= xm_json_type_of(constant);
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        listed |= xm_json_type_of(one);
+    }
+    return list ? types & listed : types;
+}
+
+/* Whether all values that one schema lists are not listed by the other. */
+static bool
+lists_differ(yyjson_val *a, yyjson_val *b)
+{
+    yyjson_val *constant = yyjson_obj_get(a, "const"), *list = yyjson_obj_get(a, "enum");
+    yyjson_val *one;
+    size_t i, n;
+    bool differs = true;
+    if (!yyjson_obj_get(b, "const") && !yyjson_obj_get(b, "enum"))
+        return false;
+    if (constant)
+        return !lists(b, constant);
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        differs &= !lists(b, one);
+    }
+    return list && differs;
+}
+
+/* Of objects: one requires a property that the other one does not allow, or only with values that
+ * the first one does not. */
+static bool
+objects_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth)
+{
+    yyjson_val *key, *of_a = yyjson_obj_get(a, "properties");
+    yyjson_val *of_b = yyjson_obj_get(b, "properties");
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_obj_get(a, "required"), i, n, key)
+    {
+        const char *name = yyjson_get_str(key);
+        if (!name)
+            continue;
+        yyjson_val *x = yyjson_obj_getn(of_a, name, yyjson_get_len(key));
+        yyjson_val *y = yyjson_obj_getn(of_b, name, yyjson_get_len(key));
+        if (!y && yyjson_is_false(yyjson_obj_get(b, "additionalProperties")) &&
+            !yyjson_obj_get(b, "patternProperties"))
+            return true;
+        if (y && (yyjson_is_false(y) || (x && xm_schema_exclude(s, x, y, depth + 1))))
+            return true;
+    }
+    return false;
+}
+
+bool
+xm_schema_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth)
+{
+    a = follow(s, a);
+    b = follow(s, b);
+    if (s->failed != XM_OK || depth > MOST_LOOKS)
+        return false;
+    if (yyjson_is_false(a) || yyjson_is_false(b))
+        return true;
+    if (!(types_of(a) & types_of(b)) || lists_differ(a, b) || lists_differ(b, a))
+        return true;
+    if ((types_of(a) & types_of(b)) != XM_JSON_OBJECT)
+        return false;
+    return objects_exclude(s, a, b, depth) || objects_exclude(s, b, a, depth);
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/tool_calls.h"
+
+#include <string.h>
+
+#include "runtime/util/json.h"
+#include "runtime/util/memory.h"
+
+static const char blanks[] = " \t\r\n";
+static const char quote[] = "<|\"|>"; /* around Gemma's strings */
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static void
+free_call(struct xm_tool_call *call)
+{
+    xm_free(call->name);
+    xm_free(call->arguments);
+}
+
+void
+xm_tool_calls_free(struct xm_tool_calls *calls)
+{
+    for (size_t i = 0; i < calls->n; i++)
+        free_call(&calls->list[i]);
+    xm_free(calls->list);
+    *calls = (struct xm_tool_calls){0};
+}
+
+static char *
+copy_text(const char *text, size_t n)
+{
+    char *copy = xm_calloc(n + 1, 1);
+    if (copy)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+static enum xm_status
+append(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice arguments,
+       struct xm_error *err)
+{
+    struct xm_tool_call call = {copy_text(name.text, name.n),
+                                copy_text(arguments.text, arguments.n)};
+    struct xm_tool_call *grown =
+        xm_grow(calls->list, &calls->capacity, calls->n + 1, sizeof(*grown));
+    if (grown)
+        calls->list = grown;
+    if (grown && call.name && call.arguments) {
+        calls->list[calls->n++] = call;
+        return XM_OK;
+    }
+    free_call(&call);
+    return xm_no_memory(err, "a tool call");
+}
+
+enum xm_status
+xm_tool_calls_add(struct xm_tool_calls *calls, const struct xm_tool_call *call,
+                  struct xm_error *err)
+{
+    return append(calls, xm_slice_of(call->name, strlen(call->name)),
+                  xm_slice_of(call->arguments, strlen(call->arguments)), err);
+}
+
+void
+xm_tool_call_add_json(const struct xm_tool_call *call, struct xm_strbuf *out)
+{
+    /* a name has no characters that JSON would escape (check_name) */
+    xm_strbuf_printf(out, "{\"name\": \"%s\", \"arguments\": ", call->name);
+    xm_strbuf_add(out, call->arguments);
+    xm_strbuf_add(out, "}");
+}
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+static struct xm_slice
+trimmed(struct xm_slice s)
+{
+    while (s.n > 0 && strchr(blanks, s.text[0])) {
+        s.text++;
+        s.n--;
+    }
+    while (s.n > 0 && strchr(blanks, s.text[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+static bool
+starts_with(struct xm_slice s, const char *word)
+{
+    return xm_slice_starts_with(s, xm_slice_of(word, strlen(word)));
+}
+
+static struct xm_slice
+behind(struct xm_slice s, size_t n)
+{
+    return xm_slice_of(s.text + n, s.n - n);
+}
+
+/* The bytes before `word`; s.n: it is not there. */
+static size_t
+find(struct xm_slice s, const char *word)
+{
+    const size_t n = strlen(word);
+    for (size_t i = 0; i + n <= s.n; i++)
+        if (memcmp(s.text + i, word, n) == 0)
+            return i;
+    return s.n;
+}
+
+/* As tools are named: no blanks, quotes, or control characters. */
+static enum xm_status
+check_name(struct xm_slice name, struct xm_error *err)
+{
+    bool ok = name.n > 0 && name.n <= XM_LONGEST_TOOL_NAME;
+    for (size_t i = 0; ok && i < name.n; i++) {
+        const unsigned char c = (unsigned char)name.text[i];
+        ok = c > ' ' && c != 0x7f && !strchr("\"\\<>{}()", c);
+    }
+    return ok ? XM_OK : xm_fail(err, XM_INVALID, "a tool call without a name");
+}
+
+static bool
+is_too_deep(struct xm_slice text)
+{
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.n && depth <= XM_DEEPEST_CALL; i++) {
+        const char c = text.text[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '{' || c == '['))
+            depth++;
+        else if (!in_string && (c == '}' || c == ']'))
+            depth--;
+    }
+    return depth > XM_DEEPEST_CALL;
+}
+
+/* Numbers stay the texts that they are. *out is NULL where the text is no JSON, or nested too
+ * deeply. */
+static enum xm_status
+read_json(struct xm_slice text, yyjson_doc **out, struct xm_error *err)
+{
+    yyjson_read_err why = {0};
+    *out = NULL;
+    if (text.n == 0 || is_too_deep(text))
+        return XM_OK;
+    *out = yyjson_read_opts((char *)(uintptr_t)text.text, text.n,
+                            YYJSON_READ_NUMBER_AS_RAW, &xm_json_allocator, &why);
+    return !*out && why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION
+               ? xm_no_memory(err, "a tool call")
+               : XM_OK;
+}
+
+/* Appends a value as JSON text in one line. */
+static enum xm_status
+add_value(yyjson_val *value, struct xm_strbuf *out, struct xm_error *err)
+{
+    size_t n = 0;
+    char *text =
+        yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
+    if (!text)
+        return xm_no_memory(err, "a tool call");
+    xm_strbuf_add_n(out, text, n);
+    xm_free(text);
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a tool call");
+}
+
+/* Appends a string as JSON text. */
+static enum xm_status
+add_string(struct xm_slice s, struct xm_strbuf *out, struct xm_error *err)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(&xm_json_allocator);
+    yyjson_mut_val *value = doc ? yyjson_mut_strn(doc, s.text, s.n) : NULL;
+    yyjson_write_err why = {0};
+    size_t n = 0;
+    char *text = value ? yyjson_mut_val_write_opts(value, YYJSON_WRITE_NOFLAG,
+                                                   &xm_json_allocator, &n, &why)
+                       : NULL;
+    if (text)
+        xm_strbuf_add_n(out, text, n);
+    const bool is_broken =
+        value && !text && why.code == YYJSON_WRITE_ERROR_INVALID_STRING;
+    const bool ok = text && xm_strbuf_ok(out);
+    xm_free(text);
+    yyjson_mut_doc_free(doc);
+    if (is_broken)
+        return xm_fail(err, XM_INVALID, "a tool call that is no UTF-8");
+    return ok ? XM_OK : xm_no_memory(err, "a tool call");
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* An object; some models write it into a string. */
+static enum xm_status
+add_arguments(yyjson_val *value, struct xm_strbuf *out, struct xm_error *err)
+{
+    if (!value) {
+        xm_strbuf_add(out, "{}");
+        return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a tool call");
+    }
+    if (yyjson_is_obj(value))
+        return add_value(value, out, err);
+    yyjson_doc *inner = NULL;
+    if (yyjson_is_str(value))
+        XM_TRY(read_json(xm_slice_of(yyjson_get_str(value), yyjson_get_len(value)),
+                         &inner, err));
+    const enum xm_status s =
+        yyjson_is_obj(yyjson_doc_get_root(inner))
+            ? add_value(yyjson_doc_get_root(inner), out, err)
+            : xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
+    yyjson_doc_free(inner);
+    return s;
+}
+
+static enum xm_status
+parse_json(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *err)
+{
+    struct xm_strbuf arguments = {0};
+    yyjson_doc *doc = NULL;
+    XM_TRY(read_json(text, &doc, err));
+    yyjson_val *root = yyjson_doc_get_root(doc), *value = yyjson_obj_get(root, "name");
+    const size_t n_name = yyjson_is_str(value) ? yyjson_get_len(value) : 0;
+    const struct xm_slice name = xm_slice_of(yyjson_get_str(value), n_name);
+    enum xm_status s = yyjson_is_obj(root)
+                           ? check_name(name, err)
+                           : xm_fail(err, XM_INVALID, "a tool call that is no object");
+    value = yyjson_obj_get(root, "arguments");
+    if (!value)
+        value = yyjson_obj_get(root, "parameters");
+    if (s == XM_OK)
+        s = add_arguments(value, &arguments, err);
+    if (s == XM_OK)
+        s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
+                   err);
+    yyjson_doc_free(doc);
+    xm_strbuf_free(&arguments);
+    return s;
+}
+
+static enum xm_status
+parse_named(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice text,
+            struct xm_error *err)
+{
+    struct xm_strbuf arguments = {0};
+    XM_TRY(check_name(name, err));
+    yyjson_doc *doc = NULL;
+    XM_TRY(read_json(text, &doc, err));
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    enum xm_status s =
+        yyjson_is_obj(root) || text.n == 0
+            ? add_arguments(root, &arguments, err)
+            : xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
+    if (s == XM_OK)
+        s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
+                   err);
+    yyjson_doc_free(doc);
+    xm_strbuf_free(&arguments);
+    return s;
+}
+
+/* ---- Qwen3-Coder ---------------------------------------------------------------------------- */
+
+static const char function[] = "<function=", function_end[] = "</function>";
+static const char parameter[] = "<parameter=", parameter_end[] = "</parameter>";
+
+/* One line break on each side belongs to the mark. */
+static struct xm_slice
+without_breaks(struct xm_slice s)
+{
+    if (s.n > 0 && s.text[0] == '\n')
+        s = behind(s, 1);
+    if (s.n > 0 && s.text[s.n - 1] == '\n')
+        s.n--;
+    return s;
+}
+
+static enum xm_status
+add_untyped(struct xm_slice value, struct xm_strbuf *out, struct xm_error *err)
+{
+    yyjson_doc *doc = NULL;
+    XM_TRY(read_json(value, &doc, err));
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const enum xm_status s = root && !yyjson_is_str(root) ? add_value(root, out, err)
+                                                          : add_string(value, out, err);
+    yyjson_doc_free(doc);
+    return s;
+}
+
+/* <parameter=KEY>VALUE</parameter>, as often as it comes, and nothing else. */
+static enum xm_status
+add_parameters(struct xm_slice text, struct xm_strbuf *out, struct xm_error *err)
+{
+    const char *before = "";
+    xm_strbuf_add(out, "{");
+    for (text = trimmed(text); text.n > 0; text = trimmed(text), before = ",") {
+        const size_t n = find(text, ">");
+        if (!starts_with(text, parameter) || n == text.n)
+            return xm_fail(err, XM_INVALID,
+                           "a tool call with a parameter without a name");
+        const struct xm_slice key =
+            xm_slice_of(text.text + sizeof(parameter) - 1, n - (sizeof(parameter) - 1));
+        text = behind(text, n + 1);
+        const size_t end = find(text, parameter_end);
+        if (key.n == 0 || end == text.n)
+            return xm_fail(err, XM_INVALID,
+                           "a tool call with a parameter without an end");
+        xm_strbuf_add(out, before);
+        XM_TRY(add_string(key, out, err));
+        xm_strbuf_add(out, ":");
+        XM_TRY(add_untyped(without_breaks(xm_slice_of(text.text, end)), out, err));
+        text = behind(text, end + sizeof(parameter_end) - 1);
+    }
+    xm_strbuf_add(out, "}");
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a tool call");
+}
+
+static enum xm_status
+parse_function(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *err)
+{
+    struct xm_strbuf arguments = {0};
+    const size_t n = find(text, ">"), n_end = sizeof(function_end) - 1;
+    if (n == text.n || text.n < n + 1 + n_end ||
+        !xm_slice_equal(behind(text, text.n - n_end), xm_slice_of(function_end, n_end)))
+        return xm_fail(err, XM_INVALID, "a tool call without an end");
+    const struct xm_slice name =
+        xm_slice_of(text.text + sizeof(function) - 1, n - (sizeof(function) - 1));
+    enum xm_status s = check_name(name, err);
+    if (s == XM_OK)
+        s = add_parameters(xm_slice_of(text.text + n + 1, text.n - n - 1 - n_end),
+                           &arguments, err);
+    if (s == XM_OK)
+        s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
+                   err);
+    xm_strbuf_free(&arguments);
+    return s;
+}
+
+/* ---- Gemma 4 -------------------------------------------------------------------------------- */
+
+struct braces {
+    struct xm_slice left; /* not read yet */
+    struct xm_strbuf *out;
+    struct xm_error *err;
+    int depth;
+};
+
+static enum xm_status
+fail_braces(const struct braces *b)
+{
+    return xm_fail(b->err, XM_INVALID,
+                   "a tool call that is broken off or not well-formed");
+}
+
+static bool
+next_is(struct braces *b, char c)
+{
+    b->left = trimmed(b->left);
+    return b->left.n > 0 && b->left.text[0] == c;
+}
+
+static bool
+take(struct braces *b, char c)
+{
+    if (!next_is(b, c))
+        return false;
+    b->left = behind(b->left, 1);
+    return true;
+}
+
+static enum xm_status
+add_quoted(struct braces *b)
+{
+    b->left = behind(b->left, sizeof(quote) - 1);
+    const size_t n = find(b->left, quote);
+    if (n == b->left.n)
+        return fail_braces(b);
+    XM_TRY(add_string(xm_slice_of(b->left.text, n), b->out, b->err));
+    b->left = behind(b->left, n + sizeof(quote) - 1);
+    return XM_OK;
+}
+
+/* A string of JSON, with its quotes; 0: it has no end. */
+static size_t
+length_of_string(struct xm_slice s)
+{
+    for (size_t i = 1; i < s.n; i++) {
+        if (s.text[i] == '"')
+            return i + 1;
+        i += s.text[i] == '\\';
+    }
+    return 0;
+}
+
+/* A number, true, false, null or a string as in JSON; other words are strings. */
+static enum xm_status
+add_bare(struct braces *b)
+{
+    const bool is_string = next_is(b, '"');
+    size_t n = is_string ? length_of_string(b->left) : 0;
+    while (!is_string && n < b->left.n && !strchr(",]}", b->left.text[n]))
+        n++;
+    const struct xm_slice word = trimmed(xm_slice_of(b->left.text, n));
+    if (word.n == 0)
+        return fail_braces(b);
+    yyjson_doc *doc = NULL;
+    XM_TRY(read_json(word, &doc, b->err));
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    enum xm_status s = XM_OK;
+    if (root)
+        s = add_value(root, b->out, b->err);
+    else
+        s = is_string ? fail_braces(b) : add_string(word, b->out, b->err);
+    yyjson_doc_free(doc);
+    b->left = behind(b->left, n);
+    return s;
+}
+
+static enum xm_status
+add_key(struct braces *b)
+{
+    b->left = trimmed(b->left);
+    if (starts_with(b->left, quote)) {
+        XM_TRY(add_quoted(b));
+    } else if (next_is(b, '"')) {
+        XM_TRY(add_bare(b));
+    } else {
+        const size_t n = find(b->left, ":");
+        const struct xm_slice key = trimmed(xm_slice_of(b->left.text, n));
+        if (n == b->left.n || key.n == 0)
+            return fail_braces(b);
+        XM_TRY(add_string(key, b->out, b->err));
+        b->left = behind(b->left, n);
+    }
+    xm_strbuf_add(b->out, ":");
+    return take(b, ':') ? XM_OK : fail_braces(b);
+}
+
+/* An object or a list, down to XM_DEEPEST_CALL. */
+static enum xm_status
+add_nested(struct braces *b) /* NOLINT(misc-no-recursion): bounded */
+{
+    const bool is_object = take(b, '{');
+    const char end = is_object ? '}' : ']';
+    const char *before = "";
+    if ((!is_object && !take(b, '[')) || ++b->depth > XM_DEEPEST_CALL)
+        return fail_braces(b);
+    xm_strbuf_add(b->out, is_object ? "{" : "[");
+    while (!take(b, end)) {
+        if (*before && !take(b, ','))
+            return fail_braces(b);
+        xm_strbuf_add(b->out, before);
+        before = ",";
+        if (is_object)
+            XM_TRY(add_key(b));
+        b->left = trimmed(b->left);
+        if (starts_with(b->left, quote))
+            XM_TRY(add_quoted(b));
+        else if (next_is(b, '{') || next_is(b, '['))
+            XM_TRY(add_nested(b));
+        else
+            XM_TRY(add_bare(b));
+    }
+    b->depth--;
+    xm_strbuf_add(b->out, is_object ? "}" : "]");
+    return XM_OK;
+}
+
+static enum xm_status
+parse_braces(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *err)
+{
+    static const char call[] = "call:";
+    struct xm_strbuf arguments = {0};
+    const size_t n = find(text, "{");
+    if (!starts_with(text, call) || n == text.n)
+        return xm_fail(err, XM_INVALID, "a tool call without a name");
+    const struct xm_slice name =
+        trimmed(xm_slice_of(text.text + sizeof(call) - 1, n - (sizeof(call) - 1)));
+    struct braces b = {behind(text, n), &arguments, err, 0};
+    enum xm_status s = check_name(name, err);
+    if (s == XM_OK)
+        s = add_nested(&b);
+    if (s == XM_OK && trimmed(b.left).n > 0)
+        s = fail_braces(&b);
+    if (s == XM_OK && !xm_strbuf_ok(&arguments))
+        s = xm_no_memory(err, "a tool call");
+    if (s == XM_OK)
+        s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
+                   err);
+    xm_strbuf_free(&arguments);
+    return s;
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+enum xm_status
+xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
+                    struct xm_slice name, struct xm_slice text, struct xm_error *err)
+{
+    if (text.n > XM_LONGEST_CALL || calls->n >= XM_MOST_CALLS)
+        return xm_fail(err, XM_INVALID, "a tool call that is too long, or one too many");
+    text = trimmed(text);
+    switch (form) {
+    case XM_CALL_NONE:
+        break;
+    case XM_CALL_JSON:
+        return starts_with(text, function) ? parse_function(calls, text, err)
+                                           : parse_json(calls, text, err);
+    case XM_CALL_NAMED:
+        return parse_named(calls, name, text, err);
+    case XM_CALL_BRACES:
+        return parse_braces(calls, text, err);
+    }
+    return xm_fail(err, XM_INVALID, "no form of tool calls");
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls of tools, as models write them:
+ *
+ *     JSON    {"name": "f", "arguments": {"city": "Rome"}}                     Qwen 3, Hermes
+ *             <function=f><parameter=city>Rome</parameter></function>          Qwen3-Coder
+ *     NAMED   {"city": "Rome"}, and the header of the message has the name     gpt-oss
+ *     BRACES  call:f{city:<|"|>Rome<|"|>,days:3}                               Gemma 4
+ *
+ * What stands around a call, and where it begins, is the business of answer.h. A call that is not
+ * of its form is none: nothing is guessed, but for the values of Qwen3-Coder, which have no types
+ * there: one that is JSON and no string is taken as such, any other is a string.
+ */
+#ifndef XM_PLUGIN_TEXT_TOOL_CALLS_H
+#define XM_PLUGIN_TEXT_TOOL_CALLS_H
+
+#include "runtime/util/slice.h"
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_call_form { XM_CALL_NONE, XM_CALL_JSON, XM_CALL_NAMED, XM_CALL_BRACES };
+
+enum {
+    XM_LONGEST_CALL = 1 << 20, /* bytes; what is longer is none         */
+    XM_LONGEST_TOOL_NAME = 256,
+    XM_DEEPEST_CALL = 64, /* objects and lists in each other       */
+    XM_MOST_CALLS = 128   /* of an answer; those behind are text   */
+};
+
+struct xm_tool_call {
+    char *name; /* owned */
+    char *
+        arguments; /* owned; an object as JSON text, in one line; numbers as they were written */
+};
+
+/* Zero-initialise to use. */
+struct xm_tool_calls {
+    struct xm_tool_call *list; /* owned */
+    size_t n, capacity;
+};
+void xm_tool_calls_free(struct xm_tool_calls *calls);
+
+/* Appends the call that `text` is, whole; `name`: of NAMED. XM_INVALID: it is none; the sentence
+ * says why. On failure `calls` is as before. */
+enum xm_status xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
+                                   struct xm_slice name, struct xm_slice text,
+                                   struct xm_error *err);
+/* Appends a copy of a call. */
+enum xm_status xm_tool_calls_add(struct xm_tool_calls *calls,
+                                 const struct xm_tool_call *call, struct xm_error *err);
+/* Appends {"name": …, "arguments": …} as JSON text. */
+void xm_tool_call_add_json(const struct xm_tool_call *call, struct xm_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call of a tool; its first byte says the form.
+#include <yyjson.h>
+
+#include <cstring>
+
+#include "plugin/text/tool_calls.h"
+#include "unit_tests/fuzz/fuzz.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    const char *text = reinterpret_cast<const char *>(bytes);
+    if (n == 0)
+        return 0;
+    xm_tool_calls calls = {};
+    xm_error err = {};
+    const xm_call_form form = static_cast<xm_call_form>(bytes[0] % 4);
+    const xm_status s = xm_tool_calls_parse(&calls, form, xm_slice_of("f", 1),
+                                            xm_slice_of(text + 1, n - 1), &err);
+    require(worked(s, err) == (calls.n == 1), "a call comes exactly when that worked");
+    if (calls.n == 1) {
+        const char *arguments = calls.list[0].arguments;
+        yyjson_doc *doc =
+            yyjson_read(arguments, std::strlen(arguments), YYJSON_READ_NUMBER_AS_RAW);
+        require(yyjson_is_obj(yyjson_doc_get_root(doc)), "its arguments are an object");
+        require(!std::strchr(arguments, '\n'), "in one line");
+        yyjson_doc_free(doc);
+    }
+    xm_tool_calls_free(&calls);
+    return 0;
+}

@@ -1,0 +1,839 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each sampling parameter against its formula in double precision, from the probabilities of the
+ * softmax on, on random rows; and what holds of every row of sampling.def.
+ */
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/cl/include/token_arithmetic.h"
+#include "plugin/text/sampler.h"
+#include "runtime/util/memory.h"
+#include "unit_tests/sample.h"
+
+namespace
+{
+
+using floats = std::vector<float>;
+using doubles = std::vector<double>;
+using ids = std::vector<int32_t>;
+
+const double infinity = std::numeric_limits<double>::infinity();
+
+xm_sampling
+drawn()
+{
+    xm_sampling s;
+    xm_sampling_init(&s);
+    s.temperature = 1.0f;
+    return s;
+}
+
+struct Sampler {
+    explicit Sampler(const xm_sampling &s, size_t n)
+    {
+        xm_error err = {};
+        EXPECT_EQ(xm_sampler_create(&s, n, &sampler, &err), XM_OK) << err.text;
+        scratch = xm_sampler_scratch_create(n);
+    }
+    ~Sampler()
+    {
+        xm_sampler_free(sampler);
+        xm_sampler_scratch_free(scratch);
+    }
+    void begin(const ids &text)
+    {
+        EXPECT_EQ(xm_sampler_begin(sampler, text.data(), text.size(), nullptr), XM_OK);
+    }
+    void accept(int32_t id)
+    {
+        EXPECT_EQ(xm_sampler_accept(sampler, &id, 1, nullptr), XM_OK);
+    }
+    int32_t next(const floats &logits)
+    {
+        int32_t id = -1;
+        xm_error err = {};
+        EXPECT_EQ(xm_sampler_next(sampler, scratch, logits.data(), &id, &err), XM_OK)
+            << err.text;
+        return id;
+    }
+
+    xm_sampler *sampler = nullptr;
+    xm_sampler_scratch *scratch = nullptr;
+};
+
+double
+unit_of(uint64_t bits)
+{
+    return std::ldexp((double)(bits >> 11), -53);
+}
+
+/* ---- the formulas ------------------------------------------------------------------------ */
+
+/* A row as a formula sees it: the logits in double precision, and the probability of each token, 0
+ * of those that have gone. `margin`: how near to another result a comparison was. */
+struct Row {
+    doubles l, p;
+    double margin = infinity;
+
+    void softmax(double temperature)
+    {
+        const double most = *std::max_element(l.begin(), l.end());
+        p.assign(l.size(), 0.0);
+        for (size_t i = 0; i < l.size(); i++)
+            p[i] = std::exp((l[i] - most) / temperature);
+        renormalise();
+    }
+    void renormalise()
+    {
+        const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+        for (double &x : p)
+            x /= sum;
+    }
+    /* Whether x is below y, which is noted. */
+    bool is_below(double x, double y)
+    {
+        margin = std::min(margin, std::fabs(x - y) / (std::fabs(y) + 1e-3));
+        return x < y;
+    }
+    /* The tokens that are left, by a number, the least first. */
+    std::vector<size_t> order(const std::function<double(size_t)> &by)
+    {
+        std::vector<size_t> list;
+        for (size_t i = 0; i < p.size(); i++)
+            if (p[i] > 0.0)
+                list.push_back(i);
+        std::sort(list.begin(), list.end(),
+                  [&](size_t a, size_t b) { return by(a) < by(b); });
+        for (size_t i = 1; i < list.size(); i++)
+            margin = std::min(margin, by(list[i]) - by(list[i - 1]));
+        return list;
+    }
+    /* Keeps the fewest first tokens of the list whose probabilities sum to `enough`. */
+    void keep_first(const std::vector<size_t> &list, double enough)
+    {
+        double sum = 0.0;
+        bool is_over = false;
+        for (const size_t i : list) {
+            const double before = sum;
+            sum += p[i];
+            if (is_over)
+                p[i] = 0.0;
+            else if (before < enough)
+                is_over = !is_below(sum, enough);
+        }
+        renormalise();
+    }
+};
+
+void
+keep_k(Row &r, int k)
+{
+    const std::vector<size_t> list = r.order([&](size_t i) { return -r.l[i]; });
+    for (size_t i = (size_t)k; k > 0 && i < list.size(); i++)
+        r.p[list[i]] = 0.0;
+    r.renormalise();
+}
+
+void
+keep_nucleus(Row &r, double top_p)
+{
+    r.keep_first(r.order([&](size_t i) { return -r.p[i]; }), top_p);
+}
+
+void
+keep_min_p(Row &r, double min_p)
+{
+    const double most = *std::max_element(r.p.begin(), r.p.end());
+    for (double &x : r.p)
+        if (x > 0.0 && r.is_below(x, min_p * most))
+            x = 0.0;
+    r.renormalise();
+}
+
+void
+keep_typical(Row &r, double mass)
+{
+    double entropy = 0.0;
+    for (const double x : r.p)
+        entropy -= x > 0.0 ? x * std::log(x) : 0.0;
+    const doubles p = r.p;
+    r.keep_first(r.order([&](size_t i) { return std::fabs(-std::log(p[i]) - entropy); }),
+                 mass);
+}
+
+void
+keep_sigma(Row &r, double n)
+{
+    double mean = 0.0, square = 0.0;
+    for (const double x : r.l)
+        mean += x / (double)r.l.size();
+    for (const double x : r.l)
+        square += (x - mean) * (x - mean) / (double)r.l.size();
+    const double least =
+        *std::max_element(r.l.begin(), r.l.end()) - n * std::sqrt(square);
+    for (double &x : r.l)
+        if (r.is_below(x, least))
+            x = -infinity;
+}
+
+void
+exclude_top(Row &r, double threshold)
+{
+    std::vector<size_t> top;
+    for (const size_t i : r.order([&](size_t k) { return -r.p[k]; }))
+        if (!r.is_below(r.p[i], threshold))
+            top.push_back(i);
+    for (size_t i = 0; i + 1 < top.size(); i++)
+        r.p[top[i]] = 0.0;
+    r.renormalise();
+}
+
+void
+keep_surprise(Row &r, double most)
+{
+    const size_t best = (size_t)(std::max_element(r.p.begin(), r.p.end()) - r.p.begin());
+    for (size_t i = 0; i < r.p.size(); i++)
+        if (r.p[i] > 0.0 && r.is_below(most, -std::log2(r.p[i])) && i != best)
+            r.p[i] = 0.0;
+    r.renormalise();
+}
+
+/* By the definition of dry.h: of each earlier place, how far it matches the end. */
+void
+penalise_dry(Row &r, const xm_sampling &s, const ids &text)
+{
+    const std::set<int32_t> breakers(s.dry_breakers.ids,
+                                     s.dry_breakers.ids + s.dry_breakers.n);
+    const int allowed = s.dry_allowed_length ? s.dry_allowed_length : 2;
+    const double base = s.dry_base > 0.0f ? (double)s.dry_base : 1.75;
+    const size_t seen =
+        s.dry_last_n ? std::min(text.size(), (size_t)s.dry_last_n) : text.size();
+    const ids w(text.end() - (ptrdiff_t)seen, text.end());
+    std::vector<int> longest(r.l.size(), 0);
+    for (size_t at = 1; at < w.size(); at++) { /* of the token behind the match */
+        int n = 0;
+        while ((size_t)n < at && w[at - 1 - (size_t)n] == w[w.size() - 1 - (size_t)n] &&
+               !breakers.count(w[at - 1 - (size_t)n]))
+            n++;
+        longest[(size_t)w[at]] = std::max(longest[(size_t)w[at]], n);
+    }
+    for (size_t i = 0; i < r.l.size(); i++)
+        if (longest[i] >= allowed)
+            r.l[i] -= (double)s.dry_multiplier * std::pow(base, longest[i] - allowed);
+}
+
+/* ---- what is chosen ------------------------------------------------------------------------ */
+
+class Parameters : public testing::Test
+{
+  protected:
+    std::mt19937 &random = sample::random();
+
+    size_t pick(size_t n)
+    {
+        return random() % n;
+    }
+    double real(double low, double high)
+    {
+        return low + (high - low) * unit_of((uint64_t)random() << 32);
+    }
+    floats row(size_t n)
+    {
+        std::normal_distribution<float> normal(0.0f, (float)real(0.3, 4.0));
+        floats logits(n);
+        for (float &x : logits)
+            x = normal(random);
+        return logits;
+    }
+
+    /* Which token the formula draws by the sampler's random number; -1: it may be two. */
+    static int32_t expected(const Row &r, uint64_t bits)
+    {
+        const double at = unit_of(bits);
+        double sum = 0.0;
+        for (size_t i = 0; i < r.p.size(); i++) {
+            sum += r.p[i];
+            if (std::fabs(sum - at) < 1e-6 && r.p[i] > 0.0)
+                return -1;
+            if (at < sum)
+                return (int32_t)i;
+        }
+        return -1;
+    }
+
+    using Formula = std::function<void(Row &, const xm_sampling &)>;
+
+    /* On 3000 rows; most of them must have a plain answer. */
+    void expect_formula(const std::function<void(xm_sampling &)> &set,
+                        const Formula &on_logits, const Formula &on_weights)
+    {
+        int compared = 0, others = 0;
+        for (int i = 0; i < 3000; i++) {
+            const floats logits = row(2 + pick(i % 10 ? 60 : 2000));
+            xm_sampling s = drawn();
+            s.seed = random();
+            s.temperature = (float)real(0.4, 2.0);
+            set(s);
+            Row r;
+            r.l.assign(logits.begin(), logits.end());
+            on_logits(r, s);
+            r.softmax((double)s.temperature);
+            Row plain = r;
+            on_weights(r, s);
+            Sampler sampler(s, logits.size());
+            for (uint64_t n = 0; n < 4; n++) {
+                const int32_t got = sampler.next(logits);
+                const int32_t want = expected(r, random_bits(s.seed, n));
+                if (r.margin < 1e-6 || want < 0)
+                    continue;
+                ASSERT_EQ(got, want) << "row " << i << " of " << logits.size();
+                compared++;
+                others += want != expected(plain, random_bits(s.seed, n));
+            }
+        }
+        EXPECT_GT(compared, 6000);
+        EXPECT_GT(others, compared / 100) << "the parameter changes something";
+    }
+
+    static void nothing(Row &, const xm_sampling &)
+    {
+    }
+};
+
+TEST_F(Parameters, TopK)
+{
+    expect_formula([&](xm_sampling &s) { s.top_k = 1 + (int)pick(20); }, nothing,
+                   [](Row &r, const xm_sampling &s) { keep_k(r, s.top_k); });
+}
+
+TEST_F(Parameters, TopP)
+{
+    expect_formula(
+        [&](xm_sampling &s) { s.top_p = (float)real(0.05, 0.99); }, nothing,
+        [](Row &r, const xm_sampling &s) { keep_nucleus(r, (double)s.top_p); });
+}
+
+TEST_F(Parameters, MinP)
+{
+    expect_formula([&](xm_sampling &s) { s.min_p = (float)real(0.001, 0.9); }, nothing,
+                   [](Row &r, const xm_sampling &s) { keep_min_p(r, (double)s.min_p); });
+}
+
+TEST_F(Parameters, TypicalP)
+{
+    expect_formula(
+        [&](xm_sampling &s) { s.typical_p = (float)real(0.05, 0.99); }, nothing,
+        [](Row &r, const xm_sampling &s) { keep_typical(r, (double)s.typical_p); });
+}
+
+TEST_F(Parameters, TypicalPBehindTopKAndBeforeMinP)
+{
+    expect_formula(
+        [&](xm_sampling &s) {
+            s.typical_p = (float)real(0.3, 0.99);
+            s.top_k = 2 + (int)pick(30);
+            s.min_p = (float)real(0.0, 0.3);
+        },
+        nothing,
+        [](Row &r, const xm_sampling &s) {
+            keep_k(r, s.top_k);
+            keep_typical(r, (double)s.typical_p);
+            keep_min_p(r, (double)s.min_p);
+        });
+}
+
+TEST_F(Parameters, TopNSigma)
+{
+    int compared = 0;
+    for (int i = 0; i < 3000; i++) {
+        const floats logits = row(2 + pick(300));
+        xm_sampling s = drawn();
+        s.seed = random();
+        s.top_n_sigma = (float)real(0.1, 3.0);
+        Row r;
+        r.l.assign(logits.begin(), logits.end());
+        keep_sigma(r, (double)s.top_n_sigma);
+        r.softmax(1.0);
+        Sampler sampler(s, logits.size());
+        for (uint64_t n = 0; n < 4; n++) {
+            const int32_t got = sampler.next(logits);
+            const int32_t want = expected(r, random_bits(s.seed, n));
+            if (r.margin < 1e-9 || want < 0)
+                continue;
+            ASSERT_EQ(got, want) << i;
+            compared++;
+        }
+    }
+    EXPECT_GT(compared, 6000);
+}
+
+TEST_F(Parameters, TopNSigmaCountsWhatIsFinite)
+{
+    xm_sampling s = drawn();
+    s.top_n_sigma = 2.0f; /* of 1, -1 and 1: within two standard deviations, exactly */
+    const floats logits = {1.0f, -1.0f, -INFINITY, NAN, 1.0f, -1.0f};
+    std::set<int32_t> seen;
+    Sampler sampler(s, logits.size());
+    for (int i = 0; i < 300; i++)
+        seen.insert(sampler.next(logits));
+    EXPECT_EQ(seen, (std::set<int32_t>{0, 1, 4, 5}));
+    s.top_n_sigma = 1.9f;
+    Sampler fewer(s, logits.size());
+    for (int i = 0; i < 300; i++)
+        EXPECT_EQ(fewer.next(logits) % 4, 0);
+    const floats infinite = {1.0f, INFINITY, 0.0f};
+    EXPECT_EQ(fewer.next({1.0f, INFINITY, 0.0f, 0.0f, 0.0f, 0.0f}), 1);
+}
+
+TEST_F(Parameters, Xtc)
+{
+    expect_formula(
+        [&](xm_sampling &s) {
+            s.xtc_probability = 1.0f;
+            s.xtc_threshold = (float)real(0.01, 0.5);
+        },
+        nothing,
+        [](Row &r, const xm_sampling &s) { exclude_top(r, (double)s.xtc_threshold); });
+}
+
+TEST_F(Parameters, XtcBehindMinPAndItsOwnDefault)
+{
+    expect_formula(
+        [&](xm_sampling &s) {
+            s.xtc_probability = 1.0f;
+            s.min_p = (float)real(0.02, 0.3);
+            s.top_k = (int)pick(2) * 15;
+        },
+        nothing,
+        [](Row &r, const xm_sampling &s) {
+            keep_k(r, s.top_k);
+            keep_min_p(r, (double)s.min_p);
+            exclude_top(r, (double)0.1f);
+        });
+}
+
+/* Of four tokens the likeliest two go together or not at all. */
+TEST_F(Parameters, XtcComesAsOftenAsItSays)
+{
+    const floats logits = {std::log(0.4f), std::log(0.3f), std::log(0.2f),
+                           std::log(0.1f)};
+    xm_sampling s = drawn();
+    s.xtc_probability = 0.3f;
+    s.xtc_threshold = 0.15f;
+    Sampler sampler(s, 4);
+    const int draws = 40000;
+    std::vector<int> counts(4);
+    for (int i = 0; i < draws; i++)
+        counts[(size_t)sampler.next(logits)]++;
+    const double with = 0.3, without = 0.7;
+    const double want[] = {without * 0.4, without * 0.3, without * 0.2 + with * 2 / 3,
+                           without * 0.1 + with / 3};
+    for (size_t i = 0; i < 4; i++)
+        EXPECT_NEAR(counts[i] / (double)draws, want[i], 0.012) << i;
+    s.xtc_threshold = 0.51f; /* two tokens cannot both be as likely */
+    s.xtc_probability = 1.0f;
+    Sampler never(s, 4);
+    int firsts = 0;
+    for (int i = 0; i < 1000; i++)
+        firsts += never.next(logits) == 0;
+    EXPECT_GT(firsts, 300);
+}
+
+/* The random numbers of the draws are the same with xtc and without. */
+TEST_F(Parameters, XtcTakesNoRandomNumbersFromTheDraws)
+{
+    const floats logits = row(50);
+    xm_sampling s = drawn();
+    s.seed = 5;
+    Sampler plain(s, 50);
+    s.xtc_probability = 1.0f;
+    s.xtc_threshold = 0.5f;
+    const double most = *std::max_element(logits.begin(), logits.end());
+    floats flat(50, (float)most); /* no token has half of the probability */
+    Sampler with(s, 50);
+    for (int i = 0; i < 100; i++)
+        EXPECT_EQ(with.next(flat), plain.next(flat));
+}
+
+/* m of the formula is followed over the choices of a text, whose tokens are the formula's. */
+TEST_F(Parameters, Mirostat)
+{
+    int compared = 0;
+    for (int i = 0; i < 300; i++) {
+        xm_sampling s = drawn();
+        s.mirostat = 2;
+        s.seed = random();
+        s.temperature = (float)real(0.5, 1.5);
+        s.mirostat_tau = i % 3 ? (float)real(0.5, 6.0) : 0.0f;
+        s.mirostat_eta = i % 3 ? (float)real(0.01, 0.5) : 0.0f;
+        s.top_k = (int)pick(3); /* which have no say */
+        s.min_p = 0.5f;
+        const double tau = i % 3 ? (double)s.mirostat_tau : 5.0;
+        const double eta = i % 3 ? (double)s.mirostat_eta : (double)0.1f;
+        double most = 2 * tau;
+        Sampler sampler(s, 200);
+        sampler.begin({});
+        for (uint64_t n = 0; n < 40; n++) {
+            const floats logits = row(200);
+            Row r;
+            r.l.assign(logits.begin(), logits.end());
+            r.softmax((double)s.temperature);
+            keep_surprise(r, most);
+            const int32_t want = expected(r, random_bits(s.seed, n));
+            const int32_t got = sampler.next(logits);
+            if (r.margin < 1e-5 || want < 0)
+                break;
+            ASSERT_EQ(got, want) << i << " at " << n;
+            most -= eta * (-std::log2(r.p[(size_t)want]) - tau);
+            compared++;
+        }
+    }
+    EXPECT_GT(compared, 9000);
+}
+
+TEST_F(Parameters, DryByItsDefinition)
+{
+    int compared = 0, changed = 0;
+    for (int i = 0; i < 4000; i++) {
+        const size_t n = 3 + pick(6);
+        const floats logits = row(n);
+        ids text(pick(70)), breakers;
+        for (int32_t &id : text)
+            id = (int32_t)pick(i % 4 ? n : 2);
+        for (size_t id = 0; id < n; id++)
+            if (pick(6) == 0)
+                breakers.push_back((int32_t)id);
+        xm_sampling s = drawn();
+        s.seed = random();
+        s.dry_multiplier = (float)real(0.1, 2.0);
+        s.dry_base = i % 5 ? (float)real(1.0, 2.5) : 0.0f;
+        s.dry_allowed_length = (int)pick(6);
+        s.dry_last_n = pick(3) ? 0 : 1 + (int)pick(80);
+        s.dry_breakers = {breakers.data(), breakers.size()};
+        Row r, plain;
+        r.l.assign(logits.begin(), logits.end());
+        plain = r;
+        penalise_dry(r, s, text);
+        r.softmax(1.0);
+        plain.softmax(1.0);
+        changed += r.l != plain.l;
+        Sampler sampler(s, n);
+        const size_t prompt = text.empty() ? 0 : pick(text.size());
+        sampler.begin(ids(text.begin(), text.begin() + (ptrdiff_t)prompt));
+        for (size_t k = prompt; k < text.size(); k++)
+            sampler.accept(text[k]);
+        for (uint64_t k = 0; k < 3; k++) {
+            const int32_t want = expected(r, random_bits(s.seed, k));
+            const int32_t got = sampler.next(logits);
+            if (want < 0)
+                continue;
+            ASSERT_EQ(got, want) << i;
+            compared++;
+        }
+    }
+    EXPECT_GT(compared, 11000);
+    EXPECT_GT(changed, 1000);
+}
+
+/* A long repetition makes a token unlikely, not impossible: nothing else may be there. */
+TEST_F(Parameters, DryLeavesLogitsFinite)
+{
+    xm_sampling s = drawn();
+    s.dry_multiplier = 5.0f;
+    s.dry_base = 4.0f;
+    Sampler sampler(s, 2);
+    sampler.begin(ids(3000, 1));
+    EXPECT_EQ(sampler.next({-INFINITY, 1.0f}), 1);
+    EXPECT_EQ(sampler.next({-1e30f, 1.0f}), 0);
+}
+
+TEST_F(Parameters, LogitBias)
+{
+    for (int i = 0; i < 3000; i++) {
+        const floats logits = row(2 + pick(40));
+        std::vector<xm_token_bias> biases;
+        for (size_t k = pick(5); k > 0; k--)
+            biases.push_back({(int32_t)pick(logits.size()),
+                              pick(4) ? (float)real(-8.0, 8.0) : -100.0f});
+        xm_sampling s = drawn();
+        s.seed = random();
+        s.logit_bias = {biases.data(), biases.size()};
+        Row r;
+        r.l.assign(logits.begin(), logits.end());
+        for (const xm_token_bias &b : biases)
+            r.l[(size_t)b.id] += b.bias > -100.0f ? (double)b.bias : -infinity;
+        if (*std::max_element(r.l.begin(), r.l.end()) == -infinity)
+            continue;
+        r.softmax(1.0);
+        Sampler sampler(s, logits.size());
+        biases.assign(biases.size(), {0, 50.0f}); /* the sampler has copies */
+        const int32_t want = expected(r, random_bits(s.seed, 0));
+        const int32_t got = sampler.next(logits);
+        if (want >= 0) {
+            ASSERT_EQ(got, want) << i;
+        }
+    }
+}
+
+TEST_F(Parameters, BiasesMustBeOfTokens)
+{
+    const xm_token_bias far = {7, 1.0f}, nan = {1, NAN}, inf = {1, INFINITY},
+                        bars = {1, -INFINITY};
+    xm_sampling s = drawn();
+    xm_sampler *sampler = nullptr;
+    for (const xm_token_bias *b : {&far, &nan, &inf}) {
+        xm_error err = {};
+        s.logit_bias = {b, 1};
+        EXPECT_EQ(xm_sampler_create(&s, 7, &sampler, &err), XM_INVALID);
+        EXPECT_NE(std::string(err.text).find("logit_bias"), std::string::npos)
+            << err.text;
+    }
+    s.logit_bias = {&bars, 1};
+    EXPECT_EQ(Sampler(s, 7).next({0, 1, 0, 0, -1, -1, -1}) == 1, false);
+    const xm_token_bias most = {1, 3e38f};
+    s.logit_bias = {&most, 1};
+    EXPECT_EQ(Sampler(s, 2).next({INFINITY, 3e38f}), 0) << "no bias makes it infinite";
+}
+
+TEST_F(Parameters, BadWordsByTheirDefinition)
+{
+    int barred = 0;
+    for (int i = 0; i < 3000; i++) {
+        const size_t n = 3 + pick(3);
+        const floats logits = row(n);
+        std::vector<ids> words(1 + pick(4));
+        ids text(pick(9)), flat;
+        for (int32_t &id : text)
+            id = (int32_t)pick(n);
+        for (ids &w : words) {
+            for (size_t k = 1 + pick(3); k > 0; k--)
+                w.push_back((int32_t)pick(n));
+            flat.insert(flat.end(), w.begin(), w.end());
+            flat.push_back(-1);
+        }
+        xm_sampling s;
+        xm_sampling_init(&s);
+        s.bad_words = {flat.data(), flat.size()};
+        int32_t want = -1;
+        for (int32_t id = 0; id < (int32_t)n; id++) {
+            ids with = text;
+            with.push_back(id);
+            const bool is_bad =
+                std::any_of(words.begin(), words.end(), [&](const ids &w) {
+                    return w.size() <= with.size() &&
+                           std::equal(w.rbegin(), w.rend(), with.rbegin());
+                });
+            barred += is_bad;
+            if (!is_bad && (want < 0 || logits[(size_t)id] > logits[(size_t)want]))
+                want = id;
+        }
+        Sampler sampler(s, n);
+        sampler.begin(text);
+        if (want >= 0) {
+            ASSERT_EQ(sampler.next(logits), want) << i;
+        }
+    }
+    EXPECT_GT(barred, 1000);
+}
+
+/* ---- every row of the table ----------------------------------------------------------------- */
+
+/* All that is off where it is 0, with values that do something. */
+struct Everything {
+    const std::vector<xm_token_bias> biases = {{1, 2.0f}, {2, -100.0f}};
+    const ids breakers = {3}, words = {4, -1, 5, 6, -1};
+    xm_sampling s = drawn();
+
+    Everything()
+    {
+        s.top_k = 30;
+        s.top_p = 0.9f;
+        s.min_p = 0.01f;
+        s.typical_p = 0.95f;
+        s.top_n_sigma = 2.5f;
+        s.xtc_probability = 0.5f;
+        s.xtc_threshold = 0.2f;
+        s.mirostat = 2;
+        s.mirostat_tau = 3.0f;
+        s.mirostat_eta = 0.2f;
+        s.seed = 11;
+        s.repetition_penalty = 1.1f;
+        s.presence_penalty = 0.1f;
+        s.frequency_penalty = 0.1f;
+        s.last_n = 20;
+        s.dry_multiplier = 0.8f;
+        s.dry_base = 1.5f;
+        s.dry_allowed_length = 3;
+        s.dry_last_n = 50;
+        s.no_repeat_ngram = 4;
+        s.logit_bias = {biases.data(), biases.size()};
+        s.dry_breakers = {breakers.data(), breakers.size()};
+        s.bad_words = {words.data(), words.size()};
+    }
+};
+
+size_t
+bytes_of(const xm_sampling_row &row)
+{
+    switch (row.kind) {
+    case XM_SAMPLING_REAL:
+        return sizeof(float);
+    case XM_SAMPLING_WHOLE:
+    case XM_SAMPLING_COUNT:
+        return sizeof(int);
+    case XM_SAMPLING_SEED:
+        return sizeof(uint64_t);
+    case XM_SAMPLING_BIAS:
+        return sizeof(xm_bias_view);
+    default:
+        return sizeof(xm_token_view);
+    }
+}
+
+TEST_F(Parameters, ADeviceChoosesOnlyByWhatItKnows)
+{
+    const std::set<std::string> known = {"temperature",
+                                         "top_k",
+                                         "top_p",
+                                         "min_p",
+                                         "seed",
+                                         "repetition_penalty",
+                                         "presence_penalty",
+                                         "frequency_penalty",
+                                         "last_n"};
+    /* Of these the first is nothing without the second, which is for the host. */
+    const std::set<std::string> depends = {
+        "xtc_threshold", "mirostat_tau",       "mirostat_eta", "dry_base",
+        "dry_last_n",    "dry_allowed_length", "dry_breakers"};
+    const Everything all;
+    xm_token_choice choice;
+    for (const xm_sampling_row &row : xm_sampling_rows) {
+        xm_sampling s = drawn();
+        std::memcpy((char *)&s + row.offset, (const char *)&all.s + row.offset,
+                    bytes_of(row));
+        const bool is_known = known.count(row.member) || depends.count(row.member);
+        EXPECT_EQ(xm_sampling_on_device(&s, 100, &choice), is_known) << row.member;
+    }
+}
+
+TEST_F(Parameters, EveryNumberHasItsRange)
+{
+    for (const xm_sampling_row &row : xm_sampling_rows) {
+        if (!xm_sampling_is_number(&row))
+            continue;
+        const bool is_real = row.kind == XM_SAMPLING_REAL;
+        for (const double x : {row.least - 1.0, row.most * 2.0, (double)NAN, 1e300}) {
+            xm_sampling s = drawn();
+            xm_error err = {};
+            if (!is_real || (x > 1e39) || (row.most > 1e37 && x > row.least))
+                continue;
+            xm_sampling_set(&s, &row, x);
+            EXPECT_EQ(xm_sampling_check(&s, &err), XM_INVALID) << row.member << " " << x;
+            EXPECT_EQ(std::string(err.text).find(row.member), 0u) << err.text;
+        }
+        EXPECT_FALSE(xm_sampling_takes(&row, (double)NAN)) << row.member;
+        EXPECT_FALSE(xm_sampling_takes(&row, row.least - 1.0)) << row.member;
+        EXPECT_TRUE(xm_sampling_takes(&row, row.least)) << row.member;
+        EXPECT_TRUE(xm_sampling_takes(&row, row.unsaid)) << row.member;
+        EXPECT_EQ(xm_sampling_takes(&row, 0.5), is_real) << row.member;
+    }
+    xm_sampling s = drawn();
+    xm_error err = {};
+    s.mirostat = 1;
+    EXPECT_EQ(xm_sampling_check(&s, &err), XM_INVALID);
+    err = {};
+    s.mirostat = 3;
+    EXPECT_EQ(xm_sampling_check(&s, &err), XM_INVALID);
+}
+
+/* Texts with all of it, side by side with one scratch memory, and each alone. */
+TEST_F(Parameters, ATextDependsOnNoOther)
+{
+    for (const int mirostat : {0, 2}) {
+        Everything all;
+        all.s.mirostat = mirostat;
+        const size_t n = 300;
+        std::vector<floats> rows;
+        for (int i = 0; i < 60; i++)
+            rows.push_back(row(n));
+        Sampler a(all.s, n), b(all.s, n), alone(all.s, n);
+        alone.begin({1, 2, 3});
+        a.begin({1, 2, 3});
+        b.begin({9, 9, 9, 9});
+        for (const floats &logits : rows) {
+            int32_t of_a = -1, of_b = -1;
+            ASSERT_EQ(
+                xm_sampler_next(a.sampler, a.scratch, logits.data(), &of_a, nullptr),
+                XM_OK);
+            ASSERT_EQ(
+                xm_sampler_next(b.sampler, a.scratch, logits.data(), &of_b, nullptr),
+                XM_OK);
+            ASSERT_EQ(alone.next(logits), of_a);
+            a.accept(of_a);
+            alone.accept(of_a);
+            b.accept(of_b);
+        }
+    }
+}
+
+TEST_F(Parameters, AChoiceAllocatesNothing)
+{
+    const Everything all;
+    Sampler sampler(all.s, 300);
+    sampler.begin({1, 2, 3, 1, 2, 3, 1, 2});
+    const floats logits = row(300);
+    xm_fail_allocation(1);
+    for (int i = 0; i < 20; i++)
+        sampler.next(logits);
+    EXPECT_FALSE(xm_fail_allocation_seen());
+    xm_fail_allocation(0);
+}
+
+TEST_F(Parameters, EveryAllocationMayFail)
+{
+    const Everything all;
+    const ids text(300, 1);
+    for (uint64_t n = 1;; n++) {
+        xm_sampler *s = nullptr;
+        xm_error err = {};
+        xm_fail_allocation(n);
+        xm_status status = xm_sampler_create(&all.s, 50, &s, &err);
+        if (status == XM_OK)
+            status = xm_sampler_begin(s, text.data(), text.size(), &err);
+        const bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        xm_sampler_free(s);
+        EXPECT_EQ(status, seen ? XM_NO_MEMORY : XM_OK) << n;
+        if (!seen)
+            break;
+    }
+}
+
+/* A new text begins as the first did, but for the random numbers. */
+TEST_F(Parameters, ATextBeginsAnew)
+{
+    xm_sampling s = drawn();
+    s.mirostat = 2;
+    s.mirostat_tau = 1.0f;
+    s.mirostat_eta = 1.0f;
+    const size_t n = 64;
+    floats logits(n, 0.0f); /* each tells 6 bits, above which most goes */
+    Sampler sampler(s, n);
+    for (int i = 0; i < 50; i++)
+        sampler.next(logits);
+    sampler.begin({});
+    logits[5] = 1.2f; /* likeliest, with 5 bits: as 2 tau is 2, it alone is left */
+    EXPECT_EQ(sampler.next(logits), 5);
+}
+
+} // namespace
