@@ -206,6 +206,90 @@ TEST(Seed, TopKOfZeroIsOff)
 }
 
 /* As llama.cpp does, whose default temperature it is. */
+/* ---- which tokens ------------------------------------------------------------------------ */
+
+TEST(Sampling, BiasesAndBadWordsKeepTokensAway)
+{
+    const Outcome plain = generate({"-p", prompt, "--json"});
+    const auto france = static_cast<uint64_t>(Json(plain.out).number("/ids/0"));
+    const std::string bars = std::to_string(france) + "-100";
+    EXPECT_FALSE(contains(generate({"-p", prompt, "--logit-bias", bars}).out, "France"));
+    EXPECT_FALSE(
+        contains(generate({"-p", prompt, "--bad-word", "France"}).out, "France"));
+    EXPECT_EQ(generate({"-p", prompt, "--bad-word", "Italy"}).out, " France.\n");
+    const std::string most = std::to_string(france) + "+1000";
+    const Outcome same =
+        generate({"-p", prompt, "-n", "3", "--logit-bias", most, "--logit-bias", "5-1"});
+    EXPECT_EQ(same.out, " France France France\n");
+    const Outcome less = generate({"-p", prompt, "-n", "6", "--logit-bias", most,
+                                   "--no-repeat-ngram", "2", "--ignore-eos"});
+    EXPECT_FALSE(contains(less.out, "France France France")) << less.out;
+}
+
+TEST(Sampling, DryEndsRepetitions)
+{
+    const Outcome plain = generate({"-p", prompt, "--json"});
+    const auto france = static_cast<uint64_t>(Json(plain.out).number("/ids/0"));
+    Words words = {"-p",
+                   prompt,
+                   "-n",
+                   "5",
+                   "--ignore-eos",
+                   "--logit-bias",
+                   std::to_string(france) + "+50"};
+    EXPECT_EQ(generate(words).out, " France France France France France\n");
+    words.insert(words.end(), {"--dry-multiplier", "1000"});
+    const std::string dry = generate(words).out;
+    EXPECT_EQ(dry.rfind(" France France France", 0), 0u) << dry;
+    EXPECT_FALSE(contains(dry, "France France France France")) << dry;
+    words.insert(words.end(), {"--dry-sequence-breaker", "France"});
+    EXPECT_EQ(generate(words).out, " France France France France France\n")
+        << "each begins anew";
+}
+
+TEST(Sampling, TheSameSeedIsTheSameTextWithEachParameter)
+{
+    for (const Words &option :
+         {Words{"--typical", "0.7"}, Words{"--top-n-sigma", "1"},
+          Words{"--xtc-probability", "1", "--xtc-threshold", "0.05"},
+          Words{"--mirostat", "2", "--mirostat-ent", "4", "--mirostat-lr", "0.2"}}) {
+        Words words = {"-p", prompt,   "-n", "8",           "--temp",
+                       "3",  "--seed", "7",  "--ignore-eos"};
+        const std::string plain = generate(words).out;
+        words.insert(words.end(), option.begin(), option.end());
+        const Outcome o = generate(words);
+        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_NE(o.out, plain) << option[0];
+        EXPECT_EQ(o.out, generate(words).out) << option[0];
+    }
+}
+
+TEST(Sampling, WrongValuesNameTheOption)
+{
+    const struct {
+        Words words;
+        const char *said;
+    } cases[] = {
+        {{"--typical", "1.5"},
+         "option --typical takes a number from 0 up to 1, found 1.5"},
+        {{"--mirostat", "1"}, "option --mirostat takes 2"},
+        {{"--mirostat", "3"}, "option --mirostat takes a whole number from 0 up to 2"},
+        {{"--xtc-probability", "2"}, "option --xtc-probability takes a number"},
+        {{"--logit-bias", "12"}, "option --logit-bias: '12' is no token id"},
+        {{"--logit-bias", "999999+1"}, "token 999999, but the vocabulary has 1536"},
+        {{"--bad-word", ""}, "option --bad-word: a text of bad_words is empty"},
+        {{"--dry-sequence-breaker", ""}, "option --dry-sequence-breaker: a text"},
+    };
+    for (const auto &c : cases) {
+        Words words = {"-p", prompt};
+        words.insert(words.end(), c.words.begin(), c.words.end());
+        const Outcome o = generate(words);
+        EXPECT_NE(o.code, 0) << c.words[0];
+        EXPECT_TRUE(contains(o.err, c.said)) << o.err;
+        EXPECT_EQ(o.out, "") << c.words[0];
+    }
+}
+
 TEST(Temperature, IsTheUsualOneForOptionsOfDrawing)
 {
     const Words words = {"-p", prompt, "-n", "6", "--ignore-eos", "--seed", "5"};

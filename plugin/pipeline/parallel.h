@@ -40,7 +40,7 @@ struct xm_parallel_run {
     size_t places;  /* texts at a time; > 0                                */
     /* of all texts; its prompt and its callback are not used */
     struct xm_generation each;
-    struct xm_sampling sampling; /* text i has seed + i                                */
+    struct xm_sampling sampling; /* text i has seed + i; its lists stay the caller's   */
     /* Called once for each text, when it is complete; NULL: not called. */
     void (*on_text)(size_t text, void *ctx);
     /* Called after each run on the device; has_prompts: the run had tokens of prompts. NULL: not

@@ -33,8 +33,8 @@ enum xm_status xm_session_create(struct xm_compiled *compiled, struct xm_package
                                  struct xm_session **out, struct xm_error *err);
 void xm_session_destroy(struct xm_session *s); /* NULL is allowed */
 
-/* Applies from the next run on, and restarts the random numbers from its seed. A new session takes
- * the likeliest token. */
+/* Applies from the next run on, and restarts the random numbers from its seed. Its lists must
+ * outlive the session, or its next sampling. A new session takes the likeliest token. */
 void xm_session_set_sampling(struct xm_session *s, const struct xm_sampling *sampling);
 
 /* cancel ends the present run and every later one, until resume is called. */

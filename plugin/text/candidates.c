@@ -16,30 +16,8 @@
 
 #include <assert.h>
 
-#include "plugin/text/token_weight.h"
+#include "plugin/text/candidates_parts.h"
 #include "runtime/util/memory.h"
-
-enum {
-    LANES = 16, /* logits that are compared at once         */
-    BLOCK = 64, /* tokens whose weights have a common sum   */
-    DIGIT = 11, /* bits of a key that a histogram tells     */
-    BINS = 1 << DIGIT,
-    FEW = 4096,      /* keys that top_k gathers at least, before it drops some */
-    SAMPLED = 32,    /* of so many tokens one says where the k-th may be       */
-    SHARE_DIGIT = 4, /* bits of a weight behind its first that a bin tells      */
-};
-
-struct xm_candidates {
-    size_t vocab_size;
-    float *shares;   /* owned; [vocab_size] of the largest weight, by id             */
-    int64_t *sums;   /* owned; of the weights of each block of tokens                */
-    int64_t *kept;   /* owned; of those of the ones that stay                        */
-    uint64_t *keys;  /* owned; [vocab_size] of the candidates, in the order of ids   */
-    uint64_t *spare; /* owned; [vocab_size] for histograms                           */
-    uint64_t bins[BINS];
-    double squares[BINS];
-    float scale; /* 2^bits, the largest weight */
-};
 
 /* A list of keys, and what is left to reach. */
 struct crossing {
@@ -121,29 +99,6 @@ xm_find_largest(const float *logits, size_t n)
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-static uint64_t
-key_of(float logit, uint32_t id)
-{
-    const uint32_t sign = 1u << 31;
-    uint32_t bits;
-    logit += 0.0f; /* of the two zeros none is larger */
-    memcpy(&bits, &logit, sizeof(bits));
-    bits = bits & sign ? ~bits : bits | sign;
-    return (uint64_t)bits << 32 | (uint32_t)~id;
-}
-
-static uint32_t
-id_of(uint64_t key)
-{
-    return (uint32_t)~key;
-}
-
-static int64_t
-weight_of(const struct xm_candidates *c, uint32_t id)
-{
-    return (int64_t)(c->shares[id] * c->scale);
-}
-
 static int
 bits_in(uint64_t x)
 {
@@ -177,8 +132,9 @@ narrow(struct xm_candidates *c, struct crossing *at, uint64_t least, uint64_t mo
 }
 
 /* The smallest key of the fewest best whose weights reach `enough`; of all, where none do. */
-static uint64_t
-find_threshold(struct xm_candidates *c, size_t n, uint64_t enough, bool by_weight)
+uint64_t
+xm_candidates_threshold(struct xm_candidates *c, size_t n, uint64_t enough,
+                        bool by_weight)
 {
     struct crossing at = {c->keys, n, enough};
     for (;;) {
@@ -194,8 +150,8 @@ find_threshold(struct xm_candidates *c, size_t n, uint64_t enough, bool by_weigh
 }
 
 /* Keeps the candidates from the threshold on; how many these are. */
-static size_t
-keep_best(struct xm_candidates *c, size_t n, uint64_t threshold)
+size_t
+xm_candidates_keep_best(struct xm_candidates *c, size_t n, uint64_t threshold)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -228,7 +184,8 @@ guess_floor(struct xm_candidates *c, const float *logits, size_t vocab_size, siz
     for (size_t i = 0; i < vocab_size; i += SAMPLED)
         if (logits[i] > -INFINITY)
             c->keys[n++] = key_of(logits[i], (uint32_t)i);
-    return rank < n ? logits[id_of(find_threshold(c, n, rank, false))] : -INFINITY;
+    return rank < n ? logits[id_of(xm_candidates_threshold(c, n, rank, false))]
+                    : -INFINITY;
 }
 
 /* Gathers the keys of the best k tokens above a floor, in the order of ids; how many there are.
@@ -251,12 +208,13 @@ gather_above(struct xm_candidates *c, const float *logits, size_t vocab_size, si
             n += logits[i] > floor;
         }
         if (n + LANES > room && end < vocab_size && n > k) {
-            const uint64_t threshold = find_threshold(c, n, k, false);
-            n = keep_best(c, n, threshold);
+            const uint64_t threshold = xm_candidates_threshold(c, n, k, false);
+            n = xm_candidates_keep_best(c, n, threshold);
             floor = logits[id_of(threshold)];
         }
     }
-    return n > k ? keep_best(c, n, find_threshold(c, n, k, false)) : n;
+    return n > k ? xm_candidates_keep_best(c, n, xm_candidates_threshold(c, n, k, false))
+                 : n;
 }
 
 static size_t
@@ -267,12 +225,6 @@ gather_best(struct xm_candidates *c, const float *logits, size_t vocab_size, siz
     return n >= k || floor == -INFINITY
                ? n
                : gather_above(c, logits, vocab_size, k, -INFINITY);
-}
-
-static float
-difference(float largest, float logit)
-{
-    return logit == largest ? 0.0f : largest - logit; /* infinity - infinity is NaN */
 }
 
 /* The weights of the candidates; their sum. */
@@ -332,15 +284,6 @@ enum {
     BIN_SHIFT = FLT_MANT_DIG - 1 - SHARE_DIGIT,
     FIRST_SHARE = (127 - XM_WEIGHT_LEAST) << SHARE_DIGIT /* bits of the least */
 };
-
-/* They rise as shares do, which are above 0. */
-static uint32_t
-bits_of(float share)
-{
-    uint32_t bits;
-    memcpy(&bits, &share, sizeof(bits));
-    return bits;
-}
 
 static size_t
 bin_of(float share)
@@ -411,12 +354,6 @@ sum_from(const float *shares, size_t n, float least, float scale)
     return sum;
 }
 
-static size_t
-end_of_block(size_t first, size_t vocab_size)
-{
-    return vocab_size - first < BLOCK ? vocab_size : first + BLOCK;
-}
-
 /* What tokens from `high` on weigh together, and block for block in `kept`; gathers the keys of the
  * n tokens between `low` and `high`, in the order of ids. Blocks whose sums are below `least` have
  * neither. */
@@ -443,8 +380,8 @@ part_tokens(struct xm_candidates *c, const float *logits, size_t vocab_size,
     return all;
 }
 
-static int64_t
-sum_of_candidates(const struct xm_candidates *c, size_t n)
+int64_t
+xm_candidates_sum(const struct xm_candidates *c, size_t n)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -453,8 +390,8 @@ sum_of_candidates(const struct xm_candidates *c, size_t n)
 }
 
 /* Adds the candidates from the threshold on to what is kept; their sum. */
-static int64_t
-keep_candidates(struct xm_candidates *c, size_t n, uint64_t threshold)
+int64_t
+xm_candidates_keep(struct xm_candidates *c, size_t n, uint64_t threshold)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -479,112 +416,15 @@ keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
     s->high = fmaxf(s->high, rest_share);
     int64_t sum = part_tokens(c, logits, vocab_size, rest, s, &n);
     if (sum >= enough || (s->low > rest_share &&
-                          sum_of_candidates(c, n) < enough - sum)) { /* a bad guess */
+                          xm_candidates_sum(c, n) < enough - sum)) { /* a bad guess */
         *s = (struct staying){rest_share, INFINITY, 0};
         sum = part_tokens(c, logits, vocab_size, rest, s, &n);
     }
-    s->threshold = find_threshold(c, n, (uint64_t)(enough - sum), true);
-    return sum + keep_candidates(c, n, s->threshold);
+    s->threshold = xm_candidates_threshold(c, n, (uint64_t)(enough - sum), true);
+    return sum + xm_candidates_keep(c, n, s->threshold);
 }
 
-/* ---- typical_p ---------------------------------------------------------------------------- */
-
-bool
-xm_candidates_is_typical(const struct xm_sampling *s)
-{
-    return s->typical_p > 0.0f && s->typical_p < 1.0f;
-}
-
-/* What the weights of the best tokens have to reach, of this sum. */
-static int64_t
-enough_for(float p, int64_t sum)
-{
-    return (int64_t)enough_of((uint64_t)sum, xm_weight_top_p(p));
-}
-
-/* How far the logit is from the mean, both as differences to the largest. */
-static float
-distance(float largest, float logit, float mean)
-{
-    return fabsf(difference(largest, logit) - mean);
-}
-
-/* Nearer ones are larger. */
-static uint64_t
-typical_key(float distance, uint32_t id)
-{
-    return (uint64_t)~bits_of(distance) << 32 | (uint32_t)~id;
-}
-
-/* Of the n candidates; how many stay, and what they weigh. */
-static size_t
-keep_typical(struct xm_candidates *c, const float *logits, size_t n, float largest,
-             float typical_p, int64_t *sum)
-{
-    double moment = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t id = id_of(c->keys[i]);
-        const int64_t weight = weight_of(c, id);
-        if (weight > 0)
-            moment += (double)weight * (double)difference(largest, logits[id]);
-    }
-    const float mean = (float)(moment / (double)*sum);
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t id = id_of(c->keys[i]);
-        c->keys[i] = typical_key(distance(largest, logits[id], mean), id);
-    }
-    const uint64_t enough = (uint64_t)enough_for(typical_p, *sum);
-    n = keep_best(c, n, find_threshold(c, n, enough, true));
-    *sum = sum_of_candidates(c, n);
-    for (size_t i = 0; i < n; i++)
-        c->keys[i] = key_of(logits[id_of(c->keys[i])], id_of(c->keys[i]));
-    return n;
-}
-
-/* The mean by weight of the differences of all tokens to the largest logit. */
-static float
-mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
-                float largest)
-{
-    const float least = 1.0f / c->scale; /* of a token that weighs something */
-    const float farthest = 1e30f;        /* so that sums of few are finite       */
-    double moment = 0.0, sum = 0.0;
-    for (size_t first = 0; first < n && largest < INFINITY; first += BLOCK) {
-        float shares[BLOCK] = {0.0f}, d[BLOCK] = {0.0f};
-        const float *share = c->shares + first, *logit = logits + first;
-        const size_t in_block = end_of_block(first, n) - first;
-        if (c->sums[first / BLOCK] == 0)
-            continue;
-        for (size_t i = 0; i < in_block; i++)
-            shares[i] = share[i] >= least ? share[i] : 0.0f;
-        for (size_t i = 0; i < in_block; i++)
-            d[i] = largest - logit[i] < farthest ? largest - logit[i] : farthest;
-        for (size_t i = 0; i < in_block; i++)
-            d[i] = shares[i] * d[i];
-        for (size_t i = LANES; i < BLOCK; i += LANES)
-            for (size_t k = 0; k < LANES; k++) {
-                d[k] += d[i + k];
-                shares[k] += shares[i + k];
-            }
-        for (size_t k = 0; k < LANES; k++) {
-            moment += (double)d[k];
-            sum += (double)shares[k];
-        }
-    }
-    return sum > 0.0 ? (float)(moment / sum) : 0.0f;
-}
-
-/* How far the logits of a block are from the mean. */
-static void
-find_distances(const float *logits, size_t n, float largest, float mean, float *d)
-{
-    if (largest < INFINITY)
-        for (size_t i = 0; i < n; i++)
-            d[i] = fabsf(largest - logits[i] - mean);
-    else
-        for (size_t i = 0; i < n; i++)
-            d[i] = distance(largest, logits[i], mean);
-}
+/* ---- what is left --------------------------------------------------------------------------- */
 
 /* That of the candidates. */
 static float
@@ -606,182 +446,6 @@ largest_weight_of_all(const struct xm_candidates *c, size_t n)
     for (size_t i = 0; i < n; i++)
         most = c->shares[i] > most ? c->shares[i] : most;
     return (float)(int64_t)(most * c->scale);
-}
-
-/* A token that does not stay has the least share, which weighs nothing. */
-static const float no_share = 0x1p-64f;
-
-/* Bins of distances from 2^-8 to 2^8, by their first bits. */
-enum {
-    DISTANCE_SHIFT = 27 - DIGIT,
-    FIRST_DISTANCE = (127 - 8) << (FLT_MANT_DIG - 1 - DISTANCE_SHIFT),
-};
-
-static size_t
-bin_of_distance(float d)
-{
-    const uint32_t bits = bits_of(d) >> DISTANCE_SHIFT;
-    return bits < FIRST_DISTANCE          ? 0
-           : bits - FIRST_DISTANCE < BINS ? bits - FIRST_DISTANCE
-                                          : BINS - 1;
-}
-
-/* The least distance of a bin but for the first. */
-static float
-distance_of_bin(size_t bin)
-{
-    const uint32_t bits = (uint32_t)(bin + FIRST_DISTANCE) << DISTANCE_SHIFT;
-    float d;
-    memcpy(&d, &bits, sizeof(d));
-    return d;
-}
-
-/* Tokens nearer than `low` to the mean stay, those from `high` on do not; of the others the best.
- */
-struct nearness {
-    float mean, low, high;
-};
-
-/* Where the last of the staying most likely is, by some tokens, whose sums say those of all but for
- * a few standard deviations. False: they do not, because few tokens have most of the `whole`. */
-static bool
-guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float largest,
-               int64_t whole, int64_t enough, struct nearness *near)
-{
-    double sum = 0.0, variance = 0.0;
-    int64_t seen = 0;
-    memset(c->bins, 0, sizeof(c->bins));
-    memset(c->squares, 0, sizeof(c->squares));
-    for (size_t i = 0; i < n; i += SAMPLED) {
-        const int64_t weight = weight_of(c, (uint32_t)i);
-        const float d = distance(largest, logits[i], near->mean);
-        seen += weight;
-        c->bins[bin_of_distance(d)] += (uint64_t)weight;
-        c->squares[bin_of_distance(d)] += (double)weight * (double)weight;
-    }
-    if (fabs((double)seen * SAMPLED - (double)whole) > 0.2 * (double)whole)
-        return false;
-    near->low = 0.0f;
-    near->high = INFINITY;
-    for (size_t bin = 0; bin + 1 < BINS && near->high == INFINITY; bin++) {
-        sum += (double)c->bins[bin] * SAMPLED;
-        variance += c->squares[bin] * SAMPLED * SAMPLED;
-        if (sum + 3.0 * sqrt(variance) <= (double)enough)
-            near->low = distance_of_bin(bin + 1);
-        if (sum - 3.0 * sqrt(variance) > (double)enough)
-            near->high = distance_of_bin(bin + 1);
-    }
-    return true;
-}
-
-/* The share where d < low, else 0, for d and low >= 0: without a branch, which would be taken at
- * random. */
-static float
-share_below(float share, float d, float low)
-{
-    const uint32_t is_below = (bits_of(d) - bits_of(low)) >> 31;
-    const uint32_t bits = bits_of(share) & (0u - is_below);
-    memcpy(&share, &bits, sizeof(share));
-    return share;
-}
-
-static int
-count_between(const float *d, size_t n, float low, float high)
-{
-    int between = 0;
-    for (size_t i = 0; i < n; i++)
-        between += (d[i] >= low) & (d[i] < high);
-    return between;
-}
-
-/* What tokens nearer than `low` weigh together; gathers the keys of the *n tokens between `low` and
- * `high`, in the order of ids. */
-static int64_t
-part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size,
-                 float largest, const struct nearness *near, size_t *n)
-{
-    const float low = near->low, high = near->high, scale = c->scale;
-    const uint32_t low_bits = bits_of(low), span = bits_of(high) - low_bits;
-    size_t n_keys = 0;
-    int64_t inner = 0;
-    for (size_t first = 0; first < vocab_size; first += BLOCK) {
-        float d[BLOCK], kept[BLOCK];
-        const float *shares = c->shares + first;
-        const size_t in_block = end_of_block(first, vocab_size) - first;
-        if (c->sums[first / BLOCK] == 0)
-            continue;
-        find_distances(logits + first, in_block, largest, near->mean, d);
-        for (size_t i = 0; i < in_block; i++)
-            kept[i] = share_below(shares[i], d[i], low);
-        for (size_t i = 0; i < in_block; i++)
-            inner += (int64_t)(kept[i] * scale);
-        if (count_between(d, in_block, low, high) == 0)
-            continue;
-        for (size_t i = 0; i < in_block; i++) {
-            c->keys[n_keys] = typical_key(d[i], (uint32_t)(first + i));
-            n_keys += bits_of(d[i]) - low_bits < span;
-        }
-    }
-    *n = n_keys;
-    return inner;
-}
-
-/* The tokens from `high` on weigh nothing from now on; what the others weigh. */
-static int64_t
-drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float largest,
-         const struct nearness *near)
-{
-    const float high = near->high, scale = c->scale;
-    int64_t sum = 0;
-    for (size_t first = 0; first < vocab_size; first += BLOCK) {
-        float d[BLOCK], *shares = c->shares + first;
-        const size_t in_block = end_of_block(first, vocab_size) - first;
-        int64_t of_block = 0;
-        if (c->sums[first / BLOCK] == 0)
-            continue;
-        find_distances(logits + first, in_block, largest, near->mean, d);
-        for (size_t i = 0; i < in_block; i++)
-            shares[i] = d[i] < high ? shares[i] : no_share;
-        for (size_t i = 0; i < in_block; i++)
-            of_block += (int64_t)(shares[i] * scale);
-        c->sums[first / BLOCK] = of_block;
-        sum += of_block;
-    }
-    return sum;
-}
-
-/* Leaves out of all tokens those that typical_p does; what the others weigh. The likeliest token
- * lies as far from the mean as the mean from it: those that are farther have only little weight. */
-static int64_t
-keep_typical_of_all(struct xm_candidates *c, const float *logits, size_t n, float largest,
-                    float typical_p, int64_t sum)
-{
-    const int64_t enough = enough_for(typical_p, sum);
-    struct nearness near = {.mean = mean_difference(c, logits, n, largest)};
-    size_t n_keys = 0;
-    int64_t inner = 0;
-    const bool is_guessed = guess_nearness(c, logits, n, largest, sum, enough, &near);
-    for (int tries = is_guessed ? 0 : 1; tries < 3; tries++) {
-        if (tries > 0)
-            near.low = 0.0f;
-        if (tries > 0)
-            near.high = tries == 1 ? nextafterf(near.mean, INFINITY) : INFINITY;
-        inner = part_by_distance(c, logits, n, largest, &near, &n_keys);
-        if (inner < enough && inner + sum_of_candidates(c, n_keys) >= enough)
-            break;
-    }
-    const uint64_t threshold =
-        find_threshold(c, n_keys, (uint64_t)(enough - inner), true);
-    sum = drop_far(c, logits, n, largest, &near);
-    for (size_t i = 0; i < n_keys; i++) {
-        const uint32_t id = id_of(c->keys[i]);
-        if (c->keys[i] >= threshold)
-            continue;
-        sum -= weight_of(c, id);
-        c->sums[id / BLOCK] -= weight_of(c, id);
-        c->shares[id] = no_share;
-    }
-    return sum;
 }
 
 /* ---- xtc ------------------------------------------------------------------------------------ */
@@ -917,7 +581,8 @@ filter(struct xm_candidates *c, size_t n, int64_t enough, int64_t least)
         kept += weight_of(c, id_of(key)) >= least;
     }
     return enough < INT64_MAX
-               ? keep_best(c, kept, find_threshold(c, kept, (uint64_t)enough, true))
+               ? xm_candidates_keep_best(
+                     c, kept, xm_candidates_threshold(c, kept, (uint64_t)enough, true))
                : kept;
 }
 
@@ -929,13 +594,13 @@ draw_of_best(struct xm_candidates *c, const float *logits, size_t n, float large
     int64_t sum =
         weigh_candidates(c, logits, kept, largest, xm_weight_steps(s->temperature));
     if (xm_candidates_is_typical(s))
-        kept = keep_typical(c, logits, kept, largest, s->typical_p, &sum);
+        kept = xm_candidates_keep_typical(c, logits, kept, largest, s->typical_p, &sum);
     const int64_t enough = s->top_p < 1.0f ? enough_for(s->top_p, sum) : INT64_MAX;
     kept = filter(c, kept, enough, xm_candidates_least(s, largest_weight(c, kept)));
-    sum = sum_of_candidates(c, kept);
+    sum = xm_candidates_sum(c, kept);
     if (s->xtc_probability > 0.0f) {
         kept = exclude(c, kept, excluded_weight(s, d, sum));
-        sum = sum_of_candidates(c, kept);
+        sum = xm_candidates_sum(c, kept);
     }
     return draw_of_candidates(c, sum, d->random);
 }
@@ -948,8 +613,13 @@ draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float larges
     int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(s->temperature));
     float most = c->scale;
     if (xm_candidates_is_typical(s)) {
-        sum = keep_typical_of_all(c, logits, n, largest, s->typical_p, sum);
-        most = largest_weight_of_all(c, n);
+        struct xm_nearness near;
+        sum = xm_candidates_find_typical(c, logits, n, largest, s->typical_p, sum, &near);
+        if (s->top_p >= 1.0f && s->min_p <= 0.0f && s->xtc_probability <= 0.0f)
+            return xm_candidates_draw_typical(c, logits, n, largest, &near, sum,
+                                              d->random);
+        xm_candidates_drop_others(c, logits, n, largest, &near);
+        most = s->min_p > 0.0f ? largest_weight_of_all(c, n) : most;
     }
     const int64_t least = xm_candidates_least(s, most);
     if (s->top_p >= 1.0f && least == 1 && s->xtc_probability <= 0.0f)

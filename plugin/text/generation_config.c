@@ -90,8 +90,7 @@ load_sampling(yyjson_val *root, struct xm_generation_config *out)
         double x = NAN; /* within no range */
         if (row->file && xm_sampling_is_number(row))
             xm_generation_file_number(root, row->file, &x, NULL);
-        if (xm_sampling_takes(row, x))
-            xm_sampling_set(&out->sampling, row, x);
+        xm_sampling_recommend(&out->sampling, row, x);
     }
     xm_json_bool(root, "do_sample", &samples, NULL);
     if (!samples)

@@ -106,3 +106,15 @@ xm_sampling_check(const struct xm_sampling *s, struct xm_error *err)
             s->last_n);
     return check_bias(&s->logit_bias, err);
 }
+
+void
+xm_sampling_recommend(struct xm_sampling *s, const struct xm_sampling_row *row, double x)
+{
+    struct xm_sampling with = *s;
+    struct xm_error why = {0};
+    if (!xm_sampling_takes(row, x))
+        return;
+    xm_sampling_set(&with, row, x);
+    if (xm_sampling_check(&with, &why) == XM_OK)
+        *s = with;
+}

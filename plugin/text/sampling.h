@@ -83,6 +83,9 @@ void xm_sampling_set(struct xm_sampling *s, const struct xm_sampling_row *row, d
 /* Whether it is a value of the row: in its range, and whole where it has to be. */
 bool xm_sampling_takes(const struct xm_sampling_row *row, double x);
 
+/* Sets what a model's file recommends; what the parameter does not take counts as not said. */
+void xm_sampling_recommend(struct xm_sampling *s, const struct xm_sampling_row *row,
+                           double x);
 /* What holds where nobody says anything: greedy, and all else off. */
 void xm_sampling_init(struct xm_sampling *s);
 /* XM_INVALID: a parameter is out of its range, or two do not go together; the sentence begins with

@@ -72,44 +72,75 @@ xm_sampling_read_biases(struct xm_sampling_lists *l, const char *text,
 static bool
 has_part(const char *text, size_t n, const char *part, size_t n_part)
 {
-    for (size_t i = 0; i + n_part <= n; i++)
-        if (memcmp(text + i, part, n_part) == 0)
+    const char *end = text + n;
+    while ((size_t)(end - text) >= n_part) {
+        text = memchr(text, part[0], (size_t)(end - text) - n_part + 1);
+        if (!text)
+            return false;
+        if (memcmp(text, part, n_part) == 0)
             return true;
+        text++;
+    }
     return false;
 }
 
-/* The token that ends the text behind another letter, as text-generation-webui's DRY has it, and,
- * where that token is the text, those with its spelling in theirs, as llama.cpp's. */
+/* As tokens spell it: what stands behind the letter in the tokens of a letter and the text. */
+static void
+spell(const struct xm_tokenizer *tokenizer, const struct xm_token_list *ids, char letter,
+      struct xm_strbuf *out)
+{
+    bool is_behind = false;
+    for (size_t i = 0; i < ids->n; i++) {
+        size_t n = 0;
+        const char *text = xm_tokenizer_token_text(tokenizer, ids->ids[i], &n);
+        const char *at = text && !is_behind ? memchr(text, letter, n) : NULL;
+        if (text && (is_behind || at))
+            xm_strbuf_add_n(out, at ? at + 1 : text,
+                            at ? n - (size_t)(at + 1 - text) : n);
+        is_behind |= at != NULL;
+    }
+}
+
+/* Appends the tokens that have this in their spelling. */
+static enum xm_status
+add_with(struct xm_token_list *out, const struct xm_tokenizer *tokenizer,
+         const struct xm_strbuf *part, struct xm_error *err)
+{
+    const size_t n_vocab = xm_tokenizer_vocab_size(tokenizer);
+    for (size_t i = 0; i < n_vocab && part->n > 0; i++) {
+        size_t n = 0;
+        const char *text = xm_tokenizer_token_text(tokenizer, (int32_t)i, &n);
+        if (text && has_part(text, n, xm_strbuf_text(part), part->n) &&
+            !xm_token_list_add(out, (int32_t)i))
+            return xm_no_memory(err, "tokens");
+    }
+    return XM_OK;
+}
+
+/* The tokens that have the text in them, as llama.cpp's DRY has it; where none does, the last of
+ * its tokens behind another letter, as in text-generation-webui's. */
 static enum xm_status
 add_to_set(struct xm_token_list *out, const struct xm_tokenizer *tokenizer,
            struct xm_slice text, struct xm_error *err)
 {
     struct xm_token_list ids = {0};
     struct xm_strbuf letter = {0}, spelled = {0};
-    const size_t n_vocab = xm_tokenizer_vocab_size(tokenizer);
+    const size_t before = out->n;
     xm_strbuf_add(&letter, "a");
     xm_strbuf_add_n(&letter, text.text, text.n);
     enum xm_status s = xm_strbuf_ok(&letter)
                            ? xm_tokenizer_encode(tokenizer, xm_strbuf_text(&letter),
                                                  letter.n, false, &ids, err)
                            : xm_no_memory(err, "a text");
-    const int32_t last = s == XM_OK && ids.n > 0 ? ids.ids[ids.n - 1] : -1;
-    if (last >= 0)
-        s = xm_tokenizer_decode(tokenizer, &last, 1, false, &spelled, err);
-    size_t n_token = 0;
-    const char *token =
-        last >= 0 ? xm_tokenizer_token_text(tokenizer, last, &n_token) : NULL;
-    if (s == XM_OK && token && !xm_token_list_add(out, last))
+    if (s == XM_OK)
+        spell(tokenizer, &ids, 'a', &spelled);
+    if (s == XM_OK && !xm_strbuf_ok(&spelled))
+        s = xm_no_memory(err, "a text");
+    if (s == XM_OK)
+        s = add_with(out, tokenizer, &spelled, err);
+    if (s == XM_OK && out->n == before && ids.n > 0 &&
+        !xm_token_list_add(out, ids.ids[ids.n - 1]))
         s = xm_no_memory(err, "tokens");
-    const bool is_text = spelled.n == text.n && text.n > 0 &&
-                         memcmp(xm_strbuf_text(&spelled), text.text, text.n) == 0;
-    for (size_t i = 0; s == XM_OK && token && is_text && i < n_vocab; i++) {
-        size_t n = 0;
-        const char *other = xm_tokenizer_token_text(tokenizer, (int32_t)i, &n);
-        if (other && (int32_t)i != last && has_part(other, n, token, n_token) &&
-            !xm_token_list_add(out, (int32_t)i))
-            s = xm_no_memory(err, "tokens");
-    }
     xm_token_list_free(&ids);
     xm_strbuf_free(&letter);
     xm_strbuf_free(&spelled);

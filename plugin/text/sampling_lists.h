@@ -31,9 +31,10 @@ enum xm_status xm_sampling_add_bias(struct xm_sampling_lists *l, int32_t id, dou
 /* Adds biases from "15043+1,29871-0.5,2-inf". */
 enum xm_status xm_sampling_read_biases(struct xm_sampling_lists *l, const char *text,
                                        struct xm_error *err);
-/* Adds a text of row `at`, a SET or SEQUENCES of sampling.def. A SET gets the token that ends the
- * text and all tokens that have it in them, SEQUENCES the text's tokens, with a space before it and
- * without. XM_INVALID: the text is empty or has no tokens, or there are too many. */
+/* Adds a text of row `at`, a SET or SEQUENCES of sampling.def. A SET gets the tokens that have the
+ * text in them or, where none does, the last one of the text; SEQUENCES get the text's tokens, with
+ * a space before it and without. XM_INVALID: the text is empty or has no tokens, or there are too
+ * many. */
 enum xm_status xm_sampling_add_text(struct xm_sampling_lists *l, size_t at,
                                     const struct xm_tokenizer *tokenizer,
                                     struct xm_slice text, struct xm_error *err);

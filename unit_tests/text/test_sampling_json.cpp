@@ -130,6 +130,10 @@ TEST(SamplingJson, AnotherTypeOrRangeFailsByTheName)
 
 TEST(SamplingJson, WholeNumbersAndSeedsMayBeMinusOne)
 {
+    for (const char *json : {"{\"top_k\": -1}", "{\"repeat_last_n\": -1}",
+                             "{\"seed\": -1}", "{\"dry_allowed_length\": -1}"})
+        EXPECT_EQ(Request(json).status, XM_OK) << json;
+    EXPECT_EQ(Request("{\"top_k\": -2}").status, XM_INVALID);
     EXPECT_EQ(Request("{\"top_k\": -1}").s.top_k, 0);
     EXPECT_EQ(Request("{\"repeat_last_n\": -1}").s.last_n, 0);
     EXPECT_EQ(Request("{\"seed\": -1}").s.seed, 99u);
@@ -216,6 +220,9 @@ TEST(SamplingJson, BreakersAreTheTokensThatHaveTheText)
     EXPECT_GT(got.size(), 3u);
     const Request comma(R"({"dry_multiplier": 0.8, "dry_sequence_breakers": [","]})");
     EXPECT_EQ(comma.breakers(), with({","}));
+    const Request rome(R"({"dry_multiplier": 0.8, "dry_sequence_breakers": ["Rome"]})");
+    EXPECT_EQ(rome.breakers(), with({"Rome"}));
+    EXPECT_GT(rome.s.dry_breakers.n, 0u);
     const Request none(R"({"dry_multiplier": 0.8, "dry_sequence_breakers": []})");
     EXPECT_EQ(none.s.dry_breakers.n, 0u);
     const Request word(R"({"dry_multiplier": 0.8, "dry_sequence_breakers": ["xqzy;"]})");

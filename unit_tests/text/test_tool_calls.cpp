@@ -121,6 +121,7 @@ TEST(ToolCalls, Braces)
     EXPECT_EQ(braces("call:f{a : word two , \"b\": \"J\\u0053ON, }\"}"),
               R"(f {"a":"word two","b":"JSON, }"})");
     EXPECT_EQ(braces("call:f{a:<|\"|><|\"|>}"), R"(f {"a":""})");
+    EXPECT_EQ(braces(R"(call:f{a:"x\"y, }",b:"z\\"})"), R"(f {"a":"x\"y, }","b":"z\\"})");
     for (const char *none : {"",
                              "call:f",
                              "call:{}",

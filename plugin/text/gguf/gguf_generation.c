@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "plugin/text/gguf/gguf_parts.h"
 
 /* ---- ids ----------------------------------------------------------------------------- */
@@ -28,17 +30,16 @@ load_sampling(const struct xm_gguf *g, struct xm_sampling *out)
     out->temperature = 1.0f;
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         const struct xm_sampling_row *row = &xm_sampling_rows[i];
-        float x = 0.0f;
-        int64_t whole = 0;
+        float x = NAN; /* which nothing takes */
+        int64_t whole = -1;
         if (!row->gguf || !xm_sampling_is_number(row))
             continue;
-        if (row->kind == XM_SAMPLING_REAL
-                ? xm_gguf_f32(g, row->gguf, &x, NULL) == XM_OK &&
-                      xm_sampling_takes(row, (double)x)
-                : xm_gguf_i64(g, row->gguf, &whole, NULL) == XM_OK &&
-                      xm_sampling_takes(row, (double)whole))
-            xm_sampling_set(out, row,
-                            row->kind == XM_SAMPLING_REAL ? (double)x : (double)whole);
+        const bool is_real = row->kind == XM_SAMPLING_REAL;
+        if (is_real)
+            xm_gguf_f32(g, row->gguf, &x, NULL);
+        else
+            xm_gguf_i64(g, row->gguf, &whole, NULL);
+        xm_sampling_recommend(out, row, is_real ? (double)x : (double)whole);
     }
 }
 

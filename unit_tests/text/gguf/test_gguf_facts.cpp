@@ -177,6 +177,32 @@ TEST(GgufGeneration, SamplingIsWhatTheAuthorsRecommend)
     EXPECT_FLOAT_EQ(s.repetition_penalty, 1.1f);
 }
 
+TEST(GgufGeneration, EveryKeyOfTheTableIsRead)
+{
+    int n = 0;
+    for (const xm_sampling_row &row : xm_sampling_rows) {
+        if (!row.gguf)
+            continue;
+        const bool is_real = row.kind == XM_SAMPLING_REAL;
+        gguf::keys k, other;
+        if (is_real)
+            k.set(row.gguf, gguf::F32, gguf::bytes_of(0.25f));
+        else
+            k.set(row.gguf, gguf::I32, gguf::bytes_of<int32_t>(2));
+        const xm_sampling s = generation_of(k).sampling;
+        EXPECT_EQ(xm_sampling_get(&s, &row), is_real ? 0.25 : 2.0) << row.gguf;
+        const xm_sampling not_said = generation_of(other.set(row.gguf, "none")).sampling;
+        EXPECT_EQ(xm_sampling_get(&not_said, &row),
+                  row.offset == offsetof(xm_sampling, temperature) ? 1.0 : row.unsaid)
+            << row.gguf;
+        n++;
+    }
+    EXPECT_GT(n, 9);
+    gguf::keys first; /* of mirostat, which nobody has here */
+    first.set("general.sampling.mirostat", gguf::I32, gguf::bytes_of<int32_t>(1));
+    EXPECT_EQ(generation_of(first).sampling.mirostat, 0);
+}
+
 TEST(GgufGeneration, WhatIsOutOfRangeIsNotSaid)
 {
     gguf::keys k;

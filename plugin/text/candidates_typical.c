@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * typical_p: the tokens whose logits are the nearest to the mean by weight. Of a few candidates
+ * they are found by keys of their own; of all tokens by a guess of how far the last of them is,
+ * from some tokens, and the keys of those around it.
+ */
+#include <math.h>
+
+#include "plugin/text/candidates_parts.h"
+
+bool
+xm_candidates_is_typical(const struct xm_sampling *s)
+{
+    return s->typical_p > 0.0f && s->typical_p < 1.0f;
+}
+
+/* How far the logit is from the mean, both as differences to the largest. */
+static float
+distance(float largest, float logit, float mean)
+{
+    return fabsf(difference(largest, logit) - mean);
+}
+
+/* Nearer ones are larger. */
+static uint64_t
+typical_key(float distance, uint32_t id)
+{
+    return (uint64_t)~bits_of(distance) << 32 | (uint32_t)~id;
+}
+
+/* Of the n candidates; how many stay, and what they weigh. */
+size_t
+xm_candidates_keep_typical(struct xm_candidates *c, const float *logits, size_t n,
+                           float largest, float typical_p, int64_t *sum)
+{
+    double moment = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        const int64_t weight = weight_of(c, id);
+        if (weight > 0)
+            moment += (double)weight * (double)difference(largest, logits[id]);
+    }
+    const float mean = (float)(moment / (double)*sum);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        c->keys[i] = typical_key(distance(largest, logits[id], mean), id);
+    }
+    const uint64_t enough = (uint64_t)enough_for(typical_p, *sum);
+    n = xm_candidates_keep_best(c, n, xm_candidates_threshold(c, n, enough, true));
+    *sum = xm_candidates_sum(c, n);
+    for (size_t i = 0; i < n; i++)
+        c->keys[i] = key_of(logits[id_of(c->keys[i])], id_of(c->keys[i]));
+    return n;
+}
+
+/* The mean by weight of the differences of all tokens to the largest logit. */
+static float
+mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
+                float largest)
+{
+    const float least = 1.0f / c->scale; /* of a token that weighs something */
+    const float farthest = 1e30f;        /* so that sums of few are finite       */
+    double moment = 0.0, sum = 0.0;
+    for (size_t first = 0; first < n && largest < INFINITY; first += BLOCK) {
+        float shares[BLOCK] = {0.0f}, d[BLOCK] = {0.0f};
+        const float *share = c->shares + first, *logit = logits + first;
+        const size_t in_block = end_of_block(first, n) - first;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        for (size_t i = 0; i < in_block; i++)
+            shares[i] = share[i] >= least ? share[i] : 0.0f;
+        for (size_t i = 0; i < in_block; i++)
+            d[i] = largest - logit[i] < farthest ? largest - logit[i] : farthest;
+        for (size_t i = 0; i < in_block; i++)
+            d[i] = shares[i] * d[i];
+        for (size_t i = LANES; i < BLOCK; i += LANES)
+            for (size_t k = 0; k < LANES; k++) {
+                d[k] += d[i + k];
+                shares[k] += shares[i + k];
+            }
+        for (size_t k = 0; k < LANES; k++) {
+            moment += (double)d[k];
+            sum += (double)shares[k];
+        }
+    }
+    return sum > 0.0 ? (float)(moment / sum) : 0.0f;
+}
+
+/* How far the logits of a block are from the mean. */
+static void
+find_distances(const float *logits, size_t n, float largest, float mean, float *d)
+{
+    if (largest < INFINITY)
+        for (size_t i = 0; i < n; i++)
+            d[i] = fabsf(largest - logits[i] - mean);
+    else
+        for (size_t i = 0; i < n; i++)
+            d[i] = distance(largest, logits[i], mean);
+}
+
+/* A token that does not stay has the least share, which weighs nothing. */
+static const float no_share = 0x1p-64f;
+
+/* Bins of distances from 2^-8 to 2^8, by their first bits. */
+enum {
+    DISTANCE_SHIFT = 27 - DIGIT,
+    FIRST_DISTANCE = (127 - 8) << (FLT_MANT_DIG - 1 - DISTANCE_SHIFT),
+};
+
+static size_t
+bin_of_distance(float d)
+{
+    const uint32_t bits = bits_of(d) >> DISTANCE_SHIFT;
+    return bits < FIRST_DISTANCE          ? 0
+           : bits - FIRST_DISTANCE < BINS ? bits - FIRST_DISTANCE
+                                          : BINS - 1;
+}
+
+/* The least distance of a bin but for the first. */
+static float
+distance_of_bin(size_t bin)
+{
+    const uint32_t bits = (uint32_t)(bin + FIRST_DISTANCE) << DISTANCE_SHIFT;
+    float d;
+    memcpy(&d, &bits, sizeof(d));
+    return d;
+}
+
+/* Where the last of the staying most likely is, by some tokens, whose sums say those of all but for
+ * a few standard deviations. False: they do not, because few tokens have most of the `whole`. */
+static bool
+guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float largest,
+               int64_t whole, int64_t enough, struct xm_nearness *near)
+{
+    double sum = 0.0, variance = 0.0;
+    int64_t seen = 0;
+    memset(c->bins, 0, sizeof(c->bins));
+    memset(c->squares, 0, sizeof(c->squares));
+    for (size_t i = 0; i < n; i += SAMPLED) {
+        const int64_t weight = weight_of(c, (uint32_t)i);
+        const float d = distance(largest, logits[i], near->mean);
+        seen += weight;
+        c->bins[bin_of_distance(d)] += (uint64_t)weight;
+        c->squares[bin_of_distance(d)] += (double)weight * (double)weight;
+    }
+    if (fabs((double)seen * SAMPLED - (double)whole) > 0.2 * (double)whole)
+        return false;
+    near->low = 0.0f;
+    near->high = INFINITY;
+    for (size_t bin = 0; bin + 1 < BINS && near->high == INFINITY; bin++) {
+        sum += (double)c->bins[bin] * SAMPLED;
+        variance += c->squares[bin] * SAMPLED * SAMPLED;
+        if (sum + 3.0 * sqrt(variance) <= (double)enough)
+            near->low = distance_of_bin(bin + 1);
+        if (sum - 3.0 * sqrt(variance) > (double)enough)
+            near->high = distance_of_bin(bin + 1);
+    }
+    return true;
+}
+
+/* The share where d < low, else 0, for d and low >= 0: without a branch, which would be taken at
+ * random. */
+static float
+share_below(float share, float d, float low)
+{
+    const uint32_t is_below = (bits_of(d) - bits_of(low)) >> 31;
+    const uint32_t bits = bits_of(share) & (0u - is_below);
+    memcpy(&share, &bits, sizeof(share));
+    return share;
+}
+
+static int
+count_between(const float *d, size_t n, float low, float high)
+{
+    int between = 0;
+    for (size_t i = 0; i < n; i++)
+        between += (d[i] >= low) & (d[i] < high);
+    return between;
+}
+
+/* What tokens nearer than `low` weigh together, and block for block in `kept`; gathers the keys of
+ * those between `low` and `high`, in the order of ids. */
+static int64_t
+part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size,
+                 float largest, struct xm_nearness *near)
+{
+    const float low = near->low, high = near->high, scale = c->scale;
+    const uint32_t low_bits = bits_of(low), span = bits_of(high) - low_bits;
+    size_t n_keys = 0;
+    int64_t inner = 0;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        float d[BLOCK], kept[BLOCK];
+        const float *shares = c->shares + first;
+        const size_t in_block = end_of_block(first, vocab_size) - first;
+        int64_t of_block = 0;
+        c->kept[first / BLOCK] = 0;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        find_distances(logits + first, in_block, largest, near->mean, d);
+        for (size_t i = 0; i < in_block; i++)
+            kept[i] = share_below(shares[i], d[i], low);
+        for (size_t i = 0; i < in_block; i++)
+            of_block += (int64_t)(kept[i] * scale);
+        c->kept[first / BLOCK] = of_block;
+        inner += of_block;
+        if (count_between(d, in_block, low, high) == 0)
+            continue;
+        for (size_t i = 0; i < in_block; i++) {
+            c->keys[n_keys] = typical_key(d[i], (uint32_t)(first + i));
+            n_keys += bits_of(d[i]) - low_bits < span;
+        }
+    }
+    near->n_keys = n_keys;
+    return inner;
+}
+
+/* The tokens from `high` on weigh nothing from now on. */
+static void
+drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float largest,
+         const struct xm_nearness *near)
+{
+    const float high = near->high, scale = c->scale;
+    for (size_t first = 0; first < vocab_size; first += BLOCK) {
+        float d[BLOCK], *shares = c->shares + first;
+        const size_t in_block = end_of_block(first, vocab_size) - first;
+        int64_t of_block = 0;
+        if (c->sums[first / BLOCK] == 0)
+            continue;
+        find_distances(logits + first, in_block, largest, near->mean, d);
+        for (size_t i = 0; i < in_block; i++)
+            shares[i] = d[i] < high ? shares[i] : no_share;
+        for (size_t i = 0; i < in_block; i++)
+            of_block += (int64_t)(shares[i] * scale);
+        c->sums[first / BLOCK] = of_block;
+    }
+}
+
+/* The likeliest token lies as far from the mean as the mean from it: those that are farther have
+ * little weight. */
+int64_t
+xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t n,
+                           float largest, float typical_p, int64_t sum,
+                           struct xm_nearness *near)
+{
+    const int64_t enough = enough_for(typical_p, sum);
+    int64_t kept = 0;
+    *near = (struct xm_nearness){.mean = mean_difference(c, logits, n, largest)};
+    const bool is_guessed = guess_nearness(c, logits, n, largest, sum, enough, near);
+    for (int tries = is_guessed ? 0 : 1; tries < 3; tries++) {
+        if (tries > 0)
+            near->low = 0.0f;
+        if (tries > 0)
+            near->high = tries == 1 ? nextafterf(near->mean, INFINITY) : INFINITY;
+        kept = part_by_distance(c, logits, n, largest, near);
+        if (kept < enough && kept + xm_candidates_sum(c, near->n_keys) >= enough)
+            break;
+    }
+    near->threshold =
+        xm_candidates_threshold(c, near->n_keys, (uint64_t)(enough - kept), true);
+    return kept + xm_candidates_keep(c, near->n_keys, near->threshold);
+}
+
+/* All other tokens weigh nothing from now on. */
+void
+xm_candidates_drop_others(struct xm_candidates *c, const float *logits, size_t n,
+                          float largest, const struct xm_nearness *near)
+{
+    drop_far(c, logits, n, largest, near);
+    for (size_t i = 0; i < near->n_keys; i++) {
+        const uint32_t id = id_of(c->keys[i]);
+        if (c->keys[i] >= near->threshold)
+            continue;
+        c->sums[id / BLOCK] -= weight_of(c, id);
+        c->shares[id] = no_share;
+    }
+}
+
+/* Without that, of the typical tokens, which weigh `sum` together. */
+int32_t
+xm_candidates_draw_typical(const struct xm_candidates *c, const float *logits, size_t n,
+                           float largest, const struct xm_nearness *near, int64_t sum,
+                           uint64_t random)
+{
+    int64_t left = xm_weight_point(sum, random);
+    size_t i = 0;
+    for (; left >= c->kept[i / BLOCK]; i += BLOCK)
+        left -= c->kept[i / BLOCK];
+    for (; i + 1 < n; i++) {
+        const float d = distance(largest, logits[i], near->mean);
+        const bool is_left =
+            d < near->low ||
+            (d < near->high && typical_key(d, (uint32_t)i) >= near->threshold);
+        if (is_left && left < weight_of(c, (uint32_t)i))
+            break;
+        left -= is_left ? weight_of(c, (uint32_t)i) : 0;
+    }
+    return (int32_t)i;
+}
