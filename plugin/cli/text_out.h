@@ -15,11 +15,12 @@ struct xm_cli_generation {
     struct xm_cli_texts stops;
     uint64_t top_k, last_n;
     const char *seed; /* NULL: not given */
+    const char *grammar, *json_schema; /* a text or a file; NULL: not given */
     uint64_t context; /* 0: not given */
     float temperature, top_p, min_p;
     float repetition_penalty, presence_penalty, frequency_penalty;
 };
-enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 13 };
+enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 15 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
 /* Sets the sampling options to "not given": NaN, and UINT64_MAX for top_k. Call it before the
  * options are parsed. */
