@@ -15,7 +15,7 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_WORK = 1 << 16, /* conjunctions of a schema          */
+    MOST_WORK = 1 << 13, /* conjunctions of a schema          */
     MOST_APPLIED = 256   /* schemas that apply to an instance */
 };
 

@@ -79,8 +79,10 @@ static const struct {
     { "date-time", "^" DATE "T" TIME "$" },
     { "uuid",      "^" HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}$" },
     { "ipv4",      "^" OCTET "(\\." OCTET "){3}$" },
-    { "ipv6",      "^((" GROUP ":){7}" GROUP "|(" GROUP ":){1,6}:|(" GROUP ":){1,5}:" GROUP
-                   "|:(:" GROUP "){1,6}|::)$" },
+    { "ipv6",      "^((" GROUP ":){7}" GROUP "|(" GROUP ":){1,7}:|(" GROUP ":){1,6}:" GROUP
+                   "|(" GROUP ":){1,5}(:" GROUP "){1,2}|(" GROUP ":){1,4}(:" GROUP "){1,3}"
+                   "|(" GROUP ":){1,3}(:" GROUP "){1,4}|(" GROUP ":){1,2}(:" GROUP "){1,5}"
+                   "|" GROUP ":(:" GROUP "){1,6}|:((:" GROUP "){1,7}|:))$" },
     { "email",     "^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@"
                    LABEL "(\\." LABEL ")*$" },
     { "hostname",  "^" LABEL "(\\." LABEL "){0,3}$" },

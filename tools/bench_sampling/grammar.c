@@ -65,27 +65,35 @@ add_characters(struct xm_strbuf *out, uint32_t i, int32_t first, uint32_t count)
         xm_utf8_add(out, first + (int32_t)(i % count));
 }
 
-/* Token i behind the 256 bytes; each is another text. */
+/* Token i behind the 256 bytes; each is another text. One of 25 has a quote or a control
+ * character, as in vocabularies of language models. */
 static void
 spell(uint32_t i, struct xm_strbuf *out)
 {
-    static const char *const before[] = {" ",  " ",  " ", " ", " ",  "", "", "",
-                                         "\"", " (", "_", "<", "\n", "", "", ""};
-    static const char *const behind[] = {"", "", "", "",  "", "",    "",    "",
-                                         "", "", "", ">", "", "\":", "\",", "();\n"};
-    const uint32_t kind = i % 20;
-    if (kind == 16)
-        add_characters(out, i / 20 + 1000, 0x4e00, 3000);
-    else if (kind == 17)
-        add_characters(out, i / 20 + 100, 0x430, 32);
-    else if (kind == 18)
-        add_characters(out, i / 20 + 1000, 0xac00, 800);
-    else if (kind == 19)
-        xm_strbuf_printf(out, "%s%" PRIu32, i % 40 == 19 ? "{\"" : "", i);
-    else {
-        xm_strbuf_add(out, before[kind]);
+    static const char *const before[] = {"\"", "", "\n", ""};
+    static const char *const behind[] = {"", "\":", "", "\","};
+    const uint32_t kind = i % 50;
+    if (kind < 30) {
+        xm_strbuf_add(out, kind < 20 ? " " : "");
         add_word(out, i, 2);
-        xm_strbuf_add(out, behind[kind]);
+    } else if (kind == 30) {
+        xm_strbuf_add(out, before[i / 50 % 4]);
+        add_word(out, i, 2);
+        xm_strbuf_add(out, behind[i / 50 % 4]);
+    } else if (kind == 31) {
+        xm_strbuf_printf(out, "{\"%" PRIu32, i);
+    } else if (kind < 36) {
+        xm_strbuf_add(out, kind == 32 ? " (" : kind == 33 ? "_" : kind == 34 ? "." : "<");
+        add_word(out, i, 2);
+        xm_strbuf_add(out, kind == 32 ? ")" : "");
+    } else if (kind < 41) {
+        add_characters(out, i, 0x4e00, 3000);
+    } else if (kind < 45) {
+        add_characters(out, i, 0x430, 32);
+    } else if (kind < 48) {
+        add_characters(out, i, 0xac00, 800);
+    } else {
+        xm_strbuf_printf(out, "%" PRIu32, i);
     }
 }
 
