@@ -15,10 +15,11 @@ struct xm_cli_generation {
     struct xm_cli_texts stops;
     uint64_t top_k, last_n;
     const char *seed; /* NULL: not given */
-    const char *grammar, *json_schema; /* a text or a file; NULL: not given */
     uint64_t context; /* 0: not given */
     float temperature, top_p, min_p;
     float repetition_penalty, presence_penalty, frequency_penalty;
+    /* texts or files; NULL: not given */
+    const char *grammar, *json_schema;
 };
 enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 15 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];

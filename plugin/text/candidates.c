@@ -77,7 +77,7 @@ xm_candidates_free(struct xm_candidates *c)
     xm_free(c);
 }
 
-/* ---- the largest logit ------------------------------------------------------------------ */
+/* ---- the largest logit ------------------------------------------------------------ */
 
 /* NaN compares false with everything. */
 static float
@@ -116,7 +116,7 @@ xm_find_largest(const float *logits, size_t n)
     return (int32_t)first;
 }
 
-/* ---- keys ------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------- */
 
 static uint64_t
 key_of(float logit, uint32_t id)
@@ -203,7 +203,7 @@ keep_best(struct xm_candidates *c, size_t n, uint64_t threshold)
     return kept;
 }
 
-/* ---- top_k ------------------------------------------------------------------------------ */
+/* ---- top_k ------------------------------------------------------------------------ */
 
 static bool
 is_any_above(const float *logits, float floor)
@@ -286,7 +286,7 @@ weigh_candidates(struct xm_candidates *c, const float *logits, size_t n, float l
     return sum;
 }
 
-/* ---- all tokens --------------------------------------------------------------------------- */
+/* ---- all tokens ------------------------------------------------------------------- */
 
 /* The weights of a block of tokens; their sum. Loops without branches, which compilers make vector
  * code of. */
@@ -484,7 +484,7 @@ keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
     return sum + keep_candidates(c, n, s->threshold);
 }
 
-/* ---- the draw ----------------------------------------------------------------------------- */
+/* ---- the draw --------------------------------------------------------------------- */
 
 static int32_t
 draw_of_all(const struct xm_candidates *c, int64_t sum, uint64_t random)

@@ -10,7 +10,8 @@
 
 #include "runtime/util/status.h"
 
-/* Prints a table for a made-up vocabulary of n tokens: words, syllables of several scripts, code. */
+/* Prints a table for a made-up vocabulary of n tokens: words, characters of several scripts,
+ * code. */
 enum xm_status xm_bench_grammars(size_t n, struct xm_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Judges the grammars of JSON Schemas by a folder of test cases, those of the JSON-Schema-Test-Suite
- * (tools/check_schemas): every valid instance, written without spaces, must match, and no invalid one.
+ * Judges the grammars of JSON Schemas by a folder of test cases, those of the
+ * JSON-Schema-Test-Suite (tools/check_schemas): every valid instance, written without spaces, must
+ * match, and no invalid one.
  * With --judge it reads lines {"schema": …, "text": …} and writes whether each text matches; with
  * --generate N it reads a schema on each line and writes N random texts of it as JSON strings.
  */

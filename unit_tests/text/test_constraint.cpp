@@ -73,10 +73,12 @@ pieces()
         "😀",
         "\xf0\x9f",
         "\x98\x80",
-        "a\xc3","hello",
+        "a\xc3",
+        "hello",
         " world",
         "  ",
-        "\n\n", "\n  ",
+        "\n\n",
+        "\n  ",
         "\\n",
         "\\\"",
         "\\u",
@@ -285,7 +287,8 @@ TEST(Constraint, KnowsWhatTheFirstTokenAppends)
     const char *const decoders[] = {
         R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always"})",
         R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},
-            {"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]})"};
+            {"type":"ByteFallback"},{"type":"Fuse"},
+            {"type":"Strip","content":" ","start":1,"stop":0}]})"};
     for (const char *decoder : decoders) {
         SCOPED_TRACE(decoder);
         const Tokenizer t(
@@ -385,9 +388,10 @@ TEST(TokenTrie, KnowsItsTokensAndWhatIsBelow)
 
 TEST(TokenTrie, RefusesDecodersThatLookAhead)
 {
-    const Tokenizer t(tokenizer_json(
-        R"("vocab":{"a":0},"merges":[])",
-        R"("decoder":{"type":"Sequence","decoders":[{"type":"Fuse"},{"type":"Strip","content":" ","start":0,"stop":1}]})"));
+    const Tokenizer t(
+        tokenizer_json(R"("vocab":{"a":0},"merges":[])",
+                       R"("decoder":{"type":"Sequence","decoders":[{"type":"Fuse"},
+            {"type":"Strip","content":" ","start":0,"stop":1}]})"));
     ASSERT_NE(t.t, nullptr) << t.err.text;
     const Grammar g = Grammar::gbnf("root ::= \"a\"");
     Constraint c(g, t);

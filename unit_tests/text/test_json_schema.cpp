@@ -88,7 +88,8 @@ const SchemaCase cases[] = {
     {R"({"type":"object","properties":{"a":false}})",
      {"{}", R"({"b":1})"},
      {R"({"a":1})"}},
-    {R"({"type":"object","patternProperties":{"^x[0-9]+$":{"type":"integer"}},"additionalProperties":false})",
+    {R"({"type":"object","patternProperties":{"^x[0-9]+$":{"type":"integer"}},
+        "additionalProperties":false})",
      {"{}", R"({"x1":1,"x22":2})"},
      {R"({"y":1})", R"({"x":1})"}},
     {R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"additionalProperties":false})",
@@ -100,8 +101,10 @@ const SchemaCase cases[] = {
      {"1", "\"ab\""},
      {"\"a\"", "\"abc\""}},
     {R"({"oneOf":[{"type":"integer"},{"type":"string"}]})", {"1", "\"a\""}, {"null"}},
-    {R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"},"v":{"type":"integer"}},"required":["k"],"additionalProperties":false},
-                 {"type":"object","properties":{"k":{"const":"b"}},"required":["k"],"additionalProperties":false}]})",
+    {R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"},"v":{"type":"integer"}},
+                  "required":["k"],"additionalProperties":false},
+                 {"type":"object","properties":{"k":{"const":"b"}},
+                  "required":["k"],"additionalProperties":false}]})",
      {R"({"k":"a","v":1})", R"({"k":"b"})"},
      {R"({"k":"b","v":1})", R"({"k":"c"})"}},
     {R"({"allOf":[{"properties":{"a":{"type":"integer"}},"required":["a"]},
@@ -116,7 +119,8 @@ const SchemaCase cases[] = {
      {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"},
      {R"({"next":{"v":1}})"}},
     {R"({"type":"array","items":{"$ref":"#"}})", {"[]", "[[],[[]]]"}, {"[1]"}},
-    {R"({"$defs":{"a/b":{"const":1},"c~%":{"const":2}},"anyOf":[{"$ref":"#/$defs/a~1b"},{"$ref":"#/$defs/c~0%25"}]})",
+    {R"({"$defs":{"a/b":{"const":1},"c~%":{"const":2}},
+         "anyOf":[{"$ref":"#/$defs/a~1b"},{"$ref":"#/$defs/c~0%25"}]})",
      {"1", "2"},
      {"3"}},
     {R"({"$ref":"#/$defs/s","maxLength":2,"$defs":{"s":{"type":"string"}}})",
@@ -220,19 +224,26 @@ const struct {
     {R"({"$ref":"#"})", "the grammar matches no text at all"},
     {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})",
      "JSON Schema, /oneOf: the alternatives 0 and 1 are not known to exclude each other"},
-    {R"j({"pattern":"(?=a)"})j", "JSON Schema, /pattern: character 2: groups that look around"},
-    {R"({"pattern":"\\bx"})", "JSON Schema, /pattern: character 2: this escape is not supported"},
-    {R"j({"pattern":"a(^b)"})j", "JSON Schema, /pattern: character 3: ^ and $ are supported only"},
+    {R"j({"pattern":"(?=a)"})j",
+     "JSON Schema, /pattern: character 2: groups that look around"},
+    {R"({"pattern":"\\bx"})",
+     "JSON Schema, /pattern: character 2: this escape is not supported"},
+    {R"j({"pattern":"a(^b)"})j",
+     "JSON Schema, /pattern: character 3: ^ and $ are supported only"},
     {R"({"pattern":"a","maxLength":3})", "JSON Schema, /pattern: of pattern, format"},
-    {R"({"format":"regex"})", "JSON Schema, /format: the format 'regex' is not supported"},
+    {R"({"format":"regex"})",
+     "JSON Schema, /format: the format 'regex' is not supported"},
     {R"({"enum":["ab"],"maxLength":1})",
-     "JSON Schema, /maxLength: the keyword 'maxLength' is not supported beside enum and const"},
+     "JSON Schema, /maxLength: the keyword 'maxLength' is not supported beside enum and "
+     "const"},
     {R"({"minLength":-1})", "JSON Schema, /minLength: expected a whole number"},
-    {R"({"patternProperties":{"a":{}}})", "JSON Schema, /patternProperties: only one pattern"},
+    {R"({"patternProperties":{"a":{}}})",
+     "JSON Schema, /patternProperties: only one pattern"},
     {"false", "the grammar matches no text at all"},
     {R"({"type":"object","properties":{"a":false},"required":["a"]})",
      "the grammar matches no text at all"},
-    {R"({"type":"integer","minimum":5,"maximum":4})", "the grammar matches no text at all"},
+    {R"({"type":"integer","minimum":5,"maximum":4})",
+     "the grammar matches no text at all"},
 };
 
 TEST(JsonSchema, SaysByPlaceWhatIsNotSupported)
@@ -271,7 +282,8 @@ TEST(JsonSchema, IsBoundedInDepthSizeAndTime)
 TEST(JsonSchema, FailsCleanlyWithoutMemory)
 {
     const std::string text =
-        R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$"},"b":{"minimum":1.5},"c":{"$ref":"#"}},)"
+        R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$"},"b":{"minimum":1.5},)"
+        R"("c":{"$ref":"#"}},)"
         R"("required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
     for (uint64_t n = 1;; n++) {
         xm_grammar *g = nullptr;
