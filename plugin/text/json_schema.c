@@ -15,7 +15,7 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_WORK = 1 << 13, /* conjunctions of a schema          */
+    MOST_WORK = 1 << 16, /* schemas of all conjunctions       */
     MOST_APPLIED = 256   /* schemas that apply to an instance */
 };
 
@@ -492,7 +492,8 @@ xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
         s->failed = xm_tree_check(s->t, s->err);
         return 0;
     }
-    if (++s->work > MOST_WORK)
+    s->work += (unsigned)c->n + 1;
+    if (s->work > MOST_WORK)
         return xm_schema_fail(s, XM_UNSUPPORTED, c->list[0].path,
                               "the schema has too many combinations of alternatives");
     if (s->depth >= XM_GRAMMAR_DEPTH)

@@ -7,6 +7,7 @@
 #define XM_UNIT_TESTS_FUZZ_FUZZ_GRAMMAR_H
 
 #include <string>
+#include <vector>
 
 #include "plugin/text/constraint.h"
 #include "unit_tests/fuzz/fuzz.h"
@@ -18,13 +19,15 @@ fuzz_tokenizer()
     static xm_tokenizer *t = [] {
         std::string vocab;
         int id = 0;
+        std::vector<std::string> words = {"\\\"a", "\\\",",  "ab",     "abc", "12",
+                                          "{\\\"", "<0xC3>", "<0xA9>", "é",   "é中",
+                                          "},",    "\\n",    "tru",    "  "};
         for (char c = ' '; c < 127; c++)
-            vocab += std::string(id ? "," : "") +
-                     (c == '"' || c == '\\' ? "\"\\" : "\"") + c +
-                     "\":" + std::to_string(id++);
-        for (const char *word : {"\\\"a", "\\\",", "ab", "abc", "12", "{\\\"", "<0xC3>",
-                                 "<0xA9>", "é", "é中", "},", "\\n", "tru", "  "})
-            vocab += std::string(",\"") + word + "\":" + std::to_string(id++);
+            words.push_back((c == '"' || c == '\\' ? "\\" : "") + std::string(1, c));
+        for (const std::string &word : words) {
+            vocab += (id ? ",\"" : "\"") + word + "\":" + std::to_string(id);
+            id++;
+        }
         const std::string json =
             "{\"model\":{\"type\":\"BPE\",\"vocab\":{" + vocab +
             "},\"merges\":[]},\"decoder\":{\"type\":\"ByteFallback\"}}";

@@ -197,14 +197,15 @@ TEST(Constraint, AllowsTheTokensWhoseBytesCanFollow)
             ASSERT_EQ(g.status, XM_OK) << g.err.text;
             Constraint c(g, t);
             std::string so_far;
-            for (int step = 0; step < 25; step++) {
+            for (int step = 0; step < 16; step++) {
                 const std::vector<bool> mask = c.allowed();
                 std::vector<int32_t> can;
                 for (int32_t id = 0; id < int32_t(256 + pieces().size()); id++) {
                     const std::string bytes =
                         id < 256 ? std::string(1, char(id)) : pieces()[size_t(id) - 256];
-                    Constraint other(g, t);
-                    const bool expected = other.bytes(so_far + bytes) == XM_OK;
+                    const std::string next = so_far + bytes;
+                    const bool expected =
+                        xm_grammar_may_begin(g.g, next.data(), next.size());
                     ASSERT_EQ(mask[size_t(id)], expected)
                         << "'" << so_far << "' then '" << bytes << "'";
                     if (expected)
