@@ -93,6 +93,19 @@ TEST_F(TextGrammar, TheModelEndsItWhereTheGrammarCan)
     EXPECT_EQ(s.got.finish, XM_FINISH_STOP);
 }
 
+/* An id that ends texts may have a text of its own. */
+TEST_F(TextGrammar, AnEndIsNoLetterOfTheText)
+{
+    const OwnedGrammar g("root ::= \"a\" [bc] \"#\"?");
+    const Ids ends = {C};
+    s.run.ends = ends.data();
+    s.run.n_ends = 1;
+    s.run.has_ends = true;
+    ASSERT_EQ(wish(g, {A, C, C}), XM_OK) << s.err.text;
+    EXPECT_EQ(s.text(), "ab");
+    EXPECT_EQ(s.got.finish, XM_FINISH_STOP);
+}
+
 TEST_F(TextGrammar, EndsByLackOfTokensWhereNoIdEndsATextAtAll)
 {
     const OwnedGrammar g("root ::= \"a\" \"q\"?");

@@ -39,17 +39,39 @@ const std::vector<std::string> &
 pieces()
 {
     static const std::vector<std::string> list = {
-        "ab",      "abc",      "a\"",      "\",",      "\":",      "\"}",
-        "{\"",     "{}",       "[]",       "]]",       "],",       "[[",
-        "},{",     "\", \"",   "\": \"",   "true",     "false",    "null",
-        "12",      "123",      "1234",     "-1",       "1.5",      "e+",
-        ".0",      "\xe4\xb8", "\xb8\xad", "中",       "中文",     "é",
-        "\xa9z",   "é\"",      "😀",        "\xf0\x9f", "\x98\x80", "a\xc3",
-        "hello",   " world",   "  ",       "\n\n",     "\n  ",     "\\n",
-        "\\\"",    "\\u",      "00e9",     "xxyy",     "xy",       "b\xc3(",
-        "yy",      "a b",      "abab",     "name",     "\"name\"", "\"a\":1",
-        "x\",\"y", "\"\"",     "}}",       "}]",       "1,2",      "aaaaaaaaaaaaaaaa",
-        "é中😀",    "a中",      "中a\"",
+        "ab",          "abc",
+        "a\"",         "\",",
+        "\":",         "\"}",
+        "{\"",         "{}",
+        "[]",          "]]",
+        "],",          "[[",
+        "},{",         "\", \"",
+        "\": \"",      "true",
+        "false",       "null",
+        "12",          "123",
+        "1234",        "-1",
+        "1.5",         "e+",
+        ".0",          "\xe4\xb8",
+        "\xb8\xad",    "中",
+        "中文",        "é",
+        "\xa9z",       "é\"",
+        "😀",           "\xf0\x9f",
+        "\x98\x80",    "a\xc3",
+        "hello",       " world",
+        "  ",          "\n\n",
+        "\n  ",        "\\n",
+        "\\\"",        "\\u",
+        "00e9",        "xxyy",
+        "xy",          "b\xc3(",
+        "aaaaaaaaaa!", "aaaaaaaaa!",
+        "yy",          "a b",
+        "abab",        "name",
+        "\"name\"",    "\"a\":1",
+        "x\",\"y",     "\"\"",
+        "}}",          "}]",
+        "1,2",         "aaaaaaaaaaaaaaaa",
+        "é中😀",        "a中",
+        "中a\"",
     };
     return list;
 }
@@ -116,6 +138,7 @@ const char *const grammars[] = {
     R"(root ::= [a-z]{0,15} "!"?)",
     R"(root ::= [\x00-\x7f]* [\x00-\x7f\u00e9]{0,15})",
     R"(root ::= .*)",
+    R"(root ::= [a-z]{10,30} "!" [a-z]*)",
     R"(root ::= "ab" ("c" | "a")* "b")",
     R"(root ::= [^"]* "\"" ("," | ":")?)",
     R"(root ::= [a-z]{0,5} [0-9]{2,20} [^"\\]{3,1000000} "\"")",
@@ -289,7 +312,7 @@ TEST(Constraint, ByteTokensAreBytes)
 
 TEST(Constraint, FailsCleanlyWithoutMemory)
 {
-    const Grammar g = Grammar::gbnf(grammars[10]);
+    const Grammar g = Grammar::gbnf(grammars[11]);
     for (uint64_t n = 1;; n += n < 400 ? 1 : 37) {
         const Tokenizer t(byte_tokenizer());
         xm_fail_allocation(n);
