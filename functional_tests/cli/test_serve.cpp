@@ -175,17 +175,49 @@ TEST_F(Serve, ClientsThatLeaveKeepNoPages)
     EXPECT_EQ(program->finish().code, 0);
 }
 
+TEST_F(Serve, TextsHaveTheFormThatIsAskedFor)
+{
+    begin();
+    const std::string schema = R"({"type":"object","required":["answer"],)"
+                               R"("properties":{"answer":{"enum":["yes","no"]}},)"
+                               R"("additionalProperties":false})";
+    const std::string format =
+        R"({"type":"json_schema","json_schema":{"name":"a","schema":)" + schema + "}}";
+    const Response json = ask(RawClient::request(
+        "/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hi"}],)"
+                                R"("max_tokens":64,"response_format":)" +
+                                    format + "}"));
+    EXPECT_EQ(json.status, 200);
+    EXPECT_TRUE(contains(json.body, R"({\"answer\":)") ||
+                contains(json.body, R"({\"answer\": )"))
+        << json.body;
+    EXPECT_TRUE(contains(json.body, "\"finish_reason\":\"stop\"")) << json.body;
+    const Response gbnf = ask(RawClient::request(
+        completions,
+        body("One day", 8, R"(,"grammar":"root ::= \"<\" [0-9]{3} \">\"")")));
+    const std::string text = value_of(gbnf.body, "text");
+    ASSERT_EQ(text.size(), 5u) << gbnf.body;
+    EXPECT_TRUE(text[0] == '<' && isdigit(text[1]) && isdigit(text[3]) && text[4] == '>')
+        << text;
+    const Response wrong = ask(RawClient::request(
+        completions, body("One day", 8, R"(,"grammar":"root ::= other")")));
+    EXPECT_EQ(wrong.status, 400);
+    EXPECT_EQ(value_of(wrong.body, "param"), "grammar") << wrong.body;
+}
+
 TEST_F(Serve, ASignalLetsTextsEnd)
 {
     begin();
     RawClient c(port);
-    c.send(RawClient::request(completions, body("One day", 40, ",\"ignore_eos\":true")));
+    /* long enough to be seen, also where this thread has to wait */
+    c.send(
+        RawClient::request(completions, body("One day", 1900, ",\"ignore_eos\":true")));
     becomes("texts_running", "1");
     EXPECT_NE(metric("kv_pages_used"), "0");
     program->send(SIGTERM);
     ASSERT_TRUE(program->wait_for_errors("xemoe: stopping"));
     EXPECT_EQ(ask(RawClient::request(completions, body("One", 1))).status, 503);
-    EXPECT_TRUE(contains(c.read().body, "\"completion_tokens\":40"));
+    EXPECT_TRUE(contains(c.read().body, "\"completion_tokens\":1900"));
     EXPECT_EQ(program->finish().code, 0);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/cli/grammar_option.h"
 #include "plugin/program_util/line_input.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/collective_mpi.h"
@@ -207,6 +208,7 @@ xm_cli_chat(int argc, char **argv)
     struct xm_compile_options compile = {.sampled_logits = true};
     struct xm_cli_model m;
     struct xm_chat c = {.args = &a, .model = &m};
+    struct xm_error err = {0};
     bool done;
     xm_chat_settings_open(&a);
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
@@ -216,14 +218,18 @@ xm_cli_chat(int argc, char **argv)
     if (xm_mpi_ranks(&rank) > 1) /* mpirun gives one of them what a person types */
         return xm_cli_usage("chat is for one process: generate runs in an MPI job");
     code = xm_chat_settings_check(&a, &c.settings);
+    if (code == XM_EXIT_OK && xm_cli_grammar(&a.generation, &a.grammar, &err) != XM_OK)
+        code = xm_cli_usage("%s", err.text);
     a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
     a.generation.target.tunes = true;
     a.generation.target.needs_tokenizer = "chat needs it, put the file there";
     a.generation.target.needs_chat_template = true;
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.generation.target, &compile);
-    if (code != XM_EXIT_OK)
+    if (code != XM_EXIT_OK) {
+        xm_grammar_free(a.grammar);
         return code;
+    }
     code = xm_chat_settings_settle(&a, m.package, &c.lists, &c.settings);
     c.first_args = a;
     c.first_settings = c.settings;
@@ -231,5 +237,6 @@ xm_cli_chat(int argc, char **argv)
         code = run_model(&c);
     xm_sampling_lists_free(&c.lists);
     xm_cli_model_close(&m);
+    xm_grammar_free(c.first_args.grammar);
     return code;
 }

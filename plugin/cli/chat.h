@@ -13,7 +13,8 @@
 struct xm_chat_args {
     struct xm_cli_generation generation; /* first: the common options */
     const char *system;
-    uint64_t tokens; /* most tokens of an answer */
+    uint64_t tokens;            /* most tokens of an answer */
+    struct xm_grammar *grammar; /* made of the common options; owned; NULL: none */
     bool show_thinking, no_history, verbose;
 };
 

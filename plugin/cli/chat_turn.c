@@ -151,6 +151,7 @@ write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
         .stops = stops.list,
         .n_stops = stops.n,
         .is_answer = true,
+        .grammar = c->args->grammar,
         .on_piece = on_piece,
         .ctx = &o};
     xm_text_out_begin(&o.text, true, !c->args->generation.target.json);

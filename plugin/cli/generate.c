@@ -11,6 +11,7 @@
 
 #include "plugin/cli/conversation.h"
 #include "plugin/cli/costs.h"
+#include "plugin/cli/grammar_option.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
@@ -134,7 +135,9 @@ xm_generate_wish(const struct xm_cli_model *m, const struct xm_generate_args *a,
                                   .stops = stops->list,
                                   .n_stops = stops->n,
                                   .ignore_ends = a->ignore_eos,
-                                  .keep_special = a->special};
+                                  .keep_special = a->special,
+                                  .is_answer = a->chat && a->grammar,
+                                  .grammar = a->grammar};
 }
 
 const char *
@@ -567,8 +570,12 @@ xm_cli_generate(int argc, char **argv)
     if (a.profile_out && strcmp(a.profile_out, "-") == 0)
         return xm_cli_usage("option --profile-out takes a file: standard output has the "
                             "text");
+    if (xm_cli_grammar(&a.generation, &a.grammar, &err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
     a.generation.target.measures = a.profile || a.profile_out;
     if (a.verbose)
         xm_log_set_level(XM_LOG_INFO);
-    return run(&a);
+    code = run(&a);
+    xm_grammar_free(a.grammar);
+    return code;
 }

@@ -18,6 +18,7 @@ struct xm_generate_args {
     bool chat; /* the prompt is a user's message, rendered by the chat template */
     struct xm_sampling sampling;    /* made of the common options */
     struct xm_sampling_lists lists; /* the same; sampling points to them */
+    struct xm_grammar *grammar;     /* the same; owned; NULL: none */
     uint64_t tokens, parallel;      /* new tokens, texts at once; parallel 0: not given */
     bool ignore_eos, special, verbose, profile;
     const char *profile_out; /* a file for the trace */

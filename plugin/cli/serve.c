@@ -62,8 +62,11 @@ check(struct xm_serve_args *a)
     if (a->aliases.n > a->models.n)
         return xm_cli_usage("option --alias is given %zu times for %zu model%s",
                             a->aliases.n, a->models.n, a->models.n == 1 ? "" : "s");
-    if (a->generation.stops.n)
-        return xm_cli_usage("option --stop is a request's: serve does not take it");
+    if (a->generation.stops.n || a->generation.grammar || a->generation.json_schema)
+        return xm_cli_usage("option --%s is a request's: serve does not take it",
+                            a->generation.stops.n   ? "stop"
+                            : a->generation.grammar ? "grammar"
+                                                    : "json-schema");
     return xm_cli_sampling(&a->generation, &sampling, &err) == XM_OK
                ? XM_EXIT_OK
                : xm_cli_usage("%s", err.text);

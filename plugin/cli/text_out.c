@@ -32,6 +32,8 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
 #include "plugin/text/sampling.def"
     { 'c', "context",         XM_CLI_BOUND, AT(context),            "N",    "at most N tokens of prompt and answers together; 0: as many as the model was trained for", "ctx-size" },
     { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end before this text; may be given several times" },
+    { 0, "grammar",           XM_CLI_TEXT,  AT(grammar),            "GBNF", "the text matches this grammar, a text with ::= or a file", "grammar-file" },
+    { 0, "json-schema",       XM_CLI_TEXT,  AT(json_schema),        "JSON", "the text is JSON that is valid for this schema, a text with { or a file", "json-schema-file -j" },
 };
 /* Where the options of the rows of sampling.def have their values. */
 #define SAMPLING(kind, member, ...) AT(member),

@@ -23,10 +23,12 @@ struct xm_cli_generation {
     struct xm_cli_target target;
     struct xm_cli_texts stops;
     uint64_t context; /* 0: not given */
+    /* texts or files; NULL: not given */
+    const char *grammar, *json_schema;
 #define SAMPLING(kind, member, ...) XM_CLI_MEMBER_##kind member;
 #include "plugin/text/sampling.def"
 };
-enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + XM_N_SAMPLING + 4 };
+enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + XM_N_SAMPLING + 6 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
 /* Sets the sampling options to "not given": NaN, UINT64_MAX, or NULL. Call it before the options
  * are parsed. */

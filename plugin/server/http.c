@@ -116,9 +116,10 @@ add_headers(const struct request *q, struct MHD_Response *response)
     }
 }
 
-/* Without the lock, which functions that send the answer take behind the library's. */
+/* Without the lock, which functions that send the answer take behind the library's. A client that
+ * has gone may still read, but asks for nothing more. */
 static enum MHD_Result
-queue(struct request *q)
+queue(struct request *q, bool is_gone)
 {
     static char no_memory[] = "{\"error\":{\"message\":\"out of memory\",\"type\":"
                               "\"server_error\",\"param\":null,\"code\":null}}";
@@ -139,6 +140,8 @@ queue(struct request *q)
     if (!response)
         return MHD_NO;
     add_headers(q, response);
+    if (is_gone)
+        MHD_add_response_header(response, "Connection", "close");
     const enum MHD_Result result = MHD_queue_response(q->mhd, (unsigned)status, response);
     MHD_destroy_response(response);
     return result;
@@ -156,7 +159,7 @@ answer(struct request *q)
     if (!has_begun && !is_gone)
         suspend(q);
     xm_exchange_unlock(x);
-    return has_begun ? queue(q) : is_gone ? MHD_NO : MHD_YES;
+    return has_begun ? queue(q, is_gone) : is_gone ? MHD_NO : MHD_YES;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

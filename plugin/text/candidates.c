@@ -58,7 +58,7 @@ xm_candidates_free(struct xm_candidates *c)
     xm_free(c);
 }
 
-/* ---- the largest logit ------------------------------------------------------------------ */
+/* ---- the largest logit ------------------------------------------------------------ */
 
 /* NaN compares false with everything. */
 static float
@@ -97,7 +97,7 @@ xm_find_largest(const float *logits, size_t n)
     return (int32_t)first;
 }
 
-/* ---- keys ------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------- */
 
 static int
 bits_in(uint64_t x)
@@ -162,7 +162,7 @@ xm_candidates_keep_best(struct xm_candidates *c, size_t n, uint64_t threshold)
     return kept;
 }
 
-/* ---- top_k ------------------------------------------------------------------------------ */
+/* ---- top_k ------------------------------------------------------------------------ */
 
 static bool
 is_any_above(const float *logits, float floor)
@@ -241,7 +241,7 @@ weigh_candidates(struct xm_candidates *c, const float *logits, size_t n, float l
     return sum;
 }
 
-/* ---- all tokens --------------------------------------------------------------------------- */
+/* ---- all tokens ------------------------------------------------------------------- */
 
 /* The weights of a block of tokens; their sum. Loops without branches, which compilers make vector
  * code of. */
@@ -520,7 +520,7 @@ exclude_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
     return sum;
 }
 
-/* ---- the draw ----------------------------------------------------------------------------- */
+/* ---- the draw --------------------------------------------------------------------- */
 
 static int32_t
 draw_of_all(const struct xm_candidates *c, int64_t sum, uint64_t random)

@@ -30,7 +30,7 @@ find_template(yyjson_val *config)
     return NULL;
 }
 
-/* ---- each kind of place; XM_NOT_FOUND: it has none -------------------------------------- */
+/* ---- each kind of place; XM_NOT_FOUND: it has none -------------------------------- */
 
 /* Exporters may write a text here that only their own reader understands: the next place has it
  * then, or there is none. */
@@ -78,7 +78,7 @@ read_json(const char *path, struct xm_chat_template **out, struct xm_error *err)
     return status;
 }
 
-/* ---- the places ------------------------------------------------------------------------- */
+/* ---- the places ------------------------------------------------------------------- */
 
 typedef enum xm_status (*read_place)(const char *path, struct xm_chat_template **out,
                                      struct xm_error *err);

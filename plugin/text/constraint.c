@@ -16,7 +16,7 @@ xm_constraint_fail(struct xm_constraint *c, enum xm_status status, const char *w
                                        : xm_fail(c->err, status, "%s", what);
 }
 
-/* ---- closures --------------------------------------------------------------------------- */
+/* ---- closures --------------------------------------------------------------------- */
 
 static bool
 equal_threads(const struct xm_thread *a, const struct xm_thread *b)
@@ -237,7 +237,7 @@ xm_closure_read(struct xm_constraint *c, const struct xm_thread *t, uint8_t byte
     }
 }
 
-/* ---- the text ------------------------------------------------------------------------------- */
+/* ---- the text --------------------------------------------------------------------- */
 
 /* The closure becomes the text's state. */
 static void
@@ -420,7 +420,7 @@ xm_constraint_is_at_start(const struct xm_constraint *c)
     return c->is_at_start;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------- */
 
 static enum xm_status
 find_tokens(struct xm_constraint *c, struct xm_error *err)

@@ -13,7 +13,7 @@
 
 #include "plugin/text/constraint_parts.h"
 
-/* ---- bits ------------------------------------------------------------------------------------ */
+/* ---- bits ------------------------------------------------------------------------- */
 
 static void
 set_tokens(const struct xm_token_trie *t, uint32_t from, uint32_t to, uint64_t *words)
@@ -38,7 +38,7 @@ takes_all(const struct xm_set *s, const struct xm_trie_node *node)
            (!node->has_non_ascii || s->all_non_ascii) && node->chars <= s->room;
 }
 
-/* ---- local masks -------------------------------------------------------------------------------- */
+/* ---- local masks ------------------------------------------------------------------ */
 
 struct local_walk {
     struct xm_constraint *c;
@@ -148,9 +148,9 @@ local_mask(struct xm_constraint *c, const struct xm_token_trie *t, uint32_t set)
     return w.m;
 }
 
-/* ---- beyond a rule -------------------------------------------------------------------------------- */
+/* ---- beyond a rule ---------------------------------------------------------------- */
 
-/* The ways that follow where the rule of a way may be left: [*first, *first + n) of c->continued. */
+/* The ways that follow where the rule of a way may be left: n from *first on in c->continued. */
 static size_t
 expand(struct xm_constraint *c, struct xm_way way, size_t *first)
 {
@@ -274,7 +274,7 @@ follow_exits(struct xm_constraint *c, const struct xm_token_trie *t,
     }
 }
 
-/* ---- masks --------------------------------------------------------------------------------------- */
+/* ---- masks ------------------------------------------------------------------------ */
 
 static uint64_t
 hash_ways(const struct xm_ways *w)

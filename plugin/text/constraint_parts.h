@@ -14,7 +14,7 @@
 #include "plugin/text/token_trie.h"
 
 enum {
-    MOST_THREADS = 1 << 13, /* of a text, and of a set                            */
+    MOST_THREADS = 1 << 15, /* of a text, and of a set                            */
     MOST_FRAMES = 1 << 19,  /* open rules of all threads                          */
     FRAMES_KEPT = 1 << 15,  /* above, those that no thread needs are dropped      */
     MOST_SETS = 1 << 14,    /* within one call                                    */

@@ -4,7 +4,7 @@
 
 #include "plugin/text/constraint_parts.h"
 
-/* ---- members ------------------------------------------------------------------------------- */
+/* ---- members ---------------------------------------------------------------------- */
 
 /* Far from both bounds of a repetition, a count does not matter to a token: such counts are made
  * one, so that there are few sets. */
@@ -63,7 +63,7 @@ normalise(const struct xm_constraint *c, struct xm_thread *threads, size_t n)
     return kept;
 }
 
-/* ---- characters that lead back --------------------------------------------------------------- */
+/* ---- characters that lead back ---------------------------------------------------- */
 
 /* Whether behind one unit of `state` the same state reads the next one: "[a-z]" in "([a-z] | …)*".
  * What it looks at is bounded: a loop with more in it is not found. */
@@ -141,7 +141,7 @@ find_loop(struct xm_constraint *c, struct xm_set *set)
     }
 }
 
-/* ---- sets --------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------- */
 
 static uint64_t
 hash_places(const struct xm_thread *threads, size_t n)
@@ -272,7 +272,7 @@ xm_sets_drop(struct xm_constraint *c)
     xm_hash_clear(&c->set_index);
 }
 
-/* ---- ways ------------------------------------------------------------------------------------------ */
+/* ---- ways ------------------------------------------------------------------------- */
 
 bool
 xm_ways_add(struct xm_constraint *c, struct xm_ways *ways, struct xm_way way)

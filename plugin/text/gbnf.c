@@ -24,7 +24,7 @@ struct gbnf {
     struct xm_error *err;
 };
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- places ----------------------------------------------------------------------- */
 
 struct place {
     uint32_t line, column; /* from 1; columns count characters */
@@ -57,7 +57,7 @@ invalid(const struct gbnf *g, const char *what)
     return fail_at(g, g->at, XM_INVALID, what);
 }
 
-/* ---- characters ------------------------------------------------------------------------------ */
+/* ---- characters ------------------------------------------------------------------- */
 
 static char
 peek(const struct gbnf *g)
@@ -156,7 +156,7 @@ read_character(struct gbnf *g, uint32_t *code)
     return XM_OK;
 }
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- items ------------------------------------------------------------------------ */
 
 static enum xm_status
 read_text(struct gbnf *g, uint32_t *node)
@@ -436,7 +436,7 @@ read_choices(struct gbnf *g, int depth, uint32_t *node)
     return s;
 }
 
-/* ---- rules ----------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------ */
 
 static enum xm_status
 read_rule(struct gbnf *g)

@@ -44,7 +44,7 @@ struct compiler {
     enum xm_status failed;
 };
 
-/* ---- measure ---------------------------------------------------------------------------------- */
+/* ---- measure ---------------------------------------------------------------------- */
 
 static uint32_t
 n_below(const struct xm_grammar_tree *t, uint32_t node)
@@ -144,7 +144,7 @@ measure_all(struct compiler *c, uint32_t root)
     return xm_no_memory(c->err, "a grammar");
 }
 
-/* ---- emit ---------------------------------------------------------------------------------------- */
+/* ---- emit ------------------------------------------------------------------------- */
 
 static uint32_t
 add_state(struct compiler *c, struct xm_grammar_state s)
@@ -313,7 +313,7 @@ emit_all(struct compiler *c, uint32_t root)
     return c->failed;
 }
 
-/* ---- check ----------------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------ */
 
 /* Properties of states that follow from those behind them. */
 struct facts {
@@ -559,7 +559,7 @@ check(struct compiler *c)
     return s;
 }
 
-/* ---- result ------------------------------------------------------------------------------------------ */
+/* ---- result ----------------------------------------------------------------------- */
 
 static enum xm_status
 compile(struct compiler *c, uint32_t root)

@@ -10,7 +10,7 @@
 
 #include "plugin/text/grammar_parts.h"
 
-/* ---- classes ---------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------- */
 
 void
 xm_class_add(struct xm_class *c, uint32_t low, uint32_t high)
@@ -103,7 +103,7 @@ xm_class_free(struct xm_class *c)
     *c = (struct xm_class){0};
 }
 
-/* ---- sequences of byte ranges ------------------------------------------------------------- */
+/* ---- sequences of byte ranges ----------------------------------------------------- */
 
 enum { LONGEST = 12 }; /* bytes of two \uXXXX */
 
@@ -177,7 +177,7 @@ add_utf8(struct sequences *s, uint32_t low, uint32_t high)
     add_sequence(s, &one);
 }
 
-/* ---- spellings within JSON strings --------------------------------------------------------- */
+/* ---- spellings within JSON strings ------------------------------------------------ */
 
 /* The letter of a character's short escape; 0: it has none. */
 static uint8_t
@@ -339,7 +339,7 @@ spell(struct sequences *out, const struct xm_class *c, enum xm_spelling spelling
     xm_class_free(&plain);
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------ */
 
 struct building {
     struct xm_grammar_tree *t;

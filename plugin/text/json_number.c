@@ -6,7 +6,8 @@
  * that bound is "tight": the next digit must not pass the bound's next one. Once a digit differs,
  * the bound does not matter any more. 12.5 <= x:
  *
- *     12  then a fraction that is not below .5     1[3-9] or [2-9][0-9] or more digits, any fraction
+ *     12  then a fraction that is not below .5
+ *     1[3-9], [2-9][0-9], or more digits, with any fraction
  */
 #include <string.h>
 
@@ -55,7 +56,7 @@ either(struct xm_grammar_tree *t, uint32_t a, uint32_t b)
     return xm_tree_any(t, (uint32_t[]){a, b}, 2);
 }
 
-/* ---- whole numbers ---------------------------------------------------------------------------- */
+/* ---- whole numbers ---------------------------------------------------------------- */
 
 /* Numbers of exactly n digits between bounds of n digits. */
 static uint32_t
@@ -143,7 +144,7 @@ decrease(char *s)
         memmove(s, s + 1, strlen(s));
 }
 
-/* ---- fractions -------------------------------------------------------------------------------- */
+/* ---- fractions -------------------------------------------------------------------- */
 
 static bool
 is_zero(const char *s)
@@ -225,7 +226,7 @@ optional_fraction(struct xm_grammar_tree *t, struct bounds b)
     return may_stop(&b) ? xm_tree_repeat(t, node, 0, 1) : node;
 }
 
-/* ---- magnitudes -------------------------------------------------------------------------------- */
+/* ---- magnitudes ------------------------------------------------------------------- */
 
 static bool
 read_decimal(const char *s, struct decimal *d)
@@ -297,7 +298,7 @@ magnitudes(struct xm_grammar_tree *t, const struct xm_number_range *r)
     return xm_tree_any(t, list, n);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers ---------------------------------------------------------------------- */
 
 static uint32_t
 unbounded(struct xm_grammar_tree *t, bool is_whole)

@@ -52,7 +52,7 @@ any_text(struct xm_grammar_tree *t)
     return xm_tree_repeat(t, xm_tree_class(t, &none, XM_SPELL_JSON_ANY), 0, XM_UNBOUNDED);
 }
 
-/* ---- characters ---------------------------------------------------------------------------------- */
+/* ---- characters ------------------------------------------------------------------- */
 
 static void
 add_words(struct xm_class *c)
@@ -206,7 +206,7 @@ read_class(struct pattern *p)
     return node;
 }
 
-/* ---- structure -------------------------------------------------------------------------------------- */
+/* ---- structure -------------------------------------------------------------------- */
 
 static uint32_t read_choices(struct pattern *p, int depth);
 

@@ -15,11 +15,11 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_WORK = 1 << 16, /* conjunctions of a schema          */
+    MOST_WORK = 1 << 16, /* schemas of all conjunctions       */
     MOST_APPLIED = 256   /* schemas that apply to an instance */
 };
 
-/* ---- failures and paths ---------------------------------------------------------------------- */
+/* ---- failures and paths ----------------------------------------------------------- */
 
 uint32_t
 xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
@@ -76,7 +76,7 @@ xm_schema_path_at(struct xm_schema *s, const char *path, size_t i)
     return out ? out : "";
 }
 
-/* ---- conjunctions ------------------------------------------------------------------------------- */
+/* ---- conjunctions ----------------------------------------------------------------- */
 
 void
 xm_conjunction_add(struct xm_schema *s, struct xm_conjunction *c, yyjson_val *value,
@@ -102,7 +102,7 @@ xm_conjunction_free(struct xm_conjunction *c)
     *c = (struct xm_conjunction){0};
 }
 
-/* ---- keywords that are refused ------------------------------------------------------------------ */
+/* ---- keywords that are refused ---------------------------------------------------- */
 
 enum unless { ALWAYS, UNLESS_FALSE, UNLESS_ZERO };
 
@@ -154,7 +154,7 @@ refuse_keywords(struct xm_schema *s, const struct xm_conjunction *c, unsigned ty
         }
 }
 
-/* ---- references ------------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------- */
 
 /* A token of a JSON pointer in a URI's fragment, unescaped in place. */
 static bool
@@ -313,7 +313,7 @@ is_plain_reference(const struct xm_applied *a)
     return true;
 }
 
-/* ---- expanding -------------------------------------------------------------------------------------------- */
+/* ---- expanding -------------------------------------------------------------------- */
 
 /* Adds what schema `i` refers to and its allOf. */
 static void
@@ -435,7 +435,7 @@ choose(struct xm_schema *s, const struct xm_conjunction *c, uint32_t *node)
     return false;
 }
 
-/* ---- types --------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------ */
 
 static uint32_t
 types_node(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
@@ -492,7 +492,8 @@ xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
         s->failed = xm_tree_check(s->t, s->err);
         return 0;
     }
-    if (++s->work > MOST_WORK)
+    s->work += (unsigned)c->n + 1;
+    if (s->work > MOST_WORK)
         return xm_schema_fail(s, XM_UNSUPPORTED, c->list[0].path,
                               "the schema has too many combinations of alternatives");
     if (s->depth >= XM_GRAMMAR_DEPTH)
@@ -505,7 +506,7 @@ xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
     return s->failed == XM_OK ? node : 0;
 }
 
-/* ---- the schema ------------------------------------------------------------------------------------------------ */
+/* ---- the schema ------------------------------------------------------------------- */
 
 /* Where JSON may have space there may be one blank, or one or two line ends with up to 40 blanks
  * behind them: a text ends. */

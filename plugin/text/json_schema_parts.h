@@ -57,7 +57,7 @@ struct xm_schema {
     struct xm_hash_index wanted_index; /* by value */
     uint32_t any_value;                /* rule of all JSON values; XM_NOWHERE: not made */
     uint32_t space, separator, colon;  /* nodes */
-    unsigned work;                     /* conjunctions so far: bounded */
+    unsigned work;                     /* schemas of all conjunctions so far: bounded */
     int depth;
     struct xm_error *err;
     enum xm_status failed;

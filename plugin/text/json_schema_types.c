@@ -21,7 +21,7 @@ all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
     return xm_tree_all(s->t, (uint32_t[]){a, b, c}, 3);
 }
 
-/* ---- counts ---------------------------------------------------------------------------------------- */
+/* ---- counts ----------------------------------------------------------------------- */
 
 uint32_t
 xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c, const char *key,
@@ -50,7 +50,7 @@ xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c, const char 
     return result;
 }
 
-/* ---- strings ---------------------------------------------------------------------------------------- */
+/* ---- strings ---------------------------------------------------------------------- */
 
 #define YEAR "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
 #define LEAP "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
@@ -79,8 +79,10 @@ static const struct {
     { "date-time", "^" DATE "T" TIME "$" },
     { "uuid",      "^" HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}$" },
     { "ipv4",      "^" OCTET "(\\." OCTET "){3}$" },
-    { "ipv6",      "^((" GROUP ":){7}" GROUP "|(" GROUP ":){1,6}:|(" GROUP ":){1,5}:" GROUP
-                   "|:(:" GROUP "){1,6}|::)$" },
+    { "ipv6",      "^((" GROUP ":){7}" GROUP "|(" GROUP ":){1,7}:|(" GROUP ":){1,6}:" GROUP
+                   "|(" GROUP ":){1,5}(:" GROUP "){1,2}|(" GROUP ":){1,4}(:" GROUP "){1,3}"
+                   "|(" GROUP ":){1,3}(:" GROUP "){1,4}|(" GROUP ":){1,2}(:" GROUP "){1,5}"
+                   "|" GROUP ":(:" GROUP "){1,6}|:((:" GROUP "){1,7}|:))$" },
     { "email",     "^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@"
                    LABEL "(\\." LABEL ")*$" },
     { "hostname",  "^" LABEL "(\\." LABEL "){0,3}$" },
@@ -174,7 +176,7 @@ xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c)
                         : xm_schema_any_string(s, least, most);
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------- */
 
 enum { NUMBER_TEXT = 400 };
 
@@ -252,7 +254,7 @@ xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
     return xm_tree_numbers(s->t, &r);
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------------------ */
+/* ---- arrays ----------------------------------------------------------------------- */
 
 /* What an array's element i must satisfy; XM_NOWHERE: any behind all prefixes. */
 static uint32_t
@@ -335,7 +337,7 @@ xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c)
     return all3(s, text(s, "["), inside, text(s, "]"));
 }
 
-/* ---- objects -------------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------- */
 
 /* A property that some schema names. */
 struct property {
@@ -602,7 +604,7 @@ xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
     return all3(s, text(s, "{"), all3(s, s->space, inside, s->space), text(s, "}"));
 }
 
-/* ---- any value -------------------------------------------------------------------------------------------------- */
+/* ---- any value -------------------------------------------------------------------- */
 
 static uint32_t
 any_of_everything(struct xm_schema *s, uint32_t value)

@@ -6,7 +6,7 @@
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
-/* ---- types -------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------ */
 
 unsigned
 xm_json_type_of(yyjson_val *value)
@@ -82,7 +82,7 @@ xm_schema_types(struct xm_schema *s, const struct xm_applied *a)
     return types;
 }
 
-/* ---- values --------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------- */
 
 static bool
 equal_objects(yyjson_val *a, yyjson_val *b)
@@ -234,7 +234,7 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
     return true;
 }
 
-/* ---- alternatives that exclude each other ----------------------------------------------------------- */
+/* ---- alternatives that exclude each other ----------------------------------------- */
 
 enum { MOST_LOOKS = 6 };
 

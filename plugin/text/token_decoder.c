@@ -351,7 +351,7 @@ push_wordpiece(struct run *run, size_t i, struct xm_slice text)
     return give_buffer(run, i + 1, &spaced);
 }
 
-/* ---- one token's bytes ---------------------------------------------------------------------- */
+/* ---- one token's bytes ------------------------------------------------------------ */
 
 static enum xm_status
 bytes_of_replace(const struct xm_token_decoder_step *step, struct xm_slice text,

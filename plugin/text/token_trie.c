@@ -17,7 +17,7 @@ struct spelled {
     int32_t id;
 };
 
-/* ---- the tokens' bytes -------------------------------------------------------------------- */
+/* ---- the tokens' bytes ------------------------------------------------------------ */
 
 static enum xm_status
 read_bytes(const struct xm_tokenizer *t, bool first, struct xm_token_trie *trie,
@@ -78,7 +78,7 @@ list_tokens(struct xm_token_trie *trie, struct spelled *list)
     return n;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------ */
 
 static uint32_t
 common(const struct spelled *a, const struct spelled *b)
@@ -123,7 +123,7 @@ fill_nodes(struct xm_token_trie *trie, const struct spelled *list, size_t n)
     trie->nodes[at] = (struct xm_trie_node){.end = at, .tokens = (uint32_t)n};
 }
 
-/* ---- what is below ------------------------------------------------------------------------- */
+/* ---- what is below ---------------------------------------------------------------- */
 
 /* Inside of a character: how many bytes are missing, and between which the next one is. */
 struct utf8 {
@@ -197,7 +197,7 @@ sum_up(struct xm_token_trie *trie, struct xm_error *err)
     return ok ? XM_OK : xm_no_memory(err, "a trie of tokens");
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------- */
 
 static enum xm_status
 build(const struct xm_tokenizer *tokenizer, bool first, struct xm_token_trie *trie,

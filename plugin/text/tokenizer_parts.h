@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The members of a tokenizer, for tokenizer*.c, detokenizer.c, token_trie.c and gguf/gguf_tokenizer.c only.
+ * The members of a tokenizer, for tokenizer*.c, detokenizer.c, token_trie.c and
+ * gguf/gguf_tokenizer.c only.
  */
 #ifndef XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
 #define XM_PLUGIN_TEXT_TOKENIZER_PARTS_H

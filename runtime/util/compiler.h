@@ -45,8 +45,9 @@ xm_flag_get(const bool *flag)
     return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
-/* A pointer that is set once, by the thread that comes first: what is in the slot, NULL: nothing yet;
- * and what is in it after `value` was offered, which is another thread's where that came before. */
+/* A pointer that is set once, by the thread that comes first. xm_slot_get: what is in the slot;
+ * NULL: nothing yet. xm_slot_fill offers `value` and returns what is in the slot then, which is
+ * another thread's where that came before. */
 static inline void *
 xm_slot_get(void **slot)
 {

@@ -5,8 +5,8 @@
  * Milliseconds that choosing a token takes on one core, for each setting, beside those of the plain
  * way (heap.h) in the same run: the fastest choice of those that SECONDS have room for. Rows of
  * logits are normally distributed, `peaked` as language models give them (standard deviation 3, a
- * few tokens stand out), `flat` with standard deviation 1. At the end the texts of a step, side by
- * side on all cores.
+ * few tokens stand out), `flat` with standard deviation 1. Then the texts of a step, side by side
+ * on all cores, and the masks of grammars (grammar.h).
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/number.h"
 #include "runtime/util/workers.h"
+#include "tools/bench_sampling/grammar.h"
 #include "tools/bench_sampling/heap.h"
 
 enum { ACCEPTED = 2000, TEXTS = 16, PEAKS = 12 };
@@ -229,7 +230,8 @@ run(struct bench *b, struct xm_error *err)
             XM_TRY(run_setting(b, &settings[k], rows[i], err));
     }
     make_row(b, true);
-    return run_step(b, &settings[XM_ARRAY_LEN(settings) - 1], err);
+    XM_TRY(run_step(b, &settings[XM_ARRAY_LEN(settings) - 1], err));
+    return xm_bench_grammars(b->n, err);
 }
 
 int

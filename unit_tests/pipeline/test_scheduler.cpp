@@ -612,4 +612,42 @@ TEST_F(Scheduler, PiecesComeAsTheyAreMadeAndMayEndTheJob)
     EXPECT_EQ(j.ids, seen.ids);
 }
 
+/* Texts with a grammar and without run side by side; one that has no token left fails alone. */
+TEST_F(Scheduler, TextsFollowTheirGrammars)
+{
+    SmallPackage package;
+    ASSERT_EQ(xm_package_read(package.p, XM_PACKAGE_TOKENIZER, &err), XM_OK);
+    ASSERT_EQ(xm_package_read(package.p, XM_PACKAGE_GENERATION, &err), XM_OK);
+    xm_grammar *good = nullptr, *bad = nullptr;
+    const std::string texts[] = {"root ::= \"#\" [abc]{5} \"#\"",
+                                 "root ::= \"ab\" \"q\""};
+    ASSERT_EQ(xm_grammar_parse(texts[0].data(), texts[0].size(), &good, &err), XM_OK);
+    ASSERT_EQ(xm_grammar_parse(texts[1].data(), texts[1].size(), &bad, &err), XM_OK);
+    const Kind k = long_kind(model, 3, 20), free_kind = long_kind(model, 4, 12, 1);
+    Job follows(&k), fails(&k), beside(&free_kind);
+    ASSERT_EQ(xm_scheduler_create(&model.base, package.p, &s, &err), XM_OK) << err.text;
+    xm_scheduler_set_places(s, 3);
+    xm_job wish = follows.wish();
+    wish.asked.grammar = good;
+    ASSERT_EQ(submit(follows, wish), XM_OK) << err.text;
+    wish = fails.wish();
+    wish.asked.grammar = bad;
+    ASSERT_EQ(submit(fails, wish), XM_OK) << err.text;
+    submit(beside);
+    finish();
+    EXPECT_EQ(follows.finish, XM_FINISH_STOP) << follows.error;
+    ASSERT_EQ(follows.text.size(), 7u) << follows.text;
+    EXPECT_EQ(follows.text.find_first_not_of("abc", 1), 6u) << follows.text;
+    EXPECT_EQ(fails.finish, XM_FINISH_FAILED);
+    EXPECT_EQ(fails.status, XM_INVALID);
+    EXPECT_EQ(fails.error,
+              "the grammar allows no token of the model's vocabulary behind 2 tokens "
+              "of the text");
+    beside.check("beside");
+    xm_scheduler_destroy(s);
+    s = nullptr;
+    xm_grammar_free(good);
+    xm_grammar_free(bad);
+}
+
 } // namespace

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Judges the grammars of JSON Schemas by a folder of test cases, those of the JSON-Schema-Test-Suite
- * (tools/check_schemas): every valid instance, written without spaces, must match, and no invalid one.
+ * Judges the grammars of JSON Schemas by a folder of test cases, those of the
+ * JSON-Schema-Test-Suite (tools/check_schemas): every valid instance, written without spaces, must
+ * match, and no invalid one.
  * With --judge it reads lines {"schema": …, "text": …} and writes whether each text matches; with
  * --generate N it reads a schema on each line and writes N random texts of it as JSON strings.
  */
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/text/byte_level.h"
 #include "plugin/text/constraint.h"
 
 namespace
@@ -124,33 +126,61 @@ judge()
     return 0;
 }
 
-/* A random text: each byte that may come next is found by trying it. */
+/* A vocabulary of the 256 bytes. */
+xm_tokenizer *
+byte_tokenizer()
+{
+    xm_strbuf json = {}, spelled = {};
+    xm_strbuf_add(&json, "{\"model\":{\"type\":\"BPE\",\"vocab\":{");
+    for (int b = 0; b < 256; b++) {
+        const char c = char(b);
+        xm_strbuf_clear(&spelled);
+        xm_byte_level_encode(xm_slice_of(&c, 1), &spelled);
+        const bool escaped = b == '"' || b == '\\';
+        xm_strbuf_printf(&json, "%s\"%s%s\":%d", b ? "," : "", escaped ? "\\" : "",
+                         spelled.text, b);
+    }
+    xm_strbuf_add(&json, "},\"merges\":[]},\"decoder\":{\"type\":\"ByteLevel\"}}");
+    xm_tokenizer *t = nullptr;
+    xm_tokenizer_load_memory(json.text, json.n, &t, nullptr);
+    xm_strbuf_free(&json);
+    xm_strbuf_free(&spelled);
+    return t;
+}
+
+/* A random text, a byte at a time; late, what closes; "": it does not end soon. */
 std::string
-generate(const xm_grammar *g, std::mt19937 *random)
+generate(const xm_grammar *g, const xm_tokenizer *t, std::mt19937 *random)
 {
     std::string text;
+    xm_constraint *c = nullptr;
+    xm_token_bits bits = {};
+    if (xm_constraint_create(g, t, &c, nullptr) != XM_OK)
+        return text;
     while (text.size() < 4000) {
-        std::string can;
-        bool matches = false;
-        xm_grammar_matches(g, text.data(), text.size(), &matches, nullptr);
-        if (matches && ((*random)() % 4 == 0 || text.size() > 300))
-            return text;
-        for (int b = 1; b < 256; b++)
-            if (xm_grammar_may_begin(g, (text + char(b)).data(), text.size() + 1))
+        if (xm_constraint_can_end(c) &&
+            ((*random)() % 4 == 0 || xm_constraint_is_over(c)))
+            break;
+        std::string can, wanted;
+        if (xm_constraint_allowed(c, false, &bits, nullptr) != XM_OK)
+            break;
+        for (int b = 0; b < 256; b++)
+            if (bits.words[b / 64] >> b % 64 & 1)
                 can += char(b);
-        if (can.empty())
-            return text;
-        /* late, what closes; else seldom what is not ASCII */
-        std::string wanted;
-        for (char c : can)
-            if (text.size() > 200
-                    ? std::string("]}\",:").find(c) != std::string::npos
-                    : (unsigned char)c < 0x80 && c != '\n' && c != ' ' && c != '\t')
-                wanted += c;
+        for (char one : can)
+            if (text.size() > 200 ? std::string("]}\",:").find(one) != std::string::npos
+                                  : (unsigned char)one < 0x80 && one != '\n' &&
+                                        one != ' ' && one != '\t')
+                wanted += one;
         const std::string &from = wanted.empty() || (*random)() % 8 == 0 ? can : wanted;
+        if (can.empty())
+            break;
         text += from[(*random)() % from.size()];
+        xm_constraint_accept(c, (unsigned char)text.back(), false, nullptr);
     }
-    return "";
+    const bool ends = xm_constraint_can_end(c);
+    xm_constraint_free(c);
+    return ends ? text : "";
 }
 
 int
@@ -158,6 +188,7 @@ generate_all(int count)
 {
     std::string line;
     std::mt19937 random(7);
+    xm_tokenizer *t = byte_tokenizer();
     while (std::getline(std::cin, line)) {
         xm_grammar *g = nullptr;
         xm_error err = {};
@@ -166,12 +197,13 @@ generate_all(int count)
             continue;
         }
         for (int i = 0; i < count; i++) {
-            const std::string text = generate(g, &random);
+            const std::string text = generate(g, t, &random);
             std::cout << text.size() << "\n" << text << "\n";
         }
         std::cout << "end\n";
         xm_grammar_free(g);
     }
+    xm_tokenizer_free(t);
     return 0;
 }
 

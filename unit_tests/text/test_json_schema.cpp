@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON Schemas: which JSON texts their grammars admit, and which keywords are refused where.
+ */
+#include <chrono>
+
+#include "runtime/util/memory.h"
+#include "unit_tests/text/grammar_test.h"
+
+namespace
+{
+
+struct SchemaCase {
+    const char *schema;
+    std::vector<std::string> yes, no;
+};
+
+const SchemaCase cases[] = {
+    {"true",
+     {"1", "null", "\"a\"", "[]", "{\"a\":[{}]}", "[1, 2]", "{\n  \"a\": 1\n}"},
+     {"", "01", "a", "[1,]", "{a:1}", " 1"}},
+    {R"({"type":"string"})",
+     {R"("")", R"("aé\n\u00e9\ud83d\ude00\/")"},
+     {"\"\n\"", R"("\x")", R"("\ud83d")", R"("\ude00")", "\"", "\"\xff\"", "1"}},
+    {R"({"type":["null","boolean"]})", {"null", "true", "false"}, {"0", "\"\""}},
+    {R"({"type":"string","minLength":1,"maxLength":3})",
+     {R"("a")", R"("éé😀")", R"("\"\u00e9c")", R"("\ud83d\ude00")"},
+     {R"("")", R"("abcd")", R"("\n\n\n\n")"}},
+    {R"({"type":"string","maxLength":100000})", {R"("")", R"("abc")"}, {"1"}},
+    {R"({"type":"integer"})", {"0", "-0", "12", "-7"}, {"1.5", "01", "1e2", "-", "+1"}},
+    {R"({"type":"number"})", {"0", "1.50", "-1e5", "2E-3"}, {".5", "1.", "1e", "--1"}},
+    {R"({"type":"integer","minimum":-3,"maximum":12})",
+     {"-3", "-1", "0", "9", "10", "12"},
+     {"-4", "13", "100", "-10", "00"}},
+    {R"({"type":"integer","exclusiveMinimum":99,"exclusiveMaximum":1001})",
+     {"100", "999", "1000"},
+     {"99", "1001", "10000"}},
+    {R"({"type":"integer","minimum":1.5,"maximum":3.5})", {"2", "3"}, {"1", "4"}},
+    {R"({"type":"integer","maximum":-5})", {"-5", "-10", "-999"}, {"-4", "0", "5"}},
+    {R"({"type":"integer","minimum":9223372036854775807})",
+     {"9223372036854775807", "9223372036854775808"},
+     {"9223372036854775806"}},
+    {R"({"type":"number","minimum":0.25,"exclusiveMaximum":1.5})",
+     {"0.25", "0.250", "0.3", "1", "1.0", "1.49999"},
+     {"0.2499", "1.5", "1.50", "2", "0", "-1"}},
+    {R"({"type":"number","exclusiveMinimum":0})",
+     {"0.001", "1", "12.5"},
+     {"0", "0.0", "-0", "-1"}},
+    {R"({"type":"number","maximum":0})", {"0", "-0", "-0.5", "-12", "0.0"}, {"0.1", "1"}},
+    {R"({"type":"number","minimum":-1.25,"maximum":-1.05})",
+     {"-1.25", "-1.2", "-1.1", "-1.05"},
+     {"-1.26", "-1.04", "-1", "1.1"}},
+    {R"({"type":"number","minimum":2,"maximum":2})", {"2", "2.00"}, {"2.01", "1.99"}},
+    {R"({"enum":["a",1,null,{"x":[true]}]})",
+     {"\"a\"", "1", "null", "{\"x\":[true]}"},
+     {"\"b\"", "true", "2"}},
+    {R"({"const":"x\"y"})", {R"("x\"y")"}, {R"("xy")"}},
+    {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
+    {R"({"type":"array","items":{"type":"integer"}})",
+     {"[]", "[1]", "[1,2, 3]"},
+     {"[\"a\"]", "[1 2]", "[,1]"}},
+    {R"({"type":"array","items":{"type":"null"},"minItems":1,"maxItems":3})",
+     {"[null]", "[null,null,null]"},
+     {"[]", "[null,null,null,null]"}},
+    {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false})",
+     {"[]", "[1]", "[1,\"a\"]"},
+     {"[\"a\"]", "[1,\"a\",1]"}},
+    {R"({"type":"array","prefixItems":[{"const":1}],"items":{"const":2},"minItems":2})",
+     {"[1,2]", "[1,2,2]"},
+     {"[1]", "[2,2]", "[]"}},
+    {R"({"type":"array","maxItems":100000,"items":{"type":"boolean"}})",
+     {"[]", "[true,false]"},
+     {"[1]"}},
+    {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},
+         "required":["b"],"additionalProperties":false})",
+     {R"({"a":1,"b":""})", R"({"b":"x"})", R"({"a": 1, "b": "x"})"},
+     {R"({"a":1})", R"({"b":"","a":1})", R"({"b":"","c":1})", "{}",
+      R"({"a":1,"b":"",})"}},
+    {R"({"type":"object","properties":{"a":{"type":"integer"}}})",
+     {"{}", R"({"a":1})", R"({"b":"x"})", R"({"a":1,"ab":[],"":0})", R"({"x":1,"y":2})"},
+     {R"({"a":"x"})", R"({"\u0061":"x"})", R"({"b":1,"a":"x"})"}},
+    {R"({"type":"object","additionalProperties":{"type":"integer"}})",
+     {"{}", R"({"a":1})", R"({"\"é":1,"b":2})"},
+     {R"({"a":"x"})"}},
+    {R"({"type":"object","required":["q"]})",
+     {R"({"q":1})", R"({"q":1,"z":2})"},
+     {"{}", R"({"z":2})"}},
+    {R"({"type":"object","properties":{"a":false}})",
+     {"{}", R"({"b":1})"},
+     {R"({"a":1})"}},
+    {R"({"type":"object","patternProperties":{"^x[0-9]+$":{"type":"integer"}},
+        "additionalProperties":false})",
+     {"{}", R"({"x1":1,"x22":2})"},
+     {R"({"y":1})", R"({"x":1})"}},
+    {R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"additionalProperties":false})",
+     {"{}", R"({"a":1,"c":2})", R"({"b":1})", R"({"c":1})"},
+     {R"({"c":1,"a":2})", R"({,"a":1})"}},
+    {R"({"minimum":5})", {"5", "\"a\"", "null", "[]"}, {"4"}},
+    {R"({"anyOf":[{"type":"integer"},{"type":"string"}]})", {"1", "\"a\""}, {"null"}},
+    {R"({"maxLength":2,"anyOf":[{"type":"integer"},{"type":"string","minLength":2}]})",
+     {"1", "\"ab\""},
+     {"\"a\"", "\"abc\""}},
+    {R"({"oneOf":[{"type":"integer"},{"type":"string"}]})", {"1", "\"a\""}, {"null"}},
+    {R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"},"v":{"type":"integer"}},
+                  "required":["k"],"additionalProperties":false},
+                 {"type":"object","properties":{"k":{"const":"b"}},
+                  "required":["k"],"additionalProperties":false}]})",
+     {R"({"k":"a","v":1})", R"({"k":"b"})"},
+     {R"({"k":"b","v":1})", R"({"k":"c"})"}},
+    {R"({"allOf":[{"properties":{"a":{"type":"integer"}},"required":["a"]},
+                 {"properties":{"b":{"type":"string"}},"required":["b"]}],"type":"object"})",
+     {R"({"a":1,"b":"x"})"},
+     {R"({"a":1})", R"({"a":"x","b":"x"})"}},
+    {R"({"allOf":[{"minimum":3},{"maximum":5},{"type":"integer"}]})",
+     {"3", "5"},
+     {"2", "6", "\"\""}},
+    {R"({"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"v":{"type":"integer"},
+         "next":{"$ref":"#/$defs/n"}},"required":["v"],"additionalProperties":false}}})",
+     {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"},
+     {R"({"next":{"v":1}})"}},
+    {R"({"type":"array","items":{"$ref":"#"}})", {"[]", "[[],[[]]]"}, {"[1]"}},
+    {R"({"$defs":{"a/b":{"const":1},"c~%":{"const":2}},
+         "anyOf":[{"$ref":"#/$defs/a~1b"},{"$ref":"#/$defs/c~0%25"}]})",
+     {"1", "2"},
+     {"3"}},
+    {R"({"$ref":"#/$defs/s","maxLength":2,"$defs":{"s":{"type":"string"}}})",
+     {"\"ab\""},
+     {"\"abc\"", "1"}},
+    {R"({"type":"string","pattern":"^[a-c]+\\d?$"})",
+     {"\"abc1\"", "\"a\""},
+     {"\"\"", "\"abc12\"", "\"xa\""}},
+    {R"({"type":"string","pattern":"b\"|\\\\"})",
+     {R"("ab\"c")", R"("\\")"},
+     {"\"b\"", "\"\""}},
+    {R"({"type":"string","pattern":"^(?:a|b(?<n>c))*?$"})",
+     {"\"\"", "\"abca\""},
+     {"\"b\""}},
+    {R"({"type":"string","pattern":"^.{2,3}$"})",
+     {"\"ab\"", R"("\"\\")"},
+     {R"("a\n")", "\"a\""}},
+    {R"({"type":"string","pattern":"^\\u00e9[^\\w\\s]$"})",
+     {"\"é-\""},
+     {"\"éa\"", "\"é \""}},
+    {R"({"type":"string","format":"date"})",
+     {"\"2024-02-29\"", "\"1999-12-31\"", "\"2000-02-29\""},
+     {"\"2023-02-29\"", "\"1900-02-29\"", "\"2023-04-31\"", "\"2023-13-01\"",
+      "\"0000-01-01\""}},
+    {R"({"type":"string","format":"date-time"})",
+     {"\"2024-01-02T03:04:05Z\"", "\"2024-01-02T03:04:05.5+01:00\""},
+     {"\"2024-01-02 03:04:05\"", "\"2024-01-02T24:00:00Z\""}},
+    {R"({"type":"string","format":"uuid"})",
+     {"\"123e4567-e89b-12d3-A456-426614174000\""},
+     {"\"123e4567\""}},
+    {R"({"type":"string","format":"ipv4"})",
+     {"\"127.0.0.1\"", "\"255.255.255.255\""},
+     {"\"256.1.1.1\"", "\"1.2.3\"", "\"01.2.3.4\""}},
+    {R"({"type":"string","format":"ipv6"})",
+     {"\"::1\"", "\"fe80::1:2\"", "\"1:2:3:4:5:6:7:8\""},
+     {"\"1:2\"", "\"1:::2\""}},
+    {R"({"type":"string","format":"email"})",
+     {"\"a.b@c.de\""},
+     {"\"a@\"", "\"@b\"", "\"a..b@c\""}},
+    {R"({"type":"string","format":"of my own"})", {"\"x\""}, {"1"}},
+};
+
+TEST(JsonSchema, AdmitsValidInstancesOnly)
+{
+    for (const SchemaCase &c : cases) {
+        SCOPED_TRACE(c.schema);
+        const Grammar g = Grammar::schema(c.schema);
+        ASSERT_EQ(g.status, XM_OK) << g.err.text;
+        for (const std::string &text : c.yes)
+            EXPECT_TRUE(g.matches(text)) << text;
+        for (const std::string &text : c.no)
+            EXPECT_FALSE(g.matches(text)) << text;
+    }
+}
+
+/* Every number of up to two places in each range. */
+TEST(JsonSchema, RangesOfNumbersAreExact)
+{
+    const double bounds[] = {-12.5, -10,  -3, -0.75, -0.5, 0,    0.25,
+                             1,     1.05, 9,  9.9,   10,   12.25};
+    for (double low : bounds)
+        for (double high : bounds)
+            for (int kind = 0; kind < 8; kind++) {
+                if (low > high)
+                    continue;
+                const bool low_out = kind & 1, high_out = kind & 2, whole = kind & 4;
+                char schema[200];
+                snprintf(schema, sizeof(schema), R"({"type":"%s","%s":%g,"%s":%g})",
+                         whole ? "integer" : "number",
+                         low_out ? "exclusiveMinimum" : "minimum", low,
+                         high_out ? "exclusiveMaximum" : "maximum", high);
+                const Grammar g = Grammar::schema(schema);
+                for (int x = -1300; x <= 1300; x += whole ? 100 : 5) {
+                    char text[32];
+                    snprintf(text, sizeof(text), whole ? "%.0f" : "%.2f", x / 100.0);
+                    const double v = x / 100.0;
+                    const bool is_in = (low_out ? v > low : v >= low) &&
+                                       (high_out ? v < high : v <= high);
+                    bool matches = false;
+                    if (g.g)
+                        xm_grammar_matches(g.g, text, strlen(text), &matches, nullptr);
+                    ASSERT_EQ(matches, is_in) << schema << " " << text;
+                }
+            }
+}
+
+const struct {
+    const char *schema, *sentence;
+} wrong[] = {
+    {"[", "JSON Schema: "},
+    {"3", "JSON Schema, at its root: expected a schema: an object, true or false"},
+    {R"({"properties":{"a":{"not":{}}}})",
+     "JSON Schema, /properties/a/not: the keyword 'not' is not supported"},
+    {R"({"type":"array","uniqueItems":true})",
+     "JSON Schema, /uniqueItems: the keyword 'uniqueItems' is not supported"},
+    {R"({"type":"number","multipleOf":3})",
+     "JSON Schema, /multipleOf: the keyword 'multipleOf' is not supported"},
+    {R"({"type":"strin"})", "JSON Schema, /type: expected null, boolean, integer"},
+    {R"({"$ref":"http://x/y"})", "JSON Schema, /$ref: only references within the schema"},
+    {R"({"$ref":"#/a"})", "JSON Schema, /$ref: there is no schema '#/a'"},
+    {R"({"$ref":"#"})", "the grammar matches no text at all"},
+    {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})",
+     "JSON Schema, /oneOf: the alternatives 0 and 1 are not known to exclude each other"},
+    {R"j({"pattern":"(?=a)"})j",
+     "JSON Schema, /pattern: character 2: groups that look around"},
+    {R"({"pattern":"\\bx"})",
+     "JSON Schema, /pattern: character 2: this escape is not supported"},
+    {R"j({"pattern":"a(^b)"})j",
+     "JSON Schema, /pattern: character 3: ^ and $ are supported only"},
+    {R"({"pattern":"a","maxLength":3})", "JSON Schema, /pattern: of pattern, format"},
+    {R"({"format":"regex"})",
+     "JSON Schema, /format: the format 'regex' is not supported"},
+    {R"({"enum":["ab"],"maxLength":1})",
+     "JSON Schema, /maxLength: the keyword 'maxLength' is not supported beside enum and "
+     "const"},
+    {R"({"minLength":-1})", "JSON Schema, /minLength: expected a whole number"},
+    {R"({"patternProperties":{"a":{}}})",
+     "JSON Schema, /patternProperties: only one pattern"},
+    {"false", "the grammar matches no text at all"},
+    {R"({"type":"object","properties":{"a":false},"required":["a"]})",
+     "the grammar matches no text at all"},
+    {R"({"type":"integer","minimum":5,"maximum":4})",
+     "the grammar matches no text at all"},
+};
+
+TEST(JsonSchema, SaysByPlaceWhatIsNotSupported)
+{
+    for (const auto &c : wrong) {
+        SCOPED_TRACE(c.schema);
+        const Grammar g = Grammar::schema(c.schema);
+        EXPECT_NE(g.status, XM_OK);
+        EXPECT_EQ(std::string(g.err.text).substr(0, strlen(c.sentence)), c.sentence);
+    }
+}
+
+TEST(JsonSchema, IsBoundedInDepthSizeAndTime)
+{
+    const auto begin = std::chrono::steady_clock::now();
+    std::string deep, choices = "{\"allOf\":[";
+    for (int i = 0; i < 100000; i++)
+        deep += "{\"items\":";
+    EXPECT_NE(Grammar::schema(deep + "1").status, XM_OK);
+    for (int i = 0; i < 40; i++) /* 2^40 combinations */
+        choices +=
+            std::string(i ? "," : "") + R"({"anyOf":[{"minimum":1},{"maximum":2}]})";
+    EXPECT_EQ(Grammar::schema(choices + "]}").status, XM_UNSUPPORTED);
+
+    std::string many = "{\"type\":\"object\",\"properties\":{";
+    for (int i = 0; i < 2000; i++)
+        many += std::string(i ? "," : "") + "\"p" + std::to_string(i) +
+                "\":{\"type\":\"string\"}";
+    const Grammar g = Grammar::schema(many + "}}");
+    ASSERT_EQ(g.status, XM_OK) << g.err.text;
+    EXPECT_TRUE(g.matches(R"({"p3":"a","p1999":"b","q":1})"));
+    EXPECT_FALSE(g.matches(R"({"p3":"a","p3":"b"})"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(JsonSchema, FailsCleanlyWithoutMemory)
+{
+    const std::string text =
+        R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$"},"b":{"minimum":1.5},)"
+        R"("c":{"$ref":"#"}},)"
+        R"("required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
+    for (uint64_t n = 1;; n++) {
+        xm_grammar *g = nullptr;
+        xm_error err = {};
+        xm_fail_allocation(n);
+        const xm_status s = xm_grammar_from_schema(text.data(), text.size(), &g, &err);
+        const bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        EXPECT_EQ(s == XM_OK, g != nullptr);
+        EXPECT_TRUE(seen ? s == XM_NO_MEMORY || s == XM_OK : s == XM_OK)
+            << n << " " << err.text;
+        xm_grammar_free(g);
+        if (!seen)
+            return;
+    }
+}
+
+} // namespace
