@@ -57,11 +57,13 @@ install(FILES ${CMAKE_BINARY_DIR}/xemoeConfig.cmake ${CMAKE_BINARY_DIR}/xemoeCon
         DESTINATION ${XM_CMAKE_DESTINATION})
 
 if(TARGET PkgConfig::MICROHTTPD)
-    foreach(unit service socket)
-        configure_file(cmake/systemd/xemoe.${unit}.in systemd/xemoe.${unit} @ONLY)
-        install(FILES ${CMAKE_CURRENT_BINARY_DIR}/systemd/xemoe.${unit}
-                DESTINATION lib/systemd/user)
-    endforeach()
+    # The program's path is known when it is installed: --prefix may give another.
+    install(CODE "
+        set(XM_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+        configure_file(${PROJECT_SOURCE_DIR}/cmake/systemd/xemoe.service.in
+                       ${CMAKE_CURRENT_BINARY_DIR}/systemd/xemoe.service @ONLY)")
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/systemd/xemoe.service
+            ${PROJECT_SOURCE_DIR}/cmake/systemd/xemoe.socket DESTINATION lib/systemd/user)
 endif()
 
 include(cmake/compat.cmake)

@@ -175,6 +175,27 @@ TEST_F(Serve, ClientsThatLeaveKeepNoPages)
     EXPECT_EQ(program->finish().code, 0);
 }
 
+TEST_F(Serve, SeveralModelsByTheirNames)
+{
+    const std::string other = XM_MODELS_DIR "/qwen3moe-tiny/ov/int8_asym";
+    program = std::make_unique<Program>(
+        Words{"serve", "-m", model, "--alias", "four", "-m", other, "--port", "0"});
+    ASSERT_TRUE(program->wait_for_output(" slots)\n")) << program->errors();
+    port = port_of(program->output());
+    const std::string list = ask(RawClient::get("/v1/models")).body;
+    EXPECT_TRUE(contains(list, "\"id\":\"four\"")) << list;
+    EXPECT_TRUE(contains(list, "\"id\":\"int8_asym\"")) << list;
+    for (const std::string name : {"four", "int8_asym"}) {
+        const Response r = ask(RawClient::request(
+            completions, body("One day", 2, R"(,"model":")" + name + "\"")));
+        EXPECT_EQ(r.status, 200) << r.body;
+        EXPECT_EQ(value_of(r.body, "model"), name) << r.body;
+    }
+    EXPECT_EQ(
+        ask(RawClient::request(completions, body("One", 1, R"(,"model":"none")"))).status,
+        404);
+}
+
 TEST_F(Serve, TextsHaveTheFormThatIsAskedFor)
 {
     begin();
@@ -207,7 +228,7 @@ TEST_F(Serve, TextsHaveTheFormThatIsAskedFor)
 
 TEST_F(Serve, ASignalLetsTextsEnd)
 {
-    begin();
+    begin({"--timeout", "600"});
     RawClient c(port);
     /* long enough to be seen, also where this thread has to wait */
     c.send(

@@ -112,9 +112,10 @@ take_number(const struct xm_cli_generation *a, size_t i, struct xm_sampling *out
     if (isnan(x))
         return XM_OK;
     if (!xm_sampling_takes(row, x))
-        return xm_fail(
-            err, XM_INVALID, "option --%s takes a %snumber from 0 up to %g, found %g",
-            row->option, row->kind == XM_SAMPLING_REAL ? "" : "whole ", row->most, x);
+        return xm_fail(err, XM_INVALID,
+                       "option --%s takes a %snumber from %g up to %g, found %g",
+                       row->option, row->kind == XM_SAMPLING_REAL ? "" : "whole ",
+                       row->least, row->most, x);
     xm_sampling_set(out, row, x);
     return XM_OK;
 }

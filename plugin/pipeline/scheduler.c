@@ -134,7 +134,9 @@ xm_scheduler_page(const struct xm_scheduler *s)
 void
 xm_scheduler_set_places(struct xm_scheduler *s, size_t n)
 {
+    pthread_mutex_lock(&s->lock);
     s->places = n;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- jobs come, from any thread ---------------------------------------------------------- */
@@ -155,10 +157,10 @@ xm_scheduler_submit(struct xm_scheduler *s, const struct xm_job *job, uint64_t *
         return xm_no_memory(err, "a text");
     j->asked = *job;
     pthread_mutex_lock(&s->lock);
-    const size_t n_waiting = s->n_waiting;
-    const bool is_closing = s->is_closing;
+    const size_t n_waiting = s->n_jobs > s->places ? s->n_jobs - s->places : 0;
+    const bool has_place = s->n_jobs < s->places, is_closing = s->is_closing;
     const bool is_taken =
-        !is_closing && (!job->most_waiting || n_waiting < job->most_waiting);
+        !is_closing && (!job->most_waiting || has_place || n_waiting < job->most_waiting);
     if (is_taken) {
         j->id = ++s->last_id;
         if (id)

@@ -8,8 +8,9 @@
  *
  * A step is one run on the device. It has a token of each text whose prompt is read, and the next
  * parts of prompts in what is left of a chunk, so that no text stands still while a long prompt is
- * read. Each text equals what a session makes of its prompt alone, but for rounding where a device
- * multiplies more than four rows in 8 bits (docs/execution.md).
+ * read. Each text equals what a session makes of its prompt alone, but for rounding: kernels for
+ * several tokens add in another order than those for one, or multiply in 8 bits
+ * (docs/execution.md).
  *
  * Admission is in the order of the jobs: the first job that waits is admitted when a place is free
  * and the cache has room for its prompt. Pages of a beginning that the cache still has are reused.
@@ -57,7 +58,8 @@ struct xm_job {
     /* When it fails with XM_CANCELLED and the tokens that it has, as xm_now() counts; 0: never. It
      * is looked at between runs. */
     double deadline;
-    size_t most_waiting; /* it is refused where so many jobs wait to begin; 0: no bound */
+    /* It is refused where so many jobs are there beside those that free places take; 0: no bound */
+    size_t most_waiting;
     /* Called once, by the thread that steps: *result has neither prompt nor times. It is freed
      * afterwards; to keep it, move it out and leave zeros. */
     void (*on_end)(struct xm_generation_result *result, void *ctx);

@@ -249,6 +249,14 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
                    text, has_comma ? ": write the decimal point as '.'" : "");
 }
 
+/* Stores a value and tells the caller of it. */
+static enum xm_status
+take(struct parse *p, const struct xm_cli_option *o, const char *text)
+{
+    XM_TRY(store(p, o, text));
+    return tell(p, o, text);
+}
+
 /* ---- words ------------------------------------------------------------------------- */
 
 /* `attached` is what follows the option in the same word; NULL: nothing does. */
@@ -259,13 +267,13 @@ take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
         return xm_fail(p->err, XM_INVALID, "option %.*s takes no value, found '%s'",
                        p->n_given, p->given, attached);
     if (o->kind == XM_CLI_FLAG)
-        return store(p, o, "");
+        return take(p, o, "");
     if (attached)
-        return store(p, o, attached);
+        return take(p, o, attached);
     if (p->at + 1 >= p->argc)
         return xm_fail(p->err, XM_INVALID, "option %.*s needs a value: %s", p->n_given,
                        p->given, o->value);
-    return store(p, o, p->argv[++p->at]);
+    return take(p, o, p->argv[++p->at]);
 }
 
 /* "there is no option --modle: did you mean --model?" */

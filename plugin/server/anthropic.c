@@ -401,10 +401,16 @@ static bool
 add_tools(struct making *m, yyjson_val *body)
 {
     yyjson_val *tools = yyjson_obj_get(body, "tools"), *tool;
+    yyjson_val *choice = yyjson_obj_get(yyjson_obj_get(body, "tool_choice"), "type");
     size_t i, n;
-    if (yyjson_equals_str(yyjson_obj_get(yyjson_obj_get(body, "tool_choice"), "type"),
-                          "none") ||
-        !tools || yyjson_is_null(tools) || yyjson_arr_size(tools) == 0)
+    if (choice && !yyjson_equals_str(choice, "auto") &&
+        !yyjson_equals_str(choice, "none"))
+        return xm_refuse(m->r, 400, "tool_choice", "unsupported_parameter",
+                         "'tool_choice' takes the types auto and none only");
+    if (tools && !yyjson_is_null(tools) && !yyjson_is_arr(tools))
+        return xm_refuse(m->r, 400, "tools", "invalid_type",
+                         "'tools' is %s, expected a list", yyjson_get_type_desc(tools));
+    if (yyjson_equals_str(choice, "none") || yyjson_arr_size(tools) == 0)
         return true;
     yyjson_mut_val *list = xm_json_add_array(&m->variables, NULL, "tools");
     yyjson_arr_foreach(tools, i, n, tool)
@@ -476,9 +482,9 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
     if (!xm_wish_read(&c->wish, body, r) ||
         !xm_wish_stops(&c->wish, body, "stop_sequences", r))
         return false;
-    c->wish.n = 1;
-    return c->wish.max_tokens < UINT64_MAX ||
-           xm_refuse(r, 400, "max_tokens", "missing", "'max_tokens' is missing");
+    return xm_wish_is_one(&c->wish, r) &&
+           (c->wish.max_tokens < UINT64_MAX ||
+            xm_refuse(r, 400, "max_tokens", "missing", "'max_tokens' is missing"));
 }
 
 static bool

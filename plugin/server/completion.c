@@ -391,6 +391,7 @@ job_of(struct xm_completion_text *t)
                          .n_prompt = t->prompt->n,
                          .sampling = w->sampling,
                          .asked = {.max_tokens = w->max_tokens,
+                                   .min_tokens = w->min_tokens,
                                    .context = c->model->options.context,
                                    .stops = w->stops,
                                    .n_stops = w->n_stops,
@@ -417,6 +418,12 @@ make_texts(struct xm_completion *c, struct xm_refusal *r)
         return xm_refuse(r, 400, "n", "out_of_range",
                          "the request asks for %" PRIu64 " texts, at most %d are made", n,
                          XM_MOST_TEXTS);
+    const struct xm_served_options *o = &c->model->options;
+    if (o->most_waiting && n > o->slots + o->most_waiting)
+        return xm_refuse(r, 400, "n", "out_of_range",
+                         "the request asks for %" PRIu64 " texts, at most %zu can run "
+                         "and wait here",
+                         n, o->slots + o->most_waiting);
     c->texts = xm_calloc((size_t)n, sizeof(*c->texts));
     if (!c->texts)
         return xm_refuse(r, 503, NULL, NULL, "there is no memory for the texts");

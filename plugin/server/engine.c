@@ -9,7 +9,6 @@
 
 struct xm_served_thread {
     struct xm_scheduler *scheduler;
-    struct xm_compiled *compiled;
     pthread_t thread;
     bool is_started;
     pthread_mutex_t lock; /* guards the rest */
@@ -97,7 +96,6 @@ make_thread(struct xm_served *m, struct xm_error *err)
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->woken, NULL);
     m->thread = t;
-    t->compiled = m->compiled;
     XM_TRY(xm_scheduler_create(m->compiled, m->package, &t->scheduler, err));
     xm_scheduler_set_places(t->scheduler, m->options.slots);
     return start(t, err);
@@ -179,14 +177,14 @@ xm_served_submit(struct xm_served *m, struct xm_job *job, uint64_t *id,
 {
     struct xm_served_thread *t = m->thread;
     job->most_waiting = m->options.most_waiting;
-    pthread_mutex_lock(&t->lock);
-    const bool stops = t->stops;
+    pthread_mutex_lock(&t->lock); /* no job comes behind the last look at them */
+    const enum xm_status s = t->stops
+                                 ? xm_fail(err, XM_CANCELLED, "the server is stopping")
+                                 : xm_scheduler_submit(t->scheduler, job, id, err);
+    t->has_work |= s == XM_OK;
+    pthread_cond_signal(&t->woken);
     pthread_mutex_unlock(&t->lock);
-    if (stops)
-        return xm_fail(err, XM_CANCELLED, "the server is stopping");
-    XM_TRY(xm_scheduler_submit(m->thread->scheduler, job, id, err));
-    wake(m->thread, false);
-    return XM_OK;
+    return s;
 }
 
 void

@@ -84,6 +84,12 @@ read_stream(void *ctx, uint64_t at, char *to, size_t most)
     return result;
 }
 
+static const char *
+header(struct MHD_Connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
 static void
 add_headers(const struct request *q, struct MHD_Response *response)
 {
@@ -110,8 +116,11 @@ add_headers(const struct request *q, struct MHD_Response *response)
     MHD_add_response_header(response, "Vary", "Origin");
     if (x->status == 204 && x->allow) {
         MHD_add_response_header(response, "Access-Control-Allow-Methods", x->allow);
+        /* clients have headers of their own, as anthropic-version */
+        const char *wanted = header(q->mhd, "Access-Control-Request-Headers");
         MHD_add_response_header(response, "Access-Control-Allow-Headers",
-                                "Authorization, Content-Type, X-Api-Key");
+                                wanted ? wanted
+                                       : "Authorization, Content-Type, X-Api-Key");
         MHD_add_response_header(response, "Access-Control-Max-Age", "600");
     }
 }
@@ -163,12 +172,6 @@ answer(struct request *q)
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
-
-static const char *
-header(struct MHD_Connection *c, const char *name)
-{
-    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
-}
 
 static struct xm_watched *
 watched_of(struct MHD_Connection *c)

@@ -81,9 +81,15 @@ xm_listen(const char *host, uint16_t port, struct xm_listener *out, struct xm_er
     if (why != 0)
         return xm_fail(err, XM_NOT_FOUND, "there is no address '%.100s' to listen on: %s",
                        host, gai_strerror(why));
-    const enum xm_status s = open_at(found, host, port, out, err);
+    enum xm_status s = XM_NOT_FOUND;
+    for (const struct addrinfo *a = found; a && s != XM_OK; a = a->ai_next) {
+        struct xm_error other = {0};
+        s = open_at(a, host, port, out, a == found ? err : &other);
+    }
     freeaddrinfo(found);
-    return s;
+    if (s == XM_OK && err)
+        *err = (struct xm_error){0};
+    return s == XM_OK || !err ? s : err->status; /* the first cause */
 }
 
 bool

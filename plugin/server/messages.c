@@ -36,8 +36,9 @@ static bool
 add_part(yyjson_val *part, const char *where, const char *types, struct xm_strbuf *out,
          struct xm_refusal *r)
 {
-    yyjson_val *type = yyjson_obj_get(part, "type"), *text = yyjson_obj_get(part, "text");
-    const char *word = yyjson_get_str(type);
+    const char *word = yyjson_get_str(yyjson_obj_get(part, "type"));
+    const bool is_refusal = word && strcmp(word, "refusal") == 0;
+    yyjson_val *text = yyjson_obj_get(part, is_refusal ? word : "text");
     if (!word)
         return xm_refuse(r, 400, where, "invalid_type",
                          "'%s' has a part without a type: expected an object with 'type'",

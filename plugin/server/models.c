@@ -49,7 +49,8 @@ xm_answer_model(struct xm_exchange *x)
     xm_answer_json(x, &j);
 }
 
-/* 503 with the sentence of the last step that failed, until one works again. */
+/* 503 where the server is stopping, or a device does not answer any more. After other failures the
+ * next text may work. */
 void
 xm_answer_health(struct xm_exchange *x)
 {
@@ -57,7 +58,7 @@ xm_answer_health(struct xm_exchange *x)
     for (size_t i = 0; i < x->server->n_models; i++) {
         struct xm_error why;
         struct xm_refusal r = {0};
-        if (xm_served_is_well(x->server->models[i], &why))
+        if (xm_served_is_well(x->server->models[i], &why) || why.status != XM_LOST)
             continue;
         xm_refuse_for(&r, &why);
         r.status = 503;
@@ -65,9 +66,14 @@ xm_answer_health(struct xm_exchange *x)
         xm_refusal_answer(&r, x);
         return;
     }
+    if (xm_flag_get(&x->server->is_draining)) {
+        struct xm_refusal r = {0};
+        xm_refuse(&r, 503, NULL, "stopping", "the server is stopping");
+        xm_refusal_answer(&r, x);
+        return;
+    }
     xm_json_begin(&j);
-    xm_openai_text(&j, NULL, "status",
-                   xm_flag_get(&x->server->is_draining) ? "stopping" : "ok");
+    xm_openai_text(&j, NULL, "status", "ok");
     xm_answer_json(x, &j);
 }
 

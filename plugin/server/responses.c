@@ -292,8 +292,7 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
     for (size_t i = 0; i < XM_ARRAY_LEN(refused); i++)
         if (!xm_wish_refuses(body, refused[i], r))
             return false;
-    c->wish.n = 1;
-    return xm_wish_format(&c->wish, format, "text", r);
+    return xm_wish_is_one(&c->wish, r) && xm_wish_format(&c->wish, format, "text", r);
 }
 
 static bool

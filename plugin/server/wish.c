@@ -15,7 +15,10 @@
 /* Members that would change a text. */
 static const char *const not_supported[] = {
     "guided_regex", "guided_choice",
-    "functions", "function_call", "audio", "prediction", "web_search_options", "best_of",
+    "functions", "function_call", "audio", "prediction", "web_search_options",
+    "stop_token_ids", "allowed_token_ids", "structured_outputs", "output_config", "output_format",
+    "samplers", "use_beam_search", "include_stop_str_in_output", "continue_final_message",
+    "prompt_logprobs", "mcp_servers", "container",
 };
 /* clang-format on */
 
@@ -34,7 +37,7 @@ xm_wish_init(struct xm_wish *w, const struct xm_served *m)
     *w = (struct xm_wish){
         .model = m, .sampling = m->options.sampling, .max_tokens = UINT64_MAX, .n = 1};
     w->sampling.seed = random_seed();
-    w->sampling.only_new = w->sampling.last_n <= 0; /* as the API has it */
+    w->sampling.only_new = false; /* until it is known how many tokens penalties see */
 }
 
 void
@@ -88,25 +91,11 @@ xm_wish_count(yyjson_val *body, const char *name, uint64_t least, uint64_t most,
     return true;
 }
 
-/* Lists of the model's options stand where the request has none. */
-static void
-keep_lists(struct xm_wish *w, const struct xm_sampling *usual)
-{
-    const bool *said = w->lists.said;
-    if (w->lists.n_biases == 0)
-        w->sampling.logit_bias = usual->logit_bias;
-    if (!said[XM_AT_bad_words])
-        w->sampling.bad_words = usual->bad_words;
-    if (!said[XM_AT_dry_breakers] && usual->dry_breakers.n)
-        w->sampling.dry_breakers = usual->dry_breakers;
-}
-
 /* The sentence begins with the member's name. */
 static bool
 read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
 {
     struct xm_error why = {0};
-    const struct xm_sampling usual = w->sampling;
     const struct xm_package *p = w->model->package;
     char name[XM_UTF8_SHOWN];
     if (xm_sampling_from_json(body, p ? p->tokenizer : NULL, &w->sampling, &w->lists,
@@ -117,7 +106,8 @@ read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
                    ? xm_refuse(r, 400, name, "invalid_value", "%s", why.text)
                    : xm_refuse_for(r, &why);
     }
-    keep_lists(w, &usual);
+    /* OpenAI's penalties see new tokens; over a number of last ones, as llama.cpp has it, all */
+    w->sampling.only_new = w->sampling.last_n <= 0;
     return true;
 }
 
@@ -278,16 +268,27 @@ read_stream(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
 }
 
 bool
+xm_wish_is_one(const struct xm_wish *w, struct xm_refusal *r)
+{
+    return w->n == 1 || xm_refuse(r, 400, "n", "unsupported_parameter",
+                                  "'n' takes 1 only: this API has one answer");
+}
+
+bool
 xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(not_supported); i++) {
         if (!xm_wish_refuses(body, not_supported[i], r))
             return false;
     }
-    return read_sampling(w, body, r) && read_form(w, body, r) &&
+    uint64_t best_of = 1; /* the text that is made is the best */
+    return xm_wish_count(body, "best_of", 1, 1, &best_of, r) &&
+           read_sampling(w, body, r) && read_form(w, body, r) &&
            read_stream(w, body, r) && xm_wish_stops(w, body, "stop", r) &&
            xm_wish_count(body, "n", 1, XM_MOST_TEXTS, &w->n, r) &&
+           xm_wish_count(body, "min_tokens", 0, UINT64_MAX, &w->min_tokens, r) &&
            xm_wish_flag(body, "ignore_eos", &w->ignores_ends, r) &&
            xm_wish_count(body, "max_tokens", 1, UINT64_MAX, &w->max_tokens, r) &&
+           xm_wish_count(body, "n_predict", 1, UINT64_MAX, &w->max_tokens, r) &&
            xm_wish_count(body, "max_completion_tokens", 1, UINT64_MAX, &w->max_tokens, r);
 }

@@ -29,6 +29,7 @@ struct xm_wish {
     struct xm_sampling_lists lists; /* of it, owned */
     struct xm_grammar *grammar;     /* owned; NULL: any text */
     uint64_t max_tokens;            /* UINT64_MAX: what the context has room for */
+    uint64_t min_tokens;            /* before a token may end the text */
     uint64_t n;                     /* texts of each prompt */
     uint64_t likeliest;             /* tokens beside each   */
     bool stream, wants_usage, wants_log_probs, ignores_ends;
@@ -39,8 +40,11 @@ struct xm_wish {
 /* The defaults of the model, and a seed of its own. */
 void xm_wish_init(struct xm_wish *w, const struct xm_served *m);
 void xm_wish_free(struct xm_wish *w);
-/* Reads the members of sampling and length, "stream", "stream_options" and "stop". */
+/* Reads the members of sampling, form and length, "n", "stream", "stream_options" and "stop". */
 bool xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r);
+
+/* Whether it is for one text, as some APIs have no others. */
+bool xm_wish_is_one(const struct xm_wish *w, struct xm_refusal *r);
 
 /* Single members, for those of one endpoint. Absent or null: *out is left alone. */
 bool xm_wish_flag(yyjson_val *body, const char *name, bool *out, struct xm_refusal *r);
@@ -52,7 +56,7 @@ bool xm_wish_stops(struct xm_wish *w, yyjson_val *body, const char *name,
 /* What the text has to be: of OpenAI's form of a "response_format"; NULL: any. */
 bool xm_wish_format(struct xm_wish *w, yyjson_val *format, const char *name,
                     struct xm_refusal *r);
-/* Refuses the member where it is there, and neither null nor false, zero, empty or "default". */
+/* Refuses the member where it is there, and neither null nor false, zero or empty. */
 bool xm_wish_refuses(yyjson_val *body, const char *name, struct xm_refusal *r);
 
 #ifdef __cplusplus

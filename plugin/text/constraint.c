@@ -322,9 +322,10 @@ begin_call(struct xm_constraint *c, struct xm_error *err)
     c->err = err;
 }
 
-/* Where no thread is left, or the call has failed, the text does not match. */
+/* Where no thread is left, or the call has failed, the text does not match. `keeps_frames`: other
+ * threads than the live ones have frames, too. */
 static void
-read_bytes(struct xm_constraint *c, const char *bytes, size_t n)
+read_bytes(struct xm_constraint *c, const char *bytes, size_t n, bool keeps_frames)
 {
     for (size_t i = 0; i < n && c->failed == XM_OK; i++) {
         if (c->live.n == 0) {
@@ -332,7 +333,8 @@ read_bytes(struct xm_constraint *c, const char *bytes, size_t n)
             return;
         }
         step(c, (uint8_t)bytes[i]);
-        if (c->failed == XM_OK && c->n_frames > FRAMES_KEPT + 2 * c->frames_needed)
+        if (c->failed == XM_OK && !keeps_frames &&
+            c->n_frames > FRAMES_KEPT + 2 * c->frames_needed)
             drop_frames(c);
     }
     c->is_at_start &= n == 0;
@@ -343,7 +345,7 @@ xm_constraint_accept_bytes(struct xm_constraint *c, const char *bytes, size_t n,
                            struct xm_error *err)
 {
     begin_call(c, err);
-    read_bytes(c, bytes, n);
+    read_bytes(c, bytes, n, false);
     return refuse(c);
 }
 
@@ -380,14 +382,14 @@ xm_constraint_accept(struct xm_constraint *c, int32_t id, bool first,
     begin_call(c, err);
     if (!copy_threads(&c->live, &c->before))
         xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
-    read_bytes(c, bytes.text, bytes.n);
+    bool has_token = false;
+    for (size_t i = 0; i < c->g->n_tokens; i++)
+        has_token |= c->token_ids[i] == id;
+    read_bytes(c, bytes.text, bytes.n, has_token);
     if (bytes.n == 0) {
         c->live.n = 0;
         c->can_end = false;
     }
-    bool has_token = false;
-    for (size_t i = 0; i < c->g->n_tokens; i++)
-        has_token |= c->token_ids[i] == id;
     if (has_token && c->failed == XM_OK) {
         const bool ended = c->can_end;
         xm_closure_begin(c, false);
@@ -533,7 +535,7 @@ match(const struct xm_grammar *g, const char *text, size_t n, bool *ends, bool *
     *ends = *begins = false;
     XM_TRY(create(g, NULL, &c, err));
     begin_call(c, err);
-    read_bytes(c, text, n);
+    read_bytes(c, text, n, false);
     *ends = c->failed == XM_OK && c->can_end;
     *begins = c->failed == XM_OK && (c->can_end || c->live.n > 0);
     const enum xm_status s = c->failed;

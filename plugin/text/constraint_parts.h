@@ -160,7 +160,7 @@ void xm_constraint_fail(struct xm_constraint *c, enum xm_status status, const ch
 
 /* ---- constraint_sets.c ---- */
 
-/* The set of c->work's places [n], whose stacks do not matter. */
+/* The set of the places of threads[n], whose stacks do not matter. */
 uint32_t xm_set_of(struct xm_constraint *c, struct xm_thread *threads, size_t n);
 uint32_t xm_set_make_next(struct xm_constraint *c, uint32_t set, uint8_t byte);
 void xm_sets_drop(struct xm_constraint *c);

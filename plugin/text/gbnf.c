@@ -278,8 +278,6 @@ find_rule(struct gbnf *g, struct xm_slice name, size_t at, uint32_t *rule)
                                                : xm_no_memory(g->err, "a grammar");
 }
 
-/* A sequence's item without its suffix, or a suffix's bounds. */
-
 static enum xm_status read_choices(struct gbnf *g, int depth, uint32_t *node);
 
 static enum xm_status

@@ -436,7 +436,7 @@ check_counts(const struct compiler *c, const struct facts *f)
     return XM_OK;
 }
 
-/* The bodies that can be called before a body reads anything, into f->stack from *n on. */
+/* Adds the bodies that can be called before a body reads anything to found[*n_found]. */
 static void
 add_leftmost(const struct compiler *c, const struct facts *f, uint32_t start, bool *seen,
              uint32_t *stack, uint32_t *found, size_t *n_found)

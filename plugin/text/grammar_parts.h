@@ -141,6 +141,7 @@ struct xm_grammar_tree {
     size_t n_rules, rules_capacity;
     struct xm_unit *units;
     size_t n_units, units_capacity;
+    struct xm_hash_index unit_index; /* of them, by their hash */
     struct xm_unit_node *unit_nodes;
     size_t n_unit_nodes, unit_nodes_capacity;
     struct xm_unit_edge *unit_edges;

@@ -11,6 +11,7 @@ xm_tree_free(struct xm_grammar_tree *t)
     xm_free(t->flags);
     xm_free(t->rules);
     xm_free(t->units);
+    xm_hash_free(&t->unit_index);
     xm_free(t->unit_nodes);
     xm_free(t->unit_edges);
     xm_free(t->tokens);

@@ -449,19 +449,21 @@ equal_units(const struct xm_grammar_tree *t, const struct xm_unit *a,
 static uint32_t
 keep_unit(struct xm_grammar_tree *t, const struct xm_unit *u, uint32_t first_edge)
 {
-    for (size_t i = 0; i < t->n_units; i++)
-        if (equal_units(t, &t->units[i], u)) {
+    struct xm_hash_probe p = xm_hash_begin(u->hash);
+    while (xm_hash_next(&t->unit_index, &p))
+        if (equal_units(t, &t->units[p.item], u)) {
             t->n_unit_nodes = u->first;
             t->n_unit_edges = first_edge;
-            return (uint32_t)i;
+            return p.item;
         }
     struct xm_unit *grown =
         xm_grow(t->units, &t->units_capacity, t->n_units + 1, sizeof(*grown));
-    if (!grown) {
+    if (grown)
+        t->units = grown;
+    if (!grown || !xm_hash_add(&t->unit_index, u->hash, (uint32_t)t->n_units)) {
         fail(t, XM_NO_MEMORY);
         return 0;
     }
-    t->units = grown;
     t->units[t->n_units] = *u;
     return (uint32_t)t->n_units++;
 }

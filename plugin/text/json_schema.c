@@ -15,7 +15,7 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_WORK = 1 << 16, /* schemas of all conjunctions       */
+    MOST_WORK = 1 << 16, /* schemas of all conjunctions, and pairs that are compared */
     MOST_APPLIED = 256   /* schemas that apply to an instance */
 };
 
@@ -243,6 +243,9 @@ xm_schema_find(struct xm_schema *s, yyjson_val *ref, const char *path,
             xm_utf8_shown(xm_slice_of(text, strlen(text))).text);
         return NULL;
     }
+    /* a reference that is followed again is copied again */
+    if (!xm_schema_works(s, (unsigned)(strlen(text) / 256), where))
+        return NULL;
     char *pointer = xm_arena_strdup(&s->arena, text + 2);
     *target_path = xm_arena_strdup(&s->arena, text + 1);
     if (!pointer || !*target_path) {
@@ -483,6 +486,16 @@ make_node(struct xm_schema *s, struct xm_conjunction *c)
     return c->n == 0 ? xm_schema_any_value(s) : types_node(s, c, types);
 }
 
+bool
+xm_schema_works(struct xm_schema *s, unsigned n, const char *path)
+{
+    s->work += n;
+    if (s->work > MOST_WORK)
+        xm_schema_fail(s, XM_UNSUPPORTED, path,
+                       "the schema has too many combinations of alternatives");
+    return s->failed == XM_OK;
+}
+
 uint32_t
 xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
 {
@@ -492,10 +505,8 @@ xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
         s->failed = xm_tree_check(s->t, s->err);
         return 0;
     }
-    s->work += (unsigned)c->n + 1;
-    if (s->work > MOST_WORK)
-        return xm_schema_fail(s, XM_UNSUPPORTED, c->list[0].path,
-                              "the schema has too many combinations of alternatives");
+    if (!xm_schema_works(s, (unsigned)c->n + 1, c->list[0].path))
+        return 0;
     if (s->depth >= XM_GRAMMAR_DEPTH)
         return xm_schema_fail(s, XM_UNSUPPORTED, c->list[0].path,
                               "schemas are nested too deeply, or refer to themselves "

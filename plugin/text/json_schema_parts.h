@@ -57,13 +57,13 @@ struct xm_schema {
     struct xm_hash_index wanted_index; /* by value */
     uint32_t any_value;                /* rule of all JSON values; XM_NOWHERE: not made */
     uint32_t space, separator, colon;  /* nodes */
-    unsigned work;                     /* schemas of all conjunctions so far: bounded */
+    unsigned work;                     /* xm_schema_works: so far */
     int depth;
     struct xm_error *err;
     enum xm_status failed;
 };
 
-/* "schema /properties/a: …"; the first failure stays. */
+/* "JSON Schema, /properties/a: …"; the first failure stays. */
 uint32_t xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
                         const char *fmt, ...) XM_PRINTF(4, 5);
 uint32_t xm_schema_no_memory(struct xm_schema *s);
@@ -73,6 +73,10 @@ const char *xm_schema_path_at(struct xm_schema *s, const char *path, size_t i);
 void xm_conjunction_add(struct xm_schema *s, struct xm_conjunction *c, yyjson_val *value,
                         const char *path, unsigned skips);
 void xm_conjunction_free(struct xm_conjunction *c);
+
+/* Counts n steps of work, of which a schema may need so many: what refers to itself in several ways
+ * needs more with each level. False: it failed. */
+bool xm_schema_works(struct xm_schema *s, unsigned n, const char *path);
 
 /* The texts of all instances that satisfy `c`, which may be changed. */
 uint32_t xm_schema_node(struct xm_schema *s, struct xm_conjunction *c);
@@ -89,7 +93,7 @@ uint32_t xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c,
                           unsigned types);
 uint32_t xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c);
 uint32_t xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c);
-/* A count such as minItems; `least` of a missing one. */
+/* A count such as minItems; `missing` where there is none. */
 uint32_t xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c,
                          const char *key, bool largest, uint32_t missing);
 

@@ -417,7 +417,7 @@ list_properties(struct xm_schema *s, const struct xm_conjunction *c, struct prop
     }
 }
 
-/* What the value of a property must satisfy; name NULL: of one that no schema names. */
+/* What the value of a property must satisfy; p NULL: of one that no schema names. */
 static uint32_t
 value_node(struct xm_schema *s, const struct xm_conjunction *c, const struct property *p)
 {

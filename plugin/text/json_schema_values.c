@@ -314,9 +314,11 @@ objects_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth)
 bool
 xm_schema_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth)
 {
+    if (depth > MOST_LOOKS || !xm_schema_works(s, 1, ""))
+        return false;
     a = follow(s, a);
     b = follow(s, b);
-    if (s->failed != XM_OK || depth > MOST_LOOKS)
+    if (s->failed != XM_OK)
         return false;
     if (yyjson_is_false(a) || yyjson_is_false(b))
         return true;

@@ -214,7 +214,8 @@ enum xm_status
 xm_sampling_take_lists(struct xm_sampling_lists *l, const struct xm_tokenizer *tokenizer,
                        struct xm_sampling *s, struct xm_error *err)
 {
-    if (s->dry_multiplier > 0.0f && tokenizer && !l->said[XM_AT_dry_breakers])
+    if (s->dry_multiplier > 0.0f && tokenizer && !l->said[XM_AT_dry_breakers] &&
+        s->dry_breakers.n == 0)
         XM_TRY(add_usual_breakers(l, tokenizer, err));
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         const struct xm_sampling_row *row = &xm_sampling_rows[i];
@@ -222,9 +223,10 @@ xm_sampling_take_lists(struct xm_sampling_lists *l, const struct xm_tokenizer *t
         void *member = (char *)s + row->offset;
         if (row->kind == XM_SAMPLING_SET && list->n > 0)
             qsort(list->ids, list->n, sizeof(*list->ids), compare_ids);
-        if (row->kind == XM_SAMPLING_SET || row->kind == XM_SAMPLING_SEQUENCES)
+        if ((row->kind == XM_SAMPLING_SET || row->kind == XM_SAMPLING_SEQUENCES) &&
+            l->said[i])
             *(struct xm_token_view *)member = (struct xm_token_view){list->ids, list->n};
-        else if (row->kind == XM_SAMPLING_BIAS)
+        else if (row->kind == XM_SAMPLING_BIAS && l->n_biases > 0)
             *(struct xm_bias_view *)member =
                 (struct xm_bias_view){l->biases, l->n_biases};
     }

@@ -122,6 +122,15 @@ xm_strbuf_take(struct xm_strbuf *b)
 }
 
 void
+xm_strbuf_drop(struct xm_strbuf *b, size_t n)
+{
+    if (n == 0)
+        return;
+    memmove(b->text, b->text + n, b->n - n + 1); /* with its NUL */
+    b->n -= n;
+}
+
+void
 xm_strbuf_clear(struct xm_strbuf *b)
 {
     b->n = 0;

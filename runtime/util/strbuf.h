@@ -37,6 +37,7 @@ bool xm_strbuf_ok(const struct xm_strbuf *b); /* false: an append found no memor
 const char *xm_strbuf_text(const struct xm_strbuf *b); /* "" while empty, never NULL  */
 char *
 xm_strbuf_take(struct xm_strbuf *b); /* the caller owns it (xm_free); NULL: failed */
+void xm_strbuf_drop(struct xm_strbuf *b, size_t n); /* the first n <= b->n bytes */
 void xm_strbuf_clear(struct xm_strbuf *b); /* length 0, memory kept                   */
 void xm_strbuf_free(struct xm_strbuf *b);
 

@@ -154,7 +154,8 @@ class Served
         {
             std::unique_lock<std::mutex> lock(mutex);
             wake.wait_for(lock, std::chrono::seconds(30), [this] { return changed; });
-            EXPECT_TRUE(changed) << "nothing comes";
+            if (!changed)
+                throw std::runtime_error("nothing has come for 30 s");
             changed = false;
         }
     };

@@ -142,7 +142,8 @@ read_words(__global const uint *p, uint *bits)
 #endif
 }
 
-/* The lane's elements of a value; zeros unless `weighs`: what nothing weighs may be NaN. */
+/* The lane's elements of a value; unless it weighs something, any finite numbers, because what
+ * nobody has written may be NaN. */
 static inline void
 read_value(struct cached v, bool weighs, float *y)
 {

@@ -190,7 +190,7 @@ weigh(struct query_rows *r, int i, float s)
 }
 
 /* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value that
- * nothing weighs is not read: it may never have been written. */
+ * nothing weighs may never have been written: it counts as zeros. */
 static inline void
 add_values(struct query_rows *r, const float p[QUERY_ROWS], int n, struct cached first)
 {

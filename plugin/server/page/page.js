@@ -157,10 +157,10 @@ function painter(article, message) {
   };
 }
 
-async function readAnswer(request, message, times, paint) {
+async function readAnswer(request, signal, message, times, paint) {
   let usage = null, finish = null;
   try {
-    for await (const chunk of chatChunks(request, settings.key, running.signal)) {
+    for await (const chunk of chatChunks(request, settings.key, signal)) {
       const choice = chunk.choices?.[0];
       usage = chunk.usage ?? usage;
       finish = choice?.finish_reason ?? finish;
@@ -181,24 +181,24 @@ async function readAnswer(request, message, times, paint) {
 async function answer() {
   const message = { role: "assistant", content: "", thought: "" };
   const times = { start: performance.now(), first: 0, last: 0, n: 0 };
-  const here = chat;
+  const here = chat, mine = new AbortController();
   const request = requestOf();
-  setRunning(new AbortController());
+  setRunning(mine);
   chat.messages.push(message);
   showChat();
   const article = log.lastElementChild;
   say("");
   try {
-    await readAnswer(request, message, times, painter(article, message));
+    await readAnswer(request, mine.signal, message, times, painter(article, message));
   } catch (e) {
     if (e.name === "AbortError") say("Stopped.");
     else message.error = e instanceof ServerError ? e.message : "The server cannot be reached.";
     if (e.status === 401) toggle("settings", true);
   }
-  setRunning(null);
+  if (running === mine) setRunning(null);
   showText(article, message);
   follow();
-  if (!keepChat(here)) say("This browser keeps no more chats: its storage is full or switched off.");
+  if (!here.isDropped && !keepChat(here)) say("This browser keeps no more chats: its storage is full or switched off.");
   showList();
 }
 
@@ -211,6 +211,7 @@ function ask(text) {
 
 function openChat(other) {
   running?.abort();
+  setRunning(null);
   chat = other;
   showChat();
   showList();
@@ -224,7 +225,10 @@ function rowOf(other) {
   if (other.id === chat.id) open.setAttribute("aria-current", "true");
   const drop = button("✕", () => {
     dropChat(other.id);
-    if (other.id === chat.id) openChat(newChat());
+    if (other.id === chat.id) {
+      chat.isDropped = true; // an answer that is still read must not bring it back
+      openChat(newChat());
+    }
     else showList();
   });
   drop.setAttribute("aria-label", `Delete ${other.title || "chat"}`);
