@@ -79,14 +79,15 @@ xm_cli_serve(int argc, char **argv)
         .usage = "xemoe serve MODEL [--host NAME] [--port N] [options]",
         .about =
             "Serves models over HTTP: OpenAI's API at /v1, Anthropic's at /v1/messages, "
-            "a page\n"
-            "for people at /, Prometheus' metrics at /metrics. Texts of many requests "
-            "run\n"
-            "together. Sampling options are what holds where a request says nothing; "
-            "without\n"
-            "them it is what the model's files recommend, else temperature 1. The first "
-            "Ctrl-C,\n"
-            "or SIGTERM, ends the texts that run within --timeout, the second stops at "
+            "a\n"
+            "page for people at /, Prometheus' metrics at /metrics. Texts of many "
+            "requests\n"
+            "run together. Sampling options are what holds where a request says "
+            "nothing;\n"
+            "without them it is what the model's files recommend, else temperature 1.\n"
+            "--stop, --grammar and --json-schema belong into requests. The first Ctrl-C, "
+            "or\n"
+            "SIGTERM, ends the texts that run within --timeout, the second stops at "
             "once.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
