@@ -232,6 +232,39 @@ TEST(SamplingJson, BreakersAreTheTokensThatHaveTheText)
     EXPECT_EQ(Request("{}").s.dry_breakers.n, 0u) << "without dry there are none";
 }
 
+/* What a server's options say holds for requests that say nothing. */
+TEST(SamplingJson, ListsThatAreThereStay)
+{
+    const int32_t ids_of[] = {3, 5};
+    const xm_token_bias bias = {7, 1.5f};
+    xm_sampling s;
+    xm_sampling_lists lists = {};
+    xm_error err = {};
+    xm_sampling_init(&s);
+    s.dry_multiplier = 0.8f;
+    s.dry_breakers = {ids_of, 2};
+    s.bad_words = {ids_of, 2};
+    s.logit_bias = {&bias, 1};
+    yyjson_doc *doc = yyjson_read("{\"temperature\":1}", 17, 0);
+    ASSERT_EQ(
+        xm_sampling_from_json(yyjson_doc_get_root(doc), tokenizer().t, &s, &lists, &err),
+        XM_OK)
+        << err.text;
+    EXPECT_EQ(s.dry_breakers.ids, ids_of);
+    EXPECT_EQ(s.bad_words.ids, ids_of);
+    EXPECT_EQ(s.logit_bias.n, 1u);
+    yyjson_doc_free(doc);
+    doc = yyjson_read("{\"bad_words\":[]}", 16, 0);
+    ASSERT_EQ(
+        xm_sampling_from_json(yyjson_doc_get_root(doc), tokenizer().t, &s, &lists, &err),
+        XM_OK)
+        << err.text;
+    EXPECT_EQ(s.bad_words.n, 0u) << "an empty list is one, too";
+    EXPECT_EQ(s.dry_breakers.ids, ids_of);
+    yyjson_doc_free(doc);
+    xm_sampling_lists_free(&lists);
+}
+
 TEST(SamplingJson, EveryAllocationMayFail)
 {
     const std::string json = R"({"dry_multiplier": 1, "logit_bias": {"1": 2, "3": 4},
