@@ -5,7 +5,6 @@
  *     first signal ──► no new requests ──► texts end, or their time does ──► told, closed
  *     second       ──► the process ends
  */
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,27 +41,6 @@ struct serving {
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* Whether an option of the row, which has numbers, is given. */
-static bool
-is_given(const struct xm_cli_generation *g, size_t row)
-{
-    switch (row) {
-#define GIVEN_REAL(member)      !isnan(g->member)
-#define GIVEN_WHOLE(member)     g->member != UINT64_MAX
-#define GIVEN_COUNT(member)     g->member != UINT64_MAX
-#define GIVEN_SEED(member)      false
-#define GIVEN_BIAS(member)      false
-#define GIVEN_SET(member)       false
-#define GIVEN_SEQUENCES(member) false
-#define SAMPLING(kind, member, ...)                                                      \
-    case XM_AT_##member:                                                                 \
-        return GIVEN_##kind(member);
-#include "plugin/text/sampling.def"
-    default:
-        return false;
-    }
-}
-
 /* Options, else what the model's files recommend, else what the API's pages say. */
 static enum xm_status
 find_sampling(const struct xm_cli_generation *g, const struct xm_package *p,
@@ -74,10 +52,10 @@ find_sampling(const struct xm_cli_generation *g, const struct xm_package *p,
     XM_TRY(xm_cli_sampling(g, &given, err));
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         const struct xm_sampling_row *row = &xm_sampling_rows[i];
-        if (xm_sampling_is_number(row) && is_given(g, i))
+        if (xm_sampling_is_number(row) && xm_cli_sampling_is_given(g, i))
             xm_sampling_set(out, row, xm_sampling_get(&given, row));
     }
-    if (out->temperature == 0.0f && !is_given(g, XM_AT_temperature))
+    if (out->temperature == 0.0f && !xm_cli_sampling_is_given(g, XM_AT_temperature))
         out->temperature = 1.0f;
     XM_TRY(xm_sampling_check(out, err));
     return xm_cli_sampling_lists(g, p, lists, out, err);

@@ -5,12 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
-#include "runtime/util/clock.h"
 #include "runtime/util/number.h"
 #include "runtime/util/utf8.h"
 
@@ -43,23 +41,13 @@ static const size_t offsets[XM_N_SAMPLING] = {
 #undef AT
 /* clang-format on */
 
-/* Short enough to be typed again. Not for secrets. */
-static uint64_t
-random_seed(void)
-{
-    uint32_t seed;
-    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
-        seed = (uint32_t)(1e6 * xm_now()) ^ (uint32_t)getpid();
-    return seed;
-}
-
 /* As llama.cpp has it, -1 asks for a random seed. */
 static bool
 read_seed(const char *text, uint64_t *out)
 {
     if (text && strcmp(text, "-1") != 0)
         return xm_parse_whole(text, out);
-    *out = random_seed();
+    *out = xm_sampling_random_seed();
     return true;
 }
 
@@ -87,6 +75,12 @@ given(const struct xm_cli_generation *a, size_t i)
     if (whole > INT32_MAX && row->most == (double)INT32_MAX)
         return whole == UINT64_MAX ? NAN : 0.0;
     return whole == UINT64_MAX ? NAN : (double)whole;
+}
+
+bool
+xm_cli_sampling_is_given(const struct xm_cli_generation *a, size_t row)
+{
+    return !isnan(given(a, row));
 }
 
 const char *

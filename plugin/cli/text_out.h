@@ -33,6 +33,8 @@ extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_
 /* Sets the sampling options to "not given": NaN, UINT64_MAX, or NULL. Call it before the options
  * are parsed. */
 void xm_cli_generation_open(struct xm_cli_generation *a);
+/* Whether the option of a row of sampling.def, which has numbers, is given. */
+bool xm_cli_sampling_is_given(const struct xm_cli_generation *a, size_t row);
 /* The option by which tokens are to be drawn although --temp is not given: then the temperature is
  * the one that the model's files recommend, or llama.cpp's default. NULL: no such option. */
 const char *xm_cli_sampling_option(const struct xm_cli_generation *a);

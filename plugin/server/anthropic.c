@@ -245,16 +245,6 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
     add_usage(j, NULL, &u);
 }
 
-static const struct xm_dialect anthropic = {
-    .prefix = "msg_",
-    .begin = tell_begin,
-    .part = tell_part,
-    .end = tell_end,
-    .finish = tell_finish,
-    .fail = tell_failure,
-    .whole = answer_whole,
-};
-
 /* ---- messages -------------------------------------------------------------------------------- */
 
 enum { MOST_WHERE = 64 };
@@ -487,21 +477,21 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
             xm_refuse(r, 400, "max_tokens", "missing", "'max_tokens' is missing"));
 }
 
-static bool
-begin(struct xm_exchange *x, struct xm_refusal *r)
-{
-    struct xm_completion *c = xm_completion_open(x, &anthropic, r);
-    if (!c)
-        return false;
-    yyjson_val *body = yyjson_doc_get_root(c->body);
-    return xm_completion_is_chat(c, r) && read_wish(c, body, r) &&
-           add_prompt(c, body, r) && xm_completion_start(c, r);
-}
+static const struct xm_dialect anthropic = {
+    .is_chat = true,
+    .read_wish = read_wish,
+    .add_prompts = add_prompt,
+    .prefix = "msg_",
+    .begin = tell_begin,
+    .part = tell_part,
+    .end = tell_end,
+    .finish = tell_finish,
+    .fail = tell_failure,
+    .whole = answer_whole,
+};
 
 void
 xm_answer_messages(struct xm_exchange *x)
 {
-    struct xm_refusal r = {0};
-    if (!begin(x, &r))
-        xm_refusal_answer(&r, x);
+    xm_completion_answer(x, &anthropic);
 }

@@ -154,16 +154,6 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
     xm_openai_usage(c, j);
 }
 
-static const struct xm_dialect chat = {
-    .prefix = "chatcmpl-",
-    .begin = tell_begin,
-    .part = tell_part,
-    .end = tell_end,
-    .finish = tell_finish,
-    .fail = xm_openai_fail,
-    .whole = answer_whole,
-};
-
 /* ---- the request ----------------------------------------------------------------------------- */
 
 static bool
@@ -192,21 +182,21 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
                      "'top_logprobs' needs 'logprobs': true");
 }
 
-static bool
-begin(struct xm_exchange *x, struct xm_refusal *r)
-{
-    struct xm_completion *c = xm_completion_open(x, &chat, r);
-    if (!c)
-        return false;
-    yyjson_val *body = yyjson_doc_get_root(c->body);
-    return xm_completion_is_chat(c, r) && read_wish(c, body, r) &&
-           add_prompt(c, body, r) && xm_completion_start(c, r);
-}
+static const struct xm_dialect chat = {
+    .is_chat = true,
+    .read_wish = read_wish,
+    .add_prompts = add_prompt,
+    .prefix = "chatcmpl-",
+    .begin = tell_begin,
+    .part = tell_part,
+    .end = tell_end,
+    .finish = tell_finish,
+    .fail = xm_openai_fail,
+    .whole = answer_whole,
+};
 
 void
 xm_answer_chat(struct xm_exchange *x)
 {
-    struct xm_refusal r = {0};
-    if (!begin(x, &r))
-        xm_refusal_answer(&r, x);
+    xm_completion_answer(x, &chat);
 }

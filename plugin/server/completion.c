@@ -82,9 +82,9 @@ create(struct xm_exchange *x, struct xm_served *m, const struct xm_dialect *dial
     return c;
 }
 
-struct xm_completion *
-xm_completion_open(struct xm_exchange *x, const struct xm_dialect *dialect,
-                   struct xm_refusal *r)
+static struct xm_completion *
+open_completion(struct xm_exchange *x, const struct xm_dialect *dialect,
+                struct xm_refusal *r)
 {
     yyjson_doc *body;
     if (!xm_body_read(x, &body, r))
@@ -98,12 +98,12 @@ xm_completion_open(struct xm_exchange *x, const struct xm_dialect *dialect,
     return c;
 }
 
-bool
-xm_completion_is_chat(struct xm_completion *c, struct xm_refusal *r)
+static bool
+check_template(struct xm_completion *c, struct xm_refusal *r)
 {
     const struct xm_package *p = c->model->package;
-    c->is_chat = true;
-    return (p && p->tokenizer && p->chat_template) ||
+    c->is_chat = c->dialect->is_chat;
+    return !c->is_chat || (p && p->tokenizer && p->chat_template) ||
            xm_refuse(r, 400, "model", "unsupported_parameter",
                      "the model has no chat template, and takes no messages");
 }
@@ -470,12 +470,31 @@ submit_texts(struct xm_completion *c, struct xm_refusal *r)
 }
 
 /* Texts that end meanwhile wait for the lock, and so do clients that leave. */
-bool
-xm_completion_start(struct xm_completion *c, struct xm_refusal *r)
+static bool
+start_texts(struct xm_completion *c, struct xm_refusal *r)
 {
     xm_exchange_lock(c->x);
     const bool good = c->x->is_gone ? xm_refuse(r, 503, NULL, NULL, "the client has gone")
                                     : make_texts(c, r) && submit_texts(c, r);
     xm_exchange_unlock(c->x);
     return good;
+}
+
+static bool
+begin(struct xm_exchange *x, const struct xm_dialect *dialect, struct xm_refusal *r)
+{
+    struct xm_completion *c = open_completion(x, dialect, r);
+    if (!c)
+        return false;
+    yyjson_val *body = yyjson_doc_get_root(c->body);
+    return check_template(c, r) && dialect->read_wish(c, body, r) &&
+           dialect->add_prompts(c, body, r) && start_texts(c, r);
+}
+
+void
+xm_completion_answer(struct xm_exchange *x, const struct xm_dialect *dialect)
+{
+    struct xm_refusal r = {0};
+    if (!begin(x, dialect, &r))
+        xm_refusal_answer(&r, x);
 }

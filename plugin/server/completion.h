@@ -52,6 +52,10 @@ struct xm_completion_text {
 };
 
 struct xm_dialect {
+    bool is_chat; /* answers conversations: the model needs a chat template */
+    /* Read what the body wishes of the texts, and its prompts. */
+    bool (*read_wish)(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r);
+    bool (*add_prompts)(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r);
     const char *prefix; /* of the answer's id */
     /* Of a stream, in this order; parts of several texts come as they are made. NULL: nothing. */
     void (*begin)(struct xm_completion *c);
@@ -83,18 +87,12 @@ struct xm_completion {
     int next; /* the dialect's: number of the next event or block */
 };
 
-/* Makes a completion of the exchange's body, for the model that it names. The exchange owns it from
- * then on. NULL: refused. */
-struct xm_completion *xm_completion_open(struct xm_exchange *x,
-                                         const struct xm_dialect *dialect,
-                                         struct xm_refusal *r);
-/* It is the answer of a conversation; refused where the model has no chat template. */
-bool xm_completion_is_chat(struct xm_completion *c, struct xm_refusal *r);
+/* Answers the exchange in this dialect: reads its body and begins the texts, or refuses it. The
+ * completion belongs to the exchange. */
+void xm_completion_answer(struct xm_exchange *x, const struct xm_dialect *dialect);
 /* Adds a prompt, and refuses it where it has no room in the context. `where` names the member. */
 bool xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
                        const char *where, struct xm_refusal *r);
-/* Begins the texts. Refused: none has begun. */
-bool xm_completion_start(struct xm_completion *c, struct xm_refusal *r);
 
 /* ---- for dialects ---- */
 

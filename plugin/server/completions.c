@@ -119,15 +119,6 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
     xm_openai_usage(c, j);
 }
 
-static const struct xm_dialect completions = {
-    .prefix = "cmpl-",
-    .part = tell_part,
-    .end = tell_end,
-    .finish = tell_finish,
-    .fail = xm_openai_fail,
-    .whole = answer_whole,
-};
-
 /* ---- prompts --------------------------------------------------------------------------------- */
 
 static bool
@@ -209,20 +200,19 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
            xm_wish_count(body, "logprobs", 0, XM_MOST_LIKELIEST, &w->likeliest, r);
 }
 
-static bool
-begin(struct xm_exchange *x, struct xm_refusal *r)
-{
-    struct xm_completion *c = xm_completion_open(x, &completions, r);
-    if (!c)
-        return false;
-    yyjson_val *body = yyjson_doc_get_root(c->body);
-    return read_wish(c, body, r) && add_prompts(c, body, r) && xm_completion_start(c, r);
-}
+static const struct xm_dialect completions = {
+    .read_wish = read_wish,
+    .add_prompts = add_prompts,
+    .prefix = "cmpl-",
+    .part = tell_part,
+    .end = tell_end,
+    .finish = tell_finish,
+    .fail = xm_openai_fail,
+    .whole = answer_whole,
+};
 
 void
 xm_answer_completions(struct xm_exchange *x)
 {
-    struct xm_refusal r = {0};
-    if (!begin(x, &r))
-        xm_refusal_answer(&r, x);
+    xm_completion_answer(x, &completions);
 }

@@ -197,16 +197,6 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
     add_response(c, j, NULL);
 }
 
-static const struct xm_dialect responses = {
-    .prefix = "resp_",
-    .begin = tell_begin,
-    .part = tell_part,
-    .end = tell_end,
-    .finish = tell_finish,
-    .fail = tell_failure,
-    .whole = answer_whole,
-};
-
 /* ---- the request ----------------------------------------------------------------------------- */
 
 static bool
@@ -295,21 +285,21 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
     return xm_wish_is_one(&c->wish, r) && xm_wish_format(&c->wish, format, "text", r);
 }
 
-static bool
-begin(struct xm_exchange *x, struct xm_refusal *r)
-{
-    struct xm_completion *c = xm_completion_open(x, &responses, r);
-    if (!c)
-        return false;
-    yyjson_val *body = yyjson_doc_get_root(c->body);
-    return xm_completion_is_chat(c, r) && read_wish(c, body, r) &&
-           add_prompt(c, body, r) && xm_completion_start(c, r);
-}
+static const struct xm_dialect responses = {
+    .is_chat = true,
+    .read_wish = read_wish,
+    .add_prompts = add_prompt,
+    .prefix = "resp_",
+    .begin = tell_begin,
+    .part = tell_part,
+    .end = tell_end,
+    .finish = tell_finish,
+    .fail = tell_failure,
+    .whole = answer_whole,
+};
 
 void
 xm_answer_responses(struct xm_exchange *x)
 {
-    struct xm_refusal r = {0};
-    if (!begin(x, &r))
-        xm_refusal_answer(&r, x);
+    xm_completion_answer(x, &responses);
 }

@@ -4,11 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "plugin/text/sampling_json.h"
-#include "runtime/util/clock.h"
 #include "runtime/util/json.h"
 
 /* clang-format off */
@@ -22,21 +19,12 @@ static const char *const not_supported[] = {
 };
 /* clang-format on */
 
-static uint64_t
-random_seed(void)
-{
-    uint32_t seed;
-    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
-        seed = (uint32_t)(1e6 * xm_now()) ^ (uint32_t)getpid();
-    return seed;
-}
-
 void
 xm_wish_init(struct xm_wish *w, const struct xm_served *m)
 {
     *w = (struct xm_wish){
         .model = m, .sampling = m->options.sampling, .max_tokens = UINT64_MAX, .n = 1};
-    w->sampling.seed = random_seed();
+    w->sampling.seed = xm_sampling_random_seed();
     w->sampling.only_new = false; /* until it is known how many tokens penalties see */
 }
 

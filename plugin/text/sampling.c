@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
+#include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 
 /* clang-format off */
@@ -117,4 +120,13 @@ xm_sampling_recommend(struct xm_sampling *s, const struct xm_sampling_row *row, 
     xm_sampling_set(&with, row, x);
     if (xm_sampling_check(&with, &why) == XM_OK)
         *s = with;
+}
+
+uint64_t
+xm_sampling_random_seed(void)
+{
+    uint32_t seed;
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        seed = (uint32_t)(1e6 * xm_now()) ^ (uint32_t)getpid();
+    return seed;
 }

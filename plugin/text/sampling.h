@@ -92,6 +92,9 @@ void xm_sampling_init(struct xm_sampling *s);
  * the member's name. */
 enum xm_status xm_sampling_check(const struct xm_sampling *s, struct xm_error *err);
 
+/* A seed that nobody has chosen, short enough to be typed again. Not for secrets. */
+uint64_t xm_sampling_random_seed(void);
+
 #ifdef __cplusplus
 }
 #endif
