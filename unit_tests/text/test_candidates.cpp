@@ -68,8 +68,9 @@ keep_first(std::vector<Token> &tokens, float p)
     tokens.resize(n);
 }
 
+/* `off`: the mean is a sum of rounded numbers, and depends on their order in its last bit. */
 void
-keep_typical(std::vector<Token> &tokens, float p)
+keep_typical(std::vector<Token> &tokens, float p, int off)
 {
     const float largest = tokens.front().logit;
     const auto below = [&](const Token &t) {
@@ -79,8 +80,8 @@ keep_typical(std::vector<Token> &tokens, float p)
     for (const Token &t : tokens)
         if (t.weight > 0)
             moment += (double)t.weight * (double)below(t);
-    const float mean = (float)(moment / (double)sum_of(tokens));
-    const std::vector<Token> order = tokens;
+    float mean = (float)(moment / (double)sum_of(tokens));
+    mean = off ? std::nextafter(mean, off < 0 ? -inf : inf) : mean;
     std::sort(tokens.begin(), tokens.end(), [&](const Token &a, const Token &b) {
         const float x = std::fabs(below(a) - mean), y = std::fabs(below(b) - mean);
         return x != y ? x < y : a.id < b.id;
@@ -104,7 +105,7 @@ exclude(std::vector<Token> &tokens, float threshold)
 
 /* The tokens that the filters leave, in the order of ids. */
 std::vector<Token>
-reference(const floats &logits, const xm_sampling &f, bool excludes)
+reference(const floats &logits, const xm_sampling &f, bool excludes, int off)
 {
     std::vector<Token> tokens;
     for (size_t i = 0; i < logits.size(); i++)
@@ -122,7 +123,7 @@ reference(const floats &logits, const xm_sampling &f, bool excludes)
             (int64_t)(xm_weight_share(t.logit == largest ? 0 : largest - t.logit, steps) *
                       most);
     if (f.typical_p > 0.0f && f.typical_p < 1.0f)
-        keep_typical(tokens, f.typical_p);
+        keep_typical(tokens, f.typical_p, off);
     if (f.top_p < 1.0f)
         keep_first(tokens, f.top_p);
     int64_t largest_left = 0;
@@ -159,7 +160,7 @@ text_of(const floats &logits, const xm_sampling &f)
     return std::to_string(logits.size()) + " logits, temperature " +
            std::to_string(f.temperature) + ", top_k " + std::to_string(f.top_k) +
            ", top_p " + std::to_string(f.top_p) + ", min_p " + std::to_string(f.min_p) +
-           ", typical_p " + std::to_string(f.typical_p) + ", xtc " +
+           ", typical_p " + std::to_string(1e6f * f.typical_p) + "e-6" + ", xtc " +
            std::to_string(f.xtc_probability) + " from " + std::to_string(f.xtc_threshold);
 }
 
@@ -176,8 +177,22 @@ class Candidates : public ::testing::Test
     {
         xm_candidates_free(c);
     }
-    /* With scratch memory of the row's own size, and with points that tell tokens apart: below and
-     * at each bound between two tokens that stay, up to 40 of them, and at random. */
+    /* Points that tell tokens apart: below and at each bound between two tokens that stay, up to 40
+     * of them, and at random. */
+    std::vector<uint64_t> points(const std::vector<Token> &staying)
+    {
+        std::vector<uint64_t> numbers = {0, UINT64_MAX, uniform(random)};
+        int64_t passed = 0, sum = sum_of(staying);
+        for (size_t i = 0; i < staying.size() && i < 40; i++) {
+            passed += staying[i].weight;
+            /* the least number whose point is not below */
+            const uint64_t at = (uint64_t)((((wide)passed << 64) - 1) / (wide)sum + 1);
+            numbers.push_back(passed < sum ? at : UINT64_MAX);
+            numbers.push_back(at - 1);
+        }
+        return numbers;
+    }
+    /* With scratch memory of the row's own size. */
     void expect_equal(const floats &logits, const xm_sampling &f)
     {
         SCOPED_TRACE(text_of(logits, f));
@@ -187,22 +202,26 @@ class Candidates : public ::testing::Test
         const uint64_t xtc_random = uniform(random);
         const bool excludes =
             (double)(xtc_random >> 11) * 0x1p-53 < (double)f.xtc_probability;
-        const std::vector<Token> want = reference(logits, f, excludes);
-        std::vector<uint64_t> numbers = {0, UINT64_MAX, uniform(random)};
-        int64_t passed = 0, sum = sum_of(want);
-        for (size_t i = 0; i < want.size() && i < 40; i++) {
-            passed += want[i].weight;
-            /* the least number whose point is not below */
-            const uint64_t at = (uint64_t)((((wide)passed << 64) - 1) / (wide)sum + 1);
-            numbers.push_back(passed < sum ? at : UINT64_MAX);
-            numbers.push_back(at - 1);
-        }
+        std::vector<Token> want = reference(logits, f, excludes, 0);
+        const std::vector<uint64_t> numbers = points(want);
+        std::vector<int32_t> drawn;
         for (uint64_t bits : numbers) {
             xm_draw d = {bits, xtc_random, 0, 0};
-            ASSERT_EQ(xm_candidates_draw(own, logits.data(), logits.size(), best, &f, &d),
-                      draw(want, bits))
-                << "at " << bits << " of " << want.size() << " tokens";
+            drawn.push_back(
+                xm_candidates_draw(own, logits.data(), logits.size(), best, &f, &d));
         }
+        const auto is_equal = [&](const std::vector<Token> &tokens) {
+            for (size_t i = 0; i < numbers.size(); i++)
+                if (drawn[i] != draw(tokens, numbers[i]))
+                    return false;
+            return true;
+        };
+        for (int off : {-1, 1})
+            if (f.typical_p > 0.0f && f.typical_p < 1.0f && !is_equal(want))
+                want = reference(logits, f, excludes, off);
+        for (size_t i = 0; i < numbers.size(); i++)
+            ASSERT_EQ(drawn[i], draw(want, numbers[i]))
+                << "at " << numbers[i] << " of " << want.size() << " tokens";
         xm_candidates_free(own);
     }
 
