@@ -10,6 +10,7 @@
 #ifndef XM_PLUGIN_MEMORY_PLANNER_H
 #define XM_PLUGIN_MEMORY_PLANNER_H
 
+#include "plugin/forecast.h"
 #include "runtime/config.h"
 #include "runtime/engine.h"
 #include "transformations/graph/graph.h"
@@ -21,6 +22,7 @@ extern "C" {
 /* The load to plan for: `requests` at once, each with a state of `context` positions. */
 struct xm_plan_wish {
     uint64_t context, requests; /* at least 1 */
+    uint64_t prompt;            /* tokens of a prompt whose work is counted; 0: none */
 };
 
 /* Bytes that it takes. */
@@ -105,6 +107,7 @@ struct xm_plan {
     /* xm_compile_options.replace: of a rank, its part of the model; NULL: all of it */
     enum xm_status (*replace)(void *ctx, struct xm_graph **g, struct xm_error *err);
     void *replace_ctx;
+    bool only_this; /* neither the largest context nor advice is wanted */
     /* Set by xm_planner_plan: */
     struct xm_config decided; /* the config after the rules */
     struct xm_memory_need need;
@@ -116,6 +119,10 @@ struct xm_plan {
     size_t n_advice;
     struct xm_plan_kv_group *kv_groups; /* owned: xm_planner_free_plan */
     uint32_t n_kv_groups;
+    /* Of a sequence, where the wish has a prompt: all of it, and one token behind it. Without steps:
+     * the model has no sequences. */
+    struct xm_run_work prompt_work, token_work;
+    const char *weight_format; /* that most bytes of the weights have; static */
 };
 
 /* Computes the memory that the model `g` needs; if it does not fit, searches for changes that make

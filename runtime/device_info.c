@@ -33,6 +33,12 @@ static const struct xm_device_row rows[] = {
 #undef SG
 };
 
+static const struct xm_card_row cards[] = {
+#define CARD(name, chip, text, eus, mhz, gb_s, gib)                                      \
+    {name, chip, text, eus, mhz, 1e9 * (gb_s), (uint64_t)(gib) << 30},
+#include "runtime/cards.def"
+};
+
 struct quirk {
     const char *name, *platform;
     enum xm_arch first, last;
@@ -232,9 +238,20 @@ xm_device_pretend(struct xm_device_info *d, const char *name, struct xm_error *e
                    known);
 }
 
+static const struct xm_card_row *
+find_card(const char *name)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(cards); i++)
+        if (xm_same_but_case(cards[i].name, name))
+            return &cards[i];
+    return NULL;
+}
+
 enum xm_status
 xm_device_imagine(const char *name, struct xm_device_info *out, struct xm_error *err)
 {
+    const struct xm_card_row *card = find_card(name);
+    name = card ? card->chip : name;
     *out = (struct xm_device_info){
 #define SG(a, b, c)                                                                      \
     {                                                                                    \
@@ -252,7 +269,22 @@ xm_device_imagine(const char *name, struct xm_device_info *out, struct xm_error 
     out->pretended = 0;
     if (out->integrated)
         out->global_bytes = UINT64_MAX;
+    if (!card)
+        return XM_OK;
+    snprintf(out->name, sizeof(out->name), "%s", card->name);
+    out->compute_units = card->eus;
+    out->clock_mhz = card->clock_mhz;
+    out->memory_rate = card->memory_rate;
+    if (card->memory)
+        out->global_bytes = card->memory;
     return XM_OK;
+}
+
+const struct xm_card_row *
+xm_card_rows(size_t *n)
+{
+    *n = XM_ARRAY_LEN(cards);
+    return cards;
 }
 
 const struct xm_device_row *

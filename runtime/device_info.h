@@ -71,6 +71,8 @@ struct xm_device_info {
     uint32_t compute_units;
     struct xm_cores cores; /* that a part of a processor has; n 0: no such part         */
     uint32_t clock_mhz;
+    double
+        memory_rate; /* bytes a second, by the specifications of a card; 0: not known */
     uint64_t max_work_group; /* work-items                                           */
     uint64_t local_bytes;    /* local memory of a work-group                         */
     uint64_t global_bytes;   /* as the driver reports it                             */
@@ -116,8 +118,9 @@ void xm_device_apply_tables(struct xm_device_info *d);
 enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
                                  struct xm_error *err);
 
-/* The facts of the chip `name` (either case) with its usual driver, for plans; no device is opened.
- * global_bytes is 0 (not known), or UINT64_MAX where the chip uses the host's memory. */
+/* The facts of the chip or card `name` (either case) with its usual driver, for plans; no device is
+ * opened. global_bytes is 0 (not known), or UINT64_MAX where the chip uses the host's memory. Of a
+ * chip neither clock nor memory_rate are known, of a card EUs are its compute units. */
 enum xm_status xm_device_imagine(const char *name, struct xm_device_info *out,
                                  struct xm_error *err);
 
@@ -132,6 +135,15 @@ struct xm_device_row {
     uint32_t sub_group_sizes[4];
 };
 const struct xm_device_row *xm_device_rows(size_t *n); /* static */
+
+/* Rows of cards.def. */
+struct xm_card_row {
+    const char *name, *chip, *text;
+    uint32_t eus, clock_mhz;
+    double memory_rate; /* bytes a second                              */
+    uint64_t memory;    /* bytes of its own; 0: it uses the host's     */
+};
+const struct xm_card_row *xm_card_rows(size_t *n); /* static */
 
 #ifdef __cplusplus
 }

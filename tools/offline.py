@@ -15,20 +15,23 @@ ROOT = TOOLS.parent
 KERNELS = ROOT / "kernels/cl"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xemoe"
 
-# A row of intel_chips.txt; engines: lanes of its matrix engines, 0 without.
-Chip = namedtuple("Chip", "name ocloc engines eus mhz gb_s product")
+# A row of intel_chips.txt; engines: lanes of its matrix engines, 0 without; eus, mhz and gb_s of its
+# card, None where they are not known.
+Chip = namedtuple("Chip", "name ocloc engines eus mhz gb_s")
+CARD = re.compile(r'^CARD\("(\w+)", *"\w+", *"[^"]*", *(\d+), *(\d+), *([\d.]+),', re.M)
 
 
 def chips():
     """Name -> chip, of those that the current driver knows."""
     found = {}
+    cards = {name: [float(f) or None for f in figures]
+             for name, *figures in CARD.findall((ROOT / "runtime/cards.def").read_text())}
     for line in (TOOLS / "intel_chips.txt").read_text().splitlines():
         if line.startswith("#"):
             continue
-        name, _, current, _, _, ocloc, engines, eus, mhz, gb_s, product = line.split(maxsplit=10)
+        name, _, current, _, _, ocloc, engines, card, _ = line.split(maxsplit=8)
         if current != "-":
-            found[name] = Chip(name, ocloc, int(engines), *(None if f == "-" else float(f)
-                                                            for f in (eus, mhz, gb_s)), product)
+            found[name] = Chip(name, ocloc, int(engines), *cards.get(card, [None] * 3))
     return found
 
 

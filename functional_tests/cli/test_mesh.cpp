@@ -135,9 +135,41 @@ TEST(MeshPlan, SaysWhatEachRankHoldsAndWhatIsExchanged)
     const double received = 4 * 256 * 4.0 + 1536 / 2 * 4.0;
     EXPECT_EQ(two.number("/exchanges/received_bytes"), received);
     const double exchange_s = 5 * 50e-6 + received / 4e9;
+    EXPECT_NEAR(two.number("/forecast/token/exchange_seconds"), exchange_s, 1e-9);
+    /* The slower rank reads its weights, some of the cache, and starts some 22 launches. */
     const double read_s = two.number("/ranks/1/memory/token_weights") / 1e9;
-    EXPECT_NEAR(two.number("/exchanges/seconds"), exchange_s, 1e-9);
-    EXPECT_NEAR(two.number("/tokens_per_second_at_most"), 1 / (read_s + exchange_s), 0.1);
+    const double seconds = two.number("/forecast/token/seconds") - exchange_s;
+    EXPECT_GT(seconds, read_s);
+    EXPECT_LT(seconds, 1.6 * read_s + 22 * 4e-6);
+    EXPECT_EQ(two.text("/forecast/rates/0/source"), "given");
+    EXPECT_EQ(two.number("/forecast/rates/0/read"), 2e9);
+    EXPECT_FALSE(two.at("/forecast/prompt")); /* bmg has no clock */
+}
+
+TEST(MeshPlan, ForecastsCardsOnSeveralNodes)
+{
+    const Json one(run({"plan", qwen, "--json", "--device-as", "b580"}).out);
+    EXPECT_EQ(one.number("/room"), 12.0 * (1 << 30));
+    EXPECT_EQ(one.text("/forecast/rates/0/source"), "specifications");
+    EXPECT_EQ(one.number("/forecast/rates/0/read"), 0.75 * 456e9);
+    EXPECT_EQ(one.number("/forecast/prompt/tokens"), 512);
+    EXPECT_EQ(one.number("/forecast/token/exchange_seconds"), 0);
+    const Json four = plan({"--device-as", "b580", "--nodes", "4", "--link", "25,5"});
+    EXPECT_EQ(four.number("/nodes"), 4);
+    EXPECT_EQ(four.text("/ranks/3/device"), "b580");
+    const Json pairs = plan({"--device-as", "2xb580", "--nodes", "2", "--link", "25,5",
+                             "--local-link", "1000,0.001"});
+    EXPECT_EQ(pairs.text("/ranks/3/device"), "b580");
+    /* Two nodes take one step a message where four take two; both receive of three others, of
+     * which pairs have one beside them. */
+    const double messages = four.number("/exchanges/messages");
+    const double received = four.number("/exchanges/received_bytes");
+    EXPECT_NEAR(four.number("/forecast/token/exchange_seconds"),
+                messages * 2 * 5e-6 + received / 25e9, 1e-9);
+    EXPECT_NEAR(pairs.number("/forecast/token/exchange_seconds"),
+                messages * 5.001e-6 + received * 2 / 3 / 25e9, 1e-7);
+    EXPECT_GT(four.number("/forecast/prompt/exchange_seconds"),
+              four.number("/forecast/token/exchange_seconds"));
 }
 
 TEST(MeshPlan, TakesSharesAndUnits)
@@ -147,8 +179,8 @@ TEST(MeshPlan, TakesSharesAndUnits)
     EXPECT_EQ(p.text("/ranks/1/device"), "lnl");
     EXPECT_EQ(p.number("/ranks/0/memory/experts"),
               3 * p.number("/ranks/1/memory/experts"));
-    EXPECT_TRUE(p.at("/read_seconds"));
-    EXPECT_FALSE(plan({"--device-as", "2xbmg"}).at("/read_seconds"));
+    EXPECT_TRUE(p.at("/forecast/token"));
+    EXPECT_FALSE(plan({"--device-as", "2xbmg"}).at("/forecast"));
 }
 
 TEST(MeshPlan, SaysWhatDoesNotFit)
@@ -169,7 +201,11 @@ TEST(MeshPlan, NamesWhatIsWrong)
         {{"--device-as", "2xbmg", "--bandwidth", "1,2,3"}, "one for each of the 2"},
         {{"--device-as", "2xbmg", "--bandwidth", "0"}, "above 0"},
         {{"--device-as", "2xbmg", "--link", "25"}, "as 25,5"},
-        {{"--device-as", "bmg", "--link", "25,5"}, "about several devices"}};
+        {{"--device-as", "bmg", "--link", "25,5"}, "about several devices"},
+        {{"--device-as", "2xbmg", "--nodes", "33"}, "at most 32 of 2 devices each"},
+        {{"--device-as", "2xbmg", "--local-link", "25,5"}, "each of --nodes"},
+        {{"--device-as", "b580", "--prompt", "200000"}, "at most 131072 tokens"},
+        {{"--device-as", "b581"}, "did you mean b580?"}};
     for (const auto &[words, sentence] : cases) {
         Words all = {"plan", qwen};
         all.insert(all.end(), words.begin(), words.end());

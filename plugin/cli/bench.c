@@ -211,8 +211,17 @@ cool_off(const struct bench *b, const struct xm_bench_test *t)
     xm_cli_release_interrupt();
 }
 
+static double
+mean_seconds(const struct bench *b)
+{
+    double sum = 0.0;
+    for (uint64_t i = 0; i < b->args->reps; i++)
+        sum += 1e-9 * (double)b->samples_ns[i];
+    return sum / (double)b->args->reps;
+}
+
 static int
-run_test(struct bench *b, const struct xm_bench_test *t)
+run_test(struct bench *b, const struct xm_bench_test *t, struct xm_bench_rates *rates)
 {
     struct xm_error err = {0};
     char begun[32];
@@ -224,6 +233,7 @@ run_test(struct bench *b, const struct xm_bench_test *t)
     const int code = xm_bench_run(&b->bed, b->args, t, b->samples_ns);
     if (code != XM_EXIT_OK)
         return code;
+    xm_bench_note_rates(rates, t, mean_seconds(b));
     return print_test(b, t, begun, &err) == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
 }
 
@@ -232,6 +242,7 @@ run_test(struct bench *b, const struct xm_bench_test *t)
 static int
 run_setting(struct bench *b, struct xm_bench_test *t, size_t *number)
 {
+    struct xm_bench_rates rates = {0};
     int first = xm_bench_load(&b->bed, b->args, t);
     if (first != XM_EXIT_OK)
         return first;
@@ -239,10 +250,11 @@ run_setting(struct bench *b, struct xm_bench_test *t, size_t *number)
         if (t->n_prompt == 0 && t->n_gen == 0)
             continue;
         t->number = ++*number;
-        const int code = run_test(b, t);
+        const int code = run_test(b, t, &rates);
         if (first == XM_EXIT_OK || code == XM_EXIT_CANCELLED)
             first = code;
     }
+    xm_bench_keep_rates(&b->bed, b->args, t, &rates);
     return first;
 }
 

@@ -89,4 +89,17 @@ void xm_bench_unload(struct xm_bench_bed *bed);
 int xm_bench_run(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
                  const struct xm_bench_test *t, uint64_t *samples_ns);
 
+/* ---- what is kept for forecasts (bench_rates.c) ---- */
+
+/* The longest prompt and the longest run of tokens, both at depth 0, of a model on a device. */
+struct xm_bench_rates {
+    uint64_t n_prompt, n_gen; /* 0: none yet */
+    double prompt_s, token_s;
+};
+void xm_bench_note_rates(struct xm_bench_rates *r, const struct xm_bench_test *t,
+                         double seconds);
+/* Keeps what they say of the device of test t. A failure is none of the bench's. */
+void xm_bench_keep_rates(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
+                         const struct xm_bench_test *t, const struct xm_bench_rates *r);
+
 #endif

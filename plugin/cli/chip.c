@@ -16,6 +16,9 @@ xm_cli_add_chips(struct xm_strbuf *out)
     const struct xm_device_row *rows = xm_device_rows(&n);
     for (size_t i = 0; i < n; i++)
         xm_strbuf_printf(out, "%s ", rows[i].name);
+    const struct xm_card_row *cards = xm_card_rows(&n);
+    for (size_t i = 0; i < n; i++)
+        xm_strbuf_printf(out, "%s ", cards[i].name);
 }
 
 /* "there is no chip 'bgm': did you mean bmg?"; where no name is near, the sentence with all. */
@@ -27,6 +30,9 @@ no_chip(const char *name, const struct xm_error *err)
     struct xm_suggestion near = xm_suggest_for(name, strlen(name));
     for (size_t i = 0; i < n_rows; i++)
         xm_suggest(&near, rows[i].name);
+    const struct xm_card_row *cards = xm_card_rows(&n_rows);
+    for (size_t i = 0; i < n_rows; i++)
+        xm_suggest(&near, cards[i].name);
     return near.best ? xm_cli_usage("option --device-as: there is no chip '%.60s': did "
                                     "you mean %s?",
                                     name, near.best)

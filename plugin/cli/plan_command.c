@@ -12,11 +12,13 @@
 #include <string.h>
 
 #include "plugin/cli/info.h"
+#include "plugin/cli/kernels.h"
+#include "plugin/cli/plan_forecast.h"
 #include "plugin/exported.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/log.h"
 
-enum { MOST_REQUESTS = 1 << 10 };
+enum { MOST_REQUESTS = 1 << 10, MOST_PROMPT = 1 << 17, USUAL_PROMPT = 512 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_plan_args, member)
@@ -24,10 +26,14 @@ static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe plan model.gguf --device-as bmg --memory 12000"),
     { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
     XM_CHIP_DEVICE_ROWS,
-    XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xbmg --bandwidth 456 --link 25,5"),
+    XM_CLI_GROUP("How fast it will be", "xemoe plan model.gguf --device-as b580 --prompt 2048"),
+    { 0,   "prompt",    XM_CLI_COUNT, AT(prompt),    "N",    "tokens of the prompt, and positions of the cache, that are reckoned with (512)" },
+    { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s that kernels read, one for all devices or one each, in place of what 'xemoe bench' has measured, or of three quarters of a card's" },
+    XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xb580 --nodes 4 --link 25,5"),
     { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split", NULL, XM_CLI_SPLITS },
-    { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s at which the devices' memories are read, one for all or one each: also says how many tokens a second that allows" },
-    { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, and microseconds of a message (5,15)" },
+    { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, or with --nodes between these, and microseconds of a message (5,15)" },
+    { 0,   "nodes",     XM_CLI_COUNT, AT(nodes),     "N",    "machines, each with these devices (1)" },
+    { 0,   "local-link", XM_CLI_TEXT, AT(local_link), "G,US", "with --nodes: the same between the devices of a machine (5,15)" },
     XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
     XM_CHIP_CONTEXT_ROW,
     { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens that go through the model at once (512)", "chunk ubatch-size -ub" },
@@ -94,9 +100,14 @@ check_options(const struct xm_plan_args *a)
         chip.device = chip.device_as = NULL; /* plan_mesh.c looks at each */
     if (xm_cli_check_chip(&chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
-    if ((a->split || a->bandwidth || a->link) && !xm_plan_is_mesh(a))
-        return xm_cli_usage("options --split, --bandwidth and --link are about several "
-                            "devices, as -d GPU.0,GPU.1 or --device-as 2xbmg");
+    if ((a->split || a->link) && !xm_plan_is_mesh(a))
+        return xm_cli_usage("options --split and --link are about several devices, as -d "
+                            "GPU.0,GPU.1 or --device-as 2xbmg");
+    if (a->local_link && !a->nodes)
+        return xm_cli_usage(
+            "option --local-link is about the devices of each of --nodes");
+    if (a->prompt > MOST_PROMPT)
+        return xm_cli_usage("option --prompt takes at most %d tokens", MOST_PROMPT);
     if (a->parallel > MOST_REQUESTS)
         return xm_cli_usage("option --parallel takes at most %d requests", MOST_REQUESTS);
     find_settings(a, chunk, settings);
@@ -180,11 +191,18 @@ xm_plan_open_model(const char *path, struct xm_plan_result *r,
 void
 xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan *p)
 {
-    p->wish =
-        (struct xm_plan_wish){xm_cli_context(a->chip.context, trained), a->parallel};
+    p->wish = (struct xm_plan_wish){.context = xm_cli_context(a->chip.context, trained),
+                                    .requests = a->parallel,
+                                    .prompt = a->prompt};
     if (p->wish.context == 0)
         p->wish.context = xm_planner_usual_context(trained);
     find_room(a, p);
+}
+
+enum xm_status
+xm_plan_cache_dir(struct xm_strbuf *out, struct xm_error *err)
+{
+    return xm_cli_cache_open(NULL, out, err);
 }
 
 /* ---- the command --------------------------------------------------------------------- */
@@ -205,6 +223,12 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     xm_graph_destroy(g);
     XM_TRY(s);
     xm_progress_clear();
+    struct xm_strbuf cache = {0};
+    s = xm_plan_cache_dir(&cache, err);
+    if (s == XM_OK)
+        xm_plan_find_rates(p, xm_strbuf_text(&cache), &r->rates);
+    xm_strbuf_free(&cache);
+    XM_TRY(s);
     if (a->json)
         return xm_plan_print_json(a, r, err);
     xm_plan_print_text(a, r);
@@ -237,18 +261,20 @@ xm_cli_plan(int argc, char **argv)
         .about =
             "What a model takes on a device, before anything is allocated: weights, KV "
             "cache,\n"
-            "activations, scratch. Says whether it fits, and what to change when it "
-            "does\n"
-            "not: then the exit code is 4. Weights that are used where the file is "
-            "mapped\n"
-            "have to find room in memory as well: else every token waits for the "
-            "disk.\n"
-            "Of what 'xemoe compile' wrote: the plan of its model, with its options.\n",
+            "activations, scratch; and how fast it will be. Says whether it fits, and "
+            "what to\n"
+            "change when it does not: then the exit code is 4. Weights that are used "
+            "where\n"
+            "the file is mapped have to find room in memory as well: else every token "
+            "waits\n"
+            "for the disk. Of what 'xemoe compile' wrote: the plan of its model, with "
+            "its\n"
+            "options.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct xm_plan_args, model)),
     };
-    struct xm_plan_args a = {.parallel = 1};
+    struct xm_plan_args a = {.parallel = 1, .prompt = USUAL_PROMPT};
     struct xm_package *package = NULL;
     struct xm_error err = {0};
     bool done;
@@ -261,6 +287,10 @@ xm_cli_plan(int argc, char **argv)
         return xm_plan_mesh(&a);
     struct xm_plan_result *r = xm_calloc(1, sizeof(*r));
     enum xm_status s = r ? XM_OK : xm_no_memory(&err, "a plan");
+    if (r && (code = xm_plan_read_bandwidths(a.bandwidth, &r->rates, 1)) != XM_EXIT_OK) {
+        xm_free(r);
+        return code;
+    }
     if (s == XM_OK &&
         xm_cli_find_chip(a.chip.device, a.chip.device_as, &r->plan.info, &err) != XM_OK) {
         xm_free(r);

@@ -13,7 +13,10 @@
 
 struct xm_plan_args {
     struct xm_chip_args chip;
-    const char *split, *bandwidth, *link; /* of meshes */
+    const char *split, *link, *local_link; /* of meshes */
+    uint64_t nodes;                        /* of meshes; 0: not given */
+    const char *bandwidth;
+    uint64_t prompt; /* tokens, of the forecast */
     const char *model, *kv, *key_cache, *value_cache, *kv_memory, *precision, *offload,
         *expert_cache, *weights, *quantisation;
     uint64_t parallel;
@@ -24,6 +27,7 @@ struct xm_plan_args {
 struct xm_plan_result {
     struct xm_plan plan;
     uint64_t trained_context; /* the model's, from its files, in tokens; 0: not known */
+    struct xm_rates rates;    /* of the device */
     /* of a compiled file: the path of the model that it was compiled from; empty: no such file */
     struct xm_strbuf compiled_from;
 };
@@ -36,6 +40,8 @@ enum xm_status xm_plan_open_model(const char *path, struct xm_plan_result *r,
                                   struct xm_package **package, struct xm_error *err);
 /* What is asked for, and the memory that p's device has. */
 void xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan *p);
+/* The folder of what was measured, into `out`, which the caller frees. */
+enum xm_status xm_plan_cache_dir(struct xm_strbuf *out, struct xm_error *err);
 /* The names of p's KV cache's types, into `out`. */
 const char *xm_plan_cache_types(const struct xm_config *c, char out[32]);
 /* Adds the member "memory". */
@@ -45,6 +51,11 @@ void xm_plan_add_need(struct xm_json_out *j, yyjson_mut_val *parent,
 /* plan_mesh.c: whether several devices are named; the command for them. */
 bool xm_plan_is_mesh(const struct xm_plan_args *a);
 int xm_plan_mesh(const struct xm_plan_args *a);
+/* Keeps what an exchange of a's devices took, for later forecasts: in a token of token_s seconds
+ * behind a->prompt positions. Nothing where the devices' own rates have not been measured. */
+void xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *config,
+                          struct xm_package *package, const char *cache_dir,
+                          double token_s);
 
 void xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p);
 enum xm_status xm_plan_print_json(const struct xm_plan_args *a,

@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/cli/plan_forecast.h"
 #include "plugin/cli/quantity.h"
 #include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
-#include "runtime/util/number.h"
+#include "runtime/kept.h"
 
 /* ---- which devices ------------------------------------------------------------------- */
 
@@ -38,7 +39,7 @@ xm_plan_is_mesh(const struct xm_plan_args *a)
 {
     const char *chips = a->chip.device_as;
     size_t n = chips ? strlen(chips) : 0;
-    return xm_mesh_list(a->chip.device) || xm_mesh_list(chips) ||
+    return a->nodes > 1 || xm_mesh_list(a->chip.device) || xm_mesh_list(chips) ||
            (chips && times_of(&chips, &n) != 1);
 }
 
@@ -56,22 +57,38 @@ write_out(const char *list, struct xm_strbuf *out)
     xm_strbuf_add(out, list);
 }
 
+/* Of each node; it may have a single one. */
+static enum xm_status
+parse_devices(const struct xm_plan_args *a, const char *given,
+              struct xm_mesh_devices *out, struct xm_error *err)
+{
+    struct xm_strbuf list = {0};
+    enum xm_status s = XM_OK;
+    write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list);
+    if (!xm_strbuf_ok(&list))
+        s = xm_no_memory(err, "a plan");
+    else if (a->nodes > 1 && !strchr(list.text, ',') && list.n < XM_DEVICE_NAME) {
+        *out = (struct xm_mesh_devices){.n = 1, .share = {1.0}};
+        memcpy(out->name[0], list.text, list.n + 1);
+    } else
+        s = xm_mesh_parse(list.text, 0, out, err);
+    xm_strbuf_free(&list);
+    return s;
+}
+
 static int
 find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
 {
     const bool is_imagined = a->chip.device_as != NULL;
-    const char *given = is_imagined ? a->chip.device_as : a->chip.device;
+    const char *given = is_imagined      ? a->chip.device_as
+                        : a->chip.device ? a->chip.device
+                                         : "GPU";
     const char *option = is_imagined ? "--device-as" : "-d";
-    struct xm_strbuf list = {0};
     struct xm_error err = {0};
     if (a->chip.device_as && a->chip.device)
         return xm_cli_usage("give one of -d and --device-as: devices of this computer, "
                             "or chips that need not be in it");
-    write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list);
-    const enum xm_status s = xm_strbuf_ok(&list)
-                                 ? xm_mesh_parse(list.text, 0, &p->devices, &err)
-                                 : xm_no_memory(&err, "a plan");
-    xm_strbuf_free(&list);
+    const enum xm_status s = parse_devices(a, given, &p->devices, &err);
     if (s == XM_INVALID)
         return xm_cli_usage("option %s: %s", option, err.text);
     if (s != XM_OK)
@@ -88,61 +105,50 @@ find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
     return XM_EXIT_OK;
 }
 
-/* ---- rates --------------------------------------------------------------------------- */
+/* ---- nodes and links ------------------------------------------------------------------ */
 
-/* Reads a number above 0 and the unit that may stand behind it; NULL: there is none. */
+/* The devices of one node, and their rates, for each node. */
+static int
+repeat_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p,
+               struct xm_rates *rates)
+{
+    const uint32_t n = p->devices.n;
+    const uint64_t nodes = a->nodes ? a->nodes : 1;
+    if (nodes > XM_MOST_RANKS / n)
+        return xm_cli_usage("option --nodes takes at most %u of %u device%s each: a mesh "
+                            "has %d devices at most",
+                            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", XM_MOST_RANKS);
+    p->cluster.nodes = (uint32_t)nodes;
+    p->cluster.ranks_of_node = n;
+    for (uint32_t i = n; i < nodes * n; i++) {
+        memcpy(p->devices.name[i], p->devices.name[i % n], XM_DEVICE_NAME);
+        p->devices.share[i] = p->devices.share[i % n];
+        p->rank[i].info = p->rank[i % n].info;
+        rates[i] = rates[i % n];
+    }
+    p->devices.n = (uint32_t)nodes * n;
+    return XM_EXIT_OK;
+}
+
+/* --link is between nodes where there are several. */
+static int
+find_links(const struct xm_plan_args *a, struct xm_mesh_plan *p)
+{
+    const struct xm_link usual = {p->wish.link_rate, p->wish.link_latency_s};
+    struct xm_link *outer =
+        p->cluster.nodes > 1 ? &p->cluster.between : &p->cluster.local;
+    p->cluster.local = p->cluster.between = usual;
+    int code = a->link ? xm_plan_read_link("--link", a->link, outer) : XM_EXIT_OK;
+    if (code == XM_EXIT_OK && a->local_link)
+        code = xm_plan_read_link("--local-link", a->local_link, &p->cluster.local);
+    return code;
+}
+
+/* As open_model.c makes it of --split. */
 static const char *
-read_rate(const char *at, const char *unit, double *out)
+policy_of(const struct xm_plan_args *a)
 {
-    char *end = NULL;
-    *out = xm_parse_double(at, &end);
-    if (end == at || !(*out > 0.0) || !isfinite(*out))
-        return NULL;
-    return strncmp(end, unit, strlen(unit)) == 0 ? end + strlen(unit) : end;
-}
-
-static int
-find_bandwidths(const char *list, struct xm_mesh_plan *p)
-{
-    const char *at = list;
-    uint32_t n = 0;
-    double rate;
-    do {
-        at = n < p->devices.n ? read_rate(at, "GB/s", &rate) : NULL;
-        if (at)
-            p->read_rate[n++] = 1e9 * rate;
-    } while (at && *at == ',' && at++);
-    if (!at || *at || (n != 1 && n != p->devices.n))
-        return xm_cli_usage("option --bandwidth takes GB/s above 0, one number for all "
-                            "devices or one for each of the %u; found '%.60s'",
-                            p->devices.n, list);
-    for (uint32_t i = n; i < p->devices.n; i++)
-        p->read_rate[i] = p->read_rate[0];
-    return XM_EXIT_OK;
-}
-
-static int
-find_link(const char *text, struct xm_mesh_plan *p)
-{
-    double rate = 0.0, us = 0.0;
-    const char *at = read_rate(text, "GB/s", &rate);
-    at = at && *at == ',' ? read_rate(at + 1, "us", &us) : NULL;
-    if (!at || *at)
-        return xm_cli_usage("option --link takes GB/s and microseconds above 0, as "
-                            "25,5; found '%.60s'",
-                            text);
-    p->link_rate = 1e9 * rate;
-    p->link_latency_s = 1e-6 * us;
-    return XM_EXIT_OK;
-}
-
-static int
-find_rates(const struct xm_plan_args *a, struct xm_mesh_plan *p)
-{
-    const int code = a->bandwidth ? find_bandwidths(a->bandwidth, p) : XM_EXIT_OK;
-    p->link_rate = p->wish.link_rate;
-    p->link_latency_s = p->wish.link_latency_s;
-    return code == XM_EXIT_OK && a->link ? find_link(a->link, p) : code;
+    return a->split && strcmp(a->split, "tensor") == 0 ? "TENSOR_PARALLEL" : NULL;
 }
 
 /* ---- what is found ------------------------------------------------------------------- */
@@ -168,17 +174,35 @@ weights_of(const struct xm_memory_need *n)
     return n->weights + n->mapped_weights;
 }
 
-static void
-print_rank(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
+static bool
+is_alike(const struct xm_mesh_plan *p, uint32_t a, uint32_t b)
+{
+    const struct xm_memory_need *x = &p->rank[a].need, *y = &p->rank[b].need;
+    return strcmp(p->devices.name[a], p->devices.name[b]) == 0 &&
+           p->rank[a].excess == p->rank[b].excess && weights_of(x) == weights_of(y) &&
+           x->token_weights == y->token_weights && x->kv == y->kv &&
+           x->kinds.total_peak == y->kinds.total_peak;
+}
+
+/* A line for rank i and those behind it that are alike; the first that is not. */
+static uint32_t
+print_ranks(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
 {
     const struct xm_plan *r = &p->rank[i];
+    uint32_t end = i + 1;
+    char ranks[24];
+    while (end < p->devices.n && is_alike(p, i, end))
+        end++;
+    snprintf(ranks, sizeof(ranks), end == i + 1 ? "%u" : "%u-%u", i, end - 1);
     const uint64_t device = xm_planner_of_device(&r->need, &r->room);
     char room[32] = "not known";
     if (r->room.known)
         snprintf(room, sizeof(room), "%.1f", mib(r->room.device));
-    xm_lines_add(o, "%4u  %-8s %9.1f %9.1f %9.1f %9.1f %10s%s\n", i, p->devices.name[i],
-                 mib(weights_of(&r->need)), mib(r->need.token_weights), mib(r->need.kv),
-                 mib(device), room, r->excess ? "  too little" : "");
+    xm_lines_add(o, "%-5s %-8s %9.1f %9.1f %9.1f %9.1f %10s%s\n", ranks,
+                 p->devices.name[i], mib(weights_of(&r->need)),
+                 mib(r->need.token_weights), mib(r->need.kv), mib(device), room,
+                 r->excess ? "  too little" : "");
+    return end;
 }
 
 static bool
@@ -205,31 +229,22 @@ print_verdict(struct xm_lines *o, const struct xm_mesh_plan *p)
 }
 
 static void
-print_times(struct xm_lines *o, const struct xm_mesh_plan *p)
+print_exchanges(struct xm_lines *o, const struct xm_mesh_plan *p)
 {
-    if (p->n_exchanges == 0) {
+    if (p->n_exchanges == 0)
         xm_lines_add(o,
                      "nothing is split: each device would run all of the model, because "
                      "messages would cost\nmore than they save; --split tensor cuts "
                      "it all the same\n");
-        return;
-    }
-    xm_lines_add(o,
-                 "a token exchanges %.1f KiB in %u messages, in %.2f ms at %.4g GB/s and "
-                 "%.4g us each:\n%s",
-                 (double)p->exchanged_bytes / 1024.0, p->n_exchanges, 1e3 * p->exchange_s,
-                 p->link_rate / 1e9, 1e6 * p->link_latency_s, p->exchange_kinds);
-    if (p->read_s > 0.0)
-        xm_lines_add(o,
-                     "at most %.1f tokens/s: %.2f ms to read weights, %.2f ms for "
-                     "exchanges (%.0f %%)\n",
-                     1.0 / (p->read_s + p->exchange_s), 1e3 * p->read_s,
-                     1e3 * p->exchange_s,
-                     100.0 * p->exchange_s / (p->read_s + p->exchange_s));
+    else
+        xm_lines_add(o, "a token exchanges %.1f KiB in %u messages:\n%s",
+                     (double)p->exchanged_bytes / 1024.0, p->n_exchanges,
+                     p->exchange_kinds);
 }
 
 static void
-print_text(const struct xm_plan_args *a, const struct xm_mesh_plan *p)
+print_text(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
+           const struct xm_plan_forecast *f)
 {
     struct xm_lines o = xm_lines_to(stdout);
     const struct xm_plan *first = &p->rank[0];
@@ -238,16 +253,17 @@ print_text(const struct xm_plan_args *a, const struct xm_mesh_plan *p)
     xm_cli_add_name(&model, a->model);
     xm_lines_add(&o,
                  "%s on %u devices: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
-                 " request%s\n\nMiB:\nrank  device     weights  of token  KV cache   "
+                 " request%s\n\nMiB:\nranks device     weights  of token  KV cache   "
                  "at most   there is\n",
                  xm_strbuf_text(&model), p->devices.n, first->wish.context,
                  first->decided.ubatch, xm_plan_cache_types(&first->decided, types),
                  first->wish.requests, first->wish.requests == 1 ? "" : "s");
     xm_strbuf_free(&model);
-    for (uint32_t i = 0; i < p->devices.n; i++)
-        print_rank(&o, p, i);
+    for (uint32_t i = 0; i < p->devices.n;)
+        i = print_ranks(&o, p, i);
     print_verdict(&o, p);
-    print_times(&o, p);
+    print_exchanges(&o, p);
+    xm_plan_print_forecast(&o, f);
     xm_lines_end(&o);
 }
 
@@ -267,9 +283,19 @@ add_rank(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_mesh_plan 
     }
 }
 
+/* What a rank receives of the others for a token. */
+static double
+received_bytes(const struct xm_mesh_plan *p)
+{
+    const double others = p->devices.n - 1;
+    return others * (p->exchanged.sum_bytes + p->exchanged_chosen.sum_bytes) +
+           others / p->devices.n *
+               (p->exchanged.part_bytes + p->exchanged_chosen.part_bytes);
+}
+
 static enum xm_status
 print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
-           struct xm_error *err)
+           const struct xm_plan_forecast *f, struct xm_error *err)
 {
     struct xm_json_out j;
     xm_json_begin(&j);
@@ -279,47 +305,138 @@ print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "ranks");
     for (uint32_t i = 0; i < p->devices.n; i++)
         add_rank(&j, list, p, i);
+    xm_json_add_whole(&j, NULL, "nodes", p->cluster.nodes);
     xm_json_add_bool(&j, NULL, "fits", fits(p));
     xm_json_add_whole(&j, NULL, "missing_of_shared_memory", p->shared_excess);
     yyjson_mut_val *x = xm_json_add_object(&j, NULL, "exchanges");
     xm_json_add_whole(&j, x, "messages", p->n_exchanges);
     xm_json_add_whole(&j, x, "bytes", p->exchanged_bytes);
-    xm_json_add_real(&j, x, "received_bytes", p->received_bytes);
-    xm_json_add_real(&j, x, "seconds", p->exchange_s);
+    xm_json_add_real(&j, x, "received_bytes", received_bytes(p));
     xm_json_add_parts(&j, x, "kinds", p->exchange_kinds, "\n");
-    if (p->read_s > 0.0) {
-        xm_json_add_real(&j, NULL, "read_seconds", p->read_s);
-        xm_json_add_real(&j, NULL, "tokens_per_second_at_most",
-                         1.0 / (p->read_s + p->exchange_s));
-    }
+    xm_plan_add_forecast(&j, f);
     const enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
 }
 
-/* ---- the command --------------------------------------------------------------------- */
+/* ---- rates that were measured --------------------------------------------------------- */
+
+/* Kept with the first rank's device: what an exchange of so many ranks takes. */
+static void
+name_latency(const struct xm_mesh_plan *p, char out[XM_KEPT_TEXT])
+{
+    snprintf(out, XM_KEPT_TEXT, "exchange of %u ranks, ns", p->cluster.ranks_of_node);
+}
+
+static void
+find_measured(const struct xm_plan_args *a, struct xm_mesh_plan *p,
+              struct xm_rates *rates, const char *cache_dir)
+{
+    const bool is_given = p->cluster.nodes > 1 ? a->local_link : a->link;
+    char name[XM_KEPT_TEXT];
+    double ns;
+    name_latency(p, name);
+    if (!is_given && xm_kept_rate_load(cache_dir, &p->rank[0].info, name, &ns))
+        p->cluster.local.latency_s = 1e-9 * ns;
+    for (uint32_t i = 0; i < p->devices.n; i++)
+        xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);
+}
 
 static enum xm_status
-plan_model(const struct xm_plan_args *a, struct xm_plan_result *model,
-           struct xm_package *package, struct xm_mesh_plan *p, struct xm_error *err)
+count_model(const struct xm_plan_args *a, const struct xm_config *config,
+            struct xm_package *package, struct xm_mesh_plan *p, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
     xm_package_read(package, XM_PACKAGE_FACTS, NULL);
-    XM_TRY(xm_plan_set_config(a, &model->plan.config, err));
     for (uint32_t i = 0; i < p->devices.n; i++) {
-        p->rank[i].config = model->plan.config;
+        p->rank[i].config = *config;
         xm_plan_set_wish(a, package->facts.context, &p->rank[i]);
     }
-    xm_progress_show("counting %s", a->model);
     XM_TRY(xm_package_read_graph(package, NULL, &g, err));
     const enum xm_status s = xm_mesh_plan(p, g, err);
     xm_graph_destroy(g);
+    return s;
+}
+
+/* What is left of a token's time behind the slowest rank's work is its exchanges'. */
+static void
+keep_latency(struct xm_mesh_plan *p, const char *cache_dir, double token_s)
+{
+    const double least = 1e-6;
+    struct xm_rates rates[XM_MOST_RANKS] = {0};
+    struct xm_run_seconds prompt, token;
+    char name[XM_KEPT_TEXT];
+    bool is_measured = p->n_exchanges > 0;
+    p->cluster.local.latency_s = 0.0;
+    for (uint32_t i = 0; i < p->devices.n; i++) {
+        xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);
+        is_measured &= rates[i].source == XM_RATES_MEASURED;
+    }
+    if (!is_measured)
+        return;
+    xm_mesh_forecast(p, rates, &prompt, &token);
+    const double steps = ceil(log2(p->devices.n));
+    const double latency_s = (token_s - token.all) / (p->n_exchanges * steps);
+    name_latency(p, name);
+    xm_kept_rate_store(cache_dir, &p->rank[0].info, name,
+                       1e9 * (latency_s > least ? latency_s : least));
+}
+
+void
+xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *config,
+                     struct xm_package *package, const char *cache_dir, double token_s)
+{
+    struct xm_mesh_plan *p = xm_calloc(1, sizeof(*p));
+    struct xm_rates rates[XM_MOST_RANKS] = {0};
+    if (p && find_devices(a, p) == XM_EXIT_OK &&
+        repeat_devices(a, p, rates) == XM_EXIT_OK &&
+        xm_mesh_wish(&p->devices, policy_of(a), &p->wish, NULL) == XM_OK &&
+        find_links(a, p) == XM_EXIT_OK &&
+        count_model(a, config, package, p, NULL) == XM_OK)
+        keep_latency(p, cache_dir, token_s);
+    if (p)
+        xm_mesh_free_plan(p);
+    xm_free(p);
+}
+
+/* ---- the command --------------------------------------------------------------------- */
+
+static enum xm_status
+print_plan(const struct xm_plan_args *a, struct xm_mesh_plan *p, struct xm_rates *rates,
+           struct xm_error *err)
+{
+    const char *names[XM_MOST_RANKS];
+    struct xm_plan_forecast f = {
+        .prompt_tokens = a->prompt, .rates = rates, .names = names, .n = p->devices.n};
+    struct xm_strbuf cache = {0};
+    bool knows_prompts = true;
+    XM_TRY(xm_plan_cache_dir(&cache, err));
+    find_measured(a, p, rates, xm_strbuf_text(&cache));
+    xm_strbuf_free(&cache);
+    for (uint32_t i = 0; i < p->devices.n; i++) {
+        names[i] = p->devices.name[i];
+        knows_prompts &= rates[i].multiply > 0.0;
+    }
+    xm_mesh_forecast(p, rates, &f.prompt, &f.token);
+    if (!knows_prompts)
+        f.prompt = (struct xm_run_seconds){0};
+    if (a->json)
+        return print_json(a, p, &f, err);
+    print_text(a, p, &f);
+    return XM_OK;
+}
+
+static enum xm_status
+plan_model(const struct xm_plan_args *a, struct xm_plan_result *model,
+           struct xm_package *package, struct xm_mesh_plan *p, struct xm_rates *rates,
+           struct xm_error *err)
+{
+    XM_TRY(xm_plan_set_config(a, &model->plan.config, err));
+    xm_progress_show("counting %s", a->model);
+    const enum xm_status s = count_model(a, &model->plan.config, package, p, err);
     xm_progress_clear();
     XM_TRY(s);
-    if (a->json)
-        return print_json(a, p, err);
-    print_text(a, p);
-    return XM_OK;
+    return print_plan(a, p, rates, err);
 }
 
 static int
@@ -327,20 +444,23 @@ run(const struct xm_plan_args *a, struct xm_mesh_plan *p, struct xm_plan_result 
 {
     struct xm_package *package = NULL;
     struct xm_error err = {0};
-    const bool is_tensor = a->split && strcmp(a->split, "tensor") == 0;
+    struct xm_rates rates[XM_MOST_RANKS] = {0};
     int code = find_devices(a, p);
+    if (code == XM_EXIT_OK)
+        code = xm_plan_read_bandwidths(a->bandwidth, rates, p->devices.n);
+    if (code == XM_EXIT_OK)
+        code = repeat_devices(a, p, rates);
     if (code != XM_EXIT_OK)
         return code;
-    enum xm_status s =
-        xm_mesh_wish(&p->devices, is_tensor ? "TENSOR_PARALLEL" : NULL, &p->wish, &err);
+    enum xm_status s = xm_mesh_wish(&p->devices, policy_of(a), &p->wish, &err);
     if (s == XM_OK)
-        code = find_rates(a, p);
+        code = find_links(a, p);
     if (code != XM_EXIT_OK)
         return code;
     if (s == XM_OK)
         s = xm_plan_open_model(a->model, model, &package, &err);
     if (s == XM_OK)
-        s = plan_model(a, model, package, p, &err);
+        s = plan_model(a, model, package, p, rates, &err);
     xm_progress_clear();
     xm_package_close(package);
     if (s == XM_NO_MEMORY)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plugin/cli/plan_command.h"
+#include "plugin/cli/plan_forecast.h"
 #include "plugin/cli/quantity.h"
 #include "plugin/program_util/lines.h"
 
@@ -171,6 +172,18 @@ xm_plan_cache_types(const struct xm_config *c, char out[32])
     return out;
 }
 
+/* `rates` and `name` must outlive it. */
+static struct xm_plan_forecast
+forecast(const struct xm_plan_result *r, const char *const *name)
+{
+    struct xm_plan_forecast f = {
+        .prompt_tokens = r->plan.wish.prompt, .rates = &r->rates, .names = name, .n = 1};
+    f.token.all = xm_forecast_run(&r->plan.token_work, &r->rates);
+    if (r->rates.multiply > 0.0)
+        f.prompt.all = xm_forecast_run(&r->plan.prompt_work, &r->rates);
+    return f;
+}
+
 void
 xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
 {
@@ -195,6 +208,9 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
     print_verdict(&o, p, a->chip.device_as != NULL, r->trained_context);
     if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))
         xm_lines_add(&o, "%s\n", warning);
+    const char *name = p->info.name;
+    const struct xm_plan_forecast f = forecast(r, &name);
+    xm_plan_print_forecast(&o, &f);
     xm_lines_end(&o);
 }
 
@@ -271,6 +287,9 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
             &j, NULL, "beyond_training",
             xm_cli_beyond_training(p->wish.context, r->trained_context, warning));
     }
+    const char *name = p->info.name;
+    const struct xm_plan_forecast f = forecast(r, &name);
+    xm_plan_add_forecast(&j, &f);
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "advice");
     for (size_t i = 0; i < p->n_advice; i++) {
         yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);

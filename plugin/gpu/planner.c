@@ -7,6 +7,7 @@
 #include "plugin/bind.h"
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/request.h"
+#include "plugin/gpu/request_profile.h"
 #include "plugin/plugin.h"
 #include "runtime/counting/counting.h"
 #include "runtime/host_memory.h"
@@ -319,6 +320,69 @@ xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
         close_context(&list[i]);
     xm_free(list);
     return s;
+}
+
+/* Runs `tokens`, chunk by chunk, and takes what they do. */
+static enum xm_status
+take_work(struct context *c, uint64_t tokens, struct xm_run_work *out,
+          struct xm_error *err)
+{
+    const struct xm_program *p = xm_request_program(c->request);
+    const uint64_t chunk = xm_batcher_chunk(p);
+    struct xm_request_stats stats;
+    *out = (struct xm_run_work){.tokens = tokens, .n_steps = p->n_steps};
+    out->steps = xm_calloc(p->n_steps + 1, sizeof(*out->steps));
+    if (!out->steps)
+        return xm_no_memory(err, "a forecast");
+    xm_request_reset_profile(c->request);
+    for (uint64_t n; tokens; tokens -= n) {
+        n = tokens < chunk ? tokens : chunk;
+        XM_TRY(feed(c, n, err));
+        xm_request_stats(c->request, &stats);
+        out->launches += stats.kernels;
+    }
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const struct xm_step_sum *sum = xm_request_step_sum(c->request, i);
+        out->steps[i] = (struct xm_work_step){sum->stored_bytes, sum->multiply_adds};
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_planner_count_work(struct xm_program *p, uint64_t tokens, struct xm_run_work *prompt,
+                      struct xm_run_work *token, struct xm_error *err)
+{
+    struct context c = {0};
+    if (!p->kv_pool || tokens == 0)
+        return XM_OK;
+    enum xm_status s = open_context(p, &c, err);
+    if (s == XM_OK && c.batcher) {
+        xm_request_enqueue_counted(c.request);
+        s = xm_request_count_work(c.request, err);
+        if (s == XM_OK)
+            s = take_work(&c, tokens, prompt, err);
+        if (s == XM_OK)
+            s = take_work(&c, 1, token, err);
+    }
+    close_context(&c);
+    return s;
+}
+
+const char *
+xm_planner_weight_format(const struct xm_program *p)
+{
+    const char *best = "";
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < p->n_weights; i++) {
+        const char *format = xm_weight_format_text(&p->weights[i]->host);
+        uint64_t bytes = 0;
+        for (uint32_t k = 0; k < p->n_weights; k++)
+            if (strcmp(xm_weight_format_text(&p->weights[k]->host), format) == 0)
+                bytes += xm_weight_bytes(&p->weights[k]->host);
+        best = bytes > most ? format : best;
+        most = bytes > most ? bytes : most;
+    }
+    return best;
 }
 
 /* ---- what there is ------------------------------------------------------------------- */

@@ -35,6 +35,13 @@ enum xm_status xm_planner_compile_with(const struct xm_device_info *info,
 enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
                                 struct xm_memory_need *out, struct xm_error *err);
 
+/* Counts what a prompt of `tokens` and the token behind it do; nothing where p has no sequences. */
+enum xm_status xm_planner_count_work(struct xm_program *p, uint64_t tokens,
+                                     struct xm_run_work *prompt,
+                                     struct xm_run_work *token, struct xm_error *err);
+/* The name of the format that most bytes of p's weights have; static. */
+const char *xm_planner_weight_format(const struct xm_program *p);
+
 /* One run of a request with `tokens` more tokens of one sequence; their ids are zeros. */
 enum xm_status xm_planner_feed(struct xm_request *r, int64_t tokens,
                                struct xm_error *err);

@@ -217,6 +217,8 @@ find_kv_groups(struct xm_plan *p, const struct xm_program *program, struct xm_er
 void
 xm_planner_free_plan(struct xm_plan *p)
 {
+    xm_run_work_free(&p->prompt_work);
+    xm_run_work_free(&p->token_work);
     xm_free(p->kv_groups);
     p->kv_groups = NULL;
     p->n_kv_groups = 0;
@@ -234,12 +236,17 @@ xm_planner_plan(struct xm_plan *p, const struct xm_graph *g, struct xm_error *er
     p->excess = xm_planner_excess(&p->need, &p->room);
     if (s == XM_NO_MEMORY && program)
         s = say_what_would_fit(p, program, err);
-    else if (s == XM_OK)
+    else if (s == XM_OK && !p->only_this)
         s = find_largest_context(p, program, err);
     if (s == XM_OK)
         s = find_kv_groups(p, program, err);
+    if (s == XM_OK)
+        s = xm_planner_count_work(program, p->wish.prompt, &p->prompt_work,
+                                  &p->token_work, err);
+    if (s == XM_OK)
+        p->weight_format = xm_planner_weight_format(program);
     xm_program_unref(program);
-    if (s == XM_OK && p->excess)
+    if (s == XM_OK && p->excess && !p->only_this)
         s = find_advice(p, g, err);
     return s;
 }

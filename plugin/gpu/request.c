@@ -387,6 +387,14 @@ xm_request_enqueue_counted(struct xm_request *r)
     r->enqueues_counted = true;
 }
 
+enum xm_status
+xm_request_count_work(struct xm_request *r, struct xm_error *err)
+{
+    if (!r->sums)
+        r->sums = xm_calloc(r->program->n_steps + 1, sizeof(*r->sums));
+    return r->sums ? XM_OK : xm_no_memory(err, "a request's counts");
+}
+
 void
 xm_request_watch(struct xm_request *r, xm_tokens_fn fn, void *ctx)
 {

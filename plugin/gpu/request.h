@@ -78,6 +78,8 @@ void xm_request_resume(struct xm_request *r);
 /* For counting engines (runtime/counting), which compute nothing: from now on runs enqueue all
  * steps except host steps, so that the engine sees the launches. */
 void xm_request_enqueue_counted(struct xm_request *r);
+/* Counts the work of steps from now on (request_profile.h), without their times. */
+enum xm_status xm_request_count_work(struct xm_request *r, struct xm_error *err);
 /* From now on calls `fn` during a prompt, in the thread of the run, with the number of its tokens
  * that the device has completed; NULL: no call. */
 void xm_request_watch(struct xm_request *r, xm_tokens_fn fn, void *ctx);

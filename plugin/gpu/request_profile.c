@@ -20,6 +20,13 @@ xm_request_count_step(struct xm_request *r, uint32_t i)
     xm_label_times_add_run(r->program->step_times, i);
     r->sums[i].bytes += xm_step_work_bytes(&work);
     r->sums[i].multiply_adds += work.multiply_adds;
+    r->sums[i].stored_bytes += work.weight_bytes + work.cache_bytes;
+}
+
+const struct xm_step_sum *
+xm_request_step_sum(const struct xm_request *r, uint32_t i)
+{
+    return &r->sums[i];
 }
 
 /* ---- rows ---------------------------------------------------------------------------- */

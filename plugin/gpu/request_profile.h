@@ -29,10 +29,13 @@ enum xm_status xm_request_trace(struct xm_request *r, xm_trace_row_fn fn, void *
 /* The work of a step in all runs since the last reset. */
 struct xm_step_sum {
     uint64_t runs, bytes, multiply_adds;
+    uint64_t stored_bytes; /* of `bytes`: of weights and the KV cache */
 };
 /* Adds a run of step i, under the current bindings of symbols, to r->sums; called by
  * request_run.c. */
 void xm_request_count_step(struct xm_request *r, uint32_t i);
+/* r's sum of step i; r counts. */
+const struct xm_step_sum *xm_request_step_sum(const struct xm_request *r, uint32_t i);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plugin/by_shape.h"
+#include "transformations/graph/symbols.h"
 
 enum xm_status
 xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
@@ -35,19 +36,31 @@ text_of(const struct xm_split *split,
     return copy;
 }
 
+/* Whether the value has rows of chosen tokens only. */
+static bool
+is_of_chosen(const struct xm_value *v)
+{
+    for (uint32_t i = 0; i < v->type.shape.rank; i++) {
+        const struct xm_dim d = v->type.shape.dim[i];
+        for (uint32_t k = 0; k < xm_dim_symbols(d); k++)
+            if (strcmp(xm_dim_symbol_name(d, k), XM_SYMBOL_SAMPLES) == 0)
+                return true;
+    }
+    return false;
+}
+
 static enum xm_status
 take_exchanges(struct xm_mesh_parts *p, const struct xm_split *split,
                struct xm_error *err)
 {
     const struct xm_exchange *list = xm_split_exchanges(split, &p->n_exchanges);
-    const double others = p->wish.ranks - 1;
     for (uint32_t i = 0; i < p->n_exchanges; i++) {
-        const double bytes = (double)list[i].bytes;
+        struct xm_exchange_work *w =
+            is_of_chosen(list[i].value) ? &p->exchanged_chosen : &p->exchanged;
         p->exchanged_bytes += list[i].bytes;
-        /* a rank's summands are as large as the sum; parts are together */
-        p->received_bytes += list[i].kind == XM_EXCHANGE_SUM
-                                 ? others * bytes
-                                 : bytes * others / p->wish.ranks;
+        w->messages++;
+        *(list[i].kind == XM_EXCHANGE_SUM ? &w->sum_bytes : &w->part_bytes) +=
+            (double)list[i].bytes;
     }
     p->exchanges = text_of(split, xm_split_print);
     p->exchange_kinds = text_of(split, xm_split_print_kinds);

@@ -6,6 +6,7 @@
 #ifndef XM_PLUGIN_MESH_MESH_PART_H
 #define XM_PLUGIN_MESH_MESH_PART_H
 
+#include "plugin/forecast.h"
 #include "plugin/mesh/mesh_names.h"
 #include "transformations/split/split.h"
 
@@ -23,9 +24,10 @@ struct xm_mesh_parts {
      * xm_split_print_kinds. The caller frees both. */
     char *exchanges, *exchange_kinds;
     uint32_t n_exchanges;
-    /* Of a token, as f32: of the values, and those that a rank receives of the others. */
+    /* Of a token, as f32. */
     uint64_t exchanged_bytes;
-    double received_bytes;
+    /* Of all tokens alike, and what only tokens whose logits are wanted have besides. */
+    struct xm_exchange_work exchanged, exchanged_chosen;
 };
 
 /* How a model is split by the value of MODEL_DISTRIBUTION_POLICY (NULL: not given). With OpenVINO's

@@ -3,12 +3,13 @@
 
 #include "runtime/util/memory.h"
 
-/* All ranks map the same file, which the host's memory holds once. */
-static void
-find_shared_excess(struct xm_mesh_plan *p)
+/* The ranks of a node map the same file, which the host's memory holds once. */
+static uint64_t
+excess_of_node(const struct xm_mesh_plan *p, uint32_t node)
 {
+    const uint32_t first = node * p->cluster.ranks_of_node;
     uint64_t needed = 0, mapped = 0, room = UINT64_MAX;
-    for (uint32_t i = 0; i < p->devices.n; i++) {
+    for (uint32_t i = first; i < first + p->cluster.ranks_of_node; i++) {
         const struct xm_plan *rank = &p->rank[i];
         const struct xm_memory_need *need = &rank->need;
         if (!rank->room.known || !rank->room.host_is_device)
@@ -19,24 +20,54 @@ find_shared_excess(struct xm_mesh_plan *p)
         room = rank->room.device < room ? rank->room.device : room;
     }
     needed += mapped;
-    p->shared_excess = needed > room ? needed - room : 0;
+    return needed > room ? needed - room : 0;
 }
 
 static void
-find_times(struct xm_mesh_plan *p)
+find_shared_excess(struct xm_mesh_plan *p)
 {
-    const uint32_t n = p->devices.n;
-    p->read_s = 0.0;
-    for (uint32_t i = 0; i < n; i++) {
-        const double bytes = (double)p->rank[i].need.token_weights;
-        const double s = p->read_rate[i] > 0.0 ? bytes / p->read_rate[i] : 0.0;
-        if (s <= 0.0) {
-            p->read_s = 0.0;
-            break;
-        }
-        p->read_s = s > p->read_s ? s : p->read_s;
+    p->shared_excess = 0;
+    for (uint32_t i = 0; i < p->cluster.nodes; i++) {
+        const uint64_t excess = excess_of_node(p, i);
+        p->shared_excess = excess > p->shared_excess ? excess : p->shared_excess;
     }
-    p->exchange_s = p->n_exchanges * p->link_latency_s + p->received_bytes / p->link_rate;
+}
+
+/* ---- seconds ------------------------------------------------------------------------- */
+
+/* Of the slowest rank, and of what all wait for; `chosen` rows have logits. */
+static struct xm_run_seconds
+seconds_of(const struct xm_mesh_plan *p, const struct xm_rates *rates, bool is_prompt)
+{
+    const struct xm_run_work *first =
+        is_prompt ? &p->rank[0].prompt_work : &p->rank[0].token_work;
+    const double tokens = (double)first->tokens;
+    const uint64_t chunk = p->rank[0].decided.ubatch ? p->rank[0].decided.ubatch : 1;
+    const uint64_t chunks = (first->tokens + chunk - 1) / chunk;
+    const struct xm_exchange_work work = {
+        .messages = chunks * p->exchanged.messages + p->exchanged_chosen.messages,
+        .sum_bytes = tokens * p->exchanged.sum_bytes + p->exchanged_chosen.sum_bytes,
+        .part_bytes = tokens * p->exchanged.part_bytes + p->exchanged_chosen.part_bytes};
+    struct xm_run_seconds out = {0};
+    for (uint32_t i = 0; i < p->devices.n; i++) {
+        const struct xm_plan *rank = &p->rank[i];
+        const double s = xm_forecast_run(
+            is_prompt ? &rank->prompt_work : &rank->token_work, &rates[i]);
+        if (!(s > 0.0))
+            return (struct xm_run_seconds){0};
+        out.all = s > out.all ? s : out.all;
+    }
+    out.exchanges = xm_forecast_exchanges(&work, &p->cluster);
+    out.all += out.exchanges;
+    return out;
+}
+
+void
+xm_mesh_forecast(const struct xm_mesh_plan *p, const struct xm_rates *rates,
+                 struct xm_run_seconds *prompt, struct xm_run_seconds *token)
+{
+    *prompt = seconds_of(p, rates, true);
+    *token = seconds_of(p, rates, false);
 }
 
 enum xm_status
@@ -51,6 +82,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
         parts.end = xm_shared_group_rank(group, i);
         rank->replace = xm_mesh_take_part;
         rank->replace_ctx = &parts;
+        rank->only_this = true;
         s = xm_planner_plan(rank, g, err);
         rank->replace = NULL;
         rank->replace_ctx = NULL;
@@ -60,13 +92,12 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
     p->exchange_kinds = parts.exchange_kinds;
     p->n_exchanges = parts.n_exchanges;
     p->exchanged_bytes = parts.exchanged_bytes;
-    p->received_bytes = parts.received_bytes;
+    p->exchanged = parts.exchanged;
+    p->exchanged_chosen = parts.exchanged_chosen;
     xm_free(parts.exchanges);
     xm_shared_group_free(group);
-    if (s == XM_OK) {
+    if (s == XM_OK)
         find_shared_excess(p);
-        find_times(p);
-    }
     return s;
 }
 

@@ -237,6 +237,32 @@ TEST(DeviceInfo, EveryRowCanBeImagined)
     EXPECT_STREQ(d.name, "bmg");
 }
 
+TEST(DeviceInfo, EveryCardIsItsChipWithFigures)
+{
+    size_t n;
+    const xm_card_row *cards = xm_card_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        SCOPED_TRACE(cards[i].name);
+        xm_device_info d, chip;
+        xm_error err = {};
+        ASSERT_EQ(xm_device_imagine(cards[i].chip, &chip, &err), XM_OK) << err.text;
+        ASSERT_EQ(xm_device_imagine(cards[i].name, &d, &err), XM_OK) << err.text;
+        EXPECT_STREQ(d.name, cards[i].name);
+        EXPECT_EQ(d.arch, chip.arch);
+        EXPECT_EQ(d.caps, chip.caps);
+        EXPECT_EQ(d.compute_units, cards[i].eus);
+        EXPECT_EQ(d.integrated, cards[i].memory == 0);
+        EXPECT_EQ(d.global_bytes, d.integrated ? UINT64_MAX : cards[i].memory);
+        EXPECT_GT(d.memory_rate, 30e9);
+        EXPECT_EQ(chip.memory_rate, 0.0);
+    }
+    xm_device_info d;
+    xm_error err = {};
+    ASSERT_EQ(xm_device_imagine("B580", &d, &err), XM_OK) << err.text;
+    EXPECT_EQ(d.global_bytes, (uint64_t)12 << 30);
+    EXPECT_DOUBLE_EQ(d.memory_rate, 456e9);
+}
+
 TEST(DeviceInfo, AnUnknownChipCannotBePretended)
 {
     xm_device_info d = {};

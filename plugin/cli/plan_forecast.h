@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How fast a plan says that a model will be, and by whose figures.
+ */
+#ifndef XM_PLUGIN_CLI_PLAN_FORECAST_H
+#define XM_PLUGIN_CLI_PLAN_FORECAST_H
+
+#include "plugin/cli/plan_command.h"
+#include "plugin/program_util/lines.h"
+
+/* Reads --bandwidth for n devices into the rates' read, with source XM_RATES_GIVEN; without the
+ * option it leaves zeros. XM_EXIT_USAGE: it is none, or has another number of rates. */
+int xm_plan_read_bandwidths(const char *list, struct xm_rates *out, uint32_t n);
+/* Reads "25,5", GB/s and microseconds with or without units. `option` names it. */
+int xm_plan_read_link(const char *option, const char *text, struct xm_link *out);
+
+/* What a planned device reaches: what was measured on it, else shares of its specifications; over
+ * both what was given. */
+void xm_plan_find_rates(const struct xm_plan *p, const char *cache_dir,
+                        struct xm_rates *rates);
+/* Keeps what a model's runs have reached on a device, for later forecasts: a token behind
+ * token.past positions in token_s, a prompt in prompt_s. Does nothing where that says nothing. */
+void xm_plan_keep_rates(const struct xm_plan *p, const char *cache_dir, double token_s,
+                        double prompt_s);
+
+struct xm_plan_forecast {
+    struct xm_run_seconds prompt, token;
+    uint64_t prompt_tokens;
+    const struct xm_rates *rates; /* [n] of the devices, and their names */
+    const char *const *names;
+    uint32_t n;
+};
+void xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f);
+/* Adds the member "forecast". */
+void xm_plan_add_forecast(struct xm_json_out *j, const struct xm_plan_forecast *f);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Forecasts against the formulas in forecast.h, worked out by hand.
+ */
+#include "plugin/forecast.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace
+{
+
+/* Work of some steps, whose lists live as long as it. */
+struct Work {
+    std::vector<xm_work_step> list;
+    xm_run_work work;
+    Work(uint64_t tokens, uint64_t launches, std::vector<xm_work_step> steps)
+        : list(std::move(steps)), work{tokens, launches, list.data(),
+                                       (uint32_t)list.size()}
+    {
+    }
+};
+
+const xm_rates rates = {100e9, 2e12, 5e-6, XM_RATES_GIVEN};
+
+TEST(Forecast, EachStepTakesWhatItIsBoundBy)
+{
+    const Work w(8, 3, {{1000000000, 1000}, {1000, 4000000000}});
+    EXPECT_DOUBLE_EQ(xm_forecast_run(&w.work, &rates),
+                     1e9 / 100e9 + 4e9 / 2e12 + 3 * 5e-6);
+}
+
+TEST(Forecast, NothingIsKnownWithoutWorkOrBandwidth)
+{
+    const Work w(1, 1, {{1000, 1000}}), none(1, 1, {});
+    xm_rates unknown = rates;
+    unknown.read = 0.0;
+    EXPECT_EQ(xm_forecast_run(&none.work, &rates), 0.0);
+    EXPECT_EQ(xm_forecast_run(&w.work, &unknown), 0.0);
+    xm_rates unbound = rates;
+    unbound.multiply = 0.0;
+    EXPECT_DOUBLE_EQ(xm_forecast_run(&w.work, &unbound), 1000 / 100e9 + 5e-6);
+}
+
+/* What was measured comes out again. */
+TEST(Forecast, RatesFitWhatWasMeasured)
+{
+    const Work token(1, 20, {{80000000, 16000000}, {20000000, 4000000}});
+    const Work prompt(512, 30, {{90000000, 80000000000}, {500000000, 1000}});
+    xm_rates found = {0, 0, 4e-6, XM_RATES_UNKNOWN};
+    ASSERT_TRUE(xm_rates_fit(&found, &token.work, 3e-3, &prompt.work, 0.9));
+    EXPECT_NEAR(xm_forecast_run(&token.work, &found), 3e-3, 1e-9);
+    EXPECT_NEAR(xm_forecast_run(&prompt.work, &found), 0.9, 1e-9);
+    EXPECT_NEAR(found.read, 1e8 / (3e-3 - 20 * 4e-6), 1.0);
+}
+
+/* Weights are read no faster than a token reads them; a prompt in less time says nothing more. */
+TEST(Forecast, APromptThatReadingExplainsBoundsNoMultiplying)
+{
+    const Work token(1, 0, {{1000000, 1}}), prompt(64, 0, {{1000000, 64}});
+    xm_rates found = {};
+    ASSERT_TRUE(xm_rates_fit(&found, &token.work, 1e-3, &prompt.work, 1e-3));
+    EXPECT_EQ(found.multiply, 0.0);
+}
+
+TEST(Forecast, RunsShorterThanTheirLaunchesFitNoRates)
+{
+    const Work token(1, 1000, {{1000, 1000}}), prompt(64, 1, {{1000, 1000}});
+    xm_rates found = {0, 0, 4e-6, XM_RATES_UNKNOWN};
+    EXPECT_FALSE(xm_rates_fit(&found, &token.work, 1e-3, &prompt.work, 1.0));
+    const Work nothing(1, 0, {{0, 1000}});
+    EXPECT_FALSE(xm_rates_fit(&found, &nothing.work, 1e-3, &prompt.work, 1.0));
+}
+
+TEST(Forecast, CardsReachSharesOfTheirSpecifications)
+{
+    const struct {
+        const char *name;
+        double gb_s, peak;
+    } cards[] = {{"a770", 560, 128 * 512 * 2.1e9},
+                 {"b580", 456, 256 * 160 * 2.67e9},
+                 {"max1550", 3277, 512 * 1024 * 1.6e9},
+                 {"arc_mtl_h", 119.5, 32 * 128 * 2.25e9},
+                 {"b70", 608, 0}}; /* no clock is published */
+    for (const auto &c : cards) {
+        SCOPED_TRACE(c.name);
+        xm_device_info info;
+        xm_error err = {};
+        ASSERT_EQ(xm_device_imagine(c.name, &info, &err), XM_OK) << err.text;
+        xm_rates r;
+        xm_rates_of_card(&info, &r);
+        EXPECT_EQ(r.source, XM_RATES_CARD);
+        EXPECT_DOUBLE_EQ(r.read, xm_usual_read_share * c.gb_s * 1e9);
+        EXPECT_NEAR(xm_peak_of_card(&info), c.peak, 1e-9 * c.peak);
+        EXPECT_DOUBLE_EQ(r.multiply, xm_usual_multiply_share * xm_peak_of_card(&info));
+    }
+    xm_device_info chip;
+    xm_rates r;
+    ASSERT_EQ(xm_device_imagine("bmg", &chip, nullptr), XM_OK);
+    xm_rates_of_card(&chip, &r);
+    EXPECT_EQ(r.source, XM_RATES_UNKNOWN);
+    EXPECT_GT(r.launch_s, 0.0);
+}
+
+TEST(Forecast, ExchangesGoOverBothKindsOfLinks)
+{
+    const xm_link local = {8e9, 2e-6}, between = {1e9, 10e-6};
+    const xm_exchange_work w = {10, 1e6, 4e6};
+    /* one node of 4: two steps of each message; 3 summands, and 3 of 4 parts */
+    xm_cluster c = {1, 4, local, between};
+    EXPECT_NEAR(xm_forecast_exchanges(&w, &c), 10 * 2 * 2e-6 + (3e6 + 3e6) / 8e9, 1e-12);
+    /* three nodes of one: 2 summands and 2 of 3 parts */
+    c = {3, 1, local, between};
+    EXPECT_NEAR(xm_forecast_exchanges(&w, &c), 10 * 2 * 10e-6 + (2e6 + 8e6 / 3) / 1e9,
+                1e-12);
+    /* two nodes of two: one beside, two elsewhere */
+    c = {2, 2, local, between};
+    EXPECT_NEAR(xm_forecast_exchanges(&w, &c),
+                10 * (2e-6 + 10e-6) + 2e6 / 8e9 + 2 * 2e6 / 1e9, 1e-12);
+    c = {1, 1, local, between};
+    EXPECT_EQ(xm_forecast_exchanges(&w, &c), 0.0);
+}
+
+} // namespace
