@@ -25,7 +25,7 @@ static const struct xm_cli_option options[] = {
     { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
     XM_CHIP_DEVICE_ROWS,
     XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xbmg --bandwidth 456 --link 25,5"),
-    { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split", NULL, XM_CLI_SPLITS },
+    { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS },
     { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s at which the devices' memories are read, one for all or one each: also says how many tokens a second that allows" },
     { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, and microseconds of a message (5,15)" },
     XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),

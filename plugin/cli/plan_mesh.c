@@ -327,12 +327,11 @@ run(const struct xm_plan_args *a, struct xm_mesh_plan *p, struct xm_plan_result 
 {
     struct xm_package *package = NULL;
     struct xm_error err = {0};
-    const bool is_tensor = a->split && strcmp(a->split, "tensor") == 0;
     int code = find_devices(a, p);
     if (code != XM_EXIT_OK)
         return code;
     enum xm_status s =
-        xm_mesh_wish(&p->devices, is_tensor ? "TENSOR_PARALLEL" : NULL, &p->wish, &err);
+        xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, &err);
     if (s == XM_OK)
         code = find_rates(a, p);
     if (code != XM_EXIT_OK)

@@ -10,6 +10,7 @@ xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
              struct xm_split_wish *out, struct xm_error *err)
 {
     const char *p = policy ? policy : "";
+    const bool by_expert = strcmp(p, "EXPERT_PARALLEL") == 0;
     if (strcmp(p, "PIPELINE_PARALLEL") == 0)
         return xm_fail(err, XM_UNSUPPORTED,
                        "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits "
@@ -19,7 +20,9 @@ xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
                                   .read_rate = 5e10,
                                   .link_rate = 5e9,
                                   .link_latency_s = 15e-6,
-                                  .splits_all = strcmp(p, "TENSOR_PARALLEL") == 0};
+                                  .splits_all =
+                                      by_expert || strcmp(p, "TENSOR_PARALLEL") == 0,
+                                  .by_expert = by_expert};
     return XM_OK;
 }
 

@@ -14,7 +14,9 @@
  *                                              └── all_reduce
  *
  * What is split together (a class: rows of gate and up, columns of down) is cut at the same
- * fractions, between blocks, groups and heads. A class that costs more than it saves, as a router
+ * fractions, between blocks, groups and heads. A mixture of experts is cut across its experts (their
+ * width), which loads all ranks alike, or between them: then ranks wait for the one that has most of
+ * a token's experts, which is counted. A class that costs more than it saves, as a router
  * of a few rows does, stays whole.
  */
 #ifndef XM_TRANSFORMATIONS_SPLIT_SPLIT_H
@@ -35,6 +37,7 @@ struct xm_split_wish {
     /* The rates are of no matter: all is split but classes that save less than an eighth of what
      * the median class saves, as a router, which is not worth a message at any size. */
     bool splits_all;
+    bool by_expert; /* a mixture of experts is cut between its experts, not across them */
 };
 
 /* Why a value is exchanged. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/util/memory.h"
+#include "transformations/graph/evaluate.h"
 #include "transformations/split/split_plan.h"
 
 /* Launching something small that only moves bytes on a rank. Where the wish says that messages cost
@@ -159,6 +160,21 @@ read_bytes(const struct xm_node *n, uint32_t i)
                : all;
 }
 
+/* The part of operand i's bytes that the rank with the most of them reads. Which experts a token
+ * chooses is left to chance: one standard deviation above the mean of the largest share. */
+static double
+largest_part(const struct xm_split *s, const struct xm_node *n, uint32_t i,
+             const struct xm_layout *want)
+{
+    const double p = s->largest;
+    if (want->kind != XM_SPLIT)
+        return 1.0;
+    if (!xm_split_cuts_experts(n, i, want))
+        return p;
+    const double most = p + sqrt(p * (1.0 - p) / (double)n->attr.moe.routing.top_k);
+    return most < 1.0 ? most : 1.0;
+}
+
 /* Joins what is cut along dimension `dim` in multiples of `grain` to the choice's class; false: it
  * cannot be cut. */
 static bool
@@ -229,9 +245,11 @@ take_operand(const struct xm_split *s, const struct xm_node *n, uint32_t i,
     if (want->kind == XM_SIZES)
         return v->node->op == XM_OP_SHAPE_VALUE || v->node->op == XM_OP_CONST;
     if (!xm_split_is_source(v))
-        return take_value(s, n, i, want, c);
+        return want->kind != XM_FIRST && take_value(s, n, i, want, c);
+    if (want->kind == XM_FIRST && !xm_eval_may_lack(n->op, i))
+        return false;
     const bool splits = want->kind == XM_SPLIT;
-    c->seconds += read_bytes(n, i) * (splits ? s->largest : 1.0) / s->wish.read_rate;
+    c->seconds += read_bytes(n, i) * largest_part(s, n, i, want) / s->wish.read_rate;
     const bool can_cut =
         v->node->op != XM_OP_SHAPE_VALUE &&
         (v->node->op == XM_OP_WEIGHT || xm_element_bits(v->type.element) % 8 == 0);
@@ -251,12 +269,23 @@ meets_state(const struct xm_split *s, const struct xm_node *n, struct choice *c)
     return (of != XM_NO_CLASS) == c->splits && (!c->splits || join_class(s, c, of));
 }
 
+/* Whether experts may be cut as the layouts of n's operands say. */
+static bool
+is_wished(const struct xm_split *s, const struct xm_node *n, const struct xm_layout *in)
+{
+    const struct xm_layout *down = &in[XM_MOE_W_DOWN];
+    return !s->wish.by_expert || !xm_split_has_experts(n) || down->kind != XM_SPLIT ||
+           xm_split_cuts_experts(n, XM_MOE_W_DOWN, down);
+}
+
 /* Whether the choice is possible; what it costs. */
 static bool
 weigh(const struct xm_split *s, const struct xm_node *n, const struct xm_layout *in,
       const struct xm_layout *out, struct choice *c)
 {
     *c = (struct choice){.units = 0};
+    if (!is_wished(s, n, in))
+        return false;
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!take_operand(s, n, i, &in[i], c))
             return false;

@@ -65,6 +65,14 @@ xm_split_has_experts(const struct xm_node *n)
            n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
 }
 
+/* Whether a layout of operand i cuts between experts. */
+static inline bool
+xm_split_cuts_experts(const struct xm_node *n, uint32_t i, const struct xm_layout *l)
+{
+    return l->kind == XM_SPLIT && l->dim == 0 && xm_split_has_experts(n) &&
+           (i == XM_MOE_W_GATE || i == XM_MOE_W_UP || i == XM_MOE_W_DOWN);
+}
+
 static inline struct xm_split_value *
 xm_split_value(const struct xm_split *s, const struct xm_value *v)
 {
