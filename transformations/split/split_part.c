@@ -249,6 +249,8 @@ xm_split_part(const struct xm_split *s, struct xm_collective *c, struct xm_mappi
               struct xm_graph **out, struct xm_error *err)
 {
     struct part p = {.split = s, .to = c, .err = err};
+    if (s->stage)
+        return xm_split_layers_part(s, c, owner, out, err);
     XM_TRY(xm_graph_clone(s->g, owner, &p.g, err));
     p.whole = xm_calloc(s->g->next_id + 1, sizeof(struct xm_value *));
     enum xm_status status =
@@ -290,8 +292,10 @@ enum xm_status
 xm_split_weight_bytes(const struct xm_split *s, uint32_t rank, uint64_t *bytes,
                       struct xm_error *err)
 {
+    *bytes = s->stage ? xm_split_layers_bytes(s, rank) : 0;
+    if (s->stage)
+        return XM_OK;
     struct xm_layout *in, *out, *both = xm_split_new_layouts(s->g, &in, &out);
-    *bytes = 0;
     if (!both)
         return xm_no_memory(err, "the layouts of a graph");
     xm_for_each_node(n, s->g)

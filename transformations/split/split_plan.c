@@ -130,8 +130,8 @@ who_needs_the_sum(const struct xm_split *s, const struct xm_value *v,
     return first;
 }
 
-static uint64_t
-token_bytes(const struct xm_value *v)
+uint64_t
+xm_split_token_bytes(const struct xm_value *v)
 {
     uint64_t n = 1;
     for (uint32_t d = 0; d < v->type.shape.rank; d++)
@@ -143,7 +143,7 @@ static double
 exchange_seconds(const struct xm_split *s, const struct xm_value *v)
 {
     return MESSAGE_S + s->wish.link_latency_s +
-           (double)token_bytes(v) / s->wish.link_rate;
+           (double)xm_split_token_bytes(v) / s->wish.link_rate;
 }
 
 /* Bytes that a token reads of a weight. */
@@ -317,19 +317,27 @@ new_class(struct xm_split *s, const struct choice *c, uint32_t *out, struct xm_e
     return XM_OK;
 }
 
-static enum xm_status
-exchange(struct xm_split *s, const struct xm_value *v, const struct xm_node *because,
-         struct xm_error *err)
+enum xm_status
+xm_split_note(struct xm_split *s, const struct xm_exchange *e, struct xm_error *err)
 {
-    struct xm_split_value *have = xm_split_value(s, v);
     struct xm_exchange *list =
         xm_grow(s->exchanges, &s->exchanges_capacity, s->n_exchanges + 1, sizeof(*list));
     if (!list)
         return xm_no_memory(err, "the split of a graph");
     s->exchanges = list;
-    s->exchanges[s->n_exchanges++] = (struct xm_exchange){
-        have->kind == XM_PARTIAL ? XM_EXCHANGE_SUM : XM_EXCHANGE_PARTS, v, because,
-        token_bytes(v)};
+    s->exchanges[s->n_exchanges++] = *e;
+    return XM_OK;
+}
+
+static enum xm_status
+exchange(struct xm_split *s, const struct xm_value *v, const struct xm_node *because,
+         struct xm_error *err)
+{
+    struct xm_split_value *have = xm_split_value(s, v);
+    const struct xm_exchange e = {have->kind == XM_PARTIAL ? XM_EXCHANGE_SUM
+                                                           : XM_EXCHANGE_PARTS,
+                                  v, because, xm_split_token_bytes(v)};
+    XM_TRY(xm_split_note(s, &e, err));
     have->is_made_whole = true;
     return XM_OK;
 }
@@ -577,6 +585,18 @@ set_shares(struct xm_split *s, const double *given)
 }
 
 static enum xm_status
+plan_layouts(struct xm_split *s, struct xm_layout *in, struct xm_layout *out,
+             struct xm_error *err)
+{
+    if (s->wish.splits_all)
+        make_links_free(s);
+    XM_TRY(plan_once(s, in, out, err));
+    if (s->wish.splits_all)
+        XM_TRY(price_messages(s, err));
+    return mend(s, in, out, err);
+}
+
+static enum xm_status
 make_plan(struct xm_split *s, const struct xm_split_wish *wish, struct xm_error *err)
 {
     struct xm_layout *in, *out, *both = xm_split_new_layouts(s->g, &in, &out);
@@ -586,16 +606,11 @@ make_plan(struct xm_split *s, const struct xm_split_wish *wish, struct xm_error 
     enum xm_status status = both && s->shares && s->values && s->nodes
                                 ? XM_OK
                                 : xm_no_memory(err, "the split of a graph");
-    if (status == XM_OK) {
-        set_shares(s, wish->shares);
-        if (wish->splits_all)
-            make_links_free(s);
-        status = plan_once(s, in, out, err);
-    }
-    if (status == XM_OK && wish->splits_all)
-        status = price_messages(s, err);
     if (status == XM_OK)
-        status = mend(s, in, out, err);
+        set_shares(s, wish->shares);
+    if (status == XM_OK)
+        status = wish->by_layer ? xm_split_plan_layers(s, err)
+                                : plan_layouts(s, in, out, err);
     xm_free(both);
     return status;
 }
@@ -628,6 +643,7 @@ xm_split_free(struct xm_split *s)
     xm_free(s->nodes);
     xm_free(s->classes);
     xm_free(s->exchanges);
+    xm_free(s->stage);
     xm_free(s);
 }
 
