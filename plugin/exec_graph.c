@@ -25,6 +25,8 @@ static const struct {
     {XM_OP_ROPE_TABLES, "RoPETables"},
     {XM_OP_ALL_REDUCE, "AllReduce"},
     {XM_OP_ALL_GATHER, "AllGather"},
+    {XM_OP_SEND, "Send"},
+    {XM_OP_RECEIVE, "Receive"},
     {XM_OP_GLU, "SwiGLU"},
     {XM_OP_ATTENTION, "PagedAttention"},
     {XM_OP_LINEAR, "FullyConnected"},

@@ -111,6 +111,9 @@ xm_forecast_exchanges(const struct xm_exchange_work *w, const struct xm_cluster 
     const double ranks = (double)c->nodes * c->ranks_of_node;
     const double from_node = c->ranks_of_node - 1, from_others = ranks - c->ranks_of_node;
     const double each = w->sum_bytes + w->part_bytes / ranks; /* of a rank, to another */
-    return time_on(&c->local, c->ranks_of_node, w->messages, each * from_node) +
+    const struct xm_link *passing = c->nodes > 1 ? &c->between : &c->local;
+    const double passed = (double)w->passes * passing->latency_s +
+                          (passing->rate > 0.0 ? w->passed_bytes / passing->rate : 0.0);
+    return passed + time_on(&c->local, c->ranks_of_node, w->messages, each * from_node) +
            time_on(&c->between, c->nodes, w->messages, each * from_others);
 }

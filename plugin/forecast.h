@@ -75,11 +75,11 @@ struct xm_cluster {
     uint32_t nodes, ranks_of_node; /* > 0 */
     struct xm_link local, between;
 };
-/* What a run exchanges: of sums every rank receives all others' summands, of parts it receives
- * the other parts. */
+/* What a run exchanges: of sums every rank receives all others' summands, of parts it receives the
+ * other parts; what is passed on goes from one rank to one other. */
 struct xm_exchange_work {
-    uint64_t messages;
-    double sum_bytes, part_bytes; /* of whole values */
+    uint64_t messages, passes;
+    double sum_bytes, part_bytes, passed_bytes; /* of whole values */
 };
 /* Seconds of a run: all, and of them in exchanges; 0: not known. */
 struct xm_run_seconds {

@@ -71,6 +71,33 @@ xm_collective_join(struct xm_collective *c, struct xm_bytes part, uint64_t outer
                           bytes);
 }
 
+static enum xm_status
+check_peer(const struct xm_collective *c, uint32_t peer, struct xm_error *err)
+{
+    if (!c->ops->send || !c->ops->receive)
+        return xm_fail(err, XM_UNSUPPORTED, "these ranks cannot pass values on");
+    return peer < c->ranks && peer != c->rank
+               ? XM_OK
+               : xm_fail(err, XM_INVALID, "rank %u passes nothing on to rank %u", c->rank,
+                         peer);
+}
+
+enum xm_status
+xm_collective_send(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
+                   struct xm_error *err)
+{
+    XM_TRY(check_peer(c, to, err));
+    return mine.n ? c->ops->send(c, to, mine, err) : XM_OK;
+}
+
+enum xm_status
+xm_collective_receive(struct xm_collective *c, uint32_t from, uint8_t *to, uint64_t n,
+                      struct xm_error *err)
+{
+    XM_TRY(check_peer(c, from, err));
+    return n ? c->ops->receive(c, from, to, n, err) : XM_OK;
+}
+
 enum xm_status
 xm_collective_wait(struct xm_collective *c, struct xm_error *err)
 {

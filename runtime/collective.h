@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-enum { XM_MOST_RANKS = 64 };
+enum { XM_MOST_RANKS = 64, XM_UNREAD_MESSAGES = 4 };
 
 struct xm_collective;
 
@@ -34,6 +34,14 @@ struct xm_collective_ops {
      * all ranks' runs have ended. A failure is that of a rank that has left. */
     enum xm_status (*meet)(struct xm_collective *c, struct xm_bytes mine,
                            struct xm_bytes *all, struct xm_error *err);
+    /* Copies `mine` to where rank `to` receives it, XM_UNREAD_MESSAGES of one pair of ranks at most:
+     * then it waits until one is received. NULL, as `receive`: ranks cannot pass values on. */
+    enum xm_status (*send)(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
+                           struct xm_error *err);
+    /* Waits for the next message of rank `from`, in the order in which they were sent; XM_INVALID:
+     * it has not n bytes. A message that was sent counts, though its rank has left since. */
+    enum xm_status (*receive)(struct xm_collective *c, uint32_t from, uint8_t *to,
+                              uint64_t n, struct xm_error *err);
     /* A barrier at the end of a run that has succeeded here. NULL: the ranks are threads, whose
      * caller waits for all of them. */
     enum xm_status (*end_run)(struct xm_collective *c, struct xm_error *err);
@@ -61,6 +69,13 @@ enum xm_status xm_collective_sum(struct xm_collective *c, enum xm_element x_elem
 enum xm_status xm_collective_join(struct xm_collective *c, struct xm_bytes part,
                                   uint64_t outer, uint8_t *whole, uint64_t bytes,
                                   struct xm_error *err);
+
+/* From one rank to another, without the others (struct xm_collective_ops): how values are passed on
+ * between layers. Nothing is sent where there are no bytes. XM_UNSUPPORTED: the ranks cannot. */
+enum xm_status xm_collective_send(struct xm_collective *c, uint32_t to,
+                                  struct xm_bytes mine, struct xm_error *err);
+enum xm_status xm_collective_receive(struct xm_collective *c, uint32_t from, uint8_t *to,
+                                     uint64_t n, struct xm_error *err);
 
 /* Returns when all ranks have called it: all have read what was shown before. */
 enum xm_status xm_collective_wait(struct xm_collective *c, struct xm_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks that are threads of one process: they read each other's bytes where they lie.
+ * Ranks that are threads of one process: they read each other's bytes where they lie, or send copies.
  */
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -17,6 +18,16 @@ struct member {
     struct xm_shared_group *group;
 };
 
+/* Messages of one rank to another: slots in turn. Between taken and sent, slots are the receiver's,
+ * the others the sender's. */
+struct channel {
+    _Atomic uint64_t sent, taken; /* changed under the group's lock */
+    struct {
+        uint8_t *bytes;
+        uint64_t n, room;
+    } slot[XM_UNREAD_MESSAGES];
+};
+
 struct xm_shared_group {
     uint32_t ranks;
     bool has_cores;       /* for each rank */
@@ -30,6 +41,8 @@ struct xm_shared_group {
     /* in meetings of even and odd numbers: of the next one while this one is still read */
     struct xm_bytes shown[2][XM_MOST_RANKS];
     struct member member[XM_MOST_RANKS];
+    pthread_cond_t passed;   /* a channel has changed */
+    struct channel *channel; /* [from * ranks + to] */
 };
 
 /* Waking a thread that sleeps takes about 50 us: a rank spins as long before it sleeps, where each
@@ -84,23 +97,115 @@ leave(struct xm_collective *c, const struct xm_error *why)
         g->is_left = true;
         xm_fail(&g->why, why->status, "rank %u: %s", c->rank, why->text);
         pthread_cond_broadcast(&g->met);
+        pthread_cond_broadcast(&g->passed);
     }
     pthread_mutex_unlock(&g->lock);
 }
 
-static const struct xm_collective_ops ops = {.meet = meet, .leave = leave};
+/* ---- messages ------------------------------------------------------------------------------- */
+
+static uint64_t
+unread(const struct channel *ch)
+{
+    return atomic_load_explicit(&ch->sent, memory_order_acquire) -
+           atomic_load_explicit(&ch->taken, memory_order_acquire);
+}
+
+/* Returns when the channel has fewer than `below` messages, or more than `above`. */
+static enum xm_status
+wait_for_channel(struct xm_shared_group *g, const struct channel *ch, uint64_t below,
+                 uint64_t above, struct xm_error *err)
+{
+    const double until = xm_now() + SPIN_S;
+    uint64_t n = unread(ch);
+    for (; n >= below && n <= above && g->has_cores && xm_now() < until; n = unread(ch))
+        sched_yield();
+    pthread_mutex_lock(&g->lock);
+    for (n = unread(ch); n >= below && n <= above && !g->is_left; n = unread(ch))
+        pthread_cond_wait(&g->passed, &g->lock);
+    const bool is_met = n < below || n > above;
+    const enum xm_status s =
+        is_met ? XM_OK : xm_fail(err, g->why.status, "%s", g->why.text);
+    pthread_mutex_unlock(&g->lock);
+    return s;
+}
+
+static void
+count(struct xm_shared_group *g, _Atomic uint64_t *messages)
+{
+    pthread_mutex_lock(&g->lock);
+    atomic_fetch_add_explicit(messages, 1, memory_order_release);
+    pthread_cond_broadcast(&g->passed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static enum xm_status
+send_copy(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
+          struct xm_error *err)
+{
+    struct xm_shared_group *g = ((struct member *)c)->group;
+    struct channel *ch = &g->channel[c->rank * g->ranks + to];
+    const uint32_t at = (uint32_t)(ch->sent % XM_UNREAD_MESSAGES);
+    XM_TRY(wait_for_channel(g, ch, XM_UNREAD_MESSAGES, UINT64_MAX, err));
+    if (ch->slot[at].room < mine.n) {
+        xm_free(ch->slot[at].bytes);
+        ch->slot[at].bytes = mine.n <= SIZE_MAX ? xm_malloc((size_t)mine.n) : NULL;
+        ch->slot[at].room = ch->slot[at].bytes ? mine.n : 0;
+    }
+    if (!ch->slot[at].bytes)
+        return xm_no_memory(err, "a message to another rank");
+    memcpy(ch->slot[at].bytes, mine.p, (size_t)mine.n);
+    ch->slot[at].n = mine.n;
+    count(g, &ch->sent);
+    return XM_OK;
+}
+
+static enum xm_status
+receive_copy(struct xm_collective *c, uint32_t from, uint8_t *to, uint64_t n,
+             struct xm_error *err)
+{
+    struct xm_shared_group *g = ((struct member *)c)->group;
+    struct channel *ch = &g->channel[from * g->ranks + c->rank];
+    const uint32_t at = (uint32_t)(ch->taken % XM_UNREAD_MESSAGES);
+    XM_TRY(wait_for_channel(g, ch, 0, 0, err));
+    const uint64_t has = ch->slot[at].n;
+    if (has == n)
+        memcpy(to, ch->slot[at].bytes, (size_t)n);
+    count(g, &ch->taken);
+    return has == n ? XM_OK
+                    : xm_fail(err, XM_INVALID,
+                              "rank %u sends %" PRIu64 " bytes, rank %u expects %" PRIu64,
+                              from, has, c->rank, n);
+}
+
+static void
+drop_messages(struct xm_shared_group *g)
+{
+    for (uint32_t i = 0; i < g->ranks * g->ranks; i++)
+        g->channel[i].taken = g->channel[i].sent;
+}
+
+static const struct xm_collective_ops ops = {
+    .meet = meet, .send = send_copy, .receive = receive_copy, .leave = leave};
+
+/* ---- groups --------------------------------------------------------------------------------- */
 
 struct xm_shared_group *
 xm_shared_group_create(uint32_t ranks)
 {
     struct xm_shared_group *g =
         ranks > 0 && ranks <= XM_MOST_RANKS ? xm_calloc(1, sizeof(*g)) : NULL;
-    if (!g)
+    struct channel *channel = g ? xm_calloc((size_t)ranks * ranks, sizeof(*channel)) : NULL;
+    if (!channel) {
+        xm_free(g);
         return NULL;
+    }
+    g->channel = channel;
     g->ranks = ranks;
     g->has_cores = ranks <= xm_workers_cores();
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->met, NULL);
+    pthread_cond_init(&g->passed, NULL);
     for (uint32_t r = 0; r < ranks; r++)
         g->member[r] = (struct member){{&ops, r, ranks}, g};
     return g;
@@ -113,6 +218,12 @@ xm_shared_group_free(struct xm_shared_group *g)
         return;
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->met);
+    pthread_cond_destroy(&g->passed);
+    for (uint32_t i = 0; i < g->ranks * g->ranks; i++) {
+        for (uint32_t k = 0; k < XM_UNREAD_MESSAGES; k++)
+            xm_free(g->channel[i].slot[k].bytes);
+    }
+    xm_free(g->channel);
     xm_free(g);
 }
 
@@ -129,6 +240,7 @@ xm_shared_group_reset(struct xm_shared_group *g, struct xm_error *why)
     *why = g->why;
     g->waiting = 0;
     g->is_left = false;
+    drop_messages(g);
     g->why = (struct xm_error){0};
     pthread_mutex_unlock(&g->lock);
 }

@@ -280,11 +280,50 @@ keep_steps(struct xm_weight *w)
     w->view.expert_rows = xm_weight_expert_rows(w);
 }
 
+/* Makes b the bytes of experts first … first + n - 1, of `bits` each; false: not whole bytes. */
+static bool
+narrow(struct xm_bytes *b, uint64_t bits, uint64_t first, uint64_t n)
+{
+    if (bits % 8 != 0)
+        return false;
+    *b = (struct xm_bytes){b->p ? b->p + first * (bits / 8) : NULL, n * (bits / 8)};
+    return true;
+}
+
+/* Of a weight whose experts lie one behind the other some are a whole weight again. */
+static const char *
+narrow_experts(struct xm_weight *w, uint64_t first, uint64_t n)
+{
+    struct xm_weight part = *w;
+    const uint64_t groups = w->rows * xm_weight_groups(w);
+    const uint64_t bits = xm_weight_is_blocks(w)
+                              ? 8 * block_bytes(w, w->rows, w->cols)
+                              : w->rows * w->cols * xm_element_bits(w->element);
+    bool is_cut = narrow(&part.data, bits, first, n);
+    if (xm_weight_is_quantised(w))
+        is_cut &= narrow(&part.scale, groups * xm_element_bits(w->scale_element), first,
+                         n);
+    if (w->zero_point.p && !w->zero_point_is_scalar)
+        is_cut &= narrow(&part.zero_point,
+                         groups * xm_element_bits(w->zero_point_element), first, n);
+    if (w->factor.p)
+        is_cut &= narrow(&part.factor, 8 * sizeof(float), first, n);
+    if (!is_cut)
+        return "an expert is not of whole bytes";
+    *w = part;
+    w->experts = n;
+    return NULL;
+}
+
 const char *
 xm_weight_slice_experts(struct xm_weight *w, uint64_t first, uint64_t n)
 {
     if (!is_range(first, n, w->experts))
         return "there are no such experts";
+    if (n == w->experts)
+        return NULL;
+    if (xm_weight_is_whole(w))
+        return narrow_experts(w, first, n);
     keep_steps(w);
     w->view.first_row += first * w->view.expert_rows;
     w->experts = n;

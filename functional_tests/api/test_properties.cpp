@@ -254,7 +254,7 @@ TEST_P(OfADevice, RefusalsNameTheValuesThatAreTaken)
         {"ENABLE_WEIGHTLESS", "some",
          "expected one of YES, NO, TRUE, FALSE, ON, OFF, 1, 0"},
         {"MODEL_DISTRIBUTION_POLICY", "ONE",
-         "expected one of TENSOR_PARALLEL, PIPELINE_PARALLEL"},
+         "expected one of TENSOR_PARALLEL, PIPELINE_PARALLEL, EXPERT_PARALLEL"},
         {"CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", "2", "expected a number from 0 to 1"},
         {"OFFLOAD_RATIO", "auto", "expected a whole number up to 4294967295, AUTO, -1"},
     };

@@ -43,15 +43,16 @@ moe_cache_lookup_gen(__global const int *ids, __global int *slot_of,
     __local uint found[ITEMS];
     const uint me = get_local_id(0);
     const ulong now = counts[0] + 1;
-    uint misses = 0;
+    uint misses = 0, absent = 0;
     for (uint i = me; i < n; i += ITEMS) {
-        if (slot_of[ids[i]] >= 0)
+        if (ids[i] >= 0 && slot_of[ids[i]] >= 0)
             last_use[slot_of[ids[i]]] = now;
     }
     barrier(CLK_GLOBAL_MEM_FENCE);
     for (uint i = 0; i < n; i++) {
         const int expert = ids[i];
-        int slot = slot_of[expert];
+        int slot = expert < 0 ? 0 : slot_of[expert];
+        absent += expert < 0;
         if (slot < 0) {
             slot = (int)oldest_slot(last_use, slots, uses, found);
             if (me == 0) {
@@ -66,13 +67,13 @@ moe_cache_lookup_gen(__global const int *ids, __global int *slot_of,
             barrier(CLK_GLOBAL_MEM_FENCE);
         }
         if (me == 0)
-            slot_ids[i] = slot;
+            slot_ids[i] = expert < 0 ? expert : slot;
     }
     for (uint i = misses + me; i < min(n, slots); i += ITEMS)
         moves[i] = (int2)(-1, -1);
     if (me > 0)
         return;
     counts[0] = now;
-    counts[1] += n - misses;
+    counts[1] += n - misses - absent;
     counts[2] += misses;
 }

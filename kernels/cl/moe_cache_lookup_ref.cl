@@ -3,6 +3,7 @@
  * Routed experts to slots of the layer's cache; the least recently used slots give way.
  *
  *     slot_ids[i] = the slot of expert ids[i]                       for all i < n
+ *     slot_ids[i] = ids[i] where that is below 0: no expert of this device
  *     moves[j]    = (expert, slot): what has to be fetched; (-1, -1) behind the last
  *
  * slot_of[e] is -1 while expert e is not in the cache, expert_in[s] while slot s is empty; last_use
@@ -26,13 +27,18 @@ moe_cache_lookup_ref(__global const int *ids, __global int *slot_of,
                      uint n, uint slots)
 {
     const ulong now = counts[0] + 1;
-    uint misses = 0;
+    uint misses = 0, absent = 0;
     for (uint i = 0; i < n; i++) {
-        if (slot_of[ids[i]] >= 0)
+        if (ids[i] >= 0 && slot_of[ids[i]] >= 0)
             last_use[slot_of[ids[i]]] = now;
     }
     for (uint i = 0; i < n; i++) {
         const int expert = ids[i];
+        if (expert < 0) {
+            slot_ids[i] = expert;
+            absent++;
+            continue;
+        }
         if (slot_of[expert] < 0) {
             const uint slot = oldest_slot(last_use, slots);
             if (expert_in[slot] >= 0)
@@ -45,7 +51,7 @@ moe_cache_lookup_ref(__global const int *ids, __global int *slot_of,
         slot_ids[i] = slot_of[expert];
     }
     counts[0] = now;
-    counts[1] += n - misses;
+    counts[1] += n - misses - absent;
     counts[2] += misses;
     for (uint i = misses; i < min(n, slots); i++)
         moves[i] = (int2)(-1, -1);

@@ -6,6 +6,7 @@
  *
  * A work-item computes one element; global size {H, T}.
  */
+#include "own_experts.h"
 #include "types.h"
 
 #ifndef ADD
@@ -19,7 +20,9 @@ moe_combine_ref(__global const float *y, __global const uint *place,
 {
     const ulong n = get_global_id(0), t = get_global_id(1);
     float sum = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
-    for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++)
-        sum += weights[slot] * y[place[slot] * n_count + n];
+    for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
+        if (!PARTIAL || place[slot] != NOWHERE)
+            sum += weights[slot] * y[place[slot] * n_count + n];
+    }
     STORE(DST, out, t * n_count + n, sum);
 }

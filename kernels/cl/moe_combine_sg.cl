@@ -7,6 +7,7 @@
  * A sub-group computes SPAN neighbouring n of one token: places and weights are read once for
  * them. Global size {H / SPAN rounded up * SG, T}.
  */
+#include "own_experts.h"
 #include "sub_group.h"
 
 #ifndef ADD
@@ -30,6 +31,8 @@ moe_combine_sg(__global const float *y, __global const uint *place,
                      : 0.0f;
 #pragma unroll 1
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
+        if (PARTIAL && place[slot] == NOWHERE)
+            continue;
         __global const float *from = y + (ulong)place[slot] * n_count;
         const float weight = weights[slot];
 #pragma unroll

@@ -4,6 +4,7 @@
  *
  * A work-item makes one token, 16 elements at a time. Global size {T}, local size 1.
  */
+#include "own_experts.h"
 #include "types.h"
 
 #ifndef ADD
@@ -20,14 +21,18 @@ moe_combine_vec(__global const float *y, __global const uint *place,
     uint n = 0;
     for (; n + 16 <= n_count; n += 16) {
         float16 sum = add ? LOAD16(ADD, add, row + n) : (float16)0.0f;
-        for (ulong slot = first; slot < end; slot++)
-            sum += weights[slot] * vload16(0, y + (ulong)place[slot] * n_count + n);
+        for (ulong slot = first; slot < end; slot++) {
+            if (!PARTIAL || place[slot] != NOWHERE)
+                sum += weights[slot] * vload16(0, y + (ulong)place[slot] * n_count + n);
+        }
         STORE16(DST, out, row + n, sum);
     }
     for (; n < n_count; n++) {
         float sum = add ? LOAD(ADD, add, row + n) : 0.0f;
-        for (ulong slot = first; slot < end; slot++)
-            sum += weights[slot] * y[(ulong)place[slot] * n_count + n];
+        for (ulong slot = first; slot < end; slot++) {
+            if (!PARTIAL || place[slot] != NOWHERE)
+                sum += weights[slot] * y[(ulong)place[slot] * n_count + n];
+        }
         STORE(DST, out, row + n, sum);
     }
 }

@@ -32,7 +32,9 @@ moe_down_dpas(WEIGHT_PARAMETERS(w), __global const float *h, __global const int 
         return;
     float total = row_total(&shares, lane);
     for (uint s = 0; bias && s < top_k; s++)
-        total += slots.weights[s] * bias[(ulong)slots.ids[s] * n_count + n];
+        total += IS_ABSENT(slots.ids[s])
+                     ? 0.0f
+                     : slots.weights[s] * bias[(ulong)slots.ids[s] * n_count + n];
     STORE(DST, y, t * n_count + n,
           total + (add ? LOAD(ADD, add, t * n_count + n) : 0.0f));
 }

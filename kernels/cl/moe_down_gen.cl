@@ -9,6 +9,7 @@
  */
 #undef SRC
 #define SRC f32 /* element of h */
+#include "own_experts.h"
 #include "row_dots.h"
 
 #ifndef ADD
@@ -29,8 +30,10 @@ moe_down_gen(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *
     for (uint r = 0; r < ROWS; r++)
         sum[r] = 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
-        const ulong first = stored_row(&w, ids[slot], 0);
-        for (uint k = 0; k < k_count; k += CHUNK) {
+        /* At least one turn: PoCL miscompiles loops with barriers that may be passed by. */
+        const ulong first = stored_row(&w, IS_ABSENT(ids[slot]) ? 0 : ids[slot], 0);
+        const uint k_end = IS_ABSENT(ids[slot]) ? min(k_count, 1u) : k_count;
+        for (uint k = 0; k < k_end; k += CHUNK) {
             stage_chunk(chunk, h + slot * k_count, k, k_count);
             add_rows(&w, first + row, first + n_count, k, chunk, weights[slot], sum);
         }
@@ -41,7 +44,9 @@ moe_down_gen(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *
             continue;
         float value = sum[r] + (add ? LOAD(ADD, add, t * n_count + row + r) : 0.0f);
         for (ulong slot = t * top_k; bias && slot < (t + 1) * top_k; slot++)
-            value += weights[slot] * bias[(ulong)ids[slot] * n_count + row + r];
+            value += IS_ABSENT(ids[slot])
+                         ? 0.0f
+                         : weights[slot] * bias[(ulong)ids[slot] * n_count + row + r];
         STORE(DST, y, t * n_count + row + r, value);
     }
 }

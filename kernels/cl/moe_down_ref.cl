@@ -6,6 +6,7 @@
  *
  * e = ids[t][s]. A work-item computes one element; global size {H, T}.
  */
+#include "own_experts.h"
 #include "weights.h"
 
 #ifndef ADD
@@ -23,6 +24,8 @@ moe_down_ref(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *
     const ulong t = get_global_id(1);
     float sum = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
+        if (IS_ABSENT(ids[slot]))
+            continue;
         const ulong expert = ids[slot], row = stored_row(&w, expert, n);
         float dot = bias ? bias[expert * n_count + n] : 0.0f;
         for (uint k = 0; k < k_count; k++)

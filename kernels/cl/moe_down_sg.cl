@@ -10,6 +10,8 @@
 #define SRC f32
 #include "sub_group_gemv.h"
 
+#include "own_experts.h"
+
 #ifndef ADD
 #define ADD f32 /* element of add */
 #endif
@@ -31,6 +33,8 @@ moe_down_sg(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *i
 #pragma unroll 1
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
         const ulong expert = ids[slot];
+        if (IS_ABSENT(ids[slot]))
+            continue;
         float sum[ROWS];
         rows_dot(&w, stored_row(&w, expert, first), stored_row(&w, expert, n_count - 1),
                  h + slot * k_count, sum);

@@ -11,6 +11,7 @@
  * (prepared.h).
  */
 #include "gemv_rows.h"
+#include "own_experts.h"
 
 #define RUN 64
 
@@ -33,6 +34,8 @@ moe_down_vec(WEIGHT_PARAMETERS(w), __global const int *h, __global const int *id
         float16 sum[RUN] = {0};
         for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
             const ulong expert = ids[slot];
+            if (IS_ABSENT(ids[slot]))
+                continue;
             const struct x_row row = x_row_at(h, slot, k_count);
             for (uint r = 0; r < rows; r++) {
                 float16 dot = product_with(&w, stored_row(&w, expert, n + r), &row);

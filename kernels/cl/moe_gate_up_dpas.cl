@@ -23,11 +23,16 @@ moe_gate_up_dpas(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAM
     const ulong slot = get_group_id(1);
     const uint expert = SLOT_EXPERT(slot);
     const struct slots alone = {0, 0, 1, expert};
+    const uint i = first + lane;
+    if (IS_ABSENT(expert)) {
+        if (lane < UNIT_ROWS && i < i_count)
+            h[slot * i_count + i] = 0.0f;
+        return;
+    }
     x += slot / top_k * k_count;
     multiply_rows(&gates, &alone, first, i_count - 1, x, &shares[0]);
     multiply_rows(&ups, &alone, first, i_count - 1, x, &shares[1]);
     barrier(CLK_LOCAL_MEM_FENCE);
-    const uint i = first + lane;
     if (lane < UNIT_ROWS && i < i_count)
         h[slot * i_count + i] = gate_times_up(
             &g, expert, i, row_total(&shares[0], lane), row_total(&shares[1], lane));

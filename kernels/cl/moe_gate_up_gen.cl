@@ -8,6 +8,7 @@
  * {I / ROWS, slots}.
  */
 #include "gate_up.h"
+#include "own_experts.h"
 #include "row_dots.h"
 
 __kernel void
@@ -19,13 +20,15 @@ moe_gate_up_gen(GATE_UP_PARAMETERS, __global const STORAGE(SRC) *x,
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
     const uint i = (uint)get_group_id(0) * ROWS, me = get_local_id(0);
-    const ulong slot = get_group_id(1), expert = ids[slot];
+    const ulong slot = get_group_id(1);
+    const ulong expert = IS_ABSENT(ids[slot]) ? 0 : ids[slot];
     const ulong gate_row = stored_row(&gates, expert, i), up_row = stored_row(&ups, expert, i);
     float sum[2 * ROWS]; /* of gate, then of up */
     for (uint r = 0; r < 2 * ROWS; r++)
         sum[r] = 0.0f;
     x += slot / top_k * k_count;
-    for (uint k = 0; k < k_count; k += CHUNK) {
+    const uint k_end = IS_ABSENT(ids[slot]) ? min(k_count, 1u) : k_count;
+    for (uint k = 0; k < k_end; k += CHUNK) {
         stage_chunk(chunk, x, k, k_count);
         add_rows(&gates, gate_row, gate_row + i_count - i, k, chunk, 1.0f, sum);
         add_rows(&ups, up_row, up_row + i_count - i, k, chunk, 1.0f, sum + ROWS);
@@ -34,6 +37,8 @@ moe_gate_up_gen(GATE_UP_PARAMETERS, __global const STORAGE(SRC) *x,
     for (uint r = 0; r < ROWS; r++) {
         if (me == r && i + r < i_count)
             h[slot * i_count + i + r] =
-                gate_times_up(&g, expert, i + r, sum[r], sum[ROWS + r]);
+                IS_ABSENT(ids[slot])
+                    ? 0.0f
+                    : gate_times_up(&g, expert, i + r, sum[r], sum[ROWS + r]);
     }
 }

@@ -7,6 +7,7 @@
  * in the forms of gate_up.h. A work-item computes one element; global size {I, slots}.
  */
 #include "gate_up.h"
+#include "own_experts.h"
 #include "weights.h"
 
 static float
@@ -27,6 +28,8 @@ moe_gate_up_ref(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x,
     const struct gate_up g = GATE_UP;
     const uint i = (uint)get_global_id(0);
     const ulong slot = get_global_id(1), expert = ids[slot];
+    if (IS_ABSENT(ids[slot]))
+        return;
     x += slot / top_k * k_count;
     h[slot * i_count + i] =
         gate_times_up(&g, expert, i, product(&gates, stored_row(&gates, expert, i), x),

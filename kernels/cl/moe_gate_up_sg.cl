@@ -24,7 +24,9 @@ moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAMET
     float sum[ROWS];
     if (first >= i_count)
         return;
-    const ulong expert = SLOT_EXPERT(slot);
+    const uint expert = SLOT_EXPERT(slot);
+    if (IS_ABSENT(expert))
+        return;
     x += slot / top_k * k_count;
     rows_dot(&gates, stored_row(&gates, expert, first),
              stored_row(&gates, expert, i_count - 1), x, sum);

@@ -85,6 +85,10 @@ moe_route_gen(ROUTING_PARAMETERS, uint tokens)
     }
     if (NORMALISE)
         scale /= sum < least ? least : sum;
-    for (uint s = 0; s < top_k; s++)
-        weights[s] *= expert_scale ? scale * expert_scale[ids[s]] : scale;
+    for (uint s = 0; s < top_k; s++) {
+        const int id = ids[s];
+        weights[s] *= expert_scale ? scale * expert_scale[id] : scale;
+        weights[s] = IS_OWN(id) ? weights[s] : 0.0f;
+        ids[s] = OWN_ID(id);
+    }
 }

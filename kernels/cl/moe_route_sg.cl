@@ -17,6 +17,6 @@ moe_route_sg(ROUTING_PARAMETERS, uint tokens)
                                         least, scale);
     if (lane >= top_k)
         return;
-    ids[t * top_k + lane] = r.id;
-    weights[t * top_k + lane] = weight;
+    ids[t * top_k + lane] = OWN_ID(r.id);
+    weights[t * top_k + lane] = IS_OWN(r.id) ? weight : 0.0f;
 }

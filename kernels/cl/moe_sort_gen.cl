@@ -7,6 +7,7 @@
  * says where its first one goes.
  */
 #include "group.h"
+#include "own_experts.h"
 
 #ifndef EXPERTS
 #define EXPERTS 8
@@ -44,7 +45,8 @@ moe_sort_gen(__global const int *ids, __global uint *first_tile,
     barrier(CLK_LOCAL_MEM_FENCE);
     uint mine = 0;
     for (uint i = begin; i < end; i++) {
-        atomic_inc(&counts[ids[i]]);
+        if (!IS_ABSENT(ids[i]))
+            atomic_inc(&counts[ids[i]]);
         mine += ids[i] == (int)expert;
     }
     starts[me] = mine;
@@ -61,6 +63,8 @@ moe_sort_gen(__global const int *ids, __global uint *first_tile,
         source[i] = -1;
     p += tile * 16;
     for (uint i = begin; i < end; i++) {
+        if (PARTIAL && expert == 0 && IS_ABSENT(ids[i]))
+            place[i] = NOWHERE;
         if (ids[i] != (int)expert)
             continue;
         source[p] = (int)i;

@@ -6,10 +6,12 @@
  *     first_tile[e]   where the tiles of expert e begin; first_tile[E] is how many there are
  *     tile_expert[i]  the expert of tile i, -1 from first_tile[E] on
  *     source[p]       the slot at place p = tile * 16 + lane, -1 where none is
- *     place[slot]     its inverse
+ *     place[slot]     its inverse; NOWHERE where the expert is ABSENT (own_experts.h)
  *
  * One work-item does it all: a counting sort, two passes over the ids. `next` is scratch [E].
  */
+#include "own_experts.h"
+
 __kernel void
 moe_sort_ref(__global const int *ids, __global uint *first_tile,
              __global int *tile_expert, __global int *source, __global uint *place,
@@ -17,8 +19,10 @@ moe_sort_ref(__global const int *ids, __global uint *first_tile,
 {
     for (uint e = 0; e < experts; e++)
         next[e] = 0;
-    for (uint i = 0; i < slots; i++)
-        next[ids[i]]++;
+    for (uint i = 0; i < slots; i++) {
+        if (!IS_ABSENT(ids[i]))
+            next[ids[i]]++;
+    }
     uint tile = 0;
     for (uint e = 0; e < experts; e++) {
         const uint n = (next[e] + 15) / 16;
@@ -33,6 +37,10 @@ moe_sort_ref(__global const int *ids, __global uint *first_tile,
     for (; tile < max_tiles; tile++)
         tile_expert[tile] = -1;
     for (uint i = 0; i < slots; i++) {
+        if (IS_ABSENT(ids[i])) {
+            place[i] = NOWHERE;
+            continue;
+        }
         const uint p = next[ids[i]]++;
         source[p] = (int)i;
         place[i] = p;

@@ -6,6 +6,7 @@
  * know where its tiles begin. Then its first sub-group goes through the slots in order, a slot a
  * lane: a scan says which of the expert's own each is.
  */
+#include "own_experts.h"
 #include "sub_group_work_group.h"
 
 #ifndef EXPERTS
@@ -50,8 +51,10 @@ moe_sort_sg(__global const int *ids, __global uint *first_tile, __global int *ti
     for (uint e = get_local_id(0); e < EXPERTS; e += ITEMS)
         counts[e] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = get_local_id(0); i < slots; i += ITEMS)
-        atomic_inc(&counts[ids[i]]);
+    for (uint i = get_local_id(0); i < slots; i += ITEMS) {
+        if (!IS_ABSENT(ids[i]))
+            atomic_inc(&counts[ids[i]]);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_sub_group_id() > 0)
         return;
@@ -70,6 +73,8 @@ moe_sort_sg(__global const int *ids, __global uint *first_tile, __global int *ti
             source[p] = (int)i;
             place[i] = p;
         }
+        if (PARTIAL && expert == 0 && i < slots && IS_ABSENT(ids[i]))
+            place[i] = NOWHERE;
         to += sub_group_reduce_add(mine);
     }
 }

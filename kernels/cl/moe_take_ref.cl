@@ -7,6 +7,8 @@
  * An id that is no expert's becomes expert 0 with weight 0. A work-item serves one slot; global
  * size {slots}.
  */
+#include "own_experts.h"
+
 __kernel void
 moe_take_ref(__global const float *given, __global const int *chosen,
              __global const float *expert_scale, __global float *weights,
@@ -15,6 +17,8 @@ moe_take_ref(__global const float *given, __global const int *chosen,
     const ulong i = get_global_id(0);
     const bool valid = chosen[i] >= 0 && (uint)chosen[i] < experts;
     const int id = valid ? chosen[i] : 0;
-    ids[i] = id;
-    weights[i] = valid ? given[i] * (expert_scale ? expert_scale[id] : 1.0f) : 0.0f;
+    ids[i] = OWN_ID(id);
+    weights[i] = valid && IS_OWN(id)
+                     ? given[i] * (expert_scale ? expert_scale[id] : 1.0f)
+                     : 0.0f;
 }

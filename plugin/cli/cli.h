@@ -88,7 +88,7 @@ struct xm_cli_target {
 /* Element types of the KV cache, and other names for them. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
-#define XM_CLI_SPLITS      "auto tensor"
+#define XM_CLI_SPLITS      "auto tensor expert layer"
 enum { XM_CLI_N_TARGET_OPTIONS = 17 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
@@ -112,7 +112,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 17 };
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several apart by commas share the model, by the shares in parentheses if there are some: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
-    { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "what several devices share: auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split", NULL, XM_CLI_SPLITS }, \
+    { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "what several devices share: auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
     XM_CLI_QUANTISATION_ROW(XM_CLI_TARGET), \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)", "ubatch-size -ub" }, \
@@ -141,6 +141,8 @@ struct xm_cli_setting {
 enum { XM_CLI_NUMBER = 24 }; /* characters that a number needs, at most */
 /* XM_COPY_WEIGHTS for a word of --weights; NULL for NULL. */
 const char *xm_cli_copy_weights(const char *way);
+/* MODEL_DISTRIBUTION_POLICY for a word of XM_CLI_SPLITS; NULL: not set. */
+const char *xm_cli_split_policy(const char *split);
 /* XM_EXIT_USAGE: a value that no device accepts for its property. */
 int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 /* The same for all options of a target except --cache-dir. */

@@ -192,6 +192,21 @@ xm_cli_copy_weights(const char *way)
     return strcmp(way, "map") == 0 ? "NO" : strcmp(way, "copy") == 0 ? "YES" : "AUTO";
 }
 
+const char *
+xm_cli_split_policy(const char *split)
+{
+    static const struct {
+        const char *split, *policy;
+    } policies[] = {{"tensor", "TENSOR_PARALLEL"},
+                    {"expert", "EXPERT_PARALLEL"},
+                    {"layer", "PIPELINE_PARALLEL"}};
+    for (size_t i = 0; split && i < XM_ARRAY_LEN(policies); i++) {
+        if (strcmp(split, policies[i].split) == 0)
+            return policies[i].policy;
+    }
+    return NULL;
+}
+
 int
 xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 {
@@ -227,8 +242,7 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {"--weights", "XM_COPY_WEIGHTS", xm_cli_copy_weights(t->weights)},
         {t->no_tune ? "--no-tune" : "XM_TUNED_KERNELS", "XM_TUNED_KERNELS",
          t->no_tune ? "NO" : xm_env("XM_TUNED_KERNELS")},
-        {"--split", "MODEL_DISTRIBUTION_POLICY",
-         t->split && strcmp(t->split, "tensor") == 0 ? "TENSOR_PARALLEL" : NULL},
+        {"--split", "MODEL_DISTRIBUTION_POLICY", xm_cli_split_policy(t->split)},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
         {"XM_NUMERICS", "XM_NUMERICS", t->numerics ? t->numerics : xm_env("XM_NUMERICS")},

@@ -30,7 +30,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "prompt",    XM_CLI_COUNT, AT(prompt),    "N",    "tokens of the prompt, and positions of the cache, that are reckoned with (512)" },
     { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s that kernels read, one for all devices or one each, in place of what 'xemoe bench' has measured, or of three quarters of a card's" },
     XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xb580 --nodes 4 --link 25,5"),
-    { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split", NULL, XM_CLI_SPLITS },
+    { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS },
     { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, or with --nodes between these, and microseconds of a message (5,15)" },
     { 0,   "nodes",     XM_CLI_COUNT, AT(nodes),     "N",    "machines, each with these devices (1)" },
     { 0,   "local-link", XM_CLI_TEXT, AT(local_link), "G,US", "with --nodes: the same between the devices of a machine (5,15)" },

@@ -148,6 +148,11 @@ void
 xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f)
 {
     char what[48];
+    if (f->has_host_experts) {
+        xm_lines_add(o, "how fast is not known where experts are read from the host's "
+                        "memory\n");
+        return;
+    }
     if (!(f->token.all > 0.0)) {
         xm_lines_add(
             o, "how fast is not known: 'xemoe bench' on the device, --bandwidth or a "
@@ -185,7 +190,7 @@ xm_plan_add_forecast(struct xm_json_out *j, const struct xm_plan_forecast *f)
                                           [XM_RATES_CARD] = "specifications",
                                           [XM_RATES_GIVEN] = "given",
                                           [XM_RATES_MEASURED] = "measured"};
-    if (!(f->token.all > 0.0))
+    if (f->has_host_experts || !(f->token.all > 0.0))
         return;
     yyjson_mut_val *o = xm_json_add_object(j, NULL, "forecast");
     add_run(j, o, "prompt", &f->prompt, f->prompt_tokens);

@@ -26,6 +26,7 @@ void xm_plan_keep_rates(const struct xm_plan *p, const char *cache_dir, double t
 struct xm_plan_forecast {
     struct xm_run_seconds prompt, token;
     uint64_t prompt_tokens;
+    bool has_host_experts; /* read over the bus, which no rate is known of: no seconds */
     const struct xm_rates *rates; /* [n] of the devices, and their names */
     const char *const *names;
     uint32_t n;

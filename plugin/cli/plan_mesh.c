@@ -144,13 +144,6 @@ find_links(const struct xm_plan_args *a, struct xm_mesh_plan *p)
     return code;
 }
 
-/* As open_model.c makes it of --split. */
-static const char *
-policy_of(const struct xm_plan_args *a)
-{
-    return a->split && strcmp(a->split, "tensor") == 0 ? "TENSOR_PARALLEL" : NULL;
-}
-
 /* ---- what is found ------------------------------------------------------------------- */
 
 static double
@@ -290,7 +283,8 @@ received_bytes(const struct xm_mesh_plan *p)
     const double others = p->devices.n - 1;
     return others * (p->exchanged.sum_bytes + p->exchanged_chosen.sum_bytes) +
            others / p->devices.n *
-               (p->exchanged.part_bytes + p->exchanged_chosen.part_bytes);
+               (p->exchanged.part_bytes + p->exchanged_chosen.part_bytes) +
+           p->exchanged.passed_bytes + p->exchanged_chosen.passed_bytes;
 }
 
 static enum xm_status
@@ -390,7 +384,8 @@ xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *confi
     struct xm_rates rates[XM_MOST_RANKS] = {0};
     if (p && find_devices(a, p) == XM_EXIT_OK &&
         repeat_devices(a, p, rates) == XM_EXIT_OK &&
-        xm_mesh_wish(&p->devices, policy_of(a), &p->wish, NULL) == XM_OK &&
+        xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, NULL) ==
+            XM_OK &&
         find_links(a, p) == XM_EXIT_OK &&
         count_model(a, config, package, p, NULL) == XM_OK)
         keep_latency(p, cache_dir, token_s);
@@ -416,6 +411,7 @@ print_plan(const struct xm_plan_args *a, struct xm_mesh_plan *p, struct xm_rates
     for (uint32_t i = 0; i < p->devices.n; i++) {
         names[i] = p->devices.name[i];
         knows_prompts &= rates[i].multiply > 0.0;
+        f.has_host_experts |= p->rank[i].need.host_weights > 0;
     }
     xm_mesh_forecast(p, rates, &f.prompt, &f.token);
     if (!knows_prompts)
@@ -452,7 +448,8 @@ run(const struct xm_plan_args *a, struct xm_mesh_plan *p, struct xm_plan_result 
         code = repeat_devices(a, p, rates);
     if (code != XM_EXIT_OK)
         return code;
-    enum xm_status s = xm_mesh_wish(&p->devices, policy_of(a), &p->wish, &err);
+    enum xm_status s =
+        xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, &err);
     if (s == XM_OK)
         code = find_links(a, p);
     if (code != XM_EXIT_OK)

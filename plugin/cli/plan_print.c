@@ -176,8 +176,11 @@ xm_plan_cache_types(const struct xm_config *c, char out[32])
 static struct xm_plan_forecast
 forecast(const struct xm_plan_result *r, const char *const *name)
 {
-    struct xm_plan_forecast f = {
-        .prompt_tokens = r->plan.wish.prompt, .rates = &r->rates, .names = name, .n = 1};
+    struct xm_plan_forecast f = {.prompt_tokens = r->plan.wish.prompt,
+                                 .rates = &r->rates,
+                                 .names = name,
+                                 .n = 1,
+                                 .has_host_experts = r->plan.need.host_weights > 0};
     f.token.all = xm_forecast_run(&r->plan.token_work, &r->rates);
     if (r->rates.multiply > 0.0)
         f.prompt.all = xm_forecast_run(&r->plan.prompt_work, &r->rates);

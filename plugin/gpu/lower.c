@@ -207,13 +207,14 @@ xm_lower_finish(struct xm_lower *l, struct xm_node *n, struct xm_primitive *prim
 }
 
 void
-xm_lower_add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times)
+xm_lower_add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times,
+                  uint64_t of)
 {
-    const uint64_t bytes = xm_weight_bytes(w) / w->experts * times;
+    const uint64_t bytes = xm_weight_bytes(w) * times / of;
     cost->bytes += bytes;
     cost->expert_bytes += w->experts > 1 ? bytes : 0;
     cost->all_expert_bytes += w->experts > 1 ? xm_weight_bytes(w) : 0;
-    cost->multiply_adds += w->rows * w->cols * times;
+    cost->multiply_adds += w->experts * w->rows * w->cols * times / of;
 }
 
 static const struct xm_lower_op *

@@ -104,9 +104,10 @@ enum xm_status xm_lower_finish(struct xm_lower *l, struct xm_node *n,
                                struct xm_primitive *primitive,
                                struct xm_step_operand *operands,
                                const struct xm_step_cost *cost);
-/* Adds what `times` experts of a weight cost. */
+/* Adds what a token costs that chooses `times` of `of` experts, on average: a rank's weight has a
+ * part of them. */
 void xm_lower_add_cost(struct xm_step_cost *cost, const struct xm_weight *w,
-                       uint64_t times);
+                       uint64_t times, uint64_t of);
 /* The same for a step that reads its first n_in operands and writes the n_out operands behind
  * them. */
 enum xm_status xm_lower_list_step(struct xm_lower *l, struct xm_node *n,

@@ -39,7 +39,7 @@ lower_gather_matmul(struct xm_lower *l, struct xm_node *n)
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_gather_matmul_create(l->p->engine, &desc, &primitive, l->err));
     struct xm_step_cost cost = {.result = XM_GATHER_MATMUL_OUT};
-    xm_lower_add_cost(&cost, &desc.weight->host, 1);
+    xm_lower_add_cost(&cost, &desc.weight->host, 1, desc.weight->host.experts);
     return xm_lower_finish(l, n, primitive, operands, &cost);
 }
 
@@ -76,9 +76,10 @@ moe_cost(const struct xm_moe_desc *d)
     struct xm_step_cost cost = {.result = XM_MOE_OUT};
     for (size_t i = 0; i < XM_ARRAY_LEN(routed); i++) {
         if (routed[i])
-            xm_lower_add_cost(&cost, &routed[i]->host, (uint64_t)d->attr.routing.top_k);
+            xm_lower_add_cost(&cost, &routed[i]->host, (uint64_t)d->attr.routing.top_k,
+                              (uint64_t)d->attr.experts);
         if (shared[i])
-            xm_lower_add_cost(&cost, &shared[i]->host, 1);
+            xm_lower_add_cost(&cost, &shared[i]->host, 1, 1);
     }
     return cost;
 }

@@ -313,10 +313,33 @@ lower_collective(struct xm_lower *l, struct xm_node *n)
     return xm_lower_list_step(l, n, XM_STEP_COLLECTIVE, NULL, operands, 1, 1, NULL);
 }
 
+/* Its result is a number that nobody reads. */
+static enum xm_status
+lower_send(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_step_operand operands[2];
+    const enum xm_element e = xm_lower_element(xm_in(n, 0)); /* as lower_receive */
+    XM_TRY(xm_element_is_float(e) ? xm_lower_input_as(l, n, 0, e, &operands[0])
+                                  : xm_lower_input(l, n, 0, &operands[0]));
+    XM_TRY(xm_lower_result(l, n, 0, XM_F32, &operands[1]));
+    return xm_lower_list_step(l, n, XM_STEP_COLLECTIVE, NULL, operands, 1, 1, NULL);
+}
+
+/* Its operand, the dimensions, is known before. */
+static enum xm_status
+lower_receive(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_step_operand y;
+    XM_TRY(xm_lower_result(l, n, 0, xm_lower_element(&n->out[0]), &y));
+    return xm_lower_list_step(l, n, XM_STEP_COLLECTIVE, NULL, &y, 0, 1, NULL);
+}
+
 /* clang-format off */
 const struct xm_lower_op xm_lower_light_ops[] = {
     { XM_OP_ALL_REDUCE,      lower_collective },
     { XM_OP_ALL_GATHER,      lower_collective },
+    { XM_OP_SEND,            lower_send },
+    { XM_OP_RECEIVE,         lower_receive },
     { XM_OP_RESHAPE,         lower_alias },
     { XM_OP_SQUEEZE,         lower_alias },
     { XM_OP_UNSQUEEZE,       lower_alias },

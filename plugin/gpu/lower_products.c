@@ -22,7 +22,7 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
         if (xm_linear_supports(xm_engine_info(l->p->engine), w, desc->src, desc->dst))
             return XM_UNSUPPORTED;
         desc->factor = xm_lower_gains_by_bytes(l, w) ? desc->factor : 0;
-        xm_lower_add_cost(&cost, w, 1);
+        xm_lower_add_cost(&cost, w, 1, w->experts);
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         XM_TRY(xm_lower_result(l, n, i, desc->dst, &operands[XM_LINEAR_Y + i]));

@@ -8,6 +8,9 @@
  *
  * Both lie in a place of the request, whose bytes other ranks read until they come to the next
  * exchange, and the queue until that has read its operand: so there are two places, used in turn.
+ *
+ * What is passed on between layers has one end here: `send` only reads, `receive` only sends to the
+ * device. Several of these in a row wait for the queue before a place is used again.
  */
 #include <inttypes.h>
 
@@ -22,6 +25,9 @@ static enum xm_status
 take_place(struct xm_request *r, uint64_t bytes, uint8_t **out, struct xm_error *err)
 {
     struct xm_exchange_place *p = &r->exchanges[r->n_exchanges++ % 2];
+    if (p->is_sent)
+        XM_TRY(xm_queue_finish(r->queue, err));
+    p->is_sent = false;
     if (p->room < bytes) {
         xm_free(p->bytes);
         p->bytes = bytes <= SIZE_MAX ? xm_malloc((size_t)bytes) : NULL;
@@ -47,6 +53,47 @@ exchange(const struct xm_node *n, const struct xm_operand *x, struct xm_bytes mi
     return xm_collective_join(c, mine, outer, whole, bytes, err);
 }
 
+/* Reads x to the place; what was sent before has arrived then. */
+static enum xm_status
+read_operand(struct xm_request *r, const struct xm_operand *x, uint8_t *place,
+             struct xm_error *err)
+{
+    XM_TRY(xm_request_read(r, x, place, err));
+    r->exchanges[0].is_sent = r->exchanges[1].is_sent = false;
+    return XM_OK;
+}
+
+static enum xm_status
+send_result(struct xm_request *r, const struct xm_operand *y, const uint8_t *whole,
+            uint64_t bytes, struct xm_error *err)
+{
+    r->exchanges[(r->n_exchanges - 1) % 2].is_sent = true;
+    return xm_queue_send(r->queue, y->buffer, 0, whole, bytes, err);
+}
+
+static enum xm_status
+pass_on(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    const bool sends = s->node->op == XM_OP_SEND;
+    struct xm_collective *c = s->node->attr.collective.of;
+    const uint32_t peer = (uint32_t)s->node->attr.collective.peer;
+    struct xm_operand x;
+    uint64_t bytes = 0;
+    uint8_t *place = NULL;
+    xm_request_operand(r, sends ? s->in[0] : s->out[0], &x);
+    if (!xm_element_bytes(x.element, xm_operand_elements(&x), &bytes))
+        return xm_fail(err, XM_INVALID, "an operand without a size");
+    if (bytes == 0)
+        return XM_OK;
+    XM_TRY(take_place(r, bytes, &place, err));
+    if (!sends) {
+        XM_TRY(xm_collective_receive(c, peer, place, bytes, err));
+        return send_result(r, &x, place, bytes, err);
+    }
+    XM_TRY(read_operand(r, &x, place, err));
+    return xm_collective_send(c, peer, (struct xm_bytes){place, bytes}, err);
+}
+
 enum xm_status
 xm_request_run_collective(struct xm_request *r, const struct xm_step *s,
                           struct xm_error *err)
@@ -56,6 +103,8 @@ xm_request_run_collective(struct xm_request *r, const struct xm_step *s,
     uint8_t *place = NULL;
     if (!s->node->attr.collective.of) /* in a file that somebody has made */
         return xm_fail(err, XM_UNSUPPORTED, "there are no ranks to exchange it with");
+    if (s->node->op == XM_OP_SEND || s->node->op == XM_OP_RECEIVE)
+        return pass_on(r, s, err);
     xm_request_operand(r, s->in[0], &x);
     xm_request_operand(r, s->out[0], &y);
     if (!xm_element_bytes(x.element, xm_operand_elements(&x), &x_bytes) ||
@@ -65,8 +114,8 @@ xm_request_run_collective(struct xm_request *r, const struct xm_step *s,
     XM_TRY(take_place(r, both, &place, err));
     uint8_t *whole = place + (both - y_bytes);
     if (x_bytes)
-        XM_TRY(xm_request_read(r, &x, place, err));
+        XM_TRY(read_operand(r, &x, place, err));
     XM_TRY(exchange(s->node, &x, (struct xm_bytes){place, x_bytes}, &y, whole, y_bytes,
                     err));
-    return xm_queue_send(r->queue, y.buffer, 0, whole, y_bytes, err);
+    return send_result(r, &y, whole, y_bytes, err);
 }

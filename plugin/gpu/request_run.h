@@ -63,6 +63,7 @@ struct xm_remote_io {
 struct xm_exchange_place {
     uint8_t *bytes;
     uint64_t room;
+    bool is_sent; /* to the device, which may not have read it yet */
 };
 
 struct xm_request {

@@ -10,17 +10,30 @@ enum xm_status
 xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
              struct xm_split_wish *out, struct xm_error *err)
 {
+    static const struct {
+        const char *policy;
+        bool splits_all, by_expert, by_layer;
+    } rows[] = {{"", .splits_all = false},
+                {"TENSOR_PARALLEL", .splits_all = true},
+                {"EXPERT_PARALLEL", .splits_all = true, .by_expert = true},
+                {"PIPELINE_PARALLEL", .by_layer = true}};
     const char *p = policy ? policy : "";
-    if (strcmp(p, "PIPELINE_PARALLEL") == 0)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits "
-                       "weights, not layers");
+    size_t i = 0;
+    while (i < XM_ARRAY_LEN(rows) && strcmp(p, rows[i].policy) != 0)
+        i++;
+    if (i == XM_ARRAY_LEN(rows))
+        return xm_fail(err, XM_INVALID,
+                       "MODEL_DISTRIBUTION_POLICY is TENSOR_PARALLEL, EXPERT_PARALLEL or "
+                       "PIPELINE_PARALLEL, not '%.60s'",
+                       p);
     *out = (struct xm_split_wish){.ranks = d->n,
                                   .shares = d->share,
                                   .read_rate = 5e10,
                                   .link_rate = 5e9,
                                   .link_latency_s = 15e-6,
-                                  .splits_all = strcmp(p, "TENSOR_PARALLEL") == 0};
+                                  .splits_all = rows[i].splits_all,
+                                  .by_expert = rows[i].by_expert,
+                                  .by_layer = rows[i].by_layer};
     return XM_OK;
 }
 
@@ -58,6 +71,11 @@ take_exchanges(struct xm_mesh_parts *p, const struct xm_split *split,
         struct xm_exchange_work *w =
             is_of_chosen(list[i].value) ? &p->exchanged_chosen : &p->exchanged;
         p->exchanged_bytes += list[i].bytes;
+        if (list[i].kind == XM_EXCHANGE_PASS) {
+            w->passes++;
+            w->passed_bytes += (double)list[i].bytes;
+            continue;
+        }
         w->messages++;
         *(list[i].kind == XM_EXCHANGE_SUM ? &w->sum_bytes : &w->part_bytes) +=
             (double)list[i].bytes;

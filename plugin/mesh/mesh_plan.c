@@ -46,17 +46,26 @@ seconds_of(const struct xm_mesh_plan *p, const struct xm_rates *rates, bool is_p
     const uint64_t chunks = (first->tokens + chunk - 1) / chunk;
     const struct xm_exchange_work work = {
         .messages = chunks * p->exchanged.messages + p->exchanged_chosen.messages,
+        .passes = chunks * p->exchanged.passes + p->exchanged_chosen.passes,
+        .passed_bytes =
+            tokens * p->exchanged.passed_bytes + p->exchanged_chosen.passed_bytes,
         .sum_bytes = tokens * p->exchanged.sum_bytes + p->exchanged_chosen.sum_bytes,
         .part_bytes = tokens * p->exchanged.part_bytes + p->exchanged_chosen.part_bytes};
     struct xm_run_seconds out = {0};
+    double sum = 0.0, slowest = 0.0;
     for (uint32_t i = 0; i < p->devices.n; i++) {
         const struct xm_plan *rank = &p->rank[i];
         const double s = xm_forecast_run(
             is_prompt ? &rank->prompt_work : &rank->token_work, &rates[i]);
         if (!(s > 0.0))
             return (struct xm_run_seconds){0};
-        out.all = s > out.all ? s : out.all;
+        sum += s;
+        slowest = s > slowest ? s : slowest;
     }
+    /* Layers run one after the other, and each rank begins with a chunk while the next one has the
+     * chunk before. */
+    out.all = p->wish.by_layer ? (sum + (double)(chunks - 1) * slowest) / (double)chunks
+                               : slowest;
     out.exchanges = xm_forecast_exchanges(&work, &p->cluster);
     out.all += out.exchanges;
     return out;

@@ -330,7 +330,20 @@ can_route(const struct xm_moe_experts *m)
     const struct xm_variant *row = xm_moe_row(m, XM_MOE_GATE_UP);
     const uint64_t lanes = xm_launch_lanes(&row->launch, xm_engine_info(m->engine));
     return m->may_route && row->routes && m->top_k <= lanes &&
-           m->experts <= SCORES_PER_LANE * lanes;
+           m->all <= SCORES_PER_LANE * lanes;
+}
+
+/* Tells a step that slots may be of experts that are not here (kernels/cl/include/own_experts.h).
+ * Between sort and combine there are no such slots. */
+static void
+add_part_option(const struct xm_moe_experts *m, enum xm_moe_step step, char *options,
+                size_t n)
+{
+    const bool meets_slots = step == XM_MOE_GATE_UP || step == XM_MOE_DOWN ||
+                             step == XM_MOE_SORT || step == XM_MOE_COMBINE;
+    const size_t used = strlen(options);
+    if (meets_slots && xm_moe_is_part(&m->desc.attr))
+        xm_defines_print(options + used, n - used, " -DPARTIAL=1");
 }
 
 /* The same row of gate and up, which routes. */
@@ -338,14 +351,15 @@ static enum xm_status
 build_routes(struct xm_moe_experts *m, const char *options, struct xm_error *err)
 {
     char routing[XM_STAGE_DEFINES];
+    const struct xm_router_desc router = xm_moe_router_desc(&m->desc);
     m->routes = NULL;
     if (!can_route(m))
         return XM_OK;
-    xm_router_defines(&m->desc.attr.routing, routing, sizeof(routing));
+    xm_router_defines(&router, routing, sizeof(routing));
     return xm_product_kernel(m->engine, xm_moe_row(m, XM_MOE_GATE_UP),
                              m->product[XM_MOE_GATE_UP].weights, &m->routes, err,
-                             "%s -DROUTES=1 -DEXPERTS=%" PRIu64 " %s", options,
-                             m->experts, routing);
+                             "%s -DROUTES=1 -DEXPERTS=%" PRIu64 " %s", options, m->all,
+                             routing);
 }
 
 static bool
@@ -393,6 +407,7 @@ build_step(void *ctx, size_t i, struct xm_error *err)
                          : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
     XM_TRY(build_converter(m, step, err));
     options_of(m, step, options, sizeof(options));
+    add_part_option(m, step, options, sizeof(options));
     if (step == XM_MOE_GATE_UP)
         XM_TRY(build_routes(m, options, err));
     if (step != XM_MOE_SORT && step != XM_MOE_COMBINE)
@@ -452,6 +467,8 @@ init_set(struct xm_moe_experts *m, struct xm_engine *engine,
     m->experts = desc->experts.gate->host.experts;
     m->hidden = desc->experts.down->host.rows;
     m->inter = desc->experts.down->host.cols;
+    m->all =
+        xm_moe_is_part(&desc->attr) ? (uint64_t)desc->attr.experts : m->experts;
     m->top_k = (uint64_t)desc->attr.routing.top_k;
     return choose_and_build(m, not_forms, err);
 }
@@ -513,9 +530,9 @@ xm_moe_experts_few(const struct xm_moe_experts *m)
         (down->group && XM_PLANE_BLOCK * xm_weight_planes(down) % down->group == 0);
     const bool decodes_once = form == XM_FORM_BYTES || form == XM_FORM_BF16_TILES ||
                               (knows_sums && form == XM_FORM_SHORT_PAIRS);
-    const uint64_t shared = m->experts / EXPERTS_PER_SHARED;
+    const uint64_t shared = m->all / EXPERTS_PER_SHARED;
     if (!decodes_once)
-        return FEW_PER_EXPERT * m->experts;
+        return FEW_PER_EXPERT * m->all;
     return shared > m->top_k ? shared : m->top_k;
 }
 
@@ -525,7 +542,7 @@ static const struct xm_moe_experts *
 set_for(const struct xm_moe_experts *m, uint64_t tokens)
 {
     enum { TOKENS_OF_TILES = 12 }; /* on average an expert */
-    return m->sparse && tokens * m->top_k < TOKENS_OF_TILES * m->experts ? m->sparse : m;
+    return m->sparse && tokens * m->top_k < TOKENS_OF_TILES * m->all ? m->sparse : m;
 }
 
 static bool

@@ -28,7 +28,8 @@ struct xm_onednn_experts;
 struct xm_moe_experts {
     struct xm_engine *engine;        /* borrowed from the primitive               */
     struct xm_moe_desc desc;         /* of it, its experts: referenced            */
-    uint64_t experts, hidden, inter; /* E, H, I                                   */
+    uint64_t experts, hidden, inter; /* E (of the weights), H, I                  */
+    uint64_t all; /* experts that a token may choose: E, or more where these are a part */
     uint64_t top_k;
     /* of the weights that a step multiplies, or whose activations it moves */
     struct xm_product product[XM_MOE_N_STEPS];

@@ -62,9 +62,7 @@ put_expert(const struct xm_moe_call *c, struct xm_args *a)
 static void
 put_gate_up(const struct xm_moe_call *c, struct xm_args *a)
 {
-    const struct xm_moe_desc *d = &c->m->desc;
-    const struct xm_router_desc router = {d->attr.routing, d->router_bias,
-                                          d->expert_scale};
+    const struct xm_router_desc router = xm_moe_router_desc(&c->m->desc);
     put_expert(c, a);
     xm_put_buffer(a, "x", c->input);
     if (c->routing) {

@@ -64,7 +64,13 @@ xm_moe_supports(const struct xm_moe_attr *a, const struct xm_moe_weights *expert
     const char *why = xm_moe_experts_refuse(a->gate_up, experts);
     if (why)
         return why;
-    if (top_k < 1 || (uint64_t)top_k > experts->gate->experts || top_k > INT32_MAX)
+    if (xm_moe_is_part(a) && ((uint64_t)a->own_experts != experts->gate->experts ||
+                              a->first_expert < 0 || a->experts > INT32_MAX ||
+                              a->first_expert > a->experts - a->own_experts))
+        return "the weights are not of the experts that the attributes say";
+    const uint64_t all =
+        xm_moe_is_part(a) ? (uint64_t)a->experts : experts->gate->experts;
+    if (top_k < 1 || (uint64_t)top_k > all || top_k > INT32_MAX)
         return "top_k is 0 or above the number of experts";
     return shared->gate ? shared_refusal(experts, shared, shared_gate_gate) : NULL;
 }
@@ -137,17 +143,19 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 static enum xm_status
 init_routing(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 {
-    const struct xm_router_desc router = {d->attr.routing, d->router_bias,
-                                          d->expert_scale};
+    const struct xm_router_desc router = xm_moe_router_desc(d);
+    const bool is_part = xm_moe_is_part(&d->attr);
+    char own[XM_STAGE_DEFINES] = "";
     m->by_ids = d->by_ids;
     if (!d->by_ids)
         return xm_router_create(m->base.engine, &router, &m->router, err);
-    if (d->ids_valid && !d->expert_scale)
+    if (d->ids_valid && !d->expert_scale && !is_part)
         return XM_OK;
     m->scale = d->expert_scale;
     if (m->scale)
         xm_buffer_ref(m->scale);
-    return xm_engine_kernel(m->base.engine, take_row.name, "", &m->take, err);
+    xm_router_own_defines(d->attr.first_expert, d->attr.own_experts, own, sizeof(own));
+    return xm_engine_kernel(m->base.engine, take_row.name, own, &m->take, err);
 }
 
 static enum xm_status
@@ -219,7 +227,7 @@ run_take(const struct moe *m, const struct xm_operand *o, uint64_t slots,
     xm_put_buffer(&a, "expert_scale", m->scale);
     xm_put_buffer(&a, "weights", weights);
     xm_put_buffer(&a, "ids", ids);
-    xm_put_uint(&a, "experts", m->routed.experts);
+    xm_put_uint(&a, "experts", m->routed.all);
     return xm_launch(&take_row.launch, m->take, &counts, &a, queue, err);
 }
 

@@ -12,6 +12,8 @@
  *             gather rows, grouped GEMMs over per-expert ranges           moe_gather, moe_gemm_*
  *             back to token order, summed in f32                          moe_combine
  *   shared    expert K of the same block, with or without sigmoid gate
+ *   part      the weights may have some of the experts only: the slots of others are -1 behind
+ *             route, and every step passes them by (kernels/cl/include/own_experts.h)
  *   addend    what the block is a branch of (the residual): the sums begin with it
  *   forms     what an expert does is said by attributes: runtime/operations/moe_operation.h
  *
@@ -77,6 +79,9 @@ enum { XM_ROUTER_LOGITS, XM_ROUTER_WEIGHTS, XM_ROUTER_IDS, XM_ROUTER_N_OPERANDS 
 struct xm_router_desc {
     struct xm_moe_routing routing;
     struct xm_buffer *bias, *expert_scale; /* f32 [E]; NULL: none; referenced */
+    /* own_experts above 0: ids are numbers among experts first_expert … first_expert + own_experts
+     * - 1; those of other experts are -1, with weight 0. */
+    int64_t first_expert, own_experts;
 };
 /* Whether top-k of that many experts can be chosen so. */
 const char *xm_router_supports(const struct xm_moe_routing *routing, uint64_t experts);

@@ -238,7 +238,8 @@ static enum xm_status
 read_tiles(const struct xm_onednn_experts *o, struct xm_moe_call *c)
 {
     uint32_t *first = c->first;
-    if (o->experts == 1 || xm_dry_run()) {
+    const bool is_alone = o->experts == 1 && !xm_moe_is_part(&c->m->desc.attr);
+    if (is_alone || xm_dry_run()) {
         spread(first, o->experts, c->tiles);
         return XM_OK;
     }

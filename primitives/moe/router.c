@@ -3,6 +3,9 @@
  * moe_router: logits -> the chosen experts and their weights.
  */
 #include "primitives/moe/router.h"
+
+#include <inttypes.h>
+
 #include "primitives/moe/moe.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
@@ -55,10 +58,28 @@ xm_router_put(const struct xm_router_desc *d, const struct xm_operand *o,
 }
 
 size_t
-xm_router_defines(const struct xm_moe_routing *r, char *out, size_t n)
+xm_router_own_defines(int64_t first, int64_t own, char *out, size_t n)
 {
-    return xm_defines_print(out, n, "-DROUTING=%d -DNORMALISE=%d", (int)r->kind,
-                            r->normalise);
+    return own ? xm_defines_print(out, n,
+                                  " -DFIRST_EXPERT=%" PRId64 " -DOWN_EXPERTS=%" PRId64,
+                                  first, own)
+               : 0;
+}
+
+size_t
+xm_router_defines(const struct xm_router_desc *d, char *out, size_t n)
+{
+    const size_t used = xm_defines_print(out, n, "-DROUTING=%d -DNORMALISE=%d",
+                                         (int)d->routing.kind, d->routing.normalise);
+    return used +
+           xm_router_own_defines(d->first_expert, d->own_experts, out + used, n - used);
+}
+
+struct xm_router_desc
+xm_moe_router_desc(const struct xm_moe_desc *d)
+{
+    return (struct xm_router_desc){d->attr.routing, d->router_bias, d->expert_scale,
+                                   d->attr.first_expert, d->attr.own_experts};
 }
 
 bool
@@ -112,7 +133,7 @@ xm_router_create(struct xm_engine *engine, const struct xm_router_desc *desc,
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "moe_router: %s", why);
     char defines[XM_STAGE_DEFINES];
-    xm_router_defines(&desc->routing, defines, sizeof(defines));
+    xm_router_defines(desc, defines, sizeof(defines));
     XM_TRY(xm_staged_create(&kind, engine, desc, out, err, "%s", defines));
     if (desc->bias)
         xm_buffer_ref(desc->bias);

@@ -67,7 +67,25 @@ struct xm_moe_attr {
      * groups */
     int64_t group;
     bool has_zp; /* some weight has zero points */
+    /* Where own_experts is not 0, the weights [E,…] of the experts, their biases and factors have
+     * only experts first_expert … first_expert + own_experts - 1: the other experts add nothing to
+     * the result, another device has them. Logits, ids and numbers of the router are of all E. */
+    int64_t first_expert, own_experts;
 };
+
+/* Whether the weights have some of the experts only. */
+static inline bool
+xm_moe_is_part(const struct xm_moe_attr *a)
+{
+    return a->own_experts != 0;
+}
+
+/* Experts that the weights have. */
+static inline int64_t
+xm_moe_own_experts(const struct xm_moe_attr *a)
+{
+    return xm_moe_is_part(a) ? a->own_experts : a->experts;
+}
 
 /* moe and moe_compressed read the router's weights and ids. The fused operation reads either these
  * or the router's logits, and then computes the routing itself. "absent": the operand may be

@@ -170,9 +170,11 @@ scratch_create(struct scratch *s, uint64_t slots, uint64_t rows, uint64_t cols,
     return s->slot && s->x && s->gate && s->up && s->y;
 }
 
-/* The most slots that one expert has. XM_INVALID when an id is none of an expert. */
+/* The most slots that one expert has. XM_INVALID when an id is none of an expert, but for -1 where
+ * experts may be absent. */
 static enum xm_status
-most_slots(const int32_t *ids, uint64_t slots, uint64_t experts, uint64_t *most)
+most_slots(const int32_t *ids, uint64_t slots, uint64_t experts, bool may_lack,
+           uint64_t *most)
 {
     uint64_t *count = xm_calloc(experts, sizeof(*count));
     if (!count)
@@ -180,6 +182,8 @@ most_slots(const int32_t *ids, uint64_t slots, uint64_t experts, uint64_t *most)
     *most = 0;
     enum xm_status status = XM_OK;
     for (uint64_t i = 0; i < slots && status == XM_OK; i++) {
+        if (may_lack && ids[i] == -1)
+            continue;
         if (ids[i] < 0 || (uint64_t)ids[i] >= experts) {
             status = XM_INVALID;
             continue;
@@ -306,7 +310,7 @@ xm_ref_moe(const struct xm_moe_attr *a, const struct xm_moe_weights *m, const fl
     uint64_t slots = tokens * top_k, most;
     struct scratch s;
     memset(y, 0, tokens * m->down->rows * sizeof(*y));
-    XM_TRY(most_slots(ids, slots, m->gate->experts, &most));
+    XM_TRY(most_slots(ids, slots, m->gate->experts, xm_moe_is_part(a), &most));
     enum xm_status status = XM_OK;
     if (!scratch_create(&s, slots, most, m->gate->cols, m->gate->rows, m->down->rows))
         status = XM_NO_MEMORY;
@@ -361,7 +365,7 @@ xm_ref_gather_matmul(const float *a, uint64_t a_slots, const struct xm_weight *w
     const struct gather_matmul g = {a, a_slots, w, bias, tokens, top_k, out};
     uint64_t slots = tokens * top_k, most;
     struct scratch s;
-    XM_TRY(most_slots(ids, slots, w->experts, &most));
+    XM_TRY(most_slots(ids, slots, w->experts, false, &most));
     enum xm_status status = XM_OK;
     if (!scratch_create(&s, slots, most, w->cols, 0, w->rows))
         status = XM_NO_MEMORY;

@@ -39,6 +39,7 @@ enum xm_layout_kind {
     XM_MIRRORED, /* every device has the whole value */
     XM_SPLIT,    /* parts along `dim`, device after device, cut at multiples of `grain` */
     XM_PARTIAL,  /* each device has a summand of full size; their sum is the value */
+    XM_FIRST,    /* the first device has the whole value, the others lack it */
     XM_SIZES     /* a target shape: its element `dim` is the part's size */
 };
 struct xm_layout {
@@ -55,7 +56,8 @@ const struct xm_node *xm_attention_writer(const struct xm_node *n);
  * out[n_out]: if each device applies the node to its part of the operands, it gets its part of the
  * results. In assignment 0 all are mirrored. An attention that does not write its state is split
  * where the state's writer is, but with one head of keys, where the state is whole. Attributes that
- * repeat the size of a split dimension (a moe's inter) are those of the part. False: there are only
+ * repeat the size of a split dimension (a moe's inter), or say which part it is (its first_expert
+ * and own_experts), are those of the part. False: there are only
  * k assignments. */
 bool xm_node_layouts(const struct xm_node *n, uint32_t k, struct xm_layout *in,
                      struct xm_layout *out);

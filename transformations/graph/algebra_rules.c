@@ -44,10 +44,11 @@ xm_algebra_divide(struct xm_algebra *a)
 
 /* ---- assignments ------------------------------------------------------------------------- */
 
-enum { RESULTS = -1, NOTHING = 63, LAST = -1, SUMMANDS = -2 };
+enum { RESULTS = -1, NOTHING = 63, LAST = -1, SUMMANDS = -2, ONCE = -3 };
 
 /* What an assignment does to an operand, where it is there, or to all RESULTS: it splits it along
- * `dim`, which may be the LAST, in multiples of `grain`, or has SUMMANDS of it. */
+ * `dim`, which may be the LAST, in multiples of `grain`, has SUMMANDS of it, or has it ONCE, on the
+ * first device. */
 struct part {
     int of, dim;
     int64_t grain;
@@ -57,8 +58,8 @@ static void
 lay_out(struct xm_layout *l, const struct xm_value *v, const struct part *p)
 {
     const uint32_t dim = p->dim == LAST ? v->type.shape.rank - 1 : (uint32_t)p->dim;
-    if (p->dim == SUMMANDS)
-        l->kind = XM_PARTIAL;
+    if (p->dim == SUMMANDS || p->dim == ONCE)
+        l->kind = p->dim == ONCE ? XM_FIRST : XM_PARTIAL;
     else
         xm_algebra_split(l, dim, p->grain);
 }
@@ -480,6 +481,27 @@ list_inner(struct xm_algebra *a)
              {XM_MOE_ADDEND, SUMMANDS, 1}, {RESULTS, SUMMANDS, 1});
 }
 
+/* Whole experts: each device adds up those that it has. The shared expert is cut at the same
+ * fractions, or the first device has it. */
+static void
+list_experts(struct xm_algebra *a)
+{
+    const bool has_shared = xm_algebra_has(a, XM_MOE_SHARED_DOWN);
+    const int64_t shared = has_shared ? column_grain(a, XM_MOE_SHARED_DOWN) : 1;
+#define EXPERTS                                                                          \
+    {XM_MOE_W_GATE, 0, 1}, {XM_MOE_W_UP, 0, 1}, {XM_MOE_W_DOWN, 0, 1},                   \
+        {XM_MOE_BIAS_GATE, 0, 1}, {XM_MOE_BIAS_UP, 0, 1}, {XM_MOE_BIAS_DOWN, 0, 1},      \
+        {XM_MOE_FACTOR, 0, 1}, {XM_MOE_ADDEND, SUMMANDS, 1}, {RESULTS, SUMMANDS, 1}
+    if (xm_moe_is_part(&a->node->attr.moe))
+        return;
+    LIST(a, EXPERTS, {XM_MOE_SHARED_GATE, 0, shared}, {XM_MOE_SHARED_UP, 0, shared},
+         {XM_MOE_SHARED_DOWN, 1, shared});
+    if (has_shared)
+        LIST(a, EXPERTS, {XM_MOE_SHARED_GATE, ONCE, 1}, {XM_MOE_SHARED_UP, ONCE, 1},
+             {XM_MOE_SHARED_DOWN, ONCE, 1}, {XM_MOE_SHARED_GATE_GATE, ONCE, 1});
+#undef EXPERTS
+}
+
 void
 xm_algebra_moe(struct xm_algebra *a)
 {
@@ -492,6 +514,7 @@ xm_algebra_moe(struct xm_algebra *a)
     if (xm_algebra_has(a, XM_MOE_ADDEND))
         a->linear.carried = bit(XM_MOE_ADDEND);
     list_inner(a);
+    list_experts(a);
     for (uint32_t i = 0; i < XM_ARRAY_LEN(rows); i++)
         same &= !xm_algebra_has(a, rows[i]) ||
                 (xm_algebra_shape(a, rows[i])->rank == rank && rank == 2);

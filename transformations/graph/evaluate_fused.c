@@ -263,6 +263,7 @@ struct experts {
     struct xm_weight gate, up, down;
     struct xm_moe_weights weights;
     uint64_t tokens, hidden;
+    uint64_t all; /* experts that a token may choose */
 };
 
 static enum xm_status
@@ -274,7 +275,9 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
     memset(x, 0, sizeof(*x));
     x->hidden = last_dim(hidden);
     x->tokens = x->hidden ? hidden->n / x->hidden : 0;
-    XM_TRY(get_weight(c, XM_MOE_W_GATE, 0, 0, x->hidden, &x->gate));
+    XM_TRY(get_weight(c, XM_MOE_W_GATE, xm_moe_is_part(attr) ? attr->own_experts : 0, 0,
+                      x->hidden, &x->gate));
+    x->all = xm_moe_is_part(attr) ? (uint64_t)attr->experts : x->gate.experts;
     uint64_t inter = apart ? x->gate.rows : x->gate.rows / 2;
     if (apart)
         XM_TRY(get_weight(c, XM_MOE_W_UP, x->gate.experts, inter, x->hidden, &x->up));
@@ -353,7 +356,7 @@ take_routing(const struct xm_eval_call *c, const struct experts *x, uint64_t top
     const float *scale = floats_of(c, XM_MOE_EXPERT_SCALE);
     XM_TRY(check_size(c, XM_MOE_ROUTING, x->tokens * top_k));
     XM_TRY(check_size(c, XM_MOE_IDS, x->tokens * top_k));
-    XM_TRY(xm_eval_ids(c, XM_MOE_IDS, x->gate.experts, ids));
+    XM_TRY(xm_eval_ids(c, XM_MOE_IDS, x->all, ids));
     for (uint64_t i = 0; i < x->tokens * top_k; i++)
         weights[i] = c->in[XM_MOE_ROUTING]->f[i] * (scale ? scale[(*ids)[i]] : 1.0f);
     return XM_OK;
@@ -363,15 +366,24 @@ static enum xm_status
 route(const struct xm_eval_call *c, const struct experts *x, uint64_t top_k,
       float *weights, int32_t **ids)
 {
-    const uint64_t experts = x->gate.experts;
-    XM_TRY(check_size(c, XM_MOE_ROUTING, x->tokens * experts));
+    XM_TRY(check_size(c, XM_MOE_ROUTING, x->tokens * x->all));
     *ids = xm_malloc(x->tokens * top_k * sizeof(**ids));
     if (!*ids)
         return xm_eval_no_memory(c->err);
     return done(c, xm_ref_moe_route(&c->node->attr.moe.routing, c->in[XM_MOE_ROUTING]->f,
                                     floats_of(c, XM_MOE_ROUTER_BIAS),
-                                    floats_of(c, XM_MOE_EXPERT_SCALE), x->tokens, experts,
+                                    floats_of(c, XM_MOE_EXPERT_SCALE), x->tokens, x->all,
                                     weights, *ids));
+}
+
+/* The number of an expert among those that the weights have; -1: they do not have it. */
+static int32_t
+own_id(const struct xm_moe_attr *a, int32_t id)
+{
+    if (!xm_moe_is_part(a))
+        return id;
+    const int64_t own = id - a->first_expert;
+    return own >= 0 && own < a->own_experts ? (int32_t)own : -1;
 }
 
 enum xm_status
@@ -386,6 +398,8 @@ xm_eval_moe(struct xm_eval_call *c)
     if (status == XM_OK)
         status = c->in[XM_MOE_IDS] ? take_routing(c, &x, top_k, weights, &ids)
                                    : route(c, &x, top_k, weights, &ids);
+    for (uint64_t i = 0; status == XM_OK && i < x.tokens * top_k; i++)
+        ids[i] = own_id(&c->node->attr.moe, ids[i]);
     if (status == XM_OK)
         status = run_experts(c, &x, weights, ids, (uint32_t)top_k);
     if (status == XM_OK)

@@ -287,7 +287,7 @@ static bool
 is_dead(const struct xm_graph *g, const struct xm_node *n)
 {
     return is_unused(n) && is_listed(g, n) && n->op != XM_OP_RESULT &&
-           n->op != XM_OP_ASSIGN && n->op != XM_OP_PARAMETER;
+           n->op != XM_OP_ASSIGN && n->op != XM_OP_PARAMETER && n->op != XM_OP_SEND;
 }
 
 bool

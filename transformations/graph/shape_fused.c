@@ -296,7 +296,7 @@ xm_shape_gather_matmul(struct xm_infer *i)
 static enum xm_status
 expect_experts(struct xm_infer *i, uint32_t w, uint32_t bias, int64_t rows, int64_t cols)
 {
-    const int64_t d[] = {i->attr->moe.experts, rows, cols};
+    const int64_t d[] = {xm_moe_own_experts(&i->attr->moe), rows, cols};
     if (!xm_infer_has(i, w))
         return xm_infer_has(i, bias)
                    ? xm_shape_fail(i, "operand %u, a bias, has no weight", bias)
@@ -365,6 +365,11 @@ xm_shape_moe(struct xm_infer *i)
         return xm_shape_fail(i, "%lld of %lld experts of %lld x %lld cannot be",
                              (long long)top_k, (long long)m->experts,
                              (long long)m->hidden, (long long)m->inter);
+    if (m->first_expert < 0 || m->own_experts < 0 ||
+        m->first_expert > m->experts - xm_moe_own_experts(m))
+        return xm_shape_fail(i, "experts %lld and %lld behind it are not of %lld",
+                             (long long)m->first_expert, (long long)m->own_experts,
+                             (long long)m->experts);
     if (m->limit < 0)
         return xm_shape_fail(i, "expert_alpha, a limit, is below 0");
     if (xm_infer_has(i, XM_MOE_ADDEND) && i->op != XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
@@ -382,7 +387,8 @@ xm_shape_moe(struct xm_infer *i)
     XM_TRY(expect_experts(i, XM_MOE_W_UP, XM_MOE_BIAS_UP, m->inter, m->hidden));
     XM_TRY(expect_experts(i, XM_MOE_W_DOWN, XM_MOE_BIAS_DOWN, m->hidden, m->inter));
     XM_TRY(
-        expect_rows(i, XM_MOE_FACTOR, xm_dim_const(m->experts), xm_dim_const(m->inter)));
+        expect_rows(i, XM_MOE_FACTOR, xm_dim_const(xm_moe_own_experts(m)),
+                    xm_dim_const(m->inter)));
     i->out[0].type = *xm_infer_type(i, XM_MOE_HIDDEN);
     return XM_OK;
 }

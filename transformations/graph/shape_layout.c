@@ -358,3 +358,27 @@ xm_shape_all_gather(struct xm_infer *i)
     s->dim[at] = xm_dim_const(size);
     return XM_OK;
 }
+
+/* x -> a number that nobody reads */
+enum xm_status
+xm_shape_send(struct xm_infer *i)
+{
+    if (i->attr->collective.peer < 0 || i->attr->collective.peer >= XM_MOST_RANKS)
+        return xm_shape_fail(i, "there is no rank %lld",
+                             (long long)i->attr->collective.peer);
+    i->out[0].type = (struct xm_type){XM_F32, {.rank = 0}};
+    return XM_OK;
+}
+
+/* the dimensions of what another rank sends -> it */
+enum xm_status
+xm_shape_receive(struct xm_infer *i)
+{
+    struct xm_shape s = {.rank = 0};
+    if (i->attr->collective.peer < 0 || i->attr->collective.peer >= XM_MOST_RANKS)
+        return xm_shape_fail(i, "there is no rank %lld",
+                             (long long)i->attr->collective.peer);
+    XM_TRY(xm_infer_dims(i, 0, s.dim, XM_MAX_RANK, &s.rank));
+    i->out[0].type = (struct xm_type){i->attr->collective.element, s};
+    return XM_OK;
+}

@@ -175,6 +175,8 @@ operand(struct part *p, const struct xm_node *n, uint32_t i, const struct xm_lay
     if (is_source && want->kind == XM_SPLIT)
         return v->node->op == XM_OP_WEIGHT ? cut_weight(p, v, want->dim, first, count)
                                            : cut_const(p, v, want->dim, first, count);
+    if (want->kind == XM_FIRST)
+        return p->to->rank == 0 ? mine : xm_none(p->g);
     if (is_source)
         return want->kind == XM_PARTIAL ? summand(p, n, i, mine) : mine;
     if (want->kind == have->kind && !have->is_made_whole &&
@@ -188,16 +190,23 @@ operand(struct part *p, const struct xm_node *n, uint32_t i, const struct xm_lay
                                       : all;
 }
 
-/* Attributes that repeat sizes. */
+/* Attributes that repeat sizes, or say which part it is. */
 static void
 set_sizes(const struct part *p, const struct xm_node *from, const struct xm_layout *in,
           struct xm_node *n)
 {
     int64_t first;
-    if (xm_split_has_experts(n) && in[XM_MOE_W_DOWN].kind == XM_SPLIT &&
-        in[XM_MOE_W_DOWN].dim == 2)
-        range_of(p, p->split->nodes[from->id].class_, xm_dim_const(from->attr.moe.inter),
-                 &first, &n->attr.moe.inter);
+    const uint32_t class_ = p->split->nodes[from->id].class_;
+    struct xm_moe_attr *moe = &n->attr.moe;
+    if (!xm_split_has_experts(n) || in[XM_MOE_W_DOWN].kind != XM_SPLIT)
+        return;
+    if (xm_split_cuts_experts(n, XM_MOE_W_DOWN, &in[XM_MOE_W_DOWN]))
+        range_of(p, class_, xm_dim_const(moe->experts), &moe->first_expert,
+                 &moe->own_experts);
+    else
+        range_of(p, class_, xm_dim_const(moe->inter), &first, &moe->inter);
+    if (in[XM_MOE_SHARED_DOWN].kind == XM_FIRST && p->to->rank != 0)
+        moe->shared = 0;
 }
 
 static enum xm_status
@@ -240,6 +249,8 @@ xm_split_part(const struct xm_split *s, struct xm_collective *c, struct xm_mappi
               struct xm_graph **out, struct xm_error *err)
 {
     struct part p = {.split = s, .to = c, .err = err};
+    if (s->stage)
+        return xm_split_layers_part(s, c, owner, out, err);
     XM_TRY(xm_graph_clone(s->g, owner, &p.g, err));
     p.whole = xm_calloc(s->g->next_id + 1, sizeof(struct xm_value *));
     enum xm_status status =
@@ -266,7 +277,7 @@ bytes_of(const struct xm_split *s, const struct xm_node *n, uint32_t i,
 {
     const struct xm_value *v = xm_in(n, i);
     uint64_t first, count;
-    if (v->node->op != XM_OP_WEIGHT)
+    if (v->node->op != XM_OP_WEIGHT || (l->kind == XM_FIRST && rank != 0))
         return 0;
     struct xm_weight w = v->node->attr.weight;
     if (l->kind == XM_SPLIT) {
@@ -281,8 +292,10 @@ enum xm_status
 xm_split_weight_bytes(const struct xm_split *s, uint32_t rank, uint64_t *bytes,
                       struct xm_error *err)
 {
+    *bytes = s->stage ? xm_split_layers_bytes(s, rank) : 0;
+    if (s->stage)
+        return XM_OK;
     struct xm_layout *in, *out, *both = xm_split_new_layouts(s->g, &in, &out);
-    *bytes = 0;
     if (!both)
         return xm_no_memory(err, "the layouts of a graph");
     xm_for_each_node(n, s->g)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/util/memory.h"
+#include "transformations/graph/evaluate.h"
 #include "transformations/split/split_plan.h"
 
 /* Launching something small that only moves bytes on a rank. Where the wish says that messages cost
@@ -129,8 +130,8 @@ who_needs_the_sum(const struct xm_split *s, const struct xm_value *v,
     return first;
 }
 
-static uint64_t
-token_bytes(const struct xm_value *v)
+uint64_t
+xm_split_token_bytes(const struct xm_value *v)
 {
     uint64_t n = 1;
     for (uint32_t d = 0; d < v->type.shape.rank; d++)
@@ -142,7 +143,7 @@ static double
 exchange_seconds(const struct xm_split *s, const struct xm_value *v)
 {
     return MESSAGE_S + s->wish.link_latency_s +
-           (double)token_bytes(v) / s->wish.link_rate;
+           (double)xm_split_token_bytes(v) / s->wish.link_rate;
 }
 
 /* Bytes that a token reads of a weight. */
@@ -157,6 +158,21 @@ read_bytes(const struct xm_node *n, uint32_t i)
     return xm_split_has_experts(n) && of->experts > 1
                ? all * (double)n->attr.moe.routing.top_k / (double)of->experts
                : all;
+}
+
+/* The part of operand i's bytes that the rank with the most of them reads. Which experts a token
+ * chooses is left to chance: one standard deviation above the mean of the largest share. */
+static double
+largest_part(const struct xm_split *s, const struct xm_node *n, uint32_t i,
+             const struct xm_layout *want)
+{
+    const double p = s->largest;
+    if (want->kind != XM_SPLIT)
+        return 1.0;
+    if (!xm_split_cuts_experts(n, i, want))
+        return p;
+    const double most = p + sqrt(p * (1.0 - p) / (double)n->attr.moe.routing.top_k);
+    return most < 1.0 ? most : 1.0;
 }
 
 /* Joins what is cut along dimension `dim` in multiples of `grain` to the choice's class; false: it
@@ -229,9 +245,11 @@ take_operand(const struct xm_split *s, const struct xm_node *n, uint32_t i,
     if (want->kind == XM_SIZES)
         return v->node->op == XM_OP_SHAPE_VALUE || v->node->op == XM_OP_CONST;
     if (!xm_split_is_source(v))
-        return take_value(s, n, i, want, c);
+        return want->kind != XM_FIRST && take_value(s, n, i, want, c);
+    if (want->kind == XM_FIRST && !xm_eval_may_lack(n->op, i))
+        return false;
     const bool splits = want->kind == XM_SPLIT;
-    c->seconds += read_bytes(n, i) * (splits ? s->largest : 1.0) / s->wish.read_rate;
+    c->seconds += read_bytes(n, i) * largest_part(s, n, i, want) / s->wish.read_rate;
     const bool can_cut =
         v->node->op != XM_OP_SHAPE_VALUE &&
         (v->node->op == XM_OP_WEIGHT || xm_element_bits(v->type.element) % 8 == 0);
@@ -251,12 +269,23 @@ meets_state(const struct xm_split *s, const struct xm_node *n, struct choice *c)
     return (of != XM_NO_CLASS) == c->splits && (!c->splits || join_class(s, c, of));
 }
 
+/* Whether experts may be cut as the layouts of n's operands say. */
+static bool
+is_wished(const struct xm_split *s, const struct xm_node *n, const struct xm_layout *in)
+{
+    const struct xm_layout *down = &in[XM_MOE_W_DOWN];
+    return !s->wish.by_expert || !xm_split_has_experts(n) || down->kind != XM_SPLIT ||
+           xm_split_cuts_experts(n, XM_MOE_W_DOWN, down);
+}
+
 /* Whether the choice is possible; what it costs. */
 static bool
 weigh(const struct xm_split *s, const struct xm_node *n, const struct xm_layout *in,
       const struct xm_layout *out, struct choice *c)
 {
     *c = (struct choice){.units = 0};
+    if (!is_wished(s, n, in))
+        return false;
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!take_operand(s, n, i, &in[i], c))
             return false;
@@ -288,19 +317,27 @@ new_class(struct xm_split *s, const struct choice *c, uint32_t *out, struct xm_e
     return XM_OK;
 }
 
-static enum xm_status
-exchange(struct xm_split *s, const struct xm_value *v, const struct xm_node *because,
-         struct xm_error *err)
+enum xm_status
+xm_split_note(struct xm_split *s, const struct xm_exchange *e, struct xm_error *err)
 {
-    struct xm_split_value *have = xm_split_value(s, v);
     struct xm_exchange *list =
         xm_grow(s->exchanges, &s->exchanges_capacity, s->n_exchanges + 1, sizeof(*list));
     if (!list)
         return xm_no_memory(err, "the split of a graph");
     s->exchanges = list;
-    s->exchanges[s->n_exchanges++] = (struct xm_exchange){
-        have->kind == XM_PARTIAL ? XM_EXCHANGE_SUM : XM_EXCHANGE_PARTS, v, because,
-        token_bytes(v)};
+    s->exchanges[s->n_exchanges++] = *e;
+    return XM_OK;
+}
+
+static enum xm_status
+exchange(struct xm_split *s, const struct xm_value *v, const struct xm_node *because,
+         struct xm_error *err)
+{
+    struct xm_split_value *have = xm_split_value(s, v);
+    const struct xm_exchange e = {have->kind == XM_PARTIAL ? XM_EXCHANGE_SUM
+                                                           : XM_EXCHANGE_PARTS,
+                                  v, because, xm_split_token_bytes(v)};
+    XM_TRY(xm_split_note(s, &e, err));
     have->is_made_whole = true;
     return XM_OK;
 }
@@ -548,6 +585,18 @@ set_shares(struct xm_split *s, const double *given)
 }
 
 static enum xm_status
+plan_layouts(struct xm_split *s, struct xm_layout *in, struct xm_layout *out,
+             struct xm_error *err)
+{
+    if (s->wish.splits_all)
+        make_links_free(s);
+    XM_TRY(plan_once(s, in, out, err));
+    if (s->wish.splits_all)
+        XM_TRY(price_messages(s, err));
+    return mend(s, in, out, err);
+}
+
+static enum xm_status
 make_plan(struct xm_split *s, const struct xm_split_wish *wish, struct xm_error *err)
 {
     struct xm_layout *in, *out, *both = xm_split_new_layouts(s->g, &in, &out);
@@ -557,16 +606,11 @@ make_plan(struct xm_split *s, const struct xm_split_wish *wish, struct xm_error 
     enum xm_status status = both && s->shares && s->values && s->nodes
                                 ? XM_OK
                                 : xm_no_memory(err, "the split of a graph");
-    if (status == XM_OK) {
-        set_shares(s, wish->shares);
-        if (wish->splits_all)
-            make_links_free(s);
-        status = plan_once(s, in, out, err);
-    }
-    if (status == XM_OK && wish->splits_all)
-        status = price_messages(s, err);
     if (status == XM_OK)
-        status = mend(s, in, out, err);
+        set_shares(s, wish->shares);
+    if (status == XM_OK)
+        status = wish->by_layer ? xm_split_plan_layers(s, err)
+                                : plan_layouts(s, in, out, err);
     xm_free(both);
     return status;
 }
@@ -599,6 +643,7 @@ xm_split_free(struct xm_split *s)
     xm_free(s->nodes);
     xm_free(s->classes);
     xm_free(s->exchanges);
+    xm_free(s->stage);
     xm_free(s);
 }
 

@@ -8,7 +8,7 @@
 #include "transformations/graph/algebra.h"
 #include "transformations/split/split.h"
 
-enum { XM_NO_CLASS = UINT32_MAX };
+enum { XM_NO_CLASS = UINT32_MAX, XM_EVERY_RANK = UINT32_MAX };
 
 /* The layout that a value is made in; of values that are split, along which dimension, and with
  * which class they are cut. */
@@ -41,6 +41,8 @@ struct xm_split {
     size_t n_classes, classes_capacity;
     struct xm_exchange *exchanges;
     size_t n_exchanges, exchanges_capacity;
+    /* By layer: by the id of a node the rank that runs it, or XM_EVERY_RANK; NULL: not by layer. */
+    uint32_t *stage;
     double seconds; /* that reading weights and exchanges take */
 };
 
@@ -53,6 +55,18 @@ void xm_split_range(const struct xm_split *s, uint32_t c, uint64_t size, uint32_
 void xm_split_layouts(const struct xm_split *s, const struct xm_node *n,
                       struct xm_layout *in, struct xm_layout *out);
 
+/* split_layers.c: decides `stage` and the exchanges; the graph of a rank; bytes of its weights. */
+enum xm_status xm_split_plan_layers(struct xm_split *s, struct xm_error *err);
+enum xm_status xm_split_layers_part(const struct xm_split *s, struct xm_collective *c,
+                                    struct xm_mapping *owner, struct xm_graph **out,
+                                    struct xm_error *err);
+uint64_t xm_split_layers_bytes(const struct xm_split *s, uint32_t rank);
+/* Adds an exchange to the list. */
+enum xm_status xm_split_note(struct xm_split *s, const struct xm_exchange *e,
+                             struct xm_error *err);
+/* Bytes of a value that a token has, as f32. */
+uint64_t xm_split_token_bytes(const struct xm_value *v);
+
 /* Room for the layouts of any node of g: *in and *out, each a half of what is returned and the
  * caller frees; NULL: no memory. */
 struct xm_layout *xm_split_new_layouts(const struct xm_graph *g, struct xm_layout **in,
@@ -63,6 +77,14 @@ xm_split_has_experts(const struct xm_node *n)
 {
     return n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED ||
            n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+}
+
+/* Whether a layout of operand i cuts between experts. */
+static inline bool
+xm_split_cuts_experts(const struct xm_node *n, uint32_t i, const struct xm_layout *l)
+{
+    return l->kind == XM_SPLIT && l->dim == 0 && xm_split_has_experts(n) &&
+           (i == XM_MOE_W_GATE || i == XM_MOE_W_UP || i == XM_MOE_W_DOWN);
 }
 
 static inline struct xm_split_value *

@@ -8,7 +8,10 @@
 static const char *
 kind_text(const struct xm_exchange *e)
 {
-    return e->kind == XM_EXCHANGE_SUM ? "all_reduce" : "all_gather";
+    static const char *const texts[] = {[XM_EXCHANGE_SUM] = "all_reduce",
+                                        [XM_EXCHANGE_PARTS] = "all_gather",
+                                        [XM_EXCHANGE_PASS] = "send"};
+    return texts[e->kind];
 }
 
 static const char *

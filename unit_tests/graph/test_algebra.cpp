@@ -151,9 +151,15 @@ lift(const xm_tensor *t)
 
 // Attributes that repeat a size of the operands.
 static xm_node
-resized(const xm_node *n, const Tensors &in)
+resized(const xm_node *n, const Tensors &in, int part)
 {
     xm_node copy = *n;
+    if (copy.op == XM_OP_MOE || copy.op == XM_OP_MOE_COMPRESSED ||
+        copy.op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED) {
+        const int64_t own = in[XM_MOE_W_DOWN].dim[0], all = copy.attr.moe.experts;
+        copy.attr.moe.own_experts = own < all ? own : 0;
+        copy.attr.moe.first_expert = own < all && part ? all - own : 0;
+    }
     if (n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED ||
         n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
         copy.attr.moe.inter = in[XM_MOE_W_DOWN].dim[2];
@@ -161,9 +167,10 @@ resized(const xm_node *n, const Tensors &in)
 }
 
 static Tensors
-evaluate(const Node &node, const Tensors &in, const std::map<std::string, Tensor> &states)
+evaluate(const Node &node, const Tensors &in, const std::map<std::string, Tensor> &states,
+         int part = 0)
 {
-    const xm_node n = resized(node.n, in);
+    const xm_node n = resized(node.n, in, part);
     std::vector<xm_tensor *> operands, results(n.n_out);
     xm_state_store *store = xm_state_store_create();
     for (const auto &s : states) {
@@ -423,6 +430,8 @@ take_apart(Node &node, const Tensors &whole, const Tensors &result,
         } else if (in[i].kind == XM_PARTIAL) {
             p.of[0][i] = node.like(whole[i], -1, 1);
             p.of[1][i] = sum(whole[i], p.of[0][i], -1.0);
+        } else if (in[i].kind == XM_FIRST) {
+            p.of[1][i].absent = true;
         } else if (in[i].kind == XM_SIZES) {
             const int64_t cut = cut_of(result[0], out[0], fraction);
             p.of[0][i].v[in[i].dim] = (double)cut;
@@ -448,8 +457,8 @@ TEST_P(Algebra, PartsMakeTheWhole)
             if (!p.possible)
                 continue;
             splits += k > 0;
-            const Tensors a = evaluate(node, p.of[0], p.states[0]);
-            const Tensors b = evaluate(node, p.of[1], p.states[1]);
+            const Tensors a = evaluate(node, p.of[0], p.states[0], 0);
+            const Tensors b = evaluate(node, p.of[1], p.states[1], 1);
             for (uint32_t r = 0; r < node.n->n_out; r++) {
                 const double scale = size_of(a, r) + size_of(b, r);
                 Tensor both = out[r].kind == XM_SPLIT     ? join(a[r], b[r], out[r].dim)
@@ -482,6 +491,8 @@ assignments(const xm_node *n)
             if (l[i].kind == XM_SPLIT)
                 list.back() += name + " split " + std::to_string(l[i].dim) + " by " +
                                std::to_string(l[i].grain) + ", ";
+            else if (l[i].kind == XM_FIRST)
+                list.back() += name + " first, ";
             else if (l[i].kind != XM_MIRRORED)
                 list.back() += name + " partial, ";
         }
@@ -525,4 +536,33 @@ TEST(Layouts, CutTheLayersOfALanguageModel)
                       "hidden_size=64 inter_size=32 num_expert=4 top_k=2",
                       "in5 split 1 by 16, in6 split 1 by 16, in7 split 2 by 16, "
                       "out0 partial, ");
+}
+
+// Experts are cut between them; then a shared expert is cut at the same fractions, or the first
+// device has it.
+TEST(Layouts, CutBetweenExperts)
+{
+    const std::string layer = R"(
+        %0 = parameter f32[tokens,64] name="x"
+        %1 = parameter f32[tokens,4] name="logits"
+        %2 = weight f32[4,64,64] u4 group=16 scale=f16 zp=u4 @2
+        %3 = weight f32[4,64,32] u4 group=16 scale=f16 zp=u4 @3
+        %5 = weight f32[32,64] u4 group=16 scale=f16 zp=u4 @5
+        %6 = weight f32[64,32] u4 group=16 scale=f16 zp=u4 @6
+        %7 = weight f32[1,64] f16 @7
+        %4 = moe_3gemm_fused_compressed %0, %1, _, _, _, %2, _, %3, _, _, SHARED )"
+                              "hidden_size=64 inter_size=32 num_expert=4 top_k=2 "
+                              "gate_up=stacked";
+    const std::string experts = "in5 split 0 by 1, in7 split 0 by 1, ";
+    auto with = [&](const char *shared) {
+        std::string lines = layer;
+        return lines.replace(lines.find("SHARED"), 6, shared);
+    };
+    expect_assignment(with("_, _, _, _"), experts + "out0 partial, ");
+    expect_assignment(with("%5, %5, %6, %7"),
+                      experts + "in10 split 0 by 16, in11 split 0 by 16, "
+                                "in12 split 1 by 16, out0 partial, ");
+    expect_assignment(with("%5, %5, %6, %7"),
+                      experts + "in10 first, in11 first, in12 first, in13 first, "
+                                "out0 partial, ");
 }

@@ -107,7 +107,7 @@ TEST(Forecast, CardsReachSharesOfTheirSpecifications)
 TEST(Forecast, ExchangesGoOverBothKindsOfLinks)
 {
     const xm_link local = {8e9, 2e-6}, between = {1e9, 10e-6};
-    const xm_exchange_work w = {10, 1e6, 4e6};
+    const xm_exchange_work w = {10, 0, 1e6, 4e6, 0};
     /* one node of 4: two steps of each message; 3 summands, and 3 of 4 parts */
     xm_cluster c = {1, 4, local, between};
     EXPECT_NEAR(xm_forecast_exchanges(&w, &c), 10 * 2 * 2e-6 + (3e6 + 3e6) / 8e9, 1e-12);
@@ -119,6 +119,10 @@ TEST(Forecast, ExchangesGoOverBothKindsOfLinks)
     c = {2, 2, local, between};
     EXPECT_NEAR(xm_forecast_exchanges(&w, &c),
                 10 * (2e-6 + 10e-6) + 2e6 / 8e9 + 2 * 2e6 / 1e9, 1e-12);
+    const xm_exchange_work passes = {0, 3, 0, 0, 2e6};
+    EXPECT_NEAR(xm_forecast_exchanges(&passes, &c), 3 * 10e-6 + 2e6 / 1e9, 1e-12);
+    c = {1, 4, local, between};
+    EXPECT_NEAR(xm_forecast_exchanges(&passes, &c), 3 * 2e-6 + 2e6 / 8e9, 1e-12);
     c = {1, 1, local, between};
     EXPECT_EQ(xm_forecast_exchanges(&w, &c), 0.0);
 }

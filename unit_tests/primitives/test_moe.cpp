@@ -27,6 +27,12 @@ struct problem {
     int biased = 0;    /* 1: gate, 2: up, 4: down; 8: a factor */
     int by_ids = 0;    /* 1: of a top-k, 2: of anybody, with a scale */
     bool tied = false; /* experts have equal logits, zeros of both signs among them */
+    uint64_t first = 0, own = 0; /* only these experts are here; own 0: all */
+
+    uint64_t here() const
+    {
+        return own ? own : experts;
+    }
 };
 
 const weight_format u4g32 = {XM_U4, 32, true}, u4g128 = {XM_U4, 128, true};
@@ -206,9 +212,9 @@ class Moe : public PrimitiveTest
     struct layer {
         layer(const problem &of, uint32_t columns, bool in_bf16)
             : p(of), x_factor(columns), is_amx(in_bf16),
-              gate(p.experts, gate_rows, p.hidden, p.gate, 11),
-              up(p.experts, p.inter, p.hidden, up_of(p), 12),
-              down(p.experts, p.hidden, p.inter, p.down, 13),
+              gate(p.here(), gate_rows, p.hidden, p.gate, 11),
+              up(p.here(), p.inter, p.hidden, up_of(p), 12),
+              down(p.here(), p.hidden, p.inter, p.down, 13),
               shared_gate(1, p.inter, p.hidden, p.gate, 14),
               shared_up(1, p.inter, p.hidden, up_of(p), 15),
               shared_down(1, p.hidden, p.inter, p.down, 16),
@@ -235,10 +241,10 @@ class Moe : public PrimitiveTest
         tensor logits{XM_F32, {1, (int64_t)p.tokens, (int64_t)p.experts}, logits_of(p)};
         tensor bias = floats(XM_F32, 1, p.experts, 4),
                scale = floats(XM_F32, 1, p.experts, 5);
-        tensor bias_gate = floats(XM_F32, p.experts, gate_rows, 6),
-               bias_up = floats(XM_F32, p.experts, p.inter, 9),
-               bias_down = floats(XM_F32, p.experts, p.hidden, 7),
-               factor = floats(XM_F32, p.experts, p.inter, 10);
+        tensor bias_gate = floats(XM_F32, p.here(), gate_rows, 6),
+               bias_up = floats(XM_F32, p.here(), p.inter, 9),
+               bias_down = floats(XM_F32, p.here(), p.hidden, 7),
+               factor = floats(XM_F32, p.here(), p.inter, 10);
         tensor y{sum, {1, (int64_t)p.tokens, (int64_t)p.hidden}};
         tensor addend = floats(sum, p.tokens, p.hidden, 8);
 
@@ -263,6 +269,9 @@ class Moe : public PrimitiveTest
         xm_moe_desc d = {};
         d.attr.routing = routing_of(p);
         d.attr.gate_up = p.form;
+        d.attr.experts = (int64_t)p.experts;
+        d.attr.first_expert = (int64_t)p.first;
+        d.attr.own_experts = (int64_t)p.own;
         d.attr.activation = p.activation;
         d.attr.beta = p.expert == clamped ? 1.702f : 1.0f;
         d.attr.limit = p.expert == clamped || p.expert == limited ? 0.7f : 0.0f;
@@ -300,6 +309,11 @@ class Moe : public PrimitiveTest
         std::vector<float> slot_weights = to.weights;
         for (size_t i = 0; p.by_ids == 2 && i < slot_weights.size(); i++)
             slot_weights[i] *= l.scale.rounded()[(size_t)to.ids[i]];
+        std::vector<int32_t> ids = to.ids;
+        for (int32_t &id : ids) {
+            const int64_t mine = id - (int64_t)p.first;
+            id = mine >= 0 && mine < (int64_t)p.here() ? (int32_t)mine : -1;
+        }
         std::vector<float> bg = l.bias_gate.rounded(), bu = l.bias_up.rounded(),
                            bd = l.bias_down.rounded(), f = l.factor.rounded();
         const xm_moe_weights experts = {&l.gate.host,
@@ -312,7 +326,7 @@ class Moe : public PrimitiveTest
         std::vector<float> want(l.y.size()),
             rows = quantised(l.x.rounded(), p.hidden, l.bytes() ? l.x_factor : 0);
         EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), slot_weights.data(),
-                             to.ids.data(), p.tokens, p.top_k, want.data()),
+                             ids.data(), p.tokens, p.top_k, want.data()),
                   XM_OK);
         const xm_weight *shared[] = {&l.shared_gate.host, &l.shared_up.host,
                                      &l.shared_down.host, &l.gate_gate.host};
@@ -407,6 +421,10 @@ class Moe : public PrimitiveTest
                     problem p = problems[i];
                     /* so that a sample of any row has some */
                     p.biased |= (i % 3 ? 7 : 0) | (i % 2 ? 8 : 0);
+                    if (i % 3 != 1 && p.experts > 2) {
+                        p.first = p.experts / 3;
+                        p.own = p.experts / 2;
+                    }
                     bool taken = check(p).find(name + " ") != std::string::npos;
                     if (taken)
                         left.erase(name);
@@ -458,6 +476,14 @@ TEST_F(Moe, GateAndUpRouteTheirTokens)
                 EXPECT_EQ(got, routed);
             }
         }
+        for (problem p : list) {
+            p.first = p.experts / 3;
+            p.own = p.experts / 2;
+            const std::string used = check(p);
+            EXPECT_TRUE(used.empty() || used.find("moe_route_sg") != std::string::npos);
+            setenv("XM_FORCE", joined.c_str(), 1);
+            (void)check(p);
+        }
         problem p = list[0];
         p.tokens = 5;
         setenv("XM_FORCE", joined.c_str(), 1);
@@ -465,6 +491,35 @@ TEST_F(Moe, GateAndUpRouteTheirTokens)
         EXPECT_TRUE(used.empty() || used.find("moe_route_sg") != std::string::npos);
     }
     EXPECT_EQ(n_routing, 3u);
+}
+
+/* Of the experts a third, in the middle, one, or the last: the sums of what each device adds are
+ * the whole. Nothing of a slot whose expert is elsewhere is read: its place in scratch is poisoned.
+ */
+TEST_F(Moe, DevicesWithSomeOfTheExpertsAddUp)
+{
+    const problem list[] = {
+        {"few", 3, 9, 128, 96, 2, u4g32, u4g32},
+        {"few, by ids and scaled", 2, 9, 128, 64, 3, u4g32, i8g32, swiglu, XM_ACT_SWISH,
+         XM_ROUTING_SOFTMAX, XM_F16, 0, false, false, XM_GATE_UP_STACKED, 7, 2},
+        {"many", 70, 9, 128, 64, 3, u4g32, u4g32, swiglu, XM_ACT_SWISH,
+         XM_ROUTING_SIGMOID_BIAS, XM_F32, 0, false, false, XM_GATE_UP_APART, 7},
+        {"many, all to one", 70, 9, 128, 64, 1, q8_0, q8_0, swiglu, XM_ACT_SWISH,
+         XM_ROUTING_SOFTMAX, XM_F32, 0, true},
+        {"many, by ids of a top-k", 70, 9, 128, 64, 2, q4_0, q4_0, swiglu, XM_ACT_SWISH,
+         XM_ROUTING_SOFTMAX, XM_F32, 2, false, true, XM_GATE_UP_APART, 0, 1}};
+    const std::pair<uint64_t, uint64_t> parts[] = {{0, 4}, {4, 1}, {5, 4}};
+    for (const char *family : {"ref", "gen", "sg", "vec", "dpas"}) {
+        SCOPED_TRACE(family);
+        setenv("XM_FORCE", family, 1);
+        for (problem p : list) {
+            for (const auto &[first, own] : parts) {
+                p.first = first;
+                p.own = own;
+                EXPECT_NE(check(p), "") << p.text;
+            }
+        }
+    }
 }
 
 /* Work-items that are launched for a unit, on a chip whose matrix engines have 8 lanes. */

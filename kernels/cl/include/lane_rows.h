@@ -12,9 +12,11 @@
  *   SPLIT  sub-groups of a work-group: each takes every SPLIT-th unit of columns
  *
  * All sub-groups take as many turns, some of them with a factor of 0: a device that emulates
- * sub-groups wants all of a work-group in step.
+ * sub-groups wants all of a work-group in step. The turns of a slot that is ABSENT (own_experts.h),
+ * whose row of x is zeros, multiply the first columns of expert 0 by them.
  */
 #include "activation_bytes.h"
+#include "own_experts.h"
 #include "planes.h"
 
 #ifndef SPLIT
@@ -156,12 +158,14 @@ add_format(const uint format, const struct weight *w, const struct slots *slots,
 #pragma unroll 1
     do {
         const uint u = min(mine, all - 1), slot = slots->count > 1 ? u / units : 0;
-        const uint expert = slots->ids ? slots->ids[slot] : slots->expert;
+        const uint chosen = slots->ids ? slots->ids[slot] : slots->expert;
+        const uint expert = IS_ABSENT(chosen) ? 0 : chosen;
+        const uint unit = IS_ABSENT(chosen) ? 0 : u - slot * units;
         const float weight = slots->weights ? slots->weights[slot] : 1.0f;
         const float factor = weight * weight_factor(w, stored_row(w, expert, 0));
         find_expert(format, &rows, expert);
         add_unit(format, &rows, x + (ulong)slot * w->k_count,
-                 (u - slot * units) * columns, mine < all ? factor : 0.0f, sum);
+                 unit * columns, mine < all ? factor : 0.0f, sum);
         mine += SPLIT;
     } while (mine / SPLIT * SPLIT < all);
 }

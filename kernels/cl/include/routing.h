@@ -2,6 +2,8 @@
  *
  * The row of routings.def that a kernel is built for: ROUTING is its number.
  */
+#include "own_experts.h"
+
 #ifndef ROUTING
 #define ROUTING 0
 #endif

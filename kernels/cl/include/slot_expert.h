@@ -7,9 +7,13 @@
  *              of its own; the first work-group of a token's first slot also stores the ids and
  *              weights of all slots, for the kernels that come after this one
  *
+ * The expert may be ABSENT (own_experts.h), the same for all sub-groups of a work-group.
+ *
  * All sub-groups of a work-group take as many turns: a device that emulates them wants them in
  * step.
  */
+#include "own_experts.h"
+
 #ifndef ROUTES
 #define ROUTES 0
 #endif
@@ -34,10 +38,11 @@ route_slot(ulong slot, ROUTING_PARAMETERS)
     const float weight = weight_of_slot(&r, logits, expert_scale, stores ? experts : 0, top_k,
                                         epsilon, least, scale);
     if (stores && get_sub_group_id() == 0 && lane < top_k) {
-        ids[t * top_k + lane] = r.id;
-        weights[t * top_k + lane] = weight;
+        ids[t * top_k + lane] = OWN_ID(r.id);
+        weights[t * top_k + lane] = IS_OWN(r.id) ? weight : 0.0f;
     }
-    return (uint)(stores ? r.first : r.last);
+    const int id = stores ? r.first : r.last;
+    return (uint)OWN_ID(id);
 }
 #else
 #define SLOT_PARAMETERS   __global const int *ids, uint top_k
