@@ -57,6 +57,11 @@ struct xm_generation {
     /* The text must match it; NULL: any text. Of an answer, thoughts are free. Not for beams. The
      * caller owns it. */
     const struct xm_grammar *grammar;
+    /* It is of an answer with its calls, and names the marks around them (text/tool_grammar.h);
+     * else the answer has no calls. */
+    bool grammar_has_marks;
+    /* Of an answer: what its calls may name; the caller's. NULL: not known. */
+    const struct xm_tools *tools;
     struct xm_generation_clock *clock; /* of all but the prompt; NULL: not measured   */
     /* Called for each new token, and at the end where text was held back. Returning false ends the
      * text. NULL: not called. */

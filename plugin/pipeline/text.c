@@ -69,6 +69,7 @@ begin_stream(struct xm_text *t, struct xm_error *err)
     if (!t->from.asked->is_answer)
         return XM_OK;
     xm_answer_init(&t->answer, p->tokenizer, p->chat_template);
+    t->answer.tools = t->from.asked->tools;
     t->stream.answer = &t->answer;
     return xm_answer_begin(&t->answer, t->tokens.ids, t->n_prompt, err);
 }
