@@ -71,7 +71,10 @@ begin_stream(struct xm_text *t, struct xm_error *err)
     xm_answer_init(&t->answer, p->tokenizer, p->chat_template);
     t->answer.tools = t->from.asked->tools;
     t->stream.answer = &t->answer;
-    return xm_answer_begin(&t->answer, t->tokens.ids, t->n_prompt, err);
+    XM_TRY(xm_answer_begin(&t->answer, t->tokens.ids, t->n_prompt, err));
+    /* line feeds before a call are no text */
+    t->answer.at_start |= t->from.asked->grammar_has_marks;
+    return XM_OK;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */

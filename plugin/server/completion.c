@@ -124,6 +124,26 @@ check_prompt(const struct xm_completion *c, size_t n, const char *where,
                      n, context);
 }
 
+/* A text that has been begun goes on where a thought, or a header, does not come first. */
+static bool
+check_begun(const struct xm_completion *c, const struct xm_token_list *ids,
+            const char *where, struct xm_refusal *r)
+{
+    const struct xm_package *p = c->model->package;
+    struct xm_answer a;
+    struct xm_error why = {0};
+    xm_answer_init(&a, p->tokenizer, p->chat_template);
+    const enum xm_status s = xm_answer_begin(&a, ids->ids, ids->n, &why);
+    const bool is_text = xm_answer_is_in_text(&a);
+    xm_answer_free(&a);
+    if (s != XM_OK)
+        return xm_refuse_for(r, &why);
+    return is_text ||
+           xm_refuse(r, 400, where, "unsupported_parameter",
+                     "the last message is the assistant's, and cannot be continued: this "
+                     "model's answer begins with a thought or a header");
+}
+
 bool
 xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
                   const char *where, struct xm_refusal *r)
@@ -138,7 +158,8 @@ xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
     *ids = (struct xm_token_list){NULL, 0, 0};
     if (xm_prompt_encode(c->model->package, prompt, c->model->vocabulary, ids, &why) ==
         XM_OK)
-        return check_prompt(c, ids->n, where, r);
+        return check_prompt(c, ids->n, where, r) &&
+               (prompt->n_begun == 0 || check_begun(c, ids, where, r));
     return xm_refuse_at(r, where, "invalid_prompt", &why);
 }
 
@@ -399,6 +420,8 @@ job_of(struct xm_completion_text *t)
                                    .is_answer = c->is_chat,
                                    .echo = c->echo,
                                    .grammar = w->grammar,
+                                   .grammar_has_marks = w->grammar_has_marks,
+                                   .tools = &w->tools.may_call,
                                    .wants_log_probs = w->wants_log_probs,
                                    .n_likeliest = w->wants_log_probs ? w->likeliest : 0,
                                    .on_piece = on_piece,

@@ -49,6 +49,7 @@ struct xm_completion_text {
     const char *finish;
     struct xm_generation_result result; /* once it is over */
     int block;                          /* the dialect's: what is open in a stream */
+    int n_items;                        /* the dialect's: parts that have begun    */
 };
 
 struct xm_dialect {

@@ -14,7 +14,7 @@ static const char *const not_supported[] = {
     "guided_regex", "guided_choice",
     "functions", "function_call", "audio", "prediction", "web_search_options",
     "stop_token_ids", "allowed_token_ids", "structured_outputs", "output_config", "output_format",
-    "samplers", "use_beam_search", "include_stop_str_in_output", "continue_final_message",
+    "samplers", "use_beam_search", "include_stop_str_in_output",
     "prompt_logprobs", "mcp_servers", "container",
 };
 /* clang-format on */
@@ -33,6 +33,7 @@ xm_wish_free(struct xm_wish *w)
 {
     xm_sampling_lists_free(&w->lists);
     xm_grammar_free(w->grammar);
+    xm_free(w->tools.all);
 }
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ static bool
 wrong(struct xm_refusal *r, const char *name, yyjson_val *v, const char *expected)
 {
     return xm_refuse(r, 400, name, "invalid_type", "'%s' is %s, expected %s", name,
-                     yyjson_get_type_desc(v), expected);
+                     xm_json_what(v), expected);
 }
 
 bool

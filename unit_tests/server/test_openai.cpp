@@ -290,7 +290,7 @@ const Refusal refusals[] = {
     { completions, R"({"prompt":"a","stop_token_ids":[1]})", 400, "\"param\":\"stop_token_ids\"" },
     { completions, R"({"prompt":"a","structured_outputs":{"json":{}}})", 400, "\"param\":\"structured_outputs\"" },
     { completions, R"({"prompt":"a","n":128})", 400, "can run and wait here" },
-    { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"any"},"tools":[{"name":"t"}]})", 400, "tool_choice" },
+    { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"any"}})", 400, "tool_choice" },
     { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"n":2})", 400, "'n' takes 1 only" },
     { chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"b"}]})", 200, "" },
     { "/v1/embeddings", R"({"input":"a"})", 400, "embeddings are not supported" },
