@@ -413,17 +413,29 @@ make_messages(struct making *m, yyjson_val *body, struct xm_messages *out)
 /* ---- the request ----------------------------------------------------------------------------- */
 
 static bool
-add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+read_messages(const struct xm_wish *w, yyjson_val *body, struct xm_messages *out,
+              struct xm_refusal *r)
 {
-    struct making m = {.r = r, .w = &c->wish};
-    struct xm_messages messages = {NULL, NULL, {0}};
+    struct making m = {.r = r, .w = w};
+    *out = (struct xm_messages){NULL, NULL, {0}};
     xm_json_begin(&m.j);
     xm_json_begin(&m.variables);
-    bool good = make_messages(&m, body, &messages);
+    const bool good = make_messages(&m, body, out);
     xm_json_end(&m.j);
     xm_json_end(&m.variables);
+    if (!good)
+        xm_messages_free(out);
+    return good;
+}
+
+static bool
+add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+{
+    struct xm_messages messages;
+    if (!read_messages(&c->wish, body, &messages, r))
+        return false;
     const struct xm_prompt prompt = xm_messages_prompt(&messages);
-    good = good && xm_completion_add(c, &prompt, "messages", r);
+    const bool good = xm_completion_add(c, &prompt, "messages", r);
     xm_messages_free(&messages);
     return good;
 }
@@ -458,4 +470,53 @@ void
 xm_answer_messages(struct xm_exchange *x)
 {
     xm_completion_answer(x, &anthropic);
+}
+
+/* ---- POST /v1/messages/count_tokens ---------------------------------------------------------- */
+
+/* The tokens of the prompt that the same request would have. */
+static bool
+count_tokens(const struct xm_exchange *x, yyjson_val *body, size_t *n,
+             struct xm_refusal *r)
+{
+    struct xm_served *model = xm_body_model(x, body, r);
+    struct xm_messages messages;
+    struct xm_token_list ids = {0};
+    struct xm_error why = {0};
+    struct xm_wish w;
+    if (!model || !xm_served_takes_messages(model, r))
+        return false;
+    xm_wish_init(&w, model);
+    bool good = xm_tools_read(&w, XM_TOOLS_MESSAGES, body, r) &&
+                read_messages(&w, body, &messages, r);
+    if (good) {
+        const struct xm_prompt prompt = xm_messages_prompt(&messages);
+        good = xm_prompt_encode(model->package, &prompt, model->vocabulary, &ids, &why) ==
+                   XM_OK ||
+               xm_refuse_at(r, "messages", "invalid_prompt", &why);
+        xm_messages_free(&messages);
+    }
+    *n = ids.n;
+    xm_token_list_free(&ids);
+    xm_wish_free(&w);
+    return good;
+}
+
+void
+xm_answer_message_tokens(struct xm_exchange *x)
+{
+    struct xm_refusal r = {0};
+    struct xm_json_out j;
+    yyjson_doc *doc = NULL;
+    size_t n = 0;
+    const bool good =
+        xm_body_read(x, &doc, &r) && count_tokens(x, yyjson_doc_get_root(doc), &n, &r);
+    yyjson_doc_free(doc);
+    if (!good) {
+        xm_refusal_answer(&r, x);
+        return;
+    }
+    xm_json_begin(&j);
+    xm_json_add_whole(&j, NULL, "input_tokens", n);
+    xm_answer_json(x, &j);
 }

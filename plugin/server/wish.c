@@ -270,6 +270,7 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
         if (!xm_wish_refuses(body, not_supported[i], r))
             return false;
     }
+    const uint64_t least = w->may_be_empty ? 0 : 1;
     uint64_t best_of = 1; /* the text that is made is the best */
     return xm_wish_count(body, "best_of", 1, 1, &best_of, r) &&
            read_sampling(w, body, r) && read_form(w, body, r) &&
@@ -277,7 +278,8 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
            xm_wish_count(body, "n", 1, XM_MOST_TEXTS, &w->n, r) &&
            xm_wish_count(body, "min_tokens", 0, UINT64_MAX, &w->min_tokens, r) &&
            xm_wish_flag(body, "ignore_eos", &w->ignores_ends, r) &&
-           xm_wish_count(body, "max_tokens", 1, UINT64_MAX, &w->max_tokens, r) &&
-           xm_wish_count(body, "n_predict", 1, UINT64_MAX, &w->max_tokens, r) &&
-           xm_wish_count(body, "max_completion_tokens", 1, UINT64_MAX, &w->max_tokens, r);
+           xm_wish_count(body, "max_tokens", least, UINT64_MAX, &w->max_tokens, r) &&
+           xm_wish_count(body, "n_predict", least, UINT64_MAX, &w->max_tokens, r) &&
+           xm_wish_count(body, "max_completion_tokens", least, UINT64_MAX, &w->max_tokens,
+                         r);
 }

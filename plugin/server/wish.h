@@ -47,6 +47,7 @@ struct xm_wish {
     uint64_t n;          /* texts of each prompt */
     uint64_t likeliest;  /* tokens beside each   */
     bool stream, wants_usage, wants_log_probs, ignores_ends;
+    bool may_be_empty;                    /* no new tokens may be asked for */
     struct xm_slice stops[XM_MOST_STOPS]; /* in the body */
     size_t n_stops;
 };

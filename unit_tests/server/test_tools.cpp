@@ -100,7 +100,8 @@ class Tools : public ::testing::Test
     static constexpr const char *tmpl =
         "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}"
         "({{ c.function.name }}){% endfor %}{% endfor %}"
-        "{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}{# <think> </think> "
+        "{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}{# <think> "
+        "</think> "
         "<tool_call> #}";
     Served s{4,    64,
              2048, tokenizer({"<think>", "</think>", "<tool_call>", "</tool_call>"}),
