@@ -311,7 +311,7 @@ TEST(ServeOptions, AreRefusedByName)
         {{"--alias", "a", "--alias", "b"},
          "option --alias is given 2 times for 1 model",
          2},
-        {{"--stop", "x"}, "option --stop is a request's", 2},
+        {{"--stop", "x"}, "--stop", 2},
         {{"--top-p", "2"}, "--top-p", 2},
         {{"--slots", "0"}, "--slots", 2},
         {{"--api-key-file", folder / "empty"}, "there is no key in it", 3},
