@@ -50,8 +50,8 @@ struct lists {
     yyjson_mut_val *tokens, *log_probs, *likeliest, *offsets;
 };
 
-/* A token's text, and where it begins: behind those before it, but for special tokens, which no text
- * has. `block` counts the characters (bytes) of those before. */
+/* A token's text, and where it begins: behind those before it, but for special tokens, which no
+ * text has. `block` counts the characters (bytes) of those before. */
 static void
 add_token_text(struct xm_completion_text *t, int32_t id, const struct lists *l,
                struct xm_json_out *j)

@@ -32,7 +32,7 @@ enum xm_tools_api { XM_TOOLS_CHAT, XM_TOOLS_RESPONSES, XM_TOOLS_MESSAGES };
  * outlives the wish. */
 bool xm_tools_read(struct xm_wish *w, enum xm_tools_api api, yyjson_val *body,
                    struct xm_refusal *r);
-/* Makes the grammar of the wish, where one is needed. Behind what else the wish says of its form. */
+/* Makes the grammar of the wish, where one is needed, behind what else it says of its form. */
 bool xm_tools_grammar(struct xm_wish *w, struct xm_refusal *r);
 /* Adds the template's variable "tools": {"type": "function", "function": {name, description,
  * parameters}}, each. */

@@ -421,8 +421,6 @@ xm_constraint_accept_named(struct xm_constraint *c, int32_t id, struct xm_error 
     begin_call(c, err);
     if (!copy_threads(&c->live, &c->before))
         xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
-    c->live.n = 0;
-    c->can_end = false;
     if (c->failed == XM_OK) {
         xm_closure_begin(c, false);
         read_token(c, &c->before, id);

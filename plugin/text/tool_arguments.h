@@ -33,8 +33,8 @@ enum xm_argument_form { XM_ARGUMENTS_JSON, XM_ARGUMENTS_PARAMETERS, XM_ARGUMENTS
 enum xm_status xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                                  const struct xm_tool *tool, bool by_schema,
                                  uint32_t *node, struct xm_error *err);
-/* The types (json_schema_parts.h) that the argument may have; all where that is not declared. `tool`
- * may be NULL. */
+/* The types (json_schema_parts.h) that the argument may have; all where that is not declared. NULL:
+ * the tool is not known. */
 unsigned xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key);
 
 #ifdef __cplusplus

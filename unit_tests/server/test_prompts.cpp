@@ -100,6 +100,9 @@ TEST(EchoedPrompts, AreNotEndedByWhatIsInThem)
     EXPECT_EQ(values_of(a.text, "text").find("abc"), 0u) << a.text;
     EXPECT_GE(list_of(a.text, "token_logprobs").size(), 4u) << a.text;
     EXPECT_EQ(list_of(a.text, "text_offset")[2], "1") << "special tokens have no text";
+    const Answer told = s.ask(
+        completions, R"({"prompt":[0,8,1,2],"echo":true,"logprobs":0,"max_tokens":0})");
+    EXPECT_EQ(list_of(told.text, "token_logprobs").size(), 4u) << told.text;
 }
 
 TEST(EchoedPrompts, OfOneTokenHaveNoProbability)
@@ -129,10 +132,6 @@ TEST(Completions, NoNewTokensMayBeWanted)
 
 /* ---- answers that have been begun ----------------------------------------------------------- */
 
-const char *const turns =
-    "{% for m in messages %}[{{ m.content }}]{% endfor %}"
-    "{% if add_generation_prompt %}:{% endif %}{# </think> <think> #}";
-
 TEST(BegunAnswers, GoOnBehindTheLastMessage)
 {
     Served s{4, 64, 512, "", "{% for m in messages %}{{ m.content }}x{% endfor %}#"};
@@ -151,6 +150,12 @@ TEST(BegunAnswers, GoOnBehindTheLastMessage)
         prompt(R"(,{"role":"assistant","content":"c"},{"role":"user","content":""}])"),
         "abxcxx#");
     EXPECT_EQ(prompt(R"(,{"role":"assistant","content":""}])"), "abxx#");
+    EXPECT_EQ(values_of(s.ask("/apply-template",
+                              R"({"messages":[{"role":"assistant","content":"c"}]})")
+                            .text,
+                        "prompt"),
+              "cx#")
+        << "a conversation has a message at least";
     /* The new text alone is the answer, and equals that of the same prompt. */
     const std::string more = R"(,"temperature":0,"max_tokens":9,"ignore_eos":true})";
     const Answer begun =
@@ -169,13 +174,13 @@ TEST(BegunAnswers, GoOnBehindTheLastMessage)
 /* Control tokens that a user writes are letters there, too. */
 TEST(BegunAnswers, HaveNoControlTokens)
 {
-    Served s{4, 64, 512, "", turns};
+    Served s{4, 64, 512, "", "{% for m in messages %}{{ m.content }}{% endfor %}"};
     const std::string body =
         R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},)"
         R"({"role":"assistant","content":"<s>"}]})";
     const Answer a = s.ask(chat, body);
     EXPECT_EQ(a.status, 200) << a.text;
-    EXPECT_FALSE(has(a.text, R"("prompt_tokens":5)")) << a.text;
+    EXPECT_FALSE(has(a.text, R"("prompt_tokens":2,)")) << "a and <s>: " << a.text;
 }
 
 TEST(BegunAnswers, AreRefusedWhereAThoughtComesFirst)

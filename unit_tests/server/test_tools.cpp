@@ -62,9 +62,10 @@ class Tools : public ::testing::Test
                function("f", strict) + R"(}},{"type":"function","function":{)" +
                function("g") + "}}]" + more + "}";
     }
-    static std::string anthropic_body(const std::string &choice)
+    static std::string anthropic_body(const std::string &choice,
+                                      const std::string &seed = "1")
     {
-        return common() +
+        return common(seed) +
                R"(,"messages":[{"role":"user","content":"a"}],"tools":[)"
                R"({"name":"f","input_schema":{"type":"object","properties":{"n":{"type":)"
                R"("boolean"}},"required":["n"]}},{"name":"g","input_schema":{}}])"
@@ -149,6 +150,13 @@ TEST_F(Tools, OneCallAtMostIsMadeWhereParallelOnesAreNotWanted)
 
 TEST_F(Tools, ANamedFunctionIsCalledOnce)
 {
+    for (int seed = 1; seed <= 12; seed++) {
+        const Answer a = s.ask(
+            chat,
+            chat_body(R"(,"tool_choice":{"type":"function","function":{"name":"f"}})",
+                      std::to_string(seed)));
+        EXPECT_LE(count_of(a.text, R"("id":"call_)"), 1u) << a.text;
+    }
     for (const char *name : {"f", "g"}) {
         const Answer a = s.ask(
             chat, chat_body(R"(,"tool_choice":{"type":"function","function":{"name":")" +
@@ -186,6 +194,35 @@ TEST_F(Tools, StrictFunctionsKeepTheirSchemasWhereCallsAreFree)
     }
 }
 
+/* Thoughts are free messages before the call, and end with their mark. */
+TEST_F(Tools, AHarmonyMayThinkBeforeItCalls)
+{
+    Served other{4,
+                 64,
+                 2048,
+                 tokenizer({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
+                            "<|end|>", "<|return|>", "<|call|>"}),
+                 "{{ messages[0].content }}{# tools <|channel|> <|message|> #}<|start|>",
+                 N_IDS};
+    size_t n_calls = 0, n_thoughts = 0;
+    for (int seed = 1; seed <= 12; seed++) {
+        std::string body =
+            chat_body(R"(,"tool_choice":"required")", std::to_string(seed));
+        const std::string begin = "\"logit_bias\":{";
+        body.insert(body.find(begin) + begin.size(), "\"104\":4,");
+        const Answer a = other.ask(chat, body);
+        ASSERT_EQ(a.status, 200) << a.text;
+        if (has(a.text, R"("finish_reason":"length")"))
+            continue;
+        EXPECT_EQ(count_of(a.text, R"("id":"call_)"), 1u) << a.text;
+        check_arguments(a.text);
+        n_calls++;
+        n_thoughts += has(a.text, R"("reasoning_content":")");
+    }
+    EXPECT_GT(n_calls, 4u);
+    EXPECT_GT(n_thoughts, 0u);
+}
+
 TEST_F(Tools, AnthropicsChoicesForceCalls)
 {
     const Answer any = s.ask(messages, anthropic_body(R"({"type":"any"})"));
@@ -196,6 +233,12 @@ TEST_F(Tools, AnthropicsChoicesForceCalls)
         anthropic_body(R"({"type":"tool","name":"f","disable_parallel_tool_use":true})"));
     EXPECT_EQ(count_of(tool.text, R"("type":"tool_use")"), 1u) << tool.text;
     EXPECT_TRUE(has(tool.text, R"("name":"f","input":{"n":)")) << tool.text;
+    for (int seed = 1; seed <= 12; seed++) {
+        const Answer one = s.ask(
+            messages, anthropic_body(R"({"type":"any","disable_parallel_tool_use":true})",
+                                     std::to_string(seed)));
+        EXPECT_LE(count_of(one.text, R"("type":"tool_use")"), 1u) << one.text;
+    }
     const Answer none = s.ask(messages, anthropic_body(R"({"type":"none"})"));
     EXPECT_EQ(none.status, 200) << none.text;
     EXPECT_FALSE(has(none.text, R"("type":"tool_use")"));

@@ -325,6 +325,27 @@ TEST(ToolGrammar, ParametersAreOfTheCoder)
     EXPECT_FALSE(c.admits(begin + city("a") + "<parameter=x>\n1\n</parameter>\n" + end));
 }
 
+/* Of several types, one of which is a string, a value stands as it is. */
+TEST(ToolGrammar, ParametersOfSeveralTypesStandAsTheyAre)
+{
+    Calling c(coder,
+              {{"f", R"({"type":"object","properties":{"u":{"type":["string","null"]},
+              "n":{"type":["integer","null"]},"c":{"const":"a b"},"o":{"type":"object",
+              "properties":{"k":{"type":"boolean"}},"additionalProperties":false}}})"}});
+    const auto admits = [&](const std::string &key, const std::string &value) {
+        return c.admits("<tool_call>\n<function=f>\n<parameter=" + key + ">\n" + value +
+                        "\n</parameter>\n</function>\n</tool_call>");
+    };
+    EXPECT_TRUE(admits("u", "any text"));
+    EXPECT_TRUE(admits("u", "null"));
+    EXPECT_TRUE(admits("n", "null"));
+    EXPECT_FALSE(admits("n", "text"));
+    EXPECT_TRUE(admits("c", "a b"));
+    EXPECT_FALSE(admits("c", "\"a b\""));
+    EXPECT_TRUE(admits("o", "{\"k\": true}"));
+    EXPECT_FALSE(admits("o", "{\"k\": 1}"));
+}
+
 TEST(ToolGrammar, HarmonyHasMessagesBeforeTheCall)
 {
     Calling c(harmony, {weather, now});
@@ -359,6 +380,7 @@ TEST(ToolGrammar, BracesHaveQuotesOfTheirOwn)
     };
     const std::string q = "<|\"|>";
     EXPECT_TRUE(c.admits(call("b:true")));
+    EXPECT_TRUE(c.admits(call("a:[{x:1}],b:null")));
     EXPECT_TRUE(c.admits(
         call("a:[{x:1.5,s:" + q + "a, {b}" + q + "},{x:2}],b:null,c:" + q + "x" + q)));
     EXPECT_TRUE(c.admits(call("b:null,c:7,d:[" + q + "a" + q + ",{k:[]}]")));
