@@ -76,6 +76,12 @@ class Program
         return read(err_path);
     }
 
+    /* The process; -1: it has ended. */
+    pid_t process() const
+    {
+        return pid;
+    }
+
     /* Without a process there would be -1, which means all there are. */
     void send(int signal_number) const
     {

@@ -62,20 +62,30 @@ check(struct xm_serve_args *a)
     if (a->aliases.n > a->models.n)
         return xm_cli_usage("option --alias is given %zu times for %zu model%s",
                             a->aliases.n, a->models.n, a->models.n == 1 ? "" : "s");
-    if (a->generation.stops.n || a->generation.grammar || a->generation.json_schema)
-        return xm_cli_usage("option --%s is a request's: serve does not take it",
-                            a->generation.stops.n   ? "stop"
-                            : a->generation.grammar ? "grammar"
-                                                    : "json-schema");
     return xm_cli_sampling(&a->generation, &sampling, &err) == XM_OK
                ? XM_EXIT_OK
                : xm_cli_usage("%s", err.text);
 }
 
+/* The options of one text, or of a result that is printed, are none of a server's. */
+static size_t
+common_options(struct xm_cli_option out[XM_CLI_N_GENERATION_OPTIONS])
+{
+    static const char left_out[] = "stop grammar json-schema json";
+    size_t n = 0;
+    for (size_t i = 0; i < XM_CLI_N_GENERATION_OPTIONS; i++) {
+        const char *name = xm_cli_generation_options[i].name;
+        if (!name || !xm_list_has(left_out, ' ', name, strlen(name)))
+            out[n++] = xm_cli_generation_options[i];
+    }
+    return n;
+}
+
 int
 xm_cli_serve(int argc, char **argv)
 {
-    static const struct xm_cli_spec spec = {
+    struct xm_cli_option common[XM_CLI_N_GENERATION_OPTIONS];
+    const struct xm_cli_spec spec = {
         .usage = "xemoe serve MODEL [--host NAME] [--port N] [options]",
         .about =
             "Serves models over HTTP: OpenAI's API at /v1, Anthropic's at /v1/messages, "
@@ -85,12 +95,12 @@ xm_cli_serve(int argc, char **argv)
             "run together. Sampling options are what holds where a request says "
             "nothing;\n"
             "without them it is what the model's files recommend, else temperature 1.\n"
-            "--stop, --grammar and --json-schema belong into requests. The first Ctrl-C, "
-            "or\n"
-            "SIGTERM, ends the texts that run within --timeout, the second stops at "
+            "Stop strings, grammars and JSON Schemas belong into requests. The first "
+            "Ctrl-C,\n"
+            "or SIGTERM, ends the texts that run within --timeout, the second stops at\n"
             "once.\n",
-        .common = xm_cli_generation_options,
-        .n_common = XM_CLI_N_GENERATION_OPTIONS,
+        .common = common,
+        .n_common = common_options(common),
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         .given = note_model,

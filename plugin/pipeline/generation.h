@@ -48,6 +48,10 @@ struct xm_generation {
     bool keep_stop;   /* the stop string that ended the text is part of it       */
     bool drop_blanks; /* else blanks of its first token before it are dropped too  */
     bool echo;        /* the text begins with the prompt                         */
+    /* The first new tokens, which are not chosen: a part of the prompt whose probabilities are
+     * wanted. They end nothing, and are echoed with the prompt. The caller's. Not for beams. */
+    const int32_t *forced;
+    size_t n_forced;
     /* of the tokens that are chosen; of the model's own distribution, also with a grammar */
     bool wants_log_probs;
     size_t n_likeliest; /* and of so many likeliest tokens beside each; 0: of none */
@@ -57,6 +61,11 @@ struct xm_generation {
     /* The text must match it; NULL: any text. Of an answer, thoughts are free. Not for beams. The
      * caller owns it. */
     const struct xm_grammar *grammar;
+    /* It is of an answer with its calls, and names the marks around them (text/tool_grammar.h);
+     * else the answer has no calls. */
+    bool grammar_has_marks;
+    /* Of an answer: what its calls may name; the caller's. NULL: not known. */
+    const struct xm_tools *tools;
     struct xm_generation_clock *clock; /* of all but the prompt; NULL: not measured   */
     /* Called for each new token, and at the end where text was held back. Returning false ends the
      * text. NULL: not called. */
@@ -111,6 +120,7 @@ struct xm_generation_result {
     size_t stop;           /* number from 1 of the stop string that ended it; 0: none   */
     uint64_t reused;       /* ids of the prompt that the states held already */
     struct xm_error error; /* of XM_FINISH_FAILED                      */
+    bool no_room; /* it failed because the cache is too small for this text alone */
     struct xm_generation_times times;
 };
 void xm_generation_result_free(struct xm_generation_result *r);

@@ -36,6 +36,11 @@ encode_messages(struct xm_package *p, const struct xm_prompt *prompt,
     if (s == XM_OK && text.n == 0)
         s = xm_fail(err, XM_INVALID,
                     "the model's chat template makes no text of the conversation");
+    xm_strbuf_add_n(&text, prompt->begun, prompt->n_begun);
+    for (size_t i = 0; i < prompt->n_begun; i++)
+        xm_strbuf_add_n(&marks, "\1", 1);
+    if (s == XM_OK && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&marks)))
+        s = xm_no_memory(err, "the prompt");
     if (s == XM_OK)
         s = encode_text(p, xm_slice_of(xm_strbuf_text(&text), text.n),
                         xm_strbuf_text(&marks), false, prompt->clock, out, err);

@@ -27,6 +27,9 @@ struct xm_prompt {
     size_t n;         /* ids, or bytes of text  */
     /* MESSAGES: a JSON object with further variables for the template; NULL: none. */
     const char *variables;
+    /* MESSAGES: what the answer has begun with, which follows the template's text. */
+    const char *begun;
+    size_t n_begun;
     struct xm_generation_clock *clock; /* NULL: nobody asks */
 };
 

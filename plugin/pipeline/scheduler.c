@@ -158,9 +158,11 @@ xm_scheduler_submit(struct xm_scheduler *s, const struct xm_job *job, uint64_t *
     j->asked = *job;
     pthread_mutex_lock(&s->lock);
     const size_t n_waiting = s->n_jobs > s->places ? s->n_jobs - s->places : 0;
-    const bool has_place = s->n_jobs < s->places, is_closing = s->is_closing;
+    const bool is_closing = s->is_closing;
+    const size_t most = s->places + job->most_waiting;
     const bool is_taken =
-        !is_closing && (!job->most_waiting || has_place || n_waiting < job->most_waiting);
+        !is_closing &&
+        (!job->most_waiting || (s->n_jobs < most && job->n_more < most - s->n_jobs));
     if (is_taken) {
         j->id = ++s->last_id;
         if (id)
@@ -525,6 +527,7 @@ make_room(struct xm_scheduler *s, const struct xm_error *why)
         newest = j->sequence ? j : newest;
     }
     if (n_holders == 1) {
+        newest->result.no_room = true;
         fail_job(s, newest, why);
     } else {
         leave_place(s, newest, WAITS);

@@ -60,6 +60,9 @@ struct xm_job {
     double deadline;
     /* It is refused where so many jobs are there beside those that free places take; 0: no bound */
     size_t most_waiting;
+    /* Jobs that are submitted behind it at once, without a bound: it is refused where they would
+     * be. */
+    size_t n_more;
     /* Called once, by the thread that steps: *result has neither prompt nor times. It is freed
      * afterwards; to keep it, move it out and leave zeros. */
     void (*on_end)(struct xm_generation_result *result, void *ctx);

@@ -47,8 +47,9 @@ static enum xm_status
 echo(struct xm_text *t, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
-    enum xm_status s = xm_generation_echo(t->from.package, t->from.asked, t->tokens.ids,
-                                          t->n_prompt, &text, err);
+    enum xm_status s =
+        xm_generation_echo(t->from.package, t->from.asked, t->tokens.ids,
+                           t->n_prompt + t->from.asked->n_forced, &text, err);
     xm_strbuf_add_n(&t->out->text, xm_strbuf_text(&text), text.n);
     if (s == XM_OK && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&t->out->text)))
         s = xm_no_memory(err, "the text");
@@ -69,8 +70,12 @@ begin_stream(struct xm_text *t, struct xm_error *err)
     if (!t->from.asked->is_answer)
         return XM_OK;
     xm_answer_init(&t->answer, p->tokenizer, p->chat_template);
+    t->answer.tools = t->from.asked->tools;
     t->stream.answer = &t->answer;
-    return xm_answer_begin(&t->answer, t->tokens.ids, t->n_prompt, err);
+    XM_TRY(xm_answer_begin(&t->answer, t->tokens.ids, t->n_prompt, err));
+    /* line feeds before a call are no text */
+    t->answer.at_start |= t->from.asked->grammar_has_marks;
+    return XM_OK;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -102,7 +107,8 @@ xm_text_begin(struct xm_text *t, const struct xm_text_source *from, const int32_
     XM_TRY(begin_stream(t, err));
     if (from->asked->grammar && !xm_dry_run())
         XM_TRY(xm_text_grammar_begin(t, err));
-    XM_TRY(echo(t, err));
+    if (from->asked->n_forced == 0)
+        XM_TRY(echo(t, err));
     if (!t->goes_on)
         finish(t, XM_FINISH_CANCELLED);
     else if (t->most == 0)
@@ -178,12 +184,25 @@ is_end(const struct xm_text *t, int32_t id)
     return xm_generation_is_end(t->from.package, t->from.asked, id);
 }
 
+/* Whether the next token is given, not chosen. */
+static bool
+is_forced(const struct xm_text *t)
+{
+    return t->out->ids.n < t->from.asked->n_forced;
+}
+
+static bool
+ends(const struct xm_text *t, int32_t id)
+{
+    return !is_forced(t) && is_end(t, id);
+}
+
 static enum xm_status
 note_probabilities(struct xm_text *t, const float *row, uint64_t n, int32_t id,
                    struct xm_error *err)
 {
     const struct xm_generation *asked = t->from.asked;
-    if (is_end(t, id) || (!asked->wants_log_probs && asked->n_likeliest == 0))
+    if (ends(t, id) || (!asked->wants_log_probs && asked->n_likeliest == 0))
         return XM_OK;
     const double sum = xm_log_sum_exp(row, n);
     if (asked->wants_log_probs)
@@ -201,13 +220,29 @@ sampler_of(struct xm_text *t)
     return t->from.sampler ? t->from.sampler : &t->own_sampler;
 }
 
+/* Forced tokens are the prompt's for the sampler, too. */
+static enum xm_status
+begin_sampler_with_forced(const struct xm_text *t, struct xm_sampler *s,
+                          struct xm_error *err)
+{
+    const struct xm_generation *asked = t->from.asked;
+    struct xm_token_list all = {0};
+    const bool ok = xm_token_list_add_n(&all, t->tokens.ids, t->n_prompt) &&
+                    xm_token_list_add_n(&all, asked->forced, asked->n_forced);
+    const enum xm_status status =
+        ok ? xm_sampler_begin(s, all.ids, all.n, err) : xm_no_memory(err, "the tokens");
+    xm_token_list_free(&all);
+    return status;
+}
+
 enum xm_status
 xm_text_begin_sampling(struct xm_text *t, uint64_t vocabulary, struct xm_error *err)
 {
     struct xm_sampler **s = sampler_of(t);
     if (!*s)
         XM_TRY(xm_sampler_create(t->from.sampling, (size_t)vocabulary, s, err));
-    return xm_sampler_begin(*s, t->tokens.ids, t->n_prompt, err);
+    XM_TRY(xm_sampler_begin(*s, t->tokens.ids, t->n_prompt, err));
+    return t->from.asked->n_forced ? begin_sampler_with_forced(t, *s, err) : XM_OK;
 }
 
 /* Tells the sampler what may not come next. */
@@ -233,6 +268,10 @@ xm_text_choose(struct xm_text *t, struct xm_sampler_scratch *scratch, const floa
     *id = 0;
     if (xm_dry_run())
         return XM_OK;
+    if (is_forced(t)) {
+        *id = t->from.asked->forced[t->out->ids.n];
+        return note_probabilities(t, row, vocabulary, *id, err);
+    }
     XM_TRY(restrict_choice(t, sampler, vocabulary, err));
     XM_TRY(xm_sampler_next(sampler, scratch, row, id, err));
     return note_probabilities(t, row, vocabulary, *id, err);
@@ -246,9 +285,29 @@ show(struct xm_text *t, int32_t id, struct xm_error *err)
     return pass_on(t, id, err);
 }
 
+/* A token of the prompt; behind the last one the prompt is echoed. */
+static enum xm_status
+take_forced(struct xm_text *t, int32_t id, struct xm_error *err)
+{
+    static const struct xm_strbuf nothing;
+    if (!xm_token_list_add(&t->tokens, id) || !xm_token_list_add(&t->out->ids, id))
+        return xm_no_memory(err, "the tokens");
+    if (is_forced(t))
+        tell(t, id, XM_ANSWER_NOTHING, &nothing);
+    else
+        XM_TRY(echo(t, err));
+    if (!t->goes_on)
+        finish(t, XM_FINISH_CANCELLED);
+    else if (t->out->ids.n == t->most)
+        finish_by_length(t);
+    return XM_OK;
+}
+
 enum xm_status
 xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err)
 {
+    if (is_forced(t))
+        return take_forced(t, id, err);
     if (is_end(t, id)) {
         finish(t, XM_FINISH_STOP);
         return t->has_text && t->from.asked->keep_end ? show(t, id, err) : XM_OK;
@@ -292,8 +351,8 @@ may_be_on_device(const struct xm_text *t, uint64_t length,
 {
     const struct xm_generation *asked = t->from.asked;
     xm_generation_barred(t->from.package, asked, length, barred);
-    return asked->guesses == 0 && !asked->grammar && !asked->wants_log_probs &&
-           asked->n_likeliest == 0 && barred[1].n == 0;
+    return asked->guesses == 0 && !asked->grammar && asked->n_forced == 0 &&
+           !asked->wants_log_probs && asked->n_likeliest == 0 && barred[1].n == 0;
 }
 
 bool

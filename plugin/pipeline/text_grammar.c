@@ -15,10 +15,19 @@ xm_text_grammar_begin(struct xm_text *t, struct xm_error *err)
                                 &t->constraint, err);
 }
 
-/* Whether the next token is of the text, not of a thought. */
+/* Whether the grammar names marks: of an answer, whose marks are known. */
+static bool
+has_marks(const struct xm_text *t)
+{
+    return t->from.asked->grammar_has_marks && t->stream.answer;
+}
+
+/* Whether the next token is the grammar's: of the text, not of a thought. */
 static bool
 is_in_text(const struct xm_text *t)
 {
+    if (has_marks(t))
+        return !xm_answer_is_in_thought(t->stream.answer);
     return !t->stream.answer || xm_answer_is_in_text(t->stream.answer);
 }
 
@@ -65,6 +74,12 @@ is_empty(const struct xm_token_bits *bits, uint64_t vocabulary)
     return true;
 }
 
+static bool
+is_named(const struct xm_text *t, int32_t id)
+{
+    return has_marks(t) && xm_constraint_names(t->constraint, id);
+}
+
 /* Marks of an answer are no text, whatever their spelling. */
 static void
 set_marks(const struct xm_text *t, const struct xm_token_bits *bits)
@@ -72,7 +87,9 @@ set_marks(const struct xm_text *t, const struct xm_token_bits *bits)
     const struct xm_answer *a = t->stream.answer;
     const bool may_think = a && !a->seen_mark && xm_constraint_is_at_start(t->constraint);
     for (size_t i = 0; a && i < XM_MAX_ANSWER_MARKS; i++)
-        set_bit(bits, a->ids[i], may_think && xm_answer_begins_thought(a, a->ids[i]));
+        set_bit(bits, a->ids[i],
+                is_named(t, a->ids[i]) ||
+                    (may_think && xm_answer_begins_thought(a, a->ids[i])));
 }
 
 /* Ids that end the text may be chosen where the grammar ends, and before min_tokens only if nothing
@@ -89,11 +106,27 @@ set_ends(const struct xm_text *t, const struct xm_token_bits *bits, uint64_t voc
         set_ids(bits, ends, true);
 }
 
+/* In a thought, where the grammar has marks: those that end it may come, and no others. */
+static enum xm_status
+bar_marks(struct xm_text *t, struct xm_sampler *sampler, struct xm_error *err)
+{
+    const struct xm_answer *a = t->stream.answer;
+    int32_t ids[XM_MAX_ANSWER_MARKS];
+    size_t n = 0;
+    for (size_t i = 0; i < XM_MAX_ANSWER_MARKS; i++)
+        if (a->ids[i] >= 0 && !xm_answer_begins_text(a, a->ids[i]) &&
+            !is_named(t, a->ids[i]))
+            ids[n++] = a->ids[i];
+    return n > 0 ? xm_sampler_bar(sampler, ids, n, err) : XM_OK;
+}
+
 /* In a thought: all but ids that end the text. */
 static enum xm_status
 bar_ends(struct xm_text *t, struct xm_sampler *sampler, struct xm_error *err)
 {
     struct xm_end_ids barred[XM_BARRED_LISTS];
+    if (has_marks(t))
+        XM_TRY(bar_marks(t, sampler, err));
     xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
     barred[1] = xm_generation_ends(t->from.package, t->from.asked);
     for (size_t i = 0; i < XM_BARRED_LISTS; i++)
@@ -127,9 +160,11 @@ xm_text_grammar_allow(struct xm_text *t, struct xm_sampler *sampler, uint64_t vo
 enum xm_status
 xm_text_grammar_take(struct xm_text *t, int32_t id, struct xm_error *err)
 {
-    return is_in_text(t) && !is_mark(t, id)
-               ? xm_constraint_accept(t->constraint, id, is_first(t), err)
-               : XM_OK;
+    if (is_mark(t, id))
+        return is_named(t, id) ? xm_constraint_accept_named(t->constraint, id, err)
+                               : XM_OK;
+    return is_in_text(t) ? xm_constraint_accept(t->constraint, id, is_first(t), err)
+                         : XM_OK;
 }
 
 /* Where an id can end the text, the model chooses it; where none can, nothing else is left. */

@@ -4,6 +4,9 @@
  *
  * The grammar begins where the text does. In an answer, thoughts and headers are free, except that
  * no id may end the text there; before the first token of the text the model may begin to think.
+ *
+ * A grammar that has marks (grammar_has_marks) is of all tokens but thoughts. A thought ends with
+ * its mark, or with one that the grammar names.
  */
 #ifndef XM_PLUGIN_PIPELINE_TEXT_GRAMMAR_H
 #define XM_PLUGIN_PIPELINE_TEXT_GRAMMAR_H

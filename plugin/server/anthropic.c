@@ -16,6 +16,7 @@
 
 #include "plugin/server/messages.h"
 #include "plugin/server/openai.h"
+#include "plugin/server/tools.h"
 #include "runtime/util/json.h"
 
 /* ---- a stream -------------------------------------------------------------------------------- */
@@ -253,6 +254,7 @@ enum { MOST_WHERE = 64 };
 struct making {
     struct xm_json_out j, variables;
     yyjson_mut_val *list;
+    const struct xm_wish *w;
     struct xm_refusal *r;
 };
 
@@ -386,46 +388,6 @@ add_message(struct making *m, yyjson_val *message, size_t i)
     return good;
 }
 
-/* As templates know them: {"type": "function", "function": {name, description, parameters}}. */
-static bool
-add_tools(struct making *m, yyjson_val *body)
-{
-    yyjson_val *tools = yyjson_obj_get(body, "tools"), *tool;
-    yyjson_val *choice = yyjson_obj_get(yyjson_obj_get(body, "tool_choice"), "type");
-    size_t i, n;
-    if (choice && !yyjson_equals_str(choice, "auto") &&
-        !yyjson_equals_str(choice, "none"))
-        return xm_refuse(m->r, 400, "tool_choice", "unsupported_parameter",
-                         "'tool_choice' takes the types auto and none only");
-    if (tools && !yyjson_is_null(tools) && !yyjson_is_arr(tools))
-        return xm_refuse(m->r, 400, "tools", "invalid_type",
-                         "'tools' is %s, expected a list", yyjson_get_type_desc(tools));
-    if (yyjson_equals_str(choice, "none") || yyjson_arr_size(tools) == 0)
-        return true;
-    yyjson_mut_val *list = xm_json_add_array(&m->variables, NULL, "tools");
-    yyjson_arr_foreach(tools, i, n, tool)
-    {
-        static const struct {
-            const char *said, *key;
-        } members[] = {{"name", "name"},
-                       {"description", "description"},
-                       {"input_schema", "parameters"}};
-        if (!yyjson_is_str(yyjson_obj_get(tool, "name")))
-            return xm_refuse(m->r, 400, "tools", "invalid_type",
-                             "'tools' has one without a name");
-        yyjson_mut_val *o = xm_json_add_object(&m->variables, list, NULL);
-        xm_openai_text(&m->variables, o, "type", "function");
-        o = xm_json_add_object(&m->variables, o, "function");
-        for (size_t k = 0; k < XM_ARRAY_LEN(members); k++) {
-            yyjson_val *v = yyjson_obj_get(tool, members[k].said);
-            if (v)
-                xm_json_add_value(&m->variables, o, members[k].key,
-                                  yyjson_val_mut_copy(m->variables.doc, v));
-        }
-    }
-    return true;
-}
-
 static bool
 make_messages(struct making *m, yyjson_val *body, struct xm_messages *out)
 {
@@ -442,26 +404,38 @@ make_messages(struct making *m, yyjson_val *body, struct xm_messages *out)
         if (!add_message(m, message, i))
             return false;
     }
-    return add_tools(m, body) && xm_template_variables(body, &m->variables, m->r) &&
+    xm_tools_add(m->w, &m->variables);
+    return xm_messages_take_begun(body, m->list, out, m->r) &&
+           xm_template_variables(body, &m->variables, m->r) &&
            xm_messages_finish(&m->j, m->list, &m->variables, out, m->r);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
 static bool
-add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+read_messages(const struct xm_wish *w, yyjson_val *body, struct xm_messages *out,
+              struct xm_refusal *r)
 {
-    struct making m = {.r = r};
-    struct xm_messages messages = {NULL, NULL};
+    struct making m = {.r = r, .w = w};
+    *out = (struct xm_messages){NULL, NULL, {0}};
     xm_json_begin(&m.j);
     xm_json_begin(&m.variables);
-    bool good = make_messages(&m, body, &messages);
+    const bool good = make_messages(&m, body, out);
     xm_json_end(&m.j);
     xm_json_end(&m.variables);
-    const struct xm_prompt prompt = {.kind = XM_PROMPT_MESSAGES,
-                                     .text = messages.text,
-                                     .variables = messages.variables};
-    good = good && xm_completion_add(c, &prompt, "messages", r);
+    if (!good)
+        xm_messages_free(out);
+    return good;
+}
+
+static bool
+add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
+{
+    struct xm_messages messages;
+    if (!read_messages(&c->wish, body, &messages, r))
+        return false;
+    const struct xm_prompt prompt = xm_messages_prompt(&messages);
+    const bool good = xm_completion_add(c, &prompt, "messages", r);
     xm_messages_free(&messages);
     return good;
 }
@@ -470,7 +444,9 @@ static bool
 read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
     if (!xm_wish_read(&c->wish, body, r) ||
-        !xm_wish_stops(&c->wish, body, "stop_sequences", r))
+        !xm_wish_stops(&c->wish, body, "stop_sequences", r) ||
+        !xm_tools_read(&c->wish, XM_TOOLS_MESSAGES, body, r) ||
+        !xm_tools_grammar(&c->wish, r))
         return false;
     return xm_wish_is_one(&c->wish, r) &&
            (c->wish.max_tokens < UINT64_MAX ||
@@ -494,4 +470,53 @@ void
 xm_answer_messages(struct xm_exchange *x)
 {
     xm_completion_answer(x, &anthropic);
+}
+
+/* ---- POST /v1/messages/count_tokens ---------------------------------------------------------- */
+
+/* The tokens of the prompt that the same request would have. */
+static bool
+count_tokens(const struct xm_exchange *x, yyjson_val *body, size_t *n,
+             struct xm_refusal *r)
+{
+    struct xm_served *model = xm_body_model(x, body, r);
+    struct xm_messages messages;
+    struct xm_token_list ids = {0};
+    struct xm_error why = {0};
+    struct xm_wish w;
+    if (!model || !xm_served_takes_messages(model, r))
+        return false;
+    xm_wish_init(&w, model);
+    bool good = xm_tools_read(&w, XM_TOOLS_MESSAGES, body, r) &&
+                read_messages(&w, body, &messages, r);
+    if (good) {
+        const struct xm_prompt prompt = xm_messages_prompt(&messages);
+        good = xm_prompt_encode(model->package, &prompt, model->vocabulary, &ids, &why) ==
+                   XM_OK ||
+               xm_refuse_at(r, "messages", "invalid_prompt", &why);
+        xm_messages_free(&messages);
+    }
+    *n = ids.n;
+    xm_token_list_free(&ids);
+    xm_wish_free(&w);
+    return good;
+}
+
+void
+xm_answer_message_tokens(struct xm_exchange *x)
+{
+    struct xm_refusal r = {0};
+    struct xm_json_out j;
+    yyjson_doc *doc = NULL;
+    size_t n = 0;
+    const bool good =
+        xm_body_read(x, &doc, &r) && count_tokens(x, yyjson_doc_get_root(doc), &n, &r);
+    yyjson_doc_free(doc);
+    if (!good) {
+        xm_refusal_answer(&r, x);
+        return;
+    }
+    xm_json_begin(&j);
+    xm_json_add_whole(&j, NULL, "input_tokens", n);
+    xm_answer_json(x, &j);
 }

@@ -5,6 +5,7 @@
  */
 #include "plugin/server/messages.h"
 #include "plugin/server/openai.h"
+#include "plugin/server/tools.h"
 
 static const char whole_object[] = "chat.completion";
 static const char chunk_object[] = "chat.completion.chunk";
@@ -160,10 +161,9 @@ static bool
 add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
     struct xm_messages m;
-    if (!xm_messages_read(body, &m, r))
+    if (!xm_messages_read(body, &c->wish, &m, r))
         return false;
-    const struct xm_prompt prompt = {
-        .kind = XM_PROMPT_MESSAGES, .text = m.text, .variables = m.variables};
+    const struct xm_prompt prompt = xm_messages_prompt(&m);
     const bool good = xm_completion_add(c, &prompt, "messages", r);
     xm_messages_free(&m);
     return good;
@@ -173,7 +173,8 @@ static bool
 read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
     struct xm_wish *w = &c->wish;
-    if (!xm_wish_read(w, body, r) ||
+    if (!xm_wish_read(w, body, r) || !xm_tools_read(w, XM_TOOLS_CHAT, body, r) ||
+        !xm_tools_grammar(w, r) ||
         !xm_wish_flag(body, "logprobs", &w->wants_log_probs, r) ||
         !xm_wish_count(body, "top_logprobs", 0, XM_MOST_LIKELIEST, &w->likeliest, r))
         return false;

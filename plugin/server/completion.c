@@ -101,11 +101,8 @@ open_completion(struct xm_exchange *x, const struct xm_dialect *dialect,
 static bool
 check_template(struct xm_completion *c, struct xm_refusal *r)
 {
-    const struct xm_package *p = c->model->package;
     c->is_chat = c->dialect->is_chat;
-    return !c->is_chat || (p && p->tokenizer && p->chat_template) ||
-           xm_refuse(r, 400, "model", "unsupported_parameter",
-                     "the model has no chat template, and takes no messages");
+    return !c->is_chat || xm_served_takes_messages(c->model, r);
 }
 
 /* ---- prompts -------------------------------------------------------------------------------- */
@@ -124,6 +121,26 @@ check_prompt(const struct xm_completion *c, size_t n, const char *where,
                      n, context);
 }
 
+/* A text that has been begun goes on where a thought, or a header, does not come first. */
+static bool
+check_begun(const struct xm_completion *c, const struct xm_token_list *ids,
+            const char *where, struct xm_refusal *r)
+{
+    const struct xm_package *p = c->model->package;
+    struct xm_answer a;
+    struct xm_error why = {0};
+    xm_answer_init(&a, p->tokenizer, p->chat_template);
+    const enum xm_status s = xm_answer_begin(&a, ids->ids, ids->n, &why);
+    const bool is_text = xm_answer_is_in_text(&a);
+    xm_answer_free(&a);
+    if (s != XM_OK)
+        return xm_refuse_for(r, &why);
+    return is_text ||
+           xm_refuse(r, 400, where, "unsupported_parameter",
+                     "the last message is the assistant's, and cannot be continued: this "
+                     "model's answer begins with a thought or a header");
+}
+
 bool
 xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
                   const char *where, struct xm_refusal *r)
@@ -134,11 +151,13 @@ xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
     if (!grown)
         return xm_refuse(r, 503, NULL, NULL, "there is no memory for the prompts");
     c->prompts = grown;
+    c->where = where;
     struct xm_token_list *ids = &grown[c->n_prompts++];
     *ids = (struct xm_token_list){NULL, 0, 0};
     if (xm_prompt_encode(c->model->package, prompt, c->model->vocabulary, ids, &why) ==
         XM_OK)
-        return check_prompt(c, ids->n, where, r);
+        return check_prompt(c, ids->n, where, r) &&
+               (prompt->n_begun == 0 || check_begun(c, ids, where, r));
     return xm_refuse_at(r, where, "invalid_prompt", &why);
 }
 
@@ -168,7 +187,8 @@ xm_completion_usage(const struct xm_completion *c)
     const size_t each = c->n_prompts ? c->n_texts / c->n_prompts : 0;
     for (size_t i = 0; i < c->n_texts; i++) {
         const struct xm_completion_text *t = &c->texts[i];
-        u.made += t->result.ids.n;
+        u.made += t->result.ids.n -
+                  (t->n_forced < t->result.ids.n ? t->n_forced : t->result.ids.n);
         if (each && i % each == 0) { /* a prompt counts once */
             u.prompt += t->prompt->n;
             u.reused += t->result.reused;
@@ -290,7 +310,7 @@ take_piece(struct xm_completion_text *t, const struct xm_piece *piece)
     note_told(t, piece);
     if (piece->part == XM_ANSWER_NOTHING || piece->n == 0)
         return;
-    if (c->echo && piece->so_far->ids.n == 0)
+    if (c->echo && piece->so_far->ids.n == t->n_forced)
         t->echoed += piece->n;
     if (piece->part != XM_ANSWER_CALL)
         xm_strbuf_add_n(to, piece->text, piece->n);
@@ -305,7 +325,7 @@ on_piece(const struct xm_piece *piece, void *ctx)
 {
     struct xm_completion_text *t = ctx;
     struct xm_completion *c = t->of;
-    if (piece->id >= 0)
+    if (piece->id >= 0 && piece->so_far->ids.n > t->n_forced)
         note_token(t);
     xm_exchange_lock(c->x);
     take_piece(t, piece);
@@ -343,7 +363,11 @@ static void
 note_failure(struct xm_completion_text *t)
 {
     struct xm_completion *c = t->of;
-    if (t->result.finish == XM_FINISH_FAILED)
+    if (t->result.no_room && t->result.ids.n == 0)
+        xm_refuse(&c->failure, 400, c->where, "context_length_exceeded",
+                  "the prompt has %zu tokens, for which the KV cache has no room",
+                  t->prompt->n);
+    else if (t->result.finish == XM_FINISH_FAILED)
         xm_refuse_for(&c->failure, &t->result.error);
     else
         xm_refuse(&c->failure, 503, NULL, NULL, "the server is stopping");
@@ -382,16 +406,24 @@ on_end(struct xm_generation_result *result, void *ctx)
 
 /* ---- the jobs ------------------------------------------------------------------------------- */
 
+static uint64_t
+plus(uint64_t a, size_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static struct xm_job
 job_of(struct xm_completion_text *t)
 {
     const struct xm_completion *c = t->of;
     const struct xm_wish *w = &c->wish;
     struct xm_job job = {.prompt = t->prompt->ids,
-                         .n_prompt = t->prompt->n,
+                         .n_prompt = t->prompt->n - t->n_forced,
                          .sampling = w->sampling,
-                         .asked = {.max_tokens = w->max_tokens,
-                                   .min_tokens = w->min_tokens,
+                         .asked = {.max_tokens = plus(w->max_tokens, t->n_forced),
+                                   .min_tokens = plus(w->min_tokens, t->n_forced),
+                                   .forced = t->prompt->ids + 1,
+                                   .n_forced = t->n_forced,
                                    .context = c->model->options.context,
                                    .stops = w->stops,
                                    .n_stops = w->n_stops,
@@ -399,6 +431,8 @@ job_of(struct xm_completion_text *t)
                                    .is_answer = c->is_chat,
                                    .echo = c->echo,
                                    .grammar = w->grammar,
+                                   .grammar_has_marks = w->grammar_has_marks,
+                                   .tools = &w->tools.may_call,
                                    .wants_log_probs = w->wants_log_probs,
                                    .n_likeliest = w->wants_log_probs ? w->likeliest : 0,
                                    .on_piece = on_piece,
@@ -432,6 +466,8 @@ make_texts(struct xm_completion *c, struct xm_refusal *r)
         c->texts[i].of = c;
         c->texts[i].index = i;
         c->texts[i].prompt = &c->prompts[i / (size_t)c->wish.n];
+        if (c->echo && c->wish.wants_log_probs)
+            c->texts[i].n_forced = c->texts[i].prompt->n - 1;
     }
     return true;
 }
@@ -460,6 +496,10 @@ submit_texts(struct xm_completion *c, struct xm_refusal *r)
     for (size_t i = 0; i < c->n_texts; i++) {
         struct xm_error why = {0};
         struct xm_job job = job_of(&c->texts[i]);
+        if (i == 0) {
+            job.most_waiting = c->model->options.most_waiting;
+            job.n_more = c->n_texts - 1;
+        }
         xm_exchange_ref(c->x);
         if (xm_served_submit(c->model, &job, &c->texts[i].job, &why) == XM_OK)
             continue;

@@ -43,12 +43,15 @@ struct xm_completion_text {
      * text, as numbers into the ids. */
     size_t n_told;
     struct xm_token_list told;
+    size_t
+        n_forced; /* of its ids, the first ones are the prompt's behind its first token */
     double last_token; /* when it came; 0: none has */
     bool is_over;
     /* As OpenAI has it: "stop", "length" or "tool_calls"; NULL: not over. */
     const char *finish;
     struct xm_generation_result result; /* once it is over */
     int block;                          /* the dialect's: what is open in a stream */
+    int n_items;                        /* the dialect's: parts that have begun    */
 };
 
 struct xm_dialect {
@@ -75,6 +78,7 @@ struct xm_completion {
     struct xm_wish wish;
     bool is_chat;                  /* thoughts are apart from the text */
     bool echo;                     /* the text begins with the prompt  */
+    const char *where;             /* the member that has the prompts; static */
     struct xm_token_list *prompts; /* owned */
     size_t n_prompts;
     struct xm_completion_text *texts; /* owned; those of a prompt stand together */

@@ -38,12 +38,37 @@ add_likeliest(const struct xm_completion *c, const struct xm_generation_result *
     }
 }
 
+/* Whether the prompt's tokens are told, too. */
+static bool
+has_prompt(const struct xm_completion *c)
+{
+    return c->echo && c->wish.wants_log_probs;
+}
+
 /* What the lists of an answer's "logprobs" are. */
 struct lists {
     yyjson_mut_val *tokens, *log_probs, *likeliest, *offsets;
 };
 
-/* Of the tokens that have not been told. `block` counts the characters (bytes) of those before. */
+/* A token's text, and where it begins: behind those before it, but for special tokens, which no
+ * text has. `block` counts the characters (bytes) of those before. */
+static void
+add_token_text(struct xm_completion_text *t, int32_t id, const struct lists *l,
+               struct xm_json_out *j)
+{
+    const struct xm_completion *c = t->of;
+    const struct xm_package *p = c->model->package;
+    struct xm_strbuf text = {0};
+    j->failed |= !xm_completion_token(c, id, &text);
+    xm_openai_strbuf(j, l->tokens, NULL, &text);
+    xm_json_add_whole(j, l->offsets, NULL,
+                      (has_prompt(c) ? 0 : t->echoed) + (uint64_t)t->block);
+    if (!p || !p->tokenizer || !xm_tokenizer_is_special(p->tokenizer, id))
+        t->block += (int)text.n;
+    xm_strbuf_free(&text);
+}
+
+/* Of the tokens that have not been told. The first of a prompt has no probability. */
 static void
 add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r,
               struct xm_json_out *j, yyjson_mut_val *choice)
@@ -57,18 +82,18 @@ add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r
     const struct lists l = {
         xm_json_add_array(j, o, "tokens"), xm_json_add_array(j, o, "token_logprobs"),
         xm_json_add_array(j, o, "top_logprobs"), xm_json_add_array(j, o, "text_offset")};
+    if (has_prompt(c) && t->n_items++ == 0) {
+        add_token_text(t, t->prompt->ids[0], &l, j);
+        xm_json_add_null(j, l.log_probs, NULL);
+        xm_json_add_null(j, l.likeliest, NULL);
+    }
     for (size_t n = 0; n < t->told.n; n++) {
         const size_t i = (size_t)t->told.ids[n];
-        struct xm_strbuf text = {0};
         if (i >= r->log_probs.n)
             continue;
-        j->failed |= !xm_completion_token(c, r->ids.ids[i], &text);
-        xm_openai_strbuf(j, l.tokens, NULL, &text);
+        add_token_text(t, r->ids.ids[i], &l, j);
         xm_json_add_real(j, l.log_probs, NULL, bounded(r->log_probs.values[i]));
         add_likeliest(c, r, i, j, l.likeliest);
-        xm_json_add_whole(j, l.offsets, NULL, t->echoed + (uint64_t)t->block);
-        t->block += (int)text.n;
-        xm_strbuf_free(&text);
     }
     xm_token_list_clear(&t->told);
 }
@@ -194,6 +219,7 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
     struct xm_wish *w = &c->wish;
     yyjson_val *log_probs = yyjson_obj_get(body, "logprobs");
     w->max_tokens = USUAL_TOKENS;
+    w->may_be_empty = true;
     w->wants_log_probs = yyjson_is_uint(log_probs);
     return xm_wish_read(w, body, r) && xm_wish_refuses(body, "suffix", r) &&
            xm_wish_flag(body, "echo", &c->echo, r) &&

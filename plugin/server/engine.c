@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/server/refusal.h"
 
 struct xm_served_thread {
     struct xm_scheduler *scheduler;
@@ -172,11 +173,10 @@ xm_served_destroy(struct xm_served *m)
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 enum xm_status
-xm_served_submit(struct xm_served *m, struct xm_job *job, uint64_t *id,
+xm_served_submit(struct xm_served *m, const struct xm_job *job, uint64_t *id,
                  struct xm_error *err)
 {
     struct xm_served_thread *t = m->thread;
-    job->most_waiting = m->options.most_waiting;
     pthread_mutex_lock(&t->lock); /* no job comes behind the last look at them */
     const enum xm_status s = t->stops
                                  ? xm_fail(err, XM_CANCELLED, "the server is stopping")
@@ -192,6 +192,15 @@ xm_served_cancel(struct xm_served *m, uint64_t id)
 {
     xm_scheduler_cancel(m->thread->scheduler, id);
     wake(m->thread, false);
+}
+
+bool
+xm_served_takes_messages(const struct xm_served *m, struct xm_refusal *r)
+{
+    const struct xm_package *p = m->package;
+    return (p && p->tokenizer && p->chat_template) ||
+           xm_refuse(r, 400, "model", "unsupported_parameter",
+                     "the model has no chat template, and takes no messages");
 }
 
 void

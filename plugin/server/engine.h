@@ -49,9 +49,13 @@ void xm_served_destroy(struct xm_served *m);
 
 /* As xm_scheduler_submit and xm_scheduler_cancel, and wakes the thread. Any thread. The scheduler
  * bounds the jobs that wait. */
-enum xm_status xm_served_submit(struct xm_served *m, struct xm_job *job, uint64_t *id,
-                                struct xm_error *err);
+enum xm_status xm_served_submit(struct xm_served *m, const struct xm_job *job,
+                                uint64_t *id, struct xm_error *err);
 void xm_served_cancel(struct xm_served *m, uint64_t id);
+
+/* Whether it has a tokenizer and a chat template; else refuses. */
+struct xm_refusal;
+bool xm_served_takes_messages(const struct xm_served *m, struct xm_refusal *r);
 
 /* What there is now. Any thread. */
 void xm_served_look(const struct xm_served *m, struct xm_metrics_now *out);

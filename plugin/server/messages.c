@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/server/tools.h"
 #include "runtime/util/json.h"
 #include "runtime/util/memory.h"
 
@@ -21,7 +22,18 @@ xm_messages_free(struct xm_messages *m)
 {
     xm_free(m->text);
     xm_free(m->variables);
-    *m = (struct xm_messages){NULL, NULL};
+    xm_strbuf_free(&m->begun);
+    *m = (struct xm_messages){NULL, NULL, {0}};
+}
+
+struct xm_prompt
+xm_messages_prompt(const struct xm_messages *m)
+{
+    return (struct xm_prompt){.kind = XM_PROMPT_MESSAGES,
+                              .text = m->text,
+                              .variables = m->variables,
+                              .begun = xm_strbuf_text(&m->begun),
+                              .n_begun = m->begun.n};
 }
 
 static bool
@@ -71,7 +83,7 @@ xm_content_text(yyjson_val *content, const char *where, const char *types,
     if (!yyjson_is_arr(content))
         return xm_refuse(r, 400, where, "invalid_type",
                          "'%s' is %s, expected a string or a list of parts", where,
-                         yyjson_get_type_desc(content));
+                         xm_json_what(content));
     yyjson_arr_foreach(content, i, n, part)
     {
         if (!add_part(part, where, types, out, r))
@@ -125,7 +137,7 @@ xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val 
     if (arguments && !yyjson_is_str(arguments) && !yyjson_is_obj(arguments))
         return xm_refuse(r, 400, where, "invalid_type",
                          "'%s' has a call whose arguments are %s, expected an object",
-                         where, yyjson_get_type_desc(arguments));
+                         where, xm_json_what(arguments));
     if (!calls)
         calls = xm_json_add_array(j, message, "tool_calls");
     yyjson_mut_val *call = xm_json_add_object(j, calls, NULL);
@@ -148,8 +160,7 @@ add_calls(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *calls,
         return true;
     if (!yyjson_is_arr(calls))
         return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' has 'tool_calls' that are %s", where,
-                         yyjson_get_type_desc(calls));
+                         "'%s' has 'tool_calls' that are %s", where, xm_json_what(calls));
     yyjson_arr_foreach(calls, i, n, call)
     {
         yyjson_val *function = yyjson_obj_get(call, "function");
@@ -237,7 +248,7 @@ xm_template_variables(yyjson_val *body, struct xm_json_out *variables,
         return true;
     if (!yyjson_is_obj(o))
         return xm_refuse(r, 400, member, "invalid_type", "'%s' is %s, expected an object",
-                         member, yyjson_get_type_desc(o));
+                         member, xm_json_what(o));
     yyjson_obj_foreach(o, i, n, key, v)
     {
         if (is_kept(yyjson_get_str(key)))
@@ -251,26 +262,6 @@ xm_template_variables(yyjson_val *body, struct xm_json_out *variables,
     return true;
 }
 
-static bool
-add_tools(yyjson_val *body, struct xm_json_out *variables, struct xm_refusal *r)
-{
-    yyjson_val *tools = yyjson_obj_get(body, "tools");
-    yyjson_val *choice = yyjson_obj_get(body, "tool_choice");
-    const bool is_none = yyjson_equals_str(choice, "none");
-    if (choice && !yyjson_is_null(choice) && !is_none &&
-        !yyjson_equals_str(choice, "auto"))
-        return xm_refuse(r, 400, "tool_choice", "unsupported_parameter",
-                         "'tool_choice' takes 'auto' and 'none' only");
-    if (!tools || yyjson_is_null(tools))
-        return true;
-    if (!yyjson_is_arr(tools))
-        return xm_refuse(r, 400, "tools", "invalid_type",
-                         "'tools' is %s, expected a list", yyjson_get_type_desc(tools));
-    if (yyjson_arr_size(tools) > 0 && !is_none)
-        add_copy(variables, NULL, "tools", tools);
-    return true;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 bool
@@ -279,48 +270,68 @@ xm_messages_finish(struct xm_json_out *j, yyjson_mut_val *list,
                    struct xm_refusal *r)
 {
     const bool has_variables = yyjson_mut_obj_size(variables->root) > 0;
-    *out = (struct xm_messages){NULL, NULL};
-    if (j->failed || variables->failed)
+    if (j->failed || variables->failed || !xm_strbuf_ok(&out->begun))
         return no_memory(r);
     out->text = xm_json_value_text(list);
     out->variables = has_variables ? xm_json_value_text(variables->root) : NULL;
     if (out->text && (out->variables || !has_variables))
         return true;
-    xm_messages_free(out);
     return no_memory(r);
 }
 
+bool
+xm_messages_take_begun(yyjson_val *body, yyjson_mut_val *list, struct xm_messages *out,
+                       struct xm_refusal *r)
+{
+    yyjson_mut_val *last = yyjson_mut_arr_get_last(list);
+    yyjson_mut_val *text = yyjson_mut_obj_get(last, "content");
+    bool continues = true;
+    if (!xm_wish_flag(body, "continue_final_message", &continues, r))
+        return false;
+    if (!continues || yyjson_mut_arr_size(list) < 2 ||
+        !yyjson_mut_equals_str(yyjson_mut_obj_get(last, "role"), "assistant") ||
+        yyjson_mut_obj_get(last, "tool_calls") ||
+        yyjson_mut_obj_get(last, "reasoning_content") || yyjson_mut_get_len(text) == 0)
+        return true;
+    xm_strbuf_add_n(&out->begun, yyjson_mut_get_str(text), yyjson_mut_get_len(text));
+    yyjson_mut_arr_remove_last(list);
+    return true;
+}
+
 static bool
-read_all(yyjson_val *body, struct xm_json_out *j, struct xm_json_out *variables,
-         struct xm_messages *out, struct xm_refusal *r)
+read_all(yyjson_val *body, const struct xm_wish *w, struct xm_json_out *j,
+         struct xm_json_out *variables, struct xm_messages *out, struct xm_refusal *r)
 {
     yyjson_val *messages = yyjson_obj_get(body, "messages"), *message;
     size_t i, n;
     if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
         return xm_refuse(r, 400, "messages", "invalid_type",
                          "'messages' is %s, expected a list of messages",
-                         !messages                 ? "missing"
-                         : yyjson_is_arr(messages) ? "empty"
-                                                   : yyjson_get_type_desc(messages));
+                         yyjson_is_arr(messages) ? "empty" : xm_json_what(messages));
     yyjson_mut_val *list = xm_json_add_array(j, NULL, "messages");
     yyjson_arr_foreach(messages, i, n, message)
     {
         if (!add_message(j, list, message, i, r))
             return false;
     }
-    return add_tools(body, variables, r) && xm_template_variables(body, variables, r) &&
+    xm_tools_add(w, variables);
+    return xm_messages_take_begun(body, list, out, r) &&
+           xm_template_variables(body, variables, r) &&
            xm_messages_finish(j, list, variables, out, r);
 }
 
 bool
-xm_messages_read(yyjson_val *body, struct xm_messages *out, struct xm_refusal *r)
+xm_messages_read(yyjson_val *body, const struct xm_wish *w, struct xm_messages *out,
+                 struct xm_refusal *r)
 {
     struct xm_json_out j, variables;
-    *out = (struct xm_messages){NULL, NULL};
+    *out = (struct xm_messages){NULL, NULL, {0}};
     xm_json_begin(&j);
     xm_json_begin(&variables);
-    const bool good = read_all(body, &j, &variables, out, r);
+    const bool good = read_all(body, w, &j, &variables, out, r);
     xm_json_end(&j);
     xm_json_end(&variables);
+    if (!good)
+        xm_messages_free(out);
     return good;
 }

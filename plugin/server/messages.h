@@ -8,6 +8,7 @@
  *
  *     content      parts of type "text" are joined by line feeds; others are refused
  *     developer    is the role "system"
+ *     assistant    the last message, if it is text, is the begin of the answer
  *     arguments    of a tool's call, JSON in a string, are the object that is meant
  */
 #ifndef XM_PLUGIN_SERVER_MESSAGES_H
@@ -15,8 +16,10 @@
 
 #include <yyjson.h>
 
+#include "plugin/pipeline/prompt.h"
 #include "plugin/program_util/json_out.h"
 #include "plugin/server/refusal.h"
+#include "plugin/server/wish.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,11 +28,15 @@ extern "C" {
 /* The conversation as a JSON list, and the template's variables as a JSON object. */
 struct xm_messages {
     char *text, *variables; /* owned; variables: NULL: none */
+    struct xm_strbuf begun; /* the answer, by a last message of the assistant */
 };
 void xm_messages_free(struct xm_messages *m);
+/* The same as a prompt, which points into it. */
+struct xm_prompt xm_messages_prompt(const struct xm_messages *m);
 
-/* Reads "messages", "tools", "tool_choice" and "chat_template_kwargs". */
-bool xm_messages_read(yyjson_val *body, struct xm_messages *out, struct xm_refusal *r);
+/* Reads "messages" and "chat_template_kwargs"; the tools are the wish's. */
+bool xm_messages_read(yyjson_val *body, const struct xm_wish *w, struct xm_messages *out,
+                      struct xm_refusal *r);
 
 /* ---- for other forms of requests ---- */
 
@@ -44,6 +51,10 @@ yyjson_mut_val *xm_messages_add(struct xm_json_out *j, yyjson_mut_val *list,
 bool xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *id,
                           yyjson_val *name, yyjson_val *arguments, const char *where,
                           struct xm_refusal *r);
+/* Where the last of several messages is an assistant's text: takes it from the list as the begin of
+ * the answer, unless the body has "continue_final_message": false. */
+bool xm_messages_take_begun(yyjson_val *body, yyjson_mut_val *list,
+                            struct xm_messages *out, struct xm_refusal *r);
 /* Ends both documents, whose roots are a list of messages below the key "messages", and the
  * variables. */
 bool xm_messages_finish(struct xm_json_out *j, yyjson_mut_val *list,

@@ -1,25 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * POST /v1/responses: the answer to a text or a conversation, as OpenAI's newer API has it. Nothing
- * is stored: each request has its whole conversation. Tools of the server's own there are none.
+ * is stored: each request has its whole conversation, with the calls of tools that were made
+ * (function_call) and what came of them (function_call_output). Tools are functions: the server has
+ * none of its own.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "plugin/server/messages.h"
 #include "plugin/server/openai.h"
+#include "plugin/server/tools.h"
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-/* The id of the message in the response. */
+/* Items of the output: a message, at place t->block - 1 among them (0: there is none), and calls of
+ * tools. t->n_items have begun. */
+
+/* The id of an item: the message, or a call by its number. */
 static void
-add_item_id(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *o,
-            const char *key)
+add_id(const struct xm_completion_text *t, const char *prefix, size_t i,
+       struct xm_json_out *j, yyjson_mut_val *o, const char *key)
 {
     struct xm_strbuf id = {0};
-    xm_strbuf_printf(&id, "msg_%s", c->id + strlen("resp_"));
+    xm_strbuf_printf(&id, "%s%s", prefix, t->of->id + strlen("resp_"));
+    if (i > 0)
+        xm_strbuf_printf(&id, "_%zu", i);
     xm_openai_strbuf(j, o, key, &id);
+    j->failed |= !xm_strbuf_ok(&id);
     xm_strbuf_free(&id);
+}
+
+static void
+add_message_id(const struct xm_completion_text *t, struct xm_json_out *j,
+               yyjson_mut_val *o, const char *key)
+{
+    add_id(t, "msg_", 0, j, o, key);
 }
 
 static void
@@ -33,15 +49,50 @@ add_content(const struct xm_completion_text *t, struct xm_json_out *j,
 }
 
 static void
-add_item(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
+add_message(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
 {
-    add_item_id(t->of, j, o, "id");
+    add_message_id(t, j, o, "id");
     xm_openai_text(j, o, "type", "message");
     xm_openai_text(j, o, "role", "assistant");
     xm_openai_text(j, o, "status", t->is_over ? "completed" : "in_progress");
     yyjson_mut_val *list = xm_json_add_array(j, o, "content");
     if (t->is_over)
         add_content(t, j, xm_json_add_object(j, list, NULL));
+}
+
+/* The i-th call; without its arguments where it has just begun. */
+static void
+add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, size_t i,
+         bool is_whole, struct xm_json_out *j, yyjson_mut_val *o)
+{
+    struct xm_strbuf id = {0};
+    add_id(t, "fc_", i + 1, j, o, "id");
+    xm_openai_text(j, o, "type", "function_call");
+    xm_openai_text(j, o, "status", is_whole ? "completed" : "in_progress");
+    xm_completion_call_id(t, i, &id);
+    xm_openai_strbuf(j, o, "call_id", &id);
+    xm_openai_text(j, o, "name", call->name);
+    xm_openai_text(j, o, "arguments", is_whole ? call->arguments : "");
+    j->failed |= !xm_strbuf_ok(&id);
+    xm_strbuf_free(&id);
+}
+
+static void
+add_output(const struct xm_completion_text *t, struct xm_json_out *j,
+           yyjson_mut_val *list)
+{
+    const struct xm_tool_calls *calls = &t->result.calls;
+    const bool has_message = t->block || t->text.n || !calls->n;
+    const size_t message = t->block ? (size_t)t->block - 1 : 0;
+    for (size_t i = 0, k = 0; i < calls->n + has_message; i++) {
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        if (has_message && i == message) {
+            add_message(t, j, o);
+        } else {
+            add_call(t, &calls->list[k], k, true, j, o);
+            k++;
+        }
+    }
 }
 
 static const char *
@@ -66,6 +117,24 @@ add_usage(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *
     xm_json_add_whole(j, usage, "total_tokens", u.prompt + u.made);
 }
 
+/* As the request has them; clients read them back. */
+static void
+add_tools(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *o)
+{
+    yyjson_val *body = yyjson_doc_get_root(c->body);
+    yyjson_val *choice = yyjson_obj_get(body, "tool_choice");
+    yyjson_val *tools = yyjson_obj_get(body, "tools");
+    xm_json_add_bool(j, o, "parallel_tool_calls", !c->wish.tools.one);
+    if (choice && !yyjson_is_null(choice))
+        xm_json_add_value(j, o, "tool_choice", yyjson_val_mut_copy(j->doc, choice));
+    else
+        xm_openai_text(j, o, "tool_choice", "auto");
+    if (yyjson_is_arr(tools))
+        xm_json_add_value(j, o, "tools", yyjson_val_mut_copy(j->doc, tools));
+    else
+        xm_json_add_array(j, o, "tools");
+}
+
 static void
 add_response(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *o)
 {
@@ -83,10 +152,8 @@ add_response(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_va
         xm_json_add_null(j, o, "incomplete_details");
     yyjson_mut_val *list = xm_json_add_array(j, o, "output");
     if (t->is_over)
-        add_item(t, j, xm_json_add_object(j, list, NULL));
-    xm_json_add_bool(j, o, "parallel_tool_calls", false);
-    xm_openai_text(j, o, "tool_choice", "none");
-    xm_json_add_array(j, o, "tools");
+        add_output(t, j, list);
+    add_tools(c, j, o);
     if (t->is_over)
         add_usage(c, j, o);
 }
@@ -111,31 +178,37 @@ tell_response(struct xm_completion *c, const char *type)
 }
 
 static void
-tell_item(struct xm_completion_text *t, const char *type)
+tell_message(struct xm_completion_text *t, const char *type)
 {
     struct xm_json_out j;
     begin_event(t->of, &j, type);
-    xm_json_add_whole(&j, NULL, "output_index", 0);
-    add_item(t, &j, xm_json_add_object(&j, NULL, "item"));
+    xm_json_add_whole(&j, NULL, "output_index", (uint64_t)t->block - 1);
+    add_message(t, &j, xm_json_add_object(&j, NULL, "item"));
     xm_completion_event(t->of, type, &j);
 }
 
-/* Begins an event of the only part of the only item. */
+/* Begins an event of the only part of the message. */
 static void
 begin_part_event(struct xm_completion_text *t, struct xm_json_out *j, const char *type)
 {
     begin_event(t->of, j, type);
-    add_item_id(t->of, j, NULL, "item_id");
-    xm_json_add_whole(j, NULL, "output_index", 0);
+    add_message_id(t, j, NULL, "item_id");
+    xm_json_add_whole(j, NULL, "output_index", (uint64_t)t->block - 1);
     xm_json_add_whole(j, NULL, "content_index", 0);
 }
 
 static void
-tell_content(struct xm_completion_text *t, const char *type)
+tell_content(struct xm_completion_text *t, const char *type, bool is_empty)
 {
     struct xm_json_out j;
     begin_part_event(t, &j, type);
-    add_content(t, &j, xm_json_add_object(&j, NULL, "part"));
+    yyjson_mut_val *part = xm_json_add_object(&j, NULL, "part");
+    if (is_empty) {
+        static const struct xm_completion_text nothing;
+        add_content(&nothing, &j, part);
+    } else {
+        add_content(t, &j, part);
+    }
     xm_completion_event(t->of, type, &j);
 }
 
@@ -144,33 +217,90 @@ tell_begin(struct xm_completion *c)
 {
     tell_response(c, "response.created");
     tell_response(c, "response.in_progress");
-    tell_item(&c->texts[0], "response.output_item.added");
-    tell_content(&c->texts[0], "response.content_part.added");
 }
+
+static void
+begin_message(struct xm_completion_text *t)
+{
+    if (t->block)
+        return;
+    t->block = ++t->n_items;
+    tell_message(t, "response.output_item.added");
+    tell_content(t, "response.content_part.added", true);
+}
+
+/* ---- a stream: calls ---- */
+
+static void
+tell_call_item(struct xm_completion_text *t, const struct xm_text_part *part,
+               const char *type, bool is_whole)
+{
+    struct xm_json_out j;
+    begin_event(t->of, &j, type);
+    xm_json_add_whole(&j, NULL, "output_index", (uint64_t)t->n_items - 1);
+    add_call(t, part->call, part->so_far->calls.n - 1, is_whole, &j,
+             xm_json_add_object(&j, NULL, "item"));
+    xm_completion_event(t->of, type, &j);
+}
+
+/* Its arguments come at once: by "delta" and by "arguments". */
+static void
+tell_arguments(struct xm_completion_text *t, const struct xm_text_part *part,
+               const char *type, const char *key)
+{
+    struct xm_json_out j;
+    begin_event(t->of, &j, type);
+    add_id(t, "fc_", part->so_far->calls.n, &j, NULL, "item_id");
+    xm_json_add_whole(&j, NULL, "output_index", (uint64_t)t->n_items - 1);
+    xm_openai_text(&j, NULL, key, part->call->arguments);
+    if (strcmp(key, "arguments") == 0)
+        xm_openai_text(&j, NULL, "name", part->call->name);
+    xm_completion_event(t->of, type, &j);
+}
+
+static void
+tell_call(struct xm_completion_text *t, const struct xm_text_part *part)
+{
+    t->n_items++;
+    tell_call_item(t, part, "response.output_item.added", false);
+    tell_arguments(t, part, "response.function_call_arguments.delta", "delta");
+    tell_arguments(t, part, "response.function_call_arguments.done", "arguments");
+    tell_call_item(t, part, "response.output_item.done", true);
+}
+
+/* ---- a stream: text ---- */
 
 /* Thoughts are not told. */
 static void
 tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
 {
     struct xm_json_out j;
+    if (part->call)
+        tell_call(t, part);
     if (part->part != XM_ANSWER_TEXT)
         return;
+    begin_message(t);
     begin_part_event(t, &j, "response.output_text.delta");
     xm_json_add_text(&j, NULL, "delta", part->text, part->n);
     xm_json_add_array(&j, NULL, "logprobs");
     xm_completion_event(t->of, "response.output_text.delta", &j);
 }
 
+/* A response has an item at least. */
 static void
 tell_end(struct xm_completion_text *t)
 {
     struct xm_json_out j;
+    if (!t->n_items)
+        begin_message(t);
+    if (!t->block)
+        return;
     begin_part_event(t, &j, "response.output_text.done");
     xm_openai_strbuf(&j, NULL, "text", &t->text);
     xm_json_add_array(&j, NULL, "logprobs");
     xm_completion_event(t->of, "response.output_text.done", &j);
-    tell_content(t, "response.content_part.done");
-    tell_item(t, "response.output_item.done");
+    tell_content(t, "response.content_part.done", false);
+    tell_message(t, "response.output_item.done");
 }
 
 static void
@@ -199,15 +329,15 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
+enum { MOST_WHERE = 64 };
+
 static bool
-add_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item, size_t i,
-          struct xm_refusal *r)
+add_message_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
+                  const char *where, struct xm_refusal *r)
 {
     static const char *const roles[] = {"user", "assistant", "system", "developer"};
-    char where[64];
     struct xm_strbuf text = {0};
     size_t role = 0;
-    snprintf(where, sizeof(where), "input[%zu]", i);
     while (role < XM_ARRAY_LEN(roles) &&
            !yyjson_equals_str(yyjson_obj_get(item, "role"), roles[role]))
         role++;
@@ -216,11 +346,83 @@ add_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item, size_t 
             r, 400, where, "unsupported_content",
             "'%s' is no message: expected an object with 'role' and 'content'", where);
     const bool good = xm_content_text(yyjson_obj_get(item, "content"), where,
-                                      "input_text output_text text", &text, r);
+                                      "input_text output_text text refusal", &text, r);
     if (good)
         xm_messages_add(j, list, role == 3 ? "system" : roles[role], &text);
     xm_strbuf_free(&text);
     return good;
+}
+
+/* A call that the model has made is of the assistant's message before it, or of one of its own. */
+static bool
+add_call_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
+               const char *where, struct xm_refusal *r)
+{
+    static const struct xm_strbuf nothing;
+    yyjson_mut_val *message = yyjson_mut_arr_get_last(list);
+    if (!yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "assistant"))
+        message = xm_messages_add(j, list, "assistant", &nothing);
+    return xm_messages_add_call(j, message, yyjson_obj_get(item, "call_id"),
+                                yyjson_obj_get(item, "name"),
+                                yyjson_obj_get(item, "arguments"), where, r);
+}
+
+static bool
+add_result_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
+                 const char *where, struct xm_refusal *r)
+{
+    struct xm_strbuf text = {0};
+    yyjson_val *id = yyjson_obj_get(item, "call_id");
+    const bool good = xm_content_text(yyjson_obj_get(item, "output"), where,
+                                      "input_text output_text text", &text, r);
+    if (good) {
+        yyjson_mut_val *o = xm_messages_add(j, list, "tool", &text);
+        if (yyjson_is_str(id))
+            xm_json_add_text(j, o, "tool_call_id", yyjson_get_str(id),
+                             yyjson_get_len(id));
+    }
+    xm_strbuf_free(&text);
+    return good;
+}
+
+/* What the model has reasoned before is not told to it again. */
+static bool
+skip_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
+           const char *where, struct xm_refusal *r)
+{
+    (void)j;
+    (void)list;
+    (void)item;
+    (void)where;
+    (void)r;
+    return true;
+}
+
+static bool
+add_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item, size_t i,
+          struct xm_refusal *r)
+{
+    static const struct {
+        const char *type;
+        bool (*add)(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
+                    const char *where, struct xm_refusal *r);
+    } types[] = {{"message", add_message_input},
+                 {"function_call", add_call_input},
+                 {"function_call_output", add_result_input},
+                 {"reasoning", skip_input}};
+    char where[MOST_WHERE];
+    yyjson_val *type = yyjson_obj_get(item, "type");
+    snprintf(where, sizeof(where), "input[%zu]", i);
+    for (size_t k = 0; k < XM_ARRAY_LEN(types); k++)
+        if (yyjson_equals_str(type, types[k].type) || (k == 0 && !type))
+            return types[k].add(j, list, item, where, r);
+    return xm_refuse(
+        r, 400, where, "unsupported_content",
+        "'%s' has the type '%s', expected message, function_call, function_call_output "
+        "or "
+        "reasoning",
+        where,
+        xm_utf8_shown(xm_slice_of(yyjson_get_str(type), yyjson_get_len(type))).text);
 }
 
 static bool
@@ -254,17 +456,17 @@ static bool
 add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
     struct xm_json_out j, variables;
-    struct xm_messages m = {NULL, NULL};
+    struct xm_messages m = {NULL, NULL, {0}};
     xm_json_begin(&j);
     xm_json_begin(&variables);
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "messages");
+    xm_tools_add(&c->wish, &variables);
     bool good = add_inputs(&j, list, body, r) &&
                 xm_template_variables(body, &variables, r) &&
                 xm_messages_finish(&j, list, &variables, &m, r);
     xm_json_end(&j);
     xm_json_end(&variables);
-    const struct xm_prompt prompt = {
-        .kind = XM_PROMPT_MESSAGES, .text = m.text, .variables = m.variables};
+    const struct xm_prompt prompt = xm_messages_prompt(&m);
     good = good && xm_completion_add(c, &prompt, "input", r);
     xm_messages_free(&m);
     return good;
@@ -273,7 +475,7 @@ add_prompt(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 static bool
 read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
-    static const char *const refused[] = {"tools", "previous_response_id", "conversation",
+    static const char *const refused[] = {"previous_response_id", "conversation",
                                           "background", "prompt"};
     yyjson_val *format = yyjson_obj_get(yyjson_obj_get(body, "text"), "format");
     if (!xm_wish_read(&c->wish, body, r) ||
@@ -282,7 +484,9 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
     for (size_t i = 0; i < XM_ARRAY_LEN(refused); i++)
         if (!xm_wish_refuses(body, refused[i], r))
             return false;
-    return xm_wish_is_one(&c->wish, r) && xm_wish_format(&c->wish, format, "text", r);
+    return xm_wish_is_one(&c->wish, r) && xm_wish_format(&c->wish, format, "text", r) &&
+           xm_tools_read(&c->wish, XM_TOOLS_RESPONSES, body, r) &&
+           xm_tools_grammar(&c->wish, r);
 }
 
 static const struct xm_dialect responses = {

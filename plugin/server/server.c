@@ -255,7 +255,7 @@ xm_body_model(const struct xm_exchange *x, yyjson_val *body, struct xm_refusal *
     yyjson_val *v = yyjson_obj_get(body, "model");
     if (v && !yyjson_is_null(v) && !yyjson_is_str(v)) {
         xm_refuse(r, 400, "model", "invalid_type", "'model' is %s, expected a string",
-                  yyjson_get_type_desc(v));
+                  xm_json_what(v));
         return NULL;
     }
     return yyjson_get_len(v) == 0

@@ -3,8 +3,11 @@
  * What needs no device: POST /tokenize, /detokenize and /apply-template. And POST /v1/embeddings,
  * which no model here has.
  */
+#include <string.h>
+
 #include "plugin/server/messages.h"
 #include "plugin/server/openai.h"
+#include "plugin/server/tools.h"
 
 /* A body, and the model that it names; free the document. */
 struct asked {
@@ -40,17 +43,25 @@ static bool
 tokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
 {
     yyjson_val *text = yyjson_obj_get(a->body, "content");
-    bool with_special = false, with_pieces = false;
+    bool with_special = false, with_pieces = false, knows_special = true;
     struct xm_token_list ids = {0};
     struct xm_error why = {0};
     if (!yyjson_is_str(text))
         return xm_refuse(r, 400, "content", "invalid_type", "'content' takes a string");
     if (!xm_wish_flag(a->body, "add_special", &with_special, r) ||
-        !xm_wish_flag(a->body, "with_pieces", &with_pieces, r))
+        !xm_wish_flag(a->body, "with_pieces", &with_pieces, r) ||
+        !xm_wish_flag(a->body, "parse_special", &knows_special, r))
         return false;
     const struct xm_tokenizer *t = a->model->package->tokenizer;
-    const bool good = xm_tokenizer_encode(t, yyjson_get_str(text), yyjson_get_len(text),
-                                          with_special, &ids, &why) == XM_OK;
+    const size_t n = yyjson_get_len(text);
+    char *marks = knows_special || n == 0 ? NULL : xm_malloc(n);
+    if (!knows_special && n > 0 && !marks)
+        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the text");
+    if (marks)
+        memset(marks, 1, n);
+    const bool good = xm_tokenizer_encode_marked(t, yyjson_get_str(text), marks, n,
+                                                 with_special, &ids, &why) == XM_OK;
+    xm_free(marks);
     if (good && !with_pieces)
         xm_json_add_ids(j, NULL, "tokens", ids.ids, ids.n);
     yyjson_mut_val *list =
@@ -110,17 +121,22 @@ detokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
 static bool
 apply_template(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
 {
-    struct xm_messages m;
+    struct xm_messages m = {NULL, NULL, {0}};
     struct xm_strbuf text = {0};
     struct xm_error why = {0};
     const struct xm_chat_template *t = a->model->package->chat_template;
     if (!t)
         return xm_refuse(r, 400, "model", "unsupported_parameter",
                          "the model has no chat template");
-    bool good = xm_messages_read(a->body, &m, r);
+    struct xm_wish w;
+    xm_wish_init(&w, a->model);
+    bool good = xm_tools_read(&w, XM_TOOLS_CHAT, a->body, r) &&
+                xm_messages_read(a->body, &w, &m, r);
+    xm_wish_free(&w);
     if (good &&
         xm_chat_template_render(t, m.text, true, m.variables, &text, &why) != XM_OK)
         good = failed(r, "messages", &why);
+    xm_strbuf_add_n(&text, xm_strbuf_text(&m.begun), m.begun.n);
     if (good)
         xm_openai_strbuf(j, NULL, "prompt", &text);
     xm_strbuf_free(&text);

@@ -14,7 +14,7 @@ static const char *const not_supported[] = {
     "guided_regex", "guided_choice",
     "functions", "function_call", "audio", "prediction", "web_search_options",
     "stop_token_ids", "allowed_token_ids", "structured_outputs", "output_config", "output_format",
-    "samplers", "use_beam_search", "include_stop_str_in_output", "continue_final_message",
+    "samplers", "use_beam_search", "include_stop_str_in_output",
     "prompt_logprobs", "mcp_servers", "container",
 };
 /* clang-format on */
@@ -33,6 +33,7 @@ xm_wish_free(struct xm_wish *w)
 {
     xm_sampling_lists_free(&w->lists);
     xm_grammar_free(w->grammar);
+    xm_free(w->tools.all);
 }
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ static bool
 wrong(struct xm_refusal *r, const char *name, yyjson_val *v, const char *expected)
 {
     return xm_refuse(r, 400, name, "invalid_type", "'%s' is %s, expected %s", name,
-                     yyjson_get_type_desc(v), expected);
+                     xm_json_what(v), expected);
 }
 
 bool
@@ -269,6 +270,7 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
         if (!xm_wish_refuses(body, not_supported[i], r))
             return false;
     }
+    const uint64_t least = w->may_be_empty ? 0 : 1;
     uint64_t best_of = 1; /* the text that is made is the best */
     return xm_wish_count(body, "best_of", 1, 1, &best_of, r) &&
            read_sampling(w, body, r) && read_form(w, body, r) &&
@@ -276,7 +278,8 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
            xm_wish_count(body, "n", 1, XM_MOST_TEXTS, &w->n, r) &&
            xm_wish_count(body, "min_tokens", 0, UINT64_MAX, &w->min_tokens, r) &&
            xm_wish_flag(body, "ignore_eos", &w->ignores_ends, r) &&
-           xm_wish_count(body, "max_tokens", 1, UINT64_MAX, &w->max_tokens, r) &&
-           xm_wish_count(body, "n_predict", 1, UINT64_MAX, &w->max_tokens, r) &&
-           xm_wish_count(body, "max_completion_tokens", 1, UINT64_MAX, &w->max_tokens, r);
+           xm_wish_count(body, "max_tokens", least, UINT64_MAX, &w->max_tokens, r) &&
+           xm_wish_count(body, "n_predict", least, UINT64_MAX, &w->max_tokens, r) &&
+           xm_wish_count(body, "max_completion_tokens", least, UINT64_MAX, &w->max_tokens,
+                         r);
 }

@@ -12,6 +12,7 @@
 #include "plugin/server/engine.h"
 #include "plugin/server/refusal.h"
 #include "plugin/text/sampling_lists.h"
+#include "plugin/text/tool_calls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,16 +24,30 @@ enum {
     XM_MOST_LIKELIEST = 20, /* tokens beside each */
 };
 
+/* tools.h */
+struct xm_wish_tools {
+    struct xm_tool *all; /* owned; their texts are the body's */
+    struct xm_tools may_call;
+    const struct xm_tool *only; /* the one that is to be called; NULL: any */
+    bool must_call, one;        /* one: call at most */
+    yyjson_val *of_body;        /* as the request has them */
+    /* In each of these, the member that has the name, NULL: itself; and the schema's name. */
+    const char *member, *schema;
+};
+
 struct xm_wish {
     const struct xm_served *model;
     struct xm_sampling sampling;    /* of sampling.def, by its names in JSON */
     struct xm_sampling_lists lists; /* of it, owned */
     struct xm_grammar *grammar;     /* owned; NULL: any text */
-    uint64_t max_tokens;            /* UINT64_MAX: what the context has room for */
-    uint64_t min_tokens;            /* before a token may end the text */
-    uint64_t n;                     /* texts of each prompt */
-    uint64_t likeliest;             /* tokens beside each   */
+    bool grammar_has_marks;         /* it is of calls, too */
+    struct xm_wish_tools tools;
+    uint64_t max_tokens; /* UINT64_MAX: what the context has room for */
+    uint64_t min_tokens; /* before a token may end the text */
+    uint64_t n;          /* texts of each prompt */
+    uint64_t likeliest;  /* tokens beside each   */
     bool stream, wants_usage, wants_log_probs, ignores_ends;
+    bool may_be_empty;                    /* no new tokens may be asked for */
     struct xm_slice stops[XM_MOST_STOPS]; /* in the body */
     size_t n_stops;
 };

@@ -208,7 +208,8 @@ end_call(struct xm_answer *a, int32_t mark, struct xm_strbuf *out)
     struct xm_error why = {0};
     const struct xm_slice text = xm_slice_of(xm_strbuf_text(&a->call), a->call.n);
     const enum xm_status s = xm_tool_calls_parse(
-        &a->calls, a->form, xm_slice_of(xm_strbuf_text(&a->tool), a->tool.n), text, &why);
+        &a->calls, a->form, xm_slice_of(xm_strbuf_text(&a->tool), a->tool.n), text,
+        a->tools, &why);
     begin(a, IN_TEXT);
     out->failed |= s == XM_NO_MEMORY || a->call.failed || a->tool.failed;
     if (s == XM_OK) {
@@ -400,6 +401,28 @@ xm_answer_begins_thought(const struct xm_answer *a, int32_t id)
 {
     const enum action action = action_of(a, id);
     return action == BEGIN_THOUGHT || action == BEGIN_NAMED_THOUGHT;
+}
+
+bool
+xm_answer_begins_text(const struct xm_answer *a, int32_t id)
+{
+    return action_of(a, id) == BEGIN_TEXT;
+}
+
+bool
+xm_answer_is_in_thought(const struct xm_answer *a)
+{
+    return a->state == IN_THOUGHT || a->state == IN_NAME;
+}
+
+/* Named calls have headers; others a mark of their own, which not each tokenizer has. */
+enum xm_call_form
+xm_answer_call_form(const struct xm_answer *a)
+{
+    bool has_calls = a->format && a->format->form == XM_CALL_NAMED;
+    for (size_t i = 0; a->format && i < XM_MAX_ANSWER_MARKS; i++)
+        has_calls |= a->format->marks[i].action == BEGIN_CALL && a->ids[i] >= 0;
+    return has_calls ? a->format->form : XM_CALL_NONE;
 }
 
 bool

@@ -44,6 +44,7 @@ enum { XM_MAX_ANSWER_MARKS = 8 };
 struct xm_answer {
     const struct xm_answer_format *format; /* static; NULL: the model has no marks */
     const struct xm_tokenizer *tokenizer;  /* not owned */
+    const struct xm_tools *tools; /* what calls may name, the caller's; NULL: not known */
     /* token ids of the format's marks; -1: the tokenizer lacks this mark */
     int32_t ids[XM_MAX_ANSWER_MARKS];
     int state;               /* enum state in answer.c */
@@ -79,6 +80,12 @@ enum xm_answer_part xm_answer_take(struct xm_answer *a, int32_t id,
                                    struct xm_strbuf *out);
 /* Whether a mark begins a thought. */
 bool xm_answer_begins_thought(const struct xm_answer *a, int32_t id);
+/* Whether a mark ends a thought, and text for the user begins. */
+bool xm_answer_begins_text(const struct xm_answer *a, int32_t id);
+/* Whether a token that is no mark is of a thought now. */
+bool xm_answer_is_in_thought(const struct xm_answer *a);
+/* How calls are written; XM_CALL_NONE: the model has no marks for calls. */
+enum xm_call_form xm_answer_call_form(const struct xm_answer *a);
 /* Whether a token that is no mark is text for the user now. */
 bool xm_answer_is_in_text(const struct xm_answer *a);
 /* Takes text of the current part: appends to `out` what is to be shown and returns its part. */

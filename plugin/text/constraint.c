@@ -405,6 +405,33 @@ xm_constraint_accept(struct xm_constraint *c, int32_t id, bool first,
 }
 
 bool
+xm_constraint_names(const struct xm_constraint *c, int32_t id)
+{
+    for (size_t i = 0; i < c->live.n; i++) {
+        const struct xm_grammar_state *s = &c->g->states[c->live.list[i].at.state];
+        if (s->kind == XM_STATE_TOKEN && c->token_ids[s->b] == id)
+            return true;
+    }
+    return false;
+}
+
+enum xm_status
+xm_constraint_accept_named(struct xm_constraint *c, int32_t id, struct xm_error *err)
+{
+    begin_call(c, err);
+    if (!copy_threads(&c->live, &c->before))
+        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
+    if (c->failed == XM_OK) {
+        xm_closure_begin(c, false);
+        read_token(c, &c->before, id);
+        xm_closure_run(c);
+        settle(c);
+    }
+    c->is_at_start = false;
+    return refuse(c);
+}
+
+bool
 xm_constraint_can_end(const struct xm_constraint *c)
 {
     return c->can_end;

@@ -52,7 +52,12 @@ enum xm_status xm_constraint_allowed(struct xm_constraint *c, bool first,
 /* Takes a token of the text. XM_INVALID: the grammar does not allow it; `c` cannot be used then. */
 enum xm_status xm_constraint_accept(struct xm_constraint *c, int32_t id, bool first,
                                     struct xm_error *err);
-/* The same for bytes of no token. */
+/* Whether the grammar names this token as one that may come next. */
+bool xm_constraint_names(const struct xm_constraint *c, int32_t id);
+/* Takes a token as the one that the grammar names, not as its letters. XM_INVALID: it does not. */
+enum xm_status xm_constraint_accept_named(struct xm_constraint *c, int32_t id,
+                                          struct xm_error *err);
+/* Takes bytes of no token. */
 enum xm_status xm_constraint_accept_bytes(struct xm_constraint *c, const char *bytes,
                                           size_t n, struct xm_error *err);
 

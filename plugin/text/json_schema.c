@@ -551,11 +551,31 @@ make_rule(struct xm_schema *s, yyjson_val *value, const char *path)
     return node;
 }
 
-static enum xm_status
-read_schema(struct xm_schema *s, struct xm_grammar **out)
+void
+xm_schema_open(struct xm_schema *s, struct xm_grammar_tree *t, yyjson_val *root,
+               struct xm_error *err)
 {
+    *s = (struct xm_schema){.t = t, .root = root, .err = err, .any_value = XM_NOWHERE};
     make_spaces(s);
-    const uint32_t root = rule_of(s, s->root, "");
+}
+
+void
+xm_schema_close(struct xm_schema *s)
+{
+    xm_free(s->wanted);
+    xm_hash_free(&s->wanted_index);
+    xm_arena_free(&s->arena);
+}
+
+uint32_t
+xm_schema_rule(struct xm_schema *s, yyjson_val *value, const char *path)
+{
+    return rule_of(s, value, path);
+}
+
+enum xm_status
+xm_schema_make_rules(struct xm_schema *s)
+{
     for (size_t i = 0; i < s->n_wanted && s->failed == XM_OK; i++) {
         const uint32_t node = make_rule(s, s->wanted[i].value, s->wanted[i].path);
         if (s->failed == XM_OK && s->t->failed == XM_OK)
@@ -564,7 +584,14 @@ read_schema(struct xm_schema *s, struct xm_grammar **out)
             break;
     }
     XM_TRY(s->failed);
-    XM_TRY(xm_tree_check(s->t, s->err));
+    return xm_tree_check(s->t, s->err);
+}
+
+static enum xm_status
+read_schema(struct xm_schema *s, struct xm_grammar **out)
+{
+    const uint32_t root = rule_of(s, s->root, "");
+    XM_TRY(xm_schema_make_rules(s));
     return xm_grammar_compile(s->t, root, out, s->err);
 }
 
@@ -573,7 +600,7 @@ xm_grammar_from_schema(const char *json, size_t n, struct xm_grammar **out,
                        struct xm_error *err)
 {
     struct xm_grammar_tree t = {0};
-    struct xm_schema s = {.t = &t, .err = err, .any_value = XM_NOWHERE};
+    struct xm_schema s;
     yyjson_doc *doc = NULL;
     *out = NULL;
     if (n > XM_GRAMMAR_MOST_BYTES)
@@ -584,12 +611,10 @@ xm_grammar_from_schema(const char *json, size_t n, struct xm_grammar **out,
         xm_error_prefix(err, "JSON Schema");
         return status;
     }
-    s.root = yyjson_doc_get_root(doc);
+    xm_schema_open(&s, &t, yyjson_doc_get_root(doc), err);
     status = read_schema(&s, out);
     yyjson_doc_free(doc);
-    xm_free(s.wanted);
-    xm_hash_free(&s.wanted_index);
-    xm_arena_free(&s.arena);
+    xm_schema_close(&s);
     xm_tree_free(&t);
     return status;
 }

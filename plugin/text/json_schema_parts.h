@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside JSON Schema, for json_schema*.c only.
+ * Inside JSON Schema, for json_schema*.c, tool_arguments.c and tool_calls.c only.
  *
  *     json_schema.c         which schemas apply together; references, choices, keywords
  *     json_schema_types.c   the texts of one type: strings, numbers, arrays, objects
@@ -57,11 +57,24 @@ struct xm_schema {
     struct xm_hash_index wanted_index; /* by value */
     uint32_t any_value;                /* rule of all JSON values; XM_NOWHERE: not made */
     uint32_t space, separator, colon;  /* nodes */
-    unsigned work;                     /* xm_schema_works: so far */
+    /* Objects of this schema have the properties that it declares and no others, unless it says
+     * otherwise; NULL: as the standard has it. */
+    yyjson_val *closed;
+    unsigned work; /* xm_schema_works: so far */
     int depth;
     struct xm_error *err;
     enum xm_status failed;
 };
+
+/* Begins to read the schema `root` into the tree; xm_schema_close afterwards, also after a
+ * failure. */
+void xm_schema_open(struct xm_schema *s, struct xm_grammar_tree *t, yyjson_val *root,
+                    struct xm_error *err);
+void xm_schema_close(struct xm_schema *s);
+/* The number of the rule for a schema within it. */
+uint32_t xm_schema_rule(struct xm_schema *s, yyjson_val *value, const char *path);
+/* Makes the rules that are wanted; nothing is read from the schema afterwards. */
+enum xm_status xm_schema_make_rules(struct xm_schema *s);
 
 /* "JSON Schema, /properties/a: …"; the first failure stays. */
 uint32_t xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
@@ -97,6 +110,8 @@ uint32_t xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c);
 uint32_t xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c,
                          const char *key, bool largest, uint32_t missing);
 
+/* The types that are named by a string or a list of them; 0: one is no type. */
+unsigned xm_json_types_named(yyjson_val *type);
 /* The types that "type" of this schema allows. */
 unsigned xm_schema_types(struct xm_schema *s, const struct xm_applied *a);
 unsigned xm_json_type_of(yyjson_val *value);

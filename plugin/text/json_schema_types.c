@@ -436,7 +436,11 @@ value_node(struct xm_schema *s, const struct xm_conjunction *c, const struct pro
             xm_conjunction_add(s, &one, other,
                                xm_schema_path(s, a->path, "additionalProperties"), 0);
     }
-    const uint32_t node = one.n > 0 ? xm_schema_node(s, &one) : xm_schema_any_value(s);
+    const bool is_closed =
+        !p && s->closed && c->n == 1 && c->list[0].value == s->closed && one.n == 0;
+    const uint32_t node = one.n > 0   ? xm_schema_node(s, &one)
+                          : is_closed ? xm_tree_never(s->t)
+                                      : xm_schema_any_value(s);
     xm_conjunction_free(&one);
     return node;
 }

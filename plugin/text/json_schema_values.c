@@ -48,9 +48,8 @@ type_named(const char *name)
     return 0;
 }
 
-/* 0: no type, or a name that is none. */
-static unsigned
-read_types(yyjson_val *type)
+unsigned
+xm_json_types_named(yyjson_val *type)
 {
     unsigned types = 0;
     size_t i, n;
@@ -73,7 +72,7 @@ xm_schema_types(struct xm_schema *s, const struct xm_applied *a)
     yyjson_val *type = yyjson_obj_get(a->value, "type");
     if (!type)
         return XM_JSON_ANY;
-    const unsigned types = read_types(type);
+    const unsigned types = xm_json_types_named(type);
     if (!types)
         xm_schema_fail(
             s, XM_INVALID, xm_schema_path(s, a->path, "type"),
@@ -257,7 +256,7 @@ types_of(yyjson_val *v)
 {
     yyjson_val *type = yyjson_obj_get(v, "type"), *list = yyjson_obj_get(v, "enum"), *one;
     yyjson_val *constant = yyjson_obj_get(v, "const");
-    unsigned types = type ? read_types(type) : XM_JSON_ANY, listed = 0;
+    unsigned types = type ? xm_json_types_named(type) : XM_JSON_ANY, listed = 0;
     size_t i, n;
     if (constant)
         types &= xm_json_type_of(constant);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/util/json.h"
 #include "runtime/util/number.h"
 
 /* One of the names of a row, which stand apart by spaces; the rest behind it. */
@@ -46,7 +47,7 @@ wrong_type(struct xm_slice name, yyjson_val *value, const char *expected,
            struct xm_error *err)
 {
     return xm_fail(err, XM_INVALID, "%.*s is %s, expected %s", (int)name.n, name.text,
-                   yyjson_get_type_desc(value), expected);
+                   xm_json_what(value), expected);
 }
 
 static enum xm_status
@@ -97,7 +98,7 @@ read_bias(yyjson_val *key, yyjson_val *value, struct xm_sampling_lists *lists,
     if (!yyjson_is_num(value))
         return xm_fail(err, XM_INVALID,
                        "logit_bias of token %" PRIu64 " is %s, expected a number", id,
-                       yyjson_get_type_desc(value));
+                       xm_json_what(value));
     return xm_sampling_add_bias(lists, (int32_t)id, yyjson_get_num(value), err);
 }
 
@@ -174,7 +175,7 @@ xm_sampling_from_json(yyjson_val *object, const struct xm_tokenizer *tokenizer,
 {
     if (!yyjson_is_obj(object))
         return xm_fail(err, XM_INVALID, "sampling parameters are %s, expected an object",
-                       yyjson_get_type_desc(object));
+                       xm_json_what(object));
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         struct xm_slice name = {0};
         const char *names = xm_sampling_rows[i].json;

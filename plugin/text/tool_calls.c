@@ -3,11 +3,13 @@
 
 #include <string.h>
 
+#include "plugin/text/json_schema_parts.h"
+#include "plugin/text/tool_arguments.h"
 #include "runtime/util/json.h"
 #include "runtime/util/memory.h"
 
 static const char blanks[] = " \t\r\n";
-static const char quote[] = "<|\"|>"; /* around Gemma's strings */
+static const char quote[] = XM_BRACES_QUOTE; /* around Gemma's strings */
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -108,16 +110,23 @@ find(struct xm_slice s, const char *word)
     return s.n;
 }
 
-/* As tools are named: no blanks, quotes, or control characters. */
-static enum xm_status
-check_name(struct xm_slice name, struct xm_error *err)
+bool
+xm_tool_name_is_good(struct xm_slice name)
 {
     bool ok = name.n > 0 && name.n <= XM_LONGEST_TOOL_NAME;
     for (size_t i = 0; ok && i < name.n; i++) {
         const unsigned char c = (unsigned char)name.text[i];
         ok = c > ' ' && c != 0x7f && !strchr("\"\\<>{}()", c);
     }
-    return ok ? XM_OK : xm_fail(err, XM_INVALID, "a tool call without a name");
+    return ok;
+}
+
+static enum xm_status
+check_name(struct xm_slice name, struct xm_error *err)
+{
+    return xm_tool_name_is_good(name)
+               ? XM_OK
+               : xm_fail(err, XM_INVALID, "a tool call without a name");
 }
 
 static bool
@@ -265,7 +274,7 @@ parse_named(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice t
 /* ---- Qwen3-Coder ---------------------------------------------------------------------------- */
 
 static const char function[] = "<function=", function_end[] = "</function>";
-static const char parameter[] = "<parameter=", parameter_end[] = "</parameter>";
+static const char parameter[] = XM_PARAMETER, parameter_end[] = XM_PARAMETER_END;
 
 /* One line break on each side belongs to the mark. */
 static struct xm_slice
@@ -278,21 +287,36 @@ without_breaks(struct xm_slice s)
     return s;
 }
 
+/* A number that is read as it is written has no type of its own. */
+static bool
+is_of_types(yyjson_val *value, unsigned types)
+{
+    if (!yyjson_is_raw(value))
+        return (xm_json_type_of(value) & types & ~(unsigned)XM_JSON_STRING) != 0;
+    bool is_whole = true;
+    for (size_t i = 0; i < yyjson_get_len(value); i++)
+        is_whole &= !strchr(".eE", yyjson_get_raw(value)[i]);
+    return (types & XM_JSON_FRACTION) || ((types & XM_JSON_INTEGER) && is_whole);
+}
+
 static enum xm_status
-add_untyped(struct xm_slice value, struct xm_strbuf *out, struct xm_error *err)
+add_untyped(struct xm_slice value, unsigned types, struct xm_strbuf *out,
+            struct xm_error *err)
 {
     yyjson_doc *doc = NULL;
     XM_TRY(read_json(value, &doc, err));
     yyjson_val *root = yyjson_doc_get_root(doc);
-    const enum xm_status s = root && !yyjson_is_str(root) ? add_value(root, out, err)
-                                                          : add_string(value, out, err);
+    const enum xm_status s = root && is_of_types(root, types)
+                                 ? add_value(root, out, err)
+                                 : add_string(value, out, err);
     yyjson_doc_free(doc);
     return s;
 }
 
 /* <parameter=KEY>VALUE</parameter>, as often as it comes, and nothing else. */
 static enum xm_status
-add_parameters(struct xm_slice text, struct xm_strbuf *out, struct xm_error *err)
+add_parameters(struct xm_slice text, const struct xm_tool *tool, struct xm_strbuf *out,
+               struct xm_error *err)
 {
     const char *before = "";
     xm_strbuf_add(out, "{");
@@ -311,15 +335,26 @@ add_parameters(struct xm_slice text, struct xm_strbuf *out, struct xm_error *err
         xm_strbuf_add(out, before);
         XM_TRY(add_string(key, out, err));
         xm_strbuf_add(out, ":");
-        XM_TRY(add_untyped(without_breaks(xm_slice_of(text.text, end)), out, err));
+        XM_TRY(add_untyped(without_breaks(xm_slice_of(text.text, end)),
+                           xm_tool_argument_types(tool, key), out, err));
         text = behind(text, end + sizeof(parameter_end) - 1);
     }
     xm_strbuf_add(out, "}");
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a tool call");
 }
 
+static const struct xm_tool *
+find_tool(const struct xm_tools *tools, struct xm_slice name)
+{
+    for (size_t i = 0; tools && i < tools->n; i++)
+        if (xm_slice_equal(tools->list[i].name, name))
+            return &tools->list[i];
+    return NULL;
+}
+
 static enum xm_status
-parse_function(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *err)
+parse_function(struct xm_tool_calls *calls, struct xm_slice text,
+               const struct xm_tools *tools, struct xm_error *err)
 {
     struct xm_strbuf arguments = {0};
     const size_t n = find(text, ">"), n_end = sizeof(function_end) - 1;
@@ -331,7 +366,7 @@ parse_function(struct xm_tool_calls *calls, struct xm_slice text, struct xm_erro
     enum xm_status s = check_name(name, err);
     if (s == XM_OK)
         s = add_parameters(xm_slice_of(text.text + n + 1, text.n - n - 1 - n_end),
-                           &arguments, err);
+                           find_tool(tools, name), &arguments, err);
     if (s == XM_OK)
         s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
                    err);
@@ -498,7 +533,8 @@ parse_braces(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error 
 
 enum xm_status
 xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
-                    struct xm_slice name, struct xm_slice text, struct xm_error *err)
+                    struct xm_slice name, struct xm_slice text,
+                    const struct xm_tools *tools, struct xm_error *err)
 {
     if (text.n > XM_LONGEST_CALL || calls->n >= XM_MOST_CALLS)
         return xm_fail(err, XM_INVALID, "a tool call that is too long, or one too many");
@@ -507,7 +543,7 @@ xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
     case XM_CALL_NONE:
         break;
     case XM_CALL_JSON:
-        return starts_with(text, function) ? parse_function(calls, text, err)
+        return starts_with(text, function) ? parse_function(calls, text, tools, err)
                                            : parse_json(calls, text, err);
     case XM_CALL_NAMED:
         return parse_named(calls, name, text, err);

@@ -9,10 +9,13 @@
  *
  * What stands around a call, and where it begins, is the business of answer.h. A call that is not
  * of its form is none: nothing is guessed, but for the values of Qwen3-Coder, which have no types
- * there: one that is JSON and no string is taken as such, any other is a string.
+ * there: one that is JSON of a type that the tool declares for it is taken as such, any other is a
+ * string. Where no type is declared, all types but strings are.
  */
 #ifndef XM_PLUGIN_TEXT_TOOL_CALLS_H
 #define XM_PLUGIN_TEXT_TOOL_CALLS_H
+
+#include <yyjson.h>
 
 #include "runtime/util/slice.h"
 #include "runtime/util/status.h"
@@ -31,6 +34,17 @@ enum {
     XM_MOST_CALLS = 128   /* of an answer; those behind are text   */
 };
 
+/* A tool that may be called. All of it is the caller's. */
+struct xm_tool {
+    struct xm_slice name;
+    yyjson_val *parameters; /* JSON Schema of the arguments; NULL: it has none */
+    bool strict; /* arguments match the schema, where calls are free (tool_grammar.h) */
+};
+struct xm_tools {
+    const struct xm_tool *list;
+    size_t n;
+};
+
 struct xm_tool_call {
     char *name; /* owned */
     char *
@@ -44,11 +58,13 @@ struct xm_tool_calls {
 };
 void xm_tool_calls_free(struct xm_tool_calls *calls);
 
-/* Appends the call that `text` is, whole; `name`: of NAMED. XM_INVALID: it is none; the sentence
- * says why. On failure `calls` is as before. */
+/* Appends the call that `text` is, whole; `name`: of NAMED; tools: what there is to call, NULL: not
+ * known. XM_INVALID: it is none; the sentence says why. On failure `calls` is as before. */
 enum xm_status xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
                                    struct xm_slice name, struct xm_slice text,
-                                   struct xm_error *err);
+                                   const struct xm_tools *tools, struct xm_error *err);
+/* Whether a call can name it: no blanks, quotes, brackets or control characters. */
+bool xm_tool_name_is_good(struct xm_slice name);
 /* Appends a copy of a call. */
 enum xm_status xm_tool_calls_add(struct xm_tool_calls *calls,
                                  const struct xm_tool_call *call, struct xm_error *err);

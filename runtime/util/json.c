@@ -154,6 +154,29 @@ xm_json_token_id(yyjson_val *value, const char *what, int32_t *out, struct xm_er
     return XM_OK;
 }
 
+const char *
+xm_json_what(yyjson_val *value)
+{
+    switch (yyjson_get_type(value)) {
+    case YYJSON_TYPE_NULL:
+        return "null";
+    case YYJSON_TYPE_BOOL:
+        return yyjson_get_bool(value) ? "true" : "false";
+    case YYJSON_TYPE_NUM:
+        return yyjson_is_int(value) ? "a whole number" : "a number with a fraction";
+    case YYJSON_TYPE_RAW:
+        return "a number";
+    case YYJSON_TYPE_STR:
+        return "a string";
+    case YYJSON_TYPE_ARR:
+        return "a list";
+    case YYJSON_TYPE_OBJ:
+        return "an object";
+    default:
+        return "missing";
+    }
+}
+
 enum xm_status
 xm_json_type(yyjson_val *object, const char *component, const char **out,
              struct xm_error *err)

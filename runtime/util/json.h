@@ -48,6 +48,9 @@ enum { XM_MAX_TOKENS = 1 << 22 };
 enum xm_status xm_json_token_id(yyjson_val *value, const char *what, int32_t *out,
                                 struct xm_error *err);
 
+/* What a value is, for sentences: "a list", "an object", "missing". Static. */
+const char *xm_json_what(yyjson_val *value);
+
 /* The "type" of a component: an error when `object` is no object or has none. */
 enum xm_status xm_json_type(yyjson_val *object, const char *component, const char **out,
                             struct xm_error *err);

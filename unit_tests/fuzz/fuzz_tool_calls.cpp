@@ -17,7 +17,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     xm_error err = {};
     const xm_call_form form = static_cast<xm_call_form>(bytes[0] % 4);
     const xm_status s = xm_tool_calls_parse(&calls, form, xm_slice_of("f", 1),
-                                            xm_slice_of(text + 1, n - 1), &err);
+                                            xm_slice_of(text + 1, n - 1), nullptr, &err);
     require(worked(s, err) == (calls.n == 1), "a call comes exactly when that worked");
     if (calls.n == 1) {
         const char *arguments = calls.list[0].arguments;

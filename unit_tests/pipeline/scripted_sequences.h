@@ -21,6 +21,7 @@ struct SequenceModel {
     /* Of the cache and of a run. */
     size_t pages = SIZE_MAX, page = 4;
     uint64_t chunk = 16;
+    uint64_t vocabulary = VOCABULARY;
     uint32_t nan_every = 0; /* of so many states one has no logits; 0: none */
     int run_fails_in = -1;  /* runs from now on                             */
     bool fork_fails = false;
@@ -53,8 +54,12 @@ struct SequenceModel {
     /* Logits of a state. */
     std::vector<float> row(uint32_t state) const
     {
-        return nan_every && state % nan_every == 0 ? std::vector<float>(VOCABULARY, NAN)
-                                                   : ramble_from(state);
+        if (nan_every && state % nan_every == 0)
+            return std::vector<float>(vocabulary, NAN);
+        std::vector<float> logits = ramble_from(state);
+        for (uint32_t id = VOCABULARY; id < vocabulary; id++)
+            logits.push_back((float)(digest((int32_t)id, state) % 1024) / 256.0f);
+        return logits;
     }
 
   private:
@@ -264,7 +269,7 @@ struct SequenceModel {
     {
         const Batch *batch = reinterpret_cast<const Batch *>(b);
         *rows = batch->logits[i].empty() ? 0 : 1;
-        *vocabulary = VOCABULARY;
+        *vocabulary = batch->model->vocabulary;
         return *rows ? batch->logits[i].data() : nullptr;
     }
     static xm_status create_batch(xm_compiled *c, xm_batch **out, xm_error *)

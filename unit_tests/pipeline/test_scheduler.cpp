@@ -226,6 +226,27 @@ TEST_F(Scheduler, RefusesAJobWhereTooManyWait)
     last.check("last");
 }
 
+/* Jobs that come together are counted before the first of them is taken. */
+TEST_F(Scheduler, RefusesAJobWhereThoseBehindItWouldBe)
+{
+    const Kind k = long_kind(model, 5, 4);
+    Job first(&k), second(&k), third(&k);
+    begin(2);
+    xm_job wish = first.wish();
+    wish.most_waiting = 1;
+    wish.n_more = 3;
+    EXPECT_EQ(submit(first, wish), XM_BUSY) << "two places, one that may wait, four jobs";
+    wish.n_more = SIZE_MAX;
+    EXPECT_EQ(submit(first, wish), XM_BUSY);
+    wish.n_more = 2;
+    EXPECT_EQ(submit(first, wish), XM_OK);
+    submit(second);
+    submit(third); /* those behind it have no bound */
+    finish();
+    first.check("first");
+    third.check("third");
+}
+
 /* The prompt is run once, and so is what another one has more. */
 TEST_F(Scheduler, ABeginningIsComputedOnceAlsoWhereJobsComeTogether)
 {

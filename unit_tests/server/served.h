@@ -50,10 +50,12 @@ count_of(const std::string &text, const std::string &part)
 class Served
 {
   public:
-    /* tokenizer, tmpl: in the place of the small package's; "": not. */
+    /* tokenizer, tmpl: in the place of the small package's; "": not. vocabulary: the model's. */
     explicit Served(size_t slots = 4, size_t queue = 64, uint64_t context = 512,
-                    const std::string &tokenizer = "", const std::string &tmpl = "")
+                    const std::string &tokenizer = "", const std::string &tmpl = "",
+                    uint64_t vocabulary = VOCABULARY)
     {
+        model.vocabulary = vocabulary;
         if (!tokenizer.empty())
             package.folder.write("tokenizer.json", tokenizer);
         if (!tmpl.empty())
@@ -140,7 +142,8 @@ class Served
     }
 
     SequenceModel model;
-    SmallPackage package{"{% for m in messages %}{{ m.content }}{% endfor %}<think>"};
+    SmallPackage package{"{% for m in messages %}{{ m.content }}{% endfor %}<think>"
+                         "{# tools #}"};
     xm_served *served = nullptr;
     xm_server server = {};
     xm_error err = {};

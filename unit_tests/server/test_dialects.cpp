@@ -160,7 +160,7 @@ class Calls : public ::testing::Test
                             {"id":11,"content":"<s>","special":true}]})";
     }
     Served s{4, 64, 512, tokenizer(),
-             "{{ messages[0].content }}{# <tool_call> </tool_call> #}"};
+             "{{ messages[0].content }}{# tools <tool_call> </tool_call> #}"};
     /* No token comes twice: <tool_call>, the call, </tool_call>, the end. */
     const std::string biases =
         R"({"9":90,"6":80,"10":70,"8":60},"presence_penalty":1000)";
@@ -246,6 +246,8 @@ TEST(Responses, RefusalsNameTheField)
     for (const char *body :
          {R"({"input":[]})", R"({"input":5})", R"({})",
           R"({"input":"a","tools":[{"type":"x"}]})",
+          R"({"input":[{"type":"function_call","arguments":"{}"}]})",
+          R"({"input":[{"type":"item_reference","id":"x"}]})",
           R"({"input":"a","previous_response_id":"r"})", R"({"input":[{"type":"item"}]})",
           R"({"input":"a","text":{"format":{"type":"xml"}}})"}) {
         const Answer a = s.ask(responses, body);

@@ -123,7 +123,7 @@ TEST(SamplingJson, AnotherTypeOrRangeFailsByTheName)
     EXPECT_EQ(std::string(Request("{\"top_k\": 1.5}").err.text),
               "top_k is 1.5, expected a whole number from 0 to 2.14748e+09");
     EXPECT_EQ(std::string(Request("{\"top_k\": \"1\"}").err.text),
-              "top_k is string, expected a number");
+              "top_k is a string, expected a number");
     EXPECT_EQ(Request("[]").status, XM_INVALID);
     EXPECT_EQ(Request("{\"mirostat\": 1}").status, XM_INVALID);
 }

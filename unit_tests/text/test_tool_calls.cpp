@@ -24,7 +24,7 @@ parse(xm_call_form form, const std::string &text, const std::string &name = "")
     std::string result;
     const xm_status s =
         xm_tool_calls_parse(&calls, form, xm_slice_of(name.data(), name.size()),
-                            xm_slice_of(text.data(), text.size()), &err);
+                            xm_slice_of(text.data(), text.size()), nullptr, &err);
     EXPECT_EQ(s == XM_OK, calls.n == 1) << text;
     EXPECT_TRUE(s == XM_OK || s == XM_INVALID) << err.text;
     EXPECT_EQ(s == XM_OK, err.text[0] == '\0');
@@ -165,7 +165,7 @@ TEST(ToolCalls, DepthAndLengthAreBounded)
     for (int i = 0; i <= XM_MOST_CALLS; i++) {
         xm_error err = {};
         EXPECT_EQ(xm_tool_calls_parse(&calls, XM_CALL_NAMED, xm_slice_of("f", 1),
-                                      xm_slice_of("{}", 2), &err),
+                                      xm_slice_of("{}", 2), nullptr, &err),
                   i < XM_MOST_CALLS ? XM_OK : XM_INVALID);
     }
     EXPECT_EQ(calls.n, (size_t)XM_MOST_CALLS);
@@ -229,9 +229,9 @@ TEST(ToolCalls, EveryAllocationMayFail)
             xm_tool_calls calls = {}, copies = {};
             xm_error err = {};
             xm_fail_allocation(n);
-            xm_status s =
-                xm_tool_calls_parse(&calls, t.first, xm_slice_of("f", 1),
-                                    xm_slice_of(t.second.data(), t.second.size()), &err);
+            xm_status s = xm_tool_calls_parse(
+                &calls, t.first, xm_slice_of("f", 1),
+                xm_slice_of(t.second.data(), t.second.size()), nullptr, &err);
             if (s == XM_OK)
                 s = xm_tool_calls_add(&copies, &calls.list[0], &err);
             const bool seen = xm_fail_allocation_seen();

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/tool_arguments.h"
+
+#include <string.h>
+
+#include "plugin/text/json_schema_parts.h"
+#include "runtime/util/utf8.h"
+
+enum {
+    MOST_REFERENCES = 16, /* one behind the other */
+    DEEPEST = 24          /* schemas in schemas   */
+};
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+/* What a schema refers to; NULL: nothing, or too often. */
+static yyjson_val *
+resolve(yyjson_val *root, yyjson_val *v)
+{
+    for (int i = 0; i < MOST_REFERENCES; i++) {
+        yyjson_val *ref = yyjson_obj_get(v, "$ref");
+        const char *text = yyjson_get_str(ref);
+        if (!text)
+            return v;
+        if (strcmp(text, "#") == 0)
+            v = root;
+        else
+            v = text[0] == '#' ? yyjson_ptr_getn(root, text + 1, yyjson_get_len(ref) - 1)
+                               : NULL;
+    }
+    return NULL;
+}
+
+static unsigned
+types_of(yyjson_val *root, yyjson_val *v,
+         int depth) /* NOLINT(misc-no-recursion): bounded */
+{
+    static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
+    v = resolve(root, v);
+    yyjson_val *type = yyjson_obj_get(v, "type"), *one;
+    yyjson_val *constant = yyjson_obj_get(v, "const"), *list = yyjson_obj_get(v, "enum");
+    unsigned types = type ? xm_json_types_named(type) : XM_JSON_ANY, some = 0;
+    size_t i, n;
+    if (!v || depth > DEEPEST)
+        return XM_JSON_ANY;
+    if (constant)
+        types &= xm_json_type_of(constant);
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        some |= xm_json_type_of(one);
+    }
+    types &= list ? some : XM_JSON_ANY;
+    for (size_t k = 0; k < XM_ARRAY_LEN(choices); k++) {
+        const bool is_all = k == 2;
+        list = yyjson_obj_get(v, choices[k]);
+        some = is_all ? XM_JSON_ANY : 0;
+        yyjson_arr_foreach(list, i, n, one)
+        {
+            const unsigned of_one = types_of(root, one, depth + 1);
+            some = is_all ? some & of_one : some | of_one;
+        }
+        types &= list ? some : XM_JSON_ANY;
+    }
+    return types;
+}
+
+unsigned
+xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key)
+{
+    yyjson_val *root = tool ? tool->parameters : NULL;
+    yyjson_val *list = yyjson_obj_get(resolve(root, root), "properties");
+    yyjson_val *v = key.n ? yyjson_obj_getn(list, key.text, key.n) : NULL;
+    return v ? types_of(root, v, 0) : XM_JSON_ANY;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+struct making {
+    struct xm_schema s;
+    struct xm_grammar_tree *t;
+    enum xm_argument_form form;
+    uint32_t raw;   /* any text that does not end a string */
+    uint32_t value; /* rule of any value of BRACES; XM_NOWHERE: not made */
+    int depth;
+};
+
+static uint32_t
+text(struct making *m, const char *what)
+{
+    return xm_tree_text(m->t, what, strlen(what));
+}
+
+static uint32_t
+all3(struct making *m, uint32_t a, uint32_t b, uint32_t c)
+{
+    return xm_tree_all(m->t, (uint32_t[]){a, b, c}, 3);
+}
+
+/* A character that is none of n. */
+static uint32_t
+none_of(struct xm_grammar_tree *t, const char *list, size_t n)
+{
+    struct xm_class c = {0};
+    for (size_t i = 0; i < n; i++)
+        xm_class_add(&c, (unsigned char)list[i], (unsigned char)list[i]);
+    xm_class_normalise(&c);
+    xm_class_negate(&c);
+    const uint32_t node = xm_tree_class(t, &c, XM_SPELL_PLAIN);
+    xm_class_free(&c);
+    return node;
+}
+
+/* Texts without the word, whose first character w comes in it once. A text is characters that are
+ * no w, and tries of the word that fail: w, more of the word, and then a character that does not go
+ * on with it. Where that is a w, the next try begins. The text may end within a try. */
+static uint32_t
+text_without(struct xm_grammar_tree *t, const char *word)
+{
+    const size_t n = strlen(word);
+    struct xm_nodes begun = {0}, failed = {0};
+    for (size_t k = 1; k < n; k++) {
+        const uint32_t more = xm_tree_text(t, word + 1, k - 1);
+        const char out[2] = {word[0], word[k]};
+        xm_nodes_add(t, &begun, more);
+        xm_nodes_add(t, &failed,
+                     xm_tree_all(t, (uint32_t[]){more, none_of(t, out, 2)}, 2));
+    }
+    const uint32_t some = xm_tree_any(t, begun.list, begun.n);
+    const uint32_t first = xm_tree_text(t, word, 1);
+    const uint32_t again =
+        xm_tree_repeat(t, xm_tree_all(t, (uint32_t[]){some, first}, 2), 0, XM_UNBOUNDED);
+    const uint32_t try = xm_tree_all(
+        t, (uint32_t[]){first, again, xm_tree_any(t, failed.list, failed.n)}, 3);
+    const uint32_t last = xm_tree_all(t, (uint32_t[]){first, again, some}, 3);
+    xm_nodes_free(&begun);
+    xm_nodes_free(&failed);
+    return xm_tree_all(
+        t,
+        (uint32_t[]){
+            xm_tree_repeat(t, xm_tree_any(t, (uint32_t[]){none_of(t, word, 1), try}, 2),
+                           0, XM_UNBOUNDED),
+            xm_tree_repeat(t, last, 0, 1)},
+        2);
+}
+
+static uint32_t
+quoted(struct making *m, uint32_t inside)
+{
+    const size_t n = sizeof(XM_BRACES_QUOTE) - 1;
+    return all3(m, xm_tree_token(m->t, XM_BRACES_QUOTE, n, 0), inside,
+                xm_tree_token(m->t, XM_BRACES_QUOTE, n, 0));
+}
+
+static uint32_t
+string(struct making *m, uint32_t inside)
+{
+    return m->form == XM_ARGUMENTS_BRACES ? quoted(m, inside) : inside;
+}
+
+/* A string that a schema lists. */
+static uint32_t
+literal(struct making *m, yyjson_val *v, const char *path)
+{
+    const char *end = m->form == XM_ARGUMENTS_BRACES ? XM_BRACES_QUOTE : XM_PARAMETER_END;
+    if (!yyjson_is_str(v))
+        return m->form == XM_ARGUMENTS_BRACES && yyjson_is_ctn(v)
+                   ? xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
+                                    "objects and lists as values are not supported in "
+                                    "calls of this model")
+                   : xm_schema_literal(&m->s, v);
+    if (strstr(yyjson_get_str(v), end))
+        return xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
+                              "a value has the characters that end a string in calls of "
+                              "this model");
+    return string(m, xm_tree_text(m->t, yyjson_get_str(v), yyjson_get_len(v)));
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static uint32_t value(struct making *m, yyjson_val *v, const char *path);
+
+/* Alternatives, or listed values. False: there are none. */
+static bool
+choose(struct making *m, yyjson_val *v, const char *path, uint32_t *node)
+{
+    static const char *const keys[] = {"enum", "anyOf", "oneOf", "allOf"};
+    yyjson_val *constant = yyjson_obj_get(v, "const"), *list = NULL, *one;
+    struct xm_nodes nodes = {0};
+    size_t i, n, k = 0;
+    while (k < XM_ARRAY_LEN(keys) && !(list = yyjson_obj_get(v, keys[k])))
+        k++;
+    if (constant)
+        *node = literal(m, constant, path);
+    if (constant || !list)
+        return constant != NULL;
+    path = xm_schema_path(&m->s, path, keys[k]);
+    if (k == 3 && yyjson_arr_size(list) != 1)
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
+                       "'allOf' is not supported in calls of this model");
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        const char *at = xm_schema_path_at(&m->s, path, i);
+        if (m->s.failed == XM_OK)
+            xm_nodes_add(m->t, &nodes, k == 0 ? literal(m, one, at) : value(m, one, at));
+    }
+    *node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return true;
+}
+
+static uint32_t
+key_node(struct making *m, yyjson_val *key, const char *path)
+{
+    const struct xm_slice name = xm_slice_of(yyjson_get_str(key), yyjson_get_len(key));
+    if (!xm_tool_name_is_good(name) || memchr(name.text, ':', name.n))
+        return xm_schema_fail(
+            &m->s, XM_UNSUPPORTED, path,
+            "a name with blanks, quotes, brackets or colons has no place "
+            "in calls of this model");
+    return xm_tree_text(m->t, name.text, name.n);
+}
+
+/* A property with its value. */
+static uint32_t
+member(struct making *m, uint32_t key, uint32_t of_key)
+{
+    return m->form == XM_ARGUMENTS_BRACES
+               ? all3(m, key, text(m, ":"), of_key)
+               : xm_tree_all(m->t,
+                             (uint32_t[]){text(m, XM_PARAMETER), key, text(m, ">\n"),
+                                          of_key, text(m, "\n" XM_PARAMETER_END "\n")},
+                             5);
+}
+
+static bool
+is_required(yyjson_val *object, yyjson_val *key)
+{
+    yyjson_val *one;
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_obj_get(object, "required"), i, n, one)
+    {
+        if (yyjson_equals_strn(one, yyjson_get_str(key), yyjson_get_len(key)))
+            return true;
+    }
+    return false;
+}
+
+static void
+check_required(struct making *m, yyjson_val *object, yyjson_val *properties,
+               const char *path)
+{
+    yyjson_val *one;
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_obj_get(object, "required"), i, n, one)
+    {
+        if (!yyjson_is_str(one) ||
+            !yyjson_obj_getn(properties, yyjson_get_str(one), yyjson_get_len(one)))
+            xm_schema_fail(&m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, "required"),
+                           "a property is required that is not declared");
+    }
+}
+
+/* Members of any names. */
+static uint32_t
+free_members(struct making *m)
+{
+    const uint32_t key =
+        xm_tree_repeat(m->t, none_of(m->t, " \t\r\n\"\\<>{}():,[]", 15), 1, 64);
+    const uint8_t flags = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
+    uint32_t of_key = m->raw;
+    if (m->form == XM_ARGUMENTS_BRACES)
+        of_key = xm_tree_rule_ref(m->t, m->value);
+    const uint32_t one = member(m, key, of_key);
+    return xm_tree_list(m->t, text(m, m->form == XM_ARGUMENTS_BRACES ? "," : ""), &one,
+                        &flags, 1);
+}
+
+static uint32_t
+declared_members(struct making *m, yyjson_val *object, const char *path)
+{
+    yyjson_val *properties = yyjson_obj_get(object, "properties"), *key, *v;
+    struct xm_nodes nodes = {0};
+    struct xm_strbuf flags = {0};
+    size_t i, n;
+    path = xm_schema_path(&m->s, path, "properties");
+    yyjson_obj_foreach(properties, i, n, key, v)
+    {
+        const char *at = xm_schema_path(&m->s, path, yyjson_get_str(key));
+        const char flag = is_required(object, key) ? 0 : XM_LIST_OPTIONAL;
+        if (m->s.failed != XM_OK)
+            break;
+        const uint32_t name = key_node(m, key, at);
+        xm_nodes_add(m->t, &nodes, member(m, name, value(m, v, at)));
+        xm_strbuf_add_n(&flags, &flag, 1);
+    }
+    uint32_t node = 0;
+    if (!xm_strbuf_ok(&flags))
+        xm_schema_no_memory(&m->s);
+    else if (m->s.failed == XM_OK && nodes.n == flags.n)
+        node = xm_tree_list(m->t, text(m, m->form == XM_ARGUMENTS_BRACES ? "," : ""),
+                            nodes.list, (const uint8_t *)flags.text, nodes.n);
+    xm_nodes_free(&nodes);
+    xm_strbuf_free(&flags);
+    return node;
+}
+
+static uint32_t
+members(struct making *m, yyjson_val *object, const char *path)
+{
+    yyjson_val *properties = yyjson_obj_get(object, "properties");
+    check_required(m, object, properties, path);
+    if (m->s.failed != XM_OK)
+        return 0;
+    if (yyjson_obj_size(properties) > 0)
+        return declared_members(m, object, path);
+    return properties || yyjson_is_false(yyjson_obj_get(object, "additionalProperties"))
+               ? xm_tree_empty(m->t)
+               : free_members(m);
+}
+
+/* ---- values of BRACES ------------------------------------------------------------------------ */
+
+static uint32_t
+braces_list(struct making *m, yyjson_val *v, const char *path)
+{
+    const struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {(struct xm_applied *)(uintptr_t)&applied, 1, 1};
+    yyjson_val *items = yyjson_obj_get(v, "items");
+    const uint32_t least = xm_schema_count(&m->s, &c, "minItems", true, 0);
+    const uint32_t most = xm_schema_count(&m->s, &c, "maxItems", false, XM_UNBOUNDED);
+    const uint32_t one = items ? value(m, items, xm_schema_path(&m->s, path, "items"))
+                               : xm_tree_rule_ref(m->t, m->value);
+    if (m->s.failed != XM_OK)
+        return 0;
+    const uint32_t next = xm_tree_all(m->t, (uint32_t[]){text(m, ","), one}, 2);
+    const uint32_t some = xm_tree_all(
+        m->t,
+        (uint32_t[]){one,
+                     xm_tree_repeat(m->t, next, least ? least - 1 : 0,
+                                    most == XM_UNBOUNDED ? most : most - (most > 0))},
+        2);
+    const uint32_t inside = most == 0   ? xm_tree_empty(m->t)
+                            : least > 0 ? some
+                                        : xm_tree_repeat(m->t, some, 0, 1);
+    return all3(m, text(m, "["), inside, text(m, "]"));
+}
+
+static uint32_t
+braces_types(struct making *m, yyjson_val *v, const char *path)
+{
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    const unsigned types = xm_schema_types(&m->s, &applied);
+    struct xm_nodes nodes = {0};
+    if (m->s.failed == XM_OK && (types & XM_JSON_STRING))
+        xm_nodes_add(m->t, &nodes, quoted(m, m->raw));
+    if (m->s.failed == XM_OK && (types & XM_JSON_NUMBER))
+        xm_nodes_add(m->t, &nodes, xm_schema_number(&m->s, &c, types & XM_JSON_NUMBER));
+    if (types & XM_JSON_BOOLEAN)
+        xm_nodes_add(
+            m->t, &nodes,
+            xm_tree_any(m->t, (uint32_t[]){text(m, "true"), text(m, "false")}, 2));
+    if (types & XM_JSON_NULL)
+        xm_nodes_add(m->t, &nodes, text(m, "null"));
+    if (m->s.failed == XM_OK && (types & XM_JSON_ARRAY))
+        xm_nodes_add(m->t, &nodes, braces_list(m, v, path));
+    if (m->s.failed == XM_OK && (types & XM_JSON_OBJECT))
+        xm_nodes_add(m->t, &nodes,
+                     all3(m, text(m, "{"), members(m, v, path), text(m, "}")));
+    const uint32_t node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return m->s.failed == XM_OK ? node : 0;
+}
+
+/* The rule of any value, which is in itself. */
+static void
+make_any(struct making *m)
+{
+    const struct xm_number_range all = {0};
+    const uint8_t flags = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
+    m->value = xm_tree_add_rule(m->t, "any value", 9);
+    const uint32_t one = xm_tree_rule_ref(m->t, m->value);
+    const uint32_t list = xm_tree_list(m->t, text(m, ","), &one, &flags, 1);
+    const uint32_t node =
+        xm_tree_any(m->t,
+                    (uint32_t[]){quoted(m, m->raw), xm_tree_numbers(m->t, &all),
+                                 text(m, "true"), text(m, "false"), text(m, "null"),
+                                 all3(m, text(m, "["), list, text(m, "]")),
+                                 all3(m, text(m, "{"), free_members(m), text(m, "}"))},
+                    7);
+    if (m->t->failed == XM_OK)
+        m->t->rules[m->value].node = node;
+}
+
+/* ---- any of them ----------------------------------------------------------------------------- */
+
+static uint32_t
+parameter_types(struct making *m, yyjson_val *v, const char *path)
+{
+    const struct xm_applied applied = {v, path, 0};
+    const unsigned types = xm_schema_types(&m->s, &applied);
+    if (m->s.failed != XM_OK)
+        return 0;
+    return types & XM_JSON_STRING
+               ? m->raw
+               : xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, v, path));
+}
+
+static uint32_t
+value(struct making *m, yyjson_val *v, const char *path) /* NOLINT(misc-no-recursion) */
+{
+    uint32_t node = 0;
+    if (m->s.failed != XM_OK || !xm_schema_works(&m->s, 1, path))
+        return 0;
+    v = resolve(m->s.root, v);
+    if (!v || m->depth >= DEEPEST)
+        return xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
+                              "a schema that refers to itself, or to nothing, is not "
+                              "supported in calls of this model");
+    if (yyjson_is_false(v))
+        return xm_tree_never(m->t);
+    m->depth++;
+    if (!choose(m, v, path, &node))
+        node = m->form == XM_ARGUMENTS_BRACES ? braces_types(m, v, path)
+                                              : parameter_types(m, v, path);
+    m->depth--;
+    return m->s.failed == XM_OK ? node : 0;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static uint32_t
+json_arguments(struct making *m, yyjson_val *root)
+{
+    static const char *const others[] = {"$ref",  "anyOf", "oneOf", "allOf",
+                                         "const", "enum",  "type"};
+    struct xm_conjunction c = {0};
+    bool is_plain = true;
+    for (size_t i = 0; i < XM_ARRAY_LEN(others); i++)
+        is_plain &= !yyjson_obj_get(root, others[i]);
+    if (!root)
+        return xm_schema_object(&m->s, &c);
+    if (yyjson_obj_get(root, "properties") && !yyjson_obj_get(root, "patternProperties"))
+        m->s.closed = root;
+    if (!is_plain)
+        return xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, root, ""));
+    xm_conjunction_add(&m->s, &c, root, "", 0);
+    const uint32_t node = xm_schema_object(&m->s, &c);
+    xm_conjunction_free(&c);
+    return node;
+}
+
+static uint32_t
+other_arguments(struct making *m, yyjson_val *root)
+{
+    static const char *const refused[] = {"anyOf", "oneOf", "allOf", "const", "enum"};
+    const bool is_braces = m->form == XM_ARGUMENTS_BRACES;
+    yyjson_val *v = resolve(root, root);
+    if (root && !v)
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, "", "it refers to itself, or to nothing");
+    for (size_t i = 0; i < XM_ARRAY_LEN(refused); i++)
+        if (yyjson_obj_get(v, refused[i]))
+            xm_schema_fail(
+                &m->s, XM_UNSUPPORTED, "",
+                "'%s' of all arguments is not supported in calls of this model",
+                refused[i]);
+    m->raw = text_without(m->t, is_braces ? XM_BRACES_QUOTE : XM_PARAMETER_END);
+    if (is_braces)
+        make_any(m);
+    const uint32_t node = members(m, v, "");
+    return is_braces ? all3(m, text(m, "{"), node, text(m, "}")) : node;
+}
+
+static uint32_t
+no_arguments(struct making *m)
+{
+    return text(m, m->form == XM_ARGUMENTS_PARAMETERS ? "" : "{}");
+}
+
+enum xm_status
+xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
+                  const struct xm_tool *tool, bool by_schema, uint32_t *node,
+                  struct xm_error *err)
+{
+    struct making m = {.t = t, .form = form, .value = XM_NOWHERE};
+    yyjson_val *root = by_schema ? tool->parameters : NULL;
+    xm_schema_open(&m.s, t, root, err);
+    if (root && !(types_of(root, root, 0) & XM_JSON_OBJECT))
+        xm_schema_fail(&m.s, XM_INVALID, "",
+                       "arguments are an object, and it admits none");
+    *node = by_schema && !root          ? no_arguments(&m)
+            : form == XM_ARGUMENTS_JSON ? json_arguments(&m, root)
+                                        : other_arguments(&m, root);
+    const enum xm_status s = xm_schema_make_rules(&m.s);
+    xm_schema_close(&m.s);
+    if (s != XM_OK && s != XM_NO_MEMORY) {
+        const struct xm_shown name = xm_utf8_shown(tool->name);
+        xm_error_prefix(err, "the arguments of '%s'", name.text);
+    }
+    return s;
+}

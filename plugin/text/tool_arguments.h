@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The arguments of a tool's call as a grammar, by the JSON Schema that the tool declares:
+ *
+ *     JSON         {"city": "Rome", "days": 3}
+ *     PARAMETERS   <parameter=city>⏎Rome⏎</parameter>⏎<parameter=days>⏎3⏎</parameter>⏎
+ *     BRACES       {city:<|"|>Rome<|"|>,days:3}
+ *
+ * In PARAMETERS and BRACES strings stand as they are: lengths, patterns and formats of strings are
+ * not looked at there, and schemas that refer to themselves are refused.
+ */
+#ifndef XM_PLUGIN_TEXT_TOOL_ARGUMENTS_H
+#define XM_PLUGIN_TEXT_TOOL_ARGUMENTS_H
+
+#include "plugin/text/grammar_parts.h"
+#include "plugin/text/tool_calls.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_argument_form { XM_ARGUMENTS_JSON, XM_ARGUMENTS_PARAMETERS, XM_ARGUMENTS_BRACES };
+
+/* Around strings of BRACES. */
+#define XM_BRACES_QUOTE "<|\"|>"
+/* Around arguments of PARAMETERS. */
+#define XM_PARAMETER     "<parameter="
+#define XM_PARAMETER_END "</parameter>"
+
+/* Adds the texts of the tool's arguments. Properties that an object declares are all that it has,
+ * unless the schema says otherwise; of a tool without a schema there are none. by_schema = false:
+ * any arguments. XM_INVALID, XM_UNSUPPORTED: the sentence names the tool and the keyword. */
+enum xm_status xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
+                                 const struct xm_tool *tool, bool by_schema,
+                                 uint32_t *node, struct xm_error *err);
+/* The types (json_schema_parts.h) that the argument may have; all where that is not declared. NULL:
+ * the tool is not known. */
+unsigned xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

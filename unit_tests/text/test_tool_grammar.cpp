@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Grammars of answers that call tools: which calls they admit, and that each text that is drawn by
+ * one is parsed into calls whose arguments match their schemas.
+ */
+#include <algorithm>
+#include <random>
+
+#include "plugin/text/constraint.h"
+#include "plugin/text/tool_arguments.h"
+#include "plugin/text/tool_grammar.h"
+#include "runtime/util/memory.h"
+#include "unit_tests/sample.h"
+#include "unit_tests/text/grammar_test.h"
+
+namespace
+{
+
+/* A way of writing calls: the marks of the tokenizer, and what the template has. */
+struct Way {
+    std::string tmpl;
+    std::vector<std::string> marks;
+};
+
+using Ids = ::ids;
+
+const Way json = {"{# <tool_call> </tool_call> #}", {"<tool_call>", "</tool_call>"}};
+const Way coder = {"{# <tool_call> </tool_call> <function= #}",
+                   {"<tool_call>", "</tool_call>"}};
+const Way harmony = {"{# <|channel|> <|message|> #}",
+                     {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
+                      "<|end|>", "<|return|>", "<|call|>"}};
+const Way gemma = {
+    "{# <|channel> <channel|> #}",
+    {"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|\"|>"}};
+
+std::string
+escaped(const std::string &text)
+{
+    std::string out;
+    for (char c : text)
+        out += c == '"' || c == '\\' ? std::string("\\") + c
+               : c == '\n'           ? "\\n"
+                                     : std::string(1, c);
+    return out;
+}
+
+/* Each character of ASCII that can be printed is a token, and so is a line feed. */
+std::string
+tokenizer_of(const Way &way)
+{
+    std::string vocab = R"("\n":0)", added;
+    for (int c = ' '; c < 0x7f; c++)
+        vocab += ",\"" + escaped(std::string(1, (char)c)) +
+                 "\":" + std::to_string(c - ' ' + 1);
+    for (size_t i = 0; i < way.marks.size(); i++)
+        added += (i ? "," : "") + std::string("{\"id\":") + std::to_string(200 + i) +
+                 ",\"content\":\"" + escaped(way.marks[i]) + "\",\"special\":false}";
+    return R"({"model":{"type":"BPE","vocab":{)" + vocab +
+           R"(},"merges":[]},"decoder":{"type":"Fuse"},"added_tokens":[)" + added + "]}";
+}
+
+struct Declared {
+    std::string name, schema; /* "": none */
+    bool strict = false;
+};
+
+class Calling
+{
+  public:
+    Calling(const Way &way, std::vector<Declared> some, bool must_call = true,
+            bool one = false)
+        : tokenizer(tokenizer_of(way)), declared(std::move(some))
+    {
+        EXPECT_EQ(tokenizer.status, XM_OK) << tokenizer.err.text;
+        EXPECT_EQ(
+            xm_chat_template_parse(way.tmpl.data(), way.tmpl.size(), &tmpl, nullptr),
+            XM_OK);
+        for (const Declared &d : declared) {
+            docs.push_back(yyjson_read(d.schema.data(), d.schema.size(), 0));
+            tools.push_back({xm_slice_of(d.name.data(), d.name.size()),
+                             yyjson_doc_get_root(docs.back()), d.strict});
+        }
+        choice = {{tools.data(), tools.size()}, must_call, one};
+        status = xm_tool_grammar(&choice, tokenizer.t, tmpl, &g, &err);
+    }
+    ~Calling()
+    {
+        xm_grammar_free(g);
+        xm_chat_template_free(tmpl);
+        for (yyjson_doc *doc : docs)
+            yyjson_doc_free(doc);
+    }
+    Calling(const Calling &) = delete;
+
+    /* Whether the grammar admits the text, whose marks are tokens. */
+    bool admits(const std::string &text)
+    {
+        EXPECT_EQ(status, XM_OK) << err.text;
+        xm_constraint *c = nullptr;
+        xm_error why = {};
+        if (xm_constraint_create(g, tokenizer.t, &c, &why) != XM_OK) {
+            ADD_FAILURE() << why.text;
+            return false;
+        }
+        bool good = true;
+        for (size_t at = 0; good && at < text.size();) {
+            const int32_t mark = mark_at(text, at);
+            const std::string spelled =
+                mark >= 0 ? xm_tokenizer_token_text(tokenizer.t, mark, nullptr) : "";
+            good =
+                (mark >= 0 ? xm_constraint_accept_named(c, mark, &why)
+                           : xm_constraint_accept_bytes(c, &text[at], 1, &why)) == XM_OK;
+            at += mark >= 0 ? spelled.size() : 1;
+        }
+        good = good && xm_constraint_can_end(c);
+        xm_constraint_free(c);
+        return good;
+    }
+
+    /* A text that is drawn by the grammar; structure is preferred, so that it ends. */
+    Ids draw(std::mt19937 &random)
+    {
+        Ids ids;
+        std::string text;
+        xm_constraint *c = nullptr;
+        xm_error why = {};
+        EXPECT_EQ(xm_constraint_create(g, tokenizer.t, &c, &why), XM_OK) << why.text;
+        while (ids.size() < 20000 && !(xm_constraint_can_end(c) &&
+                                       (xm_constraint_is_over(c) || random() % 2 == 0))) {
+            std::vector<int32_t> all, marks, ends, likely;
+            xm_token_bits bits = {};
+            if (xm_constraint_allowed(c, false, &bits, &why) != XM_OK)
+                break;
+            for (int32_t id = 0; id < 210; id++) {
+                const bool is_named = xm_constraint_names(c, id);
+                if (is_named)
+                    marks.push_back(id);
+                if (id >= 200 || !(bits.words[id / 64] >> id % 64 & 1))
+                    continue;
+                all.push_back(id);
+                if (letter(id) == closing(text))
+                    ends.push_back(id);
+                if (strchr("\"}]", letter(id)))
+                    likely.push_back(id);
+            }
+            const std::vector<int32_t> &from =
+                !marks.empty() && (all.empty() || random() % 3) ? marks
+                : !ends.empty() && random() % 4                 ? ends
+                : !likely.empty() && random() % 2               ? likely
+                                                                : all;
+            if (from.empty())
+                break;
+            ids.push_back(from[random() % from.size()]);
+            text += letter(ids.back());
+            const xm_status s = &from == &marks
+                                    ? xm_constraint_accept_named(c, ids.back(), &why)
+                                    : xm_constraint_accept(c, ids.back(), false, &why);
+            EXPECT_EQ(s, XM_OK) << why.text;
+        }
+        EXPECT_TRUE(xm_constraint_can_end(c)) << spelled(ids);
+        xm_constraint_free(c);
+        return ids;
+    }
+    std::string spelled(const Ids &ids) const
+    {
+        std::string text;
+        for (int32_t id : ids)
+            text += xm_tokenizer_token_text(tokenizer.t, id, nullptr);
+        return text;
+    }
+
+    /* The calls of the answer: "name arguments", each. */
+    std::vector<std::string> calls_of(const Ids &ids)
+    {
+        xm_answer a;
+        xm_strbuf out = {};
+        std::vector<std::string> calls;
+        xm_answer_init(&a, tokenizer.t, tmpl);
+        a.tools = &choice.tools;
+        for (int32_t id : ids) {
+            const char *text = xm_tokenizer_token_text(tokenizer.t, id, nullptr);
+            if (xm_answer_is_mark(&a, id))
+                xm_answer_take(&a, id, &out);
+            else
+                xm_answer_text(&a, text, strlen(text), &out);
+        }
+        xm_answer_end(&a, &out);
+        for (size_t i = 0; i < a.calls.n; i++)
+            calls.push_back(a.calls.list[i].name + std::string(" ") +
+                            a.calls.list[i].arguments);
+        xm_strbuf_free(&out);
+        xm_answer_free(&a);
+        return calls;
+    }
+
+    Tokenizer tokenizer;
+    std::vector<Declared> declared;
+    xm_chat_template *tmpl = nullptr;
+    std::vector<yyjson_doc *> docs;
+    std::vector<xm_tool> tools;
+    xm_tool_choice choice = {};
+    xm_grammar *g = nullptr;
+    xm_error err = {};
+    xm_status status = XM_OK;
+
+  private:
+    static char letter(int32_t id)
+    {
+        return id >= 200 ? '?' : id ? (char)(id - 1 + ' ') : '\n';
+    }
+    /* The letter that goes on with the end of a parameter. */
+    static char closing(const std::string &text)
+    {
+        const std::string end = "\n</parameter>";
+        size_t n = std::min(text.size(), end.size() - 1);
+        while (n > 0 && text.compare(text.size() - n, n, end, 0, n) != 0)
+            n--;
+        return end[n];
+    }
+    int32_t mark_at(const std::string &text, size_t at) const
+    {
+        for (int32_t id = 200; id < 210; id++) {
+            const char *mark = xm_tokenizer_token_text(tokenizer.t, id, nullptr);
+            if (mark && text.compare(at, strlen(mark), mark) == 0)
+                return id;
+        }
+        return -1;
+    }
+};
+
+const Declared weather = {
+    "weather",
+    R"({"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer",)"
+    R"("minimum":1,"maximum":9}},"required":["city"]})"};
+const Declared now = {"now", ""};
+
+TEST(ToolGrammar, AJsonCallIsBetweenItsMarks)
+{
+    Calling c(json, {weather, now});
+    EXPECT_TRUE(c.admits("<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
+                         "\"Rome\", \"days\": 3}}\n</tool_call>"));
+    EXPECT_TRUE(c.admits("\n\n<tool_call>\n{\"name\": \"now\", \"arguments\": "
+                         "{}}\n</tool_call>"));
+    EXPECT_TRUE(
+        c.admits("<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>\n"
+                 "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"));
+    for (const char *text :
+         {"", "Hello", "\n\n",
+          "<tool_call>\n{\"name\": \"other\", \"arguments\": {}}\n</tool_call>",
+          "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}}\n</tool_call>",
+          "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
+          "5}}\n</tool_call>",
+          "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"a\", "
+          "\"days\": "
+          "10}}\n</tool_call>",
+          "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"a\", "
+          "\"more\": "
+          "1}}\n</tool_call>",
+          "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+          "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call> and more",
+          "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}"})
+        EXPECT_FALSE(c.admits(text)) << text;
+}
+
+TEST(ToolGrammar, TextMayStandBeforeOrInPlaceOfCallsThatAreNotForced)
+{
+    const std::string call =
+        "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+    Calling c(json, {now}, false, true);
+    EXPECT_TRUE(c.admits(""));
+    EXPECT_TRUE(c.admits("Just {text}.\n"));
+    EXPECT_TRUE(c.admits("I look.\n" + call));
+    EXPECT_FALSE(c.admits(call + "\n" + call)) << "one at most";
+    EXPECT_FALSE(c.admits(call + "text"));
+    Calling several(json, {now}, false, false);
+    EXPECT_TRUE(several.admits("a" + call + "\n" + call));
+    Calling one(json, {now}, true, true);
+    EXPECT_TRUE(one.admits(call));
+    EXPECT_FALSE(one.admits(call + "\n" + call));
+}
+
+/* Where calls are free, only those of strict tools match schemas. */
+TEST(ToolGrammar, StrictToolsKeepTheirSchemas)
+{
+    Declared strict = weather;
+    strict.name = "strict";
+    strict.strict = true;
+    Calling c(json, {weather, strict}, false);
+    const auto call = [](const char *name) {
+        return std::string("<tool_call>\n{\"name\": \"") + name +
+               "\", \"arguments\": {\"x\": [1]}}\n</tool_call>";
+    };
+    EXPECT_TRUE(c.admits(call("weather")));
+    EXPECT_FALSE(c.admits(call("strict")));
+    for (const Way &way : {coder, gemma}) {
+        Calling other(way, {weather, strict}, false);
+        EXPECT_EQ(other.status, XM_OK) << other.err.text;
+    }
+    Calling named(coder, {weather}, false);
+    EXPECT_TRUE(named.admits("<tool_call>\n<function=weather>\n<parameter=x>\n1\n"
+                             "</parameter>\n</function>\n</tool_call>"));
+    Calling braces(gemma, {weather}, false);
+    EXPECT_TRUE(
+        braces.admits("<|tool_call>call:weather{x:[1,{y:<|\"|>a<|\"|>}]}<tool_call|>"));
+}
+
+TEST(ToolGrammar, ParametersAreOfTheCoder)
+{
+    Calling c(coder, {weather, now});
+    const std::string begin = "<tool_call>\n<function=weather>\n",
+                      end = "</function>\n</tool_call>";
+    const auto city = [](const std::string &value) {
+        return "<parameter=city>\n" + value + "\n</parameter>\n";
+    };
+    const std::string days = "<parameter=days>\n3\n</parameter>\n";
+    EXPECT_TRUE(c.admits(begin + city("Rome") + days + end));
+    EXPECT_TRUE(c.admits(begin + city("a < b </p> <</parameter \n\n</parameter") + end));
+    EXPECT_TRUE(c.admits("<tool_call>\n<function=now>\n" + end));
+    EXPECT_FALSE(c.admits(begin + days + end)) << "city is required";
+    EXPECT_FALSE(c.admits(begin + city("a</parameter>b") + end));
+    EXPECT_FALSE(
+        c.admits(begin + city("a") + "<parameter=days>\nx\n</parameter>\n" + end));
+    EXPECT_FALSE(c.admits(begin + city("a") + city("b") + end));
+    EXPECT_FALSE(c.admits(begin + city("a") + "<parameter=x>\n1\n</parameter>\n" + end));
+}
+
+/* Of several types, one of which is a string, a value stands as it is. */
+TEST(ToolGrammar, ParametersOfSeveralTypesStandAsTheyAre)
+{
+    Calling c(coder,
+              {{"f", R"({"type":"object","properties":{"u":{"type":["string","null"]},
+              "n":{"type":["integer","null"]},"c":{"const":"a b"},"o":{"type":"object",
+              "properties":{"k":{"type":"boolean"}},"additionalProperties":false}}})"}});
+    const auto admits = [&](const std::string &key, const std::string &value) {
+        return c.admits("<tool_call>\n<function=f>\n<parameter=" + key + ">\n" + value +
+                        "\n</parameter>\n</function>\n</tool_call>");
+    };
+    EXPECT_TRUE(admits("u", "any text"));
+    EXPECT_TRUE(admits("u", "null"));
+    EXPECT_TRUE(admits("n", "null"));
+    EXPECT_FALSE(admits("n", "text"));
+    EXPECT_TRUE(admits("c", "a b"));
+    EXPECT_FALSE(admits("c", "\"a b\""));
+    EXPECT_TRUE(admits("o", "{\"k\": true}"));
+    EXPECT_FALSE(admits("o", "{\"k\": 1}"));
+}
+
+TEST(ToolGrammar, HarmonyHasMessagesBeforeTheCall)
+{
+    Calling c(harmony, {weather, now});
+    const std::string thought = "<|channel|>analysis<|message|><|end|><|start|>assistant";
+    const std::string call =
+        "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}";
+    EXPECT_TRUE(c.admits(call));
+    EXPECT_TRUE(c.admits(thought + call));
+    EXPECT_TRUE(c.admits(thought + thought + call));
+    EXPECT_FALSE(c.admits(thought));
+    EXPECT_FALSE(c.admits(call + call));
+    const std::string answer = "<|channel|>final<|message|>Hello.";
+    EXPECT_FALSE(c.admits(answer));
+    Calling free(harmony, {now}, false);
+    EXPECT_TRUE(free.admits(answer));
+    EXPECT_TRUE(free.admits(thought + answer));
+    EXPECT_TRUE(free.admits(call));
+    EXPECT_FALSE(free.admits("Hello."));
+}
+
+TEST(ToolGrammar, BracesHaveQuotesOfTheirOwn)
+{
+    const Declared f = {
+        "f",
+        R"({"type":"object","properties":{"a":{"type":"array","items":{"$ref":"#/$defs/p"},
+        "minItems":1,"maxItems":2},"b":{"anyOf":[{"type":"boolean"},{"type":"null"}]},
+        "c":{"enum":["x",7]},"d":{}},"required":["b"],"$defs":{"p":{"type":"object",
+        "properties":{"x":{"type":"number"},"s":{"type":"string"}},"required":["x"]}}})"};
+    Calling c(gemma, {f, now});
+    const auto call = [](const std::string &arguments) {
+        return "<|tool_call>call:f{" + arguments + "}<tool_call|>";
+    };
+    const std::string q = "<|\"|>";
+    EXPECT_TRUE(c.admits(call("b:true")));
+    EXPECT_TRUE(c.admits(call("a:[{x:1}],b:null")));
+    EXPECT_TRUE(c.admits(
+        call("a:[{x:1.5,s:" + q + "a, {b}" + q + "},{x:2}],b:null,c:" + q + "x" + q)));
+    EXPECT_TRUE(c.admits(call("b:null,c:7,d:[" + q + "a" + q + ",{k:[]}]")));
+    EXPECT_TRUE(c.admits(call("b:null") + call("b:null")));
+    EXPECT_TRUE(c.admits("<|tool_call>call:now{}<tool_call|>"));
+    for (const std::string &arguments : std::vector<std::string>{
+             "", "b:1", "a:[],b:null", "a:[{x:1},{x:1},{x:1}],b:null", "a:[{}],b:null",
+             "b:null,c:8", "b:null,c:" + q + "y" + q, "b:null,e:1", "b:null,a:[{x:1}]",
+             "b: null"})
+        EXPECT_FALSE(c.admits(call(arguments))) << arguments;
+}
+
+/* ---- what is drawn -------------------------------------------------------------------------- */
+
+TEST(ToolGrammar, TextsThatAreDrawnAreCallsThatMatch)
+{
+    const std::vector<Declared> declared = {
+        weather,
+        {"mixed",
+         R"({"type":"object","properties":{"s":{"type":"string"},"n":{"type":"number"},
+          "i":{"type":"integer","minimum":-50,"maximum":50},"b":{"type":"boolean"},
+          "e":{"enum":["one","two","3"]},"l":{"type":"array","items":{"type":"integer"},
+          "maxItems":3},"o":{"type":"object","properties":{"k":{"type":"string"}},
+          "required":["k"],"additionalProperties":false}},"required":["s","e"],
+          "additionalProperties":false})"}};
+    std::mt19937 &random = sample::random();
+    for (const Way &way : {json, coder, harmony, gemma}) {
+        Calling c(way, declared);
+        ASSERT_EQ(c.status, XM_OK) << c.err.text;
+        std::vector<Grammar> schemas;
+        for (const Declared &d : declared)
+            schemas.push_back(Grammar::schema(d.schema));
+        int n[2] = {0, 0};
+        for (int i = 0; i < 60; i++) {
+            const Ids ids = c.draw(random);
+            const std::vector<std::string> calls = c.calls_of(ids);
+            EXPECT_GT(calls.size(), 0u) << c.spelled(ids);
+            for (const std::string &call : calls) {
+                const size_t which = call.compare(0, 8, "weather ") == 0 ? 0 : 1;
+                const std::string arguments = call.substr(call.find(' ') + 1);
+                EXPECT_TRUE(schemas[which].matches(arguments))
+                    << call << " of " << c.spelled(ids);
+                n[which]++;
+            }
+        }
+        EXPECT_GT(n[0], 5);
+        EXPECT_GT(n[1], 5);
+    }
+}
+
+/* Values of the coder's form have no types of their own: the schema says what they are. */
+TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
+{
+    const Declared f = {
+        "f",
+        R"({"type":"object","properties":{"s":{"type":"string"},"i":{"type":"integer"},
+        "u":{"anyOf":[{"type":"string"},{"type":"null"}]},"r":{"$ref":"#/$defs/t"},
+        "e":{"enum":["1",2]},"n":{"type":["number","string"]},"x":{}},
+        "$defs":{"t":{"type":"string"}}})"};
+    Calling c(coder, {f});
+    const auto parse = [&](const std::string &key, const std::string &value) {
+        const std::string text = "<function=f>\n<parameter=" + key + ">\n" + value +
+                                 "\n</parameter>\n</function>";
+        xm_tool_calls calls = {};
+        EXPECT_EQ(xm_tool_calls_parse(&calls, XM_CALL_JSON, {},
+                                      xm_slice_of(text.data(), text.size()),
+                                      &c.choice.tools, nullptr),
+                  XM_OK);
+        const std::string arguments = calls.n ? calls.list[0].arguments : "";
+        xm_tool_calls_free(&calls);
+        return arguments;
+    };
+    EXPECT_EQ(parse("s", "5"), R"({"s":"5"})");
+    EXPECT_EQ(parse("s", "{\"a\": 1}"), R"({"s":"{\"a\": 1}"})");
+    EXPECT_EQ(parse("i", "5"), R"({"i":5})");
+    EXPECT_EQ(parse("i", "5.5"), R"({"i":"5.5"})") << "of no declared type";
+    EXPECT_EQ(parse("u", "null"), R"({"u":null})");
+    EXPECT_EQ(parse("u", "5"), R"({"u":"5"})");
+    EXPECT_EQ(parse("r", "true"), R"({"r":"true"})");
+    EXPECT_EQ(parse("e", "2"), R"({"e":2})");
+    EXPECT_EQ(parse("n", "1e5"), R"({"n":1e5})");
+    EXPECT_EQ(parse("x", "[1]"), R"({"x":[1]})");
+    EXPECT_EQ(parse("not_there", "7"), R"({"not_there":7})");
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+TEST(ToolGrammar, RefusalsNameToolAndKeyword)
+{
+    const auto refused = [](const Way &way, const std::string &schema) {
+        Calling c(way, {{"f", schema}});
+        EXPECT_NE(c.status, XM_OK) << schema;
+        return std::string(c.err.text);
+    };
+    EXPECT_EQ(refused(json, R"({"type":"object","properties":{"a":{"not":{}}}})")
+                  .find("the arguments of 'f': JSON Schema, /properties/a"),
+              0u);
+    for (const Way &way : {json, coder, harmony, gemma}) {
+        const std::string text = refused(way, R"({"type":"string"})");
+        EXPECT_NE(text.find("arguments are an object"), std::string::npos) << text;
+    }
+    for (const Way &way : {coder, gemma}) {
+        for (const char *schema :
+             {R"({"type":"object","anyOf":[{}]})", R"({"$ref":"#"})",
+              R"({"type":"object","properties":{"a b":{}}})",
+              R"({"type":"object","properties":{"a":{"allOf":[{},{}]}}})",
+              R"({"type":"object","properties":{"a":{"$ref":"#/nowhere"}}})",
+              R"({"type":"object","properties":{},"required":["a"]})",
+              R"({"type":"object","properties":{"a":{"enum":["</parameter><|\"|>"]}}})"})
+            EXPECT_EQ(refused(way, schema).find("the arguments of 'f': JSON Schema"), 0u)
+                << schema;
+    }
+    const char *const loop =
+        R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})";
+    EXPECT_NE(refused(gemma, loop).find("refers to itself"), std::string::npos);
+    const Way none = {"{# no calls #}", {"<think>", "</think>"}};
+    EXPECT_NE(refused(none, "{}").find("how this model writes them is not known"),
+              std::string::npos);
+}
+
+TEST(ToolGrammar, EveryAllocationMayFail)
+{
+    const Declared f = {
+        "f", R"({"type":"object","properties":{"a":{"type":"string"},"b":{"type":"array",
+        "items":{"type":"integer"}},"c":{"enum":["x"]}},"required":["a"]})"};
+    for (const Way &way : {json, coder, harmony, gemma}) {
+        Calling c(way, {f, now});
+        for (uint64_t n = 1;; n++) {
+            xm_grammar *g = nullptr;
+            xm_error err = {};
+            xm_fail_allocation(n);
+            const xm_status s =
+                xm_tool_grammar(&c.choice, c.tokenizer.t, c.tmpl, &g, &err);
+            const bool seen = xm_fail_allocation_seen();
+            xm_fail_allocation(0);
+            EXPECT_TRUE(s == XM_OK || (seen && s == XM_NO_MEMORY)) << err.text;
+            EXPECT_EQ(s == XM_OK, g != nullptr);
+            xm_grammar_free(g);
+            if (!seen)
+                break;
+            ASSERT_LT(n, 20000u);
+        }
+    }
+}
+
+} // namespace
