@@ -263,12 +263,27 @@ find_wished(const struct xm_core *c, struct xm_device_wish *w, struct found *out
     return XM_OK;
 }
 
+/* OpenVINO splits a model over the devices of HETERO where this property says how. */
+static bool
+has_policy(const struct xm_property *properties, uint32_t n)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < n; i++)
+        has |= strcmp(properties[i].key, "MODEL_DISTRIBUTION_POLICY") == 0 &&
+               properties[i].value[0];
+    return has;
+}
+
 /* The devices that share a model; NULL: one has all of it. */
 static const char *
-mesh_of(const char *device)
+mesh_of(const char *device, const struct xm_property *properties, uint32_t n_properties)
 {
+    static const char hetero[] = "HETERO:";
     uint32_t rank;
     const char *list = xm_mesh_list(device);
+    if (device && strncmp(device, hetero, strlen(hetero)) == 0 && strchr(device, ',') &&
+        has_policy(properties, n_properties))
+        return device + strlen(hetero);
     return list || xm_mpi_ranks(&rank) == 1 ? list : device ? device : "AUTO";
 }
 
@@ -280,7 +295,8 @@ xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
 {
     struct found on = {0};
     struct xm_device_wish w;
-    const char *mesh = options && options->replace ? NULL : mesh_of(device);
+    const char *mesh =
+        options && options->replace ? NULL : mesh_of(device, properties, n_properties);
     if (mesh)
         return xm_mesh_compile(c, g, mesh, properties, n_properties, options, out, err);
     enum xm_status s = xm_device_wish_make(device, properties, n_properties, &w, err);

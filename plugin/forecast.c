@@ -5,7 +5,7 @@
 
 #include "runtime/util/memory.h"
 
-const double xm_usual_read_share = 0.75, xm_usual_multiply_share = 0.35;
+const double xm_usual_read_share = 0.75, xm_usual_multiply_share = 0.25;
 
 void
 xm_run_work_free(struct xm_run_work *w)

@@ -47,7 +47,8 @@ common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
     static const char *const kept[] = {"precision",    "dynamic-quantization",
                                        "kv-memory",    "offload",
                                        "expert-cache", "weights",
-                                       "cache-dir",    "no-tune"};
+                                       "cache-dir",    "no-tune",
+                                       "split"};
     static const struct xm_cli_option group =
         XM_CLI_GROUP("How the models run", "xemoe bench model.gguf --precision f16");
     static const struct xm_cli_option tune = XM_CLI_TUNE_ROW;
