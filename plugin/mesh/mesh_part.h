@@ -23,6 +23,7 @@ struct xm_mesh_parts {
     /* Of the first part: xm_split_print's lines, which the others' have to equal, and those of
      * xm_split_print_kinds. The caller frees both. */
     char *exchanges, *exchange_kinds;
+    uint64_t weight_bytes[XM_MOST_RANKS]; /* of all ranks, as the last split has it */
     uint32_t n_exchanges;
     /* Of a token, as f32. */
     uint64_t exchanged_bytes;

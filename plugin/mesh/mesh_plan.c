@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/mesh/mesh_plan.h"
 
+#include <string.h>
+
 #include "runtime/util/memory.h"
 
 /* The ranks of a node map the same file, which the host's memory holds once. */
@@ -79,6 +81,43 @@ xm_mesh_forecast(const struct xm_mesh_plan *p, const struct xm_rates *rates,
     *token = seconds_of(p, rates, false);
 }
 
+static enum xm_status
+copy_work(struct xm_run_work *w, struct xm_error *err)
+{
+    const struct xm_work_step *steps = w->steps;
+    if (w->n_steps == 0)
+        return XM_OK;
+    w->steps = xm_malloc(w->n_steps * sizeof(*steps));
+    if (!w->steps)
+        return xm_no_memory(err, "a plan");
+    memcpy(w->steps, steps, w->n_steps * sizeof(*steps));
+    return XM_OK;
+}
+
+/* The plan of a rank with as large a part on as good a device. */
+static enum xm_status
+copy_plan(struct xm_plan *to, const struct xm_plan *from, struct xm_error *err)
+{
+    *to = *from;
+    to->kv_groups = NULL; /* which nobody asks a mesh for */
+    to->n_kv_groups = 0;
+    const enum xm_status s = copy_work(&to->prompt_work, err);
+    if (s != XM_OK)
+        to->token_work = (struct xm_run_work){0};
+    return s == XM_OK ? copy_work(&to->token_work, err) : s;
+}
+
+/* An earlier rank that has as much to do as rank i, by what the last split said; i: none has. */
+static uint32_t
+find_alike(const struct xm_mesh_plan *p, const struct xm_mesh_parts *parts, uint32_t i)
+{
+    uint32_t k = 0;
+    while (k < i && (strcmp(p->devices.name[k], p->devices.name[i]) != 0 ||
+                     parts->weight_bytes[k] != parts->weight_bytes[i]))
+        k++;
+    return k;
+}
+
 enum xm_status
 xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *err)
 {
@@ -88,6 +127,11 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
     enum xm_status s = group ? XM_OK : xm_no_memory(err, "a plan");
     for (uint32_t i = 0; i < n && s == XM_OK; i++) {
         struct xm_plan *rank = &p->rank[i];
+        const uint32_t alike = find_alike(p, &parts, i);
+        if (alike < i) {
+            s = copy_plan(rank, &p->rank[alike], err);
+            continue;
+        }
         parts.end = xm_shared_group_rank(group, i);
         rank->replace = xm_mesh_take_part;
         rank->replace_ctx = &parts;
