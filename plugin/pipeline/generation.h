@@ -54,8 +54,8 @@ struct xm_generation {
     /* Prompt lookup (prompt_lookup.h): draft up to `guesses` tokens by matching the last `guess_by`
      * tokens; 0: off. The text is unchanged. Sessions only. */
     size_t guesses, guess_by;
-    /* The text must match it; NULL: any text. Of an answer, thoughts are free. Not for beams. The
-     * caller owns it. */
+    /* The text must match it; NULL: any text. Of an answer, thoughts are free. The caller
+     * owns it. */
     const struct xm_grammar *grammar;
     struct xm_generation_clock *clock; /* of all but the prompt; NULL: not measured   */
     /* Called for each new token, and at the end where text was held back. Returning false ends the
