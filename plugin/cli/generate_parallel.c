@@ -199,7 +199,7 @@ generate(struct texts *t, struct xm_error *err)
                                         .n_prompts = t->prompts.n,
                                         .refused = t->refused,
                                         .n_texts = t->n,
-                                        .places = a->parallel < t->n ? a->parallel : t->n,
+                                        .slots = a->parallel < t->n ? a->parallel : t->n,
                                         .each = xm_generate_wish(t->m, a, &stops),
                                         .sampling = a->sampling,
                                         .on_text = on_text,
