@@ -206,9 +206,15 @@ generate(struct texts *t, struct xm_error *err)
                                         .on_run = on_run,
                                         .ctx = t};
     struct xm_parallel *p = NULL;
-    XM_TRY(xm_parallel_create(t->m->compiled, t->m->package, &p, err));
-    const enum xm_status s = run_parallel(t, p, &run, err);
+    struct xm_prefix_store *store = NULL;
+    XM_TRY(xm_cli_prefix_cache_open(&a->prefixes, t->m->compiled, &store, err));
+    enum xm_status s = xm_parallel_create(t->m->compiled, t->m->package, &p, err);
+    if (s == XM_OK) {
+        xm_parallel_set_prefix_store(p, store);
+        s = run_parallel(t, p, &run, err);
+    }
     xm_parallel_destroy(p);
+    xm_prefix_store_close(store);
     return s;
 }
 

@@ -51,6 +51,12 @@ xm_parallel_destroy(struct xm_parallel *p)
     xm_free(p);
 }
 
+void
+xm_parallel_set_prefix_store(struct xm_parallel *p, struct xm_prefix_store *store)
+{
+    xm_scheduler_set_prefix_store(p->scheduler, store);
+}
+
 struct xm_infer *
 xm_parallel_request(struct xm_parallel *p)
 {

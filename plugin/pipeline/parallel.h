@@ -28,6 +28,9 @@ enum xm_status xm_parallel_create(struct xm_compiled *compiled,
                                   struct xm_error *err);
 void xm_parallel_destroy(struct xm_parallel *p); /* NULL is allowed */
 
+/* As xm_scheduler_set_prefix_store. */
+void xm_parallel_set_prefix_store(struct xm_parallel *p, struct xm_prefix_store *store);
+
 /* For cancelling and statistics; it cannot be run. Owned by the object. */
 struct xm_infer *xm_parallel_request(struct xm_parallel *p);
 
