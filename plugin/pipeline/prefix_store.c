@@ -359,8 +359,10 @@ load(struct xm_sequence *s, const struct search *found)
     struct xm_error why = {0};
     if (s->ops->past(s) > 0)
         s->ops->truncate(s, 0);
-    if (s->ops->file->load(s, found->ids, found->found, state_of(&found->best),
-                           found->best.head.state_bytes, &why) != XM_OK)
+    const enum xm_status status =
+        s->ops->file->load(s, found->ids, found->found, state_of(&found->best),
+                           found->best.head.state_bytes, &why);
+    if (status != XM_OK && status != XM_NO_MEMORY) /* a full cache is no news */
         xm_log(XM_LOG_WARNING, "a cached prefix cannot be used: %s", why.text);
     return s->ops->past(s) == found->found;
 }

@@ -192,17 +192,14 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
         float d[BLOCK], kept[BLOCK];
         const float *shares = c->shares + first;
         const size_t in_block = end_of_block(first, vocab_size) - first;
-        int64_t of_block = 0;
         c->kept[first / BLOCK] = 0;
         if (c->sums[first / BLOCK] == 0)
             continue;
         find_distances(logits + first, in_block, largest, near->mean, d);
         for (size_t i = 0; i < in_block; i++)
             kept[i] = share_below(shares[i], d[i], low);
-        for (size_t i = 0; i < in_block; i++)
-            of_block += (int64_t)(kept[i] * scale);
-        c->kept[first / BLOCK] = of_block;
-        inner += of_block;
+        c->kept[first / BLOCK] = sum_weights(kept, in_block, scale);
+        inner += c->kept[first / BLOCK];
         if (count_between(d, in_block, low, high) == 0)
             continue;
         for (size_t i = 0; i < in_block; i++) {
@@ -223,15 +220,12 @@ drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float 
     for (size_t first = 0; first < vocab_size; first += BLOCK) {
         float d[BLOCK], *shares = c->shares + first;
         const size_t in_block = end_of_block(first, vocab_size) - first;
-        int64_t of_block = 0;
         if (c->sums[first / BLOCK] == 0)
             continue;
         find_distances(logits + first, in_block, largest, near->mean, d);
         for (size_t i = 0; i < in_block; i++)
             shares[i] = d[i] < high ? shares[i] : no_share;
-        for (size_t i = 0; i < in_block; i++)
-            of_block += (int64_t)(shares[i] * scale);
-        c->sums[first / BLOCK] = of_block;
+        c->sums[first / BLOCK] = sum_weights(shares, in_block, scale);
     }
 }
 

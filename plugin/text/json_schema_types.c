@@ -295,7 +295,7 @@ common_multiple(struct xm_schema *s, const struct xm_conjunction *c, size_t digi
 static size_t
 digits_of(const char *bound)
 {
-    return bound ? strcspn(bound + (*bound == '-'), ".") : 1;
+    return bound ? strcspn(bound + (*bound == '-'), ".") : 0;
 }
 
 uint32_t

@@ -741,7 +741,7 @@ TEST_F(KvFile, ServesBeginningsWhereWindowsHaveTheirPages)
     for (uint64_t n = 4; n <= 28; n += PAGE) {
         add();
         ASSERT_XM_OK(read(0, n));
-        EXPECT_EQ(all[0].tokens.size(), n >= 20 ? n : 0) << n;
+        EXPECT_EQ(all[0].tokens.size(), n >= 24 ? n : 0) << n;
         check(all[0]);
         drop(0);
         reopen(three_layers, 1 << 20);
@@ -797,8 +797,7 @@ TEST_F(KvFile, LeavesAFullPoolAsItWas)
     EXPECT_EQ(read(0, 160), XM_NO_MEMORY);
     EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
     check_pages(2000);
-    EXPECT_EQ(stats(0).used, 0u);
-    feed(0, 9, 1);
+    EXPECT_EQ(xm_kv_pool_bytes(pool), 0u) << "no slab has grown for it";
 }
 
 TEST_F(KvFile, SurvivesWithoutMemory)

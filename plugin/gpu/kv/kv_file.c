@@ -225,11 +225,14 @@ enum xm_status
 xm_kv_file_read(struct xm_kv_sequence *s, const int32_t *ids, uint64_t n,
                 const uint8_t *bytes, uint64_t n_bytes, struct xm_error *err)
 {
-    const struct xm_kv_pool *pool = xm_kv_sequence_pool(s);
+    struct xm_kv_pool *pool = xm_kv_sequence_pool(s);
     const uint64_t pages = n / pool->page_tokens;
     struct reading r = {.bytes = bytes, .n_bytes = n_bytes};
     struct xm_queue *q = NULL;
     XM_TRY(check(&r, pool, err));
+    if (!xm_kv_pool_has_room(pool, &n, 1)) /* no slab grows for what does not fit */
+        return xm_fail(err, XM_NO_MEMORY,
+                       "the KV cache has no room for %" PRIu64 " positions", n);
     XM_TRY(xm_kv_sequence_reserve_pages(s, pages, err));
     if (!has_pages(&r, s, pages)) {
         xm_kv_sequence_cancel(s);
