@@ -283,7 +283,8 @@ static enum xm_status
 sequence_save(const struct xm_sequence *s, const struct xm_export *to,
               struct xm_error *err)
 {
-    return xm_kv_file_write(kv_of(s), to, err);
+    const struct xm_kv_sink sink = {to->write, to->ctx};
+    return xm_kv_file_write(kv_of(s), &sink, err);
 }
 
 static enum xm_status

@@ -8,8 +8,8 @@
  *
  * The folder is the index: several stores, of several models and processes, may use one folder. A
  * file is valid for one model, its options (element types of the cache, precision), device and
- * version of xemoe; other stores ignore it. A file appears as a whole or not at all. Its checksum is
- * verified before a page is used. Where the files exceed the bound, those used longest ago are
+ * version of xemoe; other stores ignore it. A file appears as a whole or not at all. Its checksum
+ * is verified before a page is used. Where the files exceed the bound, those used longest ago are
  * deleted, whatever model they are of.
  *
  * The store never fails a text: what cannot be read or written causes a warning, and the positions

@@ -7,9 +7,9 @@
  *                     └── cache is full ──┘              └─────────────────────────────────┘
  *
  * A step is one run on the device. It has a token of each text in its decode phase, and parts of
- * prompts (prefill) in what is left of a chunk, so that no text stands still during the prefill of a
- * long prompt. Each text equals what a session makes of its prompt alone, but for rounding: kernels for
- * several tokens add in another order than those for one, or multiply in 8 bits
+ * prompts (prefill) in what is left of a chunk, so that no text stands still during the prefill of
+ * a long prompt. Each text equals what a session makes of its prompt alone, but for rounding:
+ * kernels for several tokens add in another order than those for one, or multiply in 8 bits
  * (docs/execution.md).
  *
  * Admission is in the order of the jobs: the first job that waits is admitted when a slot is free
@@ -79,8 +79,9 @@ void xm_scheduler_cancel(struct xm_scheduler *s, uint64_t id);
 
 /* At most n > 0 texts run together; 1 before the first call. */
 void xm_scheduler_set_slots(struct xm_scheduler *s, size_t n);
-/* The sequences of ended texts are kept in the store, and prompts begin with what it has. The store,
- * of the same model, is the caller's until another call or the end. NULL: none, as at first. */
+/* The sequences of ended texts are kept in the store, and prompts begin with what it has. The
+ * store, of the same model, is the caller's until another call or the end. NULL: none, as at
+ * first. */
 void xm_scheduler_set_prefix_store(struct xm_scheduler *s, struct xm_prefix_store *p);
 
 /* What a step did. */

@@ -56,9 +56,9 @@ weight_of(const struct xm_candidates *c, uint32_t id)
     return (int64_t)(c->shares[id] * c->scale);
 }
 
-/* What a block of at most BLOCK tokens weighs. Compilers make vector code of conversions to 32 bits,
- * not of those to 64: up to 2^47 a weight is the sum of two parts that are converted alone, exactly,
- * because a float has only 24 digits. */
+/* What a block of at most BLOCK tokens weighs. Compilers make vector code of conversions to 32
+ * bits, not of those to 64: up to 2^47 a weight is the sum of two parts that are converted alone,
+ * exactly, because a float has only 24 digits. */
 static inline int64_t
 sum_weights(const float *shares, size_t n, float scale)
 {

@@ -52,9 +52,9 @@ class Opened
         EXPECT_EQ(xm_compiled_create_batch(compiled, &batch, &err), XM_OK) << err.text;
         EXPECT_EQ(xm_compiled_create_sequence(compiled, &s, &err), XM_OK) << err.text;
         if (has_store) {
-            EXPECT_EQ(xm_prefix_store_open(compiled, folder.c_str(), 1 << 30, &store,
-                                           &err),
-                      XM_OK)
+            EXPECT_EQ(
+                xm_prefix_store_open(compiled, folder.c_str(), 1 << 30, &store, &err),
+                XM_OK)
                 << err.text;
         }
     }
@@ -128,7 +128,8 @@ class PrefixModels : public OpenClTest
 };
 
 constexpr const char *QWEN = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
-constexpr const char *WINDOWED = XM_MODELS_DIR "/gemma4-moe-tiny/gguf/gemma4-moe-tiny-Q4_K_M.gguf";
+constexpr const char *WINDOWED =
+    XM_MODELS_DIR "/gemma4-moe-tiny/gguf/gemma4-moe-tiny-Q4_K_M.gguf";
 
 TEST_F(PrefixModels, GoOnFromAFileAsFromTheirOwnPositions)
 {

@@ -701,7 +701,7 @@ class KvFile : public KvPool
             feed(0, std::min<uint64_t>(3, n - i), (int32_t)(10 + i));
         text = all[0].tokens;
         bytes.clear();
-        const xm_export to = {append, &bytes, nullptr, false};
+        const xm_kv_sink to = {append, &bytes};
         ASSERT_XM_OK(xm_kv_file_write(all[0].s, &to, &err));
         EXPECT_EQ(bytes.size(), xm_kv_file_bytes(all[0].s));
         reopen(three_layers, 1 << 20);

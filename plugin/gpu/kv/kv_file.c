@@ -57,7 +57,7 @@ xm_kv_file_bytes(const struct xm_kv_sequence *s)
 }
 
 static enum xm_status
-write_head(const struct xm_kv_sequence *s, const struct xm_export *to,
+write_head(const struct xm_kv_sequence *s, const struct xm_kv_sink *to,
            struct xm_error *err)
 {
     const struct xm_kv_pool *pool = xm_kv_sequence_pool(s);
@@ -75,7 +75,7 @@ write_head(const struct xm_kv_sequence *s, const struct xm_export *to,
 }
 
 struct writing {
-    const struct xm_export *to;
+    const struct xm_kv_sink *to;
     struct xm_queue *queue;
     uint8_t *piece; /* [piece_bytes] */
     uint64_t piece_bytes;
@@ -112,7 +112,7 @@ write_pages(const struct writing *w, const struct xm_kv_sequence *s, struct xm_e
 }
 
 enum xm_status
-xm_kv_file_write(const struct xm_kv_sequence *s, const struct xm_export *to,
+xm_kv_file_write(const struct xm_kv_sequence *s, const struct xm_kv_sink *to,
                  struct xm_error *err)
 {
     const struct xm_kv_pool *pool = xm_kv_sequence_pool(s);

@@ -12,7 +12,6 @@
 #ifndef XM_PLUGIN_GPU_KV_KV_FILE_H
 #define XM_PLUGIN_GPU_KV_KV_FILE_H
 
-#include "plugin/exported.h"
 #include "plugin/gpu/kv/kv_sequence.h"
 
 #ifdef __cplusplus
@@ -31,9 +30,15 @@ struct xm_kv_file_group {
 
 /* The bytes that xm_kv_file_write writes for the positions that the sequence holds now. */
 uint64_t xm_kv_file_bytes(const struct xm_kv_sequence *s);
+/* Where the bytes go, in pieces, in order. */
+struct xm_kv_sink {
+    enum xm_status (*write)(void *ctx, const void *bytes, uint64_t n,
+                            struct xm_error *err);
+    void *ctx;
+};
 /* Writes the pages that are whole. Waits for the device; no run may write to them meanwhile. */
 enum xm_status xm_kv_file_write(const struct xm_kv_sequence *s,
-                                const struct xm_export *to, struct xm_error *err);
+                                const struct xm_kv_sink *to, struct xm_error *err);
 /* Fills an empty sequence with the first n positions, whole pages, which are those of the tokens
  * ids[n]; later prompts find them. The sequence stays empty where pages of a window are missing for
  * n positions, and after a failure. XM_INVALID: the bytes are not of such a pool. */
