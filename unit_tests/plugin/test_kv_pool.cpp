@@ -792,11 +792,11 @@ TEST_F(KvFile, RefusesWhatIsNotOfSuchAPool)
 TEST_F(KvFile, LeavesAFullPoolAsItWas)
 {
     write_bytes(163);
-    reopen(three_layers, 2000);
+    reopen(three_layers, 1000);
     add();
     EXPECT_EQ(read(0, 160), XM_NO_MEMORY);
     EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
-    check_pages(2000);
+    check_pages(1000);
     EXPECT_EQ(xm_kv_pool_bytes(pool), 0u) << "no slab has grown for it";
 }
 
