@@ -92,7 +92,7 @@ TEST_F(PrefixCache, SaysWhatIsWrong)
     EXPECT_TRUE(contains(o.err, "--prefix-cache-size is for --prefix-cache DIR"))
         << o.err;
     o = generate({"--prefix-cache", cache, "-d", "REFERENCE"});
-    EXPECT_EQ(o.code, 1);
+    EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(
         contains(o.err, "option --prefix-cache: prefixes cannot be kept in files"))
         << o.err;
