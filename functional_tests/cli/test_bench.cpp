@@ -297,3 +297,24 @@ static const Mistake mistakes[] = {
 
 INSTANTIATE_TEST_SUITE_P(CommandLine, BenchMistakes, testing::ValuesIn(mistakes),
                          mistake_name);
+
+TEST_F(Bench, TimesHowTokensAreChosen)
+{
+    const Outcome o =
+        run({"bench", "--sampling", "-m", model, "--seconds", "0.001", "--json"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    Json j(o.out);
+    EXPECT_GT(j.number("/step_ms"), 0.0);
+    EXPECT_EQ(j.text("/sampling/0/sampler"), "greedy");
+    EXPECT_EQ(j.number("/sampling/0/vocabulary"), 1536.0) << "the model's";
+    EXPECT_EQ(j.number("/sampling/0/texts"), 1.0);
+    EXPECT_EQ(j.number("/sampling/1/texts"), 16.0);
+    EXPECT_GT(j.number("/sampling/1/ms"), 0.0);
+    EXPECT_NEAR(j.number("/sampling/1/step_share"),
+                j.number("/sampling/1/ms") / j.number("/step_ms"), 1e-9);
+    const Outcome table = run({"bench", "--sampling", "-m", model, "--seconds", "0.001"});
+    EXPECT_EQ(table.code, 0) << table.err;
+    for (const char *text : {"1536 tokens, peaked rows", "1536 tokens, flat rows",
+                             "typical 0.9", "of a step", "1 text", "16 texts"})
+        EXPECT_TRUE(contains(table.out, text)) << text;
+}

@@ -106,6 +106,32 @@ TEST_F(ChatSettings, TheModelsRecommendationIsTaken)
               o.out.substr(0, 300));
 }
 
+/* A default that 0 stands for is shown as what it is, in the list and in JSON. */
+TEST_F(ChatSettings, DefaultsAreWhatTheyAre)
+{
+    const Outcome o = talk("/set\n", {"--json"});
+    Json json(o.out);
+    EXPECT_EQ(json.number("/sampling/xtc-threshold"), 0.1);
+    EXPECT_EQ(json.number("/sampling/mirostat-ent"), 5.0);
+    EXPECT_EQ(json.number("/sampling/mirostat-lr"), 0.1);
+    EXPECT_EQ(json.number("/sampling/dry-allowed-length"), 2.0);
+    EXPECT_EQ(json.number("/sampling/top-k"), 0.0) << "words stand for it";
+    EXPECT_EQ(row(o.err, "mirostat-ent"), "mirostat-ent 5 default");
+    EXPECT_EQ(Json(talk("/set mirostat-ent 3\n", {"--json"}).out)
+                  .number("/sampling/mirostat-ent"),
+              3.0);
+}
+
+TEST_F(ChatSettings, ShowAnActiveGrammar)
+{
+    EXPECT_EQ(row(talk("/set\n").err, "grammar"), "none");
+    EXPECT_EQ(row(talk("/set\n", {"--grammar", "root ::= \"a\""}).err, "grammar"),
+              "grammar root ::= \"a\" given as an option");
+    EXPECT_EQ(
+        row(talk("/set\n", {"--json-schema", "{\"type\":\"null\"}"}).err, "json-schema"),
+        "json-schema {\"type\":\"null\"} given as an option");
+}
+
 TEST_F(ChatSettings, OptionsGoBeforeTheRecommendation)
 {
     recommend(hot);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugin/cli/bench_sampling.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/program_util/terminal.h"
 
@@ -342,7 +343,7 @@ bench(const struct xm_bench_args *a)
     return code;
 }
 
-/* `--kernels` is another program, to which all other words go. */
+/* `--kernels` is another program, to which all other words go; `--sampling` another command. */
 static bool
 take_out(const char *word, int *argc, char **argv)
 {
@@ -362,6 +363,8 @@ xm_cli_bench(int argc, char **argv)
 {
     if (take_out("--kernels", &argc, argv))
         return xm_cli_start_program("bench_kernels", argv);
+    if (take_out("--sampling", &argc, argv))
+        return xm_cli_bench_sampling(argc, argv);
     struct xm_bench_args *a =
         xm_calloc(1, sizeof(*a)); /* lists: too large for the stack */
     static const struct xm_error no_memory = {XM_NO_MEMORY,

@@ -15,6 +15,7 @@
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Kernels alone", "xemoe bench --kernels --filter moe"),
     { 0,   "kernels",      XM_CLI_FLAG,  AT(kernels),         NULL,    "times the kernels of single steps in place of models; has options\nof its own: xemoe bench --kernels --help" },
+    { 0,   "sampling",     XM_CLI_FLAG,  AT(sampling),        NULL,    "times how tokens are chosen in place of models; has options\nof its own: xemoe bench --sampling --help" },
     XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU"),
     { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
     { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev); GPU.0/GPU.1: one model\nover both", NULL, "GPU CPU REFERENCE" },

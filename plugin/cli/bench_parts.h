@@ -24,7 +24,7 @@ struct xm_bench_args {
     const char *format_name, *format_err_name;
     uint64_t reps, delay;
     bool no_warmup, progress;
-    bool kernels; /* seen before, by xm_cli_bench; here for the help */
+    bool kernels, sampling; /* seen before, by xm_cli_bench; here for the help */
     /* values of the options in bench_rules.c */
     struct xm_cli_texts ruled[XM_BENCH_MOST_RULES];
 

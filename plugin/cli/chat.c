@@ -26,6 +26,7 @@ static const struct xm_cli_option options[] = {
     { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "what the model is told before the conversation", "system-prompt -sys" },
     { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's", "chat-template-file" },
     { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens an answer (512); -1: what the context holds", "n-predict predict" },
+    XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
     { 0,   "show-thinking", XM_CLI_FLAG, AT(show_thinking), NULL, "show what the model thinks before it answers" },
     { 0,   "no-history",    XM_CLI_FLAG, AT(no_history),    NULL, "neither read nor keep what is typed" },
     { 'v', "verbose",       XM_CLI_FLAG, AT(verbose),       NULL, "times, passes and memory on standard error, at the end" },
@@ -128,7 +129,10 @@ begin(struct xm_chat *c, struct xm_error *err)
 {
     char warning[XM_CLI_WARNING];
     const char *system = c->args->system;
+    XM_TRY(xm_cli_prefix_cache_open(&c->args->prefixes, c->model->compiled, &c->prefixes,
+                                    err));
     XM_TRY(xm_session_create(c->model->compiled, c->model->package, &c->session, err));
+    xm_session_set_prefix_store(c->session, c->prefixes);
     xm_session_set_sampling(c->session, &c->settings.sampling);
     if (xm_cli_beyond_training(xm_chat_context(c), c->model->package->facts.context,
                                warning))
@@ -175,6 +179,7 @@ run_model(struct xm_chat *c)
     c->interactive = xm_terminal_is(STDIN_FILENO) && xm_terminal_is(STDERR_FILENO);
     enum xm_status s = chat(c, &err);
     xm_session_destroy(c->session);
+    xm_prefix_store_close(c->prefixes);
     xm_conversation_free(&c->conversation);
     if (s == XM_OK)
         return exit_code(c);
@@ -217,7 +222,9 @@ xm_cli_chat(int argc, char **argv)
     uint32_t rank;
     if (xm_mpi_ranks(&rank) > 1) /* mpirun gives one of them what a person types */
         return xm_cli_usage("chat is for one process: generate runs in an MPI job");
-    code = xm_chat_settings_check(&a, &c.settings);
+    code = xm_cli_prefix_cache_check(&a.prefixes);
+    if (code == XM_EXIT_OK)
+        code = xm_chat_settings_check(&a, &c.settings);
     if (code == XM_EXIT_OK && xm_cli_grammar(&a.generation, &a.grammar, &err) != XM_OK)
         code = xm_cli_usage("%s", err.text);
     a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;

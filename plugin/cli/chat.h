@@ -8,6 +8,7 @@
 
 #include "plugin/cli/conversation.h"
 #include "plugin/cli/costs.h"
+#include "plugin/cli/prefix_cache.h"
 #include "plugin/cli/text_out.h"
 
 struct xm_chat_args {
@@ -16,6 +17,7 @@ struct xm_chat_args {
     uint64_t tokens;            /* most tokens of an answer */
     struct xm_grammar *grammar; /* made of the common options; owned; NULL: none */
     bool show_thinking, no_history, verbose;
+    struct xm_cli_prefix_cache prefixes;
 };
 
 /* ---- settings ------------------------------------------------------------------------ */
@@ -72,6 +74,7 @@ struct xm_chat {
     struct xm_chat_args first_args;
     struct xm_chat_settings first_settings;
     struct xm_cli_model *model;
+    struct xm_prefix_store *prefixes; /* of the session; NULL: none */
     struct xm_session *session;
     struct xm_conversation conversation;
     /* tokens that the KV cache has room for; 0: it was never full */

@@ -15,6 +15,7 @@
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/suggest.h"
 #include "runtime/util/number.h"
+#include "runtime/util/utf8.h"
 
 enum kind { REAL, WHOLE, SEED };
 
@@ -198,6 +199,21 @@ show(const struct xm_chat *c, size_t i)
     xm_strbuf_free(&value);
 }
 
+/* --grammar or --json-schema, which no setting changes. */
+static void
+show_grammar(const struct xm_chat *c)
+{
+    enum { SHOWN = 22 };
+    const struct xm_cli_generation *g = &c->args->generation;
+    const char *text = g->grammar ? g->grammar : g->json_schema;
+    if (!c->args->grammar || !text)
+        return;
+    const size_t n = strcspn(text, "\n");
+    const struct xm_shown shown = xm_utf8_shown(xm_slice_of(text, n < SHOWN ? n : SHOWN));
+    fprintf(stderr, "  %-19s%-24sgiven as an option\n",
+            g->grammar ? "grammar" : "json-schema", shown.text);
+}
+
 /* 0.7 and not 0.699999988: as it was given. */
 static double
 as_given(float x)
@@ -211,6 +227,15 @@ as_given(float x)
     return near;
 }
 
+/* The number that 0 stands for, as 0.1 of xtc-threshold; 0: it stands for words. */
+static double
+number_of(const char *zero)
+{
+    char *end;
+    const double x = xm_parse_double(zero, &end);
+    return end != zero && *end == '\0' ? x : 0.0;
+}
+
 void
 xm_chat_settings_add_json(const struct xm_chat_args *args,
                           const struct xm_chat_settings *s, struct xm_json_out *j)
@@ -220,10 +245,15 @@ xm_chat_settings_add_json(const struct xm_chat_args *args,
     for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
         if (rows[i].sampling == NO_SAMPLING || rows[i].kind == SEED)
             continue;
+        const double stands_for = rows[i].zero ? number_of(rows[i].zero) : 0.0;
+        const float real = rows[i].kind == REAL ? *real_of(&a, &rows[i]) : 0.0f;
+        const uint64_t whole = rows[i].kind == WHOLE ? *whole_of(&a, &rows[i]) : 0;
         if (rows[i].kind == REAL)
-            xm_json_add_real(j, o, rows[i].name, as_given(*real_of(&a, &rows[i])));
+            xm_json_add_real(j, o, rows[i].name,
+                             real == 0.0f ? stands_for : as_given(real));
         else
-            xm_json_add_whole(j, o, rows[i].name, *whole_of(&a, &rows[i]));
+            xm_json_add_whole(j, o, rows[i].name,
+                              whole == 0 ? (uint64_t)stands_for : whole);
     }
     if (s->sampling.temperature > 0.0f)
         xm_json_add_whole(j, NULL, "seed", s->sampling.seed);
@@ -362,6 +392,7 @@ xm_chat_set(struct xm_chat *c, const char *words)
     if (n == 0) {
         for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++)
             show(c, i);
+        show_grammar(c);
         return true;
     }
     const size_t i = find_setting(words, n);

@@ -34,6 +34,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a Jinja template in the place of the model's", "chat-template-file" },
     { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context", "n-predict predict" },
     { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "at most N texts at a time, one for each line of FILE; or N texts of the prompt of -p or --ids", "-np" },
+    XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "continue after a token that ends the text" },
     XM_CLI_GROUP("What is written", "xemoe generate model.gguf -p Hello --profile --profile-out trace.json"),
     { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too", "-sp" },
@@ -252,9 +253,15 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     if (is_missing && o.text.stream)
         fprintf(stderr, "xemoe: there is no %s: token ids instead of text\n",
                 m->package->reader->tokenizer);
-    XM_TRY(xm_session_create(m->compiled, m->package, &session, err));
-    enum xm_status s = run_session(m, a, session, &run, result, costs, &o, err);
+    struct xm_prefix_store *store = NULL;
+    XM_TRY(xm_cli_prefix_cache_open(&a->prefixes, m->compiled, &store, err));
+    enum xm_status s = xm_session_create(m->compiled, m->package, &session, err);
+    if (s == XM_OK) {
+        xm_session_set_prefix_store(session, store);
+        s = run_session(m, a, session, &run, result, costs, &o, err);
+    }
     xm_session_destroy(session);
+    xm_prefix_store_close(store);
     return s;
 }
 
@@ -565,6 +572,8 @@ xm_cli_generate(int argc, char **argv)
     if (a.parallel > MOST_PARALLEL)
         return xm_cli_usage("option --parallel takes at most %d texts", MOST_PARALLEL);
     code = check_chat(&a);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_prefix_cache_check(&a.prefixes);
     if (code != XM_EXIT_OK)
         return code;
     if (a.profile_out && strcmp(a.profile_out, "-") == 0)

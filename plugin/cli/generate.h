@@ -6,6 +6,7 @@
 #ifndef XM_PLUGIN_CLI_GENERATE_H
 #define XM_PLUGIN_CLI_GENERATE_H
 
+#include "plugin/cli/prefix_cache.h"
 #include "plugin/cli/profile_groups.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/cli/text_out.h"
@@ -22,6 +23,7 @@ struct xm_generate_args {
     uint64_t tokens, parallel;      /* new tokens, texts at once; parallel 0: not given */
     bool ignore_eos, special, verbose, profile;
     const char *profile_out; /* a file for the trace */
+    struct xm_cli_prefix_cache prefixes;
 };
 
 /* Whether tokens are drawn at random, not chosen greedily: only then the seed matters. */

@@ -199,16 +199,22 @@ generate(struct texts *t, struct xm_error *err)
                                         .n_prompts = t->prompts.n,
                                         .refused = t->refused,
                                         .n_texts = t->n,
-                                        .places = a->parallel < t->n ? a->parallel : t->n,
+                                        .slots = a->parallel < t->n ? a->parallel : t->n,
                                         .each = xm_generate_wish(t->m, a, &stops),
                                         .sampling = a->sampling,
                                         .on_text = on_text,
                                         .on_run = on_run,
                                         .ctx = t};
     struct xm_parallel *p = NULL;
-    XM_TRY(xm_parallel_create(t->m->compiled, t->m->package, &p, err));
-    const enum xm_status s = run_parallel(t, p, &run, err);
+    struct xm_prefix_store *store = NULL;
+    XM_TRY(xm_cli_prefix_cache_open(&a->prefixes, t->m->compiled, &store, err));
+    enum xm_status s = xm_parallel_create(t->m->compiled, t->m->package, &p, err);
+    if (s == XM_OK) {
+        xm_parallel_set_prefix_store(p, store);
+        s = run_parallel(t, p, &run, err);
+    }
     xm_parallel_destroy(p);
+    xm_prefix_store_close(store);
     return s;
 }
 

@@ -12,7 +12,7 @@
 #include "runtime/util/clock.h"
 
 enum {
-    MOST_PLACES = 64,
+    MOST_SLOTS = 64,
     GUESSES = 5, /* of a pipeline with prompt_lookup, where a config says nothing */
     GUESS_BY = 3
 };
@@ -221,7 +221,7 @@ make_texts_together(struct run *r, size_t n, struct xm_error *err)
         .prompts = &r->prompt,
         .n_prompts = 1,
         .n_texts = n,
-        .places = n < MOST_PLACES ? n : MOST_PLACES,
+        .slots = n < MOST_SLOTS ? n : MOST_SLOTS,
         .each = r->asked,
         .sampling = sampling_of(&r->config),
     };

@@ -6,6 +6,8 @@
 
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/gpu_plugin.h"
+#include "plugin/gpu/kv/kv_file.h"
+#include "plugin/gpu/model_cache.h"
 #include "plugin/gpu/request_profile.h"
 #include "plugin/gpu/step_checker.h"
 
@@ -252,12 +254,61 @@ sequence_destroy(struct xm_sequence *s)
     xm_free(s);
 }
 
+static enum xm_status
+sequence_identify(const struct xm_sequence *s, struct xm_strbuf *out,
+                  struct xm_error *err)
+{
+    const struct xm_program *p = xm_gpu_compiled_of(s->compiled)->program;
+    if (!p->graph)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model's graph is not kept, so its sequences cannot be");
+    xm_model_cache_identify(p->graph, &p->config, xm_engine_info(p->engine),
+                            "sequence 1\n", out);
+    return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "the text of a graph");
+}
+
+static uint64_t
+sequence_page(const struct xm_sequence *s)
+{
+    return xm_gpu_compiled_of(s->compiled)->program->config.kv_block_tokens;
+}
+
+static uint64_t
+sequence_bytes(const struct xm_sequence *s)
+{
+    return xm_kv_file_bytes(kv_of(s));
+}
+
+static enum xm_status
+sequence_save(const struct xm_sequence *s, const struct xm_export *to,
+              struct xm_error *err)
+{
+    const struct xm_kv_sink sink = {to->write, to->ctx};
+    return xm_kv_file_write(kv_of(s), &sink, err);
+}
+
+static enum xm_status
+sequence_load(struct xm_sequence *s, const int32_t *ids, uint64_t n, const uint8_t *bytes,
+              uint64_t n_bytes, struct xm_error *err)
+{
+    return xm_kv_file_read(kv_of(s), ids, n, bytes, n_bytes, err);
+}
+
+static const struct xm_sequence_file_ops sequence_file_ops = {
+    .identify = sequence_identify,
+    .page = sequence_page,
+    .bytes = sequence_bytes,
+    .save = sequence_save,
+    .load = sequence_load,
+};
+
 static const struct xm_sequence_ops sequence_ops = {
     .fork = sequence_fork,
     .past = sequence_past,
     .truncate = sequence_truncate,
     .match = sequence_match,
     .destroy = sequence_destroy,
+    .file = &sequence_file_ops,
 };
 
 /* Takes kv over, also on failure. */

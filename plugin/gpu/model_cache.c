@@ -84,25 +84,40 @@ is_debugged(void)
     return false;
 }
 
+void
+xm_model_cache_identify(const struct xm_graph *g, const struct xm_config *config,
+                        const struct xm_device_info *device, const char *kind,
+                        struct xm_strbuf *out)
+{
+    struct xm_strbuf all = {0};
+    xm_blob_identity(device, &all);
+    add_options(config, &all);
+    xm_strbuf_add(&all, kind);
+    xm_graph_print(g, &all);
+    const uint64_t first = xm_checksum(xm_strbuf_text(&all), all.n);
+    add_constants(g, &all);
+    out->failed |= !xm_strbuf_ok(&all);
+    xm_strbuf_printf(out, "%016" PRIx64 "%016" PRIx64, first,
+                     xm_checksum(xm_strbuf_text(&all), all.n));
+    xm_strbuf_free(&all);
+}
+
 char *
 xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
                     const struct xm_compile_options *options,
                     const struct xm_device_info *device)
 {
-    struct xm_strbuf all = {0}, path = {0};
+    struct xm_strbuf path = {0};
     if (!config->cache_dir[0] || is_debugged())
         return NULL;
-    xm_blob_identity(device, &all);
-    add_options(config, &all);
-    xm_strbuf_add(&all, options->sampled_logits ? "sampled logits\n" : "");
-    xm_graph_print(g, &all);
-    const uint64_t first = xm_checksum(xm_strbuf_text(&all), all.n);
-    add_constants(g, &all);
-    if (xm_strbuf_ok(&all))
-        xm_strbuf_printf(&path, "%s/%016" PRIx64 "%016" PRIx64 ".blob", config->cache_dir,
-                         first, xm_checksum(xm_strbuf_text(&all), all.n));
-    xm_strbuf_free(&all);
-    return path.n ? xm_strbuf_take(&path) : NULL;
+    xm_strbuf_printf(&path, "%s/", config->cache_dir);
+    xm_model_cache_identify(g, config, device,
+                            options->sampled_logits ? "sampled logits\n" : "", &path);
+    xm_strbuf_add(&path, ".blob");
+    if (xm_strbuf_ok(&path))
+        return xm_strbuf_take(&path);
+    xm_strbuf_free(&path);
+    return NULL;
 }
 
 /* ---- reading and writing ------------------------------------------------------------ */

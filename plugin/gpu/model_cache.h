@@ -22,6 +22,11 @@
 extern "C" {
 #endif
 
+/* Appends 32 digits, a hash of all that a compiled model depends on: the graph's text, place and
+ * content of its constants, options, device, versions; and of `kind`. */
+void xm_model_cache_identify(const struct xm_graph *g, const struct xm_config *config,
+                             const struct xm_device_info *device, const char *kind,
+                             struct xm_strbuf *out);
 /* The path of the entry's file, which the caller frees with xm_free; NULL: there is no cache, the
  * graph has no entry, or no memory. */
 char *xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens of all beams are a tree: a beam is its last token, each knows the one before.
+ * Each beam is a text (text.h) and a branch (branches.h), which runs the model for it. A beam that
+ * goes on in several ways is forked.
  */
 #include "plugin/pipeline/beam_search.h"
 
@@ -10,40 +11,32 @@
 #include <string.h>
 
 #include "plugin/pipeline/branches.h"
-#include "plugin/pipeline/text_stream.h"
-#include "plugin/text/sampler.h"
+#include "plugin/pipeline/text.h"
 #include "runtime/dry_run.h"
 
 enum { TRIED = 2 }; /* ways to go on that a group looks at, for each of its beams */
 
-#define NO_TOKEN SIZE_MAX
-
-struct token {
-    size_t before; /* NO_TOKEN: the prompt */
-    int32_t id;
-    float log_prob; /* in the row, whatever was taken from it */
+/* A text and its result, which point to each other. */
+struct written {
+    struct xm_text text;
+    struct xm_generation_result result;
 };
 
 struct beam {
-    size_t last; /* token  */
+    struct written *of; /* owned; NULL: it has moved on */
     size_t branch;
     double score; /* a sum */
-    /* owned, with stop strings: where its text is in them */
-    struct xm_text_stream *stream;
 };
 
 struct candidate {
     size_t beam; /* of the group */
     int32_t id;
-    float log_prob;
     double score;
 };
 
 struct finished {
-    size_t last, length;
-    double score; /* with the length penalty */
-    enum xm_finish finish;
-    bool has_end; /* the last token is none of the ids */
+    struct written *of; /* owned */
+    double score;       /* with the length penalty */
 };
 
 struct group {
@@ -55,15 +48,12 @@ struct group {
 };
 
 struct search {
-    const struct xm_package *package; /* may be NULL */
-    const struct xm_generation *asked;
+    struct xm_text_source source; /* of all texts */
+    struct xm_generation asked;
     const struct xm_beam_wish *wish;
     struct xm_branches *branches;
-    size_t width;  /* beams of a group  */
-    uint64_t most; /* new tokens        */
-    size_t length; /* new tokens so far */
-    struct token *tokens;
-    size_t n_tokens, room;
+    size_t width;                /* beams of a group  */
+    size_t length;               /* new tokens so far */
     struct group *groups;        /* [wish->groups]                                */
     struct beam *memory;         /* of the groups' beams                          */
     struct finished *texts;      /* of the groups' texts                          */
@@ -71,131 +61,60 @@ struct search {
     struct xm_branch_step *next; /* [wish->beams] how branches go on              */
     size_t n_next;
     float *row;                 /* [vocabulary] log-probabilities of a beam       */
-    struct xm_token_list text;  /* of a beam                                      */
     struct xm_token_list taken; /* by the groups before, in this step             */
 };
 
 /* ---- texts of beams ---------------------------------------------------------------------- */
 
-/* Appends the ids that end with a token, `length` of them. */
-static bool
-add_ids(const struct search *s, size_t last, size_t length, struct xm_token_list *out)
+static void
+free_written(struct written *w)
 {
-    const size_t first = out->n;
-    for (size_t i = 0; i < length; i++)
-        if (!xm_token_list_add(out, 0))
-            return false;
-    for (size_t i = length; i-- > 0; last = s->tokens[last].before)
-        out->ids[first + i] = s->tokens[last].id;
-    return true;
+    if (!w)
+        return;
+    xm_text_free(&w->text);
+    xm_generation_result_free(&w->result);
+    xm_free(w);
 }
 
-/* `end` comes behind the ids; -1: nothing does. */
 static enum xm_status
-add_text(const struct search *s, const struct xm_token_list *ids, int32_t end,
-         struct xm_strbuf *out, struct xm_error *err)
+begin_text(const struct search *s, struct written **out, struct xm_error *err)
 {
-    struct xm_text_stream stream = {0};
-    const size_t n = ids->n + (end >= 0);
-    enum xm_status status =
-        xm_text_stream_begin(&stream, s->package->tokenizer, s->asked, err);
-    for (size_t i = 0; i < n && status == XM_OK; i++) {
-        status = xm_text_stream_push(&stream, i < ids->n ? ids->ids[i] : end, err);
-        xm_strbuf_add_n(out, xm_strbuf_text(&stream.text), stream.text.n);
-    }
-    if (status == XM_OK)
-        status = xm_text_stream_finish(&stream, err);
-    xm_strbuf_add_n(out, xm_strbuf_text(&stream.text), stream.text.n);
-    xm_text_stream_free(&stream);
-    return status == XM_OK && !xm_strbuf_ok(out) ? xm_no_memory(err, "a beam search")
-                                                 : status;
+    const struct xm_prompt *prompt = &s->asked.prompt;
+    struct written *w = *out = xm_calloc(1, sizeof(*w));
+    return w ? xm_text_begin(&w->text, &s->source, prompt->ids, prompt->n, &w->result,
+                             err)
+             : xm_no_memory(err, "a beam search");
 }
 
-static bool
-has_text(const struct search *s)
+static enum xm_status
+fork_text(const struct written *from, struct written **out, struct xm_error *err)
 {
-    return s->package && s->package->tokenizer;
+    struct written *w = *out = xm_calloc(1, sizeof(*w));
+    return w ? xm_text_fork(&from->text, &w->text, &w->result, err)
+             : xm_no_memory(err, "a beam search");
 }
 
 static void
-free_stream(struct xm_text_stream *stream)
+free_beams(struct group *g)
 {
-    if (stream)
-        xm_text_stream_free(stream);
-    xm_free(stream);
+    for (size_t i = 0; i < g->n_beams; i++)
+        free_written(g->beams[i].of);
+    g->n_beams = 0;
 }
 
-static void
-free_streams(struct group *g)
-{
-    for (size_t i = 0; i < g->n_beams; i++) {
-        free_stream(g->beams[i].stream);
-        g->beams[i].stream = NULL;
-    }
-}
-
-/* The stream of the prompt, whose text no stop string ends. NULL: nobody asks for stop strings. */
-static enum xm_status
-begin_stream(const struct search *s, struct xm_text_stream **out, struct xm_error *err)
-{
-    *out = NULL;
-    if (s->asked->n_stops == 0 || !has_text(s))
-        return XM_OK;
-    struct xm_text_stream *stream = xm_calloc(1, sizeof(*stream));
-    if (!stream)
-        return xm_no_memory(err, "a beam search");
-    *out = stream;
-    return xm_text_stream_begin(stream, s->package->tokenizer, s->asked, err);
-}
-
-/* The stream behind one more token, in *out; its `stopped`: a stop string is complete. */
-static enum xm_status
-continue_stream(const struct xm_text_stream *from, int32_t id,
-                struct xm_text_stream **out, struct xm_error *err)
-{
-    *out = NULL;
-    if (!from)
-        return XM_OK;
-    struct xm_text_stream *stream = xm_calloc(1, sizeof(*stream));
-    if (!stream)
-        return xm_no_memory(err, "a beam search");
-    *out = stream;
-    XM_TRY(xm_text_stream_copy(from, stream, err));
-    return xm_text_stream_push(stream, id, err);
-}
-
-/* ---- which tokens may come --------------------------------------------------------------- */
-
-static enum xm_status
-bar_ngrams(struct search *s, const struct beam *b, uint64_t vocabulary,
-           struct xm_error *err)
-{
-    const struct xm_prompt *prompt = &s->asked->prompt;
-    if (s->wish->no_repeat_ngram == 0)
-        return XM_OK;
-    xm_token_list_clear(&s->text);
-    if (!xm_token_list_add_n(&s->text, prompt->ids, prompt->n) ||
-        !add_ids(s, b->last, s->length, &s->text))
-        return xm_no_memory(err, "a beam search");
-    xm_bar_ngrams(s->text.ids, s->text.n, s->wish->no_repeat_ngram, s->row,
-                  (size_t)vocabulary);
-    return XM_OK;
-}
+/* ---- candidates -------------------------------------------------------------------------- */
 
 /* The row of a beam, with what is barred and what the groups before have taken. */
 static enum xm_status
-weigh(struct search *s, const struct beam *b, const float *logits, double sum,
+weigh(const struct search *s, const struct beam *b, const float *logits,
       uint64_t vocabulary, struct xm_error *err)
 {
-    struct xm_end_ids barred[XM_BARRED_LISTS];
-    for (uint64_t i = 0; i < vocabulary; i++)
-        s->row[i] = (float)((double)logits[i] - sum);
+    const struct xm_token_list *t = &b->of->text.tokens;
+    XM_TRY(xm_text_weigh(&b->of->text, logits, vocabulary, s->row, err));
     for (size_t i = 0; i < s->taken.n; i++)
         s->row[s->taken.ids[i]] -= s->wish->diversity;
-    xm_generation_barred(s->package, s->asked, s->length, barred);
-    for (size_t i = 0; i < XM_BARRED_LISTS; i++)
-        xm_bar_tokens(barred[i].ids, barred[i].n, s->row, (size_t)vocabulary);
-    return bar_ngrams(s, b, vocabulary, err);
+    xm_bar_ngrams(t->ids, t->n, s->wish->no_repeat_ngram, s->row, (size_t)vocabulary);
+    return XM_OK;
 }
 
 /* Into the list, which is in order, best first; of equal ones the first stays in front. */
@@ -234,11 +153,9 @@ find_candidates(struct search *s, const struct group *g, size_t *n, struct xm_er
         const struct beam *b = &g->beams[i];
         const float *logits =
             s->branches->ops->logits(s->branches, b->branch, &vocabulary);
-        const double sum = xm_log_sum_exp(logits, vocabulary);
-        XM_TRY(weigh(s, b, logits, sum, vocabulary, err));
+        XM_TRY(weigh(s, b, logits, vocabulary, err));
         for (uint64_t id = 0; id < vocabulary; id++) {
-            const struct candidate c = {i, (int32_t)id, (float)((double)logits[id] - sum),
-                                        b->score + (double)s->row[id]};
+            const struct candidate c = {i, (int32_t)id, b->score + (double)s->row[id]};
             if (c.score > -INFINITY)
                 try_candidate(s, n, &c);
         }
@@ -264,18 +181,23 @@ worst_of(const struct group *g)
     return worst;
 }
 
+/* Takes over the text, which ends in this step. */
 static void
-finish(const struct search *s, struct group *g, const struct finished *text)
+finish(const struct search *s, struct group *g, struct written *w, double sum)
 {
+    const double score = score_of(s, sum, s->length);
     struct finished *at = &g->texts[g->n_texts];
     if (g->n_texts == s->width) {
         at = worst_of(g);
-        if (!(text->score > at->score))
+        if (!(score > at->score)) {
+            free_written(w);
             return;
+        }
+        free_written(at->of);
     } else {
         g->n_texts++;
     }
-    *at = *text;
+    *at = (struct finished){w, score};
 }
 
 /* Beams that are as long as they may be. */
@@ -283,14 +205,8 @@ static void
 finish_beams(const struct search *s, struct group *g)
 {
     for (size_t i = 0; i < g->n_beams; i++) {
-        const struct beam *b = &g->beams[i];
-        const struct finished text = {.last = b->last,
-                                      .length = s->length,
-                                      .score = score_of(s, b->score, s->length),
-                                      .finish = s->most < s->asked->max_tokens
-                                                    ? XM_FINISH_CONTEXT
-                                                    : XM_FINISH_LENGTH};
-        finish(s, g, &text);
+        finish(s, g, g->beams[i].of, g->beams[i].score);
+        g->beams[i].of = NULL;
     }
     g->is_over = true;
 }
@@ -301,9 +217,9 @@ static bool
 is_over(const struct search *s, const struct group *g, double best)
 {
     const bool grows = s->wish->stop == XM_BEAM_NEVER && s->wish->length_penalty > 0.0f;
-    const size_t length = grows ? (size_t)s->most : s->length - 1;
     if (g->n_beams == 0)
         return true;
+    const size_t length = grows ? (size_t)g->beams[0].of->text.most : s->length - 1;
     if (g->n_texts < s->width || s->wish->stop == XM_BEAM_EARLY)
         return g->n_texts == s->width;
     return length > 0 && worst_of(g)->score >= score_of(s, best, length);
@@ -311,54 +227,44 @@ is_over(const struct search *s, const struct group *g, double best)
 
 /* ---- a step -------------------------------------------------------------------------------- */
 
+/* The text of a candidate's beam, for its next token: a copy where later candidates want it. */
 static enum xm_status
-add_token(struct search *s, const struct candidate *c, size_t before, size_t *out,
-          struct xm_error *err)
+branch_text(const struct search *s, struct group *g, size_t rank, size_t n_tried,
+            struct written **out, struct xm_error *err)
 {
-    struct token *grown = xm_grow(s->tokens, &s->room, s->n_tokens + 1, sizeof(*grown));
-    if (!grown)
-        return xm_no_memory(err, "a beam search");
-    s->tokens = grown;
-    *out = s->n_tokens++;
-    grown[*out] = (struct token){before, c->id, c->log_prob};
+    struct beam *from = &g->beams[s->tried[rank].beam];
+    for (size_t i = rank + 1; i < n_tried; i++)
+        if (s->tried[i].beam == s->tried[rank].beam)
+            return fork_text(from->of, out, err);
+    *out = from->of;
+    from->of = NULL;
     return XM_OK;
-}
-
-static bool
-is_end(const struct search *s, int32_t id)
-{
-    return xm_generation_is_end(s->package, s->asked, id);
 }
 
 /* The candidate of this rank: a finished text, or a beam at the end of `beams`. */
 static enum xm_status
-take_candidate(struct search *s, struct group *g, size_t rank, struct beam *beams,
-               size_t *n, struct xm_error *err)
+take_candidate(struct search *s, struct group *g, size_t rank, size_t n_tried,
+               struct beam *beams, size_t *n, struct xm_error *err)
 {
     const struct candidate *c = &s->tried[rank];
-    const struct beam *from = &g->beams[c->beam];
-    const bool has_end = is_end(s, c->id);
-    struct xm_text_stream *stream = NULL;
-    size_t last;
-    XM_TRY(add_token(s, c, from->last, &last, err));
-    const enum xm_status status =
-        has_end ? XM_OK : continue_stream(from->stream, c->id, &stream, err);
-    if (status == XM_OK && !has_end && !(stream && stream->stopped)) {
-        s->next[s->n_next] = (struct xm_branch_step){from->branch, c->id};
-        beams[(*n)++] = (struct beam){last, s->n_next++, c->score, stream};
-        return XM_OK;
+    const size_t branch = g->beams[c->beam].branch;
+    struct written *w = NULL;
+    uint64_t vocabulary;
+    const float *logits = s->branches->ops->logits(s->branches, branch, &vocabulary);
+    enum xm_status status = branch_text(s, g, rank, n_tried, &w, err);
+    if (status == XM_OK)
+        status = xm_text_take_from(&w->text, logits, vocabulary, c->id, err);
+    if (status != XM_OK) {
+        free_written(w);
+    } else if (!w->text.is_over || w->result.finish != XM_FINISH_STOP) {
+        s->next[s->n_next] = (struct xm_branch_step){branch, c->id};
+        beams[(*n)++] = (struct beam){w, s->n_next++, c->score};
+    } else if (rank < s->width) {
+        finish(s, g, w, c->score);
+    } else {
+        free_written(w);
     }
-    free_stream(stream);
-    if (status != XM_OK)
-        return status;
-    const struct finished text = {.last = last,
-                                  .length = s->length,
-                                  .score = score_of(s, c->score, s->length),
-                                  .finish = XM_FINISH_STOP,
-                                  .has_end = has_end};
-    if (rank < s->width)
-        finish(s, g, &text);
-    return XM_OK;
+    return status;
 }
 
 static enum xm_status
@@ -380,12 +286,12 @@ step_group(struct search *s, struct group *g, struct beam *beams, struct xm_erro
     s->length++;
     enum xm_status status = XM_OK;
     for (size_t i = 0; i < n_tried && n < s->width && status == XM_OK; i++)
-        status = take_candidate(s, g, i, beams, &n, err);
-    free_streams(g);
+        status = take_candidate(s, g, i, n_tried, beams, &n, err);
+    free_beams(g);
     memcpy(g->beams, beams, n * sizeof(*beams));
     g->n_beams = n;
     g->is_over = is_over(s, g, best);
-    if (s->length == s->most && !g->is_over)
+    if (!g->is_over && g->beams[0].of->text.is_over)
         finish_beams(s, g);
     s->length--;
     return status == XM_OK ? take_taken(s, first, err) : status;
@@ -415,28 +321,28 @@ step(struct search *s, struct beam *beams, struct xm_error *err)
         if (!s->groups[i].is_over)
             XM_TRY(step_group(s, &s->groups[i], beams, err));
     s->length++;
-    xm_clock_add_token(s->asked->clock);
+    xm_clock_add_token(s->asked.clock);
     compact(s);
     if (s->n_next == 0)
         return XM_OK;
-    const double start = xm_clock_start(s->asked->clock);
+    const double start = xm_clock_start(s->asked.clock);
     const enum xm_status status =
         s->branches->ops->go_on(s->branches, s->next, s->n_next, err);
-    xm_clock_add_run(s->asked->clock, start);
+    xm_clock_add_run(s->asked.clock, start);
     return status;
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
 
 /* Of equal ones the order of groups decides. */
-static const struct finished *
+static struct finished *
 best_below(const struct search *s, const struct finished *above)
 {
-    const struct finished *best = NULL;
+    struct finished *best = NULL;
     for (size_t i = 0; i < s->wish->groups; i++) {
         const struct group *g = &s->groups[i];
         for (size_t k = 0; k < g->n_texts; k++) {
-            const struct finished *t = &g->texts[k];
+            struct finished *t = &g->texts[k];
             const bool is_below = !above || t->score < above->score ||
                                   (t->score == above->score && t > above);
             if (is_below && (!best || t->score > best->score))
@@ -446,48 +352,16 @@ best_below(const struct search *s, const struct finished *above)
     return best;
 }
 
-static bool
-add_log_probs(const struct search *s, const struct finished *t, size_t n,
-              struct xm_log_probs *out)
-{
-    size_t at = t->last;
-    out->values = xm_calloc(n ? n : 1, sizeof(*out->values));
-    out->n = out->capacity = out->values ? n : 0;
-    if (t->has_end)
-        at = s->tokens[at].before;
-    for (size_t i = out->n; i-- > 0; at = s->tokens[at].before)
-        out->values[i] = s->tokens[at].log_prob;
-    return out->values != NULL;
-}
-
-static enum xm_status
-give(const struct search *s, const struct finished *t, struct xm_generation_result *out,
-     struct xm_error *err)
-{
-    const size_t n = t->length - t->has_end;
-    const size_t last = t->has_end ? s->tokens[t->last].before : t->last;
-    const int32_t end = t->has_end && s->asked->keep_end ? s->tokens[t->last].id : -1;
-    out->finish = t->finish;
-    if (!add_ids(s, last, n, &out->ids) ||
-        (s->asked->wants_log_probs && !add_log_probs(s, t, n, &out->log_probs)))
-        return xm_no_memory(err, "a beam search");
-    if (!has_text(s))
-        return XM_OK;
-    XM_TRY(xm_generation_echo(s->package, s->asked, s->asked->prompt.ids,
-                              s->asked->prompt.n, &out->text, err));
-    return add_text(s, &out->ids, end, &out->text, err);
-}
-
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 static enum xm_status
 begin(struct search *s, uint64_t *reused, struct xm_error *err)
 {
-    const struct xm_prompt *prompt = &s->asked->prompt;
+    const struct xm_prompt *prompt = &s->asked.prompt;
     uint64_t vocabulary = 0;
-    const double start = xm_clock_start(s->asked->clock);
+    const double start = xm_clock_start(s->asked.clock);
     XM_TRY(s->branches->ops->begin(s->branches, prompt->ids, prompt->n, reused, err));
-    xm_clock_add_run(s->asked->clock, start);
+    xm_clock_add_run(s->asked.clock, start);
     s->branches->ops->logits(s->branches, 0, &vocabulary);
     s->row = xm_calloc((size_t)vocabulary, sizeof(*s->row));
     return s->row ? XM_OK : xm_no_memory(err, "a beam search");
@@ -510,45 +384,61 @@ make_groups(struct search *s, struct xm_error *err)
         struct group *g = &s->groups[i];
         g->beams = s->memory + i * s->width;
         g->texts = s->texts + i * s->width;
-        g->beams[0] = (struct beam){.last = NO_TOKEN};
         g->n_beams = 1;
-        XM_TRY(begin_stream(s, &g->beams[0].stream, err));
+        XM_TRY(begin_text(s, &g->beams[0].of, err));
     }
     return XM_OK;
+}
+
+static enum xm_status
+give(struct finished *t, uint64_t reused, struct xm_generation_result *out,
+     struct xm_error *err)
+{
+    const enum xm_status status = xm_text_end(&t->of->text, err);
+    *out = t->of->result;
+    out->reused = reused;
+    t->of->result = (struct xm_generation_result){0};
+    return status;
 }
 
 static enum xm_status
 search_all(struct search *s, struct xm_generation_result *out, size_t *n,
            struct xm_error *err)
 {
-    const struct finished *text = NULL;
+    struct finished *text = NULL;
     uint64_t reused;
     XM_TRY(make_groups(s, err));
     XM_TRY(begin(s, &reused, err));
     do
         XM_TRY(step(s, s->memory + s->wish->beams, err));
     while (s->n_next > 0);
-    while (*n < s->wish->returned && (text = best_below(s, text))) {
-        out[*n].reused = reused;
-        XM_TRY(give(s, text, &out[(*n)++], err));
-    }
+    for (; *n < s->wish->returned && (text = best_below(s, text)); ++*n)
+        XM_TRY(give(text, reused, &out[*n], err));
     return *n ? XM_OK
-              : xm_fail(err, XM_INVALID, "no token can be chosen: all are barred");
+              : xm_fail(err, XM_INVALID, "no token can be chosen: all are barred%s",
+                        s->asked.grammar ? ", or the grammar allows none" : "");
 }
 
 static enum xm_status
-find_most(struct search *s, struct xm_error *err)
+check(const struct xm_generation *asked, struct xm_error *err)
 {
-    const struct xm_generation *asked = s->asked;
-    if (asked->grammar)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "beams are not chosen by a grammar: take one beam");
-    s->most = xm_generation_most(asked, asked->prompt.n);
-    if (asked->prompt.n > 0 && s->most > 0)
+    const uint64_t most = xm_generation_most(asked, asked->prompt.n);
+    if (asked->prompt.n > 0 && most > 0)
         return XM_OK;
     return xm_fail(err, XM_INVALID,
                    "a beam search has a prompt and new tokens: it has %zu and %" PRIu64,
-                   asked->prompt.n, s->most);
+                   asked->prompt.n, most);
+}
+
+static void
+free_groups(struct search *s)
+{
+    for (size_t i = 0; s->groups && i < s->wish->groups; i++) {
+        struct group *g = &s->groups[i];
+        free_beams(g);
+        for (size_t k = 0; k < g->n_texts; k++)
+            free_written(g->texts[k].of);
+    }
 }
 
 enum xm_status
@@ -556,22 +446,22 @@ xm_beam_search(struct xm_compiled *compiled, const struct xm_package *package,
                const struct xm_generation *asked, const struct xm_beam_wish *wish,
                struct xm_generation_result *out, size_t *n, struct xm_error *err)
 {
-    struct search s = {.package = package, .asked = asked, .wish = wish};
+    struct search s = {.asked = *asked, .wish = wish};
+    s.source = (struct xm_text_source){.package = package, .asked = &s.asked};
+    s.asked.on_piece = NULL;
+    s.asked.is_answer = false; /* thoughts are part of the text */
     *n = 0;
-    XM_TRY(find_most(&s, err));
+    XM_TRY(check(asked, err));
     XM_TRY(xm_branches_create(compiled, &s.branches, err));
     const enum xm_status status = search_all(&s, out, n, err);
     xm_branches_destroy(s.branches);
-    for (size_t i = 0; s.groups && i < wish->groups; i++)
-        free_streams(&s.groups[i]);
+    free_groups(&s);
     xm_free(s.groups);
     xm_free(s.memory);
     xm_free(s.texts);
     xm_free(s.tried);
     xm_free(s.next);
-    xm_free(s.tokens);
     xm_free(s.row);
-    xm_token_list_free(&s.text);
     xm_token_list_free(&s.taken);
     return status;
 }

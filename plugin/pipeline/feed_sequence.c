@@ -45,6 +45,12 @@ match(struct xm_token_feeder *f, const int32_t *ids, uint64_t n, struct xm_error
     return s->ops->match(s, ids, n, err);
 }
 
+static struct xm_sequence *
+sequence(const struct xm_token_feeder *f)
+{
+    return self(f)->sequence;
+}
+
 static void
 prepare(struct xm_token_feeder *f, const struct xm_token_choice *how)
 {
@@ -89,6 +95,7 @@ static const struct xm_token_feeder_ops ops = {.feed = feed,
                                                .past = past,
                                                .truncate = truncate_to,
                                                .match = match,
+                                               .sequence = sequence,
                                                .prepare = prepare,
                                                .choose = choose,
                                                .stop = stop,

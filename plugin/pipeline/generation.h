@@ -58,8 +58,8 @@ struct xm_generation {
     /* Prompt lookup (prompt_lookup.h): draft up to `guesses` tokens by matching the last `guess_by`
      * tokens; 0: off. The text is unchanged. Sessions only. */
     size_t guesses, guess_by;
-    /* The text must match it; NULL: any text. Of an answer, thoughts are free. Not for beams. The
-     * caller owns it. */
+    /* The text must match it; NULL: any text. Of an answer, thoughts are free. The caller
+     * owns it. */
     const struct xm_grammar *grammar;
     /* It is of an answer with its calls, and names the marks around them (text/tool_grammar.h);
      * else the answer has no calls. */

@@ -51,6 +51,12 @@ xm_parallel_destroy(struct xm_parallel *p)
     xm_free(p);
 }
 
+void
+xm_parallel_set_prefix_store(struct xm_parallel *p, struct xm_prefix_store *store)
+{
+    xm_scheduler_set_prefix_store(p->scheduler, store);
+}
+
 struct xm_infer *
 xm_parallel_request(struct xm_parallel *p)
 {
@@ -97,7 +103,7 @@ compare_descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Announces what the places hold at most, the longest texts, where all texts have a near end. */
+/* Announces what the slots hold at most, the longest texts, where all texts have a near end. */
 static enum xm_status
 announce(const struct xm_parallel *p, const struct xm_parallel_run *asked,
          struct xm_error *err)
@@ -112,7 +118,7 @@ announce(const struct xm_parallel *p, const struct xm_parallel_run *asked,
         positions[i] = positions_of(asked, i, page);
     qsort(positions, n, sizeof(*positions), compare_descending);
     if (positions[0] < UINT64_MAX && c->ops->expect)
-        c->ops->expect(c, positions, asked->places < n ? asked->places : n);
+        c->ops->expect(c, positions, asked->slots < n ? asked->slots : n);
     xm_free(positions);
     return XM_OK;
 }
@@ -216,7 +222,7 @@ xm_parallel_generate(struct xm_parallel *p, const struct xm_parallel_run *asked,
         return xm_no_memory(err, "%zu texts in parallel", asked->n_texts);
     for (size_t i = 0; i < asked->n_texts; i++)
         r.texts[i] = (struct text){&r, &out[i]};
-    xm_scheduler_set_places(p->scheduler, asked->places);
+    xm_scheduler_set_slots(p->scheduler, asked->slots);
     const enum xm_status s = make_texts(p, &r, times, &why);
     r.is_broken = s != XM_OK && s != XM_CANCELLED;
     xm_scheduler_end_all(p->scheduler, r.is_broken ? &why : NULL);

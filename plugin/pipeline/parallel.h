@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Texts of several prompts that are all there at once, or several texts of one prompt: jobs of a
- * scheduler (scheduler.h), at most `places` at a time, in the order of their prompts. Answers of
+ * scheduler (scheduler.h), at most `slots` at a time, in the order of their prompts. Answers of
  * chats are not parsed: thoughts are part of the text.
  *
  * A failure of one text ends that text alone, as XM_FINISH_FAILED with status and sentence. A
@@ -28,6 +28,9 @@ enum xm_status xm_parallel_create(struct xm_compiled *compiled,
                                   struct xm_error *err);
 void xm_parallel_destroy(struct xm_parallel *p); /* NULL is allowed */
 
+/* As xm_scheduler_set_prefix_store. */
+void xm_parallel_set_prefix_store(struct xm_parallel *p, struct xm_prefix_store *store);
+
 /* For cancelling and statistics; it cannot be run. Owned by the object. */
 struct xm_infer *xm_parallel_request(struct xm_parallel *p);
 
@@ -37,7 +40,7 @@ struct xm_parallel_run {
     /* [n_prompts] XM_OK, or why the text of this prompt fails before it begins; NULL: all XM_OK */
     const struct xm_error *refused;
     size_t n_texts; /* of one prompt as many as wanted, else n_prompts     */
-    size_t places;  /* texts at a time; > 0                                */
+    size_t slots;   /* texts at a time; > 0                                */
     /* of all texts; its prompt and its callback are not used */
     struct xm_generation each;
     struct xm_sampling sampling; /* text i has seed + i; its lists stay the caller's   */

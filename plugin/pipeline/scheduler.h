@@ -6,13 +6,13 @@
  *     cancel          ▲   admission       │              ▲                                 │
  *                     └── cache is full ──┘              └─────────────────────────────────┘
  *
- * A step is one run on the device. It has a token of each text whose prompt is read, and the next
- * parts of prompts in what is left of a chunk, so that no text stands still while a long prompt is
- * read. Each text equals what a session makes of its prompt alone, but for rounding: kernels for
- * several tokens add in another order than those for one, or multiply in 8 bits
+ * A step is one run on the device. It has a token of each text in its decode phase, and parts of
+ * prompts (prefill) in what is left of a chunk, so that no text stands still during the prefill of
+ * a long prompt. Each text equals what a session makes of its prompt alone, but for rounding:
+ * kernels for several tokens add in another order than those for one, or multiply in 8 bits
  * (docs/execution.md).
  *
- * Admission is in the order of the jobs: the first job that waits is admitted when a place is free
+ * Admission is in the order of the jobs: the first job that waits is admitted when a slot is free
  * and the cache has room for its prompt. Pages of a beginning that the cache still has are reused.
  * Of jobs that begin alike the later ones wait until the first has computed what they share; those
  * with the same prompt fork its sequence. Where the cache is full all the same, the newest text
@@ -33,6 +33,7 @@ extern "C" {
 #endif
 
 struct xm_scheduler;
+struct xm_prefix_store;
 
 /* `compiled` has sampled_logits. The package must outlive the scheduler; it may be NULL or have no
  * tokenizer: then results are ids only. The caller has read its tokenizer and generation, and where
@@ -58,7 +59,7 @@ struct xm_job {
     /* When it fails with XM_CANCELLED and the tokens that it has, as xm_now() counts; 0: never. It
      * is looked at between runs. */
     double deadline;
-    /* It is refused where so many jobs are there beside those that free places take; 0: no bound */
+    /* It is refused where so many jobs are there beside those that free slots take; 0: no bound */
     size_t most_waiting;
     /* Jobs that are submitted behind it at once, without a bound: it is refused where they would
      * be. */
@@ -80,7 +81,11 @@ void xm_scheduler_cancel(struct xm_scheduler *s, uint64_t id);
 /* ---- steps: from one thread at a time ---- */
 
 /* At most n > 0 texts run together; 1 before the first call. */
-void xm_scheduler_set_places(struct xm_scheduler *s, size_t n);
+void xm_scheduler_set_slots(struct xm_scheduler *s, size_t n);
+/* The sequences of ended texts are kept in the store, and prompts begin with what it has. The
+ * store, of the same model, is the caller's until another call or the end. NULL: none, as at
+ * first. */
+void xm_scheduler_set_prefix_store(struct xm_scheduler *s, struct xm_prefix_store *p);
 
 /* What a step did. */
 struct xm_scheduler_progress {

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "plugin/pipeline/prefix_store.h"
 #include "plugin/pipeline/prompt_lookup.h"
 #include "plugin/pipeline/text.h"
 #include "plugin/pipeline/token_runner.h"
@@ -13,6 +14,7 @@ struct xm_session {
     struct xm_compiled *compiled;
     struct xm_package *package; /* borrowed; may be NULL */
     struct xm_token_runner *runner;
+    struct xm_prefix_store *prefixes; /* borrowed; may be NULL */
     struct xm_sampling sampling;
     struct xm_sampler *sampler; /* of all its texts; NULL until there are logits */
     struct xm_sampler_scratch *scratch; /* the same                      */
@@ -87,6 +89,12 @@ xm_session_set_sampling(struct xm_session *s, const struct xm_sampling *sampling
     s->sampler = NULL;
 }
 
+void
+xm_session_set_prefix_store(struct xm_session *s, struct xm_prefix_store *p)
+{
+    s->prefixes = xm_token_runner_sequence(s->runner) ? p : NULL;
+}
+
 struct xm_infer *
 xm_session_request(const struct xm_session *s)
 {
@@ -141,17 +149,31 @@ rewind_to(struct xm_session *s, size_t past)
     clip_held(s);
 }
 
-/* What other sessions of the model have computed, where nothing is held. */
+/* What other sessions of the model have computed, where nothing is held, or what is in files. */
 static enum xm_status
 take_over(struct xm_session *s, const struct xm_token_list *prompt, struct xm_error *err)
 {
     XM_TRY(xm_token_runner_match(s->runner, prompt->ids, prompt->n, err));
+    if (s->prefixes)
+        xm_prefix_store_load(s->prefixes, xm_token_runner_sequence(s->runner),
+                             prompt->ids, prompt->n);
+    clip_held(s);
     const uint64_t past = xm_token_runner_past(s->runner);
-    if (past > s->held.n && !xm_token_list_add_n(&s->held, prompt->ids, (size_t)past)) {
+    const size_t held = s->held.n;
+    if (past > held &&
+        !xm_token_list_add_n(&s->held, prompt->ids + held, (size_t)past - held)) {
         xm_token_runner_truncate(s->runner, 0);
         return xm_no_memory(err, "the tokens");
     }
     return XM_OK;
+}
+
+static void
+keep_prefix(struct xm_session *s)
+{
+    if (s->prefixes)
+        xm_prefix_store_save(s->prefixes, xm_token_runner_sequence(s->runner),
+                             s->held.ids, s->held.n);
 }
 
 /* Of the last `wanted` logits are wanted. */
@@ -431,6 +453,8 @@ make_text(struct run *r, struct xm_error *err)
         r->out->finish = XM_FINISH_CANCELLED;
         s = XM_OK;
     }
+    if (s == XM_OK)
+        keep_prefix(r->session);
     return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
 }
 

@@ -25,6 +25,7 @@ extern "C" {
 #endif
 
 struct xm_session;
+struct xm_prefix_store;
 
 /* Reads tokenizer and generation of the package, which must outlive the session. `package` may be
  * NULL, and a missing or unsupported tokenizer is no failure: then prompts and results are ids
@@ -36,6 +37,11 @@ void xm_session_destroy(struct xm_session *s); /* NULL is allowed */
 /* Applies from the next run on, and restarts the random numbers from its seed. Its lists must
  * outlive the session, or its next sampling. A new session takes the likeliest token. */
 void xm_session_set_sampling(struct xm_session *s, const struct xm_sampling *sampling);
+
+/* What a run has computed is kept in the store when it ends, and prompts begin with what the store
+ * has. The store, of the same model, is the caller's until another call or the end. NULL: none, as
+ * at first. Models that run as requests have none. */
+void xm_session_set_prefix_store(struct xm_session *s, struct xm_prefix_store *p);
 
 /* cancel ends the present run and every later one, until resume is called. */
 void xm_session_cancel(struct xm_session *s);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/pipeline/text.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
 #include "plugin/pipeline/text_grammar.h"
-#include "plugin/text/constraint.h"
 #include "runtime/dry_run.h"
 
 /* ---- what is shown ------------------------------------------------------------------------ */
@@ -245,18 +247,35 @@ xm_text_begin_sampling(struct xm_text *t, uint64_t vocabulary, struct xm_error *
     return t->from.asked->n_forced ? begin_sampler_with_forced(t, *s, err) : XM_OK;
 }
 
+static enum xm_status
+find_limits(struct xm_text *t, uint64_t vocabulary, struct xm_text_limits *out,
+            struct xm_error *err)
+{
+    if (t->constraint)
+        return xm_text_grammar_limit(t, vocabulary, out, err);
+    *out = (struct xm_text_limits){0};
+    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, out->barred);
+    return XM_OK;
+}
+
 /* Tells the sampler what may not come next. */
 static enum xm_status
 restrict_choice(struct xm_text *t, struct xm_sampler *sampler, uint64_t vocabulary,
                 struct xm_error *err)
 {
-    struct xm_end_ids barred[XM_BARRED_LISTS];
-    if (t->constraint)
-        return xm_text_grammar_allow(t, sampler, vocabulary, err);
-    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
-    for (size_t i = 0; i < XM_BARRED_LISTS; i++)
-        if (barred[i].n > 0)
-            XM_TRY(xm_sampler_bar(sampler, barred[i].ids, barred[i].n, err));
+    struct xm_text_limits limits;
+    XM_TRY(find_limits(t, vocabulary, &limits, err));
+    if (limits.is_stuck)
+        return xm_fail(err, XM_INVALID,
+                       "the grammar allows no token of the model's vocabulary behind %zu "
+                       "tokens of the text",
+                       t->out->ids.n);
+    if (limits.allowed.words)
+        xm_sampler_allow(sampler, limits.allowed.words, limits.allowed.n);
+    for (size_t i = 0; i < XM_LIMIT_LISTS; i++)
+        if (limits.barred[i].n > 0)
+            XM_TRY(
+                xm_sampler_bar(sampler, limits.barred[i].ids, limits.barred[i].n, err));
     return XM_OK;
 }
 
@@ -327,7 +346,7 @@ xm_text_take(struct xm_text *t, int32_t id, struct xm_error *err)
         finish(t, XM_FINISH_CANCELLED);
     else if (t->out->ids.n == t->most)
         finish_by_length(t);
-    else if (!xm_dry_run())
+    else if (*sampler_of(t) && !xm_dry_run())
         return xm_sampler_accept(*sampler_of(t), &id, 1, err);
     return XM_OK;
 }
@@ -386,4 +405,89 @@ void
 xm_text_chosen_on_device(struct xm_text *t)
 {
     xm_sampler_skip(*sampler_of(t));
+}
+
+/* ---- for a search among several texts ------------------------------------------------------- */
+
+static bool
+copy_result(const struct xm_generation_result *from, struct xm_generation_result *out)
+{
+    const struct xm_log_probs *p = &from->log_probs;
+    const struct xm_likely_tokens *l = &from->likeliest;
+    xm_strbuf_add_n(&out->text, xm_strbuf_text(&from->text), from->text.n);
+    if (p->n)
+        out->log_probs.values =
+            xm_grow(NULL, &out->log_probs.capacity, p->n, sizeof(*p->values));
+    if (l->n)
+        out->likeliest.values =
+            xm_grow(NULL, &out->likeliest.capacity, l->n, sizeof(*l->values));
+    if (!xm_token_list_add_n(&out->ids, from->ids.ids, from->ids.n) ||
+        !xm_strbuf_ok(&out->text) || (p->n && !out->log_probs.values) ||
+        (l->n && !out->likeliest.values))
+        return false;
+    if (p->n)
+        memcpy(out->log_probs.values, p->values, p->n * sizeof(*p->values));
+    if (l->n)
+        memcpy(out->likeliest.values, l->values, l->n * sizeof(*l->values));
+    out->log_probs.n = p->n;
+    out->likeliest.n = l->n;
+    out->finish = from->finish;
+    out->stop = from->stop;
+    return true;
+}
+
+enum xm_status
+xm_text_fork(const struct xm_text *t, struct xm_text *copy,
+             struct xm_generation_result *out, struct xm_error *err)
+{
+    assert(!t->from.asked->is_answer && !t->own_sampler && !t->from.sampler);
+    *copy = (struct xm_text){.from = t->from,
+                             .out = out,
+                             .n_prompt = t->n_prompt,
+                             .most = t->most,
+                             .is_over = t->is_over,
+                             .goes_on = t->goes_on};
+    if (!copy_result(t->out, out) ||
+        !xm_token_list_add_n(&copy->tokens, t->tokens.ids, t->tokens.n))
+        return xm_no_memory(err, "a text");
+    if (t->has_text)
+        XM_TRY(xm_text_stream_copy(&t->stream, &copy->stream, err));
+    copy->has_text = t->has_text;
+    return t->constraint ? xm_constraint_fork(t->constraint, &copy->constraint, err)
+                         : XM_OK;
+}
+
+static void
+keep_allowed(const struct xm_token_bits *bits, float *row, uint64_t vocabulary)
+{
+    for (uint64_t i = 0; i < vocabulary; i++)
+        if (i / 64 >= bits->n || !(bits->words[i / 64] >> i % 64 & 1))
+            row[i] = -INFINITY;
+}
+
+enum xm_status
+xm_text_weigh(struct xm_text *t, const float *row, uint64_t vocabulary, float *out,
+              struct xm_error *err)
+{
+    struct xm_text_limits limits;
+    const double sum = xm_log_sum_exp(row, vocabulary);
+    XM_TRY(find_limits(t, vocabulary, &limits, err));
+    for (uint64_t i = 0; i < vocabulary; i++)
+        out[i] = (float)((double)row[i] - sum);
+    if (limits.allowed.words)
+        keep_allowed(&limits.allowed, out, vocabulary);
+    for (size_t i = 0; i < XM_LIMIT_LISTS; i++)
+        xm_bar_tokens(limits.barred[i].ids, limits.barred[i].n, out, (size_t)vocabulary);
+    return XM_OK;
+}
+
+enum xm_status
+xm_text_take_from(struct xm_text *t, const float *row, uint64_t vocabulary, int32_t id,
+                  struct xm_error *err)
+{
+    if (!xm_dry_run())
+        XM_TRY(note_probabilities(t, row, vocabulary, id, err));
+    else if (t->from.asked->wants_log_probs)
+        XM_TRY(note_log_prob(&t->out->log_probs, 0.0, err));
+    return xm_text_take(t, id, err);
 }

@@ -92,6 +92,23 @@ bool xm_text_will_be_on_device(const struct xm_text *t, uint64_t vocabulary,
 /* It has chosen the id that xm_text_take gets. */
 void xm_text_chosen_on_device(struct xm_text *t);
 
+/* ---- for a search that weighs texts against each other (beam_search.h) ---- */
+
+/* Such a text is no answer of a chat and has no sampler: xm_text_begin_sampling and xm_text_choose
+ * are not called. */
+/* A copy that continues on its own. `out`: its zeroed result. Also after a failure the caller frees
+ * both. */
+enum xm_status xm_text_fork(const struct xm_text *t, struct xm_text *copy,
+                            struct xm_generation_result *out, struct xm_error *err);
+/* out[vocabulary]: the log-probabilities of the next token by row[vocabulary] of logits; -infinity
+ * for tokens that the text may not have: barred ones, and what its grammar does not allow. */
+enum xm_status xm_text_weigh(struct xm_text *t, const float *row, uint64_t vocabulary,
+                             float *out, struct xm_error *err);
+/* xm_text_take of a token that the search has chosen from the row, with its probabilities where
+ * they are asked for. Of a dry run they are 0, and the row is not read. */
+enum xm_status xm_text_take_from(struct xm_text *t, const float *row, uint64_t vocabulary,
+                                 int32_t id, struct xm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/pipeline/text_grammar.h"
 
-#include <inttypes.h>
-
-#include "plugin/text/constraint.h"
-
 enum xm_status
 xm_text_grammar_begin(struct xm_text *t, struct xm_error *err)
 {
@@ -107,53 +103,36 @@ set_ends(const struct xm_text *t, const struct xm_token_bits *bits, uint64_t voc
 }
 
 /* In a thought, where the grammar has marks: those that end it may come, and no others. */
-static enum xm_status
-bar_marks(struct xm_text *t, struct xm_sampler *sampler, struct xm_error *err)
+static void
+bar_marks(const struct xm_text *t, struct xm_text_limits *out)
 {
     const struct xm_answer *a = t->stream.answer;
-    int32_t ids[XM_MAX_ANSWER_MARKS];
     size_t n = 0;
     for (size_t i = 0; i < XM_MAX_ANSWER_MARKS; i++)
         if (a->ids[i] >= 0 && !xm_answer_begins_text(a, a->ids[i]) &&
             !is_named(t, a->ids[i]))
-            ids[n++] = a->ids[i];
-    return n > 0 ? xm_sampler_bar(sampler, ids, n, err) : XM_OK;
-}
-
-/* In a thought: all but ids that end the text. */
-static enum xm_status
-bar_ends(struct xm_text *t, struct xm_sampler *sampler, struct xm_error *err)
-{
-    struct xm_end_ids barred[XM_BARRED_LISTS];
-    if (has_marks(t))
-        XM_TRY(bar_marks(t, sampler, err));
-    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
-    barred[1] = xm_generation_ends(t->from.package, t->from.asked);
-    for (size_t i = 0; i < XM_BARRED_LISTS; i++)
-        if (barred[i].n > 0)
-            XM_TRY(xm_sampler_bar(sampler, barred[i].ids, barred[i].n, err));
-    return XM_OK;
+            out->marks[n++] = a->ids[i];
+    out->barred[XM_BARRED_LISTS] = (struct xm_end_ids){out->marks, n};
 }
 
 enum xm_status
-xm_text_grammar_allow(struct xm_text *t, struct xm_sampler *sampler, uint64_t vocabulary,
+xm_text_grammar_limit(struct xm_text *t, uint64_t vocabulary, struct xm_text_limits *out,
                       struct xm_error *err)
 {
-    struct xm_end_ids barred[XM_BARRED_LISTS];
-    struct xm_token_bits bits;
-    if (!is_in_text(t))
-        return bar_ends(t, sampler, err);
-    XM_TRY(xm_constraint_allowed(t->constraint, is_first(t), &bits, err));
-    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, barred);
-    set_marks(t, &bits);
-    set_ids(&bits, barred[0], false);
-    set_ends(t, &bits, vocabulary);
-    if (is_empty(&bits, vocabulary))
-        return xm_fail(err, XM_INVALID,
-                       "the grammar allows no token of the model's vocabulary behind %zu "
-                       "tokens of the text",
-                       t->out->ids.n);
-    xm_sampler_allow(sampler, bits.words, bits.n);
+    *out = (struct xm_text_limits){0};
+    xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, out->barred);
+    if (!is_in_text(t)) { /* in a thought: all but ids that end the text */
+        out->barred[1] = xm_generation_ends(t->from.package, t->from.asked);
+        if (has_marks(t))
+            bar_marks(t, out);
+        return XM_OK;
+    }
+    XM_TRY(xm_constraint_allowed(t->constraint, is_first(t), &out->allowed, err));
+    set_marks(t, &out->allowed);
+    set_ids(&out->allowed, out->barred[0], false);
+    set_ends(t, &out->allowed, vocabulary);
+    out->barred[0] = out->barred[1] = (struct xm_end_ids){0};
+    out->is_stuck = is_empty(&out->allowed, vocabulary);
     return XM_OK;
 }
 

@@ -22,8 +22,10 @@ xm_text_stream_copy(const struct xm_text_stream *s, struct xm_text_stream *out,
                     struct xm_error *err)
 {
     assert(!s->answer && s->raw.n == 0);
-    *out = (struct xm_text_stream){
-        .detokenizer = s->detokenizer, .clock = s->clock, .stopped = s->stopped};
+    *out = (struct xm_text_stream){.detokenizer = s->detokenizer,
+                                   .clock = s->clock,
+                                   .stopped = s->stopped,
+                                   .stop = s->stop};
     bool ok = xm_token_decoder_state_copy(&s->detokenizer.state, &out->detokenizer.state);
     ok = ok && (out->stops = xm_stop_strings_copy(s->stops));
     if (ok)

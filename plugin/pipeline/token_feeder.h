@@ -28,6 +28,8 @@ struct xm_token_feeder_ops {
      * the KV cache still has. NULL: not supported. */
     enum xm_status (*match)(struct xm_token_feeder *f, const int32_t *ids, uint64_t n,
                             struct xm_error *err);
+    /* That it feeds. NULL: it feeds a request. */
+    struct xm_sequence *(*sequence)(const struct xm_token_feeder *f);
     /* As xm_batch_ops has them. NULL: not supported. */
     void (*prepare)(struct xm_token_feeder *f, const struct xm_token_choice *how);
     enum xm_status (*choose)(struct xm_token_feeder *f, struct xm_device_choice *c,

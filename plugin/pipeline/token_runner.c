@@ -207,6 +207,12 @@ xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids, uint64_t n,
     return r->feeder->ops->match(r->feeder, ids, n, err);
 }
 
+struct xm_sequence *
+xm_token_runner_sequence(const struct xm_token_runner *r)
+{
+    return r->feeder->ops->sequence ? r->feeder->ops->sequence(r->feeder) : NULL;
+}
+
 void
 xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n)
 {

@@ -54,6 +54,10 @@ void xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past);
 enum xm_status xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids,
                                      uint64_t n, struct xm_error *err);
 
+/* The sequence of its text, to save and load it while no token is running; owned by the runner.
+ * NULL: the text is a request. */
+struct xm_sequence *xm_token_runner_sequence(const struct xm_token_runner *r);
+
 /* Runs a prompt of n tokens (at most XM_WARM_UP_TOKENS; 0: none) and one more token, and forgets
  * them, because some drivers compile at the first launch of a kernel. Failures are ignored: the
  * next run reports them. */

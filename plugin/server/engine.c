@@ -98,7 +98,7 @@ make_thread(struct xm_served *m, struct xm_error *err)
     pthread_cond_init(&t->woken, NULL);
     m->thread = t;
     XM_TRY(xm_scheduler_create(m->compiled, m->package, &t->scheduler, err));
-    xm_scheduler_set_places(t->scheduler, m->options.slots);
+    xm_scheduler_set_slots(t->scheduler, m->options.slots);
     return start(t, err);
 }
 

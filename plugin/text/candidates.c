@@ -249,7 +249,6 @@ static int64_t
 weigh_block(float *shares, const float *logits, size_t n, float largest, float steps,
             float scale)
 {
-    int64_t sum = 0;
     if (largest < INFINITY)
         for (size_t i = 0; i < n; i++)
             shares[i] = xm_weight_exponent(largest - logits[i], steps);
@@ -258,9 +257,7 @@ weigh_block(float *shares, const float *logits, size_t n, float largest, float s
             shares[i] = xm_weight_exponent(difference(largest, logits[i]), steps);
     for (size_t i = 0; i < n; i++)
         shares[i] = xm_weight_power(shares[i]);
-    for (size_t i = 0; i < n; i++)
-        sum += (int64_t)(shares[i] * scale);
-    return sum;
+    return sum_weights(shares, n, scale);
 }
 
 static int64_t
@@ -346,12 +343,9 @@ static int64_t
 sum_from(const float *shares, size_t n, float least, float scale)
 {
     float kept[BLOCK];
-    int64_t sum = 0;
     for (size_t i = 0; i < n; i++)
         kept[i] = shares[i] >= least ? shares[i] : 0.0f;
-    for (size_t i = 0; i < n; i++)
-        sum += (int64_t)(kept[i] * scale);
-    return sum;
+    return sum_weights(kept, n, scale);
 }
 
 /* What tokens from `high` on weigh together, and block for block in `kept`; gathers the keys of the

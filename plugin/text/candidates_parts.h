@@ -56,6 +56,29 @@ weight_of(const struct xm_candidates *c, uint32_t id)
     return (int64_t)(c->shares[id] * c->scale);
 }
 
+/* What a block of at most BLOCK tokens weighs. Compilers make vector code of conversions to 32
+ * bits, not of those to 64: up to 2^47 a weight is the sum of two parts that are converted alone,
+ * exactly, because a float has only 24 digits. */
+static inline int64_t
+sum_weights(const float *shares, size_t n, float scale)
+{
+    const float unit = 0x1p24f;
+    int64_t sum = 0;
+    int32_t high = 0, low = 0;
+    if (scale > 0x1p47f) { /* few tokens */
+        for (size_t i = 0; i < n; i++)
+            sum += (int64_t)(shares[i] * scale);
+        return sum;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const float weight = shares[i] * scale;
+        const int32_t units = (int32_t)(weight * (1.0f / unit));
+        high += units;
+        low += (int32_t)(weight - (float)units * unit);
+    }
+    return (int64_t)high * (1 << 24) + low;
+}
+
 /* They rise as shares do, which are above 0. */
 static inline uint32_t
 bits_of(float share)

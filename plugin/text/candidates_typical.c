@@ -126,30 +126,57 @@ distance_of_bin(size_t bin)
     return d;
 }
 
-/* Where the last of the staying most likely is, by some tokens, whose sums say those of all but for
- * a few standard deviations. False: they do not, because few tokens have most of the `whole`. */
+/* Tokens of at least this part of all weight are counted one by one. */
+enum { HEAVY = 512 };
+
+/* Adds the heavy tokens to the bins; what they weigh. They are in few blocks. */
+static int64_t
+count_heavy(struct xm_candidates *c, const float *logits, size_t n, float largest,
+            float mean, int64_t heavy)
+{
+    int64_t sum = 0;
+    for (size_t first = 0; first < n; first += BLOCK) {
+        if (c->sums[first / BLOCK] < heavy)
+            continue;
+        for (size_t i = first; i < end_of_block(first, n); i++) {
+            const int64_t weight = weight_of(c, (uint32_t)i);
+            if (weight < heavy)
+                continue;
+            c->bins[bin_of_distance(distance(largest, logits[i], mean))] +=
+                (uint64_t)weight;
+            sum += weight;
+        }
+    }
+    return sum;
+}
+
+/* Where the last of the staying most likely is: by the heavy tokens and some of the others, whose
+ * sums say those of all but for a few standard deviations. False: they do not. */
 static bool
 guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float largest,
                int64_t whole, int64_t enough, struct xm_nearness *near)
 {
+    const int64_t heavy = whole / HEAVY + 1;
     double sum = 0.0, variance = 0.0;
-    int64_t seen = 0;
     memset(c->bins, 0, sizeof(c->bins));
     memset(c->squares, 0, sizeof(c->squares));
+    int64_t seen = count_heavy(c, logits, n, largest, near->mean, heavy);
     for (size_t i = 0; i < n; i += SAMPLED) {
         const int64_t weight = weight_of(c, (uint32_t)i);
-        const float d = distance(largest, logits[i], near->mean);
-        seen += weight;
-        c->bins[bin_of_distance(d)] += (uint64_t)weight;
-        c->squares[bin_of_distance(d)] += (double)weight * (double)weight;
+        const size_t bin = bin_of_distance(distance(largest, logits[i], near->mean));
+        if (weight >= heavy)
+            continue;
+        seen += weight * SAMPLED;
+        c->bins[bin] += (uint64_t)weight * SAMPLED;
+        c->squares[bin] += (double)weight * (double)weight * SAMPLED * SAMPLED;
     }
-    if (fabs((double)seen * SAMPLED - (double)whole) > 0.2 * (double)whole)
+    if (fabs((double)seen - (double)whole) > 0.2 * (double)whole)
         return false;
     near->low = 0.0f;
     near->high = INFINITY;
     for (size_t bin = 0; bin + 1 < BINS && near->high == INFINITY; bin++) {
-        sum += (double)c->bins[bin] * SAMPLED;
-        variance += c->squares[bin] * SAMPLED * SAMPLED;
+        sum += (double)c->bins[bin];
+        variance += c->squares[bin];
         if (sum + 3.0 * sqrt(variance) <= (double)enough)
             near->low = distance_of_bin(bin + 1);
         if (sum - 3.0 * sqrt(variance) > (double)enough)
@@ -169,15 +196,6 @@ share_below(float share, float d, float low)
     return share;
 }
 
-static int
-count_between(const float *d, size_t n, float low, float high)
-{
-    int between = 0;
-    for (size_t i = 0; i < n; i++)
-        between += (d[i] >= low) & (d[i] < high);
-    return between;
-}
-
 /* What tokens nearer than `low` weigh together, and block for block in `kept`; gathers the keys of
  * those between `low` and `high`, in the order of ids. */
 static int64_t
@@ -192,22 +210,23 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
         float d[BLOCK], kept[BLOCK];
         const float *shares = c->shares + first;
         const size_t in_block = end_of_block(first, vocab_size) - first;
-        int64_t of_block = 0;
         c->kept[first / BLOCK] = 0;
         if (c->sums[first / BLOCK] == 0)
             continue;
         find_distances(logits + first, in_block, largest, near->mean, d);
         for (size_t i = 0; i < in_block; i++)
             kept[i] = share_below(shares[i], d[i], low);
-        for (size_t i = 0; i < in_block; i++)
-            of_block += (int64_t)(kept[i] * scale);
-        c->kept[first / BLOCK] = of_block;
-        inner += of_block;
-        if (count_between(d, in_block, low, high) == 0)
-            continue;
-        for (size_t i = 0; i < in_block; i++) {
-            c->keys[n_keys] = typical_key(d[i], (uint32_t)(first + i));
-            n_keys += bits_of(d[i]) - low_bits < span;
+        c->kept[first / BLOCK] = sum_weights(kept, in_block, scale);
+        inner += c->kept[first / BLOCK];
+        if (low > 0.0f) { /* a guess: the branch is rarely taken */
+            for (size_t i = 0; i < in_block; i++)
+                if (bits_of(d[i]) - low_bits < span)
+                    c->keys[n_keys++] = typical_key(d[i], (uint32_t)(first + i));
+        } else {
+            for (size_t i = 0; i < in_block; i++) {
+                c->keys[n_keys] = typical_key(d[i], (uint32_t)(first + i));
+                n_keys += bits_of(d[i]) - low_bits < span;
+            }
         }
     }
     near->n_keys = n_keys;
@@ -223,15 +242,12 @@ drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float 
     for (size_t first = 0; first < vocab_size; first += BLOCK) {
         float d[BLOCK], *shares = c->shares + first;
         const size_t in_block = end_of_block(first, vocab_size) - first;
-        int64_t of_block = 0;
         if (c->sums[first / BLOCK] == 0)
             continue;
         find_distances(logits + first, in_block, largest, near->mean, d);
         for (size_t i = 0; i < in_block; i++)
             shares[i] = d[i] < high ? shares[i] : no_share;
-        for (size_t i = 0; i < in_block; i++)
-            of_block += (int64_t)(shares[i] * scale);
-        c->sums[first / BLOCK] = of_block;
+        c->sums[first / BLOCK] = sum_weights(shares, in_block, scale);
     }
 }
 

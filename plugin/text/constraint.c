@@ -91,12 +91,18 @@ xm_closure_add(struct xm_constraint *c, uint32_t state, uint32_t stack)
     add_thread(c, (struct xm_thread){{state, 0, 0}, stack});
 }
 
+static uint64_t
+hash_frame(const struct xm_frame *f)
+{
+    return xm_hash_number(((uint64_t)f->call << 32 | f->parent) ^
+                          xm_hash_number(f->count));
+}
+
 /* The frame with this contents; there is one of each. */
 static uint32_t
 find_frame(struct xm_constraint *c, struct xm_frame f)
 {
-    const uint64_t hash =
-        xm_hash_number(((uint64_t)f.call << 32 | f.parent) ^ xm_hash_number(f.count));
+    const uint64_t hash = hash_frame(&f);
     struct xm_hash_probe p = xm_hash_begin(hash);
     while (xm_hash_next(&c->frame_index, &p)) {
         const struct xm_frame *o = &c->frames[p.item];
@@ -293,10 +299,7 @@ drop_frames(struct xm_constraint *c)
         if (f.parent != XM_NO_FRAME)
             f.parent = moved[f.parent];
         c->frames[kept] = f;
-        if (!xm_hash_add(&c->frame_index,
-                         xm_hash_number(((uint64_t)f.call << 32 | f.parent) ^
-                                        xm_hash_number(f.count)),
-                         kept))
+        if (!xm_hash_add(&c->frame_index, hash_frame(&f), kept))
             xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
         moved[i] = kept++;
     }
@@ -526,6 +529,54 @@ xm_constraint_create(const struct xm_grammar *grammar,
                      struct xm_error *err)
 {
     return create(grammar, tokenizer, out, err);
+}
+
+/* What the text's threads stand on. Sets and masks are found again as they are needed. */
+static bool
+copy_state(const struct xm_constraint *from, struct xm_constraint *c)
+{
+    const size_t n_tokens = from->g->n_tokens + 1;
+    c->token_ids = xm_malloc(n_tokens * sizeof(*c->token_ids));
+    c->out = xm_calloc(c->n_words, sizeof(*c->out));
+    c->is_loop = xm_malloc(c->g->n_states * sizeof(*c->is_loop));
+    c->frames =
+        xm_grow(NULL, &c->frames_capacity, from->n_frames + 1, sizeof(*c->frames));
+    if (!c->token_ids || !c->out || !c->is_loop || !c->frames ||
+        !xm_hash_reserve(&c->frame_index, from->n_frames) ||
+        !copy_threads(&from->live, &c->live))
+        return false;
+    memcpy(c->token_ids, from->token_ids, n_tokens * sizeof(*c->token_ids));
+    memcpy(c->is_loop, from->is_loop, c->g->n_states * sizeof(*c->is_loop));
+    for (; c->n_frames < from->n_frames; c->n_frames++) {
+        c->frames[c->n_frames] = from->frames[c->n_frames];
+        xm_hash_add(&c->frame_index, hash_frame(&c->frames[c->n_frames]),
+                    (uint32_t)c->n_frames);
+    }
+    return true;
+}
+
+enum xm_status
+xm_constraint_fork(const struct xm_constraint *from, struct xm_constraint **out,
+                   struct xm_error *err)
+{
+    struct xm_constraint *c = xm_calloc(1, sizeof(*c));
+    *out = NULL;
+    if (!c)
+        return xm_no_memory(err, "the state of a grammar");
+    c->g = from->g;
+    c->tokenizer = from->tokenizer;
+    c->trie = from->trie;
+    c->first_trie = from->first_trie;
+    c->n_words = from->n_words;
+    c->is_at_start = from->is_at_start;
+    c->can_end = from->can_end;
+    c->frames_needed = from->frames_needed;
+    if (!copy_state(from, c)) {
+        xm_constraint_free(c);
+        return xm_no_memory(err, "the state of a grammar");
+    }
+    *out = c;
+    return XM_OK;
 }
 
 void

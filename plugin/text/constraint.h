@@ -37,6 +37,10 @@ struct xm_constraint;
 enum xm_status xm_constraint_create(const struct xm_grammar *grammar,
                                     const struct xm_tokenizer *tokenizer,
                                     struct xm_constraint **out, struct xm_error *err);
+/* A copy, so that two texts can continue from here. It has none of the masks that `from` keeps:
+ * they are computed again as they are needed. `from` was made by one of these two functions. */
+enum xm_status xm_constraint_fork(const struct xm_constraint *from,
+                                  struct xm_constraint **out, struct xm_error *err);
 void xm_constraint_free(struct xm_constraint *c); /* NULL is allowed */
 
 /* The tokens that may follow, by id: bit i % 64 of word i / 64. Ids that end a text are not among

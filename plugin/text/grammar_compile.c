@@ -95,7 +95,8 @@ measure_done(struct compiler *c, uint32_t node)
         tall = child->tall > tall ? child->tall : tall;
     }
     if (row->kind == XM_NODE_RULE)
-        m->calls |= size > EXPAND_MOST || tall > TALL_MOST;
+        m->calls |=
+            size > EXPAND_MOST || tall > TALL_MOST || c->t->rules[row->a].is_called;
     if (row->kind == XM_NODE_REPEAT)
         size = is_counted(c, node) ? 1 : n_copies(row) * size;
     if (m->calls)

@@ -127,6 +127,8 @@ struct xm_tree_rule {
     uint32_t node;    /* XM_NOWHERE: not defined yet */
     uint32_t name, n; /* in `bytes`                  */
     size_t at;        /* of a source: its first name */
+    bool
+        is_called; /* never expanded where it is used: one of many that lead to each other */
 };
 
 /* A grammar while it is built. Zero-initialise. Adding to it never fails at once: after a failure
@@ -230,14 +232,24 @@ enum xm_status xm_grammar_compile(struct xm_grammar_tree *t, uint32_t root,
 uint32_t xm_tree_pattern(struct xm_grammar_tree *t, struct xm_slice pattern,
                          const char *where, struct xm_error *err);
 
+/* Most remainders that numbers of a factor are told apart by, at each number of digits. */
+enum { XM_MOST_REMAINDERS = 4096 };
 /* Decimal numbers from low to high; a bound of NULL: none. Bounds are decimals without exponent
  * ("-12.5"). With `whole` integers only. */
 struct xm_number_range {
     const char *low, *high;
     bool low_is_out, high_is_out; /* the bound itself is outside */
     bool whole;
+    /* With `whole`: multiples of it only; 0: any. It and one more than the digits of a bound
+     * multiply to at most XM_MOST_REMAINDERS. */
+    uint32_t multiple_of;
 };
 uint32_t xm_tree_numbers(struct xm_grammar_tree *t, const struct xm_number_range *r);
+
+/* The texts of `node` that have `least` to `most` characters: of nodes of a pattern, each unit is
+ * one. XM_NOWHERE: there is no node for them, because several parts may be long or short. */
+uint32_t xm_tree_of_length(struct xm_grammar_tree *t, uint32_t node, uint32_t least,
+                           uint32_t most);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,9 @@
  *
  *     12  then a fraction that is not below .5
  *     1[3-9], [2-9][0-9], or more digits, with any fraction
+ *
+ * Of multiples of m, the digits so far are known by their remainder: a rule for each remainder and
+ * number of digits that are left.
  */
 #include <string.h>
 
@@ -56,29 +59,102 @@ either(struct xm_grammar_tree *t, uint32_t a, uint32_t b)
     return xm_tree_any(t, (uint32_t[]){a, b}, 2);
 }
 
+/* ---- multiples -------------------------------------------------------------------- */
+
+/* Which numbers are wanted: those that leave no remainder. */
+struct multiples {
+    uint32_t of;     /* 1: all                                               */
+    uint32_t most;   /* digits that may be left                              */
+    uint32_t *rules; /* owned; [2][most + 1][of]; XM_NOWHERE: it is not made */
+};
+
+static uint32_t
+remainder_behind(const struct multiples *m, uint32_t remainder, char digit)
+{
+    return (remainder * 10 + (uint32_t)(digit - '0')) % m->of;
+}
+
+/* Whether a number with this remainder becomes a multiple by n more digits. */
+static bool
+has_multiple(const struct multiples *m, uint32_t remainder, uint32_t n)
+{
+    uint64_t power = 1, left = remainder;
+    for (uint32_t i = 0; i < n && power <= m->of; i++) {
+        power *= 10;
+        left = left * 10 % m->of;
+    }
+    return power > m->of || (m->of - left) % m->of < power;
+}
+
+static uint32_t rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
+                     uint32_t n, bool or_more);
+
+/* One of the digits `low` to `high`, and what may follow each. */
+static uint32_t
+digit_and_rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
+               char low, char high, uint32_t n, bool or_more)
+{
+    uint32_t list[10], k = 0;
+    if (m->of == 1)
+        return both(t, digits(t, low, high), rest(t, m, 0, n, or_more));
+    for (char d = low; d <= high; d++)
+        list[k++] = both(t, digits(t, d, d),
+                         rest(t, m, remainder_behind(m, remainder, d), n, or_more));
+    return xm_tree_any(t, list, k);
+}
+
+/* n more digits, or at least n, that make a multiple of a number with this remainder. */
+static uint32_t
+rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder, uint32_t n,
+     bool or_more)
+{
+    if (m->of == 1)
+        return any_digits(t, n, or_more ? XM_UNBOUNDED : n);
+    if (!or_more && !has_multiple(m, remainder, n))
+        return xm_tree_never(t);
+    if (!or_more && n == 0)
+        return xm_tree_empty(t);
+    uint32_t *rule = &m->rules[((or_more ? m->most + 1 : 0) + n) * m->of + remainder];
+    if (*rule != XM_NOWHERE || t->failed != XM_OK)
+        return t->failed == XM_OK ? xm_tree_rule_ref(t, *rule) : xm_tree_never(t);
+    *rule = xm_tree_add_rule(t, "multiples", 9);
+    uint32_t node = digit_and_rest(t, m, remainder, '0', '9', n > 0 ? n - 1 : 0, or_more);
+    if (n == 0 && remainder == 0)
+        node = either(t, node, xm_tree_empty(t));
+    if (t->failed != XM_OK)
+        return xm_tree_never(t);
+    t->rules[*rule].node = node;
+    t->rules[*rule].is_called = true;
+    return xm_tree_rule_ref(t, *rule);
+}
+
 /* ---- whole numbers ---------------------------------------------------------------- */
 
-/* Numbers of exactly n digits between bounds of n digits. */
+/* Numbers of exactly n digits between bounds of n digits, behind others with this remainder. */
 static uint32_t
-same_length(struct xm_grammar_tree *t, const char *low, const char *high, size_t n)
+same_length(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
+            const char *low, const char *high, size_t n)
 {
-    if (n == 0)
-        return xm_tree_empty(t);
-    if (!low && !high)
-        return any_digits(t, (uint32_t)n, (uint32_t)n);
+    if ((!low && !high) || n == 0)
+        return rest(t, m, remainder, (uint32_t)n, false);
     const char l = low ? *low : '0', h = high ? *high : '9';
     const char *next_low = low ? low + 1 : NULL, *next_high = high ? high + 1 : NULL;
+    const uint32_t at_low = remainder_behind(m, remainder, l);
+    const uint32_t at_high = remainder_behind(m, remainder, h);
     if (l == h)
-        return both(t, digits(t, l, l), same_length(t, next_low, next_high, n - 1));
+        return both(t, digits(t, l, l),
+                    same_length(t, m, at_low, next_low, next_high, n - 1));
     uint32_t list[3], k = 0;
     char from = l, to = h;
     if (low)
-        list[k++] = both(t, digits(t, l, l), same_length(t, next_low, NULL, n - 1)),
+        list[k++] =
+            both(t, digits(t, l, l), same_length(t, m, at_low, next_low, NULL, n - 1)),
         from++;
     if (high)
-        list[k++] = both(t, digits(t, h, h), same_length(t, NULL, next_high, n - 1)),
+        list[k++] =
+            both(t, digits(t, h, h), same_length(t, m, at_high, NULL, next_high, n - 1)),
         to--;
-    list[k++] = both(t, digits(t, from, to), same_length(t, NULL, NULL, n - 1));
+    list[k++] = digit_and_rest(t, m, remainder, from, to, (uint32_t)n - 1, false);
     return xm_tree_any(t, list, k);
 }
 
@@ -89,9 +165,9 @@ compare_whole(const char *a, const char *b)
     return n != m ? (n < m ? -1 : 1) : strcmp(a, b);
 }
 
-/* Whole numbers without leading zeros from low to high; high may be NULL. */
 static uint32_t
-whole(struct xm_grammar_tree *t, const char *low, const char *high)
+whole_multiples(struct xm_grammar_tree *t, struct multiples *m, const char *low,
+                const char *high)
 {
     struct xm_nodes list = {0};
     char least[MOST_DIGITS + 2], most[MOST_DIGITS + 2];
@@ -103,16 +179,36 @@ whole(struct xm_grammar_tree *t, const char *low, const char *high)
         least[0] = n == 1 ? '0' : '1';
         memset(most, '9', n);
         least[n] = most[n] = '\0';
-        xm_nodes_add(
-            t, &list,
-            same_length(t, n == first ? low : least, high && n == last ? high : most, n));
+        xm_nodes_add(t, &list,
+                     same_length(t, m, 0, n == first ? low : least,
+                                 high && n == last ? high : most, n));
     }
     if (!high)
-        xm_nodes_add(
-            t, &list,
-            both(t, digits(t, '1', '9'), any_digits(t, (uint32_t)first, XM_UNBOUNDED)));
+        xm_nodes_add(t, &list, digit_and_rest(t, m, 0, '1', '9', (uint32_t)first, true));
     const uint32_t node = xm_tree_any(t, list.list, list.n);
     xm_nodes_free(&list);
+    return node;
+}
+
+/* Multiples of `of` without leading zeros from low to high; high may be NULL. */
+static uint32_t
+whole(struct xm_grammar_tree *t, const char *low, const char *high, uint32_t of)
+{
+    const size_t n_low = strlen(low), n_high = high ? strlen(high) : 0;
+    struct multiples m = {.of = of ? of : 1,
+                          .most = (uint32_t)(n_low > n_high ? n_low : n_high)};
+    const size_t n = 2 * ((size_t)m.most + 1) * m.of;
+    if (m.of > 1) {
+        m.rules = xm_malloc(n * sizeof(*m.rules));
+        if (!m.rules) {
+            t->failed = t->failed == XM_OK ? XM_NO_MEMORY : t->failed;
+            return xm_tree_never(t);
+        }
+        for (size_t i = 0; i < n; i++)
+            m.rules[i] = XM_NOWHERE;
+    }
+    const uint32_t node = whole_multiples(t, &m, low, high);
+    xm_free(m.rules);
     return node;
 }
 
@@ -258,7 +354,7 @@ whole_magnitudes(struct xm_grammar_tree *t, struct decimal *low, struct decimal 
             return xm_tree_never(t);
         decrease(high->whole);
     }
-    return whole(t, low->whole, high ? high->whole : NULL);
+    return whole(t, low->whole, high ? high->whole : NULL, r->multiple_of);
 }
 
 /* Numbers without a sign; low is not NULL. */
@@ -293,7 +389,7 @@ magnitudes(struct xm_grammar_tree *t, const struct xm_number_range *r)
         decrease(high.whole);
     }
     increase(low.whole);
-    list[n++] = both(t, whole(t, low.whole, r->high ? high.whole : NULL),
+    list[n++] = both(t, whole(t, low.whole, r->high ? high.whole : NULL, 1),
                      optional_fraction(t, none));
     return xm_tree_any(t, list, n);
 }
@@ -301,12 +397,12 @@ magnitudes(struct xm_grammar_tree *t, const struct xm_number_range *r)
 /* ---- numbers ---------------------------------------------------------------------- */
 
 static uint32_t
-unbounded(struct xm_grammar_tree *t, bool is_whole)
+unbounded(struct xm_grammar_tree *t, const struct xm_number_range *r)
 {
     const uint32_t sign = xm_tree_repeat(t, xm_tree_text(t, "-", 1), 0, 1);
-    const uint32_t number = both(t, sign, whole(t, "0", NULL));
+    const uint32_t number = both(t, sign, whole(t, "0", NULL, r->multiple_of));
     struct xm_class e = {0}, plus = {0};
-    if (is_whole)
+    if (r->whole)
         return number;
     xm_class_add(&e, 'E', 'E');
     xm_class_add(&e, 'e', 'e');
@@ -333,7 +429,7 @@ xm_tree_numbers(struct xm_grammar_tree *t, const struct xm_number_range *r)
     const bool high_is_negative = r->high && r->high[0] == '-';
     uint32_t positive = xm_tree_never(t), negative = xm_tree_never(t);
     if (!r->low && !r->high)
-        return unbounded(t, r->whole);
+        return unbounded(t, r);
     if (!high_is_negative) {
         struct xm_number_range p = *r;
         if (low_is_negative) {
@@ -351,7 +447,8 @@ xm_tree_numbers(struct xm_grammar_tree *t, const struct xm_number_range *r)
                                            : r->high && r->high_is_out &&
                                                  is_zero(r->high + strspn(r->high, "0.")),
             .high_is_out = r->low_is_out,
-            .whole = r->whole};
+            .whole = r->whole,
+            .multiple_of = r->multiple_of};
         negative = both(t, xm_tree_text(t, "-", 1), magnitudes(t, &n));
     }
     return either(t, positive, negative);

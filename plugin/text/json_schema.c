@@ -119,7 +119,6 @@ static const struct refused {
     { "else",                  XM_JSON_ANY,    ALWAYS },
     { "$dynamicRef",           XM_JSON_ANY,    ALWAYS },
     { "$recursiveRef",         XM_JSON_ANY,    ALWAYS },
-    { "multipleOf",            XM_JSON_NUMBER, ALWAYS },
     { "uniqueItems",           XM_JSON_ARRAY,  UNLESS_FALSE },
     { "contains",              XM_JSON_ARRAY,  ALWAYS },
     { "unevaluatedItems",      XM_JSON_ARRAY,  ALWAYS },

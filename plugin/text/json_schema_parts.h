@@ -3,7 +3,8 @@
  * Inside JSON Schema, for json_schema*.c, tool_arguments.c and tool_calls.c only.
  *
  *     json_schema.c         which schemas apply together; references, choices, keywords
- *     json_schema_types.c   the texts of one type: strings, numbers, arrays, objects
+ *     json_schema_types.c   the texts of one type: strings, numbers, arrays
+ *     json_schema_object.c  objects: which names may come, and what each name's value may be
  *     json_schema_values.c  values that a schema lists, and what is known of a schema's type
  */
 #ifndef XM_PLUGIN_TEXT_JSON_SCHEMA_PARTS_H
@@ -106,6 +107,11 @@ uint32_t xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c,
                           unsigned types);
 uint32_t xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c);
 uint32_t xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c);
+/* What a string holds that a regular expression matches; contents in quotes; a key and a value. */
+uint32_t xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern,
+                           const char *path);
+uint32_t xm_schema_quoted(struct xm_schema *s, uint32_t contents);
+uint32_t xm_schema_member(struct xm_schema *s, uint32_t key, uint32_t value);
 /* A count such as minItems; `missing` where there is none. */
 uint32_t xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c,
                          const char *key, bool largest, uint32_t missing);
@@ -121,7 +127,8 @@ bool xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsig
                       uint32_t *node);
 /* Whether no instance is valid for both; false: that is not known. */
 bool xm_schema_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth);
-/* A JSON text of a value. */
+/* A JSON text of a value; of a string without its quotes. */
 uint32_t xm_schema_literal(struct xm_schema *s, yyjson_val *value);
+uint32_t xm_schema_contents(struct xm_schema *s, yyjson_val *string);
 
 #endif

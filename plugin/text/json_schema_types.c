@@ -21,6 +21,19 @@ all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
     return xm_tree_all(s->t, (uint32_t[]){a, b, c}, 3);
 }
 
+uint32_t
+xm_schema_quoted(struct xm_schema *s, uint32_t contents)
+{
+    const uint32_t quote = text(s, "\"");
+    return all3(s, quote, contents, quote);
+}
+
+uint32_t
+xm_schema_member(struct xm_schema *s, uint32_t key, uint32_t value)
+{
+    return all3(s, key, s->colon, value);
+}
+
 /* ---- counts ----------------------------------------------------------------------- */
 
 uint32_t
@@ -97,19 +110,13 @@ static const char *const refused_formats[] = {
     "iri-reference", "uri-reference",         "uri-template",
     "json-pointer",  "relative-json-pointer", "regex"};
 
-static uint32_t
-quoted(struct xm_schema *s, uint32_t contents)
-{
-    const uint32_t quote = text(s, "\"");
-    return all3(s, quote, contents, quote);
-}
-
 uint32_t
 xm_schema_any_string(struct xm_schema *s, uint32_t least, uint32_t most)
 {
     static const struct xm_class none;
-    return quoted(s, xm_tree_repeat(s->t, xm_tree_class(s->t, &none, XM_SPELL_JSON_ANY),
-                                    least, most));
+    return xm_schema_quoted(
+        s,
+        xm_tree_repeat(s->t, xm_tree_class(s->t, &none, XM_SPELL_JSON_ANY), least, most));
 }
 
 static const char *
@@ -130,8 +137,8 @@ format_pattern(struct xm_schema *s, const struct xm_applied *a)
     return NULL;
 }
 
-static uint32_t
-pattern_node(struct xm_schema *s, struct xm_slice pattern, const char *path)
+uint32_t
+xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern, const char *path)
 {
     struct xm_strbuf where = {0};
     if (s->failed != XM_OK)
@@ -146,13 +153,11 @@ pattern_node(struct xm_schema *s, struct xm_slice pattern, const char *path)
     return node;
 }
 
-uint32_t
-xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c)
+/* Of pattern and format there may be one. */
+static bool
+find_pattern(struct xm_schema *s, const struct xm_conjunction *c,
+             struct xm_slice *pattern, const char **path)
 {
-    const uint32_t least = xm_schema_count(s, c, "minLength", true, 0);
-    const uint32_t most = xm_schema_count(s, c, "maxLength", false, XM_UNBOUNDED);
-    struct xm_slice pattern = {0};
-    const char *path = "";
     for (size_t i = 0; i < c->n && s->failed == XM_OK; i++) {
         yyjson_val *own = yyjson_obj_get(c->list[i].value, "pattern");
         const char *format = format_pattern(s, &c->list[i]);
@@ -162,18 +167,35 @@ xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c)
         if (own && !yyjson_is_str(own))
             xm_schema_fail(s, XM_INVALID, xm_schema_path(s, c->list[i].path, key),
                            "expected a string");
-        else if (pattern.text || (own && format) || least > 0 || most != XM_UNBOUNDED)
+        else if (pattern->text || (own && format))
             xm_schema_fail(s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, key),
-                           "of pattern, format and the two lengths only one is supported "
-                           "at a time, or both lengths");
-        path = xm_schema_path(s, c->list[i].path, key);
-        pattern = own ? xm_slice_of(yyjson_get_str(own), yyjson_get_len(own))
-                      : xm_slice_of(format, strlen(format));
+                           "of pattern and format only one is supported at a time");
+        *path = xm_schema_path(s, c->list[i].path, key);
+        *pattern = own ? xm_slice_of(yyjson_get_str(own), yyjson_get_len(own))
+                       : xm_slice_of(format, strlen(format));
     }
-    if (s->failed != XM_OK)
-        return 0;
-    return pattern.text ? quoted(s, pattern_node(s, pattern, path))
-                        : xm_schema_any_string(s, least, most);
+    return s->failed == XM_OK && pattern->text;
+}
+
+uint32_t
+xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c)
+{
+    const uint32_t least = xm_schema_count(s, c, "minLength", true, 0);
+    const uint32_t most = xm_schema_count(s, c, "maxLength", false, XM_UNBOUNDED);
+    struct xm_slice pattern = {0};
+    const char *path = "";
+    if (!find_pattern(s, c, &pattern, &path))
+        return s->failed == XM_OK ? xm_schema_any_string(s, least, most) : 0;
+    const uint32_t any = xm_schema_pattern(s, pattern, path);
+    const uint32_t node = s->failed == XM_OK && s->t->failed == XM_OK
+                              ? xm_tree_of_length(s->t, any, least, most)
+                              : 0;
+    if (node == XM_NOWHERE)
+        return xm_schema_fail(s, XM_UNSUPPORTED, path,
+                              "beside minLength or maxLength only patterns and formats "
+                              "are supported in which one repetition of characters "
+                              "makes the length");
+    return xm_schema_quoted(s, node);
 }
 
 /* ---- numbers ---------------------------------------------------------------------- */
@@ -233,6 +255,49 @@ tightest(struct xm_schema *s, const struct xm_conjunction *c, bool low, bool *is
     return best;
 }
 
+static uint64_t
+common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The least common multiple of all multipleOf; 0: there is none. `digits`: of the longer bound. */
+static uint32_t
+common_multiple(struct xm_schema *s, const struct xm_conjunction *c, size_t digits)
+{
+    const double most = (double)(XM_MOST_REMAINDERS / (digits + 1));
+    uint64_t of = 0;
+    for (size_t i = 0; i < c->n && s->failed == XM_OK; i++) {
+        yyjson_val *v = yyjson_obj_get(c->list[i].value, "multipleOf");
+        if (!v)
+            continue;
+        const double x = yyjson_get_num(v);
+        const char *path = xm_schema_path(s, c->list[i].path, "multipleOf");
+        if (!yyjson_is_num(v) || !(x > 0.0))
+            return xm_schema_fail(s, XM_INVALID, path, "expected a number above 0");
+        const bool is_whole = x <= most && x == trunc(x);
+        const uint64_t factor = is_whole ? (uint64_t)x : 1;
+        of = of ? of / common_divisor(of, factor) * factor : factor;
+        if (!is_whole || (double)of > most)
+            return xm_schema_fail(
+                s, XM_UNSUPPORTED, path,
+                "the keyword 'multipleOf' is supported for whole numbers, here up to %g",
+                most);
+    }
+    return (uint32_t)of;
+}
+
+static size_t
+digits_of(const char *bound)
+{
+    return bound ? strcspn(bound + (*bound == '-'), ".") : 0;
+}
+
 uint32_t
 xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
 {
@@ -249,6 +314,12 @@ xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
             "without an exponent");
     r.low = least ? low : NULL;
     r.high = most ? high : NULL;
+    const size_t n_low = digits_of(r.low), n_high = digits_of(r.high);
+    /* A bound that is outside may become one digit longer. */
+    r.multiple_of = common_multiple(s, c, 1 + (n_low > n_high ? n_low : n_high));
+    r.whole |= r.multiple_of > 0;
+    if (s->failed != XM_OK)
+        return 0;
     if (least && most && yyjson_get_num(least) > yyjson_get_num(most))
         return xm_tree_never(s->t);
     return xm_tree_numbers(s->t, &r);
@@ -337,277 +408,6 @@ xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c)
     return all3(s, text(s, "["), inside, text(s, "]"));
 }
 
-/* ---- objects ---------------------------------------------------------------------- */
-
-/* A property that some schema names. */
-struct property {
-    const char *name;
-    size_t n;
-    bool required;
-};
-
-struct properties {
-    struct property *list; /* owned */
-    size_t n, capacity;
-};
-
-enum { MOST_PROPERTIES = 4096, LONGEST_NAME = 256 };
-
-static struct property *
-find_property(struct properties *p, const char *name, size_t n)
-{
-    for (size_t i = 0; i < p->n; i++)
-        if (p->list[i].n == n && memcmp(p->list[i].name, name, n) == 0)
-            return &p->list[i];
-    return NULL;
-}
-
-static void
-add_property(struct xm_schema *s, struct properties *p, yyjson_val *key, bool required,
-             const char *path)
-{
-    const char *name = yyjson_get_str(key);
-    struct property *found = find_property(p, name, yyjson_get_len(key));
-    if (found) {
-        found->required |= required;
-        return;
-    }
-    if (p->n >= MOST_PROPERTIES || yyjson_get_len(key) > LONGEST_NAME) {
-        xm_schema_fail(s, XM_UNSUPPORTED, path,
-                       "more than %d properties, or a name of more than %d bytes",
-                       MOST_PROPERTIES, LONGEST_NAME);
-        return;
-    }
-    struct property *grown = xm_grow(p->list, &p->capacity, p->n + 1, sizeof(*grown));
-    if (!grown) {
-        xm_schema_no_memory(s);
-        return;
-    }
-    p->list = grown;
-    p->list[p->n++] = (struct property){name, yyjson_get_len(key), required};
-}
-
-static void
-list_properties(struct xm_schema *s, const struct xm_conjunction *c, struct properties *p)
-{
-    size_t i, n;
-    yyjson_val *key, *value;
-    for (size_t k = 0; k < 2 * c->n && s->failed == XM_OK; k++) {
-        const struct xm_applied *a = &c->list[k % c->n];
-        const char *what = k < c->n ? "properties" : "required";
-        yyjson_val *v = yyjson_obj_get(a->value, what);
-        if (!v)
-            continue;
-        const char *path = xm_schema_path(s, a->path, what);
-        if (k < c->n ? !yyjson_is_obj(v) : !yyjson_is_arr(v))
-            xm_schema_fail(s, XM_INVALID, path, "expected %s",
-                           k < c->n ? "an object of schemas" : "a list of names");
-        yyjson_obj_foreach(v, i, n, key, value)
-        {
-            if (s->failed == XM_OK)
-                add_property(s, p, key, false, path);
-        }
-        yyjson_arr_foreach(v, i, n, value)
-        {
-            if (!yyjson_is_str(value))
-                xm_schema_fail(s, XM_INVALID, path, "expected a list of names");
-            if (s->failed == XM_OK)
-                add_property(s, p, value, true, path);
-        }
-    }
-}
-
-/* What the value of a property must satisfy; p NULL: of one that no schema names. */
-static uint32_t
-value_node(struct xm_schema *s, const struct xm_conjunction *c, const struct property *p)
-{
-    struct xm_conjunction one = {0};
-    for (size_t k = 0; k < c->n && s->failed == XM_OK; k++) {
-        const struct xm_applied *a = &c->list[k];
-        yyjson_val *own =
-            p ? yyjson_obj_getn(yyjson_obj_get(a->value, "properties"), p->name, p->n)
-              : NULL;
-        yyjson_val *other = yyjson_obj_get(a->value, "additionalProperties");
-        if (own)
-            xm_conjunction_add(
-                s, &one, own,
-                xm_schema_path(s, xm_schema_path(s, a->path, "properties"), p->name), 0);
-        else if (other)
-            xm_conjunction_add(s, &one, other,
-                               xm_schema_path(s, a->path, "additionalProperties"), 0);
-    }
-    const bool is_closed =
-        !p && s->closed && c->n == 1 && c->list[0].value == s->closed && one.n == 0;
-    const uint32_t node = one.n > 0   ? xm_schema_node(s, &one)
-                          : is_closed ? xm_tree_never(s->t)
-                                      : xm_schema_any_value(s);
-    xm_conjunction_free(&one);
-    return node;
-}
-
-static uint32_t
-member(struct xm_schema *s, uint32_t key, uint32_t value)
-{
-    return all3(s, key, s->colon, value);
-}
-
-static uint32_t
-name_node(struct xm_schema *s, const struct property *p)
-{
-    yyjson_val name = {0};
-    unsafe_yyjson_set_strn(&name, p->name, p->n);
-    return xm_schema_literal(s, &name);
-}
-
-/* ---- names that are none of a list ---- */
-
-static int
-compare_properties(const void *a, const void *b)
-{
-    const struct property *x = a, *y = b;
-    const size_t n = x->n < y->n ? x->n : y->n;
-    const int order = memcmp(x->name, y->name, n);
-    return order ? order : x->n < y->n ? -1 : x->n > y->n;
-}
-
-/* The rest of a name that is none of list[n], which are sorted and agree in their first `at`
- * bytes. Each character is spelled in one way: so no escape makes a name of them. */
-static uint32_t
-other_names(struct xm_schema *s, const struct property *list, size_t n, size_t at)
-{
-    struct xm_grammar_tree *t = s->t;
-    struct xm_nodes nodes = {0};
-    struct xm_class rest = {0}, every = {0};
-    xm_class_negate(&every);
-    bool may_end = true;
-    for (size_t i = 0, end; i < n && s->failed == XM_OK && t->failed == XM_OK; i = end) {
-        int32_t code;
-        end = i + 1;
-        if (list[i].n == at) {
-            may_end = false;
-            continue;
-        }
-        const size_t bytes =
-            xm_utf8_next(xm_slice_of(list[i].name + at, list[i].n - at), &code);
-        while (end < n && list[end].n >= at + bytes &&
-               memcmp(list[end].name + at, list[i].name + at, bytes) == 0)
-            end++;
-        struct xm_class one = {0};
-        xm_class_add(&one, (uint32_t)code, (uint32_t)code);
-        xm_class_add(&rest, (uint32_t)code, (uint32_t)code);
-        xm_nodes_add(
-            t, &nodes,
-            xm_tree_all(t,
-                        (uint32_t[]){xm_tree_class(t, &one, XM_SPELL_JSON),
-                                     other_names(s, list + i, end - i, at + bytes)},
-                        2));
-        xm_class_free(&one);
-    }
-    xm_class_normalise(&rest);
-    xm_class_negate(&rest);
-    const uint32_t any =
-        xm_tree_repeat(t, xm_tree_class(t, &every, XM_SPELL_JSON), 0, XM_UNBOUNDED);
-    xm_nodes_add(
-        t, &nodes,
-        xm_tree_all(t, (uint32_t[]){xm_tree_class(t, &rest, XM_SPELL_JSON), any}, 2));
-    if (may_end)
-        xm_nodes_add(t, &nodes, xm_tree_empty(t));
-    const uint32_t node = xm_tree_any(t, nodes.list, nodes.n);
-    xm_class_free(&rest);
-    xm_class_free(&every);
-    xm_nodes_free(&nodes);
-    return node;
-}
-
-static uint32_t
-other_name(struct xm_schema *s, const struct properties *p)
-{
-    if (p->n == 0)
-        return xm_schema_any_string(s, 0, XM_UNBOUNDED);
-    struct property *sorted = xm_malloc(p->n * sizeof(*sorted));
-    if (!sorted)
-        return xm_schema_no_memory(s);
-    memcpy(sorted, p->list, p->n * sizeof(*sorted));
-    qsort(sorted, p->n, sizeof(*sorted), compare_properties);
-    const uint32_t node = quoted(s, other_names(s, sorted, p->n, 0));
-    xm_free(sorted);
-    return node;
-}
-
-/* ---- patternProperties ---- */
-
-/* One pattern, beside no names and "additionalProperties": false, is the pattern of all names. */
-static uint32_t
-pattern_member(struct xm_schema *s, const struct xm_conjunction *c,
-               const struct properties *p, bool *is_there)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        const struct xm_applied *a = &c->list[i];
-        yyjson_val *patterns = yyjson_obj_get(a->value, "patternProperties");
-        if (!patterns || (yyjson_is_obj(patterns) && yyjson_obj_size(patterns) == 0))
-            continue;
-        const char *path = xm_schema_path(s, a->path, "patternProperties");
-        *is_there = true;
-        if (!yyjson_is_obj(patterns) || c->n > 1 || p->n > 0 ||
-            yyjson_obj_size(patterns) != 1 ||
-            !yyjson_is_false(yyjson_obj_get(a->value, "additionalProperties")))
-            return xm_schema_fail(
-                s, XM_UNSUPPORTED, path,
-                "only one pattern is supported, with "
-                "\"additionalProperties\": false and without properties, "
-                "required and allOf");
-        yyjson_obj_iter it = yyjson_obj_iter_with(patterns);
-        yyjson_val *key = yyjson_obj_iter_next(&it);
-        struct xm_conjunction one = {0};
-        xm_conjunction_add(s, &one, yyjson_obj_iter_get_val(key),
-                           xm_schema_path(s, path, yyjson_get_str(key)), 0);
-        const struct xm_slice pattern = {yyjson_get_str(key), yyjson_get_len(key)};
-        const uint32_t name = quoted(s, pattern_node(s, pattern, path));
-        const uint32_t value = s->failed == XM_OK ? xm_schema_node(s, &one) : 0;
-        xm_conjunction_free(&one);
-        return member(s, name, value);
-    }
-    return 0;
-}
-
-uint32_t
-xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
-{
-    struct properties p = {0};
-    struct xm_nodes nodes = {0};
-    uint8_t *flags = NULL;
-    uint32_t inside = 0;
-    bool has_pattern = false;
-    if (c->n > 0)
-        list_properties(s, c, &p);
-    for (size_t i = 0; i < p.n && s->failed == XM_OK; i++)
-        xm_nodes_add(s->t, &nodes,
-                     member(s, name_node(s, &p.list[i]), value_node(s, c, &p.list[i])));
-    uint32_t more = s->failed == XM_OK ? pattern_member(s, c, &p, &has_pattern) : 0;
-    if (!has_pattern && s->failed == XM_OK) {
-        const uint32_t value = value_node(s, c, NULL);
-        more =
-            xm_tree_is_never(s->t, value) ? value : member(s, other_name(s, &p), value);
-    }
-    if (s->failed == XM_OK)
-        xm_nodes_add(s->t, &nodes, more);
-    flags = s->failed == XM_OK ? xm_malloc(p.n + 1) : NULL;
-    for (size_t i = 0; flags && i < p.n; i++)
-        flags[i] = p.list[i].required ? 0 : XM_LIST_OPTIONAL;
-    if (flags && nodes.n == p.n + 1) {
-        flags[p.n] = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
-        inside = xm_tree_list(s->t, s->separator, nodes.list, flags, nodes.n);
-    } else if (s->failed == XM_OK) {
-        xm_schema_no_memory(s);
-    }
-    xm_free(flags);
-    xm_nodes_free(&nodes);
-    xm_free(p.list);
-    if (s->failed != XM_OK)
-        return 0;
-    return all3(s, text(s, "{"), all3(s, s->space, inside, s->space), text(s, "}"));
-}
-
 /* ---- any value -------------------------------------------------------------------- */
 
 static uint32_t
@@ -615,7 +415,7 @@ any_of_everything(struct xm_schema *s, uint32_t value)
 {
     const struct xm_number_range all = {0};
     const uint32_t string = xm_schema_any_string(s, 0, XM_UNBOUNDED);
-    const uint32_t pair = member(s, string, value);
+    const uint32_t pair = xm_schema_member(s, string, value);
     const uint8_t flags = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
     const uint32_t items = xm_tree_list(s->t, s->separator, &value, &flags, 1);
     const uint32_t members = xm_tree_list(s->t, s->separator, &pair, &flags, 1);

@@ -126,17 +126,30 @@ xm_json_equal(yyjson_val *a, yyjson_val *b)
     return true;
 }
 
-uint32_t
-xm_schema_literal(struct xm_schema *s, yyjson_val *value)
+/* The text of a value without `skip` bytes at either end. */
+static uint32_t
+write_value(struct xm_schema *s, yyjson_val *value, size_t skip)
 {
     size_t n = 0;
     char *text =
         yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
     if (!text)
         return xm_schema_no_memory(s);
-    const uint32_t node = xm_tree_text(s->t, text, n);
+    const uint32_t node = xm_tree_text(s->t, text + skip, n - 2 * skip);
     xm_free(text);
     return node;
+}
+
+uint32_t
+xm_schema_literal(struct xm_schema *s, yyjson_val *value)
+{
+    return write_value(s, value, 0);
+}
+
+uint32_t
+xm_schema_contents(struct xm_schema *s, yyjson_val *string)
+{
+    return write_value(s, string, 1);
 }
 
 /* Whether enum and const of a schema have the value. */
@@ -167,6 +180,7 @@ refuse_beside(struct xm_schema *s, const struct xm_conjunction *c, unsigned type
                 {"maximum", XM_JSON_NUMBER},
                 {"exclusiveMinimum", XM_JSON_NUMBER},
                 {"exclusiveMaximum", XM_JSON_NUMBER},
+                {"multipleOf", XM_JSON_NUMBER},
                 {"minLength", XM_JSON_STRING},
                 {"maxLength", XM_JSON_STRING},
                 {"pattern", XM_JSON_STRING},

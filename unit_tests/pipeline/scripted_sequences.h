@@ -9,6 +9,7 @@
 #define XM_UNIT_TESTS_PIPELINE_SCRIPTED_SEQUENCES_H
 
 #include <cmath>
+#include <cstring>
 #include <deque>
 #include <set>
 #include <unordered_map>
@@ -25,10 +26,14 @@ struct SequenceModel {
     uint32_t nan_every = 0; /* of so many states one has no logits; 0: none */
     int run_fails_in = -1;  /* runs from now on                             */
     bool fork_fails = false;
+    bool can_save = true, save_fails = false, load_fails = false;
+    std::string name = "model of a test"; /* its identity */
     std::function<void()> on_run;
     /* What has been. */
     std::vector<Ids> runs; /* how many tokens each row had; kept if keeps_runs */
     bool keeps_runs = true;
+    size_t bytes_of_position = 4; /* in a file */
+    uint64_t n_loads = 0;
     uint64_t n_tokens = 0, n_forks = 0, n_full = 0; /* n_full: runs without room */
     size_t used = 0, n_sequences = 0, n_batches = 0;
     std::atomic<bool> cancelled{false};
@@ -166,9 +171,14 @@ struct SequenceModel {
 
     static xm_status create_sequence(xm_compiled *c, xm_sequence **out, xm_error *)
     {
-        static const xm_sequence_ops sequence_ops = {fork, past, nullptr, match, destroy};
+        static const xm_sequence_file_ops file_ops = {identify, page_of, bytes, save,
+                                                      load};
+        static const xm_sequence_ops without = {fork,  past,    truncate,
+                                                match, destroy, nullptr};
+        static const xm_sequence_ops with = {fork,  past,    truncate,
+                                             match, destroy, &file_ops};
         Sequence *s = new Sequence();
-        s->base.ops = &sequence_ops;
+        s->base.ops = of(c)->can_save ? &with : &without;
         s->model = of(c);
         s->model->n_sequences++;
         *out = &s->base;
@@ -208,6 +218,65 @@ struct SequenceModel {
             s->pages.push_back(found->second);
             s->ids.assign(ids, ids + i + 1);
             s->state = state;
+        }
+        return XM_OK;
+    }
+    static void truncate(xm_sequence *sequence, uint64_t past)
+    {
+        Sequence *s = of(sequence);
+        while (s->pages.size() > (past + s->model->page - 1) / s->model->page) {
+            s->model->release(s->pages.back());
+            s->pages.pop_back();
+        }
+        s->ids.resize(past);
+        s->state = 1;
+        for (int32_t id : s->ids)
+            s->state = digest(id, s->state);
+    }
+
+    /* ---- as bytes: the tokens themselves ---- */
+
+    static xm_status identify(const xm_sequence *s, xm_strbuf *out, xm_error *)
+    {
+        xm_strbuf_add(out, of(s)->model->name.c_str());
+        return XM_OK;
+    }
+    static uint64_t page_of(const xm_sequence *s)
+    {
+        return of(s)->model->page;
+    }
+    static uint64_t bytes(const xm_sequence *s)
+    {
+        const size_t n = of(s)->ids.size();
+        return (n - n % of(s)->model->page) * of(s)->model->bytes_of_position;
+    }
+    static xm_status save(const xm_sequence *s, const xm_export *to, xm_error *err)
+    {
+        const SequenceModel *m = of(s)->model;
+        std::string piece(m->bytes_of_position, 'x');
+        if (m->save_fails)
+            return xm_fail(err, XM_DEVICE, "the device is gone");
+        for (uint64_t i = 0; i < bytes(s) / piece.size(); i++) {
+            memcpy(&piece[0], &of(s)->ids[i], sizeof(int32_t));
+            XM_TRY(to->write(to->ctx, piece.data(), piece.size(), err));
+        }
+        return XM_OK;
+    }
+    static xm_status load(xm_sequence *s, const int32_t *ids, uint64_t n,
+                          const uint8_t *from, uint64_t n_bytes, xm_error *err)
+    {
+        SequenceModel *m = of(s)->model;
+        EXPECT_EQ(of(s)->ids.size(), 0u);
+        EXPECT_EQ(n % m->page, 0u);
+        EXPECT_LE(n * m->bytes_of_position, n_bytes);
+        m->n_loads++;
+        if (m->load_fails || m->pages_for(*of(s), n) > m->pages - m->used)
+            return xm_fail(err, XM_NO_MEMORY, "the cache is full");
+        for (uint64_t i = 0; i < n; i++) {
+            int32_t id;
+            memcpy(&id, from + i * m->bytes_of_position, sizeof(id));
+            EXPECT_EQ(id, ids[i]);
+            m->append(*of(s), id);
         }
         return XM_OK;
     }

@@ -160,7 +160,7 @@ class ParallelTexts : public OpenClTest
         xm_kv_pool_stats(xm_gpu_compiled_of(compiled)->program->kv_pool, 0, &s);
         return s;
     }
-    std::vector<Text> generate(const std::vector<Ids> &prompts, size_t places,
+    std::vector<Text> generate(const std::vector<Ids> &prompts, size_t slots,
                                uint64_t tokens, size_t n_texts = 0)
     {
         std::vector<xm_token_list> lists;
@@ -170,7 +170,7 @@ class ParallelTexts : public OpenClTest
         asked.prompts = lists.data();
         asked.n_prompts = lists.size();
         asked.n_texts = n_texts ? n_texts : lists.size();
-        asked.places = places;
+        asked.slots = slots;
         asked.refused = refused.empty() ? nullptr : refused.data();
         asked.each = each;
         asked.each.max_tokens = tokens;
@@ -379,7 +379,7 @@ TEST_F(ParallelTexts, ForksWaitToo)
     EXPECT_LT(stats().pages * 16, 200u + 4 * 120);
 }
 
-/* The places' longest texts are announced, so that no slab is too large. */
+/* The slots' longest texts are announced, so that no slab is too large. */
 TEST_F(ParallelTexts, TheCacheTakesWhatTheLongestTextsTake)
 {
     const std::vector<Ids> prompts = {some(40, 1), some(90, 2), some(16, 3), some(70, 4)};
@@ -430,7 +430,7 @@ TEST_F(ParallelTexts, CancelledTextsHaveWhatTheyHad)
         lists.push_back({const_cast<int32_t *>(ids.data()), ids.size(), ids.size()});
     xm_parallel_run asked = {};
     asked.prompts = lists.data();
-    asked.n_prompts = asked.n_texts = asked.places = lists.size();
+    asked.n_prompts = asked.n_texts = asked.slots = lists.size();
     asked.each.max_tokens = 60;
     asked.sampling.top_p = 1.0f;
     asked.ctx = &stop;

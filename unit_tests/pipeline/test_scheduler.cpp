@@ -33,14 +33,14 @@ class Scheduler : public ::testing::Test
     {
         xm_scheduler_destroy(s);
     }
-    void begin(size_t places, SequenceModel &m)
+    void begin(size_t slots, SequenceModel &m)
     {
         ASSERT_EQ(xm_scheduler_create(&m.base, nullptr, &s, &err), XM_OK) << err.text;
-        xm_scheduler_set_places(s, places);
+        xm_scheduler_set_slots(s, slots);
     }
-    void begin(size_t places)
+    void begin(size_t slots)
     {
-        begin(places, model);
+        begin(slots, model);
     }
     xm_status submit(Job &j, const xm_job &wish)
     {
@@ -539,7 +539,7 @@ TEST_F(Scheduler, AFailureOfTheDeviceEndsAll)
     step();
     submit(refused);
     submit(over);
-    xm_scheduler_set_places(s, 4);
+    xm_scheduler_set_slots(s, 4);
     EXPECT_EQ(xm_scheduler_step(s, &did, &err), XM_DEVICE);
     EXPECT_STREQ(err.text, "the device is gone");
     EXPECT_EQ(a.n_ended + b.n_ended + c.n_ended, 0);
@@ -566,7 +566,7 @@ TEST_F(Scheduler, ItsRequestCancelsTheRunOfAll)
     begin(1);
     submit(a);
     step();
-    xm_scheduler_set_places(s, 2);
+    xm_scheduler_set_slots(s, 2);
     for (Job *j : {&over, &b, &waits})
         submit(*j);
     xm_infer *request = xm_scheduler_request(s);
@@ -592,7 +592,7 @@ TEST_F(Scheduler, TextsAreWholeWhenTheyEnd)
     for (const char *stop : {"a!", "b!", "c!", "#!", " !", "x!", "<!", "\xEF!", "\xC3!"})
         stops.push_back(xm_slice_of(stop, 2));
     ASSERT_EQ(xm_scheduler_create(&model.base, package.p, &s, &err), XM_OK);
-    xm_scheduler_set_places(s, 2);
+    xm_scheduler_set_slots(s, 2);
     Job whole(&k), cancelled(&k);
     for (Job *j : {&whole, &cancelled}) {
         xm_job wish = j->wish();
@@ -648,7 +648,7 @@ TEST_F(Scheduler, TextsFollowTheirGrammars)
     const Kind k = long_kind(model, 3, 20), free_kind = long_kind(model, 4, 12, 1);
     Job follows(&k), fails(&k), beside(&free_kind);
     ASSERT_EQ(xm_scheduler_create(&model.base, package.p, &s, &err), XM_OK) << err.text;
-    xm_scheduler_set_places(s, 3);
+    xm_scheduler_set_slots(s, 3);
     xm_job wish = follows.wish();
     wish.asked.grammar = good;
     ASSERT_EQ(submit(follows, wish), XM_OK) << err.text;

@@ -52,7 +52,7 @@ TEST(Schedulers, EachTextIsWhatItIsAlone)
         std::vector<std::unique_ptr<Job>> jobs;
         xm_scheduler *s = nullptr;
         ASSERT_EQ(xm_scheduler_create(&model.base, nullptr, &s, nullptr), XM_OK);
-        xm_scheduler_set_places(s, 1 + below(9));
+        xm_scheduler_set_slots(s, 1 + below(9));
         const size_t burst = 1 + below(20);
         size_t idle = 0;
         for (xm_scheduler_progress did = {};
@@ -125,7 +125,7 @@ TEST(SchedulerThreads, SubmitAndCancelFromAnyThread)
         kinds.push_back(kind_of(model, Ids((size_t)(3 + i), i), 6));
     xm_scheduler *s = nullptr;
     ASSERT_EQ(xm_scheduler_create(&model.base, nullptr, &s, nullptr), XM_OK);
-    xm_scheduler_set_places(s, 4);
+    xm_scheduler_set_slots(s, 4);
     enum { THREADS = 2, JOBS = 400 };
     const auto cancelled_by = [](size_t i) { return i - i % 7; };
     const auto is_cancelled = [&](size_t job) {
@@ -187,7 +187,7 @@ TEST(SchedulerMemory, EveryAllocationMayFail)
         xm_fail_allocation(n);
         xm_status status = xm_scheduler_create(&model.base, nullptr, &s, &err);
         if (s)
-            xm_scheduler_set_places(s, 2);
+            xm_scheduler_set_slots(s, 2);
         for (Job &j : jobs) {
             const xm_job wish = j.wish();
             if (s && status == XM_OK)

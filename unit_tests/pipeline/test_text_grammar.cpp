@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "plugin/pipeline/beam_search.h"
 #include "plugin/text/constraint.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/pipeline/scripted_model.h"
@@ -194,26 +193,6 @@ TEST_F(TextGrammar, NeedsATokenizer)
     EXPECT_EQ(other.generate(Ids{X}), XM_UNSUPPORTED);
     EXPECT_STREQ(other.err.text,
                  "a grammar needs a tokenizer, and there is none with the model");
-}
-
-TEST_F(TextGrammar, BeamsRefuseIt)
-{
-    const OwnedGrammar g("root ::= \"a\"");
-    const Ids prompt = {X};
-    xm_generation asked = {};
-    asked.prompt.kind = XM_PROMPT_IDS;
-    asked.prompt.ids = prompt.data();
-    asked.prompt.n = 1;
-    asked.max_tokens = 4;
-    asked.grammar = g.g;
-    xm_beam_wish wish = {};
-    wish.beams = wish.groups = wish.returned = 1;
-    xm_generation_result out = {};
-    xm_error err = {};
-    size_t n = 0;
-    EXPECT_EQ(xm_beam_search(&model.base, package.p, &asked, &wish, &out, &n, &err),
-              XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "beams are not chosen by a grammar: take one beam");
 }
 
 TEST_F(TextGrammar, FailsCleanlyWithoutMemory)

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "plugin/gpu/kv/kv_file.h"
 #include "plugin/gpu/kv/kv_sequence.h"
 #include "plugin/gpu/kv/kv_tables.h"
 #include "primitives/attention/attention.h"
@@ -676,6 +677,144 @@ TEST_F(KvPool, TablesSayWhereEachPositionIs)
             write(all[i], tokens[i], 10 * round);
             xm_kv_sequence_commit(list[i], nullptr);
         }
+    }
+}
+
+/* ---- as bytes ---- */
+
+xm_status
+append(void *ctx, const void *bytes, uint64_t n, xm_error *)
+{
+    auto *out = static_cast<std::vector<uint8_t> *>(ctx);
+    out->insert(out->end(), (const uint8_t *)bytes, (const uint8_t *)bytes + n);
+    return XM_OK;
+}
+
+class KvFile : public KvPool
+{
+  protected:
+    /* The bytes of a text of n positions, in a pool that is gone. */
+    void write_bytes(uint64_t n)
+    {
+        add();
+        for (uint64_t i = 0; i < n; i += 3) /* slabs and pages come bit by bit */
+            feed(0, std::min<uint64_t>(3, n - i), (int32_t)(10 + i));
+        text = all[0].tokens;
+        bytes.clear();
+        const xm_kv_sink to = {append, &bytes};
+        ASSERT_XM_OK(xm_kv_file_write(all[0].s, &to, &err));
+        EXPECT_EQ(bytes.size(), xm_kv_file_bytes(all[0].s));
+        reopen(three_layers, 1 << 20);
+    }
+    xm_status read(size_t i, uint64_t n)
+    {
+        err = {};
+        const xm_status s =
+            xm_kv_file_read(all[i].s, text.data(), n, bytes.data(), bytes.size(), &err);
+        all[i].tokens.assign(text.begin(),
+                             text.begin() + (long)xm_kv_sequence_past(all[i].s));
+        return s;
+    }
+
+    std::vector<int32_t> text;
+    std::vector<uint8_t> bytes;
+};
+
+TEST_F(KvFile, HasWhatANextTokenSees)
+{
+    for (const uint64_t n : {4u, 5u, 23u, 40u, 163u}) {
+        SCOPED_TRACE(n);
+        write_bytes(n);
+        add();
+        ASSERT_XM_OK(read(0, n / PAGE * PAGE));
+        ASSERT_EQ(all[0].tokens.size(), n / PAGE * PAGE);
+        check(all[0]);
+        check_pages(1 << 20);
+        feed(0, 7, 500); /* and it goes on */
+        reopen(three_layers, 1 << 20);
+    }
+}
+
+TEST_F(KvFile, ServesBeginningsWhereWindowsHaveTheirPages)
+{
+    write_bytes(30); /* the window and a chunk: pages 4 to 6 of the whole ones */
+    for (uint64_t n = 4; n <= 28; n += PAGE) {
+        add();
+        ASSERT_XM_OK(read(0, n));
+        EXPECT_EQ(all[0].tokens.size(), n >= 24 ? n : 0) << n;
+        check(all[0]);
+        drop(0);
+        reopen(three_layers, 1 << 20);
+    }
+}
+
+TEST_F(KvFile, LetsOthersFindItsPages)
+{
+    write_bytes(30);
+    add();
+    ASSERT_XM_OK(read(0, 28));
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[1].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[1].s), 28u);
+    all[1].tokens.assign(text.begin(), text.begin() + 28);
+    check(all[1]);
+    check_pages(1 << 20);
+}
+
+TEST_F(KvFile, RefusesWhatIsNotOfSuchAPool)
+{
+    write_bytes(30);
+    const std::vector<uint8_t> whole = bytes;
+    add();
+    for (size_t n = 0; n < whole.size(); n += 5) {
+        bytes.assign(whole.begin(), whole.begin() + (long)n);
+        ASSERT_EQ(read(0, 28), XM_INVALID) << n;
+    }
+    for (size_t at = 0; at < sizeof(xm_kv_file_head) + 2 * sizeof(xm_kv_file_group); at++)
+        for (const uint8_t bits : {0x01, 0x80, 0xff}) {
+            bytes = whole;
+            bytes[at] ^= bits;
+            ASSERT_EQ(read(0, 28), XM_INVALID) << at;
+        }
+    bytes = whole;
+    bytes.push_back(0);
+    EXPECT_EQ(read(0, 28), XM_INVALID);
+    bytes = whole;
+    EXPECT_EQ(read(0, 32), XM_OK) << "more positions than it has";
+    EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
+    check_pages(1 << 20);
+    const std::vector<xm_kv_need> others = {{PAGE * 4, 0}, {PAGE * 8, 0}, {PAGE * 4, 0}};
+    reopen(others, 1 << 20);
+    add();
+    EXPECT_EQ(read(0, 28), XM_INVALID);
+}
+
+TEST_F(KvFile, LeavesAFullPoolAsItWas)
+{
+    write_bytes(163);
+    reopen(three_layers, 1000);
+    add();
+    EXPECT_EQ(read(0, 160), XM_NO_MEMORY);
+    EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
+    check_pages(1000);
+    EXPECT_EQ(xm_kv_pool_bytes(pool), 0u) << "no slab has grown for it";
+}
+
+TEST_F(KvFile, SurvivesWithoutMemory)
+{
+    write_bytes(30);
+    for (uint64_t i = 1;; i++) {
+        add();
+        xm_fail_allocation(i);
+        const xm_status s = read(0, 28);
+        const bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        ASSERT_TRUE(s == XM_OK || (seen && s == XM_NO_MEMORY)) << err.text;
+        ASSERT_EQ(xm_kv_sequence_past(all[0].s), s == XM_OK ? 28u : 0u);
+        check(all[0]);
+        reopen(three_layers, 1 << 20);
+        if (!seen)
+            return;
     }
 }
 

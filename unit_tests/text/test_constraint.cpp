@@ -204,6 +204,43 @@ TEST(Constraint, AllowsTheTokensWhoseBytesCanFollow)
         }
 }
 
+/* Two texts from one place: each is where it would be alone, whatever the other one does. */
+TEST(Constraint, AForkContinuesAlone)
+{
+    const Tokenizer t(byte_tokenizer());
+    ASSERT_NE(t.t, nullptr) << t.err.text;
+    std::mt19937 random(11);
+    for (const char *text : grammars) {
+        SCOPED_TRACE(text);
+        const Grammar g = Grammar::gbnf(text);
+        Constraint one(g, t), other(g, t);
+        for (int step = 0; step < 24; step++) {
+            if (step % 4 == 0) { /* the other one starts from here */
+                xm_constraint_free(other.c);
+                ASSERT_EQ(xm_constraint_fork(one.c, &other.c, &other.err), XM_OK);
+                ASSERT_EQ(xm_constraint_is_at_start(other.c), step == 0);
+            }
+            ASSERT_EQ(xm_constraint_can_end(other.c), xm_constraint_can_end(one.c));
+            ASSERT_EQ(xm_constraint_is_over(other.c), xm_constraint_is_over(one.c));
+            const std::vector<bool> mask = one.allowed();
+            ASSERT_EQ(other.allowed(), mask) << step;
+            std::vector<int32_t> can;
+            for (int32_t id = 0; id < int32_t(mask.size()); id++)
+                if (mask[size_t(id)])
+                    can.push_back(id);
+            if (can.empty())
+                break;
+            Constraint stray(g, t); /* a third goes another way */
+            xm_constraint_free(stray.c);
+            ASSERT_EQ(xm_constraint_fork(other.c, &stray.c, &stray.err), XM_OK);
+            ASSERT_EQ(stray.accept(can[random() % can.size()]), XM_OK);
+            const int32_t id = can[random() % can.size()];
+            ASSERT_EQ(one.accept(id), XM_OK);
+            ASSERT_EQ(other.accept(id), XM_OK);
+        }
+    }
+}
+
 TEST(Constraint, EndsWhereTheGrammarEnds)
 {
     const Tokenizer t(byte_tokenizer());

@@ -56,6 +56,54 @@ const SchemaCase cases[] = {
      {"\"b\"", "true", "2"}},
     {R"({"const":"x\"y"})", {R"("x\"y")"}, {R"("xy")"}},
     {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
+    {R"({"type":"number","multipleOf":5})", {"0", "-15", "100"}, {"3", "5.0", "5.5"}},
+    {R"({"type":"integer","multipleOf":2048})", {"2048", "-4096", "2048000"}, {"2047"}},
+    {R"({"allOf":[{"multipleOf":4},{"multipleOf":6,"type":"integer"}]})",
+     {"0", "12", "144"},
+     {"4", "6", "18"}},
+    {R"({"pattern":"^[a-z][a-z0-9-]*$","type":"string","minLength":3,"maxLength":5})",
+     {R"("abc")", R"("a-9-1")"},
+     {R"("ab")", R"("abcdef")", R"("1bc")"}},
+    {R"({"pattern":"^(ab)+$","type":"string","minLength":3,"maxLength":7})",
+     {R"("abab")", R"("ababab")"},
+     {R"("ab")", R"("abababab")"}},
+    {R"({"pattern":"^a$|^[bc]{1,9}$","type":"string","minLength":2,"maxLength":3})",
+     {R"("bc")", R"("bbb")"},
+     {R"("a")", R"("b")", R"("bbbb")"}},
+    {R"({"pattern":"é+","type":"string","minLength":1})",
+     {R"("é")", R"("aéb")"},
+     {R"("")"}},
+    {R"({"pattern":"^.{2,}$","type":"string","maxLength":3})",
+     {R"("éé")", R"("\"\t\\")"},
+     {R"("é")", R"("abcd")"}},
+    {R"({"format":"date","type":"string","minLength":1,"maxLength":10})",
+     {R"("2024-02-29")"},
+     {R"("2023-02-29")"}},
+    {R"({"format":"email","type":"string","minLength":3})",
+     {R"("a@b.c")"},
+     {R"("@b.c")"}},
+    {R"({"properties":{"id":{"type":"integer"},"x-id":{"maxLength":2}},"required":["id"],)"
+     R"("patternProperties":{"^x-":{"type":"string"}}})",
+     {R"({"id":1})", R"({"id":1,"x-id":"ab","x-":"a","x-idea":"abc","y":1})",
+      R"({"id":1,"x":2,"x-a":"b"})"},
+     {R"({"id":1,"x-a":2})", R"({"x-a":"b"})", R"({"id":1,"x-id":"abc"})",
+      R"({"id":1,"x-id":1})", R"({"id":1,"y":1,"x-id":"abc"})"}},
+    {R"({"properties":{"a":{"type":"null"}},"patternProperties":{"^[bc]+$":{"type":"integer"}},)"
+     R"("additionalProperties":false})",
+     {R"({"a":null,"b":1,"cb":2})", "{}"},
+     {R"({"a":1})", R"({"d":1})", R"({"b":null})", R"({"ba":1})"}},
+    {R"({"patternProperties":{"^a-":{"type":"integer"},"^b-?c":{"type":"null"}},)"
+     R"("additionalProperties":false})",
+     {R"({"a-":1,"bc":null,"b-cd":null,"a-x":2})"},
+     {R"({"a-":null})", R"({"bc":1})", R"({"b":null})"}},
+    {R"({"patternProperties":{"^a":false}})", {R"({"b":1})", "{}"}, {R"({"ab":1})"}},
+    {R"({"patternProperties":{"^a":{"type":"integer"}},"additionalProperties":{"type":"null"}})",
+     {R"({"a":1,"b":null})"},
+     {R"({"a":null})", R"({"b":1})"}},
+    {R"({"allOf":[{"patternProperties":{"^a":{"minimum":3}}},)"
+     R"({"additionalProperties":{"type":"integer"}}]})",
+     {R"({"a":3,"b":1})"},
+     {R"({"a":2})", R"({"a":3.5})", R"({"b":"1"})"}},
     {R"({"type":"array","items":{"type":"integer"}})",
      {"[]", "[1]", "[1,2, 3]"},
      {"[\"a\"]", "[1 2]", "[,1]"}},
@@ -216,8 +264,18 @@ const struct {
      "JSON Schema, /properties/a/not: the keyword 'not' is not supported"},
     {R"({"type":"array","uniqueItems":true})",
      "JSON Schema, /uniqueItems: the keyword 'uniqueItems' is not supported"},
-    {R"({"type":"number","multipleOf":3})",
-     "JSON Schema, /multipleOf: the keyword 'multipleOf' is not supported"},
+    {R"({"type":"number","multipleOf":0.3})",
+     "JSON Schema, /multipleOf: the keyword 'multipleOf' is supported for whole numbers"},
+    {R"({"type":"integer","multipleOf":4097})",
+     "JSON Schema, /multipleOf: the keyword 'multipleOf' is supported for whole numbers"},
+    {R"({"type":"integer","allOf":[{"multipleOf":101},{"multipleOf":103}]})",
+     "JSON Schema, /allOf/1/multipleOf: the keyword 'multipleOf' is supported"},
+    {R"({"type":"integer","multipleOf":100,"maximum":1e60})",
+     "JSON Schema, /multipleOf: the keyword 'multipleOf' is supported"},
+    {R"({"multipleOf":0})", "JSON Schema, /multipleOf: expected a number above 0"},
+    {R"({"multipleOf":"2"})", "JSON Schema, /multipleOf: expected a number above 0"},
+    {R"({"enum":[4],"multipleOf":2})",
+     "JSON Schema, /multipleOf: the keyword 'multipleOf' is not supported beside enum"},
     {R"({"type":"strin"})", "JSON Schema, /type: expected null, boolean, integer"},
     {R"({"$ref":"http://x/y"})", "JSON Schema, /$ref: only references within the schema"},
     {R"({"$ref":"#/a"})", "JSON Schema, /$ref: there is no schema '#/a'"},
@@ -230,7 +288,14 @@ const struct {
      "JSON Schema, /pattern: character 2: this escape is not supported"},
     {R"j({"pattern":"a(^b)"})j",
      "JSON Schema, /pattern: character 3: ^ and $ are supported only"},
-    {R"({"pattern":"a","maxLength":3})", "JSON Schema, /pattern: of pattern, format"},
+    {R"({"pattern":"a","maxLength":3})",
+     "JSON Schema, /pattern: beside minLength or maxLength only patterns"},
+    {R"({"pattern":"^a*b*$","maxLength":3})",
+     "JSON Schema, /pattern: beside minLength or maxLength only patterns"},
+    {R"({"format":"email","maxLength":30})",
+     "JSON Schema, /format: beside minLength or maxLength only patterns"},
+    {R"({"format":"date","pattern":"^2"})",
+     "JSON Schema, /pattern: of pattern and format"},
     {R"({"format":"regex"})",
      "JSON Schema, /format: the format 'regex' is not supported"},
     {R"({"enum":["ab"],"maxLength":1})",
@@ -238,13 +303,83 @@ const struct {
      "const"},
     {R"({"minLength":-1})", "JSON Schema, /minLength: expected a whole number"},
     {R"({"patternProperties":{"a":{}}})",
-     "JSON Schema, /patternProperties: only one pattern"},
+     "JSON Schema, /patternProperties/a: beside additional properties only patterns"},
+    {R"({"patternProperties":{"^a":{},"^ab":{}}})",
+     "JSON Schema, /patternProperties/^ab: patterns that a name may match together"},
+    {R"({"patternProperties":{"^ab?c":{},"^ad":{}},"additionalProperties":false})",
+     "JSON Schema, /patternProperties/^ad: patterns that a name may match together"},
+    {R"({"patternProperties":{"b$":{}},"properties":{"ab":{}},"additionalProperties":false})",
+     "JSON Schema, /patternProperties/b$: it matches a property with a name of its own"},
+    {R"j({"patternProperties":{"(?=a)":{}},"properties":{"ab":{}}})j",
+     "JSON Schema, /patternProperties/(?=a): the pattern: character 2: groups"},
+    {R"({"patternProperties":[]})",
+     "JSON Schema, /patternProperties: expected an object of schemas"},
     {"false", "the grammar matches no text at all"},
     {R"({"type":"object","properties":{"a":false},"required":["a"]})",
      "the grammar matches no text at all"},
     {R"({"type":"integer","minimum":5,"maximum":4})",
      "the grammar matches no text at all"},
 };
+
+/* All bounds near 0 and around changes of length, and all numbers between them. */
+TEST(JsonSchema, MultiplesAreExact)
+{
+    const int bounds[] = {-120, -99, -7, -1, 0, 1, 9, 10, 35, 100, 230};
+    const int none = 1000;
+    for (const int of : {1, 2, 3, 7, 10, 13, 25, 100})
+        for (const int low : {none, -120, -99, -7, 0, 1, 9, 10, 35, 100})
+            for (const int high : bounds)
+                for (const bool is_out : {false, true}) {
+                    const bool has_high = high != 230;
+                    std::string schema =
+                        "{\"type\":\"integer\",\"multipleOf\":" + std::to_string(of);
+                    if (low != none)
+                        schema += std::string(",\"") +
+                                  (is_out ? "exclusiveMinimum" : "minimum") +
+                                  "\":" + std::to_string(low);
+                    if (has_high)
+                        schema += std::string(",\"") +
+                                  (is_out ? "exclusiveMaximum" : "maximum") +
+                                  "\":" + std::to_string(high);
+                    const Grammar g = Grammar::schema(schema + "}");
+                    for (int n = -250; n <= 1250; n += n < 250 ? 1 : 50) {
+                        const bool is_in =
+                            n % of == 0 &&
+                            (low == none || (is_out ? n > low : n >= low)) &&
+                            (!has_high || (is_out ? n < high : n <= high));
+                        bool is_matched = false;
+                        const std::string text = std::to_string(n);
+                        if (g.g)
+                            xm_grammar_matches(g.g, text.data(), text.size(), &is_matched,
+                                               nullptr);
+                        ASSERT_EQ(is_matched, is_in) << schema << " " << n;
+                    }
+                }
+}
+
+/* Each beginning of a number can become a multiple: a text does not get stuck. */
+TEST(JsonSchema, MultiplesLeaveNoDeadEnds)
+{
+    for (const char *schema :
+         {R"({"type":"integer","multipleOf":50,"minimum":120,"maximum":949})",
+          R"({"type":"integer","multipleOf":499,"maximum":123456})",
+          R"({"type":"integer","multipleOf":128,"minimum":1000})"}) {
+        const Grammar g = Grammar::schema(schema);
+        ASSERT_EQ(g.status, XM_OK) << g.err.text;
+        std::vector<std::string> texts = {""};
+        for (size_t i = 0; i < texts.size() && texts[i].size() < 4; i++) {
+            bool matches = false, goes_on = false;
+            xm_grammar_matches(g.g, texts[i].data(), texts[i].size(), &matches, nullptr);
+            for (char d : std::string("-0123456789"))
+                if (xm_grammar_may_begin(g.g, (texts[i] + d).data(),
+                                         texts[i].size() + 1)) {
+                    goes_on = true;
+                    texts.push_back(texts[i] + d);
+                }
+            EXPECT_TRUE(matches || goes_on) << schema << " " << texts[i];
+        }
+    }
+}
 
 TEST(JsonSchema, SaysByPlaceWhatIsNotSupported)
 {
@@ -312,8 +447,9 @@ TEST(Gbnf, ManyDifferentClassesTakeTimeInProportion)
 TEST(JsonSchema, FailsCleanlyWithoutMemory)
 {
     const std::string text =
-        R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$"},"b":{"minimum":1.5},)"
-        R"("c":{"$ref":"#"}},)"
+        R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$","maxLength":9},)"
+        R"("b":{"minimum":1.5},"d":{"multipleOf":3,"type":"integer"},)"
+        R"("c":{"$ref":"#"}},"patternProperties":{"^x":{"maxLength":3}},)"
         R"("required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
     for (uint64_t n = 1;; n++) {
         xm_grammar *g = nullptr;

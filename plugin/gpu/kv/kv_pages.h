@@ -11,6 +11,7 @@
 
 #include "plugin/gpu/kv/kv_pool.h"
 #include "plugin/gpu/kv/kv_prefix.h"
+#include "plugin/gpu/kv/kv_sequence.h"
 #include "primitives/attention/attention.h"
 
 enum { XM_KV_NO_PAGE = -1 };
@@ -50,6 +51,7 @@ struct xm_kv_pool {
     struct xm_kv_prefixes prefixes;
 };
 
+struct xm_kv_pool *xm_kv_sequence_pool(const struct xm_kv_sequence *s);
 struct xm_kv_page_state *xm_kv_page_of(struct xm_kv_group *g, int32_t word);
 /* Takes the page that has been free longest, or adds a slab if no page is free. The page gets one
  * user and is removed from the prefix index. XM_NO_MEMORY: the budget or the device's memory is

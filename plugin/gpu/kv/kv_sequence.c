@@ -187,6 +187,12 @@ xm_kv_sequence_swap(struct xm_kv_sequence *a, struct xm_kv_sequence *b)
     *b = was;
 }
 
+struct xm_kv_pool *
+xm_kv_sequence_pool(const struct xm_kv_sequence *s)
+{
+    return s->pool;
+}
+
 uint64_t
 xm_kv_sequence_past(const struct xm_kv_sequence *s)
 {
@@ -364,6 +370,42 @@ xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens, struct xm_queu
         s->pending += tokens;
     else
         cancel_behind(s, s->pending);
+    unlock(s);
+    return status;
+}
+
+static enum xm_status
+take_pages(struct xm_kv_sequence *s, uint32_t group, uint64_t pages, struct xm_error *err)
+{
+    struct xm_kv_pool *pool = s->pool;
+    struct blocks *b = &s->blocks[group];
+    const uint64_t seen = first_seen(&pool->groups[group], pages * pool->page_tokens);
+    const uint64_t first = seen / pool->page_tokens;
+    if (!room_for_pages(b, pages - first))
+        return xm_no_memory(err, "%" PRIu64 " page numbers", pages - first);
+    b->first = (uint32_t)first;
+    xm_kv_expect_pages(pool, group, pages - first);
+    for (; b->n < pages - first; b->n++)
+        XM_TRY(xm_kv_take(pool, group, &b->words[b->n], err));
+    return XM_OK;
+}
+
+enum xm_status
+xm_kv_sequence_reserve_pages(struct xm_kv_sequence *s, uint64_t pages,
+                             struct xm_error *err)
+{
+    enum xm_status status = XM_OK;
+    if (pages > INT32_MAX / s->pool->page_tokens)
+        return xm_fail(err, XM_INVALID,
+                       "a sequence of %" PRIu64 " pages; 2^31 - 1 positions are possible",
+                       pages);
+    lock(s);
+    for (uint32_t g = 0; g < s->pool->n_groups && status == XM_OK; g++)
+        status = take_pages(s, g, pages, err);
+    if (status == XM_OK)
+        s->pending = pages * s->pool->page_tokens;
+    else
+        cancel_behind(s, 0);
     unlock(s);
     return status;
 }

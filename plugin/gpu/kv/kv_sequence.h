@@ -48,6 +48,10 @@ enum xm_status xm_kv_sequence_match(struct xm_kv_sequence *s, const int32_t *tok
  * copies of shared pages. A failure changes nothing. */
 enum xm_status xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens,
                                       struct xm_queue *q, struct xm_error *err);
+/* Reserves the first `pages` pages of an empty sequence, for contents that no run writes: of a
+ * window only those that the next token sees. A failure changes nothing. */
+enum xm_status xm_kv_sequence_reserve_pages(struct xm_kv_sequence *s, uint64_t pages,
+                                            struct xm_error *err);
 /* Ends a run that has written the reserved positions. `ids`: its tokens, by which
  * xm_kv_sequence_match may find the pages; NULL: it must not, because the cached values do not
  * depend on token ids alone. */

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A grammar in GBNF; behind a NUL, a text that is matched and says which tokens to follow.
+// A grammar in GBNF, or where XM_FUZZ_SCHEMA is defined a JSON Schema; behind a NUL, a text that is
+// matched and says which tokens to follow.
 #include <algorithm>
 
 #include "unit_tests/fuzz/fuzz_grammar.h"
+
+#ifdef XM_FUZZ_SCHEMA
+static const auto parse = xm_grammar_from_schema;
+#else
+static const auto parse = xm_grammar_parse;
+#endif
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
@@ -12,7 +19,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     const std::string text = end < n ? input.substr(end + 1) : "ab{\"c\": 12}";
     xm_grammar *g = nullptr;
     xm_error err = {};
-    const xm_status s = xm_grammar_parse(input.data(), end, &g, &err);
+    const xm_status s = parse(input.data(), end, &g, &err);
     require(worked(s, err) == (g != nullptr), "a grammar comes exactly when that worked");
     if (!g)
         return 0;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/prefix_cache.h"
+
+enum { DEFAULT_MIB = 4096 };
+
+int
+xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a)
+{
+    if (a->mib && !a->folder)
+        return xm_cli_usage("option --prefix-cache-size is for --prefix-cache DIR");
+    return XM_EXIT_OK;
+}
+
+enum xm_status
+xm_cli_prefix_cache_open(const struct xm_cli_prefix_cache *a,
+                         struct xm_compiled *compiled, struct xm_prefix_store **out,
+                         struct xm_error *err)
+{
+    const uint64_t mib = a->mib ? a->mib : DEFAULT_MIB;
+    const uint64_t bytes = mib < UINT64_MAX >> 20 ? mib << 20 : UINT64_MAX;
+    *out = NULL;
+    if (!a->folder)
+        return XM_OK;
+    const enum xm_status s = xm_prefix_store_open(compiled, a->folder, bytes, out, err);
+    if (s != XM_OK)
+        xm_error_prefix(err, "option --prefix-cache");
+    return s;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The options --prefix-cache and --prefix-cache-size of the commands that generate texts.
+ */
+#ifndef XM_PLUGIN_CLI_PREFIX_CACHE_H
+#define XM_PLUGIN_CLI_PREFIX_CACHE_H
+
+#include <stddef.h>
+
+#include "plugin/cli/cli.h"
+#include "plugin/pipeline/prefix_store.h"
+
+/* A command's arguments have one of these, zeroed. */
+struct xm_cli_prefix_cache {
+    const char *folder; /* NULL: not given */
+    uint64_t mib;       /* 0: not given    */
+};
+
+/* Their rows in a command's table; `at` is the offset of the struct in its arguments. */
+/* clang-format off */
+#define XM_CLI_PREFIX_CACHE_ROWS(at)                                                                \
+    { 0, "prefix-cache",      XM_CLI_TEXT,  (at) + offsetof(struct xm_cli_prefix_cache, folder), "DIR", "keep the KV cache of ended texts in files there; prompts that begin alike start from them" }, \
+    { 0, "prefix-cache-size", XM_CLI_COUNT, (at) + offsetof(struct xm_cli_prefix_cache, mib),    "MIB", "most memory of these files (4096); those used longest ago are deleted" }
+/* clang-format on */
+
+/* XM_EXIT_USAGE: a size is given without a folder. */
+int xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a);
+/* The store of a model; *out is NULL where no folder is given. The caller closes it. The sentence
+ * of a failure names the option. */
+enum xm_status xm_cli_prefix_cache_open(const struct xm_cli_prefix_cache *a,
+                                        struct xm_compiled *compiled,
+                                        struct xm_prefix_store **out,
+                                        struct xm_error *err);
+
+#endif

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file:
+ *
+ *     struct file_head
+ *     tokens            int32 [n_tokens], to a multiple of 8 bytes
+ *     state             [state_bytes], as the plugin writes it
+ *     uint64            checksum of the state, block by block
+ *
+ * The head's checksum covers the tokens, too: files can be compared without reading their state.
+ */
+#include "plugin/pipeline/prefix_store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/dry_run.h"
+#include "runtime/util/checksum.h"
+#include "runtime/util/folder.h"
+#include "runtime/util/log.h"
+#include "runtime/util/mapped_file.h"
+#include "runtime/util/memory.h"
+#include "runtime/util/new_file.h"
+#include "runtime/util/strbuf.h"
+
+enum {
+    DIGITS = 16,               /* of a checksum in a name   */
+    NAME = 2 * DIGITS + 1 + 3, /* <model>-<tokens>.kv       */
+    IDENTITY = 64,             /* bytes of a model's text   */
+    BLOCK = 1 << 20            /* bytes of a checksum       */
+};
+
+static const char magic[8] = "xmkv1\r\n";
+
+struct file_head {
+    char magic[8];
+    char identity[IDENTITY];
+    uint64_t n_tokens, state_bytes;
+    uint64_t checksum; /* of the members before it, and the tokens */
+};
+
+struct xm_prefix_store {
+    struct xm_compiled *compiled;
+    char *folder; /* owned */
+    uint64_t most_bytes;
+    char identity[IDENTITY]; /* of the model, zeros behind it */
+    bool has_warned;         /* of a failure to write; until a file is written */
+};
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static enum xm_status
+identify(struct xm_prefix_store *p, struct xm_error *err)
+{
+    struct xm_sequence *s = NULL;
+    struct xm_strbuf text = {0};
+    struct xm_error why = {0};
+    enum xm_status status = xm_compiled_create_sequence(p->compiled, &s, &why);
+    if (status == XM_OK && !s->ops->file)
+        status = XM_UNSUPPORTED;
+    if (status == XM_OK)
+        status = s->ops->file->identify(s, &text, &why);
+    if (status == XM_UNSUPPORTED)
+        xm_fail(err, status,
+                "prefixes cannot be kept in files: this device or model cannot save the "
+                "KV cache of a sequence%s%s",
+                why.text[0] ? ": " : "", why.text);
+    else if (status != XM_OK)
+        xm_fail(err, status, "%s", why.text);
+    xm_compiled_destroy_sequence(s);
+    const uint64_t hash = xm_checksum(xm_strbuf_text(&text), text.n);
+    if (text.n < IDENTITY - DIGITS)
+        memcpy(p->identity, xm_strbuf_text(&text), text.n);
+    else
+        snprintf(p->identity, sizeof(p->identity), "%016" PRIx64, hash);
+    xm_strbuf_free(&text);
+    return status;
+}
+
+static enum xm_status
+open_folder(struct xm_prefix_store *p, const char *folder, struct xm_error *err)
+{
+    const int why = xm_folder_make(folder);
+    if (why)
+        return xm_fail(err, XM_IO, "the folder '%.200s' of cached prefixes: %s", folder,
+                       strerror(why));
+    return xm_path_absolute(folder, &p->folder, err);
+}
+
+enum xm_status
+xm_prefix_store_open(struct xm_compiled *compiled, const char *folder,
+                     uint64_t most_bytes, struct xm_prefix_store **out,
+                     struct xm_error *err)
+{
+    *out = NULL;
+    struct xm_prefix_store *p = xm_calloc(1, sizeof(*p));
+    if (!p)
+        return xm_no_memory(err, "a store of prefixes");
+    p->compiled = compiled;
+    xm_compiled_ref(compiled);
+    p->most_bytes = most_bytes;
+    enum xm_status status = identify(p, err);
+    if (status == XM_OK)
+        status = open_folder(p, folder, err);
+    if (status == XM_OK)
+        *out = p;
+    else
+        xm_prefix_store_close(p);
+    return status;
+}
+
+void
+xm_prefix_store_close(struct xm_prefix_store *p)
+{
+    if (!p)
+        return;
+    xm_compiled_unref(p->compiled);
+    xm_free(p->folder);
+    xm_free(p);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static bool
+is_hex(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && strchr("0123456789abcdef", text[i]) && text[i])
+        i++;
+    return i == n;
+}
+
+/* <16 digits>-<16 digits>.kv, and what stands behind it. */
+static bool
+begins_as_name(const char *name)
+{
+    return strlen(name) >= NAME && is_hex(name, DIGITS) && name[DIGITS] == '-' &&
+           is_hex(name + DIGITS + 1, DIGITS) &&
+           strncmp(name + 2 * DIGITS + 1, ".kv", 3) == 0;
+}
+
+static bool
+is_name(const char *name)
+{
+    return begins_as_name(name) && strlen(name) == NAME;
+}
+
+static uint64_t
+model_hash(const struct xm_prefix_store *p)
+{
+    return xm_checksum(p->identity, sizeof(p->identity));
+}
+
+/* NULL: no memory. */
+static char *
+path_of(const struct xm_prefix_store *p, const char *name)
+{
+    struct xm_strbuf path = {0};
+    xm_strbuf_printf(&path, "%s/%s", p->folder, name);
+    if (xm_strbuf_ok(&path))
+        return xm_strbuf_take(&path);
+    xm_strbuf_free(&path);
+    return NULL;
+}
+
+static void
+name_of(const struct xm_prefix_store *p, const int32_t *ids, uint64_t n,
+        char name[NAME + 1])
+{
+    snprintf(name, NAME + 1, "%016" PRIx64 "-%016" PRIx64 ".kv", model_hash(p),
+             xm_checksum(ids, n * sizeof(*ids)));
+}
+
+static void
+delete_file(const struct xm_prefix_store *p, const char *name)
+{
+    char *path = path_of(p, name);
+    if (path)
+        unlink(path);
+    xm_free(path);
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* A file of the model; its state has not been looked at. */
+struct entry {
+    struct xm_mapped_file file;
+    struct file_head head;
+    const int32_t *ids;
+    char name[NAME + 1];
+};
+
+static uint64_t
+token_bytes(uint64_t n)
+{
+    return (n * sizeof(int32_t) + 7) / 8 * 8;
+}
+
+static uint64_t
+checksum_of_head(const struct file_head *head, const int32_t *ids)
+{
+    const uint64_t parts[] = {xm_checksum(head, offsetof(struct file_head, checksum)),
+                              xm_checksum(ids, head->n_tokens * sizeof(*ids))};
+    return xm_checksum(parts, sizeof(parts));
+}
+
+static bool
+is_whole(struct entry *e)
+{
+    struct file_head *h = &e->head;
+    uint64_t n = e->file.n_bytes;
+    if (n < sizeof(*h))
+        return false;
+    memcpy(h, e->file.bytes, sizeof(*h));
+    n -= sizeof(*h);
+    if (memcmp(h->magic, magic, sizeof(magic)) != 0 || h->n_tokens > INT32_MAX ||
+        token_bytes(h->n_tokens) > n)
+        return false;
+    n -= token_bytes(h->n_tokens);
+    e->ids = (const int32_t *)(const void *)(e->file.bytes + sizeof(*h));
+    return h->state_bytes <= n && n - h->state_bytes == sizeof(uint64_t) &&
+           checksum_of_head(h, e->ids) == h->checksum;
+}
+
+static void
+drop_damaged(const struct xm_prefix_store *p, const char *name)
+{
+    xm_log(XM_LOG_WARNING,
+           "'%s/%s' is damaged: the cached prefix is deleted and will be computed",
+           p->folder, name);
+    delete_file(p, name);
+}
+
+static const uint8_t *
+state_of(const struct entry *e)
+{
+    return e->file.bytes + sizeof(e->head) + token_bytes(e->head.n_tokens);
+}
+
+static bool
+is_state_whole(const struct entry *e)
+{
+    const uint8_t *state = state_of(e);
+    const uint64_t n = e->head.state_bytes;
+    uint64_t sum = 0, expected;
+    for (uint64_t at = 0; at < n; at += BLOCK) {
+        const uint64_t parts[] = {
+            sum, xm_checksum(state + at, n - at < BLOCK ? n - at : BLOCK)};
+        sum = xm_checksum(parts, sizeof(parts));
+    }
+    memcpy(&expected, state + n, sizeof(expected));
+    return sum == expected;
+}
+
+/* False: it is gone, another model's, or damaged. */
+static bool
+open_entry(const struct xm_prefix_store *p, const char *name, struct entry *e)
+{
+    char *path = path_of(p, name);
+    const enum xm_status s =
+        path ? xm_mapped_file_open(path, &e->file, NULL) : XM_NO_MEMORY;
+    xm_free(path);
+    if (s != XM_OK)
+        return false;
+    snprintf(e->name, sizeof(e->name), "%s", name);
+    const bool is_ok = is_whole(e);
+    if (is_ok && memcmp(e->head.identity, p->identity, IDENTITY) == 0)
+        return true;
+    xm_mapped_file_close(&e->file);
+    if (!is_ok)
+        drop_damaged(p, name);
+    return false;
+}
+
+static uint64_t
+same_tokens(const struct entry *e, const int32_t *ids, uint64_t n)
+{
+    uint64_t same = 0;
+    while (same < n && same < e->head.n_tokens && e->ids[same] == ids[same])
+        same++;
+    return same;
+}
+
+/* Calls `see` with each file of the model, which closes it or keeps it. */
+typedef void (*see_fn)(struct xm_prefix_store *p, struct entry *e, void *ctx);
+
+static void
+see_files(struct xm_prefix_store *p, see_fn see, void *ctx)
+{
+    char mine[DIGITS + 1];
+    snprintf(mine, sizeof(mine), "%016" PRIx64, model_hash(p));
+    DIR *d = opendir(p->folder);
+    for (const struct dirent *f; d && (f = readdir(d));) {
+        struct entry e = {0};
+        if (is_name(f->d_name) && strncmp(f->d_name, mine, DIGITS) == 0 &&
+            open_entry(p, f->d_name, &e))
+            see(p, &e, ctx);
+    }
+    if (d)
+        closedir(d);
+}
+
+/* For which file was used last. */
+static void
+touch(const struct xm_prefix_store *p, const char *name)
+{
+    char *path = path_of(p, name);
+    if (path)
+        utimensat(AT_FDCWD, path, NULL, 0);
+    xm_free(path);
+}
+
+/* ---- looking for a beginning -------------------------------------------------------------- */
+
+struct search {
+    const int32_t *ids;
+    uint64_t n, page;
+    struct entry best;
+    uint64_t found; /* positions of `best`, in whole pages; 0: there is no file */
+};
+
+static void
+compare(struct xm_prefix_store *p, struct entry *e, void *ctx)
+{
+    struct search *s = ctx;
+    (void)p;
+    uint64_t same = same_tokens(e, s->ids, s->n);
+    same -= same % s->page;
+    if (same <= s->found) {
+        xm_mapped_file_close(&e->file);
+        return;
+    }
+    xm_mapped_file_close(&s->best.file);
+    s->best = *e;
+    s->found = same;
+}
+
+/* The file that shares the most whole pages with ids[n], more than `least`. The caller closes
+ * out->best.file. */
+static void
+find_best(struct xm_prefix_store *p, uint64_t page, const int32_t *ids, uint64_t n,
+          uint64_t least, struct search *out)
+{
+    *out = (struct search){.ids = ids, .n = n, .page = page, .found = least};
+    see_files(p, compare, out);
+    if (out->found == least)
+        out->found = 0;
+}
+
+static bool
+load(struct xm_sequence *s, const struct search *found)
+{
+    struct xm_error why = {0};
+    if (s->ops->past(s) > 0)
+        s->ops->truncate(s, 0);
+    const enum xm_status status =
+        s->ops->file->load(s, found->ids, found->found, state_of(&found->best),
+                           found->best.head.state_bytes, &why);
+    if (status != XM_OK && status != XM_NO_MEMORY) /* a full cache is no news */
+        xm_log(XM_LOG_WARNING, "a cached prefix cannot be used: %s", why.text);
+    return s->ops->past(s) == found->found;
+}
+
+uint64_t
+xm_prefix_store_load(struct xm_prefix_store *p, struct xm_sequence *s, const int32_t *ids,
+                     uint64_t n)
+{
+    const uint64_t page = s->ops->file->page(s), past = s->ops->past(s);
+    const uint64_t most = n ? (n - 1) / page * page : 0;
+    struct search found = {0};
+    bool is_loaded = false;
+    if (xm_dry_run() || most <= past)
+        return 0;
+    find_best(p, page, ids, most, past, &found);
+    if (found.found > 0 && !is_state_whole(&found.best))
+        drop_damaged(p, found.best.name);
+    else if (found.found > 0)
+        is_loaded = load(s, &found);
+    if (is_loaded)
+        touch(p, found.best.name);
+    xm_mapped_file_close(&found.best.file);
+    if (!is_loaded && s->ops->past(s) < past)
+        s->ops->match(s, ids, n, NULL); /* what it had */
+    return is_loaded ? found.found : 0;
+}
+
+/* ---- the bound of the folder -------------------------------------------------------------- */
+
+struct listed {
+    char name[NAME + 1];
+    uint64_t bytes;
+    struct timespec used;
+};
+
+/* A file that a process which was killed has left. */
+static void
+drop_abandoned(const struct xm_prefix_store *p, const char *name)
+{
+    char target[NAME + 1];
+    snprintf(target, sizeof(target), "%.*s", NAME, name);
+    char *path = path_of(p, target);
+    if (path && xm_new_file_is_beside(name) && !xm_new_file_has_writer(path))
+        delete_file(p, name);
+    xm_free(path);
+}
+
+/* All files of all models. False: no memory. */
+static bool
+list_files(const struct xm_prefix_store *p, struct listed **list, size_t *n)
+{
+    size_t capacity = 0;
+    bool ok = true;
+    DIR *d = opendir(p->folder);
+    for (const struct dirent *f; ok && d && (f = readdir(d));) {
+        struct stat st;
+        if (begins_as_name(f->d_name) && !is_name(f->d_name))
+            drop_abandoned(p, f->d_name);
+        if (!is_name(f->d_name) || fstatat(dirfd(d), f->d_name, &st, 0) != 0)
+            continue;
+        struct listed *grown = xm_grow(*list, &capacity, *n + 1, sizeof(*grown));
+        ok = grown != NULL;
+        if (!ok)
+            break;
+        *list = grown;
+        grown[*n] = (struct listed){.bytes = (uint64_t)st.st_size, .used = st.st_mtim};
+        memcpy(grown[(*n)++].name, f->d_name, NAME + 1);
+    }
+    if (d)
+        closedir(d);
+    return ok;
+}
+
+static bool
+is_older(const struct listed *a, const struct listed *b)
+{
+    return a->used.tv_sec != b->used.tv_sec ? a->used.tv_sec < b->used.tv_sec
+                                            : a->used.tv_nsec < b->used.tv_nsec;
+}
+
+/* Deletes the files that were used longest ago, but not `newest`. */
+static void
+evict(const struct xm_prefix_store *p, const char *newest)
+{
+    struct listed *list = NULL;
+    size_t n = 0;
+    uint64_t bytes = 0;
+    const bool ok = list_files(p, &list, &n);
+    for (size_t i = 0; i < n; i++)
+        bytes += list[i].bytes;
+    while (ok && bytes > p->most_bytes) {
+        size_t oldest = n;
+        for (size_t i = 0; i < n; i++)
+            if (list[i].bytes > 0 && strcmp(list[i].name, newest) != 0 &&
+                (oldest == n || is_older(&list[i], &list[oldest])))
+                oldest = i;
+        if (oldest == n)
+            break;
+        delete_file(p, list[oldest].name);
+        bytes -= list[oldest].bytes;
+        list[oldest].bytes = 0;
+    }
+    xm_free(list);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+struct writer {
+    FILE *file;
+    const struct xm_new_file *at;
+    uint8_t *block; /* [BLOCK] */
+    uint64_t n;     /* bytes in it   */
+    uint64_t sum, bytes;
+};
+
+static enum xm_status
+put(const struct writer *w, const void *bytes, uint64_t n, struct xm_error *err)
+{
+    return n == 0 || fwrite(bytes, 1, (size_t)n, w->file) == n
+               ? XM_OK
+               : xm_new_file_fail(w->at, err);
+}
+
+static enum xm_status
+end_block(struct writer *w, struct xm_error *err)
+{
+    const uint64_t parts[] = {w->sum, xm_checksum(w->block, w->n)};
+    const uint64_t n = w->n;
+    if (n == 0)
+        return XM_OK;
+    w->sum = xm_checksum(parts, sizeof(parts));
+    w->bytes += n;
+    w->n = 0;
+    return put(w, w->block, n, err);
+}
+
+static enum xm_status
+put_state(void *ctx, const void *bytes, uint64_t n, struct xm_error *err)
+{
+    struct writer *w = ctx;
+    for (const uint8_t *from = bytes; n > 0;) {
+        const uint64_t part = n < BLOCK - w->n ? n : BLOCK - w->n;
+        memcpy(w->block + w->n, from, (size_t)part);
+        w->n += part;
+        from += part;
+        n -= part;
+        if (w->n == BLOCK)
+            XM_TRY(end_block(w, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+write_all(struct writer *w, const struct file_head *head, const struct xm_sequence *s,
+          const int32_t *ids, struct xm_error *err)
+{
+    static const uint8_t zeros[8];
+    const uint64_t n = head->n_tokens * sizeof(*ids);
+    const struct xm_export to = {.write = put_state, .ctx = w};
+    w->block = xm_malloc(BLOCK);
+    if (!w->block)
+        return xm_no_memory(err, "a file of a prefix");
+    XM_TRY(put(w, head, sizeof(*head), err));
+    XM_TRY(put(w, ids, n, err));
+    XM_TRY(put(w, zeros, token_bytes(head->n_tokens) - n, err));
+    XM_TRY(s->ops->file->save(s, &to, err));
+    XM_TRY(end_block(w, err));
+    XM_TRY(put(w, &w->sum, sizeof(w->sum), err));
+    return w->bytes == head->state_bytes
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         "a sequence has %" PRIu64 " bytes; it said %" PRIu64, w->bytes,
+                         head->state_bytes);
+}
+
+/* Whoever may not read the conversation may not read its tokens. */
+static enum xm_status
+write_file(const char *path, const struct file_head *head, const struct xm_sequence *s,
+           const int32_t *ids, struct xm_error *err)
+{
+    struct xm_new_file f;
+    XM_TRY(xm_new_file_begin(&f, path, err));
+    struct writer w = {.at = &f};
+    chmod(xm_new_file_name(&f), 0600);
+    w.file = fopen(xm_new_file_name(&f), "wbe");
+    enum xm_status status =
+        w.file ? write_all(&w, head, s, ids, err) : xm_new_file_fail(&f, err);
+    if (w.file && fclose(w.file) != 0 && status == XM_OK)
+        status = xm_new_file_fail(&f, err);
+    xm_free(w.block);
+    return xm_new_file_end(&f, status, err);
+}
+
+/* Files that the new one stands for. */
+struct superseded {
+    const int32_t *ids;
+    uint64_t n;
+};
+
+static void
+delete_beginning(struct xm_prefix_store *p, struct entry *e, void *ctx)
+{
+    const struct superseded *by = ctx;
+    const bool is_beginning =
+        e->head.n_tokens < by->n && same_tokens(e, by->ids, by->n) == e->head.n_tokens;
+    xm_mapped_file_close(&e->file);
+    if (is_beginning)
+        delete_file(p, e->name);
+}
+
+static void
+warn(struct xm_prefix_store *p, const char *why)
+{
+    if (!p->has_warned)
+        xm_log(XM_LOG_WARNING, "a prefix is not kept: %s", why);
+    p->has_warned = true;
+}
+
+static void
+write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t *ids,
+          uint64_t n)
+{
+    struct file_head head = {.n_tokens = n, .state_bytes = s->ops->file->bytes(s)};
+    struct superseded by = {ids, n};
+    struct xm_error why = {0};
+    char name[NAME + 1];
+    memcpy(head.magic, magic, sizeof(magic));
+    memcpy(head.identity, p->identity, sizeof(head.identity));
+    head.checksum = checksum_of_head(&head, ids);
+    if (head.state_bytes > p->most_bytes) {
+        xm_fail(&why, XM_NO_MEMORY,
+                "its %" PRIu64 " MiB exceed the bound of %" PRIu64 " MiB",
+                head.state_bytes >> 20, p->most_bytes >> 20);
+        warn(p, why.text);
+        return;
+    }
+    name_of(p, ids, n, name);
+    char *path = path_of(p, name);
+    const enum xm_status status = path ? write_file(path, &head, s, ids, &why)
+                                       : xm_no_memory(&why, "the name of a file");
+    xm_free(path);
+    if (status != XM_OK) {
+        warn(p, why.text);
+        return;
+    }
+    p->has_warned = false;
+    see_files(p, delete_beginning, &by);
+    evict(p, name);
+}
+
+void
+xm_prefix_store_save(struct xm_prefix_store *p, struct xm_sequence *s, const int32_t *ids,
+                     uint64_t n)
+{
+    const uint64_t page = s->ops->file->page(s), past = s->ops->past(s);
+    const uint64_t whole = (past < n ? past : n) / page * page;
+    struct search found;
+    if (xm_dry_run() || whole == 0 || past > n)
+        return;
+    find_best(p, page, ids, whole, whole - page, &found);
+    if (found.found == whole)
+        touch(p, found.best.name);
+    else
+        write_new(p, s, ids, whole);
+    xm_mapped_file_close(&found.best.file);
+}

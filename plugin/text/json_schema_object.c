@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Objects: properties by name first, in the order of the schema, then those whose names a pattern
+ * matches, then additional ones.
+ *
+ * Names are kept apart where that is needed: names that match a pattern and are no property of the
+ * list, and names that are neither. Such names are known where the pattern is a beginning, as ^x-:
+ * other patterns are supported where nothing has to be kept apart from them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/text/constraint.h"
+#include "plugin/text/json_schema_parts.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
+
+static uint32_t
+text(struct xm_schema *s, const char *t)
+{
+    return xm_tree_text(s->t, t, strlen(t));
+}
+
+static uint32_t
+all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
+{
+    return xm_tree_all(s->t, (uint32_t[]){a, b, c}, 3);
+}
+
+/* ---- objects ---------------------------------------------------------------------- */
+
+/* A property that some schema names, or the beginning of names. */
+struct property {
+    const char *name;
+    size_t n;
+    bool required;
+    bool is_beginning; /* only among names that are kept apart */
+};
+
+struct properties {
+    struct property *list; /* owned */
+    size_t n, capacity;
+};
+
+enum { MOST_PROPERTIES = 4096, LONGEST_NAME = 256 };
+
+static struct property *
+find_property(struct properties *p, const char *name, size_t n)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->list[i].n == n && memcmp(p->list[i].name, name, n) == 0)
+            return &p->list[i];
+    return NULL;
+}
+
+static void
+add_property(struct xm_schema *s, struct properties *p, yyjson_val *key, bool required,
+             const char *path)
+{
+    const char *name = yyjson_get_str(key);
+    struct property *found = find_property(p, name, yyjson_get_len(key));
+    if (found) {
+        found->required |= required;
+        return;
+    }
+    if (p->n >= MOST_PROPERTIES || yyjson_get_len(key) > LONGEST_NAME) {
+        xm_schema_fail(s, XM_UNSUPPORTED, path,
+                       "more than %d properties, or a name of more than %d bytes",
+                       MOST_PROPERTIES, LONGEST_NAME);
+        return;
+    }
+    struct property *grown = xm_grow(p->list, &p->capacity, p->n + 1, sizeof(*grown));
+    if (!grown) {
+        xm_schema_no_memory(s);
+        return;
+    }
+    p->list = grown;
+    p->list[p->n++] = (struct property){name, yyjson_get_len(key), required, false};
+}
+
+static void
+list_properties(struct xm_schema *s, const struct xm_conjunction *c, struct properties *p)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    for (size_t k = 0; k < 2 * c->n && s->failed == XM_OK; k++) {
+        const struct xm_applied *a = &c->list[k % c->n];
+        const char *what = k < c->n ? "properties" : "required";
+        yyjson_val *v = yyjson_obj_get(a->value, what);
+        if (!v)
+            continue;
+        const char *path = xm_schema_path(s, a->path, what);
+        if (k < c->n ? !yyjson_is_obj(v) : !yyjson_is_arr(v))
+            xm_schema_fail(s, XM_INVALID, path, "expected %s",
+                           k < c->n ? "an object of schemas" : "a list of names");
+        yyjson_obj_foreach(v, i, n, key, value)
+        {
+            if (s->failed == XM_OK)
+                add_property(s, p, key, false, path);
+        }
+        yyjson_arr_foreach(v, i, n, value)
+        {
+            if (!yyjson_is_str(value))
+                xm_schema_fail(s, XM_INVALID, path, "expected a list of names");
+            if (s->failed == XM_OK)
+                add_property(s, p, value, true, path);
+        }
+    }
+}
+
+/* ---- patterns ---- */
+
+/* One of patternProperties. */
+struct pattern {
+    struct xm_slice text;
+    yyjson_val *value;
+    const char *path;    /* of its schema                                    */
+    size_t applied;      /* the schema of the conjunction that it belongs to */
+    const char *literal; /* what all names that match begin with             */
+    size_t n_literal;
+    bool is_beginning; /* and each name that begins so matches */
+};
+
+struct patterns {
+    struct pattern *list; /* owned */
+    size_t n, capacity;
+};
+
+enum { MOST_PATTERNS = 64 };
+
+/* ^ and the plain characters behind it. */
+static void
+find_literal(struct pattern *p)
+{
+    static const char special[] = "\\^$.*+?()[]{}|";
+    const char *at = p->text.text + 1, *end = p->text.text + p->text.n;
+    p->literal = at;
+    if (p->text.n == 0 || p->text.text[0] != '^')
+        return;
+    while (at < end && *at && !strchr(special, *at))
+        at++;
+    p->n_literal = (size_t)(at - p->literal);
+    p->is_beginning = at == end;
+    for (const char *c = at; c < end; c++)
+        if (*c == '|') /* perhaps of another alternative */
+            p->n_literal = 0;
+    /* the last character may be left out, all its bytes */
+    while (at < end && strchr("*?{", *at) && p->n_literal > 0 &&
+           ((uint8_t)p->literal[--p->n_literal] & 0xc0) == 0x80) {
+    }
+}
+
+static void
+list_patterns(struct xm_schema *s, const struct xm_conjunction *c, struct patterns *p)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    for (size_t k = 0; k < c->n && s->failed == XM_OK; k++) {
+        yyjson_val *all = yyjson_obj_get(c->list[k].value, "patternProperties");
+        if (!all)
+            continue;
+        const char *path = xm_schema_path(s, c->list[k].path, "patternProperties");
+        if (!yyjson_is_obj(all))
+            xm_schema_fail(s, XM_INVALID, path, "expected an object of schemas");
+        yyjson_obj_foreach(all, i, n, key, value)
+        {
+            struct pattern *grown =
+                xm_grow(p->list, &p->capacity, p->n + 1, sizeof(*grown));
+            if (!grown) {
+                xm_schema_no_memory(s);
+                return;
+            }
+            p->list = grown;
+            p->list[p->n] = (struct pattern){
+                .text = xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)),
+                .value = value,
+                .path = xm_schema_path(s, path, yyjson_get_str(key)),
+                .applied = k};
+            find_literal(&p->list[p->n++]);
+            if (p->n > MOST_PATTERNS)
+                xm_schema_fail(s, XM_UNSUPPORTED, path,
+                               "more than %d patterns apply here", MOST_PATTERNS);
+            if (s->failed != XM_OK)
+                return;
+        }
+    }
+}
+
+static bool
+begins_with(const char *text, size_t n, const char *with, size_t n_with)
+{
+    return n >= n_with && memcmp(text, with, n_with) == 0;
+}
+
+/* Whether the pattern matches a name, as JSON spells it. */
+static bool
+matches(struct xm_schema *s, const struct pattern *p, const char *name, size_t n)
+{
+    struct xm_grammar_tree t = {0};
+    struct xm_grammar *g = NULL;
+    struct xm_error why = {0};
+    yyjson_val value = {0};
+    bool is_matched = false;
+    size_t n_text = 0;
+    if (p->is_beginning || !begins_with(name, n, p->literal, p->n_literal))
+        return begins_with(name, n, p->literal, p->n_literal);
+    if (!xm_schema_works(s, 16, p->path))
+        return false;
+    unsafe_yyjson_set_strn(&value, name, n);
+    char *json = yyjson_val_write_opts(&value, YYJSON_WRITE_NOFLAG, &xm_json_allocator,
+                                       &n_text, NULL);
+    const uint32_t rule = xm_tree_add_rule(&t, "pattern", 7);
+    const uint32_t node = xm_tree_pattern(&t, p->text, "the pattern", &why);
+    enum xm_status status = json ? xm_tree_check(&t, &why) : XM_NO_MEMORY;
+    if (status == XM_OK && why.status == XM_OK) {
+        t.rules[rule].node = node;
+        status = xm_grammar_compile(&t, rule, &g, &why);
+    }
+    if (g && status == XM_OK)
+        status = xm_grammar_matches(g, json + 1, n_text - 2, &is_matched, &why);
+    if (!json)
+        xm_schema_no_memory(s);
+    else if (why.status != XM_OK)
+        xm_schema_fail(s, why.status, p->path, "%s", why.text);
+    xm_grammar_free(g);
+    xm_tree_free(&t);
+    xm_free(json);
+    return is_matched;
+}
+
+/* Whether no name matches both. */
+static bool
+are_apart(const struct pattern *a, const struct pattern *b)
+{
+    const size_t n = a->n_literal < b->n_literal ? a->n_literal : b->n_literal;
+    return memcmp(a->literal, b->literal, n) != 0;
+}
+
+/* ---- values ---- */
+
+/* What the value of a property must satisfy: one that a schema names, one whose name matches the
+ * pattern alone, or where both are NULL an additional one. */
+static uint32_t
+value_node(struct xm_schema *s, const struct xm_conjunction *c,
+           const struct patterns *patterns, const struct property *p,
+           const struct pattern *pattern)
+{
+    struct xm_conjunction one = {0};
+    for (size_t k = 0; k < c->n && s->failed == XM_OK; k++) {
+        const struct xm_applied *a = &c->list[k];
+        yyjson_val *own =
+            p ? yyjson_obj_getn(yyjson_obj_get(a->value, "properties"), p->name, p->n)
+              : NULL;
+        yyjson_val *other = yyjson_obj_get(a->value, "additionalProperties");
+        bool is_known = own != NULL;
+        if (own)
+            xm_conjunction_add(
+                s, &one, own,
+                xm_schema_path(s, xm_schema_path(s, a->path, "properties"), p->name), 0);
+        for (size_t i = 0; i < patterns->n && s->failed == XM_OK; i++) {
+            const struct pattern *q = &patterns->list[i];
+            if (q->applied != k || (p ? !matches(s, q, p->name, p->n) : q != pattern))
+                continue;
+            xm_conjunction_add(s, &one, q->value, q->path, 0);
+            is_known = true;
+        }
+        if (!is_known && other)
+            xm_conjunction_add(s, &one, other,
+                               xm_schema_path(s, a->path, "additionalProperties"), 0);
+    }
+    const bool is_closed = !p && !pattern && s->closed && c->n == 1 &&
+                           c->list[0].value == s->closed && one.n == 0;
+    const uint32_t node = one.n > 0   ? xm_schema_node(s, &one)
+                          : is_closed ? xm_tree_never(s->t)
+                                      : xm_schema_any_value(s);
+    xm_conjunction_free(&one);
+    return node;
+}
+
+static uint32_t
+name_node(struct xm_schema *s, const struct property *p)
+{
+    yyjson_val name = {0};
+    unsafe_yyjson_set_strn(&name, p->name, p->n);
+    return xm_schema_literal(s, &name);
+}
+
+/* ---- names that are none of a list ---- */
+
+static int
+compare_properties(const void *a, const void *b)
+{
+    const struct property *x = a, *y = b;
+    const size_t n = x->n < y->n ? x->n : y->n;
+    const int order = memcmp(x->name, y->name, n);
+    return order ? order : x->n < y->n ? -1 : x->n > y->n;
+}
+
+/* The rest of a name that is none of list[n], which are sorted and agree in their first `at`
+ * bytes. Each character is spelled in one way: so no escape makes a name of them. */
+static uint32_t
+other_names(struct xm_schema *s, const struct property *list, size_t n, size_t at)
+{
+    struct xm_grammar_tree *t = s->t;
+    struct xm_nodes nodes = {0};
+    struct xm_class rest = {0}, every = {0};
+    xm_class_negate(&every);
+    bool may_end = true;
+    for (size_t i = 0, end; i < n && s->failed == XM_OK && t->failed == XM_OK; i = end) {
+        int32_t code;
+        end = i + 1;
+        if (list[i].n == at && list[i].is_beginning) {
+            xm_nodes_free(&nodes);
+            xm_class_free(&rest);
+            xm_class_free(&every);
+            return xm_tree_never(t);
+        }
+        if (list[i].n == at) {
+            may_end = false;
+            continue;
+        }
+        const size_t bytes =
+            xm_utf8_next(xm_slice_of(list[i].name + at, list[i].n - at), &code);
+        while (end < n && list[end].n >= at + bytes &&
+               memcmp(list[end].name + at, list[i].name + at, bytes) == 0)
+            end++;
+        struct xm_class one = {0};
+        xm_class_add(&one, (uint32_t)code, (uint32_t)code);
+        xm_class_add(&rest, (uint32_t)code, (uint32_t)code);
+        xm_nodes_add(
+            t, &nodes,
+            xm_tree_all(t,
+                        (uint32_t[]){xm_tree_class(t, &one, XM_SPELL_JSON),
+                                     other_names(s, list + i, end - i, at + bytes)},
+                        2));
+        xm_class_free(&one);
+    }
+    xm_class_normalise(&rest);
+    xm_class_negate(&rest);
+    const uint32_t any =
+        xm_tree_repeat(t, xm_tree_class(t, &every, XM_SPELL_JSON), 0, XM_UNBOUNDED);
+    xm_nodes_add(
+        t, &nodes,
+        xm_tree_all(t, (uint32_t[]){xm_tree_class(t, &rest, XM_SPELL_JSON), any}, 2));
+    if (may_end)
+        xm_nodes_add(t, &nodes, xm_tree_empty(t));
+    const uint32_t node = xm_tree_any(t, nodes.list, nodes.n);
+    xm_class_free(&rest);
+    xm_class_free(&every);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+static uint32_t
+names_besides(struct xm_schema *s, struct property *list, size_t n, size_t at)
+{
+    static const struct xm_class none;
+    if (n == 0)
+        return xm_tree_repeat(s->t, xm_tree_class(s->t, &none, XM_SPELL_JSON_ANY), 0,
+                              XM_UNBOUNDED);
+    qsort(list, n, sizeof(*list), compare_properties);
+    return other_names(s, list, n, at);
+}
+
+/* Names of additional properties: no property of the list, and no pattern's. */
+static uint32_t
+other_name(struct xm_schema *s, const struct properties *p,
+           const struct patterns *patterns)
+{
+    const size_t n = p->n + patterns->n;
+    struct property *list = xm_malloc((n + 1) * sizeof(*list));
+    if (!list)
+        return xm_schema_no_memory(s);
+    if (p->n > 0)
+        memcpy(list, p->list, p->n * sizeof(*list));
+    for (size_t i = 0; i < patterns->n; i++) {
+        const struct pattern *q = &patterns->list[i];
+        list[p->n + i] = (struct property){q->literal, q->n_literal, false, true};
+        if (!q->is_beginning)
+            xm_schema_fail(s, XM_UNSUPPORTED, q->path,
+                           "beside additional properties only patterns are supported "
+                           "that are the beginning of a name, as ^x-");
+    }
+    const uint32_t node =
+        s->failed == XM_OK ? xm_schema_quoted(s, names_besides(s, list, n, 0)) : 0;
+    xm_free(list);
+    return node;
+}
+
+/* Names that the pattern matches and that are no property of the list. */
+static uint32_t
+pattern_name(struct xm_schema *s, const struct properties *p, const struct pattern *q)
+{
+    size_t n = 0;
+    struct property *list = xm_malloc((p->n + 1) * sizeof(*list));
+    if (!list)
+        return xm_schema_no_memory(s);
+    for (size_t i = 0; i < p->n; i++)
+        if (matches(s, q, p->list[i].name, p->list[i].n))
+            list[n++] = p->list[i];
+    uint32_t node = 0;
+    if (q->is_beginning && s->failed == XM_OK) {
+        yyjson_val name = {0};
+        unsafe_yyjson_set_strn(&name, q->literal, q->n_literal);
+        node = xm_tree_all(s->t,
+                           (uint32_t[]){xm_schema_contents(s, &name),
+                                        names_besides(s, list, n, q->n_literal)},
+                           2);
+    } else if (n > 0) {
+        xm_schema_fail(s, XM_UNSUPPORTED, q->path,
+                       "it matches a property with a name of its own: that is supported "
+                       "for patterns that are the beginning of a name, as ^x-");
+    } else if (s->failed == XM_OK) {
+        node = xm_schema_pattern(s, q->text, q->path);
+    }
+    xm_free(list);
+    return s->failed == XM_OK ? xm_schema_quoted(s, node) : 0;
+}
+
+/* Members whose names patterns match. A pattern that another schema has, too, is one. */
+static void
+add_pattern_members(struct xm_schema *s, const struct xm_conjunction *c,
+                    const struct properties *p, const struct patterns *patterns,
+                    struct xm_nodes *nodes)
+{
+    for (size_t i = 0; i < patterns->n && s->failed == XM_OK; i++) {
+        const struct pattern *q = &patterns->list[i];
+        for (size_t k = 0; k < i && s->failed == XM_OK; k++)
+            if (!are_apart(q, &patterns->list[k]))
+                xm_schema_fail(s, XM_UNSUPPORTED, q->path,
+                               "patterns that a name may match together are not "
+                               "supported: let each begin with another text, as ^a- and "
+                               "^b-");
+        if (s->failed != XM_OK)
+            return;
+        const uint32_t value = value_node(s, c, patterns, NULL, q);
+        if (s->failed != XM_OK || xm_tree_is_never(s->t, value))
+            continue;
+        const uint32_t name = pattern_name(s, p, q);
+        if (s->failed == XM_OK)
+            xm_nodes_add(s->t, nodes, xm_schema_member(s, name, value));
+    }
+}
+
+/* ---- all of it ---- */
+
+/* The members that may stand behind those with names of their own, in any order. */
+static uint32_t
+more_members(struct xm_schema *s, const struct xm_conjunction *c,
+             const struct properties *p, const struct patterns *patterns)
+{
+    struct xm_nodes nodes = {0};
+    uint32_t node = 0;
+    add_pattern_members(s, c, p, patterns, &nodes);
+    const uint32_t value =
+        s->failed == XM_OK ? value_node(s, c, patterns, NULL, NULL) : 0;
+    if (s->failed == XM_OK && !xm_tree_is_never(s->t, value)) {
+        const uint32_t name = other_name(s, p, patterns);
+        if (s->failed == XM_OK)
+            xm_nodes_add(s->t, &nodes, xm_schema_member(s, name, value));
+    }
+    if (s->failed == XM_OK)
+        node = xm_tree_any(s->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+uint32_t
+xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
+{
+    struct properties p = {0};
+    struct patterns patterns = {0};
+    struct xm_nodes nodes = {0};
+    uint8_t *flags = NULL;
+    uint32_t inside = 0;
+    if (c->n > 0)
+        list_properties(s, c, &p);
+    list_patterns(s, c, &patterns);
+    for (size_t i = 0; i < p.n && s->failed == XM_OK; i++)
+        xm_nodes_add(s->t, &nodes,
+                     xm_schema_member(s, name_node(s, &p.list[i]),
+                                      value_node(s, c, &patterns, &p.list[i], NULL)));
+    if (s->failed == XM_OK)
+        xm_nodes_add(s->t, &nodes, more_members(s, c, &p, &patterns));
+    flags = s->failed == XM_OK ? xm_malloc(p.n + 1) : NULL;
+    for (size_t i = 0; flags && i < p.n; i++)
+        flags[i] = p.list[i].required ? 0 : XM_LIST_OPTIONAL;
+    if (flags && nodes.n == p.n + 1) {
+        flags[p.n] = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
+        inside = xm_tree_list(s->t, s->separator, nodes.list, flags, nodes.n);
+    } else if (s->failed == XM_OK) {
+        xm_schema_no_memory(s);
+    }
+    xm_free(flags);
+    xm_nodes_free(&nodes);
+    xm_free(p.list);
+    xm_free(patterns.list);
+    if (s->failed != XM_OK)
+        return 0;
+    return all3(s, text(s, "{"), all3(s, s->space, inside, s->space), text(s, "}"));
+}
