@@ -195,7 +195,8 @@ xm_shared_group_create(uint32_t ranks)
 {
     struct xm_shared_group *g =
         ranks > 0 && ranks <= XM_MOST_RANKS ? xm_calloc(1, sizeof(*g)) : NULL;
-    struct channel *channel = g ? xm_calloc((size_t)ranks * ranks, sizeof(*channel)) : NULL;
+    struct channel *channel =
+        g ? xm_calloc((size_t)ranks * ranks, sizeof(*channel)) : NULL;
     if (!channel) {
         xm_free(g);
         return NULL;

@@ -58,9 +58,10 @@ take_exchanges(struct xm_mesh_parts *p, const struct xm_split *split,
         const double bytes = (double)list[i].bytes;
         p->exchanged_bytes += list[i].bytes;
         /* a rank's summands are as large as the sum; parts are together */
-        p->received_bytes += list[i].kind == XM_EXCHANGE_SUM    ? others * bytes
-                             : list[i].kind == XM_EXCHANGE_PASS ? bytes
-                                                                : bytes * others / p->wish.ranks;
+        p->received_bytes += list[i].kind == XM_EXCHANGE_SUM ? others * bytes
+                             : list[i].kind == XM_EXCHANGE_PASS
+                                 ? bytes
+                                 : bytes * others / p->wish.ranks;
     }
     p->exchanges = text_of(split, xm_split_print);
     p->exchange_kinds = text_of(split, xm_split_print_kinds);

@@ -30,9 +30,10 @@
 struct cutting {
     struct xm_split *s;
     const struct xm_node **nodes;
-    uint32_t *index;       /* by id: place of a node; UINT32_MAX: every rank runs it */
-    uint64_t *before;      /* [n + 1]: bytes of weights of the nodes before a place   */
-    int64_t *alive;        /* [n + 1]: bytes of a token that nodes before it make and others read */
+    uint32_t *index;  /* by id: place of a node; UINT32_MAX: every rank runs it */
+    uint64_t *before; /* [n + 1]: bytes of weights of the nodes before a place   */
+    int64_t
+        *alive; /* [n + 1]: bytes of a token that nodes before it make and others read */
     uint32_t *is_inside;   /* [n + 1]: above 0: a state is on both sides */
     uint32_t n, n_weights; /* nodes; those of them with weights */
 };
@@ -281,9 +282,10 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
 struct part {
     const struct xm_split *s;
     struct xm_collective *to;
-    struct xm_graph *g;        /* the rank's: a copy with the same ids */
-    struct xm_node **copy;     /* by id */
-    struct xm_value **arrived; /* by value: what another rank has made; NULL: not read here */
+    struct xm_graph *g;    /* the rank's: a copy with the same ids */
+    struct xm_node **copy; /* by id */
+    struct xm_value *
+        *arrived; /* by value: what another rank has made; NULL: not read here */
     struct xm_error *err;
 };
 
@@ -308,10 +310,9 @@ receive(struct part *p, struct xm_builder *b, const struct xm_value *v)
 {
     struct xm_dim d[XM_MAX_RANK];
     const struct xm_shape *s = &v->type.shape;
-    const union xm_attr attr = {
-        .collective = {.of = p->to,
-                       .peer = p->s->stage[v->node->id],
-                       .element = v->type.element}};
+    const union xm_attr attr = {.collective = {.of = p->to,
+                                               .peer = p->s->stage[v->node->id],
+                                               .element = v->type.element}};
     for (uint32_t i = 0; i < s->rank; i++)
         d[i] = xm_dim_import(&p->g->dims, s->dim[i]);
     struct xm_value *shape = xm_shape_value(b, XM_I64, d, (int)s->rank);
