@@ -245,7 +245,9 @@ TEST_F(Mesh, TextsInParallelAreThoseOfOneDevice)
     const std::string one = out(on("CPU", words));
     for (const std::string &split : splits) {
         EXPECT_EQ(out(on("CPU,CPU", words, split)), one) << split;
-        EXPECT_EQ(out(on("MESH:CPU,CPU,CPU(1,2,1)", words, split)), one) << split;
+        if (split != "layer") { /* of which the model has two */
+            EXPECT_EQ(out(on("MESH:CPU,CPU,CPU(1,2,1)", words, split)), one) << split;
+        }
     }
 }
 

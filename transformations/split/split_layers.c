@@ -9,8 +9,8 @@
  *     all:    results ◄────────────────────────────────────────────────── send
  *
  * Nothing says which nodes are a layer. Where few bytes of a token are alive, a cut is cheap: that
- * is between layers, where only the residual stream is. Among the nodes near to where a rank's share
- * of the weights' bytes ends, the cheapest place is taken. Nodes that read neither weights nor
+ * is between layers, where only the residual stream is. Among the nodes near to where a rank's
+ * share of the weights' bytes ends, the cheapest place is taken. Nodes that read neither weights nor
  * states (masks, the tables of rope) are run by every rank that needs them. States stay on one rank
  * with all that reads and writes them.
  */
@@ -35,7 +35,8 @@ struct cutting {
     int64_t
         *alive; /* [n + 1]: bytes of a token that nodes before it make and others read */
     uint32_t *is_inside;   /* [n + 1]: above 0: a state is on both sides */
-    uint32_t n, n_weights; /* nodes; those of them with weights */
+    uint32_t *states;      /* [n + 1]: states of attention that nodes before it write */
+    uint32_t n;            /* nodes */
 };
 
 /* ---- what a node is ------------------------------------------------------------------------- */
@@ -79,6 +80,12 @@ static bool
 is_variable(const struct xm_node *n)
 {
     return n->op == XM_OP_READ_VALUE || n->op == XM_OP_ASSIGN;
+}
+
+static bool
+writes_state(const struct xm_node *n)
+{
+    return n->op == XM_OP_ATTENTION && !xm_is_none(xm_in(n, XM_ATTENTION_K));
 }
 
 /* The first node that has a state of n's; n itself: it is the first. */
@@ -127,7 +134,7 @@ list_nodes(struct cutting *c, struct xm_error *err)
                            "it is not split by layer: result '%s' stands before '%s'",
                            result->name, n->name);
         c->before[c->n + 1] = c->before[c->n] + weight_bytes(n);
-        c->n_weights += weight_bytes(n) > 0;
+        c->states[c->n + 1] = c->states[c->n] + writes_state(n);
         c->index[n->id] = c->n;
         c->nodes[c->n++] = n;
     }
@@ -164,6 +171,16 @@ is_better(const struct cutting *c, double wanted, double tolerance, uint32_t k,
     return miss[0] != miss[1] ? miss[0] < miss[1] : c->alive[k] < c->alive[than];
 }
 
+/* Whether each rank could have a state, and a cut at k would not let it: a program without one keeps
+ * no contexts. */
+static bool
+wants_states(const struct cutting *c, uint32_t from, uint32_t rank, uint32_t k)
+{
+    const uint32_t all = c->states[c->n], ranks = c->s->wish.ranks;
+    return all >= ranks && (c->states[k] == c->states[from] ||
+                            all - c->states[k] < ranks - rank);
+}
+
 /* The place where rank `rank` begins, behind `from`; 0: there is none. Each rank has a weight. */
 static uint32_t
 find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
@@ -173,7 +190,7 @@ find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
     for (uint32_t k = c->n; k-- > from + 1;) {
         left += c->before[k + 1] > c->before[k];
         if (left < c->s->wish.ranks - rank || c->is_inside[k] ||
-            c->before[k] == c->before[from])
+            c->before[k] == c->before[from] || wants_states(c, from, rank, k))
             continue;
         if (!best || is_better(c, wanted, tolerance, k, best))
             best = k;
@@ -259,8 +276,9 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
     c.before = xm_calloc(n + 1, sizeof(*c.before));
     c.alive = xm_calloc(n + 1, sizeof(*c.alive));
     c.is_inside = xm_calloc(n + 1, sizeof(*c.is_inside));
+    c.states = xm_calloc(n + 1, sizeof(*c.states));
     enum xm_status status =
-        s->stage && c.nodes && c.index && c.before && c.alive && c.is_inside
+        s->stage && c.nodes && c.index && c.before && c.alive && c.is_inside && c.states
             ? list_nodes(&c, err)
             : xm_no_memory(err, "the split of a graph");
     if (status == XM_OK) {
@@ -274,6 +292,7 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
     xm_free(c.before);
     xm_free(c.alive);
     xm_free(c.is_inside);
+    xm_free(c.states);
     return status;
 }
 
