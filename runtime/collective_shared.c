@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks that are threads of one process: they read each other's bytes where they lie, or send copies.
+ * Ranks that are threads of one process: they read each other's bytes where they lie, or send
+ * copies.
  */
 #include <inttypes.h>
 #include <pthread.h>

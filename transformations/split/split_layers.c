@@ -34,9 +34,9 @@ struct cutting {
     uint64_t *before; /* [n + 1]: bytes of weights of the nodes before a place   */
     int64_t
         *alive; /* [n + 1]: bytes of a token that nodes before it make and others read */
-    uint32_t *is_inside;   /* [n + 1]: above 0: a state is on both sides */
-    uint32_t *states;      /* [n + 1]: states of attention that nodes before it write */
-    uint32_t n;            /* nodes */
+    uint32_t *is_inside; /* [n + 1]: above 0: a state is on both sides */
+    uint32_t *states;    /* [n + 1]: states of attention that nodes before it write */
+    uint32_t n;          /* nodes */
 };
 
 /* ---- what a node is ------------------------------------------------------------------------- */
@@ -177,8 +177,8 @@ static bool
 wants_states(const struct cutting *c, uint32_t from, uint32_t rank, uint32_t k)
 {
     const uint32_t all = c->states[c->n], ranks = c->s->wish.ranks;
-    return all >= ranks && (c->states[k] == c->states[from] ||
-                            all - c->states[k] < ranks - rank);
+    return all >= ranks &&
+           (c->states[k] == c->states[from] || all - c->states[k] < ranks - rank);
 }
 
 /* The place where rank `rank` begins, behind `from`; 0: there is none. Each rank has a weight. */
