@@ -339,7 +339,7 @@ const ::Mistake mistakes[] = {
       "REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,"
       "REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE",
       "--split", "layer"},
-     4,
+     3,
      "too few places to cut"},
     {"Split", {"-d", "REFERENCE,REFERENCE", "--split", "rows"}, 2, "--split"},
 };
