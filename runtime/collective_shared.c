@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks that are threads of one process: they read each other's bytes where they lie, or send copies.
+ * Ranks that are threads of one process: they read each other's bytes where they lie, or send
+ * copies.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -195,7 +196,8 @@ xm_shared_group_create(uint32_t ranks)
 {
     struct xm_shared_group *g =
         ranks > 0 && ranks <= XM_MOST_RANKS ? xm_calloc(1, sizeof(*g)) : NULL;
-    struct channel *channel = g ? xm_calloc((size_t)ranks * ranks, sizeof(*channel)) : NULL;
+    struct channel *channel =
+        g ? xm_calloc((size_t)ranks * ranks, sizeof(*channel)) : NULL;
     if (!channel) {
         xm_free(g);
         return NULL;

@@ -126,12 +126,11 @@ static const struct spelling schedule_texts[] = {
 static const struct spelling log_texts[] = {
     {"LOG_NONE", 0},  {"LOG_ERROR", 1}, {"LOG_WARNING", 2}, {"LOG_INFO", 3},
     {"LOG_DEBUG", 4}, {"LOG_TRACE", 5}, {NULL, 0}};
-static const struct spelling policy_texts[] = {
-    {"", 0},
-    {"TENSOR_PARALLEL", 1},
-    {"PIPELINE_PARALLEL", 2},
-    {"EXPERT_PARALLEL", 3},
-    {NULL, 0}};
+static const struct spelling policy_texts[] = {{"", 0},
+                                               {"TENSOR_PARALLEL", 1},
+                                               {"PIPELINE_PARALLEL", 2},
+                                               {"EXPERT_PARALLEL", 3},
+                                               {NULL, 0}};
 static const struct spelling partitioner_texts[] = {
     {"NONE", 0}, {"STATIC", 1}, {"AUTO", 2}, {"", 0}, {NULL, 0}};
 static const struct spelling snippets_texts[] = {

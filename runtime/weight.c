@@ -301,8 +301,8 @@ narrow_experts(struct xm_weight *w, uint64_t first, uint64_t n)
                               : w->rows * w->cols * xm_element_bits(w->element);
     bool is_cut = narrow(&part.data, bits, first, n);
     if (xm_weight_is_quantised(w))
-        is_cut &= narrow(&part.scale, groups * xm_element_bits(w->scale_element), first,
-                         n);
+        is_cut &=
+            narrow(&part.scale, groups * xm_element_bits(w->scale_element), first, n);
     if (w->zero_point.p && !w->zero_point_is_scalar)
         is_cut &= narrow(&part.zero_point,
                          groups * xm_element_bits(w->zero_point_element), first, n);

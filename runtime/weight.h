@@ -176,8 +176,8 @@ bool xm_weight_same(const struct xm_weight *a, const struct xm_weight *b);
 /* Whether both are views, equal or not, of the same bytes in the same format. */
 bool xm_weight_same_stored(const struct xm_weight *a, const struct xm_weight *b);
 
-/* Views of a view: NULL, or a static sentence. Columns are cut between groups and blocks. Some experts
- * of a whole weight are a whole weight again, whose bytes are those of its experts alone. A
+/* Views of a view: NULL, or a static sentence. Columns are cut between groups and blocks. Some
+ * experts of a whole weight are a whole weight again, whose bytes are those of its experts alone. A
  * range of rows is of every expert. */
 const char *xm_weight_slice_experts(struct xm_weight *w, uint64_t first, uint64_t n);
 const char *xm_weight_slice_rows(struct xm_weight *w, uint64_t first, uint64_t n);

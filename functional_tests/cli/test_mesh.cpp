@@ -17,11 +17,12 @@ const std::string qwen = models + "/qwen3moe-tiny/ov/int4_asym_g64";
 
 /* Messages cost nothing: all is split that can be, though it is small. */
 Words
-on(const std::string &device, Words words)
+on(const std::string &device, Words words, const std::string &split = "tensor")
 {
-    words.insert(words.end(), {"-d", device, "--split", "tensor", "--precision", "f32"});
+    words.insert(words.end(), {"-d", device, "--split", split, "--precision", "f32"});
     return words;
 }
+const std::vector<std::string> splits = {"tensor", "expert", "layer"};
 
 class Mesh : public testing::Test
 {
@@ -42,7 +43,9 @@ class Mesh : public testing::Test
 
 /* ---- logits of every model ---------------------------------------------------------- */
 
-using Case = std::tuple<const char *, const char *>; /* model, devices */
+/* Model; split and devices. */
+using Way = std::pair<const char *, const char *>;
+using Case = std::tuple<const char *, Way>;
 
 class MeshLogits : public testing::TestWithParam<Case>
 {
@@ -52,19 +55,22 @@ TEST_P(MeshLogits, AreThoseOfOneDevice)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    const auto &[name, devices] = GetParam();
+    const auto &[name, way] = GetParam();
+    const auto &[split, devices] = way;
     Matrix m[2];
     for (int i : {0, 1}) {
-        const Outcome o =
-            run(on(i ? devices : "CPU", {"logits", "-m", models + "/" + name, "--ids",
-                                         "5,77,300,12,9,400,31,8", "-o", "-"}));
+        const Outcome o = run(on(i ? devices : "CPU",
+                                 {"logits", "-m", models + "/" + name, "--ids",
+                                  "5,77,300,12,9,400,31,8", "-o", "-"},
+                                 split));
         ASSERT_EQ(o.code, 0) << o.err;
         m[i] = parse_npy(o.out);
     }
     ASSERT_EQ(m[0].rows, 8u);
     ASSERT_EQ(m[1].rows, m[0].rows);
     for (uint64_t t = 0; t < m[0].rows; t++)
-        EXPECT_LE(nmse(m[1].row(t), m[0].row(t)), 1e-10) << name << " row " << t;
+        EXPECT_LE(nmse(m[1].row(t), m[0].row(t)), 1e-10)
+            << name << " by " << split << " on " << devices << " row " << t;
 }
 
 const std::vector<const char *> all_models = {
@@ -78,20 +84,35 @@ const std::vector<const char *> all_models = {
     "gemma4-moe-tiny/gguf/gemma4-moe-tiny-Q4_K_M.gguf",
     "gemma4-e-tiny/ov/int4_asym_g64",
     "gemma4-e-tiny/gguf/gemma4-e-tiny-Q4_0.gguf"};
-const std::vector<const char *> all_devices = {
-    "CPU,CPU", "MESH:CPU,CPU(3,1)", "CPU,CPU,CPU", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)",
-    "REFERENCE,REFERENCE"};
+/* Neighbours differ in their split, of which a sample has one. */
+const std::vector<Way> all_ways = {{"tensor", "CPU,CPU"},
+                                   {"expert", "CPU,CPU"},
+                                   {"layer", "CPU,CPU"},
+                                   {"tensor", "MESH:CPU,CPU(3,1)"},
+                                   {"expert", "MESH:CPU,CPU(3,1)"},
+                                   {"layer", "MESH:CPU,CPU(3,1)"},
+                                   {"tensor", "CPU,CPU,CPU"},
+                                   {"expert", "CPU,CPU,CPU"},
+                                   {"layer", "CPU,CPU,CPU"},
+                                   {"tensor", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"},
+                                   {"expert", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"},
+                                   {"layer", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"},
+                                   {"tensor", "REFERENCE,REFERENCE"},
+                                   {"expert", "REFERENCE,REFERENCE"},
+                                   {"layer", "REFERENCE,REFERENCE"}};
 
 INSTANTIATE_TEST_SUITE_P(EveryModel, MeshLogits,
-                         testing::ValuesIn(dealt(all_models, all_devices, 1)));
+                         testing::ValuesIn(dealt(all_models, all_ways, 2)));
 
 /* ---- what is exchanged -------------------------------------------------------------- */
 
 /* The lines that say it. */
 size_t
-count(const std::string &model, const std::string &kind)
+count(const std::string &model, const std::string &kind,
+      const std::string &split = "tensor")
 {
-    Words words = on("CPU,CPU", {"generate", "-m", model, "--ids", "1", "-n", "1"});
+    Words words =
+        on("CPU,CPU", {"generate", "-m", model, "--ids", "1", "-n", "1"}, split);
     const Outcome o = run(words, {"XM_DEBUG=dispatch"});
     EXPECT_EQ(o.code, 0) << o.err;
     size_t n = 0;
@@ -110,12 +131,32 @@ TEST_F(Mesh, ALayerOfAMixtureOfExpertsHasTwoSums)
     EXPECT_EQ(count(gpt_oss, "all_gather"), 1u);
 }
 
+/* Cut between experts or across them, their sum is due at the same place. */
+TEST_F(Mesh, ExpertsThatAreCutBetweenThemHaveAsManySums)
+{
+    const std::string gpt_oss = models + "/gpt-oss-tiny/ov/int4_sym_g64";
+    for (const auto &[model, layers] : {std::pair(qwen, 2u), std::pair(gpt_oss, 4u)}) {
+        EXPECT_EQ(count(model, "all_reduce", "expert"), 2u * layers);
+        EXPECT_EQ(count(model, "all_gather", "expert"), 1u);
+    }
+}
+
+/* The residual stream, and the logits. */
+TEST_F(Mesh, LayersPassOneValueOn)
+{
+    EXPECT_EQ(count(qwen, "all_", "layer"), 0u);
+    EXPECT_EQ(count(qwen, "send       1.0 KiB", "layer"), 1u);
+    EXPECT_EQ(count(qwen, "send", "layer"), 2u);
+}
+
 /* ---- plans ---------------------------------------------------------------------------- */
 
 Json
 plan(Words words)
 {
-    words.insert(words.begin(), {"plan", qwen, "--json", "--split", "tensor"});
+    words.insert(words.begin(), {"plan", qwen, "--json"});
+    if (std::find(words.begin(), words.end(), "--split") == words.end())
+        words.insert(words.end(), {"--split", "tensor"});
     const Outcome o = run(words);
     EXPECT_EQ(o.code, 0) << o.err;
     return Json(o.out);
@@ -183,6 +224,21 @@ TEST(MeshPlan, TakesSharesAndUnits)
     EXPECT_FALSE(plan({"--device-as", "2xbmg"}).at("/forecast"));
 }
 
+TEST(MeshPlan, OfExpertsAndLayersSaysWhatEachRankHolds)
+{
+    const Json one(run({"plan", qwen, "--json", "--device-as", "bmg"}).out);
+    const double experts = one.number("/memory/experts"),
+                 weights = one.number("/memory/weights");
+    const Json expert = plan({"--device-as", "MESH:bmg,bmg(3,1)", "--split", "expert"});
+    EXPECT_EQ(expert.number("/ranks/0/memory/experts"), experts * 3 / 4);
+    EXPECT_EQ(expert.number("/ranks/1/memory/experts"), experts / 4);
+    EXPECT_EQ(expert.number("/exchanges/messages"), 2 * 2 + 1);
+    const Json layer = plan({"--device-as", "2xbmg", "--split", "layer"});
+    EXPECT_EQ(layer.number("/exchanges/messages"), 2);
+    for (const char *rank : {"/ranks/0", "/ranks/1"})
+        EXPECT_LT(layer.number(std::string(rank) + "/memory/weights"), 0.8 * weights);
+}
+
 TEST(MeshPlan, SaysWhatDoesNotFit)
 {
     const Outcome o =
@@ -223,8 +279,12 @@ TEST_F(Mesh, TextsInParallelAreThoseOfOneDevice)
     const Words words = {"generate",   "-m", qwen, "-f", folder.path + "/prompts.txt",
                          "--parallel", "2",  "-n", "20"};
     const std::string one = out(on("CPU", words));
-    EXPECT_EQ(out(on("CPU,CPU", words)), one);
-    EXPECT_EQ(out(on("MESH:CPU,CPU,CPU(1,2,1)", words)), one);
+    for (const std::string &split : splits) {
+        EXPECT_EQ(out(on("CPU,CPU", words, split)), one) << split;
+        if (split != "layer") { /* of which the model has two */
+            EXPECT_EQ(out(on("MESH:CPU,CPU,CPU(1,2,1)", words, split)), one) << split;
+        }
+    }
 }
 
 TEST_F(Mesh, ALongPromptIsCutIntoChunks)
@@ -234,7 +294,9 @@ TEST_F(Mesh, ALongPromptIsCutIntoChunks)
         story += "Once upon a time there was a little dog. ";
     const Words words = {"generate", "-m", qwen,       "-p", story,
                          "-n",       "12", "--ubatch", "32"};
-    EXPECT_EQ(out(on("CPU,CPU", words)), out(on("CPU", words)));
+    const std::string one = out(on("CPU", words));
+    for (const std::string &split : splits)
+        EXPECT_EQ(out(on("CPU,CPU", words, split)), one) << split;
 }
 
 TEST_F(Mesh, ReportsItsDevices)
@@ -259,10 +321,14 @@ TEST_F(Mesh, CtrlCEndsAllRanks)
 {
     const Words words = on("CPU,CPU", {"generate", "-m", qwen, "-p", "Once upon a time",
                                        "-n", "1000000", "--ignore-eos", "-c", "1000000"});
-    Program p(words);
-    ASSERT_TRUE(p.wait_for_output());
-    p.interrupt();
-    EXPECT_EQ(p.finish().code, 130);
+    Words by_layer = words;
+    *std::find(by_layer.begin(), by_layer.end(), "tensor") = "layer";
+    for (const Words &w : {words, by_layer}) {
+        Program p(w);
+        ASSERT_TRUE(p.wait_for_output());
+        p.interrupt();
+        EXPECT_EQ(p.finish().code, 130);
+    }
 }
 
 /* ---- parts of a processor ------------------------------------------------------------ */
@@ -304,6 +370,13 @@ const ::Mistake mistakes[] = {
     {"OneDevice", {"-d", "MESH:REFERENCE"}, 2, "a mesh is of two devices or more"},
     {"NoDevice", {"-d", "REFERENCE,NOWHERE"}, 4, "NOWHERE"},
     {"Shares", {"-d", "REFERENCE,REFERENCE(1)"}, 2, "takes as many shares above 0"},
+    {"TooManyForLayers",
+     {"-d",
+      "REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,"
+      "REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE",
+      "--split", "layer"},
+     3,
+     "too few places to cut"},
     {"Split", {"-d", "REFERENCE,REFERENCE", "--split", "rows"}, 2, "--split"},
 };
 

@@ -69,7 +69,11 @@ TEST(TwoDevices, RunInOneProcess)
 }
 
 /* One model on both: each rank's launches, and what they exchange, in lockstep. */
-TEST(TwoDevices, ShareOneModel)
+class TwoDevicesShare : public testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(TwoDevicesShare, OneModel)
 {
     Core core = make_core();
     ov_model_t *read = nullptr;
@@ -82,7 +86,7 @@ TEST(TwoDevices, ShareOneModel)
         << last_error();
     Model model(read);
     ASSERT_EQ(ov_core_compile_model(core.get(), read, "MESH:GPU.0,GPU.1", 2, &compiled,
-                                    "MODEL_DISTRIBUTION_POLICY", "TENSOR_PARALLEL"),
+                                    "MODEL_DISTRIBUTION_POLICY", GetParam()),
               OK)
         << last_error();
     Compiled keep(compiled);
@@ -96,5 +100,10 @@ TEST(TwoDevices, ShareOneModel)
     EXPECT_STREQ(devices, "GPU.0,GPU.1");
     ov_free(devices);
 }
+
+INSTANTIATE_TEST_SUITE_P(Split, TwoDevicesShare,
+                         testing::Values("TENSOR_PARALLEL", "EXPERT_PARALLEL",
+                                         "PIPELINE_PARALLEL"),
+                         [](const auto &info) { return std::string(info.param); });
 
 } // namespace

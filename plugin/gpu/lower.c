@@ -347,13 +347,15 @@ chooses_rows(const struct xm_node *n)
 }
 
 /* Whether a node's result depends on several tokens together. An operation whose result has no
- * token axis any more, such as a mean, combines all of them; slices and gathers of rows choose. */
+ * token axis any more, such as a mean, combines all of them; slices and gathers of rows choose, and a
+ * number that nobody reads is sent. */
 static bool
 joins_tokens(const struct xm_node *n)
 {
     if (n->op == XM_OP_ATTENTION)
         return !n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTENTION_MASK));
-    bool had = false, has = n->n_out == 0 || n->op == XM_OP_SLICE || chooses_rows(n);
+    bool had = false, has = n->n_out == 0 || n->op == XM_OP_SLICE ||
+                            n->op == XM_OP_SEND || chooses_rows(n);
     for (uint32_t i = 0; i < n->n_in; i++)
         had |= token_axes(&xm_in(n, i)->type.shape) > 0;
     for (uint32_t i = 0; i < n->n_out; i++)

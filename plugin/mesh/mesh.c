@@ -462,6 +462,10 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
                                : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
         s = find_wish(devices, properties, n_properties, &b.parts.wish, err);
+    if (s == XM_OK && is_job && b.parts.wish.by_layer)
+        s = xm_fail(err, XM_UNSUPPORTED,
+                    "processes of an MPI job have parts of layers, not layers: "
+                    "PIPELINE_PARALLEL (--split layer) is for devices of one process");
     if (s == XM_OK)
         s = new_mesh(devices, list, is_job, &m, err);
     if (s != XM_OK) {

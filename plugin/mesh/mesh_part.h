@@ -33,8 +33,8 @@ struct xm_mesh_parts {
 
 /* How a model is split by the value of MODEL_DISTRIBUTION_POLICY (NULL or "": not given). With
  * OpenVINO's TENSOR_PARALLEL all is split that is worth a message at some size, EXPERT_PARALLEL is
- * the same with experts cut between them, PIPELINE_PARALLEL gives each rank layers; without it, what
- * saves more than its messages cost. XM_INVALID: another value. */
+ * the same with experts cut between them, PIPELINE_PARALLEL gives each rank layers; without it,
+ * what saves more than its messages cost. XM_INVALID: another value. */
 enum xm_status xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
                             struct xm_split_wish *out, struct xm_error *err);
 

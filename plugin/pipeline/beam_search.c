@@ -447,6 +447,7 @@ xm_beam_search(struct xm_compiled *compiled, const struct xm_package *package,
                struct xm_generation_result *out, size_t *n, struct xm_error *err)
 {
     struct search s = {.asked = *asked, .wish = wish};
+    s.asked.n_forced = 0; /* beams choose all of their tokens */
     s.source = (struct xm_text_source){.package = package, .asked = &s.asked};
     s.asked.on_piece = NULL;
     s.asked.is_answer = false; /* thoughts are part of the text */

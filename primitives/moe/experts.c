@@ -467,8 +467,7 @@ init_set(struct xm_moe_experts *m, struct xm_engine *engine,
     m->experts = desc->experts.gate->host.experts;
     m->hidden = desc->experts.down->host.rows;
     m->inter = desc->experts.down->host.cols;
-    m->all =
-        xm_moe_is_part(&desc->attr) ? (uint64_t)desc->attr.experts : m->experts;
+    m->all = xm_moe_is_part(&desc->attr) ? (uint64_t)desc->attr.experts : m->experts;
     m->top_k = (uint64_t)desc->attr.routing.top_k;
     return choose_and_build(m, not_forms, err);
 }

@@ -64,9 +64,9 @@ xm_moe_supports(const struct xm_moe_attr *a, const struct xm_moe_weights *expert
     const char *why = xm_moe_experts_refuse(a->gate_up, experts);
     if (why)
         return why;
-    if (xm_moe_is_part(a) && ((uint64_t)a->own_experts != experts->gate->experts ||
-                              a->first_expert < 0 || a->experts > INT32_MAX ||
-                              a->first_expert > a->experts - a->own_experts))
+    if (xm_moe_is_part(a) &&
+        ((uint64_t)a->own_experts != experts->gate->experts || a->first_expert < 0 ||
+         a->experts > INT32_MAX || a->first_expert > a->experts - a->own_experts))
         return "the weights are not of the experts that the attributes say";
     const uint64_t all =
         xm_moe_is_part(a) ? (uint64_t)a->experts : experts->gate->experts;

@@ -491,7 +491,10 @@ list_experts(struct xm_algebra *a)
 #define EXPERTS                                                                          \
     {XM_MOE_W_GATE, 0, 1}, {XM_MOE_W_UP, 0, 1}, {XM_MOE_W_DOWN, 0, 1},                   \
         {XM_MOE_BIAS_GATE, 0, 1}, {XM_MOE_BIAS_UP, 0, 1}, {XM_MOE_BIAS_DOWN, 0, 1},      \
-        {XM_MOE_FACTOR, 0, 1}, {XM_MOE_ADDEND, SUMMANDS, 1}, {RESULTS, SUMMANDS, 1}
+        {XM_MOE_FACTOR, 0, 1}, {XM_MOE_ADDEND, SUMMANDS, 1},                             \
+    {                                                                                    \
+        RESULTS, SUMMANDS, 1                                                             \
+    }
     if (xm_moe_is_part(&a->node->attr.moe))
         return;
     LIST(a, EXPERTS, {XM_MOE_SHARED_GATE, 0, shared}, {XM_MOE_SHARED_UP, 0, shared},

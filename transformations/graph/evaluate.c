@@ -426,8 +426,8 @@ is_root(const struct run *r, const struct xm_node *n, const struct xm_value *val
     if (value && value->node == n)
         return true;
     if (n->op != XM_OP_ATTENTION)
-        return !value && (n->op == XM_OP_RESULT || n->op == XM_OP_ASSIGN ||
-                          n->op == XM_OP_SEND);
+        return !value &&
+               (n->op == XM_OP_RESULT || n->op == XM_OP_ASSIGN || n->op == XM_OP_SEND);
     return value ? state_is_read(r, n) : !xm_is_none(xm_in(n, XM_ATTENTION_K));
 }
 

@@ -386,9 +386,8 @@ xm_shape_moe(struct xm_infer *i)
     XM_TRY(expect_experts(i, XM_MOE_W_GATE, XM_MOE_BIAS_GATE, rows, m->hidden));
     XM_TRY(expect_experts(i, XM_MOE_W_UP, XM_MOE_BIAS_UP, m->inter, m->hidden));
     XM_TRY(expect_experts(i, XM_MOE_W_DOWN, XM_MOE_BIAS_DOWN, m->hidden, m->inter));
-    XM_TRY(
-        expect_rows(i, XM_MOE_FACTOR, xm_dim_const(xm_moe_own_experts(m)),
-                    xm_dim_const(m->inter)));
+    XM_TRY(expect_rows(i, XM_MOE_FACTOR, xm_dim_const(xm_moe_own_experts(m)),
+                       xm_dim_const(m->inter)));
     i->out[0].type = *xm_infer_type(i, XM_MOE_HIDDEN);
     return XM_OK;
 }

@@ -14,9 +14,9 @@
  *                                              └── all_reduce
  *
  * What is split together (a class: rows of gate and up, columns of down) is cut at the same
- * fractions, between blocks, groups and heads. A mixture of experts is cut across its experts (their
- * width), which loads all ranks alike, or between them: then ranks wait for the one that has most of
- * a token's experts, which is counted. A class that costs more than it saves, as a router
+ * fractions, between blocks, groups and heads. A mixture of experts is cut across its experts
+ * (their width), which loads all ranks alike, or between them: then ranks wait for the one that has
+ * most of a token's experts, which is counted. A class that costs more than it saves, as a router
  * of a few rows does, stays whole.
  */
 #ifndef XM_TRANSFORMATIONS_SPLIT_SPLIT_H
@@ -37,8 +37,8 @@ struct xm_split_wish {
     /* The rates are of no matter: all is split but classes that save less than an eighth of what
      * the median class saves, as a router, which is not worth a message at any size. */
     bool splits_all;
-    /* Ranks have layers one after the other (split_layers.c), as many as their shares of the weights'
-     * bytes say, and nothing else counts. */
+    /* Ranks have layers one after the other (split_layers.c), as many as their shares of the
+     * weights' bytes say, and nothing else counts. */
     bool by_layer;
     bool by_expert; /* a mixture of experts is cut between its experts, not across them */
 };
@@ -54,7 +54,8 @@ struct xm_exchange {
 
 /* A decision for every node of a graph, which must outlive it and stay as it is. */
 struct xm_split;
-/* XM_INVALID: the wish is out of range. XM_UNSUPPORTED: the graph cannot be cut so often by layer. */
+/* XM_INVALID: the wish is out of range. XM_UNSUPPORTED: the graph cannot be cut so often by layer.
+ */
 enum xm_status xm_split_plan(const struct xm_graph *g, const struct xm_split_wish *wish,
                              struct xm_split **out, struct xm_error *err);
 void xm_split_free(struct xm_split *s); /* NULL is allowed */

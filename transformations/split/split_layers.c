@@ -9,8 +9,8 @@
  *     all:    results ◄────────────────────────────────────────────────── send
  *
  * Nothing says which nodes are a layer. Where few bytes of a token are alive, a cut is cheap: that
- * is between layers, where only the residual stream is. Among the nodes near to where a rank's share
- * of the weights' bytes ends, the cheapest place is taken. Nodes that read neither weights nor
+ * is between layers, where only the residual stream is. Among the nodes near to where a rank's
+ * share of the weights' bytes ends, the cheapest place is taken. Nodes that read neither weights nor
  * states (masks, the tables of rope) are run by every rank that needs them. States stay on one rank
  * with all that reads and writes them.
  */
@@ -30,11 +30,13 @@
 struct cutting {
     struct xm_split *s;
     const struct xm_node **nodes;
-    uint32_t *index;       /* by id: place of a node; UINT32_MAX: every rank runs it */
-    uint64_t *before;      /* [n + 1]: bytes of weights of the nodes before a place   */
-    int64_t *alive;        /* [n + 1]: bytes of a token that nodes before it make and others read */
-    uint32_t *is_inside;   /* [n + 1]: above 0: a state is on both sides */
-    uint32_t n, n_weights; /* nodes; those of them with weights */
+    uint32_t *index;  /* by id: place of a node; UINT32_MAX: every rank runs it */
+    uint64_t *before; /* [n + 1]: bytes of weights of the nodes before a place   */
+    int64_t
+        *alive; /* [n + 1]: bytes of a token that nodes before it make and others read */
+    uint32_t *is_inside; /* [n + 1]: above 0: a state is on both sides */
+    uint32_t *states;    /* [n + 1]: states of attention that nodes before it write */
+    uint32_t n;          /* nodes */
 };
 
 /* ---- what a node is ------------------------------------------------------------------------- */
@@ -78,6 +80,12 @@ static bool
 is_variable(const struct xm_node *n)
 {
     return n->op == XM_OP_READ_VALUE || n->op == XM_OP_ASSIGN;
+}
+
+static bool
+writes_state(const struct xm_node *n)
+{
+    return n->op == XM_OP_ATTENTION && !xm_is_none(xm_in(n, XM_ATTENTION_K));
 }
 
 /* The first node that has a state of n's; n itself: it is the first. */
@@ -126,7 +134,7 @@ list_nodes(struct cutting *c, struct xm_error *err)
                            "it is not split by layer: result '%s' stands before '%s'",
                            result->name, n->name);
         c->before[c->n + 1] = c->before[c->n] + weight_bytes(n);
-        c->n_weights += weight_bytes(n) > 0;
+        c->states[c->n + 1] = c->states[c->n] + writes_state(n);
         c->index[n->id] = c->n;
         c->nodes[c->n++] = n;
     }
@@ -163,6 +171,16 @@ is_better(const struct cutting *c, double wanted, double tolerance, uint32_t k,
     return miss[0] != miss[1] ? miss[0] < miss[1] : c->alive[k] < c->alive[than];
 }
 
+/* Whether each rank could have a state, and a cut at k would not let it: a program without one keeps
+ * no contexts. */
+static bool
+wants_states(const struct cutting *c, uint32_t from, uint32_t rank, uint32_t k)
+{
+    const uint32_t all = c->states[c->n], ranks = c->s->wish.ranks;
+    return all >= ranks &&
+           (c->states[k] == c->states[from] || all - c->states[k] < ranks - rank);
+}
+
 /* The place where rank `rank` begins, behind `from`; 0: there is none. Each rank has a weight. */
 static uint32_t
 find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
@@ -172,7 +190,7 @@ find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
     for (uint32_t k = c->n; k-- > from + 1;) {
         left += c->before[k + 1] > c->before[k];
         if (left < c->s->wish.ranks - rank || c->is_inside[k] ||
-            c->before[k] == c->before[from])
+            c->before[k] == c->before[from] || wants_states(c, from, rank, k))
             continue;
         if (!best || is_better(c, wanted, tolerance, k, best))
             best = k;
@@ -258,8 +276,9 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
     c.before = xm_calloc(n + 1, sizeof(*c.before));
     c.alive = xm_calloc(n + 1, sizeof(*c.alive));
     c.is_inside = xm_calloc(n + 1, sizeof(*c.is_inside));
+    c.states = xm_calloc(n + 1, sizeof(*c.states));
     enum xm_status status =
-        s->stage && c.nodes && c.index && c.before && c.alive && c.is_inside
+        s->stage && c.nodes && c.index && c.before && c.alive && c.is_inside && c.states
             ? list_nodes(&c, err)
             : xm_no_memory(err, "the split of a graph");
     if (status == XM_OK) {
@@ -273,6 +292,7 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
     xm_free(c.before);
     xm_free(c.alive);
     xm_free(c.is_inside);
+    xm_free(c.states);
     return status;
 }
 
@@ -281,9 +301,10 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
 struct part {
     const struct xm_split *s;
     struct xm_collective *to;
-    struct xm_graph *g;        /* the rank's: a copy with the same ids */
-    struct xm_node **copy;     /* by id */
-    struct xm_value **arrived; /* by value: what another rank has made; NULL: not read here */
+    struct xm_graph *g;    /* the rank's: a copy with the same ids */
+    struct xm_node **copy; /* by id */
+    struct xm_value *
+        *arrived; /* by value: what another rank has made; NULL: not read here */
     struct xm_error *err;
 };
 
@@ -308,10 +329,9 @@ receive(struct part *p, struct xm_builder *b, const struct xm_value *v)
 {
     struct xm_dim d[XM_MAX_RANK];
     const struct xm_shape *s = &v->type.shape;
-    const union xm_attr attr = {
-        .collective = {.of = p->to,
-                       .peer = p->s->stage[v->node->id],
-                       .element = v->type.element}};
+    const union xm_attr attr = {.collective = {.of = p->to,
+                                               .peer = p->s->stage[v->node->id],
+                                               .element = v->type.element}};
     for (uint32_t i = 0; i < s->rank; i++)
         d[i] = xm_dim_import(&p->g->dims, s->dim[i]);
     struct xm_value *shape = xm_shape_value(b, XM_I64, d, (int)s->rank);

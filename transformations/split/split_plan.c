@@ -161,7 +161,8 @@ read_bytes(const struct xm_node *n, uint32_t i)
 }
 
 /* The part of operand i's bytes that the rank with the most of them reads. Which experts a token
- * chooses is left to chance: one standard deviation above the mean of the largest share. */
+ * chooses is left to chance: one standard deviation above the mean of the largest share. Who wishes
+ * experts to be cut so may want room for them, not time. */
 static double
 largest_part(const struct xm_split *s, const struct xm_node *n, uint32_t i,
              const struct xm_layout *want)
@@ -169,7 +170,7 @@ largest_part(const struct xm_split *s, const struct xm_node *n, uint32_t i,
     const double p = s->largest;
     if (want->kind != XM_SPLIT)
         return 1.0;
-    if (!xm_split_cuts_experts(n, i, want))
+    if (s->wish.by_expert || !xm_split_cuts_experts(n, i, want))
         return p;
     const double most = p + sqrt(p * (1.0 - p) / (double)n->attr.moe.routing.top_k);
     return most < 1.0 ? most : 1.0;
@@ -609,8 +610,8 @@ make_plan(struct xm_split *s, const struct xm_split_wish *wish, struct xm_error 
     if (status == XM_OK)
         set_shares(s, wish->shares);
     if (status == XM_OK)
-        status = wish->by_layer ? xm_split_plan_layers(s, err)
-                                : plan_layouts(s, in, out, err);
+        status =
+            wish->by_layer ? xm_split_plan_layers(s, err) : plan_layouts(s, in, out, err);
     xm_free(both);
     return status;
 }

@@ -170,7 +170,12 @@ static Tensors
 evaluate(const Node &node, const Tensors &in, const std::map<std::string, Tensor> &states,
          int part = 0)
 {
-    const xm_node n = resized(node.n, in, part);
+    xm_node n = resized(node.n, in, part);
+    std::vector<xm_use> uses(n.in, n.in + n.n_in); // of which a part may lack some
+    for (size_t i = 0; i < uses.size(); i++)
+        if (in[i].absent)
+            uses[i].value = xm_none(node.graph.get());
+    n.in = uses.data();
     std::vector<xm_tensor *> operands, results(n.n_out);
     xm_state_store *store = xm_state_store_create();
     for (const auto &s : states) {

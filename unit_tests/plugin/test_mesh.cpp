@@ -188,6 +188,9 @@ TEST_F(Mesh, GivesWhatOneDeviceGives)
         for (size_t i = 0; i < y.size(); i++)
             EXPECT_NEAR(y[i], one[i], 1e-5 * (1 + std::abs(one[i]))) << device;
     }
+    for (const char *device : {"REFERENCE,BROKEN", "MESH:REFERENCE,REFERENCE(1,3)"})
+        EXPECT_EQ(run_on(device, {"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"}), one)
+            << "by layer, each sum is made by one rank";
     EXPECT_EQ(run_on("REFERENCE,REFERENCE", {"MODEL_DISTRIBUTION_POLICY", ""}), one)
         << "nothing of it is worth a message";
 }
@@ -240,6 +243,135 @@ TEST_F(Mesh, HasRoomWhereItsRanksHave)
     xm_compiled_unref(c);
 }
 
+// A rank that fails before it sends, and one that fails before it receives.
+TEST_F(Mesh, ARankThatFailsEndsTheRunByLayer)
+{
+    for (const auto &[devices, why] :
+         {std::pair("BROKEN,REFERENCE", "rank 0: the device is lost"),
+          std::pair("REFERENCE,BROKEN", "rank 1: the device is lost")}) {
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        ASSERT_EQ(
+            compile(devices, &c, {"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"}),
+            XM_OK)
+            << err.text;
+        ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+        const std::vector<float> good = run(r);
+        for (int turn = 0; turn < 20; turn++) {
+            fails_at = runs + 1;
+            EXPECT_TRUE(run(r).empty());
+            EXPECT_STREQ(err.text, why);
+            EXPECT_EQ(run(r), good);
+        }
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+    }
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+struct Group {
+    explicit Group(uint32_t ranks) : g(xm_shared_group_create(ranks))
+    {
+    }
+    ~Group()
+    {
+        xm_shared_group_free(g);
+    }
+    xm_collective *operator[](uint32_t rank) const
+    {
+        return xm_shared_group_rank(g, rank);
+    }
+    xm_shared_group *g;
+};
+
+xm_status
+send(xm_collective *c, uint32_t to, int n, xm_error *err)
+{
+    return xm_collective_send(c, to, {reinterpret_cast<const uint8_t *>(&n), sizeof(n)},
+                              err);
+}
+
+// More than may be unread: the sender waits. Each pair has an order of its own.
+TEST(Messages, ArriveInTheOrderOfTheirPair)
+{
+    enum { N = 50 * XM_UNREAD_MESSAGES };
+    const Group group(3);
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (uint32_t from : {0u, 1u})
+        threads.emplace_back([&, from] {
+            for (int i = 0; i < N; i++)
+                wrong += send(group[from], 2, 1000 * (int)from + i, nullptr) != XM_OK;
+        });
+    for (int i = 0; i < N; i++) {
+        for (uint32_t from : {1u, 0u}) {
+            int n = -1;
+            ASSERT_EQ(
+                xm_collective_receive(group[2], from, (uint8_t *)&n, sizeof(n), nullptr),
+                XM_OK);
+            EXPECT_EQ(n, 1000 * (int)from + i);
+        }
+    }
+    for (std::thread &t : threads)
+        t.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST(Messages, OfAnotherSizeOrNobodyAreSentences)
+{
+    const Group group(2);
+    xm_error err = {};
+    uint8_t small[2] = {};
+    ASSERT_EQ(send(group[0], 1, 7, &err), XM_OK);
+    EXPECT_EQ(xm_collective_receive(group[1], 0, small, sizeof(small), &err), XM_INVALID);
+    EXPECT_STREQ(err.text, "rank 0 sends 4 bytes, rank 1 expects 2");
+    for (uint32_t peer : {0u, 2u}) {
+        err = {};
+        EXPECT_EQ(send(group[0], peer, 7, &err), XM_INVALID);
+        EXPECT_NE(std::string(err.text).find("passes nothing on to rank"),
+                  std::string::npos);
+    }
+    EXPECT_EQ(xm_collective_receive(group[1], 0, small, 0, &err), XM_OK) << "no message";
+    const xm_collective_ops without = {};
+    xm_collective alone = {&without, 0, 2};
+    err = {};
+    EXPECT_EQ(send(&alone, 1, 7, &err), XM_UNSUPPORTED);
+    EXPECT_STREQ(err.text, "these ranks cannot pass values on");
+}
+
+// One that is there counts; then the receiver, or a sender without room, learns why there is none.
+TEST(Messages, ARankThatLeavesEndsWaiting)
+{
+    const Group group(3);
+    xm_error err = {}, why = {};
+    int n = 0;
+    xm_fail(&why, XM_LOST, "gone");
+    ASSERT_EQ(send(group[0], 1, 7, &err), XM_OK);
+    std::thread receiver([&] {
+        int got = 0;
+        xm_error own = {};
+        EXPECT_EQ(xm_collective_receive(group[1], 0, (uint8_t *)&got, 4, &own), XM_OK);
+        EXPECT_EQ(xm_collective_receive(group[1], 0, (uint8_t *)&got, 4, &own), XM_LOST);
+        EXPECT_STREQ(own.text, "rank 0: gone");
+    });
+    std::thread sender([&] {
+        xm_error own = {};
+        xm_status s = XM_OK;
+        while (s == XM_OK)
+            s = send(group[2], 1, 1, &own);
+        EXPECT_EQ(s, XM_LOST);
+        EXPECT_STREQ(own.text, "rank 0: gone");
+    });
+    group[0]->ops->leave(group[0], &why);
+    receiver.join();
+    sender.join();
+    xm_shared_group_reset(group.g, &why);
+    ASSERT_EQ(send(group[2], 1, 8, &err), XM_OK);
+    ASSERT_EQ(xm_collective_receive(group[1], 2, (uint8_t *)&n, 4, &err), XM_OK);
+    EXPECT_EQ(n, 8) << "what was unread is gone";
+}
+
 // The others do not wait for it; the next run is as if nothing had been.
 TEST_F(Mesh, ARankThatFailsEndsTheRun)
 {
@@ -276,9 +408,13 @@ TEST_F(Mesh, WhatCannotBeCompiledIsASentence)
         {"REFERENCE,REFERENCE(1,2,3)",
          "a mesh of 2 devices takes as many shares above 0"},
         {"REFERENCE,REFERENCE(1,2)x", "a mesh's name ends behind its shares"},
-        {"REFERENCE,REFERENCE",
-         "MODEL_DISTRIBUTION_POLICY=PIPELINE_PARALLEL: a mesh splits weights, not layers",
+        {"REFERENCE,REFERENCE,REFERENCE",
+         "it is not split by layer over 3 devices: there are too few places to cut",
          {"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"}},
+        {"REFERENCE,REFERENCE",
+         "MODEL_DISTRIBUTION_POLICY is TENSOR_PARALLEL, EXPERT_PARALLEL or "
+         "PIPELINE_PARALLEL, not 'LAYERS'",
+         {"MODEL_DISTRIBUTION_POLICY", "LAYERS"}},
     };
     for (const auto &c : cases) {
         xm_compiled *out = nullptr;

@@ -49,7 +49,9 @@ exchanges(const Split &s)
     Strings list;
     const xm_exchange *e = xm_split_exchanges(s.get(), &n);
     for (uint32_t i = 0; i < n; i++)
-        list.push_back((e[i].kind == XM_EXCHANGE_SUM ? "sum of " : "parts of ") +
+        list.push_back((e[i].kind == XM_EXCHANGE_SUM     ? "sum of "
+                        : e[i].kind == XM_EXCHANGE_PARTS ? "parts of "
+                                                         : "pass ") +
                        std::string(xm_op_info(e[i].value->node->op)->text) + " for " +
                        xm_op_info(e[i].because->op)->text);
     return list;
@@ -190,14 +192,32 @@ expect_whole(const Graph &g, const xm_split_wish &wish, unsigned seed = 1)
     xm_shared_group_free(group);
 }
 
+using Wish = xm_split_wish (*)(uint32_t ranks, const double *shares);
+
+static xm_split_wish
+by_expert(uint32_t ranks, const double *shares)
+{
+    xm_split_wish w = tensor(ranks, shares);
+    w.by_expert = true;
+    return w;
+}
+
+static xm_split_wish
+by_layer(uint32_t ranks, const double *shares)
+{
+    xm_split_wish w = tensor(ranks, shares);
+    w.by_layer = true;
+    return w;
+}
+
 static void
-expect_whole_in_all_ways(const std::string &lines)
+expect_whole_in_all_ways(const std::string &lines, Wish wish = tensor)
 {
     const double uneven[] = {3, 1, 2};
     const Graph g = parse(lines);
     for (uint32_t ranks : {2u, 3u, 4u})
-        expect_whole(g, tensor(ranks));
-    expect_whole(g, tensor(3, uneven));
+        expect_whole(g, wish(ranks, nullptr));
+    expect_whole(g, wish(3, uneven));
 }
 
 static void
@@ -479,6 +499,224 @@ TEST(Split, WishesOutOfRangeAreSentences)
     }
 }
 
+// ---- experts --------------------------------------------------------------------------------
+
+static xm_moe_attr
+experts_of(const Split &s, uint32_t rank, uint32_t ranks)
+{
+    xm_shared_group *group = xm_shared_group_create(ranks);
+    const std::vector<Graph> list = parts(s, group, ranks);
+    xm_moe_attr attr = {};
+    xm_for_each_node(n, list.at(rank).get())
+    {
+        if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
+            attr = n->attr.moe;
+    }
+    xm_shared_group_free(group);
+    return attr;
+}
+
+// The sums are where they are if experts are cut across.
+TEST(Split, ExpertsAreCutBetweenThem)
+{
+    const double shares[] = {3, 1};
+    xm_split_wish wish = by_expert(2, shares);
+    wish.read_rate = 1e9;
+    wish.link_latency_s = 1.5e-6;
+    const Graph g = parse(layer_of("4", "64"));
+    const Split s = plan(g, wish);
+    EXPECT_EQ(exchanges(s), (Strings{"sum of linear for rms_norm",
+                                     "sum of moe_3gemm_fused_compressed for rms_norm"}));
+    for (uint32_t rank : {0u, 1u}) {
+        const xm_moe_attr a = experts_of(s, rank, 2);
+        EXPECT_EQ(a.first_expert, rank ? 6 : 0);
+        EXPECT_EQ(a.own_experts, rank ? 2 : 6);
+        EXPECT_EQ(a.inter, 128) << "whole experts";
+        EXPECT_EQ(a.experts, 8) << "the router's";
+    }
+    const xm_moe_attr across = experts_of(plan(g, tensor(2)), 0, 2);
+    EXPECT_EQ(across.own_experts, 0);
+    EXPECT_EQ(across.inter, 64);
+    expect_whole(g, wish);
+    expect_whole_in_all_ways(layer_of("4", "64"), by_expert);
+}
+
+// Gate and up that are one stacked weight can be cut between experts only; more ranks than experts:
+// not at all.
+TEST(Split, StackedExpertsAreCutBetweenThemWhateverIsWished)
+{
+    const std::string lines = R"(
+        %0 = parameter f32[tokens,64] name="x"
+        %1 = parameter f32[tokens,3] name="logits"
+        %2 = weight f32[3,64,64] u4 group=16 scale=f16 zp=u4 @2
+        %3 = weight f32[3,64,32] u4 group=16 scale=f16 zp=u4 @3
+        %6 = const f32[3,1,64] @6
+        %7 = const f32[3,1,64] @7
+        %4 = moe_3gemm_fused_compressed %0, %1, _, _, _, %2, _, %3, %6, %7, _, _, _, _, %0 )"
+                              "hidden_size=64 inter_size=32 num_expert=3 top_k=2 "
+                              "gate_up=stacked\nresult %4";
+    for (const Wish wish : {Wish(tensor), Wish(by_expert)}) {
+        const Graph g = parse(lines);
+        EXPECT_EQ(experts_of(plan(g, wish(2, nullptr)), 0, 2).own_experts, 2);
+        EXPECT_EQ(experts_of(plan(g, wish(4, nullptr)), 0, 4).own_experts, 0);
+        expect_whole_in_all_ways(lines, wish);
+    }
+}
+
+// At the same fractions where its blocks allow that, else the first rank has it.
+TEST(Split, ASharedExpertIsCutOrOnTheFirstRank)
+{
+    for (const char *inter : {"64", "48", "16"}) {
+        const std::string lines = filled(
+            R"(
+        %0 = parameter f32[tokens,64] name="x"
+        %1 = parameter f32[tokens,4] name="logits"
+        %2 = weight f32[4,32,64] u4 group=16 scale=f16 zp=u4 @2
+        %3 = weight f32[4,64,32] u4 group=16 scale=f16 zp=u4 @3
+        %5 = weight f32[INTER,64] u4 group=16 scale=f16 zp=u4 @5
+        %6 = weight f32[64,INTER] u4 group=16 scale=f16 zp=u4 @6
+        %7 = weight f32[1,64] f16 @7
+        %4 = moe_3gemm_fused_compressed %0, %1, _, _, _, %2, %2, %3, _, _, %5, %5, %6, %7 )"
+            "hidden_size=64 inter_size=32 num_expert=4 top_k=2 num_shared_expert=1\n"
+            "result %4",
+            {{"INTER", inter}});
+        const Graph g = parse(lines);
+        const Split s = plan(g, by_expert(2, nullptr));
+        const bool cut = std::string(inter) == "64";
+        EXPECT_EQ(experts_of(s, 0, 2).shared, 1);
+        EXPECT_EQ(experts_of(s, 1, 2).shared, cut ? 1 : 0) << inter;
+        expect_whole_in_all_ways(lines, by_expert);
+    }
+}
+
+// ---- layers ---------------------------------------------------------------------------------
+
+// `n` layers of a feed-forward, and a norm behind them.
+static std::string
+tower(int n)
+{
+    std::string text = R"(
+        %0 = parameter f32[tokens,32] name="x"
+        %1 = const f32[32] @1
+        %2 = parameter f32[tokens,1] name="w"
+        %3 = tanh %2
+)";
+    std::string x = "%0";
+    for (int i = 0; i < n; i++) {
+        const std::string k = std::to_string(i), p = "%" + std::to_string(10 + i);
+        text += p + "0 = weight f32[64,32] f32 @1" + k + "\n" + p +
+                "1 = weight f32[32,64] f32 @2" + k + "\n" + p + "2 = rms_norm " + x +
+                ", %1 epsilon=0.001\n" + p + "3 = matmul " + p + "2, " + p +
+                "0 transpose_b=true\n" + p + "4 = swish " + p + "3\n" + p +
+                "5 = matmul " + p + "4, " + p + "1 transpose_b=true\n" + p +
+                "6 = multiply " + p + "5, %3\n" + p + "7 = add " + p + "6, " + x + "\n";
+        x = p + "7";
+    }
+    return text + "%5 = rms_norm " + x + ", %1 epsilon=0.001\nresult %5";
+}
+
+static uint64_t
+bytes_on(const Split &s, uint32_t rank)
+{
+    uint64_t bytes = 0;
+    EXPECT_EQ(xm_split_weight_bytes(s.get(), rank, &bytes, nullptr), XM_OK);
+    return bytes;
+}
+
+// Between layers, where the sum alone is passed on; the table %3 is made by each rank.
+TEST(Split, LayersAreCutWhereTheLeastIsPassedOn)
+{
+    const uint64_t layer_bytes = 2 * 64 * 32 * sizeof(float);
+    const double shares[] = {1, 3};
+    const Graph g = parse(tower(4));
+    const Strings two = {"pass add for rms_norm", "pass rms_norm for result"};
+    const Split even = plan(g, by_layer(2, nullptr)),
+                uneven = plan(g, by_layer(2, shares));
+    EXPECT_EQ(exchanges(even), two);
+    EXPECT_EQ(exchanges(uneven), two);
+    EXPECT_EQ(bytes_on(even, 0), 2 * layer_bytes);
+    EXPECT_EQ(bytes_on(uneven, 0), layer_bytes);
+    EXPECT_EQ(bytes_on(uneven, 1), 3 * layer_bytes);
+    expect_whole(g, by_layer(2, shares));
+    expect_whole_in_all_ways(tower(4), by_layer);
+    expect_whole_in_all_ways(layer_of("4", "64"), by_layer);
+}
+
+// No rank has a part of what another runs.
+TEST(Split, ARankByLayerHasItsStatesAlone)
+{
+    xm_shared_group *group = xm_shared_group_create(2);
+    const Graph g = parse(layer_of("4", "64"));
+    const std::vector<Graph> list = parts(plan(g, by_layer(2, nullptr)), group, 2);
+    int attentions = 0, experts = 0;
+    for (const Graph &part : list)
+        xm_for_each_node(n, part.get())
+        {
+            attentions += n->op == XM_OP_ATTENTION;
+            experts += n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+        }
+    EXPECT_EQ(attentions, 1);
+    EXPECT_EQ(experts, 1);
+    xm_shared_group_free(group);
+}
+
+// An attention is on the rank whose state it reads, though a cut between them would be even.
+TEST(Split, AStateIsNotCutByLayer)
+{
+    const std::string lines = filled(R"(
+        %0 = parameter f32[1,tokens,4,16] name="x"
+        %1 = weight f32[64,64] f32 @1
+        %2 = shape_value i64[3] {1, tokens, 64}
+        %3 = shape_value i64[4] {1, tokens, 4, 16}
+        %4 = reshape %0, %2
+        %5, %6, %7 = linear %4, _, %1, _, %1, _, %1, _
+        %8 = reshape %5, %3
+        %9 = reshape %6, %3
+        %10 = reshape %7, %3
+        %11 = attention %8, %9, %10, _, _, _, _ CAUSAL
+        %12 = reshape %11, %2
+        %13 = matmul %12, %1 transpose_b=true
+        %14 = matmul %13, %1 transpose_b=true
+        %15 = reshape %14, %3
+        %17 = attention %15, _, _, _, _, _, _ CAUSAL
+        %18 = reshape %17, %2
+        %19 = matmul %18, %1 transpose_b=true
+        result %19)",
+                                     {{"CAUSAL", causal}});
+    const Graph g = parse(lines);
+    const Split s = plan(g, by_layer(2, nullptr));
+    xm_shared_group *group = xm_shared_group_create(2);
+    for (const Graph &part : parts(s, group, 2)) {
+        int attentions = 0;
+        xm_for_each_node(n, part.get()) attentions += n->op == XM_OP_ATTENTION;
+        EXPECT_NE(attentions, 1) << print(part.get());
+    }
+    xm_shared_group_free(group);
+    expect_whole(g, by_layer(2, nullptr));
+    xm_split *none = nullptr;
+    xm_error err = {};
+    const xm_split_wish four = by_layer(4, nullptr);
+    EXPECT_EQ(xm_split_plan(g.get(), &four, &none, &err), XM_UNSUPPORTED);
+    EXPECT_NE(std::string(err.text).find("too few places to cut"), std::string::npos)
+        << err.text;
+}
+
+TEST(Split, AResultBetweenLayersIsASentence)
+{
+    std::string lines = tower(2);
+    lines.replace(lines.rfind("result"), std::string::npos,
+                  "result %107\n%8 = matmul %5, %100 transpose_b=true\nresult %8");
+    const Graph g = parse(lines);
+    ASSERT_TRUE(g);
+    xm_split *s = nullptr;
+    xm_error err = {};
+    const xm_split_wish wish = by_layer(2, nullptr);
+    EXPECT_EQ(xm_split_plan(g.get(), &wish, &s, &err), XM_UNSUPPORTED);
+    EXPECT_NE(std::string(err.text).find("it is not split by layer: result"),
+              std::string::npos)
+        << err.text;
+}
+
 // ---- any graph ------------------------------------------------------------------------------
 
 // Values of [tokens, 32] and [tokens, 64] of products, elementwise operations, norms and reshapes.
@@ -503,7 +741,27 @@ random_graph(unsigned seed)
         const Value v =
             values[values.size() - 1 - below(std::min<size_t>(values.size(), 4))];
         const std::string x = name(v.line), width = std::to_string(v.width);
-        switch (below(8)) {
+        switch (below(9)) {
+        case 8: {
+            const int rows = v.width == 32 ? 32 : 64;
+            const std::string e = std::to_string(3 + below(4)), h = std::to_string(rows);
+            const auto weight = [&](const std::string &shape, int at) {
+                return name(
+                    add("weight f32[" + shape + "] f32 @" + std::to_string(at + step)));
+            };
+            const std::string router = weight(e + "," + h, 30);
+            const size_t logits =
+                add("matmul " + x + ", " + router + " transpose_b=true");
+            const std::string gate = weight(e + ",16," + h, 50),
+                              down = weight(e + "," + h + ",16", 70);
+            values.push_back(
+                {add("moe_3gemm_fused_compressed " + x + ", " + name(logits) +
+                     ", _, _, _, " + gate + ", " + gate + ", " + down +
+                     ", _, _, _, _, _, _, " + (below(2) ? x : "_") + " hidden_size=" + h +
+                     " inter_size=16 num_expert=" + e + " top_k=2"),
+                 v.width});
+            break;
+        }
         case 0:
         case 1: {
             const int rows = below(2) ? 32 : 64;
@@ -569,6 +827,7 @@ TEST(Split, AnyGraphGivesWhatTheWholeGives)
         const Graph g = parse(text);
         ASSERT_TRUE(g);
         expect_whole(g, tensor(2 + seed % 3), seed);
+        expect_whole(g, by_expert(2 + seed % 3, nullptr), seed);
         if (testing::Test::HasFailure())
             return;
     }
