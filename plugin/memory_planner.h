@@ -119,8 +119,8 @@ struct xm_plan {
     size_t n_advice;
     struct xm_plan_kv_group *kv_groups; /* owned: xm_planner_free_plan */
     uint32_t n_kv_groups;
-    /* Of a sequence, where the wish has a prompt: all of it, and one token behind it. Without steps:
-     * the model has no sequences. */
+    /* Of a sequence, where the wish has a prompt: all of it, and one token behind it. Without
+     * steps: the model has no sequences. */
     struct xm_run_work prompt_work, token_work;
     const char *weight_format; /* that most bytes of the weights have; static */
 };

@@ -55,6 +55,28 @@ TEST_F(Serve, TextsAreThoseOfGenerate)
     EXPECT_EQ(value_of(chat, "content") + "\n", alone.out);
 }
 
+TEST_F(Serve, PrefixesAreKeptForTheNextServer)
+{
+    const Folder folder;
+    std::string prompt = "One day";
+    for (int i = 0; i < 20; i++)
+        prompt += " a little dog and a cat went to the";
+    const std::string request = RawClient::request(completions, body(prompt, 4));
+    std::string texts[2];
+    for (std::string &text : texts) {
+        begin({"--prefix-cache", folder.path + "/prefixes"});
+        const std::string answer = ask(request).body;
+        const bool is_first = &text == texts;
+        EXPECT_EQ(answer.find("\"cached_tokens\":0") != std::string::npos, is_first)
+            << answer;
+        text = value_of(answer, "text");
+        program->send(SIGTERM);
+        EXPECT_EQ(program->finish().code, 0);
+    }
+    EXPECT_FALSE(texts[0].empty());
+    EXPECT_EQ(texts[0], texts[1]);
+}
+
 TEST_F(Serve, ClientsThatLeaveKeepNoPages)
 {
     begin({"--slots", "4"});

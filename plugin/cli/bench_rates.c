@@ -9,7 +9,6 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/plan_command.h"
 #include "plugin/cli/plan_forecast.h"
-#include "plugin/mesh/mesh_names.h"
 
 enum { LEAST_PROMPT = 64 }; /* shorter ones read weights more than they multiply */
 
@@ -76,7 +75,7 @@ keep(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
     struct xm_error err = {0};
     if (find_config(t, &p->config, &err) != XM_OK)
         return;
-    if (xm_mesh_list(t->device->name))
+    if (xm_plan_is_mesh(&mesh))
         xm_plan_keep_latency(&mesh, &p->config, bed->model.package, cache_dir,
                              r->token_s);
     else

@@ -28,6 +28,7 @@ static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Its models", "xemoe serve -m small.gguf --alias small -m large.gguf --alias large"),
     { 0,   "alias",        XM_CLI_TEXTS, AT(aliases),       "NAME",  "the name of the model in requests; of several, in the order of -m" },
     { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's", "chat-template-file" },
+    XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
 };
 #undef AT
 /* clang-format on */
@@ -62,6 +63,8 @@ check(struct xm_serve_args *a)
     if (a->aliases.n > a->models.n)
         return xm_cli_usage("option --alias is given %zu times for %zu model%s",
                             a->aliases.n, a->models.n, a->models.n == 1 ? "" : "s");
+    if (xm_cli_prefix_cache_check(&a->prefixes) != XM_EXIT_OK)
+        return XM_EXIT_USAGE;
     return xm_cli_sampling(&a->generation, &sampling, &err) == XM_OK
                ? XM_EXIT_OK
                : xm_cli_usage("%s", err.text);

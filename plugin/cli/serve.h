@@ -6,6 +6,7 @@
 #ifndef XM_PLUGIN_CLI_SERVE_H
 #define XM_PLUGIN_CLI_SERVE_H
 
+#include "plugin/cli/prefix_cache.h"
 #include "plugin/cli/text_out.h"
 
 struct xm_serve_args {
@@ -15,6 +16,7 @@ struct xm_serve_args {
     const char *host, *key_file, *cert_file, *cert_key_file, *cors_origin;
     uint64_t port, slots, queue; /* queue: UINT64_MAX: not bounded */
     double timeout;              /* seconds */
+    struct xm_cli_prefix_cache prefixes;
 };
 
 /* Serves until a signal ends it. Returns an exit code. */

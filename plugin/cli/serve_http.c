@@ -30,7 +30,8 @@ struct serving {
     const struct xm_serve_args *a;
     struct xm_cli_model opened[XM_CLI_MAX_TEXTS];
     struct xm_served *served[XM_CLI_MAX_TEXTS];
-    struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS]; /* of their sampling */
+    struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS];   /* of their sampling */
+    struct xm_prefix_store *prefixes[XM_CLI_MAX_TEXTS]; /* NULL: none         */
     size_t n;
     struct xm_keys keys;
     struct xm_strbuf cert, cert_key;
@@ -117,6 +118,10 @@ serve_model(struct serving *s, size_t i, const char *name)
     if (find_sampling(&a->generation, m->package, &s->lists[i], &options.sampling,
                       &err) != XM_OK)
         return xm_cli_usage("%s", err.text);
+    if (xm_cli_prefix_cache_open(&a->prefixes, m->compiled, &s->prefixes[i], &err) !=
+        XM_OK)
+        return xm_cli_failed(&err);
+    options.prefixes = s->prefixes[i];
     if (xm_served_create(m->compiled, m->package, &options, &s->served[i], &err) != XM_OK)
         return xm_cli_failed(&err);
     return XM_EXIT_OK;
@@ -288,6 +293,7 @@ xm_serve(struct xm_serve_args *a)
     const int code = serve(&s);
     for (size_t i = 0; i < s.n; i++) {
         xm_served_destroy(s.served[i]);
+        xm_prefix_store_close(s.prefixes[i]);
         xm_sampling_lists_free(&s.lists[i]);
         xm_cli_model_close(&s.opened[i]);
     }

@@ -99,6 +99,7 @@ make_thread(struct xm_served *m, struct xm_error *err)
     m->thread = t;
     XM_TRY(xm_scheduler_create(m->compiled, m->package, &t->scheduler, err));
     xm_scheduler_set_slots(t->scheduler, m->options.slots);
+    xm_scheduler_set_prefix_store(t->scheduler, m->options.prefixes);
     return start(t, err);
 }
 

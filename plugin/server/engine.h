@@ -24,6 +24,8 @@ struct xm_served_options {
     uint64_t context;
     /* What holds where a request says nothing; its seed is not used. */
     struct xm_sampling sampling;
+    /* As of xm_scheduler_set_prefix_store; it outlives the object. */
+    struct xm_prefix_store *prefixes;
 };
 
 struct xm_served {
