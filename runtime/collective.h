@@ -35,7 +35,8 @@ struct xm_collective_ops {
     enum xm_status (*meet)(struct xm_collective *c, struct xm_bytes mine,
                            struct xm_bytes *all, struct xm_error *err);
     /* Copies `mine` to where rank `to` receives it, XM_UNREAD_MESSAGES of one pair of ranks at
-     * most: then it waits until one is received. NULL, as `receive`: ranks cannot pass values on. */
+     * most: then it waits until one is received. NULL, as `receive`: ranks cannot pass values
+     * on. */
     enum xm_status (*send)(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
                            struct xm_error *err);
     /* Waits for the next message of rank `from`, in the order in which they were sent; XM_INVALID:

@@ -127,8 +127,8 @@ struct xm_moe_weights {
 };
 
 /* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (moe_operation.h); f32 throughout. An id is
- * the number of one of the experts in `w`; where xm_moe_is_part(a) also -1: the slot adds nothing. Of
- * *a only what describes an expert is read besides, not the routing. */
+ * the number of one of the experts in `w`; where xm_moe_is_part(a) also -1: the slot adds nothing.
+ * Of *a only what describes an expert is read besides, not the routing. */
 enum xm_status xm_ref_moe(const struct xm_moe_attr *a, const struct xm_moe_weights *w,
                           const float *x, const float *weights, const int32_t *ids,
                           uint64_t tokens, uint32_t top_k, float *y);

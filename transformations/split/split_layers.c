@@ -10,9 +10,9 @@
  *
  * Nothing says which nodes are a layer. Where few bytes of a token are alive, a cut is cheap: that
  * is between layers, where only the residual stream is. Among the nodes near to where a rank's
- * share of the weights' bytes ends, the cheapest place is taken. Nodes that read neither weights nor
- * states (masks, the tables of rope) are run by every rank that needs them. States stay on one rank
- * with all that reads and writes them.
+ * share of the weights' bytes ends, the cheapest place is taken. Nodes that read neither weights
+ * nor states (masks, the tables of rope) are run by every rank that needs them. States stay on one
+ * rank with all that reads and writes them.
  */
 #include <math.h>
 #include <string.h>
@@ -171,8 +171,8 @@ is_better(const struct cutting *c, double wanted, double tolerance, uint32_t k,
     return miss[0] != miss[1] ? miss[0] < miss[1] : c->alive[k] < c->alive[than];
 }
 
-/* Whether each rank could have a state, and a cut at k would not let it: a program without one keeps
- * no contexts. */
+/* Whether each rank could have a state, and a cut at k would not let it: a program without one
+ * keeps no contexts. */
 static bool
 wants_states(const struct cutting *c, uint32_t from, uint32_t rank, uint32_t k)
 {
