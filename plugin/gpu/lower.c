@@ -347,8 +347,8 @@ chooses_rows(const struct xm_node *n)
 }
 
 /* Whether a node's result depends on several tokens together. An operation whose result has no
- * token axis any more, such as a mean, combines all of them; slices and gathers of rows choose, and
- * a number that nobody reads is sent. */
+ * token axis any more, such as a mean, combines all of them; slices and gathers of rows choose. The
+ * result of a send is a number that nobody reads. */
 static bool
 joins_tokens(const struct xm_node *n)
 {

@@ -637,6 +637,10 @@ TEST(Split, LayersAreCutWhereTheLeastIsPassedOn)
     EXPECT_EQ(bytes_on(even, 0), 2 * layer_bytes);
     EXPECT_EQ(bytes_on(uneven, 0), layer_bytes);
     EXPECT_EQ(bytes_on(uneven, 1), 3 * layer_bytes);
+    const Graph odd = parse(tower(5)); // half of them ends within a layer
+    const Split near = plan(odd, by_layer(2, nullptr));
+    EXPECT_EQ(exchanges(near), two);
+    EXPECT_EQ(bytes_on(near, 0) % layer_bytes, 0u);
     expect_whole(g, by_layer(2, shares));
     expect_whole_in_all_ways(tower(4), by_layer);
     expect_whole_in_all_ways(layer_of("4", "64"), by_layer);
