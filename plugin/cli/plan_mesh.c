@@ -15,7 +15,6 @@
 #include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
-#include "runtime/kept.h"
 
 /* ---- which devices ------------------------------------------------------------------- */
 
@@ -315,27 +314,6 @@ print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
 
 /* ---- rates that were measured --------------------------------------------------------- */
 
-/* Kept with the first rank's device: what an exchange of so many ranks takes. */
-static void
-name_latency(const struct xm_mesh_plan *p, char out[XM_KEPT_TEXT])
-{
-    snprintf(out, XM_KEPT_TEXT, "exchange of %u ranks, ns", p->cluster.ranks_of_node);
-}
-
-static void
-find_measured(const struct xm_plan_args *a, struct xm_mesh_plan *p,
-              struct xm_rates *rates, const char *cache_dir)
-{
-    const bool is_given = p->cluster.nodes > 1 ? a->local_link : a->link;
-    char name[XM_KEPT_TEXT];
-    double ns;
-    name_latency(p, name);
-    if (!is_given && xm_kept_rate_load(cache_dir, &p->rank[0].info, name, &ns))
-        p->cluster.local.latency_s = 1e-9 * ns;
-    for (uint32_t i = 0; i < p->devices.n; i++)
-        xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);
-}
-
 static enum xm_status
 count_model(const struct xm_plan_args *a, const struct xm_config *config,
             struct xm_package *package, struct xm_mesh_plan *p, struct xm_error *err)
@@ -359,7 +337,6 @@ keep_latency(struct xm_mesh_plan *p, const char *cache_dir, double token_s)
     const double least = 1e-6;
     struct xm_rates rates[XM_MOST_RANKS] = {0};
     struct xm_run_seconds prompt, token;
-    char name[XM_KEPT_TEXT];
     bool is_measured = p->n_exchanges > 0;
     p->cluster.local.latency_s = 0.0;
     for (uint32_t i = 0; i < p->devices.n; i++) {
@@ -371,9 +348,7 @@ keep_latency(struct xm_mesh_plan *p, const char *cache_dir, double token_s)
     xm_mesh_forecast(p, rates, &prompt, &token);
     const double steps = ceil(log2(p->devices.n));
     const double latency_s = (token_s - token.all) / (p->n_exchanges * steps);
-    name_latency(p, name);
-    xm_kept_rate_store(cache_dir, &p->rank[0].info, name,
-                       1e9 * (latency_s > least ? latency_s : least));
+    xm_mesh_plan_keep_latency(p, cache_dir, latency_s > least ? latency_s : least);
 }
 
 void
@@ -386,9 +361,11 @@ xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *confi
         repeat_devices(a, p, rates) == XM_EXIT_OK &&
         xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, NULL) ==
             XM_OK &&
-        find_links(a, p) == XM_EXIT_OK &&
-        count_model(a, config, package, p, NULL) == XM_OK)
-        keep_latency(p, cache_dir, token_s);
+        find_links(a, p) == XM_EXIT_OK) {
+        xm_mesh_plan_rates(p, cache_dir);
+        if (count_model(a, config, package, p, NULL) == XM_OK)
+            keep_latency(p, cache_dir, token_s);
+    }
     if (p)
         xm_mesh_free_plan(p);
     xm_free(p);
@@ -397,19 +374,16 @@ xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *confi
 /* ---- the command --------------------------------------------------------------------- */
 
 static enum xm_status
-print_plan(const struct xm_plan_args *a, struct xm_mesh_plan *p, struct xm_rates *rates,
-           struct xm_error *err)
+print_plan(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
+           struct xm_rates *rates, const char *cache_dir, struct xm_error *err)
 {
     const char *names[XM_MOST_RANKS];
     struct xm_plan_forecast f = {
         .prompt_tokens = a->prompt, .rates = rates, .names = names, .n = p->devices.n};
-    struct xm_strbuf cache = {0};
     bool knows_prompts = true;
-    XM_TRY(xm_plan_cache_dir(&cache, err));
-    find_measured(a, p, rates, xm_strbuf_text(&cache));
-    xm_strbuf_free(&cache);
     for (uint32_t i = 0; i < p->devices.n; i++) {
         names[i] = p->devices.name[i];
+        xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);
         knows_prompts &= rates[i].multiply > 0.0;
         f.has_host_experts |= p->rank[i].need.host_weights > 0;
     }
@@ -427,12 +401,19 @@ plan_model(const struct xm_plan_args *a, struct xm_plan_result *model,
            struct xm_package *package, struct xm_mesh_plan *p, struct xm_rates *rates,
            struct xm_error *err)
 {
+    struct xm_strbuf cache = {0};
     XM_TRY(xm_plan_set_config(a, &model->plan.config, err));
+    XM_TRY(xm_plan_cache_dir(&cache, err));
+    if (p->cluster.nodes == 1 &&
+        !a->link) /* else it is not this machine that is asked about */
+        xm_mesh_plan_rates(p, xm_strbuf_text(&cache));
     xm_progress_show("counting %s", a->model);
-    const enum xm_status s = count_model(a, &model->plan.config, package, p, err);
+    enum xm_status s = count_model(a, &model->plan.config, package, p, err);
     xm_progress_clear();
-    XM_TRY(s);
-    return print_plan(a, p, rates, err);
+    if (s == XM_OK)
+        s = print_plan(a, p, rates, xm_strbuf_text(&cache), err);
+    xm_strbuf_free(&cache);
+    return s;
 }
 
 static int

@@ -9,6 +9,7 @@
 
 #include "plugin/by_shape.h"
 #include "plugin/mesh/mesh_part.h"
+#include "plugin/mesh/mesh_rates.h"
 #include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
 
@@ -409,16 +410,39 @@ compile_ranks(const struct xm_core *c, struct build *b, struct xm_graph *g,
     return s;
 }
 
-static enum xm_status
-find_wish(const struct xm_mesh_devices *d, const struct xm_property *properties,
-          uint32_t n_properties, struct xm_split_wish *out, struct xm_error *err)
+/* The last value of a property; NULL: not given. */
+static const char *
+value_of(const struct xm_property *properties, uint32_t n, const char *key)
 {
-    const char *policy = NULL;
-    for (uint32_t i = 0; i < n_properties; i++) {
-        if (strcmp(properties[i].key, "MODEL_DISTRIBUTION_POLICY") == 0)
-            policy = properties[i].value;
+    const char *value = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        value = strcmp(properties[i].key, key) == 0 ? properties[i].value : value;
+    return value;
+}
+
+/* By what has been measured on the devices, if all of them are this process's: processes have to
+ * split alike, whatever each has measured. */
+static enum xm_status
+find_wish(const struct xm_core *c, const struct build *b,
+          const struct xm_property *properties, uint32_t n_properties,
+          struct xm_split_wish *out, struct xm_error *err)
+{
+    const struct xm_device_info *info[XM_MOST_RANKS];
+    const struct xm_mesh_devices *d = b->devices;
+    const char *cache_dir = value_of(properties, n_properties, "CACHE_DIR");
+    XM_TRY(xm_mesh_wish(
+        d, value_of(properties, n_properties, "MODEL_DISTRIBUTION_POLICY"), out, err));
+    for (uint32_t i = 0; i < d->n; i++) {
+        struct xm_plugin *plugin = NULL;
+        uint32_t index = 0;
+        if (b->mesh->n < d->n ||
+            xm_core_find(c, d->name[i], &plugin, &index, NULL) != XM_OK ||
+            !plugin->ops->info)
+            return XM_OK; /* what is wrong with the name is said when it is compiled for */
+        info[i] = plugin->ops->info(plugin, index);
     }
-    return xm_mesh_wish(d, policy, out, err);
+    xm_mesh_take_rates(cache_dir ? cache_dir : "", info, out);
+    return XM_OK;
 }
 
 /* That all processes have the same model and xemoe, and take the same inputs (check_ports). */
@@ -461,7 +485,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     enum xm_status s = devices ? xm_mesh_parse(list, is_job ? processes : 0, devices, err)
                                : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
-        s = find_wish(devices, properties, n_properties, &b.parts.wish, err);
+        s = find_wish(c, &b, properties, n_properties, &b.parts.wish, err);
     if (s == XM_OK && is_job && b.parts.wish.by_layer)
         s = xm_fail(err, XM_UNSUPPORTED,
                     "processes of an MPI job have parts of layers, not layers: "

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plugin/mesh/mesh_rates.h"
 #include "runtime/util/memory.h"
 
 /* The ranks of a node map the same file, which the host's memory holds once. */
@@ -33,6 +34,23 @@ find_shared_excess(struct xm_mesh_plan *p)
         const uint64_t excess = excess_of_node(p, i);
         p->shared_excess = excess > p->shared_excess ? excess : p->shared_excess;
     }
+}
+
+void
+xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir)
+{
+    const struct xm_device_info *info[XM_MOST_RANKS];
+    for (uint32_t i = 0; i < p->devices.n; i++)
+        info[i] = &p->rank[i].info;
+    xm_mesh_take_rates(cache_dir, info, &p->wish);
+    p->cluster.local.latency_s = p->wish.link_latency_s;
+}
+
+void
+xm_mesh_plan_keep_latency(const struct xm_mesh_plan *p, const char *cache_dir,
+                          double latency_s)
+{
+    xm_mesh_latency_store(cache_dir, &p->rank[0].info, p->devices.n, latency_s);
 }
 
 /* ---- seconds ------------------------------------------------------------------------- */

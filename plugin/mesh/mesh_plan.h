@@ -28,6 +28,13 @@ struct xm_mesh_plan {
     uint64_t shared_excess;
 };
 
+/* The wish's rates, and the latency of c->local, as a run of these devices has them: measured ones
+ * (mesh_rates.h). Before xm_mesh_plan; of one node. */
+void xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir);
+/* Keeps the latency that messages of these devices were found to have. */
+void xm_mesh_plan_keep_latency(const struct xm_mesh_plan *p, const char *cache_dir,
+                               double latency_s);
+
 /* What a prompt and a token behind it take: the slowest rank's seconds, by the ranks' `rates`. */
 void xm_mesh_forecast(const struct xm_mesh_plan *p, const struct xm_rates *rates,
                       struct xm_run_seconds *prompt, struct xm_run_seconds *token);

@@ -7,7 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <vector>
+
+#include "plugin/mesh/mesh_rates.h"
+#include "runtime/kept.h"
 
 namespace
 {
@@ -102,6 +107,38 @@ TEST(Forecast, CardsReachSharesOfTheirSpecifications)
     xm_rates_of_card(&chip, &r);
     EXPECT_EQ(r.source, XM_RATES_UNKNOWN);
     EXPECT_GT(r.launch_s, 0.0);
+}
+
+/* What was measured on the devices decides what is worth splitting. */
+TEST(MeshRates, AreTheSlowestDevicesAndTheKeptLatency)
+{
+    char folder[] = "/tmp/xemoe-rates-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    xm_device_info fast, slow, unknown;
+    ASSERT_EQ(xm_device_imagine("b580", &fast, nullptr), XM_OK);
+    ASSERT_EQ(xm_device_imagine("140v", &slow, nullptr), XM_OK);
+    ASSERT_EQ(xm_device_imagine("bmg", &unknown, nullptr), XM_OK);
+    const xm_device_info *info[] = {&fast, &slow};
+    const xm_split_wish usual = {2, nullptr, 5e10, 5e9, 15e-6};
+    xm_split_wish wish = usual;
+    xm_mesh_take_rates(folder, info, &wish);
+    EXPECT_DOUBLE_EQ(wish.read_rate, xm_usual_read_share * 136.5e9);
+    EXPECT_EQ(wish.link_latency_s, 15e-6);
+    EXPECT_EQ(wish.link_rate, 5e9);
+    xm_kept_rate_store(folder, &slow, "reading", 600e9); /* what was measured counts */
+    xm_mesh_latency_store(folder, &fast, 2, 40e-6);
+    wish = usual;
+    xm_mesh_take_rates(folder, info, &wish);
+    EXPECT_DOUBLE_EQ(wish.read_rate, xm_usual_read_share * 456e9);
+    EXPECT_NEAR(wish.link_latency_s, 40e-6, 1e-12);
+    info[1] = &unknown;
+    wish = usual;
+    xm_mesh_take_rates(folder, info, &wish);
+    EXPECT_EQ(wish.read_rate, 5e10);
+    double latency_s = 1.0;
+    EXPECT_FALSE(xm_mesh_latency_load(folder, &fast, 3, &latency_s));
+    EXPECT_EQ(latency_s, 1.0);
+    std::filesystem::remove_all(folder);
 }
 
 TEST(Forecast, ExchangesGoOverBothKindsOfLinks)
