@@ -57,14 +57,14 @@ TEST_F(Serve, TextsAreThoseOfGenerate)
 
 TEST_F(Serve, PrefixesAreKeptForTheNextServer)
 {
-    const Folder folder;
+    const Folder folder{"serve_prefixes"};
     std::string prompt = "One day";
     for (int i = 0; i < 20; i++)
         prompt += " a little dog and a cat went to the";
     const std::string request = RawClient::request(completions, body(prompt, 4));
     std::string texts[2];
     for (std::string &text : texts) {
-        begin({"--prefix-cache", folder.path + "/prefixes"});
+        begin({"--prefix-cache", folder / "prefixes"});
         const std::string answer = ask(request).body;
         const bool is_first = &text == texts;
         EXPECT_EQ(answer.find("\"cached_tokens\":0") != std::string::npos, is_first)
