@@ -423,20 +423,18 @@ value_of(const struct xm_property *properties, uint32_t n, const char *key)
 /* By what has been measured on the devices, if all of them are this process's: processes have to
  * split alike, whatever each has measured. */
 static enum xm_status
-find_wish(const struct xm_core *c, const struct build *b,
+find_wish(const struct xm_core *c, const struct xm_mesh_devices *d, bool is_job,
           const struct xm_property *properties, uint32_t n_properties,
           struct xm_split_wish *out, struct xm_error *err)
 {
     const struct xm_device_info *info[XM_MOST_RANKS];
-    const struct xm_mesh_devices *d = b->devices;
     const char *cache_dir = value_of(properties, n_properties, "CACHE_DIR");
     XM_TRY(xm_mesh_wish(
         d, value_of(properties, n_properties, "MODEL_DISTRIBUTION_POLICY"), out, err));
     for (uint32_t i = 0; i < d->n; i++) {
         struct xm_plugin *plugin = NULL;
         uint32_t index = 0;
-        if (b->mesh->n < d->n ||
-            xm_core_find(c, d->name[i], &plugin, &index, NULL) != XM_OK ||
+        if (is_job || xm_core_find(c, d->name[i], &plugin, &index, NULL) != XM_OK ||
             !plugin->ops->info)
             return XM_OK; /* what is wrong with the name is said when it is compiled for */
         info[i] = plugin->ops->info(plugin, index);
@@ -485,7 +483,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     enum xm_status s = devices ? xm_mesh_parse(list, is_job ? processes : 0, devices, err)
                                : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
-        s = find_wish(c, &b, properties, n_properties, &b.parts.wish, err);
+        s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
     if (s == XM_OK && is_job && b.parts.wish.by_layer)
         s = xm_fail(err, XM_UNSUPPORTED,
                     "processes of an MPI job have parts of layers, not layers: "
