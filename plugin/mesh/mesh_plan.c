@@ -43,7 +43,8 @@ xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir)
     for (uint32_t i = 0; i < p->devices.n; i++)
         info[i] = &p->rank[i].info;
     xm_mesh_take_rates(cache_dir, info, &p->wish);
-    p->cluster.local.latency_s = p->wish.link_latency_s;
+    (void)xm_mesh_latency_load(cache_dir, info[0], p->devices.n,
+                               &p->cluster.local.latency_s);
 }
 
 void

@@ -58,5 +58,4 @@ xm_mesh_take_rates(const char *cache_dir, const struct xm_device_info *const *in
     }
     if (is_known)
         wish->read_rate = slowest;
-    (void)xm_mesh_latency_load(cache_dir, info[0], wish->ranks, &wish->link_latency_s);
 }
