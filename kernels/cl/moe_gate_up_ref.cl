@@ -28,8 +28,10 @@ moe_gate_up_ref(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x,
     const struct gate_up g = GATE_UP;
     const uint i = (uint)get_global_id(0);
     const ulong slot = get_global_id(1), expert = ids[slot];
-    if (IS_ABSENT(ids[slot]))
+    if (IS_ABSENT(ids[slot])) {
+        h[slot * i_count + i] = 0.0f;
         return;
+    }
     x += slot / top_k * k_count;
     h[slot * i_count + i] =
         gate_times_up(&g, expert, i, product(&gates, stored_row(&gates, expert, i), x),

@@ -25,8 +25,11 @@ moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAMET
     if (first >= i_count)
         return;
     const uint expert = SLOT_EXPERT(slot);
-    if (IS_ABSENT(expert))
+    if (IS_ABSENT(expert)) {
+        if (get_sub_group_local_id() < ROWS && i < i_count)
+            h[slot * i_count + i] = 0.0f;
         return;
+    }
     x += slot / top_k * k_count;
     rows_dot(&gates, stored_row(&gates, expert, first),
              stored_row(&gates, expert, i_count - 1), x, sum);

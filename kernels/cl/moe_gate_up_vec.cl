@@ -25,11 +25,14 @@ moe_gate_up_vec(GATE_UP_PARAMETERS, __global const int *x,
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
     const ulong slot = get_global_id(1), expert = ids[slot];
-    if (IS_ABSENT(ids[slot]))
-        return;
-    __global const int *row = x_row_at(x, slot / top_k, k_count).x;
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, i_count);
+    if (IS_ABSENT(ids[slot])) {
+        for (uint i = first; i < end; i++)
+            h[slot * i_count + i] = 0.0f;
+        return;
+    }
+    __global const int *row = x_row_at(x, slot / top_k, k_count).x;
     for (uint i = first; i < end; i += ROWS_AT_ONCE) {
         const uint count = min(end - i, (uint)ROWS_AT_ONCE);
         float16 a, b;

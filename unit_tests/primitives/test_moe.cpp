@@ -509,7 +509,11 @@ TEST_F(Moe, DevicesWithSomeOfTheExpertsAddUp)
     for (const char *kernels :
          {"ref", "gen", "sg", "vec",
           "sg,moe_gate_up=moe_gate_up_dpas,moe_down=moe_down_dpas",
-          "sg,moe_gate_up=moe_gate_up_dp4a,moe_down=moe_down_dp4a"}) {
+          "sg,moe_gate_up=moe_gate_up_dp4a,moe_down=moe_down_dp4a",
+          /* those that multiply absent rows behind each that stores them */
+          "sg,moe_gate_up=moe_gate_up_ref,moe_down=moe_down_dpas",
+          "sg,moe_gate_up=moe_gate_up_sg,moe_down=moe_down_dp4a",
+          "sg,moe_gate_up=moe_gate_up_vec,moe_down=moe_down_gen"}) {
         SCOPED_TRACE(kernels);
         setenv("XM_FORCE", kernels, 1);
         for (problem p : list) {

@@ -336,7 +336,7 @@ rows_to_cover(const xm_variant_table &t)
     return names;
 }
 
-/* Scratch of the size that plan asks for. */
+/* Scratch of the size that plan asks for, full of NaN: what is read of it has been written. */
 struct planned_run {
     xm_run run = {};
     planned_run(const xm_primitive *p, const xm_operand *operands, xm_queue *queue)
@@ -349,6 +349,8 @@ struct planned_run {
             EXPECT_EQ(xm_buffer_create(xm_queue_engine(queue), XM_USE_DEVICE, bytes,
                                        &run.scratch, &err),
                       XM_OK)
+                << err.text;
+            EXPECT_EQ(xm_queue_fill(queue, run.scratch, 0, 0xff, bytes, &err), XM_OK)
                 << err.text;
         }
     }
