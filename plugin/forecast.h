@@ -31,7 +31,7 @@ struct xm_run_work {
 };
 void xm_run_work_free(struct xm_run_work *w); /* the members, not *w */
 
-/* Who says what a device reaches. */
+/* Where a device's rates come from. */
 enum xm_rates_source {
     XM_RATES_UNKNOWN,
     XM_RATES_CARD,    /* shares of a card's specifications */
@@ -66,7 +66,7 @@ double xm_forecast_run(const struct xm_run_work *w, const struct xm_rates *rates
 bool xm_rates_fit(struct xm_rates *rates, const struct xm_run_work *token, double token_s,
                   const struct xm_run_work *prompt, double prompt_s);
 
-/* A way between ranks; 0 of rate: none. */
+/* A link between ranks; rate 0: bytes cost nothing. */
 struct xm_link {
     double rate, latency_s; /* bytes a second that a rank receives; of a message */
 };

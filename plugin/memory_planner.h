@@ -23,6 +23,7 @@ extern "C" {
 struct xm_plan_wish {
     uint64_t context, requests; /* at least 1 */
     uint64_t prompt;            /* tokens of a prompt whose work is counted; 0: none */
+    uint64_t past; /* positions behind which a token's work is counted; 0: the prompt's */
 };
 
 /* Bytes that it takes. */
@@ -119,7 +120,7 @@ struct xm_plan {
     size_t n_advice;
     struct xm_plan_kv_group *kv_groups; /* owned: xm_planner_free_plan */
     uint32_t n_kv_groups;
-    /* Of a sequence, where the wish has a prompt: all of it, and one token behind it. Without
+    /* Of a sequence, where the wish has a prompt: all of it, and one token (wish.past). Without
      * steps: the model has no sequences. */
     struct xm_run_work prompt_work, token_work;
     const char *weight_format; /* that most bytes of the weights have; static */

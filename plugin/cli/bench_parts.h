@@ -98,7 +98,8 @@ struct xm_bench_rates {
 };
 void xm_bench_note_rates(struct xm_bench_rates *r, const struct xm_bench_test *t,
                          double seconds);
-/* Keeps what they say of the device of test t. A failure is none of the bench's. */
+/* Keeps what they say of the device of test t, where the model ran as a forecast takes it to run:
+ * with the device's usual settings, warm, and whole on the device. Failures are ignored. */
 void xm_bench_keep_rates(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
                          const struct xm_bench_test *t, const struct xm_bench_rates *r);
 

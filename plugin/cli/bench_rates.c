@@ -9,6 +9,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/plan_command.h"
 #include "plugin/cli/plan_forecast.h"
+#include "runtime/dry_run.h"
 
 enum { LEAST_PROMPT = 64 }; /* shorter ones read weights more than they multiply */
 
@@ -33,6 +34,14 @@ set(struct xm_config *c, const char *key, const char *value, struct xm_error *er
     return value ? xm_config_set(c, key, value, err) : XM_OK;
 }
 
+/* Whether no option changes what kernels do or where experts are. */
+static bool
+is_usual(const struct xm_cli_target *t)
+{
+    return !t->precision && !t->quantisation && !t->offload && !t->expert_cache &&
+           !t->weights && !t->no_tune;
+}
+
 static enum xm_status
 find_config(const struct xm_bench_test *t, struct xm_config *c, struct xm_error *err)
 {
@@ -52,12 +61,14 @@ keep_of_device(const struct xm_bench_bed *bed, const struct xm_bench_test *t,
     struct xm_graph *g = NULL;
     p->info = t->device->info;
     p->only_this = true;
-    p->wish = (struct xm_plan_wish){
-        .context = r->n_prompt + 1, .requests = 1, .prompt = r->n_prompt};
+    p->wish = (struct xm_plan_wish){.context = r->n_prompt + 1,
+                                    .requests = 1,
+                                    .prompt = r->n_prompt,
+                                    .past = r->n_gen / 2};
     XM_TRY(xm_package_read_graph(bed->model.package, NULL, &g, err));
     enum xm_status s = xm_planner_plan(p, g, err);
     xm_graph_destroy(g);
-    if (s == XM_OK)
+    if (s == XM_OK && p->need.host_weights == 0)
         xm_plan_keep_rates(p, cache_dir, r->token_s, r->prompt_s);
     return s;
 }
@@ -89,7 +100,8 @@ xm_bench_keep_rates(const struct xm_bench_bed *bed, const struct xm_bench_args *
 {
     struct xm_error err = {0};
     struct xm_strbuf cache = {0};
-    if (!r->n_prompt || !r->n_gen || t->device->is_reference)
+    if (!r->n_prompt || !r->n_gen || t->device->is_reference || a->no_warmup ||
+        xm_dry_run() || !is_usual(&a->target))
         return;
     struct xm_plan *p = xm_calloc(1, sizeof(*p));
     if (p && xm_cli_cache_open(a->target.cache_dir, &cache, &err) == XM_OK && cache.n)

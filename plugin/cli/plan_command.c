@@ -27,11 +27,11 @@ static const struct xm_cli_option options[] = {
     { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
     XM_CHIP_DEVICE_ROWS,
     XM_CLI_GROUP("How fast it will be", "xemoe plan model.gguf --device-as b580 --prompt 2048"),
-    { 0,   "prompt",    XM_CLI_COUNT, AT(prompt),    "N",    "tokens of the prompt, and positions of the cache, that are reckoned with (512)" },
+    { 0,   "prompt",    XM_CLI_COUNT, AT(prompt),    "N",    "tokens of the forecast's prompt, behind which decoding is forecast (512)" },
     { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s that kernels read, one for all devices or one each, in place of what 'xemoe bench' has measured, or of three quarters of a card's" },
     XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xb580 --nodes 4 --link 25,5"),
     { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS },
-    { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, or with --nodes between these, and microseconds of a message (5,15)" },
+    { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, or with --nodes between these, and microseconds of a message (5,15), for the forecast; the split stays a run's" },
     { 0,   "nodes",     XM_CLI_COUNT, AT(nodes),     "N",    "machines, each with these devices (1)" },
     { 0,   "local-link", XM_CLI_TEXT, AT(local_link), "G,US", "with --nodes: the same between the devices of a machine (5,15)" },
     XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
@@ -103,7 +103,7 @@ check_options(const struct xm_plan_args *a)
     if ((a->split || a->link) && !xm_plan_is_mesh(a))
         return xm_cli_usage("options --split and --link are about several devices, as -d "
                             "GPU.0,GPU.1 or --device-as 2xbmg");
-    if (a->local_link && !a->nodes)
+    if (a->local_link && a->nodes < 2)
         return xm_cli_usage(
             "option --local-link is about the devices of each of --nodes");
     if (a->prompt > MOST_PROMPT)

@@ -337,7 +337,8 @@ keep_latency(struct xm_mesh_plan *p, const char *cache_dir, double token_s)
     const double least = 1e-6;
     struct xm_rates rates[XM_MOST_RANKS] = {0};
     struct xm_run_seconds prompt, token;
-    bool is_measured = p->n_exchanges > 0;
+    bool is_measured =
+        p->n_exchanges > 0 && !p->wish.by_layer; /* where ranks only pass on */
     p->cluster.local.latency_s = 0.0;
     for (uint32_t i = 0; i < p->devices.n; i++) {
         xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);

@@ -348,24 +348,36 @@ take_work(struct context *c, uint64_t tokens, struct xm_run_work *out,
     return XM_OK;
 }
 
-enum xm_status
-xm_planner_count_work(struct xm_program *p, uint64_t tokens, struct xm_run_work *prompt,
-                      struct xm_run_work *token, struct xm_error *err)
+/* Of a context of its own: of a prompt, or of one token behind `past` positions. */
+static enum xm_status
+count_run(struct xm_program *p, uint64_t past, uint64_t tokens, struct xm_run_work *out,
+          struct xm_error *err)
 {
     struct context c = {0};
-    if (!p->kv_pool || tokens == 0)
-        return XM_OK;
     enum xm_status s = open_context(p, &c, err);
     if (s == XM_OK && c.batcher) {
+        if (past)
+            s = feed(&c, past, err);
         xm_request_enqueue_counted(c.request);
-        s = xm_request_count_work(c.request, err);
         if (s == XM_OK)
-            s = take_work(&c, tokens, prompt, err);
+            s = xm_request_count_work(c.request, err);
         if (s == XM_OK)
-            s = take_work(&c, 1, token, err);
+            s = take_work(&c, tokens, out, err);
     }
     close_context(&c);
     return s;
+}
+
+enum xm_status
+xm_planner_count_work(struct xm_program *p, const struct xm_plan_wish *wish,
+                      struct xm_run_work *prompt, struct xm_run_work *token,
+                      struct xm_error *err)
+{
+    const uint64_t past = wish->past ? wish->past : wish->prompt;
+    if (!p->kv_pool || wish->prompt == 0)
+        return XM_OK;
+    XM_TRY(count_run(p, 0, wish->prompt, prompt, err));
+    return count_run(p, past, 1, token, err);
 }
 
 const char *

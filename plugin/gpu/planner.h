@@ -35,8 +35,9 @@ enum xm_status xm_planner_compile_with(const struct xm_device_info *info,
 enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
                                 struct xm_memory_need *out, struct xm_error *err);
 
-/* Counts what a prompt of `tokens` and the token behind it do; nothing where p has no sequences. */
-enum xm_status xm_planner_count_work(struct xm_program *p, uint64_t tokens,
+/* Counts what the wish's prompt and a token do; nothing where p has no sequences. */
+enum xm_status xm_planner_count_work(struct xm_program *p,
+                                     const struct xm_plan_wish *wish,
                                      struct xm_run_work *prompt,
                                      struct xm_run_work *token, struct xm_error *err);
 /* The name of the format that most bytes of p's weights have; static. */

@@ -241,8 +241,8 @@ xm_planner_plan(struct xm_plan *p, const struct xm_graph *g, struct xm_error *er
     if (s == XM_OK)
         s = find_kv_groups(p, program, err);
     if (s == XM_OK)
-        s = xm_planner_count_work(program, p->wish.prompt, &p->prompt_work,
-                                  &p->token_work, err);
+        s = xm_planner_count_work(program, &p->wish, &p->prompt_work, &p->token_work,
+                                  err);
     if (s == XM_OK)
         p->weight_format = xm_planner_weight_format(program);
     xm_program_unref(program);

@@ -56,7 +56,7 @@ xm_mesh_plan_keep_latency(const struct xm_mesh_plan *p, const char *cache_dir,
 
 /* ---- seconds ------------------------------------------------------------------------- */
 
-/* Of the slowest rank, and of what all wait for; `chosen` rows have logits. */
+/* Of all ranks together (xm_mesh_forecast). */
 static struct xm_run_seconds
 seconds_of(const struct xm_mesh_plan *p, const struct xm_rates *rates, bool is_prompt)
 {
@@ -126,11 +126,12 @@ copy_plan(struct xm_plan *to, const struct xm_plan *from, struct xm_error *err)
     return s == XM_OK ? copy_work(&to->token_work, err) : s;
 }
 
-/* An earlier rank that has as much to do as rank i, by what the last split said; i: none has. */
+/* An earlier rank that has as much to do as rank i, by what the last split said; i: none has.
+ * Ranks by layer differ in more than their weights: embeddings, windows. */
 static uint32_t
 find_alike(const struct xm_mesh_plan *p, const struct xm_mesh_parts *parts, uint32_t i)
 {
-    uint32_t k = 0;
+    uint32_t k = p->wish.by_layer ? i : 0;
     while (k < i && (strcmp(p->devices.name[k], p->devices.name[i]) != 0 ||
                      parts->weight_bytes[k] != parts->weight_bytes[i]))
         k++;

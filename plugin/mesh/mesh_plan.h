@@ -35,7 +35,9 @@ void xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir);
 void xm_mesh_plan_keep_latency(const struct xm_mesh_plan *p, const char *cache_dir,
                                double latency_s);
 
-/* What a prompt and a token behind it take: the slowest rank's seconds, by the ranks' `rates`. */
+/* What a prompt and a token behind it take, by the ranks' `rates`: the slowest rank's seconds, by
+ * layer all ranks' (of a prompt's chunks, which follow each other through the ranks, the slowest
+ * one's), and those of exchanges. */
 void xm_mesh_forecast(const struct xm_mesh_plan *p, const struct xm_rates *rates,
                       struct xm_run_seconds *prompt, struct xm_run_seconds *token);
 

@@ -13,15 +13,16 @@
 extern "C" {
 #endif
 
-/* Seconds of a message between `ranks` devices of one process, the first of which is `first`.
- * `cache_dir`: CACHE_DIR. False: not known. */
+/* Seconds of a message, of which an exchange has log2(ranks), rounded up (plugin/forecast.h),
+ * between `ranks` devices of one process, the first of which is `first`. `cache_dir`: CACHE_DIR.
+ * False: not known. */
 bool xm_mesh_latency_load(const char *cache_dir, const struct xm_device_info *first,
                           uint32_t ranks, double *latency_s);
 void xm_mesh_latency_store(const char *cache_dir, const struct xm_device_info *first,
                            uint32_t ranks, double latency_s);
 
-/* Replaces the wish's rate of reading by that of its devices, info[wish->ranks]: of the slowest, its
- * streaming rate as it was measured, else its card's, unless one is not known. The latency stays
+/* Replaces the wish's rate of reading by that of its devices, info[wish->ranks]: of the slowest,
+ * its streaming rate as it was measured, else its card's, unless one is not known. The latency stays
  * the usual one: a measured one has the ranks' waiting for each other in it, and a split that does
  * not pay for a token may well pay for a prompt, which nobody weighs. */
 void xm_mesh_take_rates(const char *cache_dir, const struct xm_device_info *const *info,

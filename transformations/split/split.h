@@ -34,11 +34,11 @@ struct xm_split_wish {
     double read_rate;      /* bytes of weights that a rank reads a second, > 0  */
     double link_rate;      /* bytes that ranks exchange a second, > 0 */
     double link_latency_s; /* of a message, >= 0 */
-    /* The rates are of no matter: all is split but classes that save less than an eighth of what
-     * the median class saves, as a router, which is not worth a message at any size. */
+    /* read_rate and the link's are ignored: all is split but classes that save less than an eighth
+     * of what the median class saves, as a router, which is not worth a message at any size. */
     bool splits_all;
-    /* Ranks have layers one after the other (split_layers.c), as many as their shares of the
-     * weights' bytes say, and nothing else counts. */
+    /* Ranks have layers one after the other (split_layers.c), by their shares of the weights'
+     * bytes; read_rate and the link's are ignored. */
     bool by_layer;
     bool by_expert; /* a mixture of experts is cut between its experts, not across them */
 };

@@ -36,6 +36,7 @@ struct cutting {
         *alive; /* [n + 1]: bytes of a token that nodes before it make and others read */
     uint32_t *is_inside; /* [n + 1]: above 0: a state is on both sides */
     uint32_t *states;    /* [n + 1]: states of attention that nodes before it write */
+    bool gives_states;   /* each rank is to have one, where there are enough */
     uint32_t n;          /* nodes */
 };
 
@@ -177,7 +178,7 @@ static bool
 wants_states(const struct cutting *c, uint32_t from, uint32_t rank, uint32_t k)
 {
     const uint32_t all = c->states[c->n], ranks = c->s->wish.ranks;
-    return all >= ranks &&
+    return c->gives_states && all >= ranks &&
            (c->states[k] == c->states[from] || all - c->states[k] < ranks - rank);
 }
 
@@ -198,8 +199,9 @@ find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
     return best;
 }
 
-static enum xm_status
-find_stages(struct cutting *c, struct xm_error *err)
+/* False: a rank has no place to begin. */
+static bool
+find_stages(struct cutting *c)
 {
     const struct xm_split *s = c->s;
     const double all = (double)c->before[c->n];
@@ -213,14 +215,28 @@ find_stages(struct cutting *c, struct xm_error *err)
         share += s->shares[r - 1];
         from = find_place(c, from, r, share * all, TOLERANCE * smallest * all);
         if (!from)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "it is not split by layer over %u devices: there are too few "
-                           "places to cut between its weights and states",
-                           s->wish.ranks);
+            return false;
         for (uint32_t k = from; k < c->n; k++)
             s->stage[c->nodes[k]->id] = r;
     }
-    return XM_OK;
+    return true;
+}
+
+/* Where late layers read an early one's state, as in Gemma 3n and its kin, there may be no places
+ * that give each rank a state, though there are states enough. */
+static enum xm_status
+find_any_stages(struct cutting *c, struct xm_error *err)
+{
+    c->gives_states = true;
+    if (find_stages(c))
+        return XM_OK;
+    c->gives_states = false;
+    return find_stages(c)
+               ? XM_OK
+               : xm_fail(err, XM_UNSUPPORTED,
+                         "it is not split by layer over %u devices: there are "
+                         "too few places to cut between its weights and states",
+                         c->s->wish.ranks);
 }
 
 /* ---- what is passed on ---------------------------------------------------------------------- */
@@ -283,7 +299,7 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
             : xm_no_memory(err, "the split of a graph");
     if (status == XM_OK) {
         find_alive(&c);
-        status = find_stages(&c, err);
+        status = find_any_stages(&c, err);
     }
     if (status == XM_OK)
         status = list_exchanges(s, err);

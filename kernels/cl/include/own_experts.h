@@ -4,9 +4,9 @@
  *
  *   OWN_EXPERTS   for kernels that route: how many it has, from FIRST_EXPERT on; 0: all. Ids are
  *                 numbers among these; the slot of another expert has id -1 and weight 0
- *   PARTIAL       for kernels that read ids: 1: some may be -1. Such a slot adds nothing. For one
- *                 token each moe_gate_up kernel stores zeros as its row of h, which moe_down kernels
- *                 may multiply by anything finite; whichever of them go together
+ *   PARTIAL       for kernels that read ids: 1: some may be -1. Such a slot adds nothing. Each
+ *                 moe_gate_up kernel stores zeros as its row of h, which moe_down kernels may
+ *                 multiply by anything finite, whichever of them go together
  */
 #ifndef OWN_EXPERTS
 #define OWN_EXPERTS 0
