@@ -22,9 +22,9 @@ void xm_mesh_latency_store(const char *cache_dir, const struct xm_device_info *f
                            uint32_t ranks, double latency_s);
 
 /* Replaces the wish's rate of reading by that of its devices, info[wish->ranks]: of the slowest,
- * its streaming rate as it was measured, else its card's, unless one is not known. The latency stays
- * the usual one: a measured one has the ranks' waiting for each other in it, and a split that does
- * not pay for a token may well pay for a prompt, which nobody weighs. */
+ * its streaming rate as it was measured, else its card's, unless one is not known. The latency
+ * stays the usual one: a measured one has the ranks' waiting for each other in it, and a split that
+ * does not pay for a token may well pay for a prompt, which nobody weighs. */
 void xm_mesh_take_rates(const char *cache_dir, const struct xm_device_info *const *info,
                         struct xm_split_wish *wish);
 
