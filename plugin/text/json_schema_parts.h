@@ -121,6 +121,12 @@ unsigned xm_json_types_named(yyjson_val *type);
 /* The types that "type" of this schema allows. */
 unsigned xm_schema_types(struct xm_schema *s, const struct xm_applied *a);
 unsigned xm_json_type_of(yyjson_val *value);
+/* The types that instances of a schema within `root` can have, as far as type, const, enum and
+ * choices say: perhaps more than they have, never less. *left: the steps that may still be taken,
+ * 64 for a schema or a reference and one for a listed value; without any all types are possible. */
+unsigned xm_json_types_in(yyjson_val *root, yyjson_val *v, unsigned *left);
+/* The schema itself, or what it refers to; NULL: nothing, or too often. */
+yyjson_val *xm_json_refers_to(yyjson_val *root, yyjson_val *v, unsigned *left);
 bool xm_json_equal(yyjson_val *a, yyjson_val *b);
 /* enum and const; false: `c` has neither. */
 bool xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,

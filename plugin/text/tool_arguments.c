@@ -7,70 +7,30 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_REFERENCES = 16, /* one behind the other */
-    DEEPEST = 24          /* schemas in schemas   */
+    ROOT_STEPS = 1 << 12, /* to find the types of all arguments, or what one refers to */
+    DEEPEST = 24          /* schemas in schemas                                       */
 };
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-/* What a schema refers to; NULL: nothing, or too often. */
 static yyjson_val *
 resolve(yyjson_val *root, yyjson_val *v)
 {
-    for (int i = 0; i < MOST_REFERENCES; i++) {
-        yyjson_val *ref = yyjson_obj_get(v, "$ref");
-        const char *text = yyjson_get_str(ref);
-        if (!text)
-            return v;
-        if (strcmp(text, "#") == 0)
-            v = root;
-        else
-            v = text[0] == '#' ? yyjson_ptr_getn(root, text + 1, yyjson_get_len(ref) - 1)
-                               : NULL;
-    }
-    return NULL;
-}
-
-static unsigned
-types_of(yyjson_val *root, yyjson_val *v,
-         int depth) /* NOLINT(misc-no-recursion): bounded */
-{
-    static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
-    v = resolve(root, v);
-    yyjson_val *type = yyjson_obj_get(v, "type"), *one;
-    yyjson_val *constant = yyjson_obj_get(v, "const"), *list = yyjson_obj_get(v, "enum");
-    unsigned types = type ? xm_json_types_named(type) : XM_JSON_ANY, some = 0;
-    size_t i, n;
-    if (!v || depth > DEEPEST)
-        return XM_JSON_ANY;
-    if (constant)
-        types &= xm_json_type_of(constant);
-    yyjson_arr_foreach(list, i, n, one)
-    {
-        some |= xm_json_type_of(one);
-    }
-    types &= list ? some : XM_JSON_ANY;
-    for (size_t k = 0; k < XM_ARRAY_LEN(choices); k++) {
-        const bool is_all = k == 2;
-        list = yyjson_obj_get(v, choices[k]);
-        some = is_all ? XM_JSON_ANY : 0;
-        yyjson_arr_foreach(list, i, n, one)
-        {
-            const unsigned of_one = types_of(root, one, depth + 1);
-            some = is_all ? some & of_one : some | of_one;
-        }
-        types &= list ? some : XM_JSON_ANY;
-    }
-    return types;
+    unsigned left = ROOT_STEPS;
+    return xm_json_refers_to(root, v, &left);
 }
 
 unsigned
-xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key)
+xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key, unsigned *left)
 {
     yyjson_val *root = tool ? tool->parameters : NULL;
-    yyjson_val *list = yyjson_obj_get(resolve(root, root), "properties");
-    yyjson_val *v = key.n ? yyjson_obj_getn(list, key.text, key.n) : NULL;
-    return v ? types_of(root, v, 0) : XM_JSON_ANY;
+    yyjson_val *list = yyjson_obj_get(xm_json_refers_to(root, root, left), "properties");
+    const size_t n = yyjson_obj_size(list);
+    if (n >= *left || key.n == 0)
+        return XM_JSON_ANY;
+    *left -= (unsigned)n;
+    yyjson_val *v = yyjson_obj_getn(list, key.text, key.n);
+    return v ? xm_json_types_in(root, v, left) : XM_JSON_ANY;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -485,7 +445,8 @@ xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
     struct making m = {.t = t, .form = form, .value = XM_NOWHERE};
     yyjson_val *root = by_schema ? tool->parameters : NULL;
     xm_schema_open(&m.s, t, root, err);
-    if (root && !(types_of(root, root, 0) & XM_JSON_OBJECT))
+    unsigned left = ROOT_STEPS;
+    if (root && !(xm_json_types_in(root, root, &left) & XM_JSON_OBJECT))
         xm_schema_fail(&m.s, XM_INVALID, "",
                        "arguments are an object, and it admits none");
     *node = by_schema && !root          ? no_arguments(&m)

@@ -34,8 +34,11 @@ enum xm_status xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_for
                                  const struct xm_tool *tool, bool by_schema,
                                  uint32_t *node, struct xm_error *err);
 /* The types (json_schema_parts.h) that the argument may have; all where that is not declared. NULL:
- * the tool is not known. */
-unsigned xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key);
+ * the tool is not known. *left: the steps that may still be taken to find out, for all arguments of
+ * a call XM_TYPES_STEPS at first; without any all types are possible. */
+enum { XM_TYPES_STEPS = 1 << 20 };
+unsigned xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key,
+                                unsigned *left);
 
 #ifdef __cplusplus
 }

@@ -466,6 +466,40 @@ TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
     EXPECT_EQ(parse("not_there", "7"), R"({"not_there":7})");
 }
 
+/* A schema that refers to itself in several ways has more ways with each level: finding the types
+ * of its instances ends after some steps, and all types are possible then. */
+TEST(ToolGrammar, TypesAreLookedForInABoundedNumberOfSteps)
+{
+    const std::string loop =
+        R"({"anyOf":[{"$ref":"#"},{"$ref":"#"},{"$ref":"#"},{"type":"object"}]})";
+    for (const Way &way : {json, harmony})
+        EXPECT_EQ(Calling(way, {{"f", loop}}).status, XM_OK);
+    for (const Way &way : {coder, gemma})
+        EXPECT_NE(Calling(way, {{"f", loop}}).status, XM_OK);
+    const auto types_of = [](const std::string &schema, unsigned *left) {
+        yyjson_doc *doc = yyjson_read(schema.data(), schema.size(), 0);
+        const xm_tool tool = {{}, yyjson_doc_get_root(doc), false};
+        const unsigned types = xm_tool_argument_types(&tool, xm_slice_of("a", 1), left);
+        yyjson_doc_free(doc);
+        return types;
+    };
+    unsigned left = XM_TYPES_STEPS;
+    const std::string begin = R"({"properties":{"a":{"anyOf":[)", end = "]}}}";
+    const unsigned object = types_of(begin + R"({"type":"object"})" + end, &left);
+    const unsigned string = types_of(begin + R"({"enum":["a","b"]})" + end, &left);
+    EXPECT_EQ(XM_TYPES_STEPS - left, 2 * (1u + 2 * 64) + 2);
+    EXPECT_NE(object, string);
+    unsigned few = 2;
+    const unsigned any = types_of(begin + R"({"type":"object"})" + end, &few);
+    EXPECT_EQ(any & (object | string), object | string);
+    EXPECT_EQ(few, 0u);
+    EXPECT_EQ(types_of(begin + R"({"type":"object"})" + end, &few), any);
+    const std::string self = R"({"$ref":"#/properties/a"})";
+    left = XM_TYPES_STEPS;
+    EXPECT_EQ(types_of(begin + self + "," + self + "," + self + end, &left), any);
+    EXPECT_EQ(left, 0u);
+}
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 TEST(ToolGrammar, RefusalsNameToolAndKeyword)
