@@ -99,17 +99,23 @@ take_steps(unsigned *left, size_t n)
 }
 
 yyjson_val *
+xm_json_target(yyjson_val *root, yyjson_val *ref, unsigned *left)
+{
+    const char *text = yyjson_get_str(ref);
+    if (!take_steps(left, STEPS_OF_SCHEMA) || !text || text[0] != '#' ||
+        yyjson_get_len(ref) > LONGEST_POINTER)
+        return NULL;
+    return text[1] ? yyjson_ptr_getn(root, text + 1, yyjson_get_len(ref) - 1) : root;
+}
+
+yyjson_val *
 xm_json_refers_to(yyjson_val *root, yyjson_val *v, unsigned *left)
 {
     for (int i = 0; i < MOST_REFERENCES; i++) {
         yyjson_val *ref = yyjson_obj_get(v, "$ref");
-        const char *text = yyjson_get_str(ref);
-        if (!text)
+        if (!ref)
             return v;
-        if (!take_steps(left, STEPS_OF_SCHEMA) || text[0] != '#' ||
-            yyjson_get_len(ref) > LONGEST_POINTER)
-            return NULL;
-        v = text[1] ? yyjson_ptr_getn(root, text + 1, yyjson_get_len(ref) - 1) : root;
+        v = xm_json_target(root, ref, left);
     }
     return NULL;
 }
@@ -265,9 +271,9 @@ lists(yyjson_val *schema, yyjson_val *value)
     return found;
 }
 
-/* Keywords beside enum and const that would have to be checked for values of these types. */
-static void
-refuse_beside(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
+void
+xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
+                        unsigned types, const char *what)
 {
     static const struct {
         const char *key;
@@ -292,10 +298,9 @@ refuse_beside(struct xm_schema *s, const struct xm_conjunction *c, unsigned type
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < XM_ARRAY_LEN(list); k++)
             if ((list[k].types & types) && yyjson_obj_get(c->list[i].value, list[k].key))
-                xm_schema_fail(s, XM_UNSUPPORTED,
-                               xm_schema_path(s, c->list[i].path, list[k].key),
-                               "the keyword '%s' is not supported beside enum and const",
-                               list[k].key);
+                xm_schema_fail(
+                    s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, list[k].key),
+                    "the keyword '%s' is not supported beside %s", list[k].key, what);
 }
 
 static void
@@ -337,7 +342,7 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         {
             add_value(s, c, types, one, &nodes, &found);
         }
-    refuse_beside(s, c, found);
+    xm_schema_refuse_beside(s, c, found, "enum and const");
     *node = xm_tree_any(s->t, nodes.list, nodes.n);
     xm_nodes_free(&nodes);
     return true;

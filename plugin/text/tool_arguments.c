@@ -13,13 +13,6 @@ enum {
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-static yyjson_val *
-resolve(yyjson_val *root, yyjson_val *v)
-{
-    unsigned left = ROOT_STEPS;
-    return xm_json_refers_to(root, v, &left);
-}
-
 unsigned
 xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key, unsigned *left)
 {
@@ -32,6 +25,9 @@ xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key, unsigned
     yyjson_val *v = yyjson_obj_getn(list, key.text, key.n);
     return v ? xm_json_types_in(root, v, left) : XM_JSON_ANY;
 }
+
+static const char no_target[] = "a schema that refers to itself, or to nothing, is not "
+                                "supported in calls of this model";
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -139,33 +135,155 @@ literal(struct making *m, yyjson_val *v, const char *path)
 
 static uint32_t value(struct making *m, yyjson_val *v, const char *path);
 
-/* Alternatives, or listed values. False: there are none. */
+static unsigned
+types_in(struct making *m, yyjson_val *v, const char *path)
+{
+    unsigned left = ROOT_STEPS;
+    const unsigned types = xm_json_types_in(m->s.root, v, &left);
+    xm_schema_works(&m->s, (ROOT_STEPS - left) / 64, path);
+    return types;
+}
+
+/* The keyword that says by itself what there is to choose from; NULL: there is none. */
+static const char *
+find_choice(struct making *m, yyjson_val *v, const char *path)
+{
+    static const char *const keys[] = {"$ref",  "const", "enum",
+                                       "anyOf", "oneOf", "allOf"};
+    const char *found = NULL;
+    for (size_t i = 0; i < XM_ARRAY_LEN(keys); i++) {
+        if (!yyjson_obj_get(v, keys[i]))
+            continue;
+        if (found)
+            xm_schema_fail(
+                &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, keys[i]),
+                "the keyword '%s' is not supported beside %s in calls of this model",
+                keys[i], found);
+        found = keys[i];
+    }
+    return found;
+}
+
+/* What a schema says beside its alternatives, or what it refers to: strings are not looked at, and
+ * its types have to be all that the schema `one` has. */
+static void
+check_beside(struct making *m, yyjson_val *v, yyjson_val *one, const char *key,
+             const char *path)
+{
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    const unsigned types = xm_schema_types(&m->s, &applied);
+    xm_schema_refuse_beside(&m->s, &c, XM_JSON_ANY & ~(unsigned)XM_JSON_STRING, key);
+    if (m->s.failed == XM_OK && (types_in(m, one, path) & ~types))
+        xm_schema_fail(
+            &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, "type"),
+            "the keyword 'type' is not supported beside %s in calls of this model", key);
+}
+
+/* What a schema refers to, one step; 0: it failed. */
+static yyjson_val *
+target_of(struct making *m, yyjson_val *v, const char *path)
+{
+    unsigned left = ROOT_STEPS;
+    yyjson_val *target = xm_json_target(m->s.root, yyjson_obj_get(v, "$ref"), &left);
+    if (target)
+        check_beside(m, v, target, "$ref", path);
+    else
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, path, "%s", no_target);
+    return m->s.failed == XM_OK ? target : NULL;
+}
+
+/* The values of enum, or const, that are of the schema's types. */
+static uint32_t
+listed(struct making *m, yyjson_val *v, yyjson_val *list, bool is_one, const char *path)
+{
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    const unsigned types = xm_schema_types(&m->s, &applied);
+    const size_t n = is_one ? 1 : yyjson_arr_size(list);
+    struct xm_nodes nodes = {0};
+    unsigned found = 0;
+    yyjson_val *one = is_one ? list : yyjson_arr_get_first(list);
+    path = xm_schema_path(&m->s, path, is_one ? "const" : "enum");
+    if (!is_one && !yyjson_is_arr(list))
+        xm_schema_fail(&m->s, XM_INVALID, path, "expected a list of values");
+    for (size_t i = 0; i < n && m->s.failed == XM_OK; i++) {
+        if (xm_json_type_of(one) & types)
+            xm_nodes_add(m->t, &nodes, literal(m, one, path));
+        found |= xm_json_type_of(one) & types;
+        one = unsafe_yyjson_get_next(one);
+    }
+    xm_schema_refuse_beside(&m->s, &c, found, "enum and const");
+    const uint32_t node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+static uint32_t
+alternatives(struct making *m, yyjson_val *v, const char *key, const char *path)
+{
+    yyjson_val *list = yyjson_obj_get(v, key), *one;
+    const char *const of_list = xm_schema_path(&m->s, path, key);
+    struct xm_nodes nodes = {0};
+    size_t i, n;
+    if (!yyjson_is_arr(list) || yyjson_arr_size(list) == 0)
+        xm_schema_fail(&m->s, XM_INVALID, of_list, "expected a list of schemas");
+    if (strcmp(key, "allOf") == 0 && yyjson_arr_size(list) != 1)
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, of_list,
+                       "'allOf' is not supported in calls of this model");
+    if (strcmp(key, "oneOf") == 0)
+        xm_schema_check_one_of(&m->s, list, of_list);
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        if (m->s.failed == XM_OK)
+            check_beside(m, v, one, key, path);
+        if (m->s.failed == XM_OK)
+            xm_nodes_add(m->t, &nodes,
+                         value(m, one, xm_schema_path_at(&m->s, of_list, i)));
+    }
+    const uint32_t node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+/* Alternatives, listed values, or what the schema refers to. False: there are none. */
 static bool
 choose(struct making *m, yyjson_val *v, const char *path, uint32_t *node)
 {
-    static const char *const keys[] = {"enum", "anyOf", "oneOf", "allOf"};
-    yyjson_val *constant = yyjson_obj_get(v, "const"), *list = NULL, *one;
-    struct xm_nodes nodes = {0};
-    size_t i, n, k = 0;
-    while (k < XM_ARRAY_LEN(keys) && !(list = yyjson_obj_get(v, keys[k])))
-        k++;
-    if (constant)
-        *node = literal(m, constant, path);
-    if (constant || !list)
-        return constant != NULL;
-    path = xm_schema_path(&m->s, path, keys[k]);
-    if (k == 3 && yyjson_arr_size(list) != 1)
-        xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
-                       "'allOf' is not supported in calls of this model");
-    yyjson_arr_foreach(list, i, n, one)
-    {
-        const char *at = xm_schema_path_at(&m->s, path, i);
-        if (m->s.failed == XM_OK)
-            xm_nodes_add(m->t, &nodes, k == 0 ? literal(m, one, at) : value(m, one, at));
+    const char *key = find_choice(m, v, path);
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    if (!key || m->s.failed != XM_OK)
+        return false;
+    const bool is_one = strcmp(key, "const") == 0;
+    xm_schema_refuse(&m->s, &c, xm_schema_types(&m->s, &applied));
+    if (strcmp(key, "$ref") == 0) {
+        yyjson_val *target = target_of(m, v, path);
+        *node = target ? value(m, target, path) : 0;
+    } else if (is_one || strcmp(key, "enum") == 0) {
+        *node = listed(m, v, yyjson_obj_get(v, key), is_one, path);
+    } else {
+        *node = alternatives(m, v, key, path);
     }
-    *node = xm_tree_any(m->t, nodes.list, nodes.n);
-    xm_nodes_free(&nodes);
     return true;
+}
+
+/* Refuses keywords that the form has no grammar for, where they restrict these types. */
+static void
+refuse(struct making *m, yyjson_val *v, unsigned types, const char *path)
+{
+    static const struct {
+        const char *key;
+        unsigned types;
+    } list[] = {{"prefixItems", XM_JSON_ARRAY}, {"patternProperties", XM_JSON_OBJECT}};
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    xm_schema_refuse(&m->s, &c, types);
+    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++)
+        if ((list[i].types & types) && yyjson_obj_get(v, list[i].key))
+            xm_schema_fail(
+                &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, list[i].key),
+                "the keyword '%s' is not supported in calls of this model", list[i].key);
 }
 
 static uint32_t
@@ -283,8 +401,8 @@ members(struct making *m, yyjson_val *object, const char *path)
 static uint32_t
 braces_list(struct making *m, yyjson_val *v, const char *path)
 {
-    const struct xm_applied applied = {v, path, 0};
-    const struct xm_conjunction c = {(struct xm_applied *)(uintptr_t)&applied, 1, 1};
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
     yyjson_val *items = yyjson_obj_get(v, "items");
     const uint32_t least = xm_schema_count(&m->s, &c, "minItems", true, 0);
     const uint32_t most = xm_schema_count(&m->s, &c, "maxItems", false, XM_UNBOUNDED);
@@ -292,6 +410,8 @@ braces_list(struct making *m, yyjson_val *v, const char *path)
                                : xm_tree_rule_ref(m->t, m->value);
     if (m->s.failed != XM_OK)
         return 0;
+    if (least > most)
+        return xm_tree_never(m->t);
     const uint32_t next = xm_tree_all(m->t, (uint32_t[]){text(m, ","), one}, 2);
     const uint32_t some = xm_tree_all(
         m->t,
@@ -312,6 +432,7 @@ braces_types(struct making *m, yyjson_val *v, const char *path)
     const struct xm_conjunction c = {&applied, 1, 1};
     const unsigned types = xm_schema_types(&m->s, &applied);
     struct xm_nodes nodes = {0};
+    refuse(m, v, types, path);
     if (m->s.failed == XM_OK && (types & XM_JSON_STRING))
         xm_nodes_add(m->t, &nodes, quoted(m, m->raw));
     if (m->s.failed == XM_OK && (types & XM_JSON_NUMBER))
@@ -354,35 +475,34 @@ make_any(struct making *m)
 
 /* ---- any of them ----------------------------------------------------------------------------- */
 
+/* A value that may be a string stands as it is; others are JSON. */
 static uint32_t
 parameter_types(struct making *m, yyjson_val *v, const char *path)
 {
     const struct xm_applied applied = {v, path, 0};
-    const unsigned types = xm_schema_types(&m->s, &applied);
-    if (m->s.failed != XM_OK)
-        return 0;
-    return types & XM_JSON_STRING
-               ? m->raw
-               : xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, v, path));
+    refuse(m, v, xm_schema_types(&m->s, &applied), path);
+    return m->raw;
 }
 
 static uint32_t
 value(struct making *m, yyjson_val *v, const char *path) /* NOLINT(misc-no-recursion) */
 {
+    const bool is_braces = m->form == XM_ARGUMENTS_BRACES;
     uint32_t node = 0;
     if (m->s.failed != XM_OK || !xm_schema_works(&m->s, 1, path))
         return 0;
-    v = resolve(m->s.root, v);
-    if (!v || m->depth >= DEEPEST)
-        return xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
-                              "a schema that refers to itself, or to nothing, is not "
-                              "supported in calls of this model");
+    if (m->depth >= DEEPEST)
+        return xm_schema_fail(&m->s, XM_UNSUPPORTED, path, "%s", no_target);
+    if (!yyjson_is_obj(v) && !yyjson_is_bool(v))
+        return xm_schema_fail(&m->s, XM_INVALID, path,
+                              "expected a schema: an object, true or false");
     if (yyjson_is_false(v))
         return xm_tree_never(m->t);
+    if (!is_braces && !(types_in(m, v, path) & XM_JSON_STRING))
+        return xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, v, path));
     m->depth++;
     if (!choose(m, v, path, &node))
-        node = m->form == XM_ARGUMENTS_BRACES ? braces_types(m, v, path)
-                                              : parameter_types(m, v, path);
+        node = is_braces ? braces_types(m, v, path) : parameter_types(m, v, path);
     m->depth--;
     return m->s.failed == XM_OK ? node : 0;
 }
@@ -415,9 +535,12 @@ other_arguments(struct making *m, yyjson_val *root)
 {
     static const char *const refused[] = {"anyOf", "oneOf", "allOf", "const", "enum"};
     const bool is_braces = m->form == XM_ARGUMENTS_BRACES;
-    yyjson_val *v = resolve(root, root);
-    if (root && !v)
-        xm_schema_fail(&m->s, XM_UNSUPPORTED, "", "it refers to itself, or to nothing");
+    yyjson_val *v = root;
+    for (int i = 0; i < DEEPEST && yyjson_obj_get(v, "$ref"); i++)
+        v = target_of(m, v, "");
+    if (yyjson_obj_get(v, "$ref"))
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, "", "%s", no_target);
+    refuse(m, v, XM_JSON_OBJECT, "");
     for (size_t i = 0; i < XM_ARRAY_LEN(refused); i++)
         if (yyjson_obj_get(v, refused[i]))
             xm_schema_fail(

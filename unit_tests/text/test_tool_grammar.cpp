@@ -535,6 +535,93 @@ TEST(ToolGrammar, RefusalsNameToolAndKeyword)
               std::string::npos);
 }
 
+struct Keyword {
+    const char *schema, *path;
+};
+
+/* Of an argument that may be a string, and is looked at by the coder's form too; none is passed
+ * over in silence. */
+const Keyword keywords[] = {
+    {R"({"not":{}})", "not"},
+    {R"({"type":"string","if":{}})", "if"},
+    {R"({"enum":["a"],"not":{}})", "not"},
+    {R"({"anyOf":[{"type":"string"}],"not":{}})", "not"},
+    {R"({"type":["string","array"],"prefixItems":[{}]})", "prefixItems"},
+    {R"({"type":["string","array"],"uniqueItems":true})", "uniqueItems"},
+    {R"({"type":["string","array"],"contains":{}})", "contains"},
+    {R"({"type":["string","object"],"minProperties":1})", "minProperties"},
+    {R"({"type":["string","object"],"patternProperties":{}})", "patternProperties"},
+    {R"({"type":["string","object"],"dependentRequired":{}})", "dependentRequired"},
+    {R"({"enum":["a",5],"minimum":3})", "minimum"},
+    {R"({"enum":["a"],"minLength":3})", "minLength"},
+    {R"({"enum":["a"],"const":"a"})", "enum"},
+    {R"({"anyOf":[{}],"required":["a"]})", "required"},
+    {R"({"anyOf":[{}],"oneOf":[{}]})", "oneOf"},
+    {R"({"anyOf":[{"type":"string"},{"type":"null"}],"type":"string"})", "type"},
+    {R"({"anyOf":5})", "anyOf"},
+    {R"({"oneOf":[{"type":"string"},{"type":"string"}]})", "oneOf"},
+    {R"({"$ref":"#/$defs/s","items":{}})", "items"},
+    {R"({"$ref":"#/$defs/s","type":"null"})", "type"},
+};
+
+TEST(ToolGrammar, KeywordsWithoutAGrammarAreRefusedByName)
+{
+    for (const Way &way : {coder, gemma})
+        for (const Keyword &k : keywords) {
+            Calling c(way, {{"f", std::string(R"({"properties":{"a":)") + k.schema +
+                                      R"(},"$defs":{"s":{"type":"string"}}})"}});
+            EXPECT_NE(c.status, XM_OK) << k.schema;
+            const std::string where =
+                std::string("JSON Schema, /properties/a/") + k.path + ":";
+            EXPECT_NE(std::string(c.err.text).find(where), std::string::npos)
+                << k.schema << ": " << c.err.text;
+        }
+    for (const Way &way : {coder, gemma})
+        for (const char *keyword :
+             {"not", "if", "minProperties", "dependentRequired", "propertyNames"}) {
+            Calling c(way, {{"f", std::string(R"({"properties":{"a":{}},")") + keyword +
+                                      R"(":{}})"}});
+            const std::string where = std::string("JSON Schema, /") + keyword + ":";
+            EXPECT_NE(std::string(c.err.text).find(where), std::string::npos)
+                << keyword << ": " << c.err.text;
+        }
+}
+
+/* Values that are no strings are JSON in the coder's form, with all that is there for JSON. */
+TEST(ToolGrammar, ParametersThatAreNoStringsHaveAllKeywordsOfJson)
+{
+    Calling c(coder, {{"f", R"({"properties":{"n":{"type":"integer","enum":[1,2,"3"]},
+        "l":{"type":"array","prefixItems":[{"type":"null"}],"items":{"type":"boolean"}},
+        "o":{"$ref":"#/$defs/o"}},"$defs":{"o":{"type":"object","allOf":[{"properties":
+        {"o":{"$ref":"#/$defs/o"}}}]}}})"}});
+    const auto admits = [&](const std::string &key, const std::string &value) {
+        return c.admits("<tool_call>\n<function=f>\n<parameter=" + key + ">\n" + value +
+                        "\n</parameter>\n</function>\n</tool_call>");
+    };
+    EXPECT_TRUE(admits("n", "1"));
+    EXPECT_FALSE(admits("n", "3"));
+    EXPECT_FALSE(admits("n", "\"3\""));
+    EXPECT_TRUE(admits("l", "[null,true]"));
+    EXPECT_FALSE(admits("l", "[true]"));
+    EXPECT_TRUE(admits("o", R"({"o":{"o":{}}})"));
+    EXPECT_FALSE(admits("o", R"({"o":{"o":1}})"));
+}
+
+TEST(ToolGrammar, ValuesBesideATypeAreOfIt)
+{
+    Calling c(gemma, {{"f", R"({"properties":{"a":{"type":"string","enum":["x",7]},
+        "b":{"type":"array","minItems":3,"maxItems":2},"c":{"type":["null","boolean"],
+        "anyOf":[{"type":"null"}]}}})"}});
+    const auto call = [](const std::string &arguments) {
+        return "<|tool_call>call:f{" + arguments + "}<tool_call|>";
+    };
+    EXPECT_TRUE(c.admits(call("a:<|\"|>x<|\"|>")));
+    EXPECT_FALSE(c.admits(call("a:7")));
+    EXPECT_TRUE(c.admits(call("c:null")));
+    EXPECT_FALSE(c.admits(call("b:[1,2,3]")));
+    EXPECT_FALSE(c.admits(call("b:[1,2]")));
+}
+
 TEST(ToolGrammar, EveryAllocationMayFail)
 {
     const Declared f = {
