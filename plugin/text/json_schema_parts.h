@@ -58,9 +58,9 @@ struct xm_schema {
     struct xm_hash_index wanted_index; /* by value */
     uint32_t any_value;                /* rule of all JSON values; XM_NOWHERE: not made */
     uint32_t space, separator, colon;  /* nodes */
-    /* Objects of this schema have the properties that it declares and no others, unless it says
-     * otherwise; NULL: as the standard has it. */
-    yyjson_val *closed;
+    /* Objects whose schemas declare properties have no others, unless these say otherwise; false:
+     * as the standard has it. */
+    bool closes;
     unsigned work; /* xm_schema_works: so far */
     int depth;
     struct xm_error *err;

@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "plugin/text/json_schema_parts.h"
+#include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
 enum {
     ROOT_STEPS = 1 << 12, /* to find the types of all arguments, or what one refers to */
-    DEEPEST = 24          /* schemas in schemas                                       */
+    LONGEST_REST =
+        63,      /* of a name that is not declared, behind its first characters      */
+    DEEPEST = 24 /* schemas in schemas                                       */
 };
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -17,12 +20,15 @@ unsigned
 xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key, unsigned *left)
 {
     yyjson_val *root = tool ? tool->parameters : NULL;
-    yyjson_val *list = yyjson_obj_get(xm_json_refers_to(root, root, left), "properties");
+    yyjson_val *of_all = xm_json_refers_to(root, root, left);
+    yyjson_val *list = yyjson_obj_get(of_all, "properties");
     const size_t n = yyjson_obj_size(list);
     if (n >= *left || key.n == 0)
         return XM_JSON_ANY;
     *left -= (unsigned)n;
     yyjson_val *v = yyjson_obj_getn(list, key.text, key.n);
+    if (!v)
+        v = yyjson_obj_get(of_all, "additionalProperties");
     return v ? xm_json_types_in(root, v, left) : XM_JSON_ANY;
 }
 
@@ -35,8 +41,9 @@ struct making {
     struct xm_schema s;
     struct xm_grammar_tree *t;
     enum xm_argument_form form;
-    uint32_t raw;   /* any text that does not end a string */
-    uint32_t value; /* rule of any value of BRACES; XM_NOWHERE: not made */
+    yyjson_doc *object; /* owned; the schema {"type": "object"} */
+    uint32_t raw;       /* any text that does not end a string */
+    uint32_t value;     /* rule of any value of BRACES; XM_NOWHERE: not made */
     int depth;
 };
 
@@ -338,29 +345,115 @@ check_required(struct making *m, yyjson_val *object, yyjson_val *properties,
     }
 }
 
-/* Members of any names. */
+static const char not_in_names[] = " \t\r\n\"\\<>{}():,[]";
+
+/* A character of names that is none of `taken`; the rest of a name, of up to `most` of them. */
 static uint32_t
-free_members(struct making *m)
+name_character(struct making *m, struct xm_class *taken)
 {
-    const uint32_t key =
-        xm_tree_repeat(m->t, none_of(m->t, " \t\r\n\"\\<>{}():,[]", 15), 1, 64);
-    const uint8_t flags = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
-    uint32_t of_key = m->raw;
-    if (m->form == XM_ARGUMENTS_BRACES)
-        of_key = xm_tree_rule_ref(m->t, m->value);
-    const uint32_t one = member(m, key, of_key);
-    return xm_tree_list(m->t, text(m, m->form == XM_ARGUMENTS_BRACES ? "," : ""), &one,
-                        &flags, 1);
+    for (const char *c = not_in_names; *c; c++)
+        xm_class_add(taken, (unsigned char)*c, (unsigned char)*c);
+    xm_class_normalise(taken);
+    xm_class_negate(taken);
+    return xm_tree_class(m->t, taken, XM_SPELL_PLAIN);
 }
 
 static uint32_t
-declared_members(struct making *m, yyjson_val *object, const char *path)
+rest_of_name(struct making *m, uint32_t most)
+{
+    struct xm_class none = {0};
+    const uint32_t one = name_character(m, &none);
+    xm_class_free(&none);
+    return xm_tree_repeat(m->t, one, 0, most);
+}
+
+/* What goes on behind `begin` to a name that no property has. The names of properties are good: so
+ * they are not long. */
+static uint32_t
+other_names(struct making *m, yyjson_val *properties,
+            struct xm_slice begin) /* NOLINT(misc-no-recursion): bounded */
+{
+    struct xm_nodes nodes = {0};
+    struct xm_class taken = {0};
+    bool is_name = begin.n > 0;
+    yyjson_val *key, *v;
+    size_t i, n;
+    if (!xm_schema_works(&m->s, 1 + (unsigned)(yyjson_obj_size(properties) / 256), ""))
+        return 0;
+    yyjson_obj_foreach(properties, i, n, key, v)
+    {
+        const struct xm_slice name =
+            xm_slice_of(yyjson_get_str(key), yyjson_get_len(key));
+        int32_t code;
+        if (m->s.failed != XM_OK || !xm_slice_starts_with(name, begin))
+            continue;
+        is_name &= name.n > begin.n;
+        if (name.n == begin.n)
+            continue;
+        const char *next = name.text + begin.n;
+        const size_t bytes = xm_utf8_next(xm_slice_of(next, name.n - begin.n), &code);
+        if (xm_class_has(&taken, (uint32_t)code))
+            continue;
+        xm_class_add(&taken, (uint32_t)code, (uint32_t)code);
+        const uint32_t more =
+            other_names(m, properties, xm_slice_of(name.text, begin.n + bytes));
+        const uint32_t first = xm_tree_text(m->t, next, bytes);
+        xm_nodes_add(m->t, &nodes, xm_tree_all(m->t, (uint32_t[]){first, more}, 2));
+    }
+    const uint32_t other = name_character(m, &taken);
+    xm_nodes_add(
+        m->t, &nodes,
+        xm_tree_all(m->t, (uint32_t[]){other, rest_of_name(m, LONGEST_REST)}, 2));
+    if (is_name)
+        xm_nodes_add(m->t, &nodes, xm_tree_empty(m->t));
+    const uint32_t node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_class_free(&taken);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+/* A member whose name no property has; of_key: its value. */
+static uint32_t
+other_member(struct making *m, yyjson_val *properties, uint32_t of_key)
+{
+    return member(m, other_names(m, properties, xm_slice_of("", 0)), of_key);
+}
+
+static uint32_t
+any_value(struct making *m)
+{
+    return m->form == XM_ARGUMENTS_BRACES ? xm_tree_rule_ref(m->t, m->value) : m->raw;
+}
+
+/* Adds what may come beside declared properties, as often as it will. */
+static void
+add_additional(struct making *m, yyjson_val *object, const char *path,
+               struct xm_nodes *nodes, struct xm_strbuf *flags)
+{
+    yyjson_val *properties = yyjson_obj_get(object, "properties");
+    yyjson_val *other = yyjson_obj_get(object, "additionalProperties");
+    const char flag = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
+    path = xm_schema_path(&m->s, path, "additionalProperties");
+    if (m->s.failed != XM_OK || yyjson_is_false(other) || (properties && !other))
+        return;
+    const bool is_any = !other || yyjson_is_true(other) ||
+                        (yyjson_is_obj(other) && yyjson_obj_size(other) == 0);
+    const uint32_t of_key = is_any ? any_value(m) : value(m, other, path);
+    if (m->s.failed != XM_OK || xm_tree_is_never(m->t, of_key))
+        return;
+    xm_nodes_add(m->t, nodes, other_member(m, properties, of_key));
+    xm_strbuf_add_n(flags, &flag, 1);
+}
+
+static void
+add_declared(struct making *m, yyjson_val *object, const char *path,
+             struct xm_nodes *nodes, struct xm_strbuf *flags)
 {
     yyjson_val *properties = yyjson_obj_get(object, "properties"), *key, *v;
-    struct xm_nodes nodes = {0};
-    struct xm_strbuf flags = {0};
     size_t i, n;
     path = xm_schema_path(&m->s, path, "properties");
+    if (properties && !yyjson_is_obj(properties))
+        xm_schema_fail(&m->s, XM_INVALID, path, "expected an object of schemas");
     yyjson_obj_foreach(properties, i, n, key, v)
     {
         const char *at = xm_schema_path(&m->s, path, yyjson_get_str(key));
@@ -368,32 +461,29 @@ declared_members(struct making *m, yyjson_val *object, const char *path)
         if (m->s.failed != XM_OK)
             break;
         const uint32_t name = key_node(m, key, at);
-        xm_nodes_add(m->t, &nodes, member(m, name, value(m, v, at)));
-        xm_strbuf_add_n(&flags, &flag, 1);
+        xm_nodes_add(m->t, nodes, member(m, name, value(m, v, at)));
+        xm_strbuf_add_n(flags, &flag, 1);
     }
-    uint32_t node = 0;
-    if (!xm_strbuf_ok(&flags))
-        xm_schema_no_memory(&m->s);
-    else if (m->s.failed == XM_OK && nodes.n == flags.n)
-        node = xm_tree_list(m->t, text(m, m->form == XM_ARGUMENTS_BRACES ? "," : ""),
-                            nodes.list, (const uint8_t *)flags.text, nodes.n);
-    xm_nodes_free(&nodes);
-    xm_strbuf_free(&flags);
-    return node;
 }
 
 static uint32_t
 members(struct making *m, yyjson_val *object, const char *path)
 {
-    yyjson_val *properties = yyjson_obj_get(object, "properties");
-    check_required(m, object, properties, path);
-    if (m->s.failed != XM_OK)
-        return 0;
-    if (yyjson_obj_size(properties) > 0)
-        return declared_members(m, object, path);
-    return properties || yyjson_is_false(yyjson_obj_get(object, "additionalProperties"))
-               ? xm_tree_empty(m->t)
-               : free_members(m);
+    const char *between = m->form == XM_ARGUMENTS_BRACES ? "," : "";
+    struct xm_nodes nodes = {0};
+    struct xm_strbuf flags = {0};
+    uint32_t node = 0;
+    check_required(m, object, yyjson_obj_get(object, "properties"), path);
+    add_declared(m, object, path, &nodes, &flags);
+    add_additional(m, object, path, &nodes, &flags);
+    if (!xm_strbuf_ok(&flags))
+        xm_schema_no_memory(&m->s);
+    else if (m->s.failed == XM_OK && nodes.n == flags.n)
+        node = xm_tree_list(m->t, text(m, between), nodes.list,
+                            (const uint8_t *)flags.text, nodes.n);
+    xm_nodes_free(&nodes);
+    xm_strbuf_free(&flags);
+    return node;
 }
 
 /* ---- values of BRACES ------------------------------------------------------------------------ */
@@ -462,13 +552,13 @@ make_any(struct making *m)
     m->value = xm_tree_add_rule(m->t, "any value", 9);
     const uint32_t one = xm_tree_rule_ref(m->t, m->value);
     const uint32_t list = xm_tree_list(m->t, text(m, ","), &one, &flags, 1);
-    const uint32_t node =
-        xm_tree_any(m->t,
-                    (uint32_t[]){quoted(m, m->raw), xm_tree_numbers(m->t, &all),
-                                 text(m, "true"), text(m, "false"), text(m, "null"),
-                                 all3(m, text(m, "["), list, text(m, "]")),
-                                 all3(m, text(m, "{"), free_members(m), text(m, "}"))},
-                    7);
+    const uint32_t node = xm_tree_any(
+        m->t,
+        (uint32_t[]){quoted(m, m->raw), xm_tree_numbers(m->t, &all), text(m, "true"),
+                     text(m, "false"), text(m, "null"),
+                     all3(m, text(m, "["), list, text(m, "]")),
+                     all3(m, text(m, "{"), members(m, NULL, ""), text(m, "}"))},
+        7);
     if (m->t->failed == XM_OK)
         m->t->rules[m->value].node = node;
 }
@@ -509,23 +599,16 @@ value(struct making *m, yyjson_val *v, const char *path) /* NOLINT(misc-no-recur
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
+/* Those that the schema admits and that are objects. */
 static uint32_t
 json_arguments(struct making *m, yyjson_val *root)
 {
-    static const char *const others[] = {"$ref",  "anyOf", "oneOf", "allOf",
-                                         "const", "enum",  "type"};
     struct xm_conjunction c = {0};
-    bool is_plain = true;
-    for (size_t i = 0; i < XM_ARRAY_LEN(others); i++)
-        is_plain &= !yyjson_obj_get(root, others[i]);
     if (!root)
         return xm_schema_object(&m->s, &c);
-    if (yyjson_obj_get(root, "properties") && !yyjson_obj_get(root, "patternProperties"))
-        m->s.closed = root;
-    if (!is_plain)
-        return xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, root, ""));
     xm_conjunction_add(&m->s, &c, root, "", 0);
-    const uint32_t node = xm_schema_object(&m->s, &c);
+    xm_conjunction_add(&m->s, &c, yyjson_doc_get_root(m->object), "", 0);
+    const uint32_t node = m->s.failed == XM_OK ? xm_schema_node(&m->s, &c) : 0;
     xm_conjunction_free(&c);
     return node;
 }
@@ -565,9 +648,12 @@ xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                   const struct xm_tool *tool, bool by_schema, uint32_t *node,
                   struct xm_error *err)
 {
+    static const char object[] = "{\"type\":\"object\"}";
     struct making m = {.t = t, .form = form, .value = XM_NOWHERE};
     yyjson_val *root = by_schema ? tool->parameters : NULL;
+    XM_TRY(xm_json_parse(object, sizeof(object) - 1, &m.object, err));
     xm_schema_open(&m.s, t, root, err);
+    m.s.closes = by_schema;
     unsigned left = ROOT_STEPS;
     if (root && !(xm_json_types_in(root, root, &left) & XM_JSON_OBJECT))
         xm_schema_fail(&m.s, XM_INVALID, "",
@@ -577,6 +663,7 @@ xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                                         : other_arguments(&m, root);
     const enum xm_status s = xm_schema_make_rules(&m.s);
     xm_schema_close(&m.s);
+    yyjson_doc_free(m.object);
     if (s != XM_OK && s != XM_NO_MEMORY) {
         const struct xm_shown name = xm_utf8_shown(tool->name);
         xm_error_prefix(err, "the arguments of '%s'", name.text);

@@ -29,9 +29,9 @@ enum xm_argument_form { XM_ARGUMENTS_JSON, XM_ARGUMENTS_PARAMETERS, XM_ARGUMENTS
 #define XM_PARAMETER     "<parameter="
 #define XM_PARAMETER_END "</parameter>"
 
-/* Adds the texts of the tool's arguments. Properties that an object declares are all that it has,
- * unless the schema says otherwise; of a tool without a schema there are none. by_schema = false:
- * any arguments. XM_INVALID, XM_UNSUPPORTED: the sentence names the tool and the keyword. */
+/* Adds the texts of the tool's arguments. Properties that an object's schema declares are all that
+ * it has, but for those of its additionalProperties; an object without "properties" may have any.
+ * A tool without a schema has no arguments. by_schema = false: any arguments. XM_INVALID, XM_UNSUPPORTED: the sentence names the tool and the keyword. */
 enum xm_status xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                                  const struct xm_tool *tool, bool by_schema,
                                  uint32_t *node, struct xm_error *err);

@@ -439,7 +439,7 @@ TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
         R"({"type":"object","properties":{"s":{"type":"string"},"i":{"type":"integer"},
         "u":{"anyOf":[{"type":"string"},{"type":"null"}]},"r":{"$ref":"#/$defs/t"},
         "e":{"enum":["1",2]},"n":{"type":["number","string"]},"x":{}},
-        "$defs":{"t":{"type":"string"}}})"};
+        "$defs":{"t":{"type":"string"}},"additionalProperties":{"$ref":"#/$defs/t"}})"};
     Calling c(coder, {f});
     const auto parse = [&](const std::string &key, const std::string &value) {
         const std::string text = "<function=f>\n<parameter=" + key + ">\n" + value +
@@ -463,7 +463,7 @@ TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
     EXPECT_EQ(parse("e", "2"), R"({"e":2})");
     EXPECT_EQ(parse("n", "1e5"), R"({"n":1e5})");
     EXPECT_EQ(parse("x", "[1]"), R"({"x":[1]})");
-    EXPECT_EQ(parse("not_there", "7"), R"({"not_there":7})");
+    EXPECT_EQ(parse("not_there", "7"), R"({"not_there":"7"})");
 }
 
 /* A schema that refers to itself in several ways has more ways with each level: finding the types
@@ -576,7 +576,7 @@ TEST(ToolGrammar, KeywordsWithoutAGrammarAreRefusedByName)
             EXPECT_NE(std::string(c.err.text).find(where), std::string::npos)
                 << k.schema << ": " << c.err.text;
         }
-    for (const Way &way : {coder, gemma})
+    for (const Way &way : {json, coder, harmony, gemma})
         for (const char *keyword :
              {"not", "if", "minProperties", "dependentRequired", "propertyNames"}) {
             Calling c(way, {{"f", std::string(R"({"properties":{"a":{}},")") + keyword +
@@ -605,6 +605,89 @@ TEST(ToolGrammar, ParametersThatAreNoStringsHaveAllKeywordsOfJson)
     EXPECT_FALSE(admits("l", "[true]"));
     EXPECT_TRUE(admits("o", R"({"o":{"o":{}}})"));
     EXPECT_FALSE(admits("o", R"({"o":{"o":1}})"));
+}
+
+/* Properties that are declared are all there are, in each form and in objects within objects,
+ * unless the schema has additionalProperties. Their names are no declared ones. */
+TEST(ToolGrammar, AdditionalPropertiesAreWrittenWhereTheSchemaHasThem)
+{
+    struct Case {
+        std::string schema, json, parameters, braces;
+        bool admits;
+    };
+    const auto parameter = [](const char *key, const char *v) {
+        return std::string("<parameter=") + key + ">\n" + v + "\n</parameter>\n";
+    };
+    const std::string a = R"("properties":{"a":{"type":"integer"},"ab":{}})";
+    const std::string open = "{" + a + R"(,"additionalProperties":true})";
+    const std::string typed = "{" + a + R"(,"additionalProperties":{"type":"boolean"}})";
+    const std::string closed = "{" + a + R"(,"additionalProperties":false})";
+    const auto one = [&](const std::string &schema, const char *key, const char *v,
+                         bool admits) {
+        return Case{schema, std::string("{\"") + key + "\": " + v + "}",
+                    parameter(key, v), std::string("{") + key + ":" + v + "}", admits};
+    };
+    const std::vector<Case> cases = {
+        one("{" + a + "}", "a", "1", true),
+        one("{" + a + "}", "c", "1", false),
+        one(closed, "c", "1", false),
+        one(open, "a", "1", true),
+        one(open, "c", "1", true),
+        one(open, "abc", "1", true),
+        one(open, "b", "true", true),
+        one(open, "a", "true", false),
+        {open, R"({"a": 1, "c": 2, "d": 3})",
+         parameter("a", "1") + parameter("c", "2") + parameter("d", "3"), "{a:1,c:2,d:3}",
+         true},
+        one(typed, "c", "true", true),
+        one(typed, "c", "1", false),
+        one(R"({"properties":{},"additionalProperties":true})", "c", "1", true),
+        one(R"({"properties":{},"additionalProperties":{}})", "c", "1", true),
+        one(R"({"properties":{}})", "c", "1", false),
+        {R"({"properties":{}})", "{}", "", "{}", true},
+        {R"({"additionalProperties":false})", "{}", "", "{}", true},
+        one(R"({"additionalProperties":false})", "c", "1", false),
+        one(R"({"type":"object"})", "c", "1", true),
+        one(R"({"additionalProperties":{"type":"null"}})", "c", "null", true),
+        one(R"({"additionalProperties":{"type":"null"}})", "c", "1", false),
+        {R"({"properties":{"o":{"type":"object",)" + a + "}}}", R"({"o": {"c": 1}})",
+         parameter("o", R"({"c": 1})"), "{o:{c:1}}", false},
+        {R"({"properties":{"o":{"type":"object","additionalProperties":true,)" + a +
+             "}}}",
+         R"({"o": {"c": 1}})", parameter("o", R"({"c": 1})"), "{o:{c:1}}", true},
+    };
+    for (const Case &k : cases) {
+        EXPECT_EQ(Calling(json, {{"f", k.schema}})
+                      .admits("<tool_call>\n{\"name\": \"f\", \"arguments\": " + k.json +
+                              "}\n</tool_call>"),
+                  k.admits)
+            << k.schema << k.json;
+        EXPECT_EQ(Calling(coder, {{"f", k.schema}})
+                      .admits("<tool_call>\n<function=f>\n" + k.parameters +
+                              "</function>\n</tool_call>"),
+                  k.admits)
+            << k.schema << k.parameters;
+        EXPECT_EQ(Calling(gemma, {{"f", k.schema}})
+                      .admits("<|tool_call>call:f" + k.braces + "<tool_call|>"),
+                  k.admits)
+            << k.schema << k.braces;
+    }
+}
+
+/* Also where the schema would take others. */
+TEST(ToolGrammar, ArgumentsAreAnObject)
+{
+    for (const char *schema :
+         {R"({"type":["object","string"]})", R"({"description":"any"})",
+          R"({"anyOf":[{"type":"string"},{"type":"object"}]})",
+          R"({"$ref":"#/$defs/a","$defs":{"a":{"type":["object","string"]}}})"}) {
+        Calling c(harmony, {{"f", schema}});
+        const std::string begin =
+            "<|channel|>commentary to=functions.f <|constrain|>json<|message|>";
+        EXPECT_TRUE(c.admits(begin + "{}")) << schema;
+        EXPECT_TRUE(c.admits(begin + R"({"a": 1})")) << schema;
+        EXPECT_FALSE(c.admits(begin + "\"a\"")) << schema;
+    }
 }
 
 TEST(ToolGrammar, ValuesBesideATypeAreOfIt)
