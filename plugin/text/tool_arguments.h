@@ -31,7 +31,8 @@ enum xm_argument_form { XM_ARGUMENTS_JSON, XM_ARGUMENTS_PARAMETERS, XM_ARGUMENTS
 
 /* Adds the texts of the tool's arguments. Properties that an object's schema declares are all that
  * it has, but for those of its additionalProperties; an object without "properties" may have any.
- * A tool without a schema has no arguments. by_schema = false: any arguments. XM_INVALID, XM_UNSUPPORTED: the sentence names the tool and the keyword. */
+ * A tool without a schema has no arguments. by_schema = false: any arguments. XM_INVALID,
+ * XM_UNSUPPORTED: the sentence names the tool and the keyword. */
 enum xm_status xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                                  const struct xm_tool *tool, bool by_schema,
                                  uint32_t *node, struct xm_error *err);
