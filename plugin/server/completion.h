@@ -50,8 +50,13 @@ struct xm_completion_text {
     /* As OpenAI has it: "stop", "length" or "tool_calls"; NULL: not over. */
     const char *finish;
     struct xm_generation_result result; /* once it is over */
-    int block;                          /* the dialect's: what is open in a stream */
-    int n_items;                        /* the dialect's: parts that have begun    */
+    /* The dialects' of their streams. */
+    int open_block;    /* /v1/messages: one of anthropic.c                              */
+    int message_place; /* /v1/responses: of the message among the items, from 1; 0: none */
+    int n_items;       /* /v1/responses: that have begun                                */
+    size_t told_bytes; /* /v1/completions: of the tokens whose probabilities were told  */
+    bool
+        has_told_first; /* /v1/completions: the prompt's first token, which has none     */
 };
 
 struct xm_dialect {
