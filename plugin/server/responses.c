@@ -14,8 +14,8 @@
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-/* Items of the output: a message, at place t->message_place - 1 among them (0: there is none), and calls of
- * tools. t->n_items have begun. */
+/* Items of the output: a message, at place t->message_place - 1 among them (0: there is none), and
+ * calls of tools. t->n_items have begun. */
 
 /* The id of an item: the message, or a call by its number. */
 static void
