@@ -187,7 +187,7 @@ check_beside(struct making *m, yyjson_val *v, yyjson_val *one, const char *key,
             "the keyword 'type' is not supported beside %s in calls of this model", key);
 }
 
-/* What a schema refers to, one step; 0: it failed. */
+/* What a schema refers to, one step; NULL: it failed. */
 static yyjson_val *
 target_of(struct making *m, yyjson_val *v, const char *path)
 {
