@@ -21,7 +21,7 @@
 
 /* ---- a stream -------------------------------------------------------------------------------- */
 
-/* Of `block` of a text: none is open, or one of these. */
+/* Of `open_block` of a text: none is open, or one of these. */
 enum { NO_BLOCK, THINKING, TEXT, CALL };
 
 static void
@@ -69,12 +69,12 @@ static void
 end_block(struct xm_completion_text *t)
 {
     struct xm_json_out j;
-    if (t->block == NO_BLOCK)
+    if (t->open_block == NO_BLOCK)
         return;
     begin_event(&j, "content_block_stop");
     xm_json_add_whole(&j, NULL, "index", (uint64_t)t->of->next++);
     xm_completion_event(t->of, "content_block_stop", &j);
-    t->block = NO_BLOCK;
+    t->open_block = NO_BLOCK;
 }
 
 /* The members of a call's block but its input. */
@@ -95,7 +95,7 @@ static yyjson_mut_val *
 start_block(struct xm_completion_text *t, int block, struct xm_json_out *j)
 {
     end_block(t);
-    t->block = block;
+    t->open_block = block;
     begin_event(j, "content_block_start");
     xm_json_add_whole(j, NULL, "index", (uint64_t)t->of->next);
     return xm_json_add_object(j, NULL, "content_block");
@@ -123,7 +123,7 @@ static void
 begin_block(struct xm_completion_text *t, int block)
 {
     struct xm_json_out j;
-    if (t->block == block)
+    if (t->open_block == block)
         return;
     yyjson_mut_val *o = start_block(t, block, &j);
     xm_openai_text(&j, o, "type", block == THINKING ? "thinking" : "text");
@@ -155,7 +155,7 @@ tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
 static void
 tell_end(struct xm_completion_text *t)
 {
-    if (t->block == NO_BLOCK && t->of->next == 0)
+    if (t->open_block == NO_BLOCK && t->of->next == 0)
         begin_block(t, TEXT);
     end_block(t);
 }

@@ -50,8 +50,15 @@ struct xm_completion_text {
     /* As OpenAI has it: "stop", "length" or "tool_calls"; NULL: not over. */
     const char *finish;
     struct xm_generation_result result; /* once it is over */
-    int block;                          /* the dialect's: what is open in a stream */
-    int n_items;                        /* the dialect's: parts that have begun    */
+    /* Of a stream. /v1/messages: the block that is open (anthropic.c). */
+    int open_block;
+    /* /v1/responses: the items that have begun, and the message's place among them, from 1; 0:
+     * there is none. */
+    int n_items, message_place;
+    /* /v1/completions: bytes of the tokens whose probabilities were told, and whether the prompt's
+     * first token was, which has none. */
+    size_t told_bytes;
+    bool has_told_first;
 };
 
 struct xm_dialect {

@@ -51,7 +51,7 @@ struct lists {
 };
 
 /* A token's text, and where it begins: behind those before it, but for special tokens, which no
- * text has. `block` counts the characters (bytes) of those before. */
+ * text has. `told_bytes` counts those of the tokens before. */
 static void
 add_token_text(struct xm_completion_text *t, int32_t id, const struct lists *l,
                struct xm_json_out *j)
@@ -62,9 +62,9 @@ add_token_text(struct xm_completion_text *t, int32_t id, const struct lists *l,
     j->failed |= !xm_completion_token(c, id, &text);
     xm_openai_strbuf(j, l->tokens, NULL, &text);
     xm_json_add_whole(j, l->offsets, NULL,
-                      (has_prompt(c) ? 0 : t->echoed) + (uint64_t)t->block);
+                      (has_prompt(c) ? 0 : t->echoed) + t->told_bytes);
     if (!p || !p->tokenizer || !xm_tokenizer_is_special(p->tokenizer, id))
-        t->block += (int)text.n;
+        t->told_bytes += text.n;
     xm_strbuf_free(&text);
 }
 
@@ -82,7 +82,8 @@ add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r
     const struct lists l = {
         xm_json_add_array(j, o, "tokens"), xm_json_add_array(j, o, "token_logprobs"),
         xm_json_add_array(j, o, "top_logprobs"), xm_json_add_array(j, o, "text_offset")};
-    if (has_prompt(c) && t->n_items++ == 0) {
+    if (has_prompt(c) && !t->has_told_first) {
+        t->has_told_first = true;
         add_token_text(t, t->prompt->ids[0], &l, j);
         xm_json_add_null(j, l.log_probs, NULL);
         xm_json_add_null(j, l.likeliest, NULL);

@@ -28,6 +28,8 @@ struct xm_served_options {
     struct xm_prefix_store *prefixes;
 };
 
+struct xm_refusal;
+
 struct xm_served {
     char *name; /* owned */
     struct xm_compiled *compiled;
@@ -56,7 +58,6 @@ enum xm_status xm_served_submit(struct xm_served *m, const struct xm_job *job,
 void xm_served_cancel(struct xm_served *m, uint64_t id);
 
 /* Whether it has a tokenizer and a chat template; else refuses. */
-struct xm_refusal;
 bool xm_served_takes_messages(const struct xm_served *m, struct xm_refusal *r);
 
 /* What there is now. Any thread. */

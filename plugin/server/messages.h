@@ -8,7 +8,8 @@
  *
  *     content      parts of type "text" are joined by line feeds; others are refused
  *     developer    is the role "system"
- *     assistant    the last message, if it is text, is the begin of the answer
+ *     assistant    the last of several messages, if it is text without calls or reasoning, begins
+ *                  the answer; not of /v1/responses
  *     arguments    of a tool's call, JSON in a string, are the object that is meant
  */
 #ifndef XM_PLUGIN_SERVER_MESSAGES_H
@@ -51,8 +52,9 @@ yyjson_mut_val *xm_messages_add(struct xm_json_out *j, yyjson_mut_val *list,
 bool xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *id,
                           yyjson_val *name, yyjson_val *arguments, const char *where,
                           struct xm_refusal *r);
-/* Where the last of several messages is an assistant's text: takes it from the list as the begin of
- * the answer, unless the body has "continue_final_message": false. */
+/* Where the last of at least two messages is an assistant's text, without tool_calls and
+ * reasoning_content, it begins the answer: takes it from the list, unless the body has
+ * "continue_final_message": false. */
 bool xm_messages_take_begun(yyjson_val *body, yyjson_mut_val *list,
                             struct xm_messages *out, struct xm_refusal *r);
 /* Ends both documents, whose roots are a list of messages below the key "messages", and the

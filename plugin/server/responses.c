@@ -14,8 +14,8 @@
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-/* Items of the output: a message, at place t->block - 1 among them (0: there is none), and calls of
- * tools. t->n_items have begun. */
+/* Items of the output: a message, at place t->message_place - 1 among them (0: there is none), and
+ * calls of tools. t->n_items have begun. */
 
 /* The id of an item: the message, or a call by its number. */
 static void
@@ -82,8 +82,8 @@ add_output(const struct xm_completion_text *t, struct xm_json_out *j,
            yyjson_mut_val *list)
 {
     const struct xm_tool_calls *calls = &t->result.calls;
-    const bool has_message = t->block || t->text.n || !calls->n;
-    const size_t message = t->block ? (size_t)t->block - 1 : 0;
+    const bool has_message = t->message_place || t->text.n || !calls->n;
+    const size_t message = t->message_place ? (size_t)t->message_place - 1 : 0;
     for (size_t i = 0, k = 0; i < calls->n + has_message; i++) {
         yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
         if (has_message && i == message) {
@@ -182,7 +182,7 @@ tell_message(struct xm_completion_text *t, const char *type)
 {
     struct xm_json_out j;
     begin_event(t->of, &j, type);
-    xm_json_add_whole(&j, NULL, "output_index", (uint64_t)t->block - 1);
+    xm_json_add_whole(&j, NULL, "output_index", (uint64_t)t->message_place - 1);
     add_message(t, &j, xm_json_add_object(&j, NULL, "item"));
     xm_completion_event(t->of, type, &j);
 }
@@ -193,7 +193,7 @@ begin_part_event(struct xm_completion_text *t, struct xm_json_out *j, const char
 {
     begin_event(t->of, j, type);
     add_message_id(t, j, NULL, "item_id");
-    xm_json_add_whole(j, NULL, "output_index", (uint64_t)t->block - 1);
+    xm_json_add_whole(j, NULL, "output_index", (uint64_t)t->message_place - 1);
     xm_json_add_whole(j, NULL, "content_index", 0);
 }
 
@@ -222,9 +222,9 @@ tell_begin(struct xm_completion *c)
 static void
 begin_message(struct xm_completion_text *t)
 {
-    if (t->block)
+    if (t->message_place)
         return;
-    t->block = ++t->n_items;
+    t->message_place = ++t->n_items;
     tell_message(t, "response.output_item.added");
     tell_content(t, "response.content_part.added", true);
 }
@@ -293,7 +293,7 @@ tell_end(struct xm_completion_text *t)
     struct xm_json_out j;
     if (!t->n_items)
         begin_message(t);
-    if (!t->block)
+    if (!t->message_place)
         return;
     begin_part_event(t, &j, "response.output_text.done");
     xm_openai_strbuf(&j, NULL, "text", &t->text);

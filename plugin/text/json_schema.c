@@ -136,8 +136,8 @@ static const struct refused {
     /* clang-format on */
 };
 
-static void
-refuse_keywords(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
+void
+xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
 {
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < XM_ARRAY_LEN(refused); k++) {
@@ -372,8 +372,8 @@ expand(struct xm_schema *s, struct xm_conjunction *c)
     return true;
 }
 
-static void
-check_one_of(struct xm_schema *s, yyjson_val *list, const char *path)
+void
+xm_schema_check_one_of(struct xm_schema *s, yyjson_val *list, const char *path)
 {
     size_t i, n, k, m;
     yyjson_val *a, *b;
@@ -416,7 +416,7 @@ choose(struct xm_schema *s, const struct xm_conjunction *c, uint32_t *node)
         if (!yyjson_is_arr(list) || yyjson_arr_size(list) == 0)
             xm_schema_fail(s, XM_INVALID, path, "expected a list of schemas");
         if (kinds[at % 2].skip == XM_SKIP_ONE_OF && s->failed == XM_OK)
-            check_one_of(s, list, path);
+            xm_schema_check_one_of(s, list, path);
         yyjson_arr_foreach(list, i, n, part)
         {
             struct xm_conjunction one = {0};
@@ -479,7 +479,7 @@ make_node(struct xm_schema *s, struct xm_conjunction *c)
         return node;
     for (size_t i = 0; i < c->n; i++)
         types &= xm_schema_types(s, &c->list[i]);
-    refuse_keywords(s, c, types);
+    xm_schema_refuse(s, c, types);
     if (s->failed != XM_OK || xm_schema_values(s, c, types, &node))
         return node;
     return c->n == 0 ? xm_schema_any_value(s) : types_node(s, c, types);

@@ -238,6 +238,15 @@ are_apart(const struct pattern *a, const struct pattern *b)
 
 /* ---- values ---- */
 
+static bool
+declares_properties(const struct xm_conjunction *c)
+{
+    bool declares = false;
+    for (size_t i = 0; i < c->n; i++)
+        declares |= yyjson_obj_get(c->list[i].value, "properties") != NULL;
+    return declares;
+}
+
 /* What the value of a property must satisfy: one that a schema names, one whose name matches the
  * pattern alone, or where both are NULL an additional one. */
 static uint32_t
@@ -268,8 +277,7 @@ value_node(struct xm_schema *s, const struct xm_conjunction *c,
             xm_conjunction_add(s, &one, other,
                                xm_schema_path(s, a->path, "additionalProperties"), 0);
     }
-    const bool is_closed = !p && !pattern && s->closed && c->n == 1 &&
-                           c->list[0].value == s->closed && one.n == 0;
+    const bool is_closed = !p && !pattern && s->closes && declares_properties(c);
     const uint32_t node = one.n > 0   ? xm_schema_node(s, &one)
                           : is_closed ? xm_tree_never(s->t)
                                       : xm_schema_any_value(s);

@@ -58,9 +58,9 @@ struct xm_schema {
     struct xm_hash_index wanted_index; /* by value */
     uint32_t any_value;                /* rule of all JSON values; XM_NOWHERE: not made */
     uint32_t space, separator, colon;  /* nodes */
-    /* Objects of this schema have the properties that it declares and no others, unless it says
-     * otherwise; NULL: as the standard has it. */
-    yyjson_val *closed;
+    /* Objects whose schemas declare properties have no others, unless these say otherwise; false:
+     * as the standard has it. */
+    bool closes;
     unsigned work; /* xm_schema_works: so far */
     int depth;
     struct xm_error *err;
@@ -92,6 +92,15 @@ void xm_conjunction_free(struct xm_conjunction *c);
  * needs more with each level. False: it failed. */
 bool xm_schema_works(struct xm_schema *s, unsigned n, const char *path);
 
+/* Refuses keywords that restrict instances of these types and have no grammar; keywords beside
+ * others, `what`, that would have to be checked, too. */
+void xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c,
+                      unsigned types);
+void xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
+                             unsigned types, const char *what);
+/* Fails where alternatives of oneOf are not known to exclude each other. */
+void xm_schema_check_one_of(struct xm_schema *s, yyjson_val *list, const char *path);
+
 /* The texts of all instances that satisfy `c`, which may be changed. */
 uint32_t xm_schema_node(struct xm_schema *s, struct xm_conjunction *c);
 /* A reference "#/…"; NULL: s->failed says why. */
@@ -121,6 +130,14 @@ unsigned xm_json_types_named(yyjson_val *type);
 /* The types that "type" of this schema allows. */
 unsigned xm_schema_types(struct xm_schema *s, const struct xm_applied *a);
 unsigned xm_json_type_of(yyjson_val *value);
+/* The types that instances of a schema within `root` can have, as far as type, const, enum and
+ * choices say: perhaps more than they have, never less. *left: the steps that may still be taken,
+ * 64 for a schema or a reference and one for a listed value; without any all types are possible. */
+unsigned xm_json_types_in(yyjson_val *root, yyjson_val *v, unsigned *left);
+/* What a reference means; NULL: nothing. The schema itself, or what it refers to in the end; NULL:
+ * nothing, or too often. */
+yyjson_val *xm_json_target(yyjson_val *root, yyjson_val *ref, unsigned *left);
+yyjson_val *xm_json_refers_to(yyjson_val *root, yyjson_val *v, unsigned *left);
 bool xm_json_equal(yyjson_val *a, yyjson_val *b);
 /* enum and const; false: `c` has neither. */
 bool xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,

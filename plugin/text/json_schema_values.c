@@ -81,6 +81,108 @@ xm_schema_types(struct xm_schema *s, const struct xm_applied *a)
     return types;
 }
 
+/* ---- types that instances can have ------------------------------------------------- */
+
+enum {
+    MOST_REFERENCES = 16, /* one behind the other */
+    LONGEST_POINTER = 1024,
+    DEEPEST = 24,        /* schemas in schemas                      */
+    STEPS_OF_SCHEMA = 64 /* beside one for each value in its lists  */
+};
+
+/* False: there are no steps left. */
+static bool
+take_steps(unsigned *left, size_t n)
+{
+    *left -= n < *left ? (unsigned)n : *left;
+    return *left > 0;
+}
+
+yyjson_val *
+xm_json_target(yyjson_val *root, yyjson_val *ref, unsigned *left)
+{
+    const char *text = yyjson_get_str(ref);
+    if (!take_steps(left, STEPS_OF_SCHEMA) || !text || text[0] != '#' ||
+        yyjson_get_len(ref) > LONGEST_POINTER)
+        return NULL;
+    return text[1] ? yyjson_ptr_getn(root, text + 1, yyjson_get_len(ref) - 1) : root;
+}
+
+yyjson_val *
+xm_json_refers_to(yyjson_val *root, yyjson_val *v, unsigned *left)
+{
+    for (int i = 0; i < MOST_REFERENCES; i++) {
+        yyjson_val *ref = yyjson_obj_get(v, "$ref");
+        if (!ref)
+            return v;
+        v = xm_json_target(root, ref, left);
+    }
+    return NULL;
+}
+
+static unsigned types_at(yyjson_val *root, yyjson_val *v, int depth, unsigned *left);
+
+/* What all alternatives of a list, or any of them, have. */
+static unsigned
+types_of_choices(yyjson_val *root, yyjson_val *list, bool all, int depth, unsigned *left)
+{
+    unsigned types = all ? XM_JSON_ANY : 0;
+    size_t i, n;
+    yyjson_val *one;
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        const unsigned of_one = types_at(root, one, depth + 1, left);
+        types = all ? types & of_one : types | of_one;
+        if (*left == 0)
+            return XM_JSON_ANY;
+    }
+    return types;
+}
+
+static unsigned
+types_of_values(yyjson_val *list, unsigned *left)
+{
+    unsigned types = 0;
+    size_t i, n;
+    yyjson_val *one;
+    if (!take_steps(left, yyjson_arr_size(list)))
+        return XM_JSON_ANY;
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        types |= xm_json_type_of(one);
+    }
+    return types;
+}
+
+static unsigned
+types_at(yyjson_val *root, yyjson_val *v, int depth,
+         unsigned *left) /* NOLINT(misc-no-recursion): bounded */
+{
+    static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
+    v = xm_json_refers_to(root, v, left);
+    if (!v || depth > DEEPEST || !take_steps(left, STEPS_OF_SCHEMA))
+        return XM_JSON_ANY;
+    yyjson_val *type = yyjson_obj_get(v, "type"), *list = yyjson_obj_get(v, "enum");
+    yyjson_val *constant = yyjson_obj_get(v, "const");
+    unsigned types = type ? xm_json_types_named(type) : XM_JSON_ANY;
+    if (constant)
+        types &= xm_json_type_of(constant);
+    if (list)
+        types &= types_of_values(list, left);
+    for (size_t i = 0; i < XM_ARRAY_LEN(choices); i++) {
+        list = yyjson_obj_get(v, choices[i]);
+        if (list)
+            types &= types_of_choices(root, list, i == 2, depth, left);
+    }
+    return types;
+}
+
+unsigned
+xm_json_types_in(yyjson_val *root, yyjson_val *v, unsigned *left)
+{
+    return types_at(root, v, 0, left);
+}
+
 /* ---- values ----------------------------------------------------------------------- */
 
 static bool
@@ -169,9 +271,9 @@ lists(yyjson_val *schema, yyjson_val *value)
     return found;
 }
 
-/* Keywords beside enum and const that would have to be checked for values of these types. */
-static void
-refuse_beside(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
+void
+xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
+                        unsigned types, const char *what)
 {
     static const struct {
         const char *key;
@@ -196,10 +298,9 @@ refuse_beside(struct xm_schema *s, const struct xm_conjunction *c, unsigned type
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < XM_ARRAY_LEN(list); k++)
             if ((list[k].types & types) && yyjson_obj_get(c->list[i].value, list[k].key))
-                xm_schema_fail(s, XM_UNSUPPORTED,
-                               xm_schema_path(s, c->list[i].path, list[k].key),
-                               "the keyword '%s' is not supported beside enum and const",
-                               list[k].key);
+                xm_schema_fail(
+                    s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, list[k].key),
+                    "the keyword '%s' is not supported beside %s", list[k].key, what);
 }
 
 static void
@@ -241,7 +342,7 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         {
             add_value(s, c, types, one, &nodes, &found);
         }
-    refuse_beside(s, c, found);
+    xm_schema_refuse_beside(s, c, found, "enum and const");
     *node = xm_tree_any(s->t, nodes.list, nodes.n);
     xm_nodes_free(&nodes);
     return true;
@@ -249,7 +350,11 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
 
 /* ---- alternatives that exclude each other ----------------------------------------- */
 
-enum { MOST_LOOKS = 6 };
+enum {
+    MOST_LOOKS = 6,
+    MOST_STEPS = 1 << 16,   /* xm_json_types_in */
+    STEPS_OF_WORK = 1 << 10 /* are one of xm_schema_works */
+};
 
 static yyjson_val *
 follow(struct xm_schema *s, yyjson_val *v)
@@ -264,21 +369,13 @@ follow(struct xm_schema *s, yyjson_val *v)
     return v;
 }
 
-/* All types that instances can have, as far as type, const and enum say. */
 static unsigned
-types_of(yyjson_val *v)
+types_of(struct xm_schema *s, yyjson_val *v)
 {
-    yyjson_val *type = yyjson_obj_get(v, "type"), *list = yyjson_obj_get(v, "enum"), *one;
-    yyjson_val *constant = yyjson_obj_get(v, "const");
-    unsigned types = type ? xm_json_types_named(type) : XM_JSON_ANY, listed = 0;
-    size_t i, n;
-    if (constant)
-        types &= xm_json_type_of(constant);
-    yyjson_arr_foreach(list, i, n, one)
-    {
-        listed |= xm_json_type_of(one);
-    }
-    return list ? types & listed : types;
+    unsigned left = MOST_STEPS;
+    const unsigned types = xm_json_types_in(s->root, v, &left);
+    xm_schema_works(s, (MOST_STEPS - left) / STEPS_OF_WORK, "");
+    return types;
 }
 
 /* Whether all values that one schema lists are not listed by the other. */
@@ -335,9 +432,10 @@ xm_schema_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth)
         return false;
     if (yyjson_is_false(a) || yyjson_is_false(b))
         return true;
-    if (!(types_of(a) & types_of(b)) || lists_differ(a, b) || lists_differ(b, a))
+    const unsigned types = types_of(s, a) & types_of(s, b);
+    if (!types || lists_differ(a, b) || lists_differ(b, a))
         return true;
-    if ((types_of(a) & types_of(b)) != XM_JSON_OBJECT)
+    if (types != XM_JSON_OBJECT)
         return false;
     return objects_exclude(s, a, b, depth) || objects_exclude(s, b, a, depth);
 }

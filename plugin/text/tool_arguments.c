@@ -4,74 +4,36 @@
 #include <string.h>
 
 #include "plugin/text/json_schema_parts.h"
+#include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_REFERENCES = 16, /* one behind the other */
-    DEEPEST = 24          /* schemas in schemas   */
+    ROOT_STEPS = 1 << 12, /* to find the types of all arguments, or what one refers to */
+    LONGEST_REST =
+        63,      /* of a name that is not declared, behind its first characters      */
+    DEEPEST = 24 /* schemas in schemas                                       */
 };
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
-/* What a schema refers to; NULL: nothing, or too often. */
-static yyjson_val *
-resolve(yyjson_val *root, yyjson_val *v)
-{
-    for (int i = 0; i < MOST_REFERENCES; i++) {
-        yyjson_val *ref = yyjson_obj_get(v, "$ref");
-        const char *text = yyjson_get_str(ref);
-        if (!text)
-            return v;
-        if (strcmp(text, "#") == 0)
-            v = root;
-        else
-            v = text[0] == '#' ? yyjson_ptr_getn(root, text + 1, yyjson_get_len(ref) - 1)
-                               : NULL;
-    }
-    return NULL;
-}
-
-static unsigned
-types_of(yyjson_val *root, yyjson_val *v,
-         int depth) /* NOLINT(misc-no-recursion): bounded */
-{
-    static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
-    v = resolve(root, v);
-    yyjson_val *type = yyjson_obj_get(v, "type"), *one;
-    yyjson_val *constant = yyjson_obj_get(v, "const"), *list = yyjson_obj_get(v, "enum");
-    unsigned types = type ? xm_json_types_named(type) : XM_JSON_ANY, some = 0;
-    size_t i, n;
-    if (!v || depth > DEEPEST)
-        return XM_JSON_ANY;
-    if (constant)
-        types &= xm_json_type_of(constant);
-    yyjson_arr_foreach(list, i, n, one)
-    {
-        some |= xm_json_type_of(one);
-    }
-    types &= list ? some : XM_JSON_ANY;
-    for (size_t k = 0; k < XM_ARRAY_LEN(choices); k++) {
-        const bool is_all = k == 2;
-        list = yyjson_obj_get(v, choices[k]);
-        some = is_all ? XM_JSON_ANY : 0;
-        yyjson_arr_foreach(list, i, n, one)
-        {
-            const unsigned of_one = types_of(root, one, depth + 1);
-            some = is_all ? some & of_one : some | of_one;
-        }
-        types &= list ? some : XM_JSON_ANY;
-    }
-    return types;
-}
-
 unsigned
-xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key)
+xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key, unsigned *left)
 {
     yyjson_val *root = tool ? tool->parameters : NULL;
-    yyjson_val *list = yyjson_obj_get(resolve(root, root), "properties");
-    yyjson_val *v = key.n ? yyjson_obj_getn(list, key.text, key.n) : NULL;
-    return v ? types_of(root, v, 0) : XM_JSON_ANY;
+    yyjson_val *of_all = xm_json_refers_to(root, root, left);
+    yyjson_val *list = yyjson_obj_get(of_all, "properties");
+    const size_t n = yyjson_obj_size(list);
+    if (n >= *left || key.n == 0)
+        return XM_JSON_ANY;
+    *left -= (unsigned)n;
+    yyjson_val *v = yyjson_obj_getn(list, key.text, key.n);
+    if (!v)
+        v = yyjson_obj_get(of_all, "additionalProperties");
+    return v ? xm_json_types_in(root, v, left) : XM_JSON_ANY;
 }
+
+static const char no_target[] = "a schema that refers to itself, or to nothing, is not "
+                                "supported in calls of this model";
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -79,8 +41,9 @@ struct making {
     struct xm_schema s;
     struct xm_grammar_tree *t;
     enum xm_argument_form form;
-    uint32_t raw;   /* any text that does not end a string */
-    uint32_t value; /* rule of any value of BRACES; XM_NOWHERE: not made */
+    yyjson_doc *object; /* owned; the schema {"type": "object"} */
+    uint32_t raw;       /* any text that does not end a string */
+    uint32_t value;     /* rule of any value of BRACES; XM_NOWHERE: not made */
     int depth;
 };
 
@@ -179,33 +142,155 @@ literal(struct making *m, yyjson_val *v, const char *path)
 
 static uint32_t value(struct making *m, yyjson_val *v, const char *path);
 
-/* Alternatives, or listed values. False: there are none. */
+static unsigned
+types_in(struct making *m, yyjson_val *v, const char *path)
+{
+    unsigned left = ROOT_STEPS;
+    const unsigned types = xm_json_types_in(m->s.root, v, &left);
+    xm_schema_works(&m->s, (ROOT_STEPS - left) / 64, path);
+    return types;
+}
+
+/* The keyword that says by itself what there is to choose from; NULL: there is none. */
+static const char *
+find_choice(struct making *m, yyjson_val *v, const char *path)
+{
+    static const char *const keys[] = {"$ref",  "const", "enum",
+                                       "anyOf", "oneOf", "allOf"};
+    const char *found = NULL;
+    for (size_t i = 0; i < XM_ARRAY_LEN(keys); i++) {
+        if (!yyjson_obj_get(v, keys[i]))
+            continue;
+        if (found)
+            xm_schema_fail(
+                &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, keys[i]),
+                "the keyword '%s' is not supported beside %s in calls of this model",
+                keys[i], found);
+        found = keys[i];
+    }
+    return found;
+}
+
+/* What a schema says beside its alternatives, or what it refers to: strings are not looked at, and
+ * its types have to be all that the schema `one` has. */
+static void
+check_beside(struct making *m, yyjson_val *v, yyjson_val *one, const char *key,
+             const char *path)
+{
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    const unsigned types = xm_schema_types(&m->s, &applied);
+    xm_schema_refuse_beside(&m->s, &c, XM_JSON_ANY & ~(unsigned)XM_JSON_STRING, key);
+    if (m->s.failed == XM_OK && (types_in(m, one, path) & ~types))
+        xm_schema_fail(
+            &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, "type"),
+            "the keyword 'type' is not supported beside %s in calls of this model", key);
+}
+
+/* What a schema refers to, one step; NULL: it failed. */
+static yyjson_val *
+target_of(struct making *m, yyjson_val *v, const char *path)
+{
+    unsigned left = ROOT_STEPS;
+    yyjson_val *target = xm_json_target(m->s.root, yyjson_obj_get(v, "$ref"), &left);
+    if (target)
+        check_beside(m, v, target, "$ref", path);
+    else
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, path, "%s", no_target);
+    return m->s.failed == XM_OK ? target : NULL;
+}
+
+/* The values of enum, or const, that are of the schema's types. */
+static uint32_t
+listed(struct making *m, yyjson_val *v, yyjson_val *list, bool is_one, const char *path)
+{
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    const unsigned types = xm_schema_types(&m->s, &applied);
+    const size_t n = is_one ? 1 : yyjson_arr_size(list);
+    struct xm_nodes nodes = {0};
+    unsigned found = 0;
+    yyjson_val *one = is_one ? list : yyjson_arr_get_first(list);
+    path = xm_schema_path(&m->s, path, is_one ? "const" : "enum");
+    if (!is_one && !yyjson_is_arr(list))
+        xm_schema_fail(&m->s, XM_INVALID, path, "expected a list of values");
+    for (size_t i = 0; i < n && m->s.failed == XM_OK; i++) {
+        if (xm_json_type_of(one) & types)
+            xm_nodes_add(m->t, &nodes, literal(m, one, path));
+        found |= xm_json_type_of(one) & types;
+        one = unsafe_yyjson_get_next(one);
+    }
+    xm_schema_refuse_beside(&m->s, &c, found, "enum and const");
+    const uint32_t node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+static uint32_t
+alternatives(struct making *m, yyjson_val *v, const char *key, const char *path)
+{
+    yyjson_val *list = yyjson_obj_get(v, key), *one;
+    const char *const of_list = xm_schema_path(&m->s, path, key);
+    struct xm_nodes nodes = {0};
+    size_t i, n;
+    if (!yyjson_is_arr(list) || yyjson_arr_size(list) == 0)
+        xm_schema_fail(&m->s, XM_INVALID, of_list, "expected a list of schemas");
+    if (strcmp(key, "allOf") == 0 && yyjson_arr_size(list) != 1)
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, of_list,
+                       "'allOf' is not supported in calls of this model");
+    if (strcmp(key, "oneOf") == 0)
+        xm_schema_check_one_of(&m->s, list, of_list);
+    yyjson_arr_foreach(list, i, n, one)
+    {
+        if (m->s.failed == XM_OK)
+            check_beside(m, v, one, key, path);
+        if (m->s.failed == XM_OK)
+            xm_nodes_add(m->t, &nodes,
+                         value(m, one, xm_schema_path_at(&m->s, of_list, i)));
+    }
+    const uint32_t node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+/* Alternatives, listed values, or what the schema refers to. False: there are none. */
 static bool
 choose(struct making *m, yyjson_val *v, const char *path, uint32_t *node)
 {
-    static const char *const keys[] = {"enum", "anyOf", "oneOf", "allOf"};
-    yyjson_val *constant = yyjson_obj_get(v, "const"), *list = NULL, *one;
-    struct xm_nodes nodes = {0};
-    size_t i, n, k = 0;
-    while (k < XM_ARRAY_LEN(keys) && !(list = yyjson_obj_get(v, keys[k])))
-        k++;
-    if (constant)
-        *node = literal(m, constant, path);
-    if (constant || !list)
-        return constant != NULL;
-    path = xm_schema_path(&m->s, path, keys[k]);
-    if (k == 3 && yyjson_arr_size(list) != 1)
-        xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
-                       "'allOf' is not supported in calls of this model");
-    yyjson_arr_foreach(list, i, n, one)
-    {
-        const char *at = xm_schema_path_at(&m->s, path, i);
-        if (m->s.failed == XM_OK)
-            xm_nodes_add(m->t, &nodes, k == 0 ? literal(m, one, at) : value(m, one, at));
+    const char *key = find_choice(m, v, path);
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    if (!key || m->s.failed != XM_OK)
+        return false;
+    const bool is_one = strcmp(key, "const") == 0;
+    xm_schema_refuse(&m->s, &c, xm_schema_types(&m->s, &applied));
+    if (strcmp(key, "$ref") == 0) {
+        yyjson_val *target = target_of(m, v, path);
+        *node = target ? value(m, target, path) : 0;
+    } else if (is_one || strcmp(key, "enum") == 0) {
+        *node = listed(m, v, yyjson_obj_get(v, key), is_one, path);
+    } else {
+        *node = alternatives(m, v, key, path);
     }
-    *node = xm_tree_any(m->t, nodes.list, nodes.n);
-    xm_nodes_free(&nodes);
     return true;
+}
+
+/* Refuses keywords that the form has no grammar for, where they restrict these types. */
+static void
+refuse(struct making *m, yyjson_val *v, unsigned types, const char *path)
+{
+    static const struct {
+        const char *key;
+        unsigned types;
+    } list[] = {{"prefixItems", XM_JSON_ARRAY}, {"patternProperties", XM_JSON_OBJECT}};
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    xm_schema_refuse(&m->s, &c, types);
+    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++)
+        if ((list[i].types & types) && yyjson_obj_get(v, list[i].key))
+            xm_schema_fail(
+                &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, list[i].key),
+                "the keyword '%s' is not supported in calls of this model", list[i].key);
 }
 
 static uint32_t
@@ -260,29 +345,115 @@ check_required(struct making *m, yyjson_val *object, yyjson_val *properties,
     }
 }
 
-/* Members of any names. */
+static const char not_in_names[] = " \t\r\n\"\\<>{}():,[]";
+
+/* A character of names that is none of `taken`; the rest of a name, of up to `most` of them. */
 static uint32_t
-free_members(struct making *m)
+name_character(struct making *m, struct xm_class *taken)
 {
-    const uint32_t key =
-        xm_tree_repeat(m->t, none_of(m->t, " \t\r\n\"\\<>{}():,[]", 15), 1, 64);
-    const uint8_t flags = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
-    uint32_t of_key = m->raw;
-    if (m->form == XM_ARGUMENTS_BRACES)
-        of_key = xm_tree_rule_ref(m->t, m->value);
-    const uint32_t one = member(m, key, of_key);
-    return xm_tree_list(m->t, text(m, m->form == XM_ARGUMENTS_BRACES ? "," : ""), &one,
-                        &flags, 1);
+    for (const char *c = not_in_names; *c; c++)
+        xm_class_add(taken, (unsigned char)*c, (unsigned char)*c);
+    xm_class_normalise(taken);
+    xm_class_negate(taken);
+    return xm_tree_class(m->t, taken, XM_SPELL_PLAIN);
 }
 
 static uint32_t
-declared_members(struct making *m, yyjson_val *object, const char *path)
+rest_of_name(struct making *m, uint32_t most)
+{
+    struct xm_class none = {0};
+    const uint32_t one = name_character(m, &none);
+    xm_class_free(&none);
+    return xm_tree_repeat(m->t, one, 0, most);
+}
+
+/* What goes on behind `begin` to a name that no property has. The names of properties are good: so
+ * they are not long. */
+static uint32_t
+other_names(struct making *m, yyjson_val *properties,
+            struct xm_slice begin) /* NOLINT(misc-no-recursion): bounded */
+{
+    struct xm_nodes nodes = {0};
+    struct xm_class taken = {0};
+    bool is_name = begin.n > 0;
+    yyjson_val *key, *v;
+    size_t i, n;
+    if (!xm_schema_works(&m->s, 1 + (unsigned)(yyjson_obj_size(properties) / 256), ""))
+        return 0;
+    yyjson_obj_foreach(properties, i, n, key, v)
+    {
+        const struct xm_slice name =
+            xm_slice_of(yyjson_get_str(key), yyjson_get_len(key));
+        int32_t code;
+        if (m->s.failed != XM_OK || !xm_slice_starts_with(name, begin))
+            continue;
+        is_name &= name.n > begin.n;
+        if (name.n == begin.n)
+            continue;
+        const char *next = name.text + begin.n;
+        const size_t bytes = xm_utf8_next(xm_slice_of(next, name.n - begin.n), &code);
+        if (xm_class_has(&taken, (uint32_t)code))
+            continue;
+        xm_class_add(&taken, (uint32_t)code, (uint32_t)code);
+        const uint32_t more =
+            other_names(m, properties, xm_slice_of(name.text, begin.n + bytes));
+        const uint32_t first = xm_tree_text(m->t, next, bytes);
+        xm_nodes_add(m->t, &nodes, xm_tree_all(m->t, (uint32_t[]){first, more}, 2));
+    }
+    const uint32_t other = name_character(m, &taken);
+    xm_nodes_add(
+        m->t, &nodes,
+        xm_tree_all(m->t, (uint32_t[]){other, rest_of_name(m, LONGEST_REST)}, 2));
+    if (is_name)
+        xm_nodes_add(m->t, &nodes, xm_tree_empty(m->t));
+    const uint32_t node = xm_tree_any(m->t, nodes.list, nodes.n);
+    xm_class_free(&taken);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+/* A member whose name no property has; of_key: its value. */
+static uint32_t
+other_member(struct making *m, yyjson_val *properties, uint32_t of_key)
+{
+    return member(m, other_names(m, properties, xm_slice_of("", 0)), of_key);
+}
+
+static uint32_t
+any_value(struct making *m)
+{
+    return m->form == XM_ARGUMENTS_BRACES ? xm_tree_rule_ref(m->t, m->value) : m->raw;
+}
+
+/* Adds what may come beside declared properties, as often as it will. */
+static void
+add_additional(struct making *m, yyjson_val *object, const char *path,
+               struct xm_nodes *nodes, struct xm_strbuf *flags)
+{
+    yyjson_val *properties = yyjson_obj_get(object, "properties");
+    yyjson_val *other = yyjson_obj_get(object, "additionalProperties");
+    const char flag = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
+    path = xm_schema_path(&m->s, path, "additionalProperties");
+    if (m->s.failed != XM_OK || yyjson_is_false(other) || (properties && !other))
+        return;
+    const bool is_any = !other || yyjson_is_true(other) ||
+                        (yyjson_is_obj(other) && yyjson_obj_size(other) == 0);
+    const uint32_t of_key = is_any ? any_value(m) : value(m, other, path);
+    if (m->s.failed != XM_OK || xm_tree_is_never(m->t, of_key))
+        return;
+    xm_nodes_add(m->t, nodes, other_member(m, properties, of_key));
+    xm_strbuf_add_n(flags, &flag, 1);
+}
+
+static void
+add_declared(struct making *m, yyjson_val *object, const char *path,
+             struct xm_nodes *nodes, struct xm_strbuf *flags)
 {
     yyjson_val *properties = yyjson_obj_get(object, "properties"), *key, *v;
-    struct xm_nodes nodes = {0};
-    struct xm_strbuf flags = {0};
     size_t i, n;
     path = xm_schema_path(&m->s, path, "properties");
+    if (properties && !yyjson_is_obj(properties))
+        xm_schema_fail(&m->s, XM_INVALID, path, "expected an object of schemas");
     yyjson_obj_foreach(properties, i, n, key, v)
     {
         const char *at = xm_schema_path(&m->s, path, yyjson_get_str(key));
@@ -290,32 +461,29 @@ declared_members(struct making *m, yyjson_val *object, const char *path)
         if (m->s.failed != XM_OK)
             break;
         const uint32_t name = key_node(m, key, at);
-        xm_nodes_add(m->t, &nodes, member(m, name, value(m, v, at)));
-        xm_strbuf_add_n(&flags, &flag, 1);
+        xm_nodes_add(m->t, nodes, member(m, name, value(m, v, at)));
+        xm_strbuf_add_n(flags, &flag, 1);
     }
-    uint32_t node = 0;
-    if (!xm_strbuf_ok(&flags))
-        xm_schema_no_memory(&m->s);
-    else if (m->s.failed == XM_OK && nodes.n == flags.n)
-        node = xm_tree_list(m->t, text(m, m->form == XM_ARGUMENTS_BRACES ? "," : ""),
-                            nodes.list, (const uint8_t *)flags.text, nodes.n);
-    xm_nodes_free(&nodes);
-    xm_strbuf_free(&flags);
-    return node;
 }
 
 static uint32_t
 members(struct making *m, yyjson_val *object, const char *path)
 {
-    yyjson_val *properties = yyjson_obj_get(object, "properties");
-    check_required(m, object, properties, path);
-    if (m->s.failed != XM_OK)
-        return 0;
-    if (yyjson_obj_size(properties) > 0)
-        return declared_members(m, object, path);
-    return properties || yyjson_is_false(yyjson_obj_get(object, "additionalProperties"))
-               ? xm_tree_empty(m->t)
-               : free_members(m);
+    const char *between = m->form == XM_ARGUMENTS_BRACES ? "," : "";
+    struct xm_nodes nodes = {0};
+    struct xm_strbuf flags = {0};
+    uint32_t node = 0;
+    check_required(m, object, yyjson_obj_get(object, "properties"), path);
+    add_declared(m, object, path, &nodes, &flags);
+    add_additional(m, object, path, &nodes, &flags);
+    if (!xm_strbuf_ok(&flags))
+        xm_schema_no_memory(&m->s);
+    else if (m->s.failed == XM_OK && nodes.n == flags.n)
+        node = xm_tree_list(m->t, text(m, between), nodes.list,
+                            (const uint8_t *)flags.text, nodes.n);
+    xm_nodes_free(&nodes);
+    xm_strbuf_free(&flags);
+    return node;
 }
 
 /* ---- values of BRACES ------------------------------------------------------------------------ */
@@ -323,8 +491,8 @@ members(struct making *m, yyjson_val *object, const char *path)
 static uint32_t
 braces_list(struct making *m, yyjson_val *v, const char *path)
 {
-    const struct xm_applied applied = {v, path, 0};
-    const struct xm_conjunction c = {(struct xm_applied *)(uintptr_t)&applied, 1, 1};
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
     yyjson_val *items = yyjson_obj_get(v, "items");
     const uint32_t least = xm_schema_count(&m->s, &c, "minItems", true, 0);
     const uint32_t most = xm_schema_count(&m->s, &c, "maxItems", false, XM_UNBOUNDED);
@@ -332,6 +500,8 @@ braces_list(struct making *m, yyjson_val *v, const char *path)
                                : xm_tree_rule_ref(m->t, m->value);
     if (m->s.failed != XM_OK)
         return 0;
+    if (least > most)
+        return xm_tree_never(m->t);
     const uint32_t next = xm_tree_all(m->t, (uint32_t[]){text(m, ","), one}, 2);
     const uint32_t some = xm_tree_all(
         m->t,
@@ -352,6 +522,7 @@ braces_types(struct making *m, yyjson_val *v, const char *path)
     const struct xm_conjunction c = {&applied, 1, 1};
     const unsigned types = xm_schema_types(&m->s, &applied);
     struct xm_nodes nodes = {0};
+    refuse(m, v, types, path);
     if (m->s.failed == XM_OK && (types & XM_JSON_STRING))
         xm_nodes_add(m->t, &nodes, quoted(m, m->raw));
     if (m->s.failed == XM_OK && (types & XM_JSON_NUMBER))
@@ -381,71 +552,63 @@ make_any(struct making *m)
     m->value = xm_tree_add_rule(m->t, "any value", 9);
     const uint32_t one = xm_tree_rule_ref(m->t, m->value);
     const uint32_t list = xm_tree_list(m->t, text(m, ","), &one, &flags, 1);
-    const uint32_t node =
-        xm_tree_any(m->t,
-                    (uint32_t[]){quoted(m, m->raw), xm_tree_numbers(m->t, &all),
-                                 text(m, "true"), text(m, "false"), text(m, "null"),
-                                 all3(m, text(m, "["), list, text(m, "]")),
-                                 all3(m, text(m, "{"), free_members(m), text(m, "}"))},
-                    7);
+    const uint32_t node = xm_tree_any(
+        m->t,
+        (uint32_t[]){quoted(m, m->raw), xm_tree_numbers(m->t, &all), text(m, "true"),
+                     text(m, "false"), text(m, "null"),
+                     all3(m, text(m, "["), list, text(m, "]")),
+                     all3(m, text(m, "{"), members(m, NULL, ""), text(m, "}"))},
+        7);
     if (m->t->failed == XM_OK)
         m->t->rules[m->value].node = node;
 }
 
 /* ---- any of them ----------------------------------------------------------------------------- */
 
+/* A value that may be a string stands as it is; others are JSON. */
 static uint32_t
 parameter_types(struct making *m, yyjson_val *v, const char *path)
 {
     const struct xm_applied applied = {v, path, 0};
-    const unsigned types = xm_schema_types(&m->s, &applied);
-    if (m->s.failed != XM_OK)
-        return 0;
-    return types & XM_JSON_STRING
-               ? m->raw
-               : xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, v, path));
+    refuse(m, v, xm_schema_types(&m->s, &applied), path);
+    return m->raw;
 }
 
 static uint32_t
 value(struct making *m, yyjson_val *v, const char *path) /* NOLINT(misc-no-recursion) */
 {
+    const bool is_braces = m->form == XM_ARGUMENTS_BRACES;
     uint32_t node = 0;
     if (m->s.failed != XM_OK || !xm_schema_works(&m->s, 1, path))
         return 0;
-    v = resolve(m->s.root, v);
-    if (!v || m->depth >= DEEPEST)
-        return xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
-                              "a schema that refers to itself, or to nothing, is not "
-                              "supported in calls of this model");
+    if (m->depth >= DEEPEST)
+        return xm_schema_fail(&m->s, XM_UNSUPPORTED, path, "%s", no_target);
+    if (!yyjson_is_obj(v) && !yyjson_is_bool(v))
+        return xm_schema_fail(&m->s, XM_INVALID, path,
+                              "expected a schema: an object, true or false");
     if (yyjson_is_false(v))
         return xm_tree_never(m->t);
+    if (!is_braces && !(types_in(m, v, path) & XM_JSON_STRING))
+        return xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, v, path));
     m->depth++;
     if (!choose(m, v, path, &node))
-        node = m->form == XM_ARGUMENTS_BRACES ? braces_types(m, v, path)
-                                              : parameter_types(m, v, path);
+        node = is_braces ? braces_types(m, v, path) : parameter_types(m, v, path);
     m->depth--;
     return m->s.failed == XM_OK ? node : 0;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
+/* Those that the schema admits and that are objects. */
 static uint32_t
 json_arguments(struct making *m, yyjson_val *root)
 {
-    static const char *const others[] = {"$ref",  "anyOf", "oneOf", "allOf",
-                                         "const", "enum",  "type"};
     struct xm_conjunction c = {0};
-    bool is_plain = true;
-    for (size_t i = 0; i < XM_ARRAY_LEN(others); i++)
-        is_plain &= !yyjson_obj_get(root, others[i]);
     if (!root)
         return xm_schema_object(&m->s, &c);
-    if (yyjson_obj_get(root, "properties") && !yyjson_obj_get(root, "patternProperties"))
-        m->s.closed = root;
-    if (!is_plain)
-        return xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, root, ""));
     xm_conjunction_add(&m->s, &c, root, "", 0);
-    const uint32_t node = xm_schema_object(&m->s, &c);
+    xm_conjunction_add(&m->s, &c, yyjson_doc_get_root(m->object), "", 0);
+    const uint32_t node = m->s.failed == XM_OK ? xm_schema_node(&m->s, &c) : 0;
     xm_conjunction_free(&c);
     return node;
 }
@@ -455,9 +618,12 @@ other_arguments(struct making *m, yyjson_val *root)
 {
     static const char *const refused[] = {"anyOf", "oneOf", "allOf", "const", "enum"};
     const bool is_braces = m->form == XM_ARGUMENTS_BRACES;
-    yyjson_val *v = resolve(root, root);
-    if (root && !v)
-        xm_schema_fail(&m->s, XM_UNSUPPORTED, "", "it refers to itself, or to nothing");
+    yyjson_val *v = root;
+    for (int i = 0; i < DEEPEST && yyjson_obj_get(v, "$ref"); i++)
+        v = target_of(m, v, "");
+    if (yyjson_obj_get(v, "$ref"))
+        xm_schema_fail(&m->s, XM_UNSUPPORTED, "", "%s", no_target);
+    refuse(m, v, XM_JSON_OBJECT, "");
     for (size_t i = 0; i < XM_ARRAY_LEN(refused); i++)
         if (yyjson_obj_get(v, refused[i]))
             xm_schema_fail(
@@ -482,10 +648,14 @@ xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                   const struct xm_tool *tool, bool by_schema, uint32_t *node,
                   struct xm_error *err)
 {
+    static const char object[] = "{\"type\":\"object\"}";
     struct making m = {.t = t, .form = form, .value = XM_NOWHERE};
     yyjson_val *root = by_schema ? tool->parameters : NULL;
+    XM_TRY(xm_json_parse(object, sizeof(object) - 1, &m.object, err));
     xm_schema_open(&m.s, t, root, err);
-    if (root && !(types_of(root, root, 0) & XM_JSON_OBJECT))
+    m.s.closes = by_schema;
+    unsigned left = ROOT_STEPS;
+    if (root && !(xm_json_types_in(root, root, &left) & XM_JSON_OBJECT))
         xm_schema_fail(&m.s, XM_INVALID, "",
                        "arguments are an object, and it admits none");
     *node = by_schema && !root          ? no_arguments(&m)
@@ -493,6 +663,7 @@ xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                                         : other_arguments(&m, root);
     const enum xm_status s = xm_schema_make_rules(&m.s);
     xm_schema_close(&m.s);
+    yyjson_doc_free(m.object);
     if (s != XM_OK && s != XM_NO_MEMORY) {
         const struct xm_shown name = xm_utf8_shown(tool->name);
         xm_error_prefix(err, "the arguments of '%s'", name.text);

@@ -7,7 +7,9 @@
  *     BRACES       {city:<|"|>Rome<|"|>,days:3}
  *
  * In PARAMETERS and BRACES strings stand as they are: lengths, patterns and formats of strings are
- * not looked at there, and schemas that refer to themselves are refused.
+ * not looked at there. An argument of PARAMETERS that can be no string is JSON, with all keywords
+ * of JSON. Of others schemas that refer to themselves are refused, and so is each keyword that
+ * restricts instances and has no grammar, by its name.
  */
 #ifndef XM_PLUGIN_TEXT_TOOL_ARGUMENTS_H
 #define XM_PLUGIN_TEXT_TOOL_ARGUMENTS_H
@@ -27,15 +29,19 @@ enum xm_argument_form { XM_ARGUMENTS_JSON, XM_ARGUMENTS_PARAMETERS, XM_ARGUMENTS
 #define XM_PARAMETER     "<parameter="
 #define XM_PARAMETER_END "</parameter>"
 
-/* Adds the texts of the tool's arguments. Properties that an object declares are all that it has,
- * unless the schema says otherwise; of a tool without a schema there are none. by_schema = false:
- * any arguments. XM_INVALID, XM_UNSUPPORTED: the sentence names the tool and the keyword. */
+/* Adds the texts of the tool's arguments. Properties that an object's schema declares are all that
+ * it has, but for those of its additionalProperties; an object without "properties" may have any.
+ * A tool without a schema has no arguments. by_schema = false: any arguments. XM_INVALID,
+ * XM_UNSUPPORTED: the sentence names the tool and the keyword. */
 enum xm_status xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
                                  const struct xm_tool *tool, bool by_schema,
                                  uint32_t *node, struct xm_error *err);
 /* The types (json_schema_parts.h) that the argument may have; all where that is not declared. NULL:
- * the tool is not known. */
-unsigned xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key);
+ * the tool is not known. *left: the steps that may still be taken to find out, for all arguments of
+ * a call XM_TYPES_STEPS at first; without any all types are possible. */
+enum { XM_TYPES_STEPS = 1 << 20 };
+unsigned xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key,
+                                unsigned *left);
 
 #ifdef __cplusplus
 }

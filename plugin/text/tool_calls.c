@@ -319,6 +319,7 @@ add_parameters(struct xm_slice text, const struct xm_tool *tool, struct xm_strbu
                struct xm_error *err)
 {
     const char *before = "";
+    unsigned left = XM_TYPES_STEPS;
     xm_strbuf_add(out, "{");
     for (text = trimmed(text); text.n > 0; text = trimmed(text), before = ",") {
         const size_t n = find(text, ">");
@@ -336,7 +337,7 @@ add_parameters(struct xm_slice text, const struct xm_tool *tool, struct xm_strbu
         XM_TRY(add_string(key, out, err));
         xm_strbuf_add(out, ":");
         XM_TRY(add_untyped(without_breaks(xm_slice_of(text.text, end)),
-                           xm_tool_argument_types(tool, key), out, err));
+                           xm_tool_argument_types(tool, key, &left), out, err));
         text = behind(text, end + sizeof(parameter_end) - 1);
     }
     xm_strbuf_add(out, "}");

@@ -439,7 +439,7 @@ TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
         R"({"type":"object","properties":{"s":{"type":"string"},"i":{"type":"integer"},
         "u":{"anyOf":[{"type":"string"},{"type":"null"}]},"r":{"$ref":"#/$defs/t"},
         "e":{"enum":["1",2]},"n":{"type":["number","string"]},"x":{}},
-        "$defs":{"t":{"type":"string"}}})"};
+        "$defs":{"t":{"type":"string"}},"additionalProperties":{"$ref":"#/$defs/t"}})"};
     Calling c(coder, {f});
     const auto parse = [&](const std::string &key, const std::string &value) {
         const std::string text = "<function=f>\n<parameter=" + key + ">\n" + value +
@@ -463,7 +463,41 @@ TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
     EXPECT_EQ(parse("e", "2"), R"({"e":2})");
     EXPECT_EQ(parse("n", "1e5"), R"({"n":1e5})");
     EXPECT_EQ(parse("x", "[1]"), R"({"x":[1]})");
-    EXPECT_EQ(parse("not_there", "7"), R"({"not_there":7})");
+    EXPECT_EQ(parse("not_there", "7"), R"({"not_there":"7"})");
+}
+
+/* A schema that refers to itself in several ways has more ways with each level: finding the types
+ * of its instances ends after some steps, and all types are possible then. */
+TEST(ToolGrammar, TypesAreLookedForInABoundedNumberOfSteps)
+{
+    const std::string loop =
+        R"({"anyOf":[{"$ref":"#"},{"$ref":"#"},{"$ref":"#"},{"type":"object"}]})";
+    for (const Way &way : {json, harmony})
+        EXPECT_EQ(Calling(way, {{"f", loop}}).status, XM_OK);
+    for (const Way &way : {coder, gemma})
+        EXPECT_NE(Calling(way, {{"f", loop}}).status, XM_OK);
+    const auto types_of = [](const std::string &schema, unsigned *left) {
+        yyjson_doc *doc = yyjson_read(schema.data(), schema.size(), 0);
+        const xm_tool tool = {{}, yyjson_doc_get_root(doc), false};
+        const unsigned types = xm_tool_argument_types(&tool, xm_slice_of("a", 1), left);
+        yyjson_doc_free(doc);
+        return types;
+    };
+    unsigned left = XM_TYPES_STEPS;
+    const std::string begin = R"({"properties":{"a":{"anyOf":[)", end = "]}}}";
+    const unsigned object = types_of(begin + R"({"type":"object"})" + end, &left);
+    const unsigned string = types_of(begin + R"({"enum":["a","b"]})" + end, &left);
+    EXPECT_EQ(XM_TYPES_STEPS - left, 2 * (1u + 2 * 64) + 2);
+    EXPECT_NE(object, string);
+    unsigned few = 2;
+    const unsigned any = types_of(begin + R"({"type":"object"})" + end, &few);
+    EXPECT_EQ(any & (object | string), object | string);
+    EXPECT_EQ(few, 0u);
+    EXPECT_EQ(types_of(begin + R"({"type":"object"})" + end, &few), any);
+    const std::string self = R"({"$ref":"#/properties/a"})";
+    left = XM_TYPES_STEPS;
+    EXPECT_EQ(types_of(begin + self + "," + self + "," + self + end, &left), any);
+    EXPECT_EQ(left, 0u);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -499,6 +533,176 @@ TEST(ToolGrammar, RefusalsNameToolAndKeyword)
     const Way none = {"{# no calls #}", {"<think>", "</think>"}};
     EXPECT_NE(refused(none, "{}").find("how this model writes them is not known"),
               std::string::npos);
+}
+
+struct Keyword {
+    const char *schema, *path;
+};
+
+/* Of an argument that may be a string, and is looked at by the coder's form too; none is passed
+ * over in silence. */
+const Keyword keywords[] = {
+    {R"({"not":{}})", "not"},
+    {R"({"type":"string","if":{}})", "if"},
+    {R"({"enum":["a"],"not":{}})", "not"},
+    {R"({"anyOf":[{"type":"string"}],"not":{}})", "not"},
+    {R"({"type":["string","array"],"prefixItems":[{}]})", "prefixItems"},
+    {R"({"type":["string","array"],"uniqueItems":true})", "uniqueItems"},
+    {R"({"type":["string","array"],"contains":{}})", "contains"},
+    {R"({"type":["string","object"],"minProperties":1})", "minProperties"},
+    {R"({"type":["string","object"],"patternProperties":{}})", "patternProperties"},
+    {R"({"type":["string","object"],"dependentRequired":{}})", "dependentRequired"},
+    {R"({"enum":["a",5],"minimum":3})", "minimum"},
+    {R"({"enum":["a"],"minLength":3})", "minLength"},
+    {R"({"enum":["a"],"const":"a"})", "enum"},
+    {R"({"anyOf":[{}],"required":["a"]})", "required"},
+    {R"({"anyOf":[{}],"oneOf":[{}]})", "oneOf"},
+    {R"({"anyOf":[{"type":"string"},{"type":"null"}],"type":"string"})", "type"},
+    {R"({"anyOf":5})", "anyOf"},
+    {R"({"oneOf":[{"type":"string"},{"type":"string"}]})", "oneOf"},
+    {R"({"$ref":"#/$defs/s","items":{}})", "items"},
+    {R"({"$ref":"#/$defs/s","type":"null"})", "type"},
+};
+
+TEST(ToolGrammar, KeywordsWithoutAGrammarAreRefusedByName)
+{
+    for (const Way &way : {coder, gemma})
+        for (const Keyword &k : keywords) {
+            Calling c(way, {{"f", std::string(R"({"properties":{"a":)") + k.schema +
+                                      R"(},"$defs":{"s":{"type":"string"}}})"}});
+            EXPECT_NE(c.status, XM_OK) << k.schema;
+            const std::string where =
+                std::string("JSON Schema, /properties/a/") + k.path + ":";
+            EXPECT_NE(std::string(c.err.text).find(where), std::string::npos)
+                << k.schema << ": " << c.err.text;
+        }
+    for (const Way &way : {json, coder, harmony, gemma})
+        for (const char *keyword :
+             {"not", "if", "minProperties", "dependentRequired", "propertyNames"}) {
+            Calling c(way, {{"f", std::string(R"({"properties":{"a":{}},")") + keyword +
+                                      R"(":{}})"}});
+            const std::string where = std::string("JSON Schema, /") + keyword + ":";
+            EXPECT_NE(std::string(c.err.text).find(where), std::string::npos)
+                << keyword << ": " << c.err.text;
+        }
+}
+
+/* Values that are no strings are JSON in the coder's form, with all that is there for JSON. */
+TEST(ToolGrammar, ParametersThatAreNoStringsHaveAllKeywordsOfJson)
+{
+    Calling c(coder, {{"f", R"({"properties":{"n":{"type":"integer","enum":[1,2,"3"]},
+        "l":{"type":"array","prefixItems":[{"type":"null"}],"items":{"type":"boolean"}},
+        "o":{"$ref":"#/$defs/o"}},"$defs":{"o":{"type":"object","allOf":[{"properties":
+        {"o":{"$ref":"#/$defs/o"}}}]}}})"}});
+    const auto admits = [&](const std::string &key, const std::string &value) {
+        return c.admits("<tool_call>\n<function=f>\n<parameter=" + key + ">\n" + value +
+                        "\n</parameter>\n</function>\n</tool_call>");
+    };
+    EXPECT_TRUE(admits("n", "1"));
+    EXPECT_FALSE(admits("n", "3"));
+    EXPECT_FALSE(admits("n", "\"3\""));
+    EXPECT_TRUE(admits("l", "[null,true]"));
+    EXPECT_FALSE(admits("l", "[true]"));
+    EXPECT_TRUE(admits("o", R"({"o":{"o":{}}})"));
+    EXPECT_FALSE(admits("o", R"({"o":{"o":1}})"));
+}
+
+/* Properties that are declared are all there are, in each form and in objects within objects,
+ * unless the schema has additionalProperties. Their names are no declared ones. */
+TEST(ToolGrammar, AdditionalPropertiesAreWrittenWhereTheSchemaHasThem)
+{
+    struct Case {
+        std::string schema, json, parameters, braces;
+        bool admits;
+    };
+    const auto parameter = [](const char *key, const char *v) {
+        return std::string("<parameter=") + key + ">\n" + v + "\n</parameter>\n";
+    };
+    const std::string a = R"("properties":{"a":{"type":"integer"},"ab":{}})";
+    const std::string open = "{" + a + R"(,"additionalProperties":true})";
+    const std::string typed = "{" + a + R"(,"additionalProperties":{"type":"boolean"}})";
+    const std::string closed = "{" + a + R"(,"additionalProperties":false})";
+    const auto one = [&](const std::string &schema, const char *key, const char *v,
+                         bool admits) {
+        return Case{schema, std::string("{\"") + key + "\": " + v + "}",
+                    parameter(key, v), std::string("{") + key + ":" + v + "}", admits};
+    };
+    const std::vector<Case> cases = {
+        one("{" + a + "}", "a", "1", true),
+        one("{" + a + "}", "c", "1", false),
+        one(closed, "c", "1", false),
+        one(open, "a", "1", true),
+        one(open, "c", "1", true),
+        one(open, "abc", "1", true),
+        one(open, "b", "true", true),
+        one(open, "a", "true", false),
+        {open, R"({"a": 1, "c": 2, "d": 3})",
+         parameter("a", "1") + parameter("c", "2") + parameter("d", "3"), "{a:1,c:2,d:3}",
+         true},
+        one(typed, "c", "true", true),
+        one(typed, "c", "1", false),
+        one(R"({"properties":{},"additionalProperties":true})", "c", "1", true),
+        one(R"({"properties":{},"additionalProperties":{}})", "c", "1", true),
+        one(R"({"properties":{}})", "c", "1", false),
+        {R"({"properties":{}})", "{}", "", "{}", true},
+        {R"({"additionalProperties":false})", "{}", "", "{}", true},
+        one(R"({"additionalProperties":false})", "c", "1", false),
+        one(R"({"type":"object"})", "c", "1", true),
+        one(R"({"additionalProperties":{"type":"null"}})", "c", "null", true),
+        one(R"({"additionalProperties":{"type":"null"}})", "c", "1", false),
+        {R"({"properties":{"o":{"type":"object",)" + a + "}}}", R"({"o": {"c": 1}})",
+         parameter("o", R"({"c": 1})"), "{o:{c:1}}", false},
+        {R"({"properties":{"o":{"type":"object","additionalProperties":true,)" + a +
+             "}}}",
+         R"({"o": {"c": 1}})", parameter("o", R"({"c": 1})"), "{o:{c:1}}", true},
+    };
+    for (const Case &k : cases) {
+        EXPECT_EQ(Calling(json, {{"f", k.schema}})
+                      .admits("<tool_call>\n{\"name\": \"f\", \"arguments\": " + k.json +
+                              "}\n</tool_call>"),
+                  k.admits)
+            << k.schema << k.json;
+        EXPECT_EQ(Calling(coder, {{"f", k.schema}})
+                      .admits("<tool_call>\n<function=f>\n" + k.parameters +
+                              "</function>\n</tool_call>"),
+                  k.admits)
+            << k.schema << k.parameters;
+        EXPECT_EQ(Calling(gemma, {{"f", k.schema}})
+                      .admits("<|tool_call>call:f" + k.braces + "<tool_call|>"),
+                  k.admits)
+            << k.schema << k.braces;
+    }
+}
+
+/* Also where the schema would take others. */
+TEST(ToolGrammar, ArgumentsAreAnObject)
+{
+    for (const char *schema :
+         {R"({"type":["object","string"]})", R"({"description":"any"})",
+          R"({"anyOf":[{"type":"string"},{"type":"object"}]})",
+          R"({"$ref":"#/$defs/a","$defs":{"a":{"type":["object","string"]}}})"}) {
+        Calling c(harmony, {{"f", schema}});
+        const std::string begin =
+            "<|channel|>commentary to=functions.f <|constrain|>json<|message|>";
+        EXPECT_TRUE(c.admits(begin + "{}")) << schema;
+        EXPECT_TRUE(c.admits(begin + R"({"a": 1})")) << schema;
+        EXPECT_FALSE(c.admits(begin + "\"a\"")) << schema;
+    }
+}
+
+TEST(ToolGrammar, ValuesBesideATypeAreOfIt)
+{
+    Calling c(gemma, {{"f", R"({"properties":{"a":{"type":"string","enum":["x",7]},
+        "b":{"type":"array","minItems":3,"maxItems":2},"c":{"type":["null","boolean"],
+        "anyOf":[{"type":"null"}]}}})"}});
+    const auto call = [](const std::string &arguments) {
+        return "<|tool_call>call:f{" + arguments + "}<tool_call|>";
+    };
+    EXPECT_TRUE(c.admits(call("a:<|\"|>x<|\"|>")));
+    EXPECT_FALSE(c.admits(call("a:7")));
+    EXPECT_TRUE(c.admits(call("c:null")));
+    EXPECT_FALSE(c.admits(call("b:[1,2,3]")));
+    EXPECT_FALSE(c.admits(call("b:[1,2]")));
 }
 
 TEST(ToolGrammar, EveryAllocationMayFail)
