@@ -176,7 +176,11 @@ list_patterns(struct xm_schema *s, const struct xm_conjunction *c, struct patter
                 .value = value,
                 .path = xm_schema_path(s, path, yyjson_get_str(key)),
                 .applied = k};
-            find_literal(&p->list[p->n++]);
+            find_literal(&p->list[p->n]);
+            if (p->list[p->n++].n_literal > LONGEST_NAME) /* other_names is as deep */
+                xm_schema_fail(s, XM_UNSUPPORTED, path,
+                               "a pattern begins with more than %d bytes of plain text",
+                               LONGEST_NAME);
             if (p->n > MOST_PATTERNS)
                 xm_schema_fail(s, XM_UNSUPPORTED, path,
                                "more than %d patterns apply here", MOST_PATTERNS);
