@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plugin/text/token_list.h"
 #include "runtime/dry_run.h"
 #include "runtime/util/checksum.h"
 #include "runtime/util/folder.h"
@@ -36,12 +37,13 @@ enum {
     BLOCK = 1 << 20            /* bytes of a checksum       */
 };
 
-static const char magic[8] = "xmkv1\r\n";
+static const char magic[8] = "xmkv2\r\n";
 
 struct file_head {
     char magic[8];
     char identity[IDENTITY];
     uint64_t n_tokens, state_bytes;
+    uint64_t least;    /* positions that can be loaded: fewer lack pages of a window */
     uint64_t checksum; /* of the members before it, and the tokens */
 };
 
@@ -281,10 +283,7 @@ open_entry(const struct xm_prefix_store *p, const char *name, struct entry *e)
 static uint64_t
 same_tokens(const struct entry *e, const int32_t *ids, uint64_t n)
 {
-    uint64_t same = 0;
-    while (same < n && same < e->head.n_tokens && e->ids[same] == ids[same])
-        same++;
-    return same;
+    return xm_same_tokens(e->ids, e->head.n_tokens, ids, n);
 }
 
 /* Calls `see` with each file of the model, which closes it or keeps it. */
@@ -332,7 +331,7 @@ compare(struct xm_prefix_store *p, struct entry *e, void *ctx)
     (void)p;
     uint64_t same = same_tokens(e, s->ids, s->n);
     same -= same % s->page;
-    if (same <= s->found) {
+    if (same <= s->found || same < e->head.least) {
         xm_mapped_file_close(&e->file);
         return;
     }
@@ -341,8 +340,8 @@ compare(struct xm_prefix_store *p, struct entry *e, void *ctx)
     s->found = same;
 }
 
-/* The file that shares the most whole pages with ids[n], more than `least`. The caller closes
- * out->best.file. */
+/* The file that shares the most whole pages with ids[n], more than `least`, and that can serve
+ * them. The caller closes out->best.file. */
 static void
 find_best(struct xm_prefix_store *p, uint64_t page, const int32_t *ids, uint64_t n,
           uint64_t least, struct search *out)
@@ -556,10 +555,10 @@ write_file(const char *path, const struct file_head *head, const struct xm_seque
     return xm_new_file_end(&f, status, err);
 }
 
-/* Files that the new one stands for. */
+/* What the new file can serve. */
 struct superseded {
     const int32_t *ids;
-    uint64_t n;
+    uint64_t n, least;
 };
 
 static void
@@ -568,8 +567,9 @@ delete_beginning(struct xm_prefix_store *p, struct entry *e, void *ctx)
     const struct superseded *by = ctx;
     const bool is_beginning =
         e->head.n_tokens < by->n && same_tokens(e, by->ids, by->n) == e->head.n_tokens;
+    const bool serves_more = e->head.least < by->least;
     xm_mapped_file_close(&e->file);
-    if (is_beginning)
+    if (is_beginning && !serves_more)
         delete_file(p, e->name);
 }
 
@@ -585,8 +585,10 @@ static void
 write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t *ids,
           uint64_t n)
 {
-    struct file_head head = {.n_tokens = n, .state_bytes = s->ops->file->bytes(s)};
-    struct superseded by = {ids, n};
+    struct file_head head = {.n_tokens = n,
+                             .state_bytes = s->ops->file->bytes(s),
+                             .least = s->ops->file->least(s)};
+    struct superseded by = {ids, n, head.least};
     struct xm_error why = {0};
     char name[NAME + 1];
     memcpy(head.magic, magic, sizeof(magic));
@@ -620,7 +622,7 @@ xm_prefix_store_save(struct xm_prefix_store *p, struct xm_sequence *s, const int
     const uint64_t page = s->ops->file->page(s), past = s->ops->past(s);
     const uint64_t whole = (past < n ? past : n) / page * page;
     struct search found;
-    if (xm_dry_run() || whole == 0 || past > n)
+    if (xm_dry_run() || whole == 0 || past > n || s->ops->file->least(s) > whole)
         return;
     find_best(p, page, ids, whole, whole - page, &found);
     if (found.found == whole)

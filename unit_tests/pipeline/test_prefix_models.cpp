@@ -171,6 +171,25 @@ TEST_F(PrefixModels, BranchWhereTheFileHasAllPages)
     }
 }
 
+/* A text that goes on leaves the file of its beginning where another text may need it. */
+TEST_F(PrefixModels, BranchWhereAnEarlierTextEnded)
+{
+    const Ids text = some(TOKENS, 7);
+    Ids longer = text;
+    const Ids behind = some(100, 3);
+    longer.insert(longer.end(), behind.begin(), behind.end());
+    for (const char *path : {QWEN, WINDOWED}) {
+        SCOPED_TRACE(path);
+        uint64_t whole = 0, ignored = 0;
+        Row expected, unused;
+        write(path, "f32", text, &whole, &expected);
+        write(path, "f32", longer, &ignored, &unused);
+        Opened again(core, path, folder.path, "f32");
+        ASSERT_EQ(again.load(text), whole);
+        EXPECT_EQ(again.run(text, whole), expected);
+    }
+}
+
 TEST_F(PrefixModels, IgnoreFilesOfOtherOptionsAndModels)
 {
     const Ids text = some(TOKENS, 7);
