@@ -390,15 +390,16 @@ make_groups(struct search *s, struct xm_error *err)
     return XM_OK;
 }
 
+/* The caller's *out stays empty after a failure: the text is freed with the search. */
 static enum xm_status
 give(struct finished *t, uint64_t reused, struct xm_generation_result *out,
      struct xm_error *err)
 {
-    const enum xm_status status = xm_text_end(&t->of->text, err);
+    XM_TRY(xm_text_end(&t->of->text, err));
     *out = t->of->result;
     out->reused = reused;
     t->of->result = (struct xm_generation_result){0};
-    return status;
+    return XM_OK;
 }
 
 static enum xm_status
