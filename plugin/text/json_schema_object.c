@@ -263,7 +263,10 @@ value_node(struct xm_schema *s, const struct xm_conjunction *c,
                 xm_schema_path(s, xm_schema_path(s, a->path, "properties"), p->name), 0);
         for (size_t i = 0; i < patterns->n && s->failed == XM_OK; i++) {
             const struct pattern *q = &patterns->list[i];
-            if (q->applied != k || (p ? !matches(s, q, p->name, p->n) : q != pattern))
+            const bool applies = p         ? matches(s, q, p->name, p->n)
+                                 : pattern ? xm_slice_equal(q->text, pattern->text)
+                                           : false;
+            if (q->applied != k || !applies)
                 continue;
             xm_conjunction_add(s, &one, q->value, q->path, 0);
             is_known = true;
@@ -421,7 +424,18 @@ pattern_name(struct xm_schema *s, const struct properties *p, const struct patte
     return s->failed == XM_OK ? xm_schema_quoted(s, node) : 0;
 }
 
-/* Members whose names patterns match. A pattern that another schema has, too, is one. */
+/* Whether an earlier one of the list has the same text: it stands for both. */
+static bool
+is_repeated(const struct patterns *p, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (xm_slice_equal(p->list[k].text, p->list[i].text))
+            return true;
+    return false;
+}
+
+/* Members whose names patterns match. A pattern that several schemas have is one, and its values
+ * satisfy all of them. */
 static void
 add_pattern_members(struct xm_schema *s, const struct xm_conjunction *c,
                     const struct properties *p, const struct patterns *patterns,
@@ -429,8 +443,11 @@ add_pattern_members(struct xm_schema *s, const struct xm_conjunction *c,
 {
     for (size_t i = 0; i < patterns->n && s->failed == XM_OK; i++) {
         const struct pattern *q = &patterns->list[i];
+        if (is_repeated(patterns, i))
+            continue;
         for (size_t k = 0; k < i && s->failed == XM_OK; k++)
-            if (!are_apart(q, &patterns->list[k]))
+            if (!xm_slice_equal(q->text, patterns->list[k].text) &&
+                !are_apart(q, &patterns->list[k]))
                 xm_schema_fail(s, XM_UNSUPPORTED, q->path,
                                "patterns that a name may match together are not "
                                "supported: let each begin with another text, as ^a- and "

@@ -104,6 +104,10 @@ const SchemaCase cases[] = {
      R"({"additionalProperties":{"type":"integer"}}]})",
      {R"({"a":3,"b":1})"},
      {R"({"a":2})", R"({"a":3.5})", R"({"b":"1"})"}},
+    {R"({"allOf":[{"patternProperties":{"^x-":{"type":"integer"},"^y":{"type":"null"}}},)"
+     R"({"patternProperties":{"^x-":{"minimum":3}},"additionalProperties":{"type":"null"}}]})",
+     {R"({"x-a":3,"y":null,"x-":4})", "{}"},
+     {R"({"x-a":2})", R"({"x-a":3.5})", R"({"y":1})", R"({"x":3})"}},
     {R"({"type":"array","items":{"type":"integer"}})",
      {"[]", "[1]", "[1,2, 3]"},
      {"[\"a\"]", "[1 2]", "[,1]"}},
