@@ -262,6 +262,12 @@ sequence_identify(const struct xm_sequence *s, struct xm_strbuf *out,
     if (!p->graph)
         return xm_fail(err, XM_UNSUPPORTED,
                        "the model's graph is not kept, so its sequences cannot be");
+    const char *variable = xm_model_cache_obstacle();
+    if (variable)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "%s is set, and later runs would take the positions for those of "
+                       "the model as it is",
+                       variable);
     xm_model_cache_identify(p->graph, &p->config, xm_engine_info(p->engine),
                             "sequence 2\n", out);
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "the text of a graph");

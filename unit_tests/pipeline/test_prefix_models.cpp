@@ -225,6 +225,24 @@ TEST_F(PrefixModels, ShareLoadedPages)
     xm_compiled_destroy_sequence(other);
 }
 
+/* Positions of a pipeline that is being bisected are no later run's. */
+TEST_F(PrefixModels, KeepNoneOfAModelThatIsDebugged)
+{
+    Opened debugged(core, QWEN, folder.path, "f32", false);
+    xm_prefix_store *store = nullptr;
+    for (const char *name : {"XM_SKIP", "XM_STOP", "XM_DUMP", "XM_FORCE"}) {
+        err = {};
+        setenv(name, "x", 1);
+        EXPECT_EQ(
+            xm_prefix_store_open(debugged.compiled, folder.path.c_str(), 1, &store, &err),
+            XM_UNSUPPORTED);
+        unsetenv(name);
+        EXPECT_NE(std::string(err.text).find(name + std::string(" is set")),
+                  std::string::npos)
+            << err.text;
+    }
+}
+
 TEST_F(PrefixModels, SayThatAMeshCannot)
 {
     xm_compile_options sampled = {};
