@@ -50,8 +50,8 @@ struct xm_sequence_file_ops {
                            struct xm_error *err);
     /* Fills an empty sequence with the first n positions of what `save` has written, whole pages of
      * the tokens ids[n]; waits for the device. The sequence stays empty where n is below `least`,
-     * because layers with a sliding window lack the pages, and after a failure. XM_INVALID: the bytes are
-     * not of such a sequence. */
+     * because layers with a sliding window lack the pages, and after a failure. XM_INVALID: the
+     * bytes are not of such a sequence. */
     enum xm_status (*load)(struct xm_sequence *s, const int32_t *ids, uint64_t n,
                            const uint8_t *bytes, uint64_t n_bytes, struct xm_error *err);
 };

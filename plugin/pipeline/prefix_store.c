@@ -31,10 +31,10 @@
 #include "runtime/util/strbuf.h"
 
 enum {
-    DIGITS = 16,               /* of a checksum in a name   */
-    NAME = 2 * DIGITS + 1 + 3, /* <model>-<tokens>.kv       */
-    IDENTITY = 64,             /* bytes of a model's text   */
-    BLOCK = 1 << 20            /* bytes of a checksum       */
+    DIGITS = 16,               /* of a checksum in a name        */
+    NAME = 2 * DIGITS + 1 + 3, /* <model>-<tokens>.kv            */
+    IDENTITY = 64,             /* bytes of a model's text        */
+    BLOCK = 1 << 20            /* bytes that one checksum covers */
 };
 
 static const char magic[8] = "xmkv2\r\n";
@@ -286,11 +286,11 @@ same_tokens(const struct entry *e, const int32_t *ids, uint64_t n)
     return xm_same_tokens(e->ids, e->head.n_tokens, ids, n);
 }
 
-/* Calls `see` with each file of the model, which closes it or keeps it. */
-typedef void (*see_fn)(struct xm_prefix_store *p, struct entry *e, void *ctx);
+/* Calls `visit` with each file of the model; it closes the file or keeps it. */
+typedef void (*visit_fn)(struct xm_prefix_store *p, struct entry *e, void *ctx);
 
 static void
-see_files(struct xm_prefix_store *p, see_fn see, void *ctx)
+for_each_file(struct xm_prefix_store *p, visit_fn visit, void *ctx)
 {
     char mine[DIGITS + 1];
     snprintf(mine, sizeof(mine), "%016" PRIx64, model_hash(p));
@@ -299,7 +299,7 @@ see_files(struct xm_prefix_store *p, see_fn see, void *ctx)
         struct entry e = {0};
         if (is_name(f->d_name) && strncmp(f->d_name, mine, DIGITS) == 0 &&
             open_entry(p, f->d_name, &e))
-            see(p, &e, ctx);
+            visit(p, &e, ctx);
     }
     if (d)
         closedir(d);
@@ -347,7 +347,7 @@ find_best(struct xm_prefix_store *p, uint64_t page, const int32_t *ids, uint64_t
           uint64_t least, struct search *out)
 {
     *out = (struct search){.ids = ids, .n = n, .page = page, .found = least};
-    see_files(p, compare, out);
+    for_each_file(p, compare, out);
     if (out->found == least)
         out->found = 0;
 }
@@ -555,7 +555,8 @@ write_file(const char *path, const struct file_head *head, const struct xm_seque
     return xm_new_file_end(&f, status, err);
 }
 
-/* What the new file can serve. */
+/* The new file, by which others are superseded: those whose tokens are a prefix of its tokens, and
+ * that serve nothing that it does not. */
 struct superseded {
     const int32_t *ids;
     uint64_t n, least;
@@ -611,7 +612,7 @@ write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t 
         return;
     }
     p->has_warned = false;
-    see_files(p, delete_beginning, &by);
+    for_each_file(p, delete_beginning, &by);
     evict(p, name);
 }
 

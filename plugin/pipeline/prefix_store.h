@@ -13,8 +13,9 @@
  * deleted, whatever model they are of.
  *
  * The store never fails a text: what cannot be read or written causes a warning, and the positions
- * are computed. It does not keep unfinished texts, nor the positions of a last page that is not
- * full.
+ * are computed. Texts wait for it, though: loading and saving run on the thread that steps. Each
+ * prompt opens the files of the model, and a save may write hundreds of MiB. The store keeps no
+ * unfinished texts, nor the positions of a last page that is not full.
  */
 #ifndef XM_PLUGIN_PIPELINE_PREFIX_STORE_H
 #define XM_PLUGIN_PIPELINE_PREFIX_STORE_H
