@@ -15,18 +15,6 @@
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
-static uint32_t
-text(struct xm_schema *s, const char *t)
-{
-    return xm_tree_text(s->t, t, strlen(t));
-}
-
-static uint32_t
-all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
-{
-    return xm_tree_all(s->t, (uint32_t[]){a, b, c}, 3);
-}
-
 /* ---- objects ---------------------------------------------------------------------- */
 
 /* A property that some schema names, or the beginning of names. */
@@ -518,5 +506,7 @@ xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
     xm_free(patterns.list);
     if (s->failed != XM_OK)
         return 0;
-    return all3(s, text(s, "{"), all3(s, s->space, inside, s->space), text(s, "}"));
+    return xm_schema_all3(s, xm_schema_text(s, "{"),
+                          xm_schema_all3(s, s->space, inside, s->space),
+                          xm_schema_text(s, "}"));
 }
