@@ -623,7 +623,7 @@ xm_prefix_store_save(struct xm_prefix_store *p, struct xm_sequence *s, const int
     const uint64_t page = s->ops->file->page(s), past = s->ops->past(s);
     const uint64_t whole = (past < n ? past : n) / page * page;
     struct search found;
-    if (xm_dry_run() || whole == 0 || past > n || s->ops->file->least(s) > whole)
+    if (xm_dry_run() || whole == 0 || past > n)
         return;
     find_best(p, page, ids, whole, whole - page, &found);
     if (found.found == whole)
