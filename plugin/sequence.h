@@ -43,13 +43,15 @@ struct xm_sequence_file_ops {
     uint64_t (*page)(const struct xm_sequence *s); /* positions, > 0 */
     /* That `save` writes now. */
     uint64_t (*bytes)(const struct xm_sequence *s);
+    /* The fewest positions, whole pages, that `load` can take from what `save` writes now. */
+    uint64_t (*least)(const struct xm_sequence *s);
     /* Writes the pages that are whole, in pieces, in order; waits for the device. */
     enum xm_status (*save)(const struct xm_sequence *s, const struct xm_export *to,
                            struct xm_error *err);
     /* Fills an empty sequence with the first n positions of what `save` has written, whole pages of
-     * the tokens ids[n]; waits for the device. The sequence stays empty where layers with a sliding
-     * window lack the pages that n positions need, and after a failure. XM_INVALID: the bytes are
-     * not of such a sequence. */
+     * the tokens ids[n]; waits for the device. The sequence stays empty where n is below `least`,
+     * because layers with a sliding window lack the pages, and after a failure. XM_INVALID: the
+     * bytes are not of such a sequence. */
     enum xm_status (*load)(struct xm_sequence *s, const int32_t *ids, uint64_t n,
                            const uint8_t *bytes, uint64_t n_bytes, struct xm_error *err);
 };

@@ -262,8 +262,14 @@ sequence_identify(const struct xm_sequence *s, struct xm_strbuf *out,
     if (!p->graph)
         return xm_fail(err, XM_UNSUPPORTED,
                        "the model's graph is not kept, so its sequences cannot be");
+    const char *variable = xm_model_cache_obstacle();
+    if (variable)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "%s is set, and later runs would take the positions for those of "
+                       "the model as it is",
+                       variable);
     xm_model_cache_identify(p->graph, &p->config, xm_engine_info(p->engine),
-                            "sequence 1\n", out);
+                            "sequence 2\n", out);
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "the text of a graph");
 }
 
@@ -277,6 +283,12 @@ static uint64_t
 sequence_bytes(const struct xm_sequence *s)
 {
     return xm_kv_file_bytes(kv_of(s));
+}
+
+static uint64_t
+sequence_least(const struct xm_sequence *s)
+{
+    return xm_kv_file_least(kv_of(s));
 }
 
 static enum xm_status
@@ -298,6 +310,7 @@ static const struct xm_sequence_file_ops sequence_file_ops = {
     .identify = sequence_identify,
     .page = sequence_page,
     .bytes = sequence_bytes,
+    .least = sequence_least,
     .save = sequence_save,
     .load = sequence_load,
 };

@@ -71,17 +71,15 @@ add_options(const struct xm_config *config, struct xm_strbuf *out)
     }
 }
 
-/* Whether a variable is set that changes the result of the passes, or dumps what they do: the
- * model is then compiled anew. */
-static bool
-is_debugged(void)
+const char *
+xm_model_cache_obstacle(void)
 {
     static const char *const names[] = {"XM_SKIP", "XM_STOP", "XM_DUMP", "XM_FORCE"};
     for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
         if (xm_env(names[i]))
-            return true;
+            return names[i];
     }
-    return false;
+    return NULL;
 }
 
 void
@@ -108,7 +106,7 @@ xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
                     const struct xm_device_info *device)
 {
     struct xm_strbuf path = {0};
-    if (!config->cache_dir[0] || is_debugged())
+    if (!config->cache_dir[0] || xm_model_cache_obstacle())
         return NULL;
     xm_strbuf_printf(&path, "%s/", config->cache_dir);
     xm_model_cache_identify(g, config, device,

@@ -22,6 +22,9 @@
 extern "C" {
 #endif
 
+/* The name of a variable that is set and changes what the passes make or the kernels that are
+ * chosen, or dumps that: what comes of the model is then kept for no later run. NULL: none is. */
+const char *xm_model_cache_obstacle(void);
 /* Appends 32 digits, a hash of all that a compiled model depends on: the graph's text, place and
  * content of its constants, options, device, versions; and of `kind`. */
 void xm_model_cache_identify(const struct xm_graph *g, const struct xm_config *config,

@@ -16,14 +16,15 @@
 
 enum { TRIED = 2 }; /* ways to go on that a group looks at, for each of its beams */
 
-/* A text and its result, which point to each other. */
+/* A text that is being written, with the result that it fills: the text points to it, so both stay
+ * at one address while beams move. */
 struct written {
     struct xm_text text;
     struct xm_generation_result result;
 };
 
 struct beam {
-    struct written *of; /* owned; NULL: it has moved on */
+    struct written *written; /* owned; NULL: it has moved on */
     size_t branch;
     double score; /* a sum */
 };
@@ -35,8 +36,8 @@ struct candidate {
 };
 
 struct finished {
-    struct written *of; /* owned */
-    double score;       /* with the length penalty */
+    struct written *written; /* owned */
+    double score;            /* with the length penalty */
 };
 
 struct group {
@@ -98,7 +99,7 @@ static void
 free_beams(struct group *g)
 {
     for (size_t i = 0; i < g->n_beams; i++)
-        free_written(g->beams[i].of);
+        free_written(g->beams[i].written);
     g->n_beams = 0;
 }
 
@@ -109,8 +110,8 @@ static enum xm_status
 weigh(const struct search *s, const struct beam *b, const float *logits,
       uint64_t vocabulary, struct xm_error *err)
 {
-    const struct xm_token_list *t = &b->of->text.tokens;
-    XM_TRY(xm_text_weigh(&b->of->text, logits, vocabulary, s->row, err));
+    const struct xm_token_list *t = &b->written->text.tokens;
+    XM_TRY(xm_text_weigh(&b->written->text, logits, vocabulary, s->row, err));
     for (size_t i = 0; i < s->taken.n; i++)
         s->row[s->taken.ids[i]] -= s->wish->diversity;
     xm_bar_ngrams(t->ids, t->n, s->wish->no_repeat_ngram, s->row, (size_t)vocabulary);
@@ -193,7 +194,7 @@ finish(const struct search *s, struct group *g, struct written *w, double sum)
             free_written(w);
             return;
         }
-        free_written(at->of);
+        free_written(at->written);
     } else {
         g->n_texts++;
     }
@@ -205,8 +206,8 @@ static void
 finish_beams(const struct search *s, struct group *g)
 {
     for (size_t i = 0; i < g->n_beams; i++) {
-        finish(s, g, g->beams[i].of, g->beams[i].score);
-        g->beams[i].of = NULL;
+        finish(s, g, g->beams[i].written, g->beams[i].score);
+        g->beams[i].written = NULL;
     }
     g->is_over = true;
 }
@@ -219,7 +220,7 @@ is_over(const struct search *s, const struct group *g, double best)
     const bool grows = s->wish->stop == XM_BEAM_NEVER && s->wish->length_penalty > 0.0f;
     if (g->n_beams == 0)
         return true;
-    const size_t length = grows ? (size_t)g->beams[0].of->text.most : s->length - 1;
+    const size_t length = grows ? (size_t)g->beams[0].written->text.most : s->length - 1;
     if (g->n_texts < s->width || s->wish->stop == XM_BEAM_EARLY)
         return g->n_texts == s->width;
     return length > 0 && worst_of(g)->score >= score_of(s, best, length);
@@ -235,9 +236,9 @@ branch_text(const struct search *s, struct group *g, size_t rank, size_t n_tried
     struct beam *from = &g->beams[s->tried[rank].beam];
     for (size_t i = rank + 1; i < n_tried; i++)
         if (s->tried[i].beam == s->tried[rank].beam)
-            return fork_text(from->of, out, err);
-    *out = from->of;
-    from->of = NULL;
+            return fork_text(from->written, out, err);
+    *out = from->written;
+    from->written = NULL;
     return XM_OK;
 }
 
@@ -291,7 +292,7 @@ step_group(struct search *s, struct group *g, struct beam *beams, struct xm_erro
     memcpy(g->beams, beams, n * sizeof(*beams));
     g->n_beams = n;
     g->is_over = is_over(s, g, best);
-    if (!g->is_over && g->beams[0].of->text.is_over)
+    if (!g->is_over && g->beams[0].written->text.is_over)
         finish_beams(s, g);
     s->length--;
     return status == XM_OK ? take_taken(s, first, err) : status;
@@ -385,20 +386,21 @@ make_groups(struct search *s, struct xm_error *err)
         g->beams = s->memory + i * s->width;
         g->texts = s->texts + i * s->width;
         g->n_beams = 1;
-        XM_TRY(begin_text(s, &g->beams[0].of, err));
+        XM_TRY(begin_text(s, &g->beams[0].written, err));
     }
     return XM_OK;
 }
 
+/* The caller's *out stays empty after a failure: the text is freed with the search. */
 static enum xm_status
 give(struct finished *t, uint64_t reused, struct xm_generation_result *out,
      struct xm_error *err)
 {
-    const enum xm_status status = xm_text_end(&t->of->text, err);
-    *out = t->of->result;
+    XM_TRY(xm_text_end(&t->written->text, err));
+    *out = t->written->result;
     out->reused = reused;
-    t->of->result = (struct xm_generation_result){0};
-    return status;
+    t->written->result = (struct xm_generation_result){0};
+    return XM_OK;
 }
 
 static enum xm_status
@@ -437,7 +439,7 @@ free_groups(struct search *s)
         struct group *g = &s->groups[i];
         free_beams(g);
         for (size_t k = 0; k < g->n_texts; k++)
-            free_written(g->texts[k].of);
+            free_written(g->texts[k].written);
     }
 }
 

@@ -42,8 +42,9 @@ struct xm_beam_wish {
 
 /* The caller has read the package's tokenizer and generation, where it has them.
  * out: [wish->returned] results, zeroed by the caller, who frees each; the first *n hold a text,
- * best first. `asked`: its prompt is of ids; its callback is not called. The results have neither
- * the prompt's ids nor times. The clock records one token for each step. */
+ * best first; the others stay as they were, also after a failure. `asked`: its prompt is of ids;
+ * its callback is not called. The results have neither the prompt's ids nor times. The clock
+ * records one token for each step. */
 enum xm_status
 xm_beam_search(struct xm_compiled *compiled, const struct xm_package *package,
                const struct xm_generation *asked, const struct xm_beam_wish *wish,

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plugin/text/token_list.h"
 #include "runtime/dry_run.h"
 #include "runtime/util/checksum.h"
 #include "runtime/util/folder.h"
@@ -30,18 +31,19 @@
 #include "runtime/util/strbuf.h"
 
 enum {
-    DIGITS = 16,               /* of a checksum in a name   */
-    NAME = 2 * DIGITS + 1 + 3, /* <model>-<tokens>.kv       */
-    IDENTITY = 64,             /* bytes of a model's text   */
-    BLOCK = 1 << 20            /* bytes of a checksum       */
+    DIGITS = 16,               /* of a checksum in a name        */
+    NAME = 2 * DIGITS + 1 + 3, /* <model>-<tokens>.kv            */
+    IDENTITY = 64,             /* bytes of a model's text        */
+    BLOCK = 1 << 20            /* bytes that one checksum covers */
 };
 
-static const char magic[8] = "xmkv1\r\n";
+static const char magic[8] = "xmkv2\r\n";
 
 struct file_head {
     char magic[8];
     char identity[IDENTITY];
     uint64_t n_tokens, state_bytes;
+    uint64_t least;    /* positions that can be loaded: fewer lack pages of a window */
     uint64_t checksum; /* of the members before it, and the tokens */
 };
 
@@ -281,17 +283,14 @@ open_entry(const struct xm_prefix_store *p, const char *name, struct entry *e)
 static uint64_t
 same_tokens(const struct entry *e, const int32_t *ids, uint64_t n)
 {
-    uint64_t same = 0;
-    while (same < n && same < e->head.n_tokens && e->ids[same] == ids[same])
-        same++;
-    return same;
+    return xm_same_tokens(e->ids, e->head.n_tokens, ids, n);
 }
 
-/* Calls `see` with each file of the model, which closes it or keeps it. */
-typedef void (*see_fn)(struct xm_prefix_store *p, struct entry *e, void *ctx);
+/* Calls `visit` with each file of the model; it closes the file or keeps it. */
+typedef void (*visit_fn)(struct xm_prefix_store *p, struct entry *e, void *ctx);
 
 static void
-see_files(struct xm_prefix_store *p, see_fn see, void *ctx)
+for_each_file(struct xm_prefix_store *p, visit_fn visit, void *ctx)
 {
     char mine[DIGITS + 1];
     snprintf(mine, sizeof(mine), "%016" PRIx64, model_hash(p));
@@ -300,7 +299,7 @@ see_files(struct xm_prefix_store *p, see_fn see, void *ctx)
         struct entry e = {0};
         if (is_name(f->d_name) && strncmp(f->d_name, mine, DIGITS) == 0 &&
             open_entry(p, f->d_name, &e))
-            see(p, &e, ctx);
+            visit(p, &e, ctx);
     }
     if (d)
         closedir(d);
@@ -332,7 +331,7 @@ compare(struct xm_prefix_store *p, struct entry *e, void *ctx)
     (void)p;
     uint64_t same = same_tokens(e, s->ids, s->n);
     same -= same % s->page;
-    if (same <= s->found) {
+    if (same <= s->found || same < e->head.least) {
         xm_mapped_file_close(&e->file);
         return;
     }
@@ -341,14 +340,14 @@ compare(struct xm_prefix_store *p, struct entry *e, void *ctx)
     s->found = same;
 }
 
-/* The file that shares the most whole pages with ids[n], more than `least`. The caller closes
- * out->best.file. */
+/* The file that shares the most whole pages with ids[n], more than `least`, and that can serve
+ * them. The caller closes out->best.file. */
 static void
 find_best(struct xm_prefix_store *p, uint64_t page, const int32_t *ids, uint64_t n,
           uint64_t least, struct search *out)
 {
     *out = (struct search){.ids = ids, .n = n, .page = page, .found = least};
-    see_files(p, compare, out);
+    for_each_file(p, compare, out);
     if (out->found == least)
         out->found = 0;
 }
@@ -556,10 +555,11 @@ write_file(const char *path, const struct file_head *head, const struct xm_seque
     return xm_new_file_end(&f, status, err);
 }
 
-/* Files that the new one stands for. */
+/* The new file, by which others are superseded: those whose tokens are a prefix of its tokens, and
+ * that serve nothing that it does not. */
 struct superseded {
     const int32_t *ids;
-    uint64_t n;
+    uint64_t n, least;
 };
 
 static void
@@ -568,8 +568,9 @@ delete_beginning(struct xm_prefix_store *p, struct entry *e, void *ctx)
     const struct superseded *by = ctx;
     const bool is_beginning =
         e->head.n_tokens < by->n && same_tokens(e, by->ids, by->n) == e->head.n_tokens;
+    const bool serves_more = e->head.least < by->least;
     xm_mapped_file_close(&e->file);
-    if (is_beginning)
+    if (is_beginning && !serves_more)
         delete_file(p, e->name);
 }
 
@@ -585,8 +586,10 @@ static void
 write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t *ids,
           uint64_t n)
 {
-    struct file_head head = {.n_tokens = n, .state_bytes = s->ops->file->bytes(s)};
-    struct superseded by = {ids, n};
+    struct file_head head = {.n_tokens = n,
+                             .state_bytes = s->ops->file->bytes(s),
+                             .least = s->ops->file->least(s)};
+    struct superseded by = {ids, n, head.least};
     struct xm_error why = {0};
     char name[NAME + 1];
     memcpy(head.magic, magic, sizeof(magic));
@@ -609,7 +612,7 @@ write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t 
         return;
     }
     p->has_warned = false;
-    see_files(p, delete_beginning, &by);
+    for_each_file(p, delete_beginning, &by);
     evict(p, name);
 }
 

@@ -13,8 +13,9 @@
  * deleted, whatever model they are of.
  *
  * The store never fails a text: what cannot be read or written causes a warning, and the positions
- * are computed. It does not keep unfinished texts, nor the positions of a last page that is not
- * full.
+ * are computed. Texts wait for it, though: loading and saving run on the thread that steps. Each
+ * prompt opens the files of the model, and a save may write hundreds of MiB. The store keeps no
+ * unfinished texts, nor the positions of a last page that is not full.
  */
 #ifndef XM_PLUGIN_PIPELINE_PREFIX_STORE_H
 #define XM_PLUGIN_PIPELINE_PREFIX_STORE_H
@@ -35,15 +36,16 @@ enum xm_status xm_prefix_store_open(struct xm_compiled *compiled, const char *fo
                                     struct xm_error *err);
 void xm_prefix_store_close(struct xm_prefix_store *p); /* NULL is allowed */
 
-/* Fills `s`, a sequence of the store's model, from the file that shares the longest beginning with
+/* Fills `s`, a sequence of the store's model, from the file that serves the longest beginning of
  * ids[n], unless the sequence holds as many positions already. At least one token is left to run.
  * The positions that `s` held must be a beginning of ids[n]. Returns the positions that came from
  * the file; 0: `s` is as it was, or empty where it failed. */
 uint64_t xm_prefix_store_load(struct xm_prefix_store *p, struct xm_sequence *s,
                               const int32_t *ids, uint64_t n);
-/* Writes the whole pages of `s`, whose positions hold the first tokens of ids[n], unless a file has
- * them. Deletes files that hold a beginning of these tokens only. No run of the sequence may be
- * enqueued. */
+/* Writes the whole pages of `s`, whose positions hold the first tokens of ids[n], unless a file can
+ * serve them. Deletes files that hold a beginning of these tokens only, unless they serve positions
+ * that the new one cannot: where a model has sliding windows, a longer file does not stand for a
+ * shorter one. No run of the sequence may be enqueued. */
 void xm_prefix_store_save(struct xm_prefix_store *p, struct xm_sequence *s,
                           const int32_t *ids, uint64_t n);
 

@@ -3,15 +3,6 @@
 
 /* ---- beginnings that jobs share ----------------------------------------------------------- */
 
-static uint64_t
-same_tokens(const struct xm_token_list *a, const struct xm_token_list *b)
-{
-    uint64_t n = 0;
-    while (n < a->n && n < b->n && a->ids[n] == b->ids[n])
-        n++;
-    return n;
-}
-
 /* Finds the older job that computes the most of what this one needs, too. Whole pages are shared,
  * and at least one token is left to run. */
 static void
@@ -24,7 +15,8 @@ find_leader(const struct xm_scheduler *s, struct xm_scheduled_job *j)
     for (struct xm_scheduled_job *l = xm_first_running(s); l; l = xm_next_running(l)) {
         if (l->id >= j->id)
             break;
-        const uint64_t same = same_tokens(&l->text.tokens, t);
+        const uint64_t same =
+            xm_same_tokens(l->text.tokens.ids, l->text.tokens.n, t->ids, t->n);
         const bool is_fork = same == t->n && same == l->text.tokens.n;
         const uint64_t most = same < t->n ? same : t->n - 1;
         const uint64_t shared = is_fork ? t->n : most - most % s->batch->page;

@@ -15,7 +15,8 @@ enum {
     EXPAND_MOST = 4096, /* states of a rule or repetition that is expanded in its place */
     EXPAND_ALL_MOST = 1 << 16, /* of all that are */
     COPIES_MOST = 256,         /* of what is repeated */
-    TALL_MOST = 1500 /* nodes in nodes of a rule that is expanded in its place */
+    TALL_MOST = 1500, /* nodes in nodes of a rule that is expanded in its place */
+    TALLEST = 4096    /* nodes in nodes of any: emit is as deep on the stack */
 };
 
 /* What measuring finds out of a node. */
@@ -135,9 +136,14 @@ measure_all(struct compiler *c, uint32_t root)
                 next = child;
         } else {
             measure_done(c, top->node);
-            if (--n == 0) {
+            const bool is_too_tall = c->measures[top->node].tall > TALLEST;
+            if (--n == 0 || is_too_tall) {
                 xm_free(stack);
-                return XM_OK;
+                return is_too_tall
+                           ? xm_fail(c->err, XM_UNSUPPORTED,
+                                     "the grammar has parts in parts, more than %d deep",
+                                     TALLEST)
+                           : XM_OK;
             }
         }
     }

@@ -16,7 +16,9 @@
 
 enum {
     MOST_WORK = 1 << 16, /* schemas of all conjunctions, and pairs that are compared */
-    MOST_APPLIED = 256   /* schemas that apply to an instance */
+    MOST_APPLIED = 256,  /* schemas that apply to an instance */
+    MOST_NESTED =
+        1024 /* arrays and objects in each other: values are compared in depth */
 };
 
 /* ---- failures and paths ----------------------------------------------------------- */
@@ -550,12 +552,39 @@ make_rule(struct xm_schema *s, yyjson_val *value, const char *path)
     return node;
 }
 
+/* Whether arrays and objects are in each other, more than `most` deep. */
+static bool
+is_deeper(yyjson_val *v, int most) /* NOLINT(misc-no-recursion): bounded */
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    if (!yyjson_is_ctn(v))
+        return false;
+    if (most == 0)
+        return true;
+    yyjson_arr_foreach(v, i, n, value)
+    {
+        if (is_deeper(value, most - 1))
+            return true;
+    }
+    yyjson_obj_foreach(v, i, n, key, value)
+    {
+        if (is_deeper(value, most - 1))
+            return true;
+    }
+    return false;
+}
+
 void
 xm_schema_open(struct xm_schema *s, struct xm_grammar_tree *t, yyjson_val *root,
                struct xm_error *err)
 {
     *s = (struct xm_schema){.t = t, .root = root, .err = err, .any_value = XM_NOWHERE};
     make_spaces(s);
+    if (is_deeper(root, MOST_NESTED))
+        xm_schema_fail(s, XM_UNSUPPORTED, "",
+                       "its arrays and objects are nested more than %d deep",
+                       MOST_NESTED);
 }
 
 void

@@ -15,18 +15,6 @@
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
-static uint32_t
-text(struct xm_schema *s, const char *t)
-{
-    return xm_tree_text(s->t, t, strlen(t));
-}
-
-static uint32_t
-all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
-{
-    return xm_tree_all(s->t, (uint32_t[]){a, b, c}, 3);
-}
-
 /* ---- objects ---------------------------------------------------------------------- */
 
 /* A property that some schema names, or the beginning of names. */
@@ -176,7 +164,11 @@ list_patterns(struct xm_schema *s, const struct xm_conjunction *c, struct patter
                 .value = value,
                 .path = xm_schema_path(s, path, yyjson_get_str(key)),
                 .applied = k};
-            find_literal(&p->list[p->n++]);
+            find_literal(&p->list[p->n]);
+            if (p->list[p->n++].n_literal > LONGEST_NAME) /* other_names is as deep */
+                xm_schema_fail(s, XM_UNSUPPORTED, path,
+                               "a pattern begins with more than %d bytes of plain text",
+                               LONGEST_NAME);
             if (p->n > MOST_PATTERNS)
                 xm_schema_fail(s, XM_UNSUPPORTED, path,
                                "more than %d patterns apply here", MOST_PATTERNS);
@@ -268,7 +260,10 @@ value_node(struct xm_schema *s, const struct xm_conjunction *c,
                 xm_schema_path(s, xm_schema_path(s, a->path, "properties"), p->name), 0);
         for (size_t i = 0; i < patterns->n && s->failed == XM_OK; i++) {
             const struct pattern *q = &patterns->list[i];
-            if (q->applied != k || (p ? !matches(s, q, p->name, p->n) : q != pattern))
+            const bool applies = p         ? matches(s, q, p->name, p->n)
+                                 : pattern ? xm_slice_equal(q->text, pattern->text)
+                                           : false;
+            if (q->applied != k || !applies)
                 continue;
             xm_conjunction_add(s, &one, q->value, q->path, 0);
             is_known = true;
@@ -425,7 +420,18 @@ pattern_name(struct xm_schema *s, const struct properties *p, const struct patte
     return s->failed == XM_OK ? xm_schema_quoted(s, node) : 0;
 }
 
-/* Members whose names patterns match. A pattern that another schema has, too, is one. */
+/* Whether an earlier one of the list has the same text: it stands for both. */
+static bool
+is_repeated(const struct patterns *p, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (xm_slice_equal(p->list[k].text, p->list[i].text))
+            return true;
+    return false;
+}
+
+/* Members whose names patterns match. A pattern that several schemas have is one, and its values
+ * satisfy all of them. */
 static void
 add_pattern_members(struct xm_schema *s, const struct xm_conjunction *c,
                     const struct properties *p, const struct patterns *patterns,
@@ -433,8 +439,11 @@ add_pattern_members(struct xm_schema *s, const struct xm_conjunction *c,
 {
     for (size_t i = 0; i < patterns->n && s->failed == XM_OK; i++) {
         const struct pattern *q = &patterns->list[i];
+        if (is_repeated(patterns, i))
+            continue;
         for (size_t k = 0; k < i && s->failed == XM_OK; k++)
-            if (!are_apart(q, &patterns->list[k]))
+            if (!xm_slice_equal(q->text, patterns->list[k].text) &&
+                !are_apart(q, &patterns->list[k]))
                 xm_schema_fail(s, XM_UNSUPPORTED, q->path,
                                "patterns that a name may match together are not "
                                "supported: let each begin with another text, as ^a- and "
@@ -505,5 +514,7 @@ xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
     xm_free(patterns.list);
     if (s->failed != XM_OK)
         return 0;
-    return all3(s, text(s, "{"), all3(s, s->space, inside, s->space), text(s, "}"));
+    return xm_schema_all3(s, xm_schema_text(s, "{"),
+                          xm_schema_all3(s, s->space, inside, s->space),
+                          xm_schema_text(s, "}"));
 }

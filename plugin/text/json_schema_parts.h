@@ -107,6 +107,9 @@ uint32_t xm_schema_node(struct xm_schema *s, struct xm_conjunction *c);
 yyjson_val *xm_schema_find(struct xm_schema *s, yyjson_val *ref, const char *path,
                            const char **target_path);
 
+/* A text as it stands; three parts in order. */
+uint32_t xm_schema_text(struct xm_schema *s, const char *text);
+uint32_t xm_schema_all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c);
 /* All JSON values; all strings. */
 uint32_t xm_schema_any_value(struct xm_schema *s);
 uint32_t xm_schema_any_string(struct xm_schema *s, uint32_t least, uint32_t most);

@@ -9,14 +9,14 @@
 #include "runtime/util/number.h"
 #include "runtime/util/utf8.h"
 
-static uint32_t
-text(struct xm_schema *s, const char *t)
+uint32_t
+xm_schema_text(struct xm_schema *s, const char *text)
 {
-    return xm_tree_text(s->t, t, strlen(t));
+    return xm_tree_text(s->t, text, strlen(text));
 }
 
-static uint32_t
-all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
+uint32_t
+xm_schema_all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
 {
     return xm_tree_all(s->t, (uint32_t[]){a, b, c}, 3);
 }
@@ -24,14 +24,14 @@ all3(struct xm_schema *s, uint32_t a, uint32_t b, uint32_t c)
 uint32_t
 xm_schema_quoted(struct xm_schema *s, uint32_t contents)
 {
-    const uint32_t quote = text(s, "\"");
-    return all3(s, quote, contents, quote);
+    const uint32_t quote = xm_schema_text(s, "\"");
+    return xm_schema_all3(s, quote, contents, quote);
 }
 
 uint32_t
 xm_schema_member(struct xm_schema *s, uint32_t key, uint32_t value)
 {
-    return all3(s, key, s->colon, value);
+    return xm_schema_all3(s, key, s->colon, value);
 }
 
 /* ---- counts ----------------------------------------------------------------------- */
@@ -381,14 +381,16 @@ elements(struct xm_schema *s, const struct xm_conjunction *c, size_t i, size_t n
     const uint32_t element = element_node(s, c, i);
     uint32_t some;
     if (i < n_prefix) {
-        some = all3(s, comma, element, elements(s, c, i + 1, n_prefix, least, most));
+        some = xm_schema_all3(s, comma, element,
+                              elements(s, c, i + 1, n_prefix, least, most));
     } else {
         /* all that are left are alike */
         const uint32_t more = xm_tree_all(s->t, (uint32_t[]){s->separator, element}, 2);
         const uint32_t left =
             most == XM_UNBOUNDED ? XM_UNBOUNDED : most - (uint32_t)i - 1;
         const uint32_t needed = least > i + 1 ? least - (uint32_t)i - 1 : 0;
-        some = all3(s, comma, element, xm_tree_repeat(s->t, more, needed, left));
+        some =
+            xm_schema_all3(s, comma, element, xm_tree_repeat(s->t, more, needed, left));
     }
     return i < least ? some : xm_tree_repeat(s->t, some, 0, 1);
 }
@@ -404,8 +406,8 @@ xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c)
     if (least > most)
         return xm_tree_never(s->t);
     const uint32_t inside =
-        all3(s, s->space, elements(s, c, 0, n_prefix, least, most), s->space);
-    return all3(s, text(s, "["), inside, text(s, "]"));
+        xm_schema_all3(s, s->space, elements(s, c, 0, n_prefix, least, most), s->space);
+    return xm_schema_all3(s, xm_schema_text(s, "["), inside, xm_schema_text(s, "]"));
 }
 
 /* ---- any value -------------------------------------------------------------------- */
@@ -421,11 +423,14 @@ any_of_everything(struct xm_schema *s, uint32_t value)
     const uint32_t members = xm_tree_list(s->t, s->separator, &pair, &flags, 1);
     return xm_tree_any(
         s->t,
-        (uint32_t[]){
-            string, xm_tree_numbers(s->t, &all), text(s, "true"), text(s, "false"),
-            text(s, "null"),
-            all3(s, text(s, "["), all3(s, s->space, items, s->space), text(s, "]")),
-            all3(s, text(s, "{"), all3(s, s->space, members, s->space), text(s, "}"))},
+        (uint32_t[]){string, xm_tree_numbers(s->t, &all), xm_schema_text(s, "true"),
+                     xm_schema_text(s, "false"), xm_schema_text(s, "null"),
+                     xm_schema_all3(s, xm_schema_text(s, "["),
+                                    xm_schema_all3(s, s->space, items, s->space),
+                                    xm_schema_text(s, "]")),
+                     xm_schema_all3(s, xm_schema_text(s, "{"),
+                                    xm_schema_all3(s, s->space, members, s->space),
+                                    xm_schema_text(s, "}"))},
         7);
 }
 

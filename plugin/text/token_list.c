@@ -39,3 +39,12 @@ xm_token_list_free(struct xm_token_list *list)
     xm_free(list->ids);
     *list = (struct xm_token_list){0};
 }
+
+size_t
+xm_same_tokens(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
+{
+    size_t n = 0;
+    while (n < n_a && n < n_b && a[n] == b[n])
+        n++;
+    return n;
+}

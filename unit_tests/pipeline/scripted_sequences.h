@@ -33,6 +33,9 @@ struct SequenceModel {
     std::vector<Ids> runs; /* how many tokens each row had; kept if keeps_runs */
     bool keeps_runs = true;
     size_t bytes_of_position = 4; /* in a file */
+    /* A file has so many positions before its end, in whole pages, and serves no beginning that
+     * ends before them. */
+    uint64_t window = UINT64_MAX;
     uint64_t n_loads = 0;
     uint64_t n_tokens = 0, n_forks = 0, n_full = 0; /* n_full: runs without room */
     size_t used = 0, n_sequences = 0, n_batches = 0;
@@ -171,8 +174,8 @@ struct SequenceModel {
 
     static xm_status create_sequence(xm_compiled *c, xm_sequence **out, xm_error *)
     {
-        static const xm_sequence_file_ops file_ops = {identify, page_of, bytes, save,
-                                                      load};
+        static const xm_sequence_file_ops file_ops = {identify, page_of, bytes,
+                                                      least,    save,    load};
         static const xm_sequence_ops without = {fork,  past,    truncate,
                                                 match, destroy, nullptr};
         static const xm_sequence_ops with = {fork,  past,    truncate,
@@ -250,6 +253,15 @@ struct SequenceModel {
         const size_t n = of(s)->ids.size();
         return (n - n % of(s)->model->page) * of(s)->model->bytes_of_position;
     }
+    uint64_t least_of(uint64_t positions) const
+    {
+        return positions > window ? positions - window : 0;
+    }
+    static uint64_t least(const xm_sequence *s)
+    {
+        const SequenceModel *m = of(s)->model;
+        return m->least_of(bytes(s) / m->bytes_of_position);
+    }
     static xm_status save(const xm_sequence *s, const xm_export *to, xm_error *err)
     {
         const SequenceModel *m = of(s)->model;
@@ -272,6 +284,8 @@ struct SequenceModel {
         m->n_loads++;
         if (m->load_fails || m->pages_for(*of(s), n) > m->pages - m->used)
             return xm_fail(err, XM_NO_MEMORY, "the cache is full");
+        if (n < m->least_of(n_bytes / m->bytes_of_position))
+            return XM_OK;
         for (uint64_t i = 0; i < n; i++) {
             int32_t id;
             memcpy(&id, from + i * m->bytes_of_position, sizeof(id));

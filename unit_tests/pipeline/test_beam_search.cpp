@@ -727,6 +727,9 @@ TEST_F(BeamSearch, SurvivesWithoutMemory)
         const xm_status s = search(few, w);
         const bool seen = xm_fail_allocation_seen();
         xm_fail_allocation(0);
+        for (size_t k = n; k < got.size(); k++)
+            EXPECT_TRUE(got[k].ids.ids == nullptr && got[k].text.text == nullptr)
+                << i << ": only the first n are the caller's to free";
         if (!seen) {
             EXPECT_EQ(s, XM_OK) << err.text;
             break;

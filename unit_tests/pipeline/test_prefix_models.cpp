@@ -171,6 +171,25 @@ TEST_F(PrefixModels, BranchWhereTheFileHasAllPages)
     }
 }
 
+/* A text that goes on leaves the file of its beginning where another text may need it. */
+TEST_F(PrefixModels, BranchWhereAnEarlierTextEnded)
+{
+    const Ids text = some(TOKENS, 7);
+    Ids longer = text;
+    const Ids behind = some(100, 3);
+    longer.insert(longer.end(), behind.begin(), behind.end());
+    for (const char *path : {QWEN, WINDOWED}) {
+        SCOPED_TRACE(path);
+        uint64_t whole = 0, ignored = 0;
+        Row expected, unused;
+        write(path, "f32", text, &whole, &expected);
+        write(path, "f32", longer, &ignored, &unused);
+        Opened again(core, path, folder.path, "f32");
+        ASSERT_EQ(again.load(text), whole);
+        EXPECT_EQ(again.run(text, whole), expected);
+    }
+}
+
 TEST_F(PrefixModels, IgnoreFilesOfOtherOptionsAndModels)
 {
     const Ids text = some(TOKENS, 7);
@@ -204,6 +223,24 @@ TEST_F(PrefixModels, ShareLoadedPages)
     ASSERT_XM_OK(other->ops->match(other, text.data(), text.size(), &err));
     EXPECT_EQ(other->ops->past(other), whole);
     xm_compiled_destroy_sequence(other);
+}
+
+/* Positions of a pipeline that is being bisected are no later run's. */
+TEST_F(PrefixModels, KeepNoneOfAModelThatIsDebugged)
+{
+    Opened debugged(core, QWEN, folder.path, "f32", false);
+    xm_prefix_store *store = nullptr;
+    for (const char *name : {"XM_SKIP", "XM_STOP", "XM_DUMP", "XM_FORCE"}) {
+        err = {};
+        setenv(name, "x", 1);
+        EXPECT_EQ(
+            xm_prefix_store_open(debugged.compiled, folder.path.c_str(), 1, &store, &err),
+            XM_UNSUPPORTED);
+        unsetenv(name);
+        EXPECT_NE(std::string(err.text).find(name + std::string(" is set")),
+                  std::string::npos)
+            << err.text;
+    }
 }
 
 TEST_F(PrefixModels, SayThatAMeshCannot)

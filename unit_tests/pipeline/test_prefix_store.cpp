@@ -206,6 +206,40 @@ TEST_F(PrefixStore, ReplacesTheFileOfATextThatWentOn)
     EXPECT_EQ(files().size(), 2u) << "no whole page";
 }
 
+/* With windows, whoever edits an earlier turn, or asks for another answer, finds its file. */
+TEST_F(PrefixStore, KeepsWhatALongerFileCannotServe)
+{
+    model.window = 8;
+    save(tokens(20));
+    save(tokens(44));
+    save(tokens(60));
+    EXPECT_EQ(files().size(), 3u);
+    EXPECT_EQ(load(tokens(61)), 60u);
+    EXPECT_EQ(load(tokens(60)), 56u) << "the end of a window is there";
+    Ids edited = tokens(61);
+    edited[45]++;
+    EXPECT_EQ(load(edited), 44u) << "the longest shares no more, and lacks pages";
+    edited[30]++;
+    EXPECT_EQ(load(edited), 20u) << "28 are shared, and no file serves them";
+    edited[10]++;
+    EXPECT_EQ(load(edited), 0u);
+    save(tokens(28));
+    EXPECT_EQ(files().size(), 4u) << "no file serves it";
+    EXPECT_EQ(load(tokens(30)), 28u);
+    EXPECT_TRUE(warnings.empty());
+}
+
+TEST_F(PrefixStore, ReplacesWhatALongerFileServesAsWell)
+{
+    model.window = 32;
+    save(tokens(20));
+    save(tokens(32));
+    EXPECT_EQ(files().size(), 1u) << "both have all pages";
+    save(tokens(40));
+    EXPECT_EQ(files().size(), 2u) << "the first two pages are gone";
+    EXPECT_EQ(load(tokens(6)), 4u);
+}
+
 TEST_F(PrefixStore, IgnoresFilesOfAnotherModel)
 {
     save(tokens(20));

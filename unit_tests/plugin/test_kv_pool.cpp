@@ -704,6 +704,7 @@ class KvFile : public KvPool
         const xm_kv_sink to = {append, &bytes};
         ASSERT_XM_OK(xm_kv_file_write(all[0].s, &to, &err));
         EXPECT_EQ(bytes.size(), xm_kv_file_bytes(all[0].s));
+        least = xm_kv_file_least(all[0].s);
         reopen(three_layers, 1 << 20);
     }
     xm_status read(size_t i, uint64_t n)
@@ -718,6 +719,7 @@ class KvFile : public KvPool
 
     std::vector<int32_t> text;
     std::vector<uint8_t> bytes;
+    uint64_t least = 0; /* positions that can be read */
 };
 
 TEST_F(KvFile, HasWhatANextTokenSees)
@@ -738,6 +740,7 @@ TEST_F(KvFile, HasWhatANextTokenSees)
 TEST_F(KvFile, ServesBeginningsWhereWindowsHaveTheirPages)
 {
     write_bytes(30); /* the window and a chunk: pages 4 to 6 of the whole ones */
+    EXPECT_EQ(least, 24u);
     for (uint64_t n = 4; n <= 28; n += PAGE) {
         add();
         ASSERT_XM_OK(read(0, n));

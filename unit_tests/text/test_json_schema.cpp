@@ -104,6 +104,10 @@ const SchemaCase cases[] = {
      R"({"additionalProperties":{"type":"integer"}}]})",
      {R"({"a":3,"b":1})"},
      {R"({"a":2})", R"({"a":3.5})", R"({"b":"1"})"}},
+    {R"({"allOf":[{"patternProperties":{"^x-":{"type":"integer"},"^y":{"type":"null"}}},)"
+     R"({"patternProperties":{"^x-":{"minimum":3}},"additionalProperties":{"type":"null"}}]})",
+     {R"({"x-a":3,"y":null,"x-":4})", "{}"},
+     {R"({"x-a":2})", R"({"x-a":3.5})", R"({"y":1})", R"({"x":3})"}},
     {R"({"type":"array","items":{"type":"integer"}})",
      {"[]", "[1]", "[1,2, 3]"},
      {"[\"a\"]", "[1 2]", "[,1]"}},
@@ -427,6 +431,57 @@ TEST(JsonSchema, IsBoundedInDepthSizeAndTime)
     EXPECT_NE(std::string(twice.err.text).find("too many combinations"),
               std::string::npos)
         << twice.err.text;
+}
+
+std::string
+times(const std::string &text, size_t n)
+{
+    std::string all;
+    for (size_t i = 0; i < n; i++)
+        all += text;
+    return all;
+}
+
+/* What a schema's author makes deep is refused before it is followed on the stack. */
+TEST(JsonSchema, RefusesWhatIsTooDeepForTheStack)
+{
+    const std::string name(200000, 'a');
+    const Grammar pattern =
+        Grammar::schema(R"({"type":"object","patternProperties":{"^)" + name +
+                        R"(":{"type":"string"}}})");
+    EXPECT_EQ(pattern.status, XM_UNSUPPORTED);
+    EXPECT_NE(
+        std::string(pattern.err.text).find("begins with more than 256 bytes of plain"),
+        std::string::npos)
+        << pattern.err.text;
+    EXPECT_EQ(Grammar::schema(R"({"patternProperties":{"^)" + std::string(257, 'a') +
+                              R"(":{}}})")
+                  .status,
+              XM_UNSUPPORTED);
+    const std::string longest(256, 'a');
+    const Grammar fits = Grammar::schema(R"({"patternProperties":{"^)" + longest +
+                                         R"(":{"type":"null"}}})");
+    ASSERT_EQ(fits.status, XM_OK) << fits.err.text;
+    EXPECT_TRUE(fits.matches("{\"" + longest + "b\":null}"));
+    EXPECT_FALSE(fits.matches("{\"" + longest + "b\":1}"));
+
+    const std::string value = times("[", 400000) + times("]", 400000);
+    for (const std::string &schema :
+         {"{\"const\":" + value + "}", "{\"enum\":[1," + value + "]}",
+          "{\"oneOf\":[{\"const\":" + value + "},{\"const\":" + value + "}]}"}) {
+        const Grammar g = Grammar::schema(schema);
+        EXPECT_EQ(g.status, XM_UNSUPPORTED);
+        EXPECT_NE(std::string(g.err.text).find("nested more than"), std::string::npos)
+            << g.err.text;
+    }
+
+    /* Each element is nested in the one before it, so lists in lists multiply. */
+    const std::string before =
+        "{\"type\":\"array\",\"prefixItems\":[" + times("true,", 127);
+    const Grammar lists = Grammar::schema(times(before, 100) + "true" + times("]}", 100));
+    EXPECT_EQ(lists.status, XM_UNSUPPORTED);
+    EXPECT_NE(std::string(lists.err.text).find("parts in parts"), std::string::npos)
+        << lists.err.text;
 }
 
 TEST(Gbnf, ManyDifferentClassesTakeTimeInProportion)

@@ -56,6 +56,23 @@ xm_kv_file_bytes(const struct xm_kv_sequence *s)
     return bytes;
 }
 
+uint64_t
+xm_kv_file_least(const struct xm_kv_sequence *s)
+{
+    const struct xm_kv_pool *pool = xm_kv_sequence_pool(s);
+    const uint64_t page = pool->page_tokens;
+    uint64_t least = 0;
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        uint32_t first, n;
+        xm_kv_sequence_pages(s, g, &first, &n);
+        /* a token behind them sees window - 1 of them, none before the page `first` */
+        const uint64_t positions = first ? first * page + pool->groups[g].window - 1 : 0;
+        const uint64_t whole = (positions + page - 1) / page * page;
+        least = whole > least ? whole : least;
+    }
+    return least;
+}
+
 static enum xm_status
 write_head(const struct xm_kv_sequence *s, const struct xm_kv_sink *to,
            struct xm_error *err)

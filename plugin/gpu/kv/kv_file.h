@@ -30,6 +30,9 @@ struct xm_kv_file_group {
 
 /* The bytes that xm_kv_file_write writes for the positions that the sequence holds now. */
 uint64_t xm_kv_file_bytes(const struct xm_kv_sequence *s);
+/* The fewest positions, whole pages, that xm_kv_file_read can take from what is written now: fewer
+ * see pages that a window has left behind. */
+uint64_t xm_kv_file_least(const struct xm_kv_sequence *s);
 /* Where the bytes go, in pieces, in order. */
 struct xm_kv_sink {
     enum xm_status (*write)(void *ctx, const void *bytes, uint64_t n,
