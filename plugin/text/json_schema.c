@@ -17,8 +17,7 @@
 enum {
     MOST_WORK = 1 << 16, /* schemas of all conjunctions, and pairs that are compared */
     MOST_APPLIED = 256,  /* schemas that apply to an instance */
-    MOST_NESTED =
-        1024 /* arrays and objects in each other: values are compared in depth */
+    MOST_NESTED = 1024   /* arrays and objects in each other, which are compared */
 };
 
 /* ---- failures and paths ----------------------------------------------------------- */

@@ -751,6 +751,26 @@ TEST_F(KvFile, ServesBeginningsWhereWindowsHaveTheirPages)
     }
 }
 
+/* `least` is exact, for windows that end within a page and at its ends. */
+TEST_F(KvFile, KnowsTheFewestPositionsThatItServes)
+{
+    for (uint64_t window = 1; window <= 2 * PAGE + 1; window++)
+        for (const uint64_t n : {7u, 30u, 33u, 64u}) {
+            SCOPED_TRACE(std::to_string(window) + " " + std::to_string(n));
+            const std::vector<xm_kv_need> needs = {{PAGE * 4, 0}, {PAGE * 8, window}};
+            reopen(needs, 1 << 20);
+            write_bytes(n);
+            reopen(needs, 1 << 20);
+            for (uint64_t some = PAGE; some <= n; some += PAGE) {
+                add();
+                ASSERT_XM_OK(read(0, some));
+                EXPECT_EQ(all[0].tokens.size(), some >= least ? some : 0) << some;
+                reopen(needs, 1 << 20);
+            }
+        }
+    reopen(three_layers, 1 << 20);
+}
+
 TEST_F(KvFile, LetsOthersFindItsPages)
 {
     write_bytes(30);

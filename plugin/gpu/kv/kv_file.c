@@ -65,8 +65,9 @@ xm_kv_file_least(const struct xm_kv_sequence *s)
     for (uint32_t g = 0; g < pool->n_groups; g++) {
         uint32_t first, n;
         xm_kv_sequence_pages(s, g, &first, &n);
-        /* a token behind them sees window - 1 of them, none before the page `first` */
-        const uint64_t positions = first ? first * page + pool->groups[g].window - 1 : 0;
+        /* a token behind them sees as many, and none of them is before the page `first` */
+        const uint64_t seen = first ? pool->groups[g].window - 1 : 0;
+        const uint64_t positions = seen ? first * page + seen : 0;
         const uint64_t whole = (positions + page - 1) / page * page;
         least = whole > least ? whole : least;
     }
