@@ -303,13 +303,23 @@ xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
                     "the keyword '%s' is not supported beside %s", list[k].key, what);
 }
 
+/* A value of the schema `from`. */
 static void
-add_value(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,
-          yyjson_val *value, struct xm_nodes *nodes, unsigned *found)
+add_value(struct xm_schema *s, const struct xm_conjunction *c,
+          const struct xm_applied *from, unsigned types, yyjson_val *value,
+          struct xm_nodes *nodes, unsigned *found)
 {
+    enum { COMPARED_AT_ONCE = 16 };
     bool is_listed = (xm_json_type_of(value) & types) != 0;
-    for (size_t i = 0; i < c->n && is_listed; i++)
-        is_listed = lists(c->list[i].value, value);
+    for (size_t i = 0; i < c->n && is_listed; i++) {
+        const struct xm_applied *a = &c->list[i];
+        const size_t n = yyjson_arr_size(yyjson_obj_get(a->value, "enum"));
+        const bool has_const = yyjson_obj_get(a->value, "const") != NULL;
+        if (a == from && !has_const)
+            continue;
+        is_listed = xm_schema_works(s, (unsigned)(n / COMPARED_AT_ONCE), a->path) &&
+                    lists(a->value, value);
+    }
     if (!is_listed || s->failed != XM_OK)
         return;
     *found |= xm_json_type_of(value);
@@ -336,11 +346,11 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         xm_schema_fail(s, XM_INVALID, xm_schema_path(s, from->path, "enum"),
                        "expected a list of values");
     if (constant)
-        add_value(s, c, types, constant, &nodes, &found);
+        add_value(s, c, from, types, constant, &nodes, &found);
     else
         yyjson_arr_foreach(list, i, n, one)
         {
-            add_value(s, c, types, one, &nodes, &found);
+            add_value(s, c, from, types, one, &nodes, &found);
         }
     xm_schema_refuse_beside(s, c, found, "enum and const");
     *node = xm_tree_any(s->t, nodes.list, nodes.n);

@@ -443,6 +443,24 @@ times(const std::string &text, size_t n)
 }
 
 /* What a schema's author makes deep is refused before it is followed on the stack. */
+/* Comparing two lists of values takes the product of their lengths, which is work that is counted;
+ * a list by itself is as long as it is. */
+TEST(JsonSchema, LongListsOfValuesAreNoEndlessWork)
+{
+    std::string list = "[0";
+    for (int i = 1; i < 60000; i++)
+        list += "," + std::to_string(i);
+    list += "]";
+    xm_error err = {};
+    xm_grammar *g = nullptr;
+    const std::string both =
+        R"({"enum":)" + list + R"(,"allOf":[{"enum":)" + list + "}]}";
+    EXPECT_EQ(xm_grammar_from_schema(both.data(), both.size(), &g, &err), XM_UNSUPPORTED);
+    EXPECT_NE(std::string(err.text).find("too many combinations"), std::string::npos)
+        << err.text;
+    xm_grammar_free(g);
+}
+
 TEST(JsonSchema, RefusesWhatIsTooDeepForTheStack)
 {
     const std::string name(200000, 'a');
