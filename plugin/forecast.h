@@ -25,7 +25,7 @@ struct xm_work_step {
 
 /* What a run does on one device; zeros: not known. */
 struct xm_run_work {
-    uint64_t tokens, launches;
+    uint64_t tokens, launches;  /* launches: one for each run of a step on the device */
     struct xm_work_step *steps; /* [n_steps], owned: xm_run_work_free */
     uint32_t n_steps;
 };

@@ -21,22 +21,30 @@ xm_cli_add_chips(struct xm_strbuf *out)
         xm_strbuf_printf(out, "%s ", cards[i].name);
 }
 
-/* "there is no chip 'bgm': did you mean bmg?"; where no name is near, the sentence with all. */
+/* "there is no chip or card 'bgm': did you mean bmg?"; where no name is near, all names. */
 static int
-no_chip(const char *name, const struct xm_error *err)
+no_chip(const char *name)
 {
-    size_t n_rows;
-    const struct xm_device_row *rows = xm_device_rows(&n_rows);
+    size_t n;
+    const struct xm_device_row *rows = xm_device_rows(&n);
     struct xm_suggestion near = xm_suggest_for(name, strlen(name));
-    for (size_t i = 0; i < n_rows; i++)
+    for (size_t i = 0; i < n; i++)
         xm_suggest(&near, rows[i].name);
-    const struct xm_card_row *cards = xm_card_rows(&n_rows);
-    for (size_t i = 0; i < n_rows; i++)
+    const struct xm_card_row *cards = xm_card_rows(&n);
+    for (size_t i = 0; i < n; i++)
         xm_suggest(&near, cards[i].name);
-    return near.best ? xm_cli_usage("option --device-as: there is no chip '%.60s': did "
-                                    "you mean %s?",
-                                    name, near.best)
-                     : xm_cli_usage("option --device-as: %s", err->text);
+    if (near.best)
+        return xm_cli_usage("option --device-as: there is no chip or card '%.60s': did "
+                            "you mean %s?",
+                            name, near.best);
+    struct xm_strbuf all = {0};
+    xm_cli_add_chips(&all); /* with a space at the end */
+    const int code =
+        xm_cli_usage("option --device-as: there is no chip or card '%.60s'; "
+                     "there are %.*s",
+                     name, (int)(all.n ? all.n - 1 : 0), xm_strbuf_text(&all));
+    xm_strbuf_free(&all);
+    return code;
 }
 
 int
@@ -49,7 +57,7 @@ xm_cli_check_chip(const struct xm_chip_args *a)
     if (a->memory > MOST_MIB)
         return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
-        return no_chip(a->device_as, &err);
+        return no_chip(a->device_as);
     if (a->device_as && a->device)
         return xm_cli_usage("give one of -d and --device-as: a device of this computer, "
                             "or a chip that need not be in it");

@@ -196,6 +196,8 @@ xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan 
                                     .prompt = a->prompt};
     if (p->wish.context == 0)
         p->wish.context = xm_planner_usual_context(trained);
+    if (p->wish.prompt > p->wish.context)
+        p->wish.prompt = p->wish.context;
     find_room(a, p);
 }
 

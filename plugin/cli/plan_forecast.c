@@ -164,6 +164,8 @@ xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f)
     if (f->prompt.all > 0.0) {
         snprintf(what, sizeof(what), "a prompt of %" PRIu64, f->prompt_tokens);
         print_run(o, what, &f->prompt, f->prompt_tokens);
+    } else {
+        xm_lines_add(o, "  a prompt: not known, as how fast the device multiplies\n");
     }
     print_run(o, "a token behind it", &f->token, 1);
     for (uint32_t i = 0; i < f->n; i++)

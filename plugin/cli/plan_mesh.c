@@ -221,6 +221,13 @@ print_verdict(struct xm_lines *o, const struct xm_mesh_plan *p)
 }
 
 static void
+print_link(struct xm_lines *o, const char *whose, const struct xm_link *l)
+{
+    xm_lines_add(o, "between the devices %s: %.4g GB/s, %.4g us a message\n", whose,
+                 l->rate / 1e9, 1e6 * l->latency_s);
+}
+
+static void
 print_exchanges(struct xm_lines *o, const struct xm_mesh_plan *p)
 {
     if (p->n_exchanges == 0)
@@ -232,6 +239,10 @@ print_exchanges(struct xm_lines *o, const struct xm_mesh_plan *p)
         xm_lines_add(o, "a token exchanges %.1f KiB in %u messages:\n%s",
                      (double)p->exchanged_bytes / 1024.0, p->n_exchanges,
                      p->exchange_kinds);
+    if (p->cluster.ranks_of_node > 1)
+        print_link(o, "of a machine", &p->cluster.local);
+    if (p->cluster.nodes > 1)
+        print_link(o, "of several machines", &p->cluster.between);
 }
 
 static void
@@ -255,7 +266,8 @@ print_text(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
         i = print_ranks(&o, p, i);
     print_verdict(&o, p);
     print_exchanges(&o, p);
-    xm_plan_print_forecast(&o, f);
+    if (fits(p))
+        xm_plan_print_forecast(&o, f);
     xm_lines_end(&o);
 }
 
@@ -306,7 +318,8 @@ print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
     xm_json_add_whole(&j, x, "bytes", p->exchanged_bytes);
     xm_json_add_real(&j, x, "received_bytes", received_bytes(p));
     xm_json_add_parts(&j, x, "kinds", p->exchange_kinds, "\n");
-    xm_plan_add_forecast(&j, f);
+    if (fits(p))
+        xm_plan_add_forecast(&j, f);
     const enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
@@ -379,8 +392,10 @@ print_plan(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
            struct xm_rates *rates, const char *cache_dir, struct xm_error *err)
 {
     const char *names[XM_MOST_RANKS];
-    struct xm_plan_forecast f = {
-        .prompt_tokens = a->prompt, .rates = rates, .names = names, .n = p->devices.n};
+    struct xm_plan_forecast f = {.prompt_tokens = p->rank[0].wish.prompt,
+                                 .rates = rates,
+                                 .names = names,
+                                 .n = p->devices.n};
     bool knows_prompts = true;
     for (uint32_t i = 0; i < p->devices.n; i++) {
         names[i] = p->devices.name[i];

@@ -213,7 +213,8 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
         xm_lines_add(&o, "%s\n", warning);
     const char *name = p->info.name;
     const struct xm_plan_forecast f = forecast(r, &name);
-    xm_plan_print_forecast(&o, &f);
+    if (!p->excess)
+        xm_plan_print_forecast(&o, &f);
     xm_lines_end(&o);
 }
 
@@ -292,7 +293,8 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
     }
     const char *name = p->info.name;
     const struct xm_plan_forecast f = forecast(r, &name);
-    xm_plan_add_forecast(&j, &f);
+    if (!p->excess)
+        xm_plan_add_forecast(&j, &f);
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "advice");
     for (size_t i = 0; i < p->n_advice; i++) {
         yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);

@@ -329,7 +329,6 @@ take_work(struct context *c, uint64_t tokens, struct xm_run_work *out,
 {
     const struct xm_program *p = xm_request_program(c->request);
     const uint64_t chunk = xm_batcher_chunk(p);
-    struct xm_request_stats stats;
     *out = (struct xm_run_work){.tokens = tokens, .n_steps = p->n_steps};
     out->steps = xm_calloc(p->n_steps + 1, sizeof(*out->steps));
     if (!out->steps)
@@ -338,12 +337,11 @@ take_work(struct context *c, uint64_t tokens, struct xm_run_work *out,
     for (uint64_t n; tokens; tokens -= n) {
         n = tokens < chunk ? tokens : chunk;
         XM_TRY(feed(c, n, err));
-        xm_request_stats(c->request, &stats);
-        out->launches += stats.kernels;
     }
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const struct xm_step_sum *sum = xm_request_step_sum(c->request, i);
         out->steps[i] = (struct xm_work_step){sum->stored_bytes, sum->multiply_adds};
+        out->launches += p->steps[i].kind == XM_STEP_HOST ? 0 : sum->runs;
     }
     return XM_OK;
 }
@@ -358,7 +356,6 @@ count_run(struct xm_program *p, uint64_t past, uint64_t tokens, struct xm_run_wo
     if (s == XM_OK && c.batcher) {
         if (past)
             s = feed(&c, past, err);
-        xm_request_enqueue_counted(c.request);
         if (s == XM_OK)
             s = xm_request_count_work(c.request, err);
         if (s == XM_OK)

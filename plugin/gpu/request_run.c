@@ -314,8 +314,13 @@ run_steps(struct xm_request *r, struct xm_error *err)
     const struct xm_program *p = r->program;
     const bool only_counts = xm_engine_only_counts(p->engine);
     uint64_t waits, kernels, flush_at = FIRST_LAUNCHES;
-    if (only_counts && !r->enqueues_counted)
-        return XM_OK; /* all memory is taken; nothing to compute */
+    if (only_counts &&
+        !r->enqueues_counted) { /* all memory is taken; nothing to compute */
+        for (uint32_t i = 0; i < p->n_steps && r->sums; i++)
+            if (!is_empty(r, &p->steps[i]))
+                xm_request_count_step(r, i);
+        return XM_OK;
+    }
     xm_queue_counts(r->queue, &waits, &kernels);
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const struct xm_recorded_step *recorded = xm_request_recorded(r, &p->steps[i]);
