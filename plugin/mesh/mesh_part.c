@@ -127,6 +127,37 @@ fingerprint(const struct xm_graph *g)
     return hash;
 }
 
+/* Bytes of all weights in a format. */
+static uint64_t
+bytes_in(const struct xm_graph *g, const char *format)
+{
+    uint64_t bytes = 0;
+    xm_for_each_node(n, g)
+    {
+        if (n->op == XM_OP_WEIGHT &&
+            strcmp(xm_weight_format_text(&n->attr.weight), format) == 0)
+            bytes += xm_weight_bytes(&n->attr.weight);
+    }
+    return bytes;
+}
+
+static const char *
+find_weight_format(const struct xm_graph *g)
+{
+    const char *best = "";
+    uint64_t most = 0;
+    xm_for_each_node(n, g)
+    {
+        if (n->op != XM_OP_WEIGHT)
+            continue;
+        const char *format = xm_weight_format_text(&n->attr.weight);
+        const uint64_t bytes = bytes_in(g, format);
+        best = bytes > most ? format : best;
+        most = bytes > most ? bytes : most;
+    }
+    return best;
+}
+
 enum xm_status
 xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
 {
@@ -136,6 +167,7 @@ xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
     struct xm_graph *part = NULL;
     XM_TRY(xm_graph_keep(g, &kept, err)); /* the part refers to its constants */
     p->fingerprint = fingerprint(kept->graph);
+    p->weight_format = find_weight_format(kept->graph);
     enum xm_status s = xm_split_plan(kept->graph, &p->wish, &split, err);
     if (s == XM_OK)
         s = p->exchanges ? check_alike(p, split, err) : take_exchanges(p, split, err);

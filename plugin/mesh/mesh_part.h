@@ -24,6 +24,7 @@ struct xm_mesh_parts {
      * xm_split_print_kinds. The caller frees both. */
     char *exchanges, *exchange_kinds;
     uint64_t weight_bytes[XM_MOST_RANKS]; /* of all ranks, as the last split has it */
+    const char *weight_format; /* that most bytes of the whole model's have; static */
     uint32_t n_exchanges;
     /* Of a token, as f32. */
     uint64_t exchanged_bytes;

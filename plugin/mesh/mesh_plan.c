@@ -157,6 +157,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
         rank->replace_ctx = &parts;
         rank->only_this = true;
         s = xm_planner_plan(rank, g, err);
+        rank->weight_format = parts.weight_format; /* a part may have more of another */
         rank->replace = NULL;
         rank->replace_ctx = NULL;
         if (s != XM_OK)

@@ -270,7 +270,7 @@ open_entry(const struct xm_prefix_store *p, const char *name, struct entry *e)
     xm_free(path);
     if (s != XM_OK)
         return false;
-    snprintf(e->name, sizeof(e->name), "%s", name);
+    memcpy(e->name, name, NAME + 1); /* is_name */
     const bool is_ok = is_whole(e);
     if (is_ok && memcmp(e->head.identity, p->identity, IDENTITY) == 0)
         return true;
