@@ -171,10 +171,10 @@ xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
     enum xm_status s = xm_split_plan(kept->graph, &p->wish, &split, err);
     if (s == XM_OK)
         s = p->exchanges ? check_alike(p, split, err) : take_exchanges(p, split, err);
-    if (s == XM_OK)
-        s = xm_split_part(split, p->end, &kept->base, &part, err);
     for (uint32_t i = 0; i < p->wish.ranks && s == XM_OK; i++)
         s = xm_split_weight_bytes(split, i, &p->weight_bytes[i], err);
+    if (s == XM_OK)
+        s = xm_split_part(split, p->end, &kept->base, &part, err);
     if (s == XM_OK) {
         xm_graph_destroy(*g);
         *g = part;
