@@ -123,14 +123,14 @@ class ServeLoad : public Serve
     void be_client(unsigned seed, std::chrono::steady_clock::time_point until)
     {
         std::mt19937 random(seed);
-        while (std::chrono::steady_clock::now() < until) {
+        do { /* once at least, however slow the machine is */
             const Text &t = texts[random() % texts.size()];
             std::this_thread::sleep_for(std::chrono::milliseconds(random() % 40));
             if (random() % 4 == 0)
                 left(t, random);
             else
                 whole(t, random() % 2 == 0);
-        }
+        } while (std::chrono::steady_clock::now() < until);
     }
     void load(double s, unsigned seed)
     {
