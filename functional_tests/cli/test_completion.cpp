@@ -15,15 +15,15 @@ namespace
 {
 
 /* The sentence about a name that is none lists all. */
-TEST(Completion, HasTheNamesOfChips)
+TEST(Completion, HasTheNamesOfChipsAndCards)
 {
     const std::string err = run({"list", "/", "--device-as", "none"}).err;
-    const std::string has = "the table has ";
+    const std::string has = "; there are ";
     const size_t at = err.find(has);
     ASSERT_NE(at, std::string::npos) << err;
     const std::string chips =
         err.substr(at + has.size(), err.find('\n', at) - at - has.size());
-    ASSERT_TRUE(contains(chips, " bmg")) << chips;
+    ASSERT_TRUE(contains(chips, " bmg") && contains(chips, " b580")) << chips;
     const std::string with_commas = std::regex_replace(chips, std::regex(" "), ",");
     EXPECT_EQ(count(run({"make-docs", "bash"}).out, " --device-as=" + with_commas + " "),
               3u)
