@@ -397,12 +397,17 @@ class Terminal
             ;
     }
 
-    /* The exit code; 128 + signal when killed; -1: it does not end, and is killed. */
+    /* The exit code; 128 + signal when killed; -1: it says nothing for so many seconds and does
+     * not end, and is killed. */
     int finish(int seconds = 120)
     {
         auto until = deadline(seconds);
-        while (read_some(100) && std::chrono::steady_clock::now() < until)
-            ;
+        size_t n_read = bytes.size();
+        while (read_some(100) && std::chrono::steady_clock::now() < until) {
+            if (bytes.size() > n_read)
+                until = deadline(seconds);
+            n_read = bytes.size();
+        }
         int status = 0;
         pid_t ended = 0;
         while ((ended = waitpid(pid, &status, WNOHANG)) == 0 &&
@@ -440,17 +445,22 @@ class Terminal
     }
 
     /* Reads until `is_so`, asked again after each part and at least every so many
-     * milliseconds; fails the test when that does not come. */
+     * milliseconds; fails the test when nothing comes for so many seconds: a program that
+     * still says what it builds is slow, not stuck. */
     template <typename IsSo>
     bool read_until(const std::string &what, int seconds, IsSo is_so,
                     int milliseconds = 100)
     {
         auto until = deadline(seconds);
+        size_t n_read = bytes.size();
         while (!is_so()) {
             if (std::chrono::steady_clock::now() > until || !read_some(milliseconds)) {
                 ADD_FAILURE() << "not so: " << what << "; the screen:\n" << text();
                 return false;
             }
+            if (bytes.size() > n_read)
+                until = deadline(seconds);
+            n_read = bytes.size();
         }
         return true;
     }
