@@ -16,20 +16,18 @@ SUB_GROUP_SIZE __kernel void
 moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAMETERS,
                __global float *h, __global int *prepared, uint i_count, uint k_count)
 {
-    const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
+    const ulong slot = get_group_id(1);
+    const uint expert = SLOT_EXPERT(slot);
+    /* A slot that is absent takes no columns: behind a return that depends on what was read, PoCL 6
+     * gives a lane a memory of its own for what the sub-group exchanges. */
+    const uint columns = IS_ABSENT(expert) ? 0 : k_count;
+    const struct weight gates = WEIGHT(gate, columns, 0), ups = WEIGHT(up, columns, 1);
     const struct gate_up g = GATE_UP;
     const uint first = sub_group_index() * ROWS;
     const uint i = first + get_sub_group_local_id();
-    const ulong slot = get_group_id(1);
     float sum[ROWS];
     if (first >= i_count)
         return;
-    const uint expert = SLOT_EXPERT(slot);
-    if (IS_ABSENT(expert)) {
-        if (get_sub_group_local_id() < ROWS && i < i_count)
-            h[slot * i_count + i] = 0.0f;
-        return;
-    }
     x += slot / top_k * k_count;
     rows_dot(&gates, stored_row(&gates, expert, first),
              stored_row(&gates, expert, i_count - 1), x, sum);
@@ -38,5 +36,6 @@ moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAMET
              sum);
     const float up = lane_total(sum);
     if (get_sub_group_local_id() < ROWS && i < i_count)
-        h[slot * i_count + i] = gate_times_up(&g, expert, i, gate, up);
+        h[slot * i_count + i] =
+            IS_ABSENT(expert) ? 0.0f : gate_times_up(&g, expert, i, gate, up);
 }
