@@ -55,7 +55,7 @@ class Compile : public testing::Test
     const std::string blob = folder / "model.xmblob";
 };
 
-/* Every model here that has a tokenizer or not, some in each precision. */
+/* Models that have a tokenizer or not, some in each precision. */
 TEST_F(Compile, GivesTheSameIdsInAnotherProcess)
 {
     std::vector<std::string> list;
@@ -66,7 +66,7 @@ TEST_F(Compile, GivesTheSameIdsInAnotherProcess)
     std::sort(list.begin(), list.end());
     ASSERT_GE(list.size(), 7u);
     const std::vector<std::string> precisions = {"f16", "f32"};
-    for (const auto &[model, precision] : dealt(list, precisions, 1)) {
+    for (const auto &[model, precision] : dealt(some(list, 4), precisions, 1)) {
         SCOPED_TRACE(model + " " + precision);
         Outcome o = compile(model, {"--precision", precision});
         ASSERT_EQ(o.code, 0) << o.err;

@@ -146,7 +146,9 @@ TEST_P(Context, FactsAreAnsweredAsByTheReference)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Context, testing::Values(gguf_files[1], gguf_files[3]),
+INSTANTIATE_TEST_SUITE_P(Families, Context,
+                         testing::ValuesIn(some(std::vector{gguf_files[1], gguf_files[3]},
+                                                1)),
                          gguf_name);
 
 } // namespace

@@ -37,7 +37,7 @@ struct GgufFile {
 };
 
 /* clang-format off */
-inline const GgufFile gguf_files[] = {
+inline const std::vector<GgufFile> gguf_files = {
     {"qwen3moe-tiny",   "Q4_K_M",    "int4_asym_g64"},
     {"gemma4-moe-tiny", "Q4_K_M",    "int4_asym_g32"},
     {"gemma4-e-tiny",   "Q4_0",      "int4_asym_g64"},
@@ -47,7 +47,8 @@ inline const GgufFile gguf_files[] = {
 };
 /* clang-format on */
 /* The first files are one of each family. */
-inline const std::vector<GgufFile> gguf_families(gguf_files, gguf_files + 4);
+inline const std::vector<GgufFile> gguf_families(gguf_files.begin(),
+                                                 gguf_files.begin() + 4);
 
 inline const char *const gguf_prompts[] = {"short",    "reverse", "long",
                                            "nonascii", "chat",    "arith"};
