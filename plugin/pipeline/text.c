@@ -356,6 +356,8 @@ xm_text_end(struct xm_text *t, struct xm_error *err)
 {
     if (!t->has_text)
         return XM_OK;
+    t->answer.is_cut = !t->is_over || t->out->finish == XM_FINISH_LENGTH ||
+                       t->out->finish == XM_FINISH_CONTEXT;
     XM_TRY(xm_text_stream_finish(&t->stream, err));
     return pass_on(t, -1, err);
 }

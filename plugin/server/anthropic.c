@@ -204,7 +204,21 @@ tell_failure(struct xm_completion *c, const struct xm_refusal *why)
 
 /* ---- the answer in one ----------------------------------------------------------------------- */
 
-/* Their input is an object. */
+/* Their input is an object: of a call that was cut, the members that are whole. */
+static yyjson_doc *
+input_of(const struct xm_tool_call *call)
+{
+    yyjson_doc *doc = NULL;
+    struct xm_strbuf text = {0};
+    xm_strbuf_add(&text, call->arguments);
+    if (call->is_cut)
+        xm_tool_call_close(&text);
+    if (xm_strbuf_ok(&text))
+        (void)xm_json_parse(xm_strbuf_text(&text), text.n, &doc, NULL);
+    xm_strbuf_free(&text);
+    return doc;
+}
+
 static void
 add_calls_made(const struct xm_completion_text *t, struct xm_json_out *j,
                yyjson_mut_val *list)
@@ -212,13 +226,14 @@ add_calls_made(const struct xm_completion_text *t, struct xm_json_out *j,
     for (size_t i = 0; i < t->result.calls.n; i++) {
         const struct xm_tool_call *call = &t->result.calls.list[i];
         yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
-        yyjson_doc *input = NULL;
+        yyjson_doc *input = input_of(call);
         add_call(t, call, i, j, o);
-        if (xm_json_parse(call->arguments, strlen(call->arguments), &input, NULL) ==
-            XM_OK)
+        if (input)
             xm_json_add_value(j, o, "input",
                               yyjson_val_mut_copy(j->doc, yyjson_doc_get_root(input)));
-        j->failed |= input == NULL;
+        else if (call->is_cut)
+            xm_json_add_object(j, o, "input");
+        j->failed |= !input && !call->is_cut;
         yyjson_doc_free(input);
     }
 }

@@ -48,13 +48,30 @@ add_content(const struct xm_completion_text *t, struct xm_json_out *j,
     xm_json_add_array(j, part, "logprobs");
 }
 
+static bool
+is_cut(const struct xm_completion_text *t)
+{
+    return t->finish && strcmp(t->finish, "length") == 0;
+}
+
+/* The item in which a text is cut is the last. */
+static bool
+message_is_cut(const struct xm_completion_text *t)
+{
+    const size_t place = t->message_place ? (size_t)t->message_place - 1 : 0;
+    return is_cut(t) && place == t->result.calls.n;
+}
+
 static void
 add_message(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
 {
     add_message_id(t, j, o, "id");
     xm_openai_text(j, o, "type", "message");
     xm_openai_text(j, o, "role", "assistant");
-    xm_openai_text(j, o, "status", t->is_over ? "completed" : "in_progress");
+    xm_openai_text(j, o, "status",
+                   !t->is_over         ? "in_progress"
+                   : message_is_cut(t) ? "incomplete"
+                                       : "completed");
     yyjson_mut_val *list = xm_json_add_array(j, o, "content");
     if (t->is_over)
         add_content(t, j, xm_json_add_object(j, list, NULL));
@@ -68,7 +85,10 @@ add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, si
     struct xm_strbuf id = {0};
     add_id(t, "fc_", i + 1, j, o, "id");
     xm_openai_text(j, o, "type", "function_call");
-    xm_openai_text(j, o, "status", is_whole ? "completed" : "in_progress");
+    xm_openai_text(j, o, "status",
+                   !is_whole      ? "in_progress"
+                   : call->is_cut ? "incomplete"
+                                  : "completed");
     xm_completion_call_id(t, i, &id);
     xm_openai_strbuf(j, o, "call_id", &id);
     xm_openai_text(j, o, "name", call->name);
@@ -98,9 +118,7 @@ add_output(const struct xm_completion_text *t, struct xm_json_out *j,
 static const char *
 status_of(const struct xm_completion_text *t)
 {
-    return !t->finish                         ? "in_progress"
-           : strcmp(t->finish, "length") == 0 ? "incomplete"
-                                              : "completed";
+    return !t->finish ? "in_progress" : is_cut(t) ? "incomplete" : "completed";
 }
 
 static void
@@ -145,7 +163,7 @@ add_response(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_va
     xm_openai_text(j, o, "model", c->model->name);
     xm_openai_text(j, o, "status", status_of(t));
     xm_json_add_null(j, o, "error");
-    if (t->finish && strcmp(t->finish, "length") == 0)
+    if (is_cut(t))
         xm_openai_text(j, xm_json_add_object(j, o, "incomplete_details"), "reason",
                        "max_output_tokens");
     else
@@ -306,8 +324,7 @@ tell_end(struct xm_completion_text *t)
 static void
 tell_finish(struct xm_completion *c)
 {
-    const bool is_cut = strcmp(c->texts[0].finish, "length") == 0;
-    tell_response(c, is_cut ? "response.incomplete" : "response.completed");
+    tell_response(c, is_cut(&c->texts[0]) ? "response.incomplete" : "response.completed");
 }
 
 static void
