@@ -211,6 +211,7 @@ generate(struct texts *t, struct xm_error *err)
     enum xm_status s = xm_parallel_create(t->m->compiled, t->m->package, &p, err);
     if (s == XM_OK) {
         xm_parallel_set_prefix_store(p, store);
+        xm_prefix_store_hold(store);
         s = run_parallel(t, p, &run, err);
     }
     xm_parallel_destroy(p);

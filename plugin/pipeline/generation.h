@@ -88,8 +88,9 @@ struct xm_generation_times {
     double prompt_s, decode_s;             /* prompt: with the first new token   */
     double build_s;                        /* building kernels in the meantime   */
     uint64_t prompt_tokens, decode_tokens; /* fed; decode: after the first       */
-    uint64_t prompt_multiply_adds;         /* with weights; 0: not known         */
-    uint64_t decode_weight_bytes;          /* read for all tokens; 0: not known  */
+    uint64_t reused_tokens; /* of prompts, not fed: the cache, or files, had them */
+    uint64_t prompt_multiply_adds; /* with weights; 0: not known         */
+    uint64_t decode_weight_bytes;  /* read for all tokens; 0: not known  */
 };
 
 /* Natural logarithms, one for each of the ids, where they are wanted. */

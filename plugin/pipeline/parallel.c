@@ -15,7 +15,8 @@ struct xm_parallel {
 struct run {
     const struct xm_parallel_run *asked;
     struct text *texts; /* [asked->n_texts] */
-    bool is_broken;     /* by the device: texts that end are not complete */
+    struct xm_generation_times *times;
+    bool is_broken; /* by the device: texts that end are not complete */
 };
 
 struct text {
@@ -130,6 +131,7 @@ on_end(struct xm_generation_result *result, void *ctx)
 {
     const struct text *t = ctx;
     const struct run *r = t->run;
+    r->times->reused_tokens += result->reused;
     *t->out = *result;
     *result = (struct xm_generation_result){0};
     if (r->asked->on_text && !r->is_broken)
@@ -189,8 +191,7 @@ submit_all(const struct xm_parallel *p, struct run *r, struct xm_error *err)
 }
 
 static enum xm_status
-make_texts(const struct xm_parallel *p, struct run *r, struct xm_generation_times *times,
-           struct xm_error *err)
+make_texts(const struct xm_parallel *p, struct run *r, struct xm_error *err)
 {
     const struct xm_parallel_run *asked = r->asked;
     struct xm_scheduler_progress step = {.n_jobs = 1};
@@ -200,7 +201,7 @@ make_texts(const struct xm_parallel *p, struct run *r, struct xm_generation_time
     while (step.n_jobs > 0) {
         XM_TRY(xm_scheduler_step(p->scheduler, &step, err));
         const struct done now = done_by(p);
-        add_times(times, &before, &now, &step);
+        add_times(r->times, &before, &now, &step);
         before = now;
         if (step.tokens > 0)
             xm_clock_add_run_of(asked->each.clock, step.run_s);
@@ -215,7 +216,9 @@ xm_parallel_generate(struct xm_parallel *p, const struct xm_parallel_run *asked,
                      struct xm_generation_result *out, struct xm_generation_times *times,
                      struct xm_error *err)
 {
-    struct run r = {.asked = asked, .texts = xm_calloc(asked->n_texts, sizeof(*r.texts))};
+    struct run r = {.asked = asked,
+                    .times = times,
+                    .texts = xm_calloc(asked->n_texts, sizeof(*r.texts))};
     struct xm_error why = {0};
     *times = (struct xm_generation_times){0};
     if (!r.texts)
@@ -223,7 +226,7 @@ xm_parallel_generate(struct xm_parallel *p, const struct xm_parallel_run *asked,
     for (size_t i = 0; i < asked->n_texts; i++)
         r.texts[i] = (struct text){&r, &out[i]};
     xm_scheduler_set_slots(p->scheduler, asked->slots);
-    const enum xm_status s = make_texts(p, &r, times, &why);
+    const enum xm_status s = make_texts(p, &r, &why);
     r.is_broken = s != XM_OK && s != XM_CANCELLED;
     xm_scheduler_end_all(p->scheduler, r.is_broken ? &why : NULL);
     xm_free(r.texts);

@@ -325,7 +325,7 @@ feed_prompt(struct run *r, struct xm_error *err)
     const size_t past = s->held.n;
     XM_TRY(feed_rest(r, err));
     r->out->times.prompt_tokens = prompt->n - past;
-    r->out->reused = past;
+    r->out->times.reused_tokens = r->out->reused = past;
     return begin_sampling(r, err);
 }
 
