@@ -47,7 +47,7 @@ tokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
     struct xm_token_list ids = {0};
     struct xm_error why = {0};
     if (!yyjson_is_str(text))
-        return xm_refuse(r, 400, "content", "invalid_type", "'content' takes a string");
+        return xm_refuse_value(r, "content", text, "a string");
     if (!xm_wish_flag(a->body, "add_special", &with_special, r) ||
         !xm_wish_flag(a->body, "with_pieces", &with_pieces, r) ||
         !xm_wish_flag(a->body, "parse_special", &knows_special, r))
@@ -86,13 +86,11 @@ read_ids(yyjson_val *list, struct xm_token_list *ids, struct xm_refusal *r)
     yyjson_val *v;
     size_t i, n;
     if (!yyjson_is_arr(list))
-        return xm_refuse(r, 400, "tokens", "invalid_type",
-                         "'tokens' takes a list of ids");
+        return xm_refuse_value(r, "tokens", list, "a list of token ids");
     yyjson_arr_foreach(list, i, n, v)
     {
         if (!yyjson_is_uint(v) || yyjson_get_uint(v) > INT32_MAX)
-            return xm_refuse(r, 400, "tokens", "invalid_type",
-                             "'tokens' takes a list of ids");
+            return xm_refuse_value(r, xm_place("tokens[%zu]", i).text, v, "a token's id");
         if (!xm_token_list_add(ids, (int32_t)yyjson_get_uint(v)))
             return xm_refuse(r, 503, NULL, NULL, "there is no memory for the tokens");
     }

@@ -283,23 +283,4 @@ TEST(NoRoom, ARequestOfSeveralTextsIsRefusedBeforeAnyOfThemRuns)
     s.model.on_run = nullptr;
 }
 
-TEST(Refusals, SayWhatAValueIs)
-{
-    Served s;
-    const std::pair<const char *, const char *> rows[] = {
-        {R"({"prompt":"a","stream":1})", "'stream' is a whole number, expected true"},
-        {R"({"prompt":"a","max_tokens":1.5})",
-         "is a number with a fraction, expected a whole"},
-        {R"({"prompt":"a","stop":{}})", "'stop' is an object, expected a string"},
-        {R"({"prompt":"a","top_k":"b"})", "top_k is a string, expected a number"},
-        {R"({"prompt":"a","stream_options":[]})", "'stream_options' is a list"},
-        {R"({"prompt":"a","stop":true})", "'stop' is true"},
-    };
-    for (const auto &row : rows) {
-        const Answer a = s.ask(completions, row.first);
-        EXPECT_EQ(a.status, 400);
-        EXPECT_TRUE(has(a.text, row.second)) << a.text;
-    }
-}
-
 } // namespace
