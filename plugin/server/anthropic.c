@@ -275,7 +275,8 @@ add_system(struct making *m, yyjson_val *body)
 {
     struct xm_strbuf text = {0};
     yyjson_val *system = yyjson_obj_get(body, "system");
-    const bool good = !system || yyjson_is_null(system) ||
+    const bool is_empty = yyjson_is_arr(system) && yyjson_arr_size(system) == 0;
+    const bool good = !system || yyjson_is_null(system) || is_empty ||
                       xm_content_text(system, "system", "text", &text, m->r);
     if (good && text.n)
         xm_messages_add(&m->j, m->list, "system", &text);

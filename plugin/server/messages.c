@@ -227,7 +227,9 @@ add_message(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *message, si
     const char *role = role_of(message, where.text, r);
     yyjson_val *content = yyjson_obj_get(message, "content");
     bool good = role != NULL;
-    if (good && (member(message, "content") || needs_content(role, message)))
+    const bool is_empty = yyjson_is_arr(content) && yyjson_arr_size(content) == 0;
+    if (good &&
+        ((member(message, "content") && !is_empty) || needs_content(role, message)))
         good = xm_content_text(content, xm_place("%s.content", where.text).text,
                                "text refusal", &text, r);
     if (good) {

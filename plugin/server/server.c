@@ -254,6 +254,9 @@ xm_body_read(const struct xm_exchange *x, yyjson_doc **doc, struct xm_refusal *r
     const struct xm_strbuf *body = &x->request.body;
     struct xm_error why = {0};
     *doc = NULL;
+    if (body->n == 0)
+        return xm_refuse(r, 400, NULL, "invalid_json",
+                         "the body is empty, expected a JSON object");
     if (is_deep(xm_strbuf_text(body), body->n))
         return xm_refuse(r, 400, NULL, "invalid_json",
                          "lists and objects of the body are nested more than %d deep",

@@ -71,15 +71,22 @@ xm_wish_text(yyjson_val *body, const char *place, yyjson_val **out, struct xm_re
     return !*out || yyjson_is_str(*out) || xm_refuse_value(r, place, *out, "a string");
 }
 
+/* A number without a fraction, also one that is written with a point or an exponent. */
+static bool
+is_whole(yyjson_val *v, uint64_t *out)
+{
+    const double x = yyjson_get_num(v);
+    *out = yyjson_is_real(v) && x >= 0.0 && x < 0x1p64 ? (uint64_t)x : yyjson_get_uint(v);
+    return yyjson_is_uint(v) || (yyjson_is_real(v) && (double)*out == x);
+}
+
 /* Whole numbers that are taken. */
 static struct xm_shown
 range_of(uint64_t least, uint64_t most)
 {
     if (least == most)
         return xm_place("%" PRIu64, least);
-    return most == UINT64_MAX
-               ? xm_place("a whole number from %" PRIu64 " on", least)
-               : xm_place("a whole number from %" PRIu64 " to %" PRIu64, least, most);
+    return xm_place("a whole number from %" PRIu64 " to %" PRIu64, least, most);
 }
 
 bool
@@ -87,10 +94,23 @@ xm_wish_count(yyjson_val *body, const char *name, uint64_t least, uint64_t most,
               uint64_t *out, struct xm_refusal *r)
 {
     yyjson_val *v = member(body, name);
-    const uint64_t n = yyjson_get_uint(v);
-    if (v && (!yyjson_is_uint(v) || n < least || n > most))
+    uint64_t n;
+    if (v && (!is_whole(v, &n) || n < least || n > most))
         return xm_refuse_value(r, name, v, range_of(least, most).text);
     *out = v ? n : *out;
+    return true;
+}
+
+static bool
+check_bias(const struct xm_wish *w, struct xm_refusal *r)
+{
+    const struct xm_bias_view *b = &w->sampling.logit_bias;
+    for (size_t i = 0; i < b->n; i++)
+        if ((uint64_t)b->list[i].id >= w->model->vocabulary)
+            return xm_refuse(r, 400, "logit_bias", "invalid_value",
+                             "'logit_bias' has the token %" PRId32
+                             ", expected ids below %" PRIu64,
+                             b->list[i].id, w->model->vocabulary);
     return true;
 }
 
@@ -112,7 +132,7 @@ read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
     }
     /* OpenAI's penalties see new tokens; over a number of last ones, as llama.cpp has it, all */
     w->sampling.only_new = w->sampling.last_n <= 0;
-    return true;
+    return check_bias(w, r);
 }
 
 static bool

@@ -50,18 +50,15 @@ wrong_type(struct xm_slice name, yyjson_val *value, const char *expected,
                    xm_json_shown(value).text, expected);
 }
 
-/* "a number from 0 to 1", "a whole number from 0 on". */
+/* "a number from 0 to 1", "a whole number from 0 to 2147483647". */
 static enum xm_status
 wrong_number(const struct xm_sampling_row *row, struct xm_slice name, yyjson_val *value,
              struct xm_error *err)
 {
     struct xm_strbuf expected = {0};
-    xm_strbuf_printf(&expected, "a %snumber from %g ",
-                     row->kind == XM_SAMPLING_REAL ? "" : "whole ", row->least);
-    if (row->most >= INT32_MAX)
-        xm_strbuf_add(&expected, "on");
-    else
-        xm_strbuf_printf(&expected, "to %g", row->most);
+    xm_strbuf_printf(&expected, "a %snumber from %g to %.10g",
+                     row->kind == XM_SAMPLING_REAL ? "" : "whole ", row->least,
+                     row->most);
     const enum xm_status s = wrong_type(name, value, xm_strbuf_text(&expected), err);
     xm_strbuf_free(&expected);
     return s;
@@ -85,7 +82,7 @@ read_seed(struct xm_slice name, yyjson_val *value, struct xm_sampling *s,
           struct xm_error *err)
 {
     if (!yyjson_is_int(value))
-        return wrong_type(name, value, "a whole number", err);
+        return wrong_type(name, value, "a whole number of 64 bits", err);
     if (yyjson_is_sint(value) && yyjson_get_sint(value) == -1)
         return XM_OK;
     s->seed = yyjson_get_uint(value); /* of negative ones the same bits */

@@ -237,7 +237,7 @@ struct Refusal {
 
 /* clang-format off */
 const Refusal refusals[] = {
-    { chat, "", 400, "not JSON" },
+    { chat, "", 400, "the body is empty" },
     { chat, "[]", 400, "no JSON object" },
     { chat, "{", 400, "not JSON" },
     { chat, "{\"messages\":1}", 400, "\"param\":\"messages\"" },
@@ -295,6 +295,7 @@ const Refusal refusals[] = {
     { chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"b"}]})", 200, "" },
     { "/v1/embeddings", R"({"input":"a"})", 400, "embeddings are not supported" },
     { "/tokenize", R"({"content":1})", 400, "\"param\":\"content\"" },
+    { completions, R"({"prompt":"a","max_tokens":2.0,"ignore_eos":true})", 200, "\"completion_tokens\":2" },
     { "/detokenize", R"({"tokens":["a"]})", 400, "\"param\":\"tokens[0]\"" },
     { "/v1/nothing", "{}", 404, "\"code\":\"unknown_url\"" },
 };

@@ -54,7 +54,7 @@ const Row rows[] = {
     { all, R"("max_completion_tokens":-1)", "max_completion_tokens", "-1", "a whole number from " },
     { all, R"("max_completion_tokens":18446744073709551616)", "max_completion_tokens", "18446744073709552000.0", "a whole number from " },
     { all, R"("n_predict":[5])", "n_predict", "a list", "a whole number from " },
-    { all, R"("min_tokens":-1)", "min_tokens", "-1", "a whole number from 0 on" },
+    { all, R"("min_tokens":-1)", "min_tokens", "-1", "a whole number from 0 to " },
     { all, R"("ignore_eos":1)", "ignore_eos", "1", "true or false" },
     { all, R"("n":0)", "n", "0", "a whole number from 1 to 128" },
     { all, R"("n":129)", "n", "129", "a whole number from 1 to 128" },
@@ -71,10 +71,10 @@ const Row rows[] = {
     { all, R"("guided_json":"{}")", "guided_json", "'{}'", "a JSON Schema" },
     { all, R"("grammar":{})", "grammar", "an empty object", "a string" },
     { all, R"("guided_grammar":7)", "guided_grammar", "7", "a string" },
-    { all, R"("top_k":1.5)", "top_k", "1.5", "a whole number from 0 on" },
+    { all, R"("top_k":1.5)", "top_k", "1.5", "a whole number from 0 to " },
     { all, R"("top_p":2)", "top_p", "2", "a number from 0 to 1" },
-    { all, R"("repeat_penalty":"x")", "repeat_penalty", "'x'", "a number from 0 on" },
-    { all, R"("seed":0.5)", "seed", "0.5", "a whole number" },
+    { all, R"("repeat_penalty":"x")", "repeat_penalty", "'x'", "a number from 0 to 3.402" },
+    { all, R"("seed":0.5)", "seed", "0.5", "a whole number of 64 bits" },
     { all, R"("bad_words":"b")", "bad_words", "'b'", "a list of texts" },
     { all, R"("logit_bias":5)", "logit_bias", "5", "an object of token ids with numbers" },
     /* ---- of some ---- */
@@ -93,7 +93,7 @@ const Row rows[] = {
     { messages, R"("max_tokens":null)", "max_tokens", "missing", "a whole number from 1 on" },
     { messages, R"("system":5)", "system", "5", "a string or a list of parts" },
     { messages, R"("system":[{"type":"image"}])", "system[0].type", "'image'", "text" },
-    { responses, R"("max_output_tokens":0)", "max_output_tokens", "0", "a whole number from 1 on" },
+    { responses, R"("max_output_tokens":0)", "max_output_tokens", "0", "a whole number from 1 to " },
     { responses, R"("text":"a")", "text", "'a'", "an object" },
     { responses, R"("text":{"format":{"type":"a"}})", "text.format.type", "'a'", "text, json_object or json_schema" },
     { responses, R"("instructions":5)", "instructions", "5", "a string" },
@@ -103,7 +103,7 @@ const Row rows[] = {
     { "/tokenize", R"("parse_special":1)", "parse_special", "1", "true or false" },
     { "/detokenize", R"("tokens":"a")", "tokens", "'a'", "a list of token ids" },
     { "/detokenize", R"("tokens":[1,"a"])", "tokens[1]", "'a'", "a token's id" },
-    { "/detokenize", R"("tokens":[4294967296])", "tokens[0]", "4294967296", "a token's id" },
+    { "/detokenize", R"("tokens":[4294967296])", "tokens[0]", "4294967296", "a token's id, below 2147483648" },
     /* ---- tools ---- */
     { with_tools, R"("tools":5)", "tools", "5", "a list of tools" },
     { with_tools, R"("tools":[5])", "tools[0]", "5", "an object" },
@@ -214,6 +214,24 @@ TEST(Refusals, SayWhereAValueIsWhatItIsAndWhatIsTaken)
         EXPECT_EQ(s.ask(path, "{" + rest_of(path)).status, 200) << path;
 }
 
+TEST(Refusals, IdsAreBelowTheVocabulary)
+{
+    Served s;
+    s.served->vocabulary = VOCABULARY;
+    const std::string first = std::to_string(VOCABULARY),
+                      last = std::to_string(VOCABULARY - 1);
+    const Answer a = s.ask("/detokenize", R"({"tokens":[0,)" + first + "]}");
+    EXPECT_TRUE(has(a.text, "'tokens[1]' is 12, expected a token's id, below 12"))
+        << a.text;
+    EXPECT_EQ(s.ask("/detokenize", R"({"tokens":[0,)" + last + "]}").status, 200);
+    const std::string body = R"({"prompt":"a","max_tokens":1,"logit_bias":{")";
+    const Answer b = s.ask(completions, body + first + "\":1}}");
+    EXPECT_TRUE(has(b.text, "'logit_bias' has the token 12, expected ids below 12"))
+        << b.text;
+    EXPECT_TRUE(has(b.text, R"("param":"logit_bias")")) << b.text;
+    EXPECT_EQ(s.ask(completions, body + last + "\":1}}").status, 200);
+}
+
 TEST(Refusals, NameEachParameterOfSampling)
 {
     Served s;
@@ -236,15 +254,17 @@ TEST(Messages, OfTheAssistantMayHaveNoContent)
          R"({"name":"f","arguments":"{}"}}]})",
          R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}}]})",
          R"({"role":"assistant","content":"","tool_calls":[]})",
+         R"({"role":"assistant","content":[],"tool_calls":[{"function":{"name":"f"}}]})",
          R"({"role":"assistant","reasoning_content":"b"})",
          R"({"role":"user","content":""})"}) {
         const Answer a = s.ask("/apply-template", user + message + "]}");
         EXPECT_EQ(a.status, 200) << message << a.text;
     }
     const Answer a =
-        s.ask("/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":[)"
-                              R"({"type":"tool_result","tool_use_id":"c","content":[]},)"
-                              R"({"type":"text","text":"a"}]}]})");
+        s.ask("/v1/messages",
+              R"({"max_tokens":1,"system":[],"messages":[{"role":"user","content":[)"
+              R"({"type":"tool_result","tool_use_id":"c","content":[]},)"
+              R"({"type":"text","text":"a"}]}]})");
     EXPECT_EQ(a.status, 200) << a.text;
 }
 

@@ -112,6 +112,18 @@ class Tools : public ::testing::Test
              tmpl, N_IDS};
 };
 
+/* A server of a model that writes as gpt-oss does. */
+struct Harmony : Served {
+    Harmony()
+        : Served(4, 64, 2048,
+                 tokenizer({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
+                            "<|end|>", "<|return|>", "<|call|>"}),
+                 "{{ messages[0].content }}{# tools <|channel|> <|message|> #}<|start|>",
+                 N_IDS)
+    {
+    }
+};
+
 TEST_F(Tools, RequiredCallsAreMade)
 {
     size_t n_calls = 0;
@@ -200,13 +212,7 @@ TEST_F(Tools, StrictFunctionsKeepTheirSchemasWhereCallsAreFree)
 /* Thoughts are free messages before the call, and end with their mark. */
 TEST_F(Tools, AHarmonyMayThinkBeforeItCalls)
 {
-    Served other{4,
-                 64,
-                 2048,
-                 tokenizer({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
-                            "<|end|>", "<|return|>", "<|call|>"}),
-                 "{{ messages[0].content }}{# tools <|channel|> <|message|> #}<|start|>",
-                 N_IDS};
+    Harmony other;
     size_t n_calls = 0, n_thoughts = 0;
     for (int seed = 1; seed <= 12; seed++) {
         std::string body =
@@ -385,6 +391,24 @@ TEST_F(Tools, ACallThatItsLengthCutsHasTheArgumentsThatCame)
         longest = cut.size();
     }
     EXPECT_EQ(longest, whole.size());
+    EXPECT_GT(n_cut, 8u);
+}
+
+TEST_F(Tools, ACutCallOfAHarmonyHasNoRawTextEither)
+{
+    Harmony other;
+    const std::string body =
+        chat_body(R"(,"tool_choice":{"type":"function","function":{"name":"f"}})", "2");
+    const std::string whole = text_of(other.ask(chat, body).text, "arguments");
+    ASSERT_GT(whole.size(), 12u);
+    size_t n_cut = 0;
+    for (size_t n = 1; n < 90; n++) {
+        const Answer a = other.ask(chat, with_tokens(body, n));
+        const std::string cut = text_of(a.text, "arguments");
+        EXPECT_EQ(whole.compare(0, cut.size(), cut), 0) << cut << " of " << whole;
+        EXPECT_EQ(text_of(a.text, "content"), "") << a.text;
+        n_cut += has(a.text, R"("name":"f")") && cut.size() < whole.size();
+    }
     EXPECT_GT(n_cut, 8u);
 }
 
