@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -498,11 +499,14 @@ list_files(const struct xm_prefix_store *p, struct listed **list, size_t *n)
     return ok;
 }
 
-static bool
-is_older(const struct listed *a, const struct listed *b)
+/* Those used longest ago come first. */
+static int
+compare_use(const void *a, const void *b)
 {
-    return a->used.tv_sec != b->used.tv_sec ? a->used.tv_sec < b->used.tv_sec
-                                            : a->used.tv_nsec < b->used.tv_nsec;
+    const struct timespec x = ((const struct listed *)a)->used;
+    const struct timespec y = ((const struct listed *)b)->used;
+    return x.tv_sec != y.tv_sec ? (x.tv_sec > y.tv_sec) - (x.tv_sec < y.tv_sec)
+                                : (x.tv_nsec > y.tv_nsec) - (x.tv_nsec < y.tv_nsec);
 }
 
 /* Deletes the files that were used longest ago, but not `newest`. */
@@ -515,17 +519,13 @@ evict(const struct xm_prefix_store *p, const char *newest)
     const bool ok = list_files(p, &list, &n);
     for (size_t i = 0; i < n; i++)
         bytes += list[i].bytes;
-    while (ok && bytes > p->most_bytes) {
-        size_t oldest = n;
-        for (size_t i = 0; i < n; i++)
-            if (list[i].bytes > 0 && strcmp(list[i].name, newest) != 0 &&
-                (oldest == n || is_older(&list[i], &list[oldest])))
-                oldest = i;
-        if (oldest == n)
-            break;
-        delete_file(p, list[oldest].name);
-        bytes -= list[oldest].bytes;
-        list[oldest].bytes = 0;
+    if (ok && n > 0)
+        qsort(list, n, sizeof(*list), compare_use);
+    for (size_t i = 0; ok && i < n && bytes > p->most_bytes; i++) {
+        if (strcmp(list[i].name, newest) == 0)
+            continue;
+        delete_file(p, list[i].name);
+        bytes -= list[i].bytes;
     }
     xm_free(list);
 }

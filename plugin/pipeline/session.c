@@ -129,10 +129,7 @@ clip_held(struct xm_session *s)
 size_t
 xm_session_reusable(const struct xm_session *s, const int32_t *ids, size_t n)
 {
-    size_t same = 0;
-    while (same < s->held.n && same + 1 < n && s->held.ids[same] == ids[same])
-        same++;
-    return same;
+    return n ? xm_same_tokens(s->held.ids, s->held.n, ids, n - 1) : 0;
 }
 
 size_t
