@@ -93,6 +93,19 @@ struct xm_generation_times {
     uint64_t decode_weight_bytes;  /* read for all tokens; 0: not known  */
 };
 
+struct xm_compiled;
+struct xm_infer;
+
+/* Work that a model and a request have done so far; between two such, the work of the meantime. */
+struct xm_work {
+    double
+        seconds;  /* as xm_now() counts; between two, without those of building kernels */
+    double built; /* seconds in which kernels were built                                */
+    uint64_t multiply_adds, weight_bytes; /* 0: not known */
+};
+struct xm_work xm_work_done(struct xm_compiled *c, const struct xm_infer *r);
+struct xm_work xm_work_between(const struct xm_work *before, const struct xm_work *now);
+
 /* Natural logarithms, one for each of the ids, where they are wanted. */
 struct xm_log_probs {
     float *values; /* owned */

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "runtime/util/clock.h"
-
 /* A run that goes on. */
 struct run {
     struct xm_scheduler *scheduler;
@@ -93,38 +91,23 @@ on_end(struct xm_generation_result *result, void *ctx)
         r->asked->on_text((size_t)(t - r->texts), r->asked->ctx);
 }
 
-/* What has been done so far. */
-struct done {
-    double seconds, built;
-    struct xm_request_stats stats;
-};
-
-static struct done
-done_by(const struct xm_scheduler *s)
+static struct xm_work
+work_done(const struct xm_scheduler *s)
 {
-    const struct xm_infer *control = xm_scheduler_request(s);
-    struct xm_compiled *c = xm_scheduler_compiled(s);
-    struct xm_compiled_stats stats;
-    struct done d = {.seconds = xm_now()};
-    c->ops->stats(c, &stats);
-    d.built = stats.builds.seconds;
-    control->ops->stats(control, &d.stats);
-    return d;
+    return xm_work_done(xm_scheduler_compiled(s), xm_scheduler_request(s));
 }
 
 static void
-add_times(struct xm_generation_times *t, const struct done *before,
-          const struct done *now, const struct xm_scheduler_progress *step)
+add_times(struct xm_generation_times *t, const struct xm_work *did,
+          const struct xm_scheduler_progress *step)
 {
-    const double built = now->built - before->built;
-    const double seconds = now->seconds - before->seconds - built;
-    t->build_s += built;
-    *(step->has_prompts ? &t->prompt_s : &t->decode_s) += seconds > 0.0 ? seconds : 0.0;
+    t->build_s += did->built;
+    *(step->has_prompts ? &t->prompt_s : &t->decode_s) += did->seconds;
     *(step->has_prompts ? &t->prompt_tokens : &t->decode_tokens) += step->tokens;
     if (step->has_prompts)
-        t->prompt_multiply_adds += now->stats.multiply_adds - before->stats.multiply_adds;
+        t->prompt_multiply_adds += did->multiply_adds;
     else
-        t->decode_weight_bytes += now->stats.weight_bytes - before->stats.weight_bytes;
+        t->decode_weight_bytes += did->weight_bytes;
 }
 
 static enum xm_status
@@ -153,11 +136,12 @@ make_texts(struct run *r, struct xm_error *err)
     struct xm_scheduler_progress step = {.n_jobs = 1};
     XM_TRY(announce(r, err));
     XM_TRY(submit_all(r, err));
-    struct done before = done_by(r->scheduler);
+    struct xm_work before = work_done(r->scheduler);
     while (step.n_jobs > 0) {
         XM_TRY(xm_scheduler_step(r->scheduler, &step, err));
-        const struct done now = done_by(r->scheduler);
-        add_times(r->times, &before, &now, &step);
+        const struct xm_work now = work_done(r->scheduler);
+        const struct xm_work did = xm_work_between(&before, &now);
+        add_times(r->times, &did, &step);
         before = now;
         if (step.tokens > 0)
             xm_clock_add_run_of(asked->each.clock, step.run_s);
