@@ -117,6 +117,16 @@ TEST(EchoedPrompts, OfOneTokenHaveNoProbability)
     EXPECT_EQ(list_of(s.ask(completions, body + "2}").text, "token_logprobs").size(), 3u);
 }
 
+/* Of a model whose vocabulary is known only with its logits. */
+TEST(EchoedPrompts, OfIdsThatTheLogitsLackAreRefused)
+{
+    Served s;
+    const Answer a = s.ask(
+        completions, R"({"prompt":[2,31],"max_tokens":1,"echo":true,"logprobs":1})");
+    EXPECT_EQ(a.status, 400) << a.text;
+    EXPECT_TRUE(has(a.text, "token id 31 is not in the vocabulary of 12")) << a.text;
+}
+
 TEST(Completions, NoNewTokensMayBeWanted)
 {
     Served s;
