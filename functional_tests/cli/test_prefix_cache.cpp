@@ -102,6 +102,10 @@ TEST_F(PrefixCache, SaysWhatIsWrong)
     EXPECT_TRUE(
         contains(o.err, "option --prefix-cache: prefixes cannot be kept in files"))
         << o.err;
+    o = generate({"--prefix-cache", cache, "-d", "CPU,CPU", "--split", "layer"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "in a mesh each device has a part of the cache"))
+        << o.err;
     folder.write("file", "");
     o = generate({"--prefix-cache", folder / "file" + "/x"});
     EXPECT_NE(o.code, 0);
