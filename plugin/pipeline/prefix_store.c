@@ -270,12 +270,19 @@ token_bytes(uint64_t n)
     return (n * sizeof(int32_t) + 7) / 8 * 8;
 }
 
+/* The checksum of what `sum` is of, and of these bytes behind it. */
+static uint64_t
+chain(uint64_t sum, const void *bytes, uint64_t n)
+{
+    const uint64_t parts[] = {sum, xm_checksum(bytes, n)};
+    return xm_checksum(parts, sizeof(parts));
+}
+
 static uint64_t
 checksum_of_head(const struct file_head *head, const int32_t *ids)
 {
-    const uint64_t parts[] = {xm_checksum(head, offsetof(struct file_head, checksum)),
-                              xm_checksum(ids, head->n_tokens * sizeof(*ids))};
-    return xm_checksum(parts, sizeof(parts));
+    return chain(xm_checksum(head, offsetof(struct file_head, checksum)), ids,
+                 head->n_tokens * sizeof(*ids));
 }
 
 static bool
@@ -315,11 +322,8 @@ is_state_whole(const struct entry *e)
     const uint8_t *state = state_of(e);
     const uint64_t n = e->head.state_bytes;
     uint64_t sum = 0, expected;
-    for (uint64_t at = 0; at < n; at += BLOCK) {
-        const uint64_t parts[] = {
-            sum, xm_checksum(state + at, n - at < BLOCK ? n - at : BLOCK)};
-        sum = xm_checksum(parts, sizeof(parts));
-    }
+    for (uint64_t at = 0; at < n; at += BLOCK)
+        sum = chain(sum, state + at, n - at < BLOCK ? n - at : BLOCK);
     memcpy(&expected, state + n, sizeof(expected));
     return sum == expected;
 }
@@ -551,11 +555,10 @@ put(const struct writer *w, const void *bytes, uint64_t n, struct xm_error *err)
 static enum xm_status
 end_block(struct writer *w, struct xm_error *err)
 {
-    const uint64_t parts[] = {w->sum, xm_checksum(w->block, w->n)};
     const uint64_t n = w->n;
     if (n == 0)
         return XM_OK;
-    w->sum = xm_checksum(parts, sizeof(parts));
+    w->sum = chain(w->sum, w->block, n);
     w->bytes += n;
     w->n = 0;
     return put(w, w->block, n, err);
