@@ -51,6 +51,12 @@ TEST_F(PrefixCache, ServesTheNextProgram)
     const Json first(generate(with).out), second(generate(with).out);
     EXPECT_EQ(first.text("/text"), second.text("/text"));
     EXPECT_EQ(first.text("/text") + "\n", alone.out);
+    EXPECT_EQ(first.number("/timings/reused_tokens"), 0.0);
+    EXPECT_EQ(second.number("/timings/reused_tokens") +
+                  second.number("/timings/prompt_tokens"),
+              first.number("/timings/prompt_tokens"));
+    const Outcome verbose = generate({"--prefix-cache", cache, "-v"});
+    EXPECT_TRUE(contains(verbose.err, " more from the cache\n")) << verbose.err;
     EXPECT_LT(second.number("/timings/prompt_tokens"), 20.0);
     EXPECT_GT(first.number("/timings/prompt_tokens"), 100.0);
     EXPECT_EQ(n_files(), 1u);
@@ -96,10 +102,20 @@ TEST_F(PrefixCache, SaysWhatIsWrong)
     EXPECT_TRUE(
         contains(o.err, "option --prefix-cache: prefixes cannot be kept in files"))
         << o.err;
+    o = generate({"--prefix-cache", cache, "-d", "CPU,CPU", "--split", "layer"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "in a mesh each device has a part of the cache"))
+        << o.err;
     folder.write("file", "");
     o = generate({"--prefix-cache", folder / "file" + "/x"});
     EXPECT_NE(o.code, 0);
     EXPECT_TRUE(contains(o.err, "/file/x' of cached prefixes")) << o.err;
+    o = generate({"--prefix-cache", folder / "no/cache"});
+    EXPECT_NE(o.code, 0);
+    EXPECT_TRUE(contains(o.err, "is missing; make that first")) << o.err;
+    o = generate({"--prefix-cache", folder / "made", "--prefix-cache-size", "1"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.err, "/made' for cached prefixes\n")) << o.err;
 }
 
 } // namespace

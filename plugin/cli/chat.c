@@ -133,6 +133,7 @@ begin(struct xm_chat *c, struct xm_error *err)
                                     err));
     XM_TRY(xm_session_create(c->model->compiled, c->model->package, &c->session, err));
     xm_session_set_prefix_store(c->session, c->prefixes);
+    xm_prefix_store_hold(c->prefixes);
     xm_session_set_sampling(c->session, &c->settings.sampling);
     if (xm_cli_beyond_training(xm_chat_context(c), c->model->package->facts.context,
                                warning))

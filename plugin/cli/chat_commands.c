@@ -79,9 +79,11 @@ static void
 print_rate(struct xm_lines *o, const char *what, const struct xm_generation_times *t)
 {
     const double s = t->decode_s;
-    xm_lines_add(o, "  %-13s%" PRIu64 " token%s read in %.2f s, %" PRIu64 " decoded",
-                 what, t->prompt_tokens, t->prompt_tokens == 1 ? "" : "s", t->prompt_s,
-                 t->decode_tokens);
+    xm_lines_add(o, "  %-13s%" PRIu64 " token%s read in %.2f s", what, t->prompt_tokens,
+                 t->prompt_tokens == 1 ? "" : "s", t->prompt_s);
+    if (t->reused_tokens)
+        xm_lines_add(o, ", %" PRIu64 " more from the cache", t->reused_tokens);
+    xm_lines_add(o, ", %" PRIu64 " decoded", t->decode_tokens);
     if (s > 0.0)
         xm_lines_add(o, " at %.1f tokens/s", (double)t->decode_tokens / s);
 }

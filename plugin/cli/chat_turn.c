@@ -113,6 +113,7 @@ note_times(struct xm_chat *c, const struct xm_generation_result *result, double 
     c->all.decode_s += t->decode_s;
     c->all.build_s += t->build_s;
     c->all.prompt_tokens += t->prompt_tokens;
+    c->all.reused_tokens += t->reused_tokens;
     c->all.decode_tokens += t->decode_tokens;
     c->all.prompt_multiply_adds += t->prompt_multiply_adds;
     c->all.decode_weight_bytes += t->decode_weight_bytes;
@@ -166,6 +167,7 @@ write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
     xm_cli_hide_builds();
     /* Always: the line is ended, and styles with it, before a sentence says what failed. */
     xm_text_out_finish(&o.text, s == XM_OK);
+    xm_prefix_store_say(c->prefixes);
     if (c->interactive)
         await_reader();
     if (o.first > 0.0)

@@ -154,7 +154,10 @@ print_speed(struct xm_lines *o, const struct xm_costs *c)
 {
     const struct xm_generation_times *t = &c->times;
     print_tokens(o, "prompt", t->prompt_tokens, t->prompt_s);
-    xm_lines_add(o, ", %.1f GFLOP/s\n", prompt_gflops(t));
+    xm_lines_add(o, ", %.1f GFLOP/s", prompt_gflops(t));
+    if (t->reused_tokens)
+        xm_lines_add(o, "; %" PRIu64 " more from the cache", t->reused_tokens);
+    xm_lines_add(o, "\n");
     print_tokens(o, "decode", t->decode_tokens, t->decode_s);
     xm_lines_add(o, ", %.2f GB/s of weights", decode_gbps(t));
     if (c->read_rate > 0)
@@ -252,6 +255,7 @@ add_timings(struct xm_json_out *j, const struct xm_costs *c)
     xm_json_add_real(j, times, "prompt_s", t->prompt_s);
     xm_json_add_real(j, times, "decode_s", t->decode_s);
     xm_json_add_whole(j, times, "prompt_tokens", t->prompt_tokens);
+    xm_json_add_whole(j, times, "reused_tokens", t->reused_tokens);
     xm_json_add_whole(j, times, "decode_tokens", t->decode_tokens);
     xm_json_add_real(j, times, "prompt_tps", rate(t->prompt_tokens, t->prompt_s));
     xm_json_add_real(j, times, "decode_tps", rate(t->decode_tokens, t->decode_s));

@@ -258,6 +258,7 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     enum xm_status s = xm_session_create(m->compiled, m->package, &session, err);
     if (s == XM_OK) {
         xm_session_set_prefix_store(session, store);
+        xm_prefix_store_hold(store);
         s = run_session(m, a, session, &run, result, costs, &o, err);
     }
     xm_session_destroy(session);

@@ -173,10 +173,10 @@ on_run(bool has_prompts, void *ctx)
 }
 
 static enum xm_status
-run_parallel(struct texts *t, struct xm_parallel *p, const struct xm_parallel_run *run,
+run_parallel(struct texts *t, struct xm_scheduler *p, const struct xm_parallel_run *run,
              struct xm_error *err)
 {
-    struct xm_infer *request = xm_parallel_request(p);
+    struct xm_infer *request = xm_scheduler_request(p);
     XM_TRY(xm_generate_begin_profile(t->a, request, &t->profile, err));
     xm_cli_catch_interrupt(request);
     xm_progress_show("reading prompts");
@@ -205,15 +205,16 @@ generate(struct texts *t, struct xm_error *err)
                                         .on_text = on_text,
                                         .on_run = on_run,
                                         .ctx = t};
-    struct xm_parallel *p = NULL;
+    struct xm_scheduler *p = NULL;
     struct xm_prefix_store *store = NULL;
     XM_TRY(xm_cli_prefix_cache_open(&a->prefixes, t->m->compiled, &store, err));
-    enum xm_status s = xm_parallel_create(t->m->compiled, t->m->package, &p, err);
+    enum xm_status s = xm_scheduler_create(t->m->compiled, t->m->package, &p, err);
     if (s == XM_OK) {
-        xm_parallel_set_prefix_store(p, store);
+        xm_scheduler_set_prefix_store(p, store);
+        xm_prefix_store_hold(store);
         s = run_parallel(t, p, &run, err);
     }
-    xm_parallel_destroy(p);
+    xm_scheduler_destroy(p);
     xm_prefix_store_close(store);
     return s;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/prefix_cache.h"
 
+#include <stdio.h>
+
 enum { DEFAULT_MIB = 4096 };
 
 int
@@ -24,5 +26,8 @@ xm_cli_prefix_cache_open(const struct xm_cli_prefix_cache *a,
     const enum xm_status s = xm_prefix_store_open(compiled, a->folder, bytes, out, err);
     if (s != XM_OK)
         xm_error_prefix(err, "option --prefix-cache");
+    else if (xm_prefix_store_made(*out))
+        fprintf(stderr, "xemoe: made the folder '%s' for cached prefixes\n",
+                xm_prefix_store_made(*out));
     return s;
 }

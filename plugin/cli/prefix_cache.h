@@ -19,7 +19,7 @@ struct xm_cli_prefix_cache {
 /* Their rows in a command's table; `at` is the offset of the struct in its arguments. */
 /* clang-format off */
 #define XM_CLI_PREFIX_CACHE_ROWS(at)                                                                \
-    { 0, "prefix-cache",      XM_CLI_TEXT,  (at) + offsetof(struct xm_cli_prefix_cache, folder), "DIR", "keep the KV cache of ended texts in files there; prompts that begin alike start from them" }, \
+    { 0, "prefix-cache",      XM_CLI_TEXT,  (at) + offsetof(struct xm_cli_prefix_cache, folder), "DIR", "keep the KV cache of ended texts in files of this folder, made if it is missing; prompts that begin alike start from them" }, \
     { 0, "prefix-cache-size", XM_CLI_COUNT, (at) + offsetof(struct xm_cli_prefix_cache, mib),    "MIB", "most memory of these files (4096); those used longest ago are deleted" }
 /* clang-format on */
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/server/server.h"
 #include "runtime/collective_mpi.h"
 
 enum { PORT = 8080, SLOTS = 4, QUEUE = 64, TIMEOUT = 30 };
@@ -21,7 +22,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "api-key-file", XM_CLI_WORD,  AT(key_file),      "FILE",  "keys that clients must show, one a line" },
     { 0,   "tls-cert",     XM_CLI_WORD,  AT(cert_file),     "FILE",  "serve HTTPS, with this certificate (PEM)", "ssl-cert-file" },
     { 0,   "tls-key",      XM_CLI_WORD,  AT(cert_key_file), "FILE",  "the certificate's private key (PEM)", "ssl-key-file" },
-    { 0,   "cors-origin",  XM_CLI_WORD,  AT(cors_origin),   "URL",   "whose web pages may ask, too: https://host:port, or * for all; default: none" },
+    { 0,   "cors-origin",  XM_CLI_WORD,  AT(cors_origin),   "URL",   "whose web pages may ask, too: https://host:port, null for pages of files, or * for all; default: none" },
     { 0,   "slots",        XM_CLI_COUNT, AT(slots),         "N",     "texts of a model that are made together (4)", "parallel -np" },
     { 0,   "queue",        XM_CLI_COUNT, AT(queue),         "N",     "texts that may wait for them (64); more are refused" },
     { 0,   "timeout",      XM_CLI_RATE,  AT(timeout),       "S",     "seconds that texts have to end in once the server is told to stop (30)" },
@@ -58,6 +59,10 @@ check(struct xm_serve_args *a)
     if (a->port > UINT16_MAX)
         return xm_cli_usage("option --port takes a number from 0 to %d, found %" PRIu64,
                             UINT16_MAX, a->port);
+    if (a->cors_origin && !xm_server_is_origin(a->cors_origin))
+        return xm_cli_usage("option --cors-origin takes *, null or an origin as "
+                            "https://host:port, found '%s'",
+                            a->cors_origin);
     if (!a->cert_file != !a->cert_key_file)
         return xm_cli_usage("options --tls-cert and --tls-key are given together");
     if (a->aliases.n > a->models.n)

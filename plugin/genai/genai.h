@@ -144,8 +144,8 @@ struct ov_genai_llm_pipeline_opaque {
     struct xm_core *core;
     struct xm_package *package;
     struct xm_compiled *compiled;
-    struct xm_session *session;   /* NULL: not created yet, or a chat has ended  */
-    struct xm_parallel *parallel; /* the same for several texts of one prompt    */
+    struct xm_session *session;    /* NULL: not created yet, or a chat has ended  */
+    struct xm_scheduler *parallel; /* the same for several texts of one prompt    */
     ov_genai_generation_config config;
     /* prompt lookup for greedy texts is on by default (property prompt_lookup) */
     bool looks_up;

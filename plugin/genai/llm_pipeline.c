@@ -49,7 +49,7 @@ destroy(ov_genai_llm_pipeline *pipe)
 {
     ov_genai_chat_history_free(pipe->chat);
     xm_session_destroy(pipe->session);
-    xm_parallel_destroy(pipe->parallel);
+    xm_scheduler_destroy(pipe->parallel);
     xm_package_close(pipe->package);
     xm_compiled_unref(pipe->compiled);
     xm_core_destroy(pipe->core);

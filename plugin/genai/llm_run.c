@@ -262,7 +262,7 @@ make_texts(struct run *r, size_t n, struct xm_error *err)
     struct xm_error why = {0};
     const enum xm_status s =
         p->parallel ? XM_OK
-                    : xm_parallel_create(p->compiled, p->package, &p->parallel, &why);
+                    : xm_scheduler_create(p->compiled, p->package, &p->parallel, &why);
     if (s == XM_UNSUPPORTED)
         return make_texts_in_turn(r, n, err);
     return s == XM_OK ? make_texts_together(r, n, err) : xm_fail(err, s, "%s", why.text);

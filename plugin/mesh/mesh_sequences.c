@@ -79,12 +79,27 @@ sequence_destroy(struct xm_sequence *base)
 static enum xm_status sequence_fork(struct xm_sequence *base, struct xm_sequence **out,
                                     struct xm_error *err);
 
+static enum xm_status
+sequence_identify(const struct xm_sequence *base, struct xm_strbuf *out,
+                  struct xm_error *err)
+{
+    (void)base;
+    (void)out;
+    return xm_fail(
+        err, XM_UNSUPPORTED,
+        "in a mesh each device has a part of the cache, and parts are not saved");
+}
+
+/* Which says why they cannot be saved; nothing else is asked then. */
+static const struct xm_sequence_file_ops no_files = {.identify = sequence_identify};
+
 static const struct xm_sequence_ops sequence_ops = {
     .fork = sequence_fork,
     .past = sequence_past,
     .truncate = sequence_truncate,
     .match = sequence_match,
     .destroy = sequence_destroy,
+    .file = &no_files,
 };
 
 /* Of the mesh, or forks of `from`. */

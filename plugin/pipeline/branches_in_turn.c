@@ -39,9 +39,8 @@ replace(struct in_turn *t, struct xm_token_list *texts, size_t n)
 static void
 go_back(struct in_turn *t, const struct xm_token_list *text)
 {
-    size_t same = 0;
-    while (same < t->held.n && same + 1 < text->n && t->held.ids[same] == text->ids[same])
-        same++;
+    const size_t same =
+        xm_same_tokens(t->held.ids, t->held.n, text->ids, text->n ? text->n - 1 : 0);
     if (same < t->held.n)
         xm_token_runner_truncate(t->runner, same);
     const uint64_t past = xm_token_runner_past(t->runner);

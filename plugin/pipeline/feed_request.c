@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/feeds.h"
-#include "plugin/pipeline/token_feeder.h"
+#include "plugin/pipeline/feed_request.h"
 
-struct feed_request {
-    struct xm_token_feeder base; /* first */
+#include "plugin/feeds.h"
+
+struct xm_feed_request {
     struct xm_infer *infer;
     uint32_t input[XM_N_FEEDS]; /* UINT32_MAX: the model has no such input            */
     struct xm_host_tensor feed[XM_N_FEEDS]; /* bytes owned */
@@ -16,12 +16,6 @@ struct stretch {
     uint64_t n, wanted, past;
 };
 
-static const struct feed_request *
-self(const struct xm_token_feeder *f)
-{
-    return (const struct feed_request *)f;
-}
-
 static uint32_t
 rank_of(int i)
 {
@@ -29,7 +23,7 @@ rank_of(int i)
 }
 
 static enum xm_status
-shape_feed(struct feed_request *r, int i, int64_t n, struct xm_error *err)
+shape_feed(struct xm_feed_request *r, int i, int64_t n, struct xm_error *err)
 {
     struct xm_host_tensor *t = &r->feed[i];
     t->element = r->infer->compiled->ports.inputs[r->input[i]].type.element;
@@ -84,7 +78,7 @@ value_of(int i, const struct stretch *s, uint64_t k)
 }
 
 static enum xm_status
-set_feed(struct feed_request *r, int i, const struct stretch *s, struct xm_error *err)
+set_feed(struct xm_feed_request *r, int i, const struct stretch *s, struct xm_error *err)
 {
     const uint64_t count = count_of(i, s);
     if (r->input[i] == UINT32_MAX)
@@ -95,11 +89,10 @@ set_feed(struct feed_request *r, int i, const struct stretch *s, struct xm_error
     return r->infer->ops->set_input(r->infer, r->input[i], &r->feed[i], err);
 }
 
-static enum xm_status
-feed(struct xm_token_feeder *f, const int32_t *ids, uint64_t n, uint64_t wanted,
-     struct xm_token_rows *out, struct xm_error *err)
+enum xm_status
+xm_feed_request(struct xm_feed_request *r, const int32_t *ids, uint64_t n,
+                uint64_t wanted, struct xm_token_rows *out, struct xm_error *err)
 {
-    struct feed_request *r = (struct feed_request *)f;
     const struct xm_infer_ops *ops = r->infer->ops;
     const struct stretch s = {ids, n, wanted, ops->past(r->infer)};
     struct xm_host_tensor t;
@@ -116,61 +109,38 @@ feed(struct xm_token_feeder *f, const int32_t *ids, uint64_t n, uint64_t wanted,
     return XM_OK;
 }
 
-static uint64_t
-past(const struct xm_token_feeder *f)
+struct xm_infer *
+xm_feed_request_infer(const struct xm_feed_request *r)
 {
-    const struct xm_infer *r = self(f)->infer;
-    return r->ops->past(r);
+    return r->infer;
 }
 
-static void
-truncate_to(struct xm_token_feeder *f, uint64_t past)
+void
+xm_feed_request_destroy(struct xm_feed_request *r)
 {
-    struct xm_infer *r = self(f)->infer;
-    if (past && r->ops->truncate)
-        r->ops->truncate(r, past);
-    else
-        r->ops->reset(r);
-}
-
-static struct xm_infer *
-control(const struct xm_token_feeder *f)
-{
-    return self(f)->infer;
-}
-
-static void
-destroy(struct xm_token_feeder *f)
-{
-    struct feed_request *r = (struct feed_request *)f;
+    if (!r)
+        return;
     xm_infer_destroy(r->infer);
     for (int i = 0; i < XM_N_FEEDS; i++)
         xm_free(r->feed[i].data);
     xm_free(r);
 }
 
-static const struct xm_token_feeder_ops ops = {.feed = feed,
-                                               .past = past,
-                                               .truncate = truncate_to,
-                                               .control = control,
-                                               .destroy = destroy};
-
 enum xm_status
-xm_feed_request_create(struct xm_compiled *c, struct xm_token_feeder **out,
+xm_feed_request_create(struct xm_compiled *c, struct xm_feed_request **out,
                        struct xm_error *err)
 {
-    struct feed_request *r = xm_calloc(1, sizeof(*r));
+    struct xm_feed_request *r = xm_calloc(1, sizeof(*r));
     if (!r)
         return xm_no_memory(err, "a run of tokens");
-    r->base.ops = &ops;
     enum xm_status s = xm_feeds_find(c->ports.inputs, c->ports.n_inputs, r->input, err);
     if (s == XM_OK && c->ports.n_outputs == 0)
         s = xm_fail(err, XM_UNSUPPORTED, "a model for text generation has a result");
     if (s == XM_OK)
         s = xm_compiled_create_request(c, &r->infer, err);
     if (s == XM_OK)
-        *out = &r->base;
+        *out = r;
     else
-        destroy(&r->base);
+        xm_feed_request_destroy(r);
     return s;
 }

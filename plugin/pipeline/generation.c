@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 
+#include "plugin/plugin.h"
 #include "runtime/dry_run.h"
+#include "runtime/util/clock.h"
 
 void
 xm_generation_result_free(struct xm_generation_result *r)
@@ -15,6 +17,30 @@ xm_generation_result_free(struct xm_generation_result *r)
     xm_strbuf_free(&r->text);
     xm_tool_calls_free(&r->calls);
     *r = (struct xm_generation_result){0};
+}
+
+/* The reference counts none. */
+struct xm_work
+xm_work_done(struct xm_compiled *c, const struct xm_infer *r)
+{
+    struct xm_compiled_stats all = {0};
+    struct xm_request_stats own = {0};
+    if (c->ops->stats)
+        c->ops->stats(c, &all);
+    if (r->ops->stats)
+        r->ops->stats(r, &own);
+    return (struct xm_work){xm_now(), all.builds.seconds, own.multiply_adds,
+                            own.weight_bytes};
+}
+
+struct xm_work
+xm_work_between(const struct xm_work *before, const struct xm_work *now)
+{
+    const double built = now->built - before->built;
+    const double seconds = now->seconds - before->seconds - built;
+    return (struct xm_work){seconds > 0.0 ? seconds : 0.0, built,
+                            now->multiply_adds - before->multiply_adds,
+                            now->weight_bytes - before->weight_bytes};
 }
 
 struct xm_end_ids

@@ -88,9 +88,23 @@ struct xm_generation_times {
     double prompt_s, decode_s;             /* prompt: with the first new token   */
     double build_s;                        /* building kernels in the meantime   */
     uint64_t prompt_tokens, decode_tokens; /* fed; decode: after the first       */
-    uint64_t prompt_multiply_adds;         /* with weights; 0: not known         */
-    uint64_t decode_weight_bytes;          /* read for all tokens; 0: not known  */
+    uint64_t reused_tokens; /* of prompts, not fed: the cache, or files, had them */
+    uint64_t prompt_multiply_adds; /* with weights; 0: not known         */
+    uint64_t decode_weight_bytes;  /* read for all tokens; 0: not known  */
 };
+
+struct xm_compiled;
+struct xm_infer;
+
+/* Work that a model and a request have done so far; between two such, the work of the meantime. */
+struct xm_work {
+    double
+        seconds;  /* as xm_now() counts; between two, without those of building kernels */
+    double built; /* seconds in which kernels were built                                */
+    uint64_t multiply_adds, weight_bytes; /* 0: not known */
+};
+struct xm_work xm_work_done(struct xm_compiled *c, const struct xm_infer *r);
+struct xm_work xm_work_between(const struct xm_work *before, const struct xm_work *now);
 
 /* Natural logarithms, one for each of the ids, where they are wanted. */
 struct xm_log_probs {

@@ -39,8 +39,7 @@ xm_clock_add(const struct xm_generation_clock *c, double *sum, double start)
 void
 xm_clock_add_run(struct xm_generation_clock *c, double start)
 {
-    if (c)
-        add(c, &c->runs, xm_now() - start);
+    xm_clock_add_run_of(c, c ? xm_now() - start : 0.0);
 }
 
 void

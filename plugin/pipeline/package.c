@@ -35,16 +35,13 @@ xm_package_open(const char *path, struct xm_package **out, struct xm_error *err)
                        "file: give the file itself, or export the model to OpenVINO IR",
                        path);
     struct xm_package *p = xm_calloc(1, sizeof(*p));
-    const size_t n = strlen(path) + 1;
-    char *copy = xm_malloc(n);
-    if (!p || !copy) {
+    if (p)
+        p->path = xm_strdup(path);
+    if (!p || !p->path) {
         xm_free(p);
-        xm_free(copy);
         return xm_no_memory(err, "a model package");
     }
-    memcpy(copy, path, n);
     p->reader = reader;
-    p->path = copy;
     xm_generation_config_init(&p->generation);
     *out = p;
     return XM_OK;
@@ -86,7 +83,7 @@ xm_package_read(struct xm_package *p, enum xm_package_part part, struct xm_error
         *o = (struct xm_package_outcome){.tried = true};
         if (part == XM_PACKAGE_GENERATION)
             xm_generation_config_free(&p->generation);
-        p->reader->read_part[part](p, &o->why);
+        p->reader->read_part(p, part, &o->why);
         if (part == XM_PACKAGE_GENERATION &&
             xm_package_read(p, XM_PACKAGE_TOKENIZER, NULL) == XM_OK)
             xm_generation_config_add_ends(&p->generation, p->tokenizer);

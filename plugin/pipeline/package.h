@@ -66,8 +66,8 @@ struct xm_package_reader {
     enum xm_status (*read_graph)(const char *path, const char *weights,
                                  struct xm_graph **out, struct xm_error *err);
     /* Fills the part's member of the package; XM_NOT_FOUND: there is none. */
-    enum xm_status (*read_part[XM_PACKAGE_N_PARTS])(struct xm_package *p,
-                                                    struct xm_error *err);
+    enum xm_status (*read_part)(struct xm_package *p, enum xm_package_part part,
+                                struct xm_error *err);
     /* Size on disk of graph and weights. */
     uint64_t (*file_bytes)(const char *path);
 };
@@ -104,6 +104,8 @@ enum xm_status xm_package_graph_of(const char *path, const char *weights,
 /* Whether two file names of one folder are parts of the same split GGUF model: they differ only in
  * the part's number. */
 bool xm_package_is_same_gguf(const char *a, const char *b);
+
+bool xm_package_is_folder(const char *path);
 
 /* The rows. */
 extern const struct xm_package_reader xm_package_gguf;

@@ -88,20 +88,13 @@ find_candidates(const char *folder, struct candidates *out)
         closedir(d);
 }
 
-static bool
-is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* The file that the path means; the caller frees it. */
 static enum xm_status
 find_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
     struct candidates c;
     xm_strbuf_add(out, path);
-    if (is_folder(path)) {
+    if (xm_package_is_folder(path)) {
         find_candidates(path, &c);
         if (c.n > 1)
             return xm_fail(err, XM_INVALID,
@@ -135,7 +128,7 @@ static bool
 recognises(const char *path)
 {
     struct candidates c;
-    if (!is_folder(path))
+    if (!xm_package_is_folder(path))
         return begins_as_gguf(path);
     find_candidates(path, &c);
     return c.n > 0 &&
@@ -143,29 +136,6 @@ recognises(const char *path)
 }
 
 /* ---- what it holds ------------------------------------------------------------------- */
-
-/* Gives the open file to `read`, and says which one it is where that fails. */
-static enum xm_status
-with_file(struct xm_package *p,
-          enum xm_status (*read)(const struct xm_gguf *g, struct xm_package *p,
-                                 struct xm_error *err),
-          struct xm_error *err)
-{
-    struct xm_strbuf file = {0};
-    struct xm_gguf *g = NULL;
-    struct xm_error why = {0};
-    enum xm_status s = find_file(p->path, &file, err);
-    if (s == XM_OK)
-        s = xm_gguf_open(xm_strbuf_text(&file), &g, err);
-    if (s == XM_OK) {
-        s = read(g, p, &why);
-        if (s != XM_OK)
-            xm_fail(err, s, "'%.200s': %s", xm_strbuf_text(&file), why.text);
-    }
-    xm_gguf_close(g);
-    xm_strbuf_free(&file);
-    return s;
-}
 
 static enum xm_status
 load_tokenizer(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
@@ -196,28 +166,30 @@ load_facts(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
     return XM_OK;
 }
 
+/* Opens the file, and says which one it is where its part cannot be read. */
 static enum xm_status
-read_tokenizer(struct xm_package *p, struct xm_error *err)
+read_part(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
 {
-    return with_file(p, load_tokenizer, err);
-}
-
-static enum xm_status
-read_chat_template(struct xm_package *p, struct xm_error *err)
-{
-    return with_file(p, load_chat_template, err);
-}
-
-static enum xm_status
-read_generation(struct xm_package *p, struct xm_error *err)
-{
-    return with_file(p, load_generation, err);
-}
-
-static enum xm_status
-read_facts(struct xm_package *p, struct xm_error *err)
-{
-    return with_file(p, load_facts, err);
+    static enum xm_status (*const load[])(const struct xm_gguf *g, struct xm_package *p,
+                                          struct xm_error *err) = {
+        [XM_PACKAGE_TOKENIZER] = load_tokenizer,
+        [XM_PACKAGE_CHAT_TEMPLATE] = load_chat_template,
+        [XM_PACKAGE_GENERATION] = load_generation,
+        [XM_PACKAGE_FACTS] = load_facts};
+    struct xm_strbuf file = {0};
+    struct xm_gguf *g = NULL;
+    struct xm_error why = {0};
+    enum xm_status s = find_file(p->path, &file, err);
+    if (s == XM_OK)
+        s = xm_gguf_open(xm_strbuf_text(&file), &g, err);
+    if (s == XM_OK) {
+        s = load[part](g, p, &why);
+        if (s != XM_OK)
+            xm_fail(err, s, "'%.200s': %s", xm_strbuf_text(&file), why.text);
+    }
+    xm_gguf_close(g);
+    xm_strbuf_free(&file);
+    return s;
 }
 
 static enum xm_status
@@ -263,9 +235,6 @@ const struct xm_package_reader xm_package_gguf = {
     .sampling = "general.sampling of the GGUF file",
     .recognises = recognises,
     .read_graph = read_graph,
-    .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,
-                  [XM_PACKAGE_CHAT_TEMPLATE] = read_chat_template,
-                  [XM_PACKAGE_GENERATION] = read_generation,
-                  [XM_PACKAGE_FACTS] = read_facts},
+    .read_part = read_part,
     .file_bytes = file_bytes,
 };

@@ -12,8 +12,8 @@
 #include "plugin/pipeline/package.h"
 #include "plugin/readers/openvino_ir.h"
 
-static bool
-is_folder(const char *path)
+bool
+xm_package_is_folder(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -39,7 +39,7 @@ static const char whole_model[] = "openvino_model.xml",
 static bool
 is_joined(const char *path)
 {
-    return is_folder(path) && !has_file(path, whole_model) &&
+    return xm_package_is_folder(path) && !has_file(path, whole_model) &&
            has_file(path, language_model);
 }
 
@@ -48,7 +48,7 @@ static enum xm_status
 graph_path(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
     xm_strbuf_add(out, path);
-    if (is_folder(path))
+    if (xm_package_is_folder(path))
         xm_strbuf_printf(out, "/%s", is_joined(path) ? language_model : whole_model);
     if (xm_strbuf_ok(out))
         return XM_OK;
@@ -60,7 +60,7 @@ enum xm_status
 xm_package_folder(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
     const char *slash = strrchr(path, '/');
-    if (is_folder(path))
+    if (xm_package_is_folder(path))
         xm_strbuf_add(out, path);
     else if (slash)
         xm_strbuf_add_n(out, path, slash == path ? 1 : (size_t)(slash - path));
@@ -76,7 +76,7 @@ xm_package_folder(const char *path, struct xm_strbuf *out, struct xm_error *err)
 static bool
 recognises(const char *path)
 {
-    return !is_folder(path) || has_file(path, whole_model) ||
+    return !xm_package_is_folder(path) || has_file(path, whole_model) ||
            has_file(path, language_model);
 }
 
@@ -96,50 +96,50 @@ read_graph(const char *path, const char *weights, struct xm_graph **out,
 /* ---- the text side ------------------------------------------------------------------- */
 
 static enum xm_status
-read_tokenizer(struct xm_package *p, struct xm_error *err)
+load_tokenizer(const char *folder, struct xm_package *p, struct xm_error *err)
 {
     struct xm_strbuf file = {0};
-    XM_TRY(xm_package_folder(p->path, &file, err));
-    xm_strbuf_add(&file, "/tokenizer.json");
-    enum xm_status s = xm_strbuf_ok(&file)
-                           ? xm_tokenizer_load(xm_strbuf_text(&file), &p->tokenizer, err)
-                           : xm_no_memory(err, "a path");
+    xm_strbuf_printf(&file, "%s/tokenizer.json", folder);
+    const enum xm_status s =
+        xm_strbuf_ok(&file) ? xm_tokenizer_load(xm_strbuf_text(&file), &p->tokenizer, err)
+                            : xm_no_memory(err, "a path");
     xm_strbuf_free(&file);
     return s;
 }
 
 static enum xm_status
-read_chat_template(struct xm_package *p, struct xm_error *err)
+load_chat_template(const char *folder, struct xm_package *p, struct xm_error *err)
 {
-    struct xm_strbuf folder = {0};
-    XM_TRY(xm_package_folder(p->path, &folder, err));
     const struct xm_strbuf *other = &p->other_template;
-    enum xm_status s =
-        other->n
-            ? xm_chat_template_load_with(xm_strbuf_text(&folder), xm_strbuf_text(other),
-                                         other->n, &p->chat_template, err)
-            : xm_chat_template_load(xm_strbuf_text(&folder), &p->chat_template, err);
-    xm_strbuf_free(&folder);
-    return s;
+    return other->n ? xm_chat_template_load_with(folder, xm_strbuf_text(other), other->n,
+                                                 &p->chat_template, err)
+                    : xm_chat_template_load(folder, &p->chat_template, err);
 }
 
 static enum xm_status
-read_generation(struct xm_package *p, struct xm_error *err)
+load_generation(const char *folder, struct xm_package *p, struct xm_error *err)
 {
-    struct xm_strbuf folder = {0};
-    XM_TRY(xm_package_folder(p->path, &folder, err));
-    enum xm_status s =
-        xm_generation_config_load(xm_strbuf_text(&folder), &p->generation, err);
-    xm_strbuf_free(&folder);
-    return s;
+    return xm_generation_config_load(folder, &p->generation, err);
 }
 
 static enum xm_status
-read_facts(struct xm_package *p, struct xm_error *err)
+load_facts(const char *folder, struct xm_package *p, struct xm_error *err)
 {
+    return xm_hyper_parameters_load(folder, &p->facts, err);
+}
+
+static enum xm_status
+read_part(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
+{
+    static enum xm_status (*const load[])(const char *folder, struct xm_package *p,
+                                          struct xm_error *err) = {
+        [XM_PACKAGE_TOKENIZER] = load_tokenizer,
+        [XM_PACKAGE_CHAT_TEMPLATE] = load_chat_template,
+        [XM_PACKAGE_GENERATION] = load_generation,
+        [XM_PACKAGE_FACTS] = load_facts};
     struct xm_strbuf folder = {0};
     XM_TRY(xm_package_folder(p->path, &folder, err));
-    enum xm_status s = xm_hyper_parameters_load(xm_strbuf_text(&folder), &p->facts, err);
+    const enum xm_status s = load[part](xm_strbuf_text(&folder), p, err);
     xm_strbuf_free(&folder);
     return s;
 }
@@ -194,9 +194,6 @@ const struct xm_package_reader xm_package_openvino = {
     .sampling = "generation_config.json",
     .recognises = recognises,
     .read_graph = read_graph,
-    .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,
-                  [XM_PACKAGE_CHAT_TEMPLATE] = read_chat_template,
-                  [XM_PACKAGE_GENERATION] = read_generation,
-                  [XM_PACKAGE_FACTS] = read_facts},
+    .read_part = read_part,
     .file_bytes = file_bytes,
 };

@@ -3,65 +3,19 @@
 
 #include <stdlib.h>
 
-#include "plugin/pipeline/scheduler.h"
-#include "runtime/util/clock.h"
-
-struct xm_parallel {
-    struct xm_compiled *compiled;
-    struct xm_scheduler *scheduler;
-};
-
 /* A run that goes on. */
 struct run {
+    struct xm_scheduler *scheduler;
     const struct xm_parallel_run *asked;
     struct text *texts; /* [asked->n_texts] */
-    bool is_broken;     /* by the device: texts that end are not complete */
+    struct xm_generation_times *times;
+    bool is_broken; /* by the device: texts that end are not complete */
 };
 
 struct text {
     struct run *run;
     struct xm_generation_result *out;
 };
-
-/* ---- life ---------------------------------------------------------------------------- */
-
-enum xm_status
-xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
-                   struct xm_parallel **out, struct xm_error *err)
-{
-    *out = NULL;
-    struct xm_parallel *p = xm_calloc(1, sizeof(*p));
-    if (!p)
-        return xm_no_memory(err, "texts in parallel");
-    p->compiled = compiled; /* which the scheduler holds */
-    const enum xm_status s = xm_scheduler_create(compiled, package, &p->scheduler, err);
-    if (s == XM_OK)
-        *out = p;
-    else
-        xm_parallel_destroy(p);
-    return s;
-}
-
-void
-xm_parallel_destroy(struct xm_parallel *p)
-{
-    if (!p)
-        return;
-    xm_scheduler_destroy(p->scheduler);
-    xm_free(p);
-}
-
-void
-xm_parallel_set_prefix_store(struct xm_parallel *p, struct xm_prefix_store *store)
-{
-    xm_scheduler_set_prefix_store(p->scheduler, store);
-}
-
-struct xm_infer *
-xm_parallel_request(struct xm_parallel *p)
-{
-    return xm_scheduler_request(p->scheduler);
-}
 
 /* ---- what the texts will hold ------------------------------------------------------------ */
 
@@ -105,12 +59,12 @@ compare_descending(const void *a, const void *b)
 
 /* Announces what the slots hold at most, the longest texts, where all texts have a near end. */
 static enum xm_status
-announce(const struct xm_parallel *p, const struct xm_parallel_run *asked,
-         struct xm_error *err)
+announce(const struct run *r, struct xm_error *err)
 {
+    const struct xm_parallel_run *asked = r->asked;
     const size_t n = asked->n_texts;
-    const uint64_t page = xm_scheduler_page(p->scheduler);
-    struct xm_compiled *c = p->compiled;
+    const uint64_t page = xm_scheduler_page(r->scheduler);
+    struct xm_compiled *c = xm_scheduler_compiled(r->scheduler);
     uint64_t *positions = xm_calloc(n, sizeof(*positions));
     if (!positions)
         return xm_no_memory(err, "%zu texts", n);
@@ -130,47 +84,34 @@ on_end(struct xm_generation_result *result, void *ctx)
 {
     const struct text *t = ctx;
     const struct run *r = t->run;
+    r->times->reused_tokens += result->reused;
     *t->out = *result;
     *result = (struct xm_generation_result){0};
     if (r->asked->on_text && !r->is_broken)
         r->asked->on_text((size_t)(t - r->texts), r->asked->ctx);
 }
 
-/* What has been done so far. */
-struct done {
-    double seconds, built;
-    struct xm_request_stats stats;
-};
-
-static struct done
-done_by(const struct xm_parallel *p)
+static struct xm_work
+work_done(const struct xm_scheduler *s)
 {
-    const struct xm_infer *control = xm_scheduler_request(p->scheduler);
-    struct xm_compiled_stats stats;
-    struct done d = {.seconds = xm_now()};
-    p->compiled->ops->stats(p->compiled, &stats);
-    d.built = stats.builds.seconds;
-    control->ops->stats(control, &d.stats);
-    return d;
+    return xm_work_done(xm_scheduler_compiled(s), xm_scheduler_request(s));
 }
 
 static void
-add_times(struct xm_generation_times *t, const struct done *before,
-          const struct done *now, const struct xm_scheduler_progress *step)
+add_times(struct xm_generation_times *t, const struct xm_work *did,
+          const struct xm_scheduler_progress *step)
 {
-    const double built = now->built - before->built;
-    const double seconds = now->seconds - before->seconds - built;
-    t->build_s += built;
-    *(step->has_prompts ? &t->prompt_s : &t->decode_s) += seconds > 0.0 ? seconds : 0.0;
+    t->build_s += did->built;
+    *(step->has_prompts ? &t->prompt_s : &t->decode_s) += did->seconds;
     *(step->has_prompts ? &t->prompt_tokens : &t->decode_tokens) += step->tokens;
     if (step->has_prompts)
-        t->prompt_multiply_adds += now->stats.multiply_adds - before->stats.multiply_adds;
+        t->prompt_multiply_adds += did->multiply_adds;
     else
-        t->decode_weight_bytes += now->stats.weight_bytes - before->stats.weight_bytes;
+        t->decode_weight_bytes += did->weight_bytes;
 }
 
 static enum xm_status
-submit_all(const struct xm_parallel *p, struct run *r, struct xm_error *err)
+submit_all(struct run *r, struct xm_error *err)
 {
     const struct xm_parallel_run *asked = r->asked;
     struct xm_job job = {
@@ -183,24 +124,24 @@ submit_all(const struct xm_parallel *p, struct run *r, struct xm_error *err)
         job.n_prompt = prompt->n;
         job.refused = refusal_of(asked, i);
         job.ctx = &r->texts[i];
-        XM_TRY(xm_scheduler_submit(p->scheduler, &job, NULL, err));
+        XM_TRY(xm_scheduler_submit(r->scheduler, &job, NULL, err));
     }
     return XM_OK;
 }
 
 static enum xm_status
-make_texts(const struct xm_parallel *p, struct run *r, struct xm_generation_times *times,
-           struct xm_error *err)
+make_texts(struct run *r, struct xm_error *err)
 {
     const struct xm_parallel_run *asked = r->asked;
     struct xm_scheduler_progress step = {.n_jobs = 1};
-    XM_TRY(announce(p, asked, err));
-    XM_TRY(submit_all(p, r, err));
-    struct done before = done_by(p);
+    XM_TRY(announce(r, err));
+    XM_TRY(submit_all(r, err));
+    struct xm_work before = work_done(r->scheduler);
     while (step.n_jobs > 0) {
-        XM_TRY(xm_scheduler_step(p->scheduler, &step, err));
-        const struct done now = done_by(p);
-        add_times(times, &before, &now, &step);
+        XM_TRY(xm_scheduler_step(r->scheduler, &step, err));
+        const struct xm_work now = work_done(r->scheduler);
+        const struct xm_work did = xm_work_between(&before, &now);
+        add_times(r->times, &did, &step);
         before = now;
         if (step.tokens > 0)
             xm_clock_add_run_of(asked->each.clock, step.run_s);
@@ -211,21 +152,24 @@ make_texts(const struct xm_parallel *p, struct run *r, struct xm_generation_time
 }
 
 enum xm_status
-xm_parallel_generate(struct xm_parallel *p, const struct xm_parallel_run *asked,
+xm_parallel_generate(struct xm_scheduler *scheduler, const struct xm_parallel_run *asked,
                      struct xm_generation_result *out, struct xm_generation_times *times,
                      struct xm_error *err)
 {
-    struct run r = {.asked = asked, .texts = xm_calloc(asked->n_texts, sizeof(*r.texts))};
+    struct run r = {.scheduler = scheduler,
+                    .asked = asked,
+                    .times = times,
+                    .texts = xm_calloc(asked->n_texts, sizeof(*r.texts))};
     struct xm_error why = {0};
     *times = (struct xm_generation_times){0};
     if (!r.texts)
         return xm_no_memory(err, "%zu texts in parallel", asked->n_texts);
     for (size_t i = 0; i < asked->n_texts; i++)
         r.texts[i] = (struct text){&r, &out[i]};
-    xm_scheduler_set_slots(p->scheduler, asked->slots);
-    const enum xm_status s = make_texts(p, &r, times, &why);
+    xm_scheduler_set_slots(scheduler, asked->slots);
+    const enum xm_status s = make_texts(&r, &why);
     r.is_broken = s != XM_OK && s != XM_CANCELLED;
-    xm_scheduler_end_all(p->scheduler, r.is_broken ? &why : NULL);
+    xm_scheduler_end_all(scheduler, r.is_broken ? &why : NULL);
     xm_free(r.texts);
     return r.is_broken ? xm_fail(err, s, "%s", why.text) : XM_OK;
 }

@@ -7,32 +7,17 @@
  * A failure of one text ends that text alone, as XM_FINISH_FAILED with status and sentence. A
  * failure of the device ends all texts.
  *
- * Used by one thread at a time; its request is cancelled from any, and from a signal's handler.
+ * `compiled` of the scheduler has sampled_logits. The scheduler has no other jobs meanwhile; its
+ * request is cancelled from any thread, and from a signal's handler.
  */
 #ifndef XM_PLUGIN_PIPELINE_PARALLEL_H
 #define XM_PLUGIN_PIPELINE_PARALLEL_H
 
-#include "plugin/pipeline/session.h"
+#include "plugin/pipeline/scheduler.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct xm_parallel;
-
-/* `compiled` has sampled_logits. The package must outlive the object; it may be NULL or have no
- * tokenizer: then results are ids only. The caller has read its tokenizer and generation.
- * XM_UNSUPPORTED: the device, or this model, has no sequences. */
-enum xm_status xm_parallel_create(struct xm_compiled *compiled,
-                                  struct xm_package *package, struct xm_parallel **out,
-                                  struct xm_error *err);
-void xm_parallel_destroy(struct xm_parallel *p); /* NULL is allowed */
-
-/* As xm_scheduler_set_prefix_store. */
-void xm_parallel_set_prefix_store(struct xm_parallel *p, struct xm_prefix_store *store);
-
-/* For cancelling and statistics; it cannot be run. Owned by the object. */
-struct xm_infer *xm_parallel_request(struct xm_parallel *p);
 
 struct xm_parallel_run {
     const struct xm_token_list *prompts; /* the caller's; ids below the vocabulary      */
@@ -58,7 +43,7 @@ struct xm_parallel_run {
  * with failed texts returns XM_OK.
  * *times: prompt_s is of steps with tokens of prompts, decode_s of the others; a step ends when its
  * tokens have been chosen and on_text has returned. */
-enum xm_status xm_parallel_generate(struct xm_parallel *p,
+enum xm_status xm_parallel_generate(struct xm_scheduler *scheduler,
                                     const struct xm_parallel_run *run,
                                     struct xm_generation_result *out,
                                     struct xm_generation_times *times,

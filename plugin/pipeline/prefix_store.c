@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,9 +52,47 @@ struct xm_prefix_store {
     struct xm_compiled *compiled;
     char *folder; /* owned */
     uint64_t most_bytes;
-    char identity[IDENTITY]; /* of the model, zeros behind it */
-    bool has_warned;         /* of a failure to write; until a file is written */
+    char identity[IDENTITY];    /* of the model, zeros behind it */
+    bool has_warned;            /* of a failure to write; until a file is written */
+    bool is_made, is_read_only; /* the folder */
+    bool holds;
+    struct xm_strbuf held; /* warnings, each with its NUL */
 };
+
+/* ---- warnings ------------------------------------------------------------------------------ */
+
+enum { MOST_HELD = 1 << 14 }; /* bytes; those behind them are dropped */
+
+static void
+warn(struct xm_prefix_store *p, const char *fmt, ...)
+{
+    struct xm_strbuf text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    xm_strbuf_print_v(&text, fmt, ap);
+    va_end(ap);
+    if (!p->holds)
+        xm_log(XM_LOG_WARNING, "%s", xm_strbuf_text(&text));
+    else if (p->held.n + text.n < MOST_HELD)
+        xm_strbuf_add_n(&p->held, xm_strbuf_text(&text), text.n + 1);
+    xm_strbuf_free(&text);
+}
+
+void
+xm_prefix_store_hold(struct xm_prefix_store *p)
+{
+    if (p)
+        p->holds = true;
+}
+
+void
+xm_prefix_store_say(struct xm_prefix_store *p)
+{
+    for (size_t at = 0; p && at < p->held.n; at += strlen(p->held.text + at) + 1)
+        xm_log(XM_LOG_WARNING, "%s", p->held.text + at);
+    if (p)
+        xm_strbuf_clear(&p->held);
+}
 
 /* ---- life --------------------------------------------------------------------------------- */
 
@@ -88,11 +127,36 @@ identify(struct xm_prefix_store *p, struct xm_error *err)
 static enum xm_status
 open_folder(struct xm_prefix_store *p, const char *folder, struct xm_error *err)
 {
-    const int why = xm_folder_make(folder);
-    if (why)
+    struct stat st;
+    p->is_made = mkdir(folder, 0700) == 0;
+    if (!p->is_made && errno == ENOENT)
+        return xm_fail(err, XM_NOT_FOUND,
+                       "the folder '%.200s' of cached prefixes cannot be made: the one "
+                       "that it is to be in is missing; make that first",
+                       folder);
+    if (!p->is_made && errno != EEXIST)
         return xm_fail(err, XM_IO, "the folder '%.200s' of cached prefixes: %s", folder,
-                       strerror(why));
-    return xm_path_absolute(folder, &p->folder, err);
+                       strerror(errno));
+    if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+        return xm_fail(err, XM_IO, "'%.200s', for cached prefixes, is no folder", folder);
+    if (faccessat(AT_FDCWD, folder, R_OK | X_OK, AT_EACCESS) != 0)
+        return xm_fail(err, XM_IO, "the folder '%.200s' of cached prefixes: %s", folder,
+                       strerror(errno));
+    XM_TRY(xm_path_absolute(folder, &p->folder, err));
+    p->is_read_only = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0;
+    if (p->is_read_only)
+        warn(
+            p,
+            "the folder '%s' of cached prefixes cannot be written to: they are read, and "
+            "none are kept",
+            p->folder);
+    return XM_OK;
+}
+
+const char *
+xm_prefix_store_made(const struct xm_prefix_store *p)
+{
+    return p && p->is_made ? p->folder : NULL;
 }
 
 enum xm_status
@@ -122,7 +186,9 @@ xm_prefix_store_close(struct xm_prefix_store *p)
 {
     if (!p)
         return;
+    xm_prefix_store_say(p);
     xm_compiled_unref(p->compiled);
+    xm_strbuf_free(&p->held);
     xm_free(p->folder);
     xm_free(p);
 }
@@ -179,13 +245,13 @@ name_of(const struct xm_prefix_store *p, const int32_t *ids, uint64_t n,
              xm_checksum(ids, n * sizeof(*ids)));
 }
 
-static void
+static bool
 delete_file(const struct xm_prefix_store *p, const char *name)
 {
     char *path = path_of(p, name);
-    if (path)
-        unlink(path);
+    const bool is_gone = path && unlink(path) == 0;
     xm_free(path);
+    return is_gone;
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -204,12 +270,19 @@ token_bytes(uint64_t n)
     return (n * sizeof(int32_t) + 7) / 8 * 8;
 }
 
+/* The checksum of what `sum` is of, and of these bytes behind it. */
+static uint64_t
+chain(uint64_t sum, const void *bytes, uint64_t n)
+{
+    const uint64_t parts[] = {sum, xm_checksum(bytes, n)};
+    return xm_checksum(parts, sizeof(parts));
+}
+
 static uint64_t
 checksum_of_head(const struct file_head *head, const int32_t *ids)
 {
-    const uint64_t parts[] = {xm_checksum(head, offsetof(struct file_head, checksum)),
-                              xm_checksum(ids, head->n_tokens * sizeof(*ids))};
-    return xm_checksum(parts, sizeof(parts));
+    return chain(xm_checksum(head, offsetof(struct file_head, checksum)), ids,
+                 head->n_tokens * sizeof(*ids));
 }
 
 static bool
@@ -231,12 +304,10 @@ is_whole(struct entry *e)
 }
 
 static void
-drop_damaged(const struct xm_prefix_store *p, const char *name)
+drop_damaged(struct xm_prefix_store *p, const char *name)
 {
-    xm_log(XM_LOG_WARNING,
-           "'%s/%s' is damaged: the cached prefix is deleted and will be computed",
-           p->folder, name);
-    delete_file(p, name);
+    warn(p, "'%s/%s' is damaged: the cached prefix %s and will be computed", p->folder,
+         name, delete_file(p, name) ? "is deleted" : "cannot be deleted");
 }
 
 static const uint8_t *
@@ -251,18 +322,15 @@ is_state_whole(const struct entry *e)
     const uint8_t *state = state_of(e);
     const uint64_t n = e->head.state_bytes;
     uint64_t sum = 0, expected;
-    for (uint64_t at = 0; at < n; at += BLOCK) {
-        const uint64_t parts[] = {
-            sum, xm_checksum(state + at, n - at < BLOCK ? n - at : BLOCK)};
-        sum = xm_checksum(parts, sizeof(parts));
-    }
+    for (uint64_t at = 0; at < n; at += BLOCK)
+        sum = chain(sum, state + at, n - at < BLOCK ? n - at : BLOCK);
     memcpy(&expected, state + n, sizeof(expected));
     return sum == expected;
 }
 
 /* False: it is gone, another model's, or damaged. */
 static bool
-open_entry(const struct xm_prefix_store *p, const char *name, struct entry *e)
+open_entry(struct xm_prefix_store *p, const char *name, struct entry *e)
 {
     char *path = path_of(p, name);
     const enum xm_status s =
@@ -353,7 +421,7 @@ find_best(struct xm_prefix_store *p, uint64_t page, const int32_t *ids, uint64_t
 }
 
 static bool
-load(struct xm_sequence *s, const struct search *found)
+load(struct xm_prefix_store *p, struct xm_sequence *s, const struct search *found)
 {
     struct xm_error why = {0};
     if (s->ops->past(s) > 0)
@@ -362,7 +430,7 @@ load(struct xm_sequence *s, const struct search *found)
         s->ops->file->load(s, found->ids, found->found, state_of(&found->best),
                            found->best.head.state_bytes, &why);
     if (status != XM_OK && status != XM_NO_MEMORY) /* a full cache is no news */
-        xm_log(XM_LOG_WARNING, "a cached prefix cannot be used: %s", why.text);
+        warn(p, "a cached prefix cannot be used: %s", why.text);
     return s->ops->past(s) == found->found;
 }
 
@@ -380,7 +448,7 @@ xm_prefix_store_load(struct xm_prefix_store *p, struct xm_sequence *s, const int
     if (found.found > 0 && !is_state_whole(&found.best))
         drop_damaged(p, found.best.name);
     else if (found.found > 0)
-        is_loaded = load(s, &found);
+        is_loaded = load(p, s, &found);
     if (is_loaded)
         touch(p, found.best.name);
     xm_mapped_file_close(&found.best.file);
@@ -435,11 +503,14 @@ list_files(const struct xm_prefix_store *p, struct listed **list, size_t *n)
     return ok;
 }
 
-static bool
-is_older(const struct listed *a, const struct listed *b)
+/* Those used longest ago come first. */
+static int
+compare_use(const void *a, const void *b)
 {
-    return a->used.tv_sec != b->used.tv_sec ? a->used.tv_sec < b->used.tv_sec
-                                            : a->used.tv_nsec < b->used.tv_nsec;
+    const struct timespec x = ((const struct listed *)a)->used;
+    const struct timespec y = ((const struct listed *)b)->used;
+    return x.tv_sec != y.tv_sec ? (x.tv_sec > y.tv_sec) - (x.tv_sec < y.tv_sec)
+                                : (x.tv_nsec > y.tv_nsec) - (x.tv_nsec < y.tv_nsec);
 }
 
 /* Deletes the files that were used longest ago, but not `newest`. */
@@ -452,17 +523,13 @@ evict(const struct xm_prefix_store *p, const char *newest)
     const bool ok = list_files(p, &list, &n);
     for (size_t i = 0; i < n; i++)
         bytes += list[i].bytes;
-    while (ok && bytes > p->most_bytes) {
-        size_t oldest = n;
-        for (size_t i = 0; i < n; i++)
-            if (list[i].bytes > 0 && strcmp(list[i].name, newest) != 0 &&
-                (oldest == n || is_older(&list[i], &list[oldest])))
-                oldest = i;
-        if (oldest == n)
-            break;
-        delete_file(p, list[oldest].name);
-        bytes -= list[oldest].bytes;
-        list[oldest].bytes = 0;
+    if (ok && n > 0)
+        qsort(list, n, sizeof(*list), compare_use);
+    for (size_t i = 0; ok && i < n && bytes > p->most_bytes; i++) {
+        if (strcmp(list[i].name, newest) == 0)
+            continue;
+        delete_file(p, list[i].name);
+        bytes -= list[i].bytes;
     }
     xm_free(list);
 }
@@ -488,11 +555,10 @@ put(const struct writer *w, const void *bytes, uint64_t n, struct xm_error *err)
 static enum xm_status
 end_block(struct writer *w, struct xm_error *err)
 {
-    const uint64_t parts[] = {w->sum, xm_checksum(w->block, w->n)};
     const uint64_t n = w->n;
     if (n == 0)
         return XM_OK;
-    w->sum = xm_checksum(parts, sizeof(parts));
+    w->sum = chain(w->sum, w->block, n);
     w->bytes += n;
     w->n = 0;
     return put(w, w->block, n, err);
@@ -575,10 +641,10 @@ delete_beginning(struct xm_prefix_store *p, struct entry *e, void *ctx)
 }
 
 static void
-warn(struct xm_prefix_store *p, const char *why)
+warn_of_writing(struct xm_prefix_store *p, const char *why)
 {
     if (!p->has_warned)
-        xm_log(XM_LOG_WARNING, "a prefix is not kept: %s", why);
+        warn(p, "a prefix is not kept: %s", why);
     p->has_warned = true;
 }
 
@@ -599,7 +665,7 @@ write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t 
         xm_fail(&why, XM_NO_MEMORY,
                 "its %" PRIu64 " MiB exceed the bound of %" PRIu64 " MiB",
                 head.state_bytes >> 20, p->most_bytes >> 20);
-        warn(p, why.text);
+        warn_of_writing(p, why.text);
         return;
     }
     name_of(p, ids, n, name);
@@ -608,7 +674,7 @@ write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t 
                                        : xm_no_memory(&why, "the name of a file");
     xm_free(path);
     if (status != XM_OK) {
-        warn(p, why.text);
+        warn_of_writing(p, why.text);
         return;
     }
     p->has_warned = false;
@@ -623,7 +689,7 @@ xm_prefix_store_save(struct xm_prefix_store *p, struct xm_sequence *s, const int
     const uint64_t page = s->ops->file->page(s), past = s->ops->past(s);
     const uint64_t whole = (past < n ? past : n) / page * page;
     struct search found;
-    if (xm_dry_run() || whole == 0 || past > n)
+    if (xm_dry_run() || p->is_read_only || whole == 0 || past > n)
         return;
     find_best(p, page, ids, whole, whole - page, &found);
     if (found.found == whole)

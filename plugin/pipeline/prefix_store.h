@@ -28,13 +28,21 @@ extern "C" {
 
 struct xm_prefix_store; /* used by one thread at a time */
 
-/* Makes the folder if it is missing, and references `compiled`. most_bytes > 0: the bound of all
- * files in the folder; a file being written may exceed it until it is complete.
+/* Makes the folder if it is missing, in one that is there, and references `compiled`. From one that
+ * cannot be written to, prefixes are read, and none are kept; a warning says so. most_bytes > 0:
+ * the bound of all files in the folder; one being written may exceed it until it is complete.
  * XM_UNSUPPORTED: the device, or this model, cannot save sequences. */
 enum xm_status xm_prefix_store_open(struct xm_compiled *compiled, const char *folder,
                                     uint64_t most_bytes, struct xm_prefix_store **out,
                                     struct xm_error *err);
-void xm_prefix_store_close(struct xm_prefix_store *p); /* NULL is allowed */
+/* Also says what was held back. NULL is allowed. */
+void xm_prefix_store_close(struct xm_prefix_store *p);
+/* The folder, where it was made; NULL: it was there. */
+const char *xm_prefix_store_made(const struct xm_prefix_store *p);
+/* From now on warnings wait for xm_prefix_store_say, so that none comes within a text that is being
+ * written. NULL is allowed. */
+void xm_prefix_store_hold(struct xm_prefix_store *p);
+void xm_prefix_store_say(struct xm_prefix_store *p);
 
 /* Fills `s`, a sequence of the store's model, from the file that serves the longest beginning of
  * ids[n], unless the sequence holds as many positions already. At least one token is left to run.

@@ -56,6 +56,12 @@ xm_scheduler_destroy(struct xm_scheduler *s)
     xm_free(s);
 }
 
+struct xm_compiled *
+xm_scheduler_compiled(const struct xm_scheduler *s)
+{
+    return s->compiled;
+}
+
 struct xm_infer *
 xm_scheduler_request(const struct xm_scheduler *s)
 {

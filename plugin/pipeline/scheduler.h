@@ -105,6 +105,7 @@ enum xm_status xm_scheduler_step(struct xm_scheduler *s,
 /* Ends all jobs that have been submitted: as failed, or as cancelled where `why` is NULL. */
 void xm_scheduler_end_all(struct xm_scheduler *s, const struct xm_error *why);
 
+struct xm_compiled *xm_scheduler_compiled(const struct xm_scheduler *s);
 /* Positions that texts share as a whole, or not. */
 uint64_t xm_scheduler_page(const struct xm_scheduler *s);
 /* For cancelling the run that goes on and for statistics; it cannot be run. Owned by the

@@ -8,7 +8,6 @@
 #include "plugin/pipeline/text.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/dry_run.h"
-#include "runtime/util/clock.h"
 
 struct xm_session {
     struct xm_compiled *compiled;
@@ -129,10 +128,7 @@ clip_held(struct xm_session *s)
 size_t
 xm_session_reusable(const struct xm_session *s, const int32_t *ids, size_t n)
 {
-    size_t same = 0;
-    while (same < s->held.n && same + 1 < n && s->held.ids[same] == ids[same])
-        same++;
-    return same;
+    return n ? xm_same_tokens(s->held.ids, s->held.n, ids, n - 1) : 0;
 }
 
 size_t
@@ -266,53 +262,6 @@ choose(struct run *r, int32_t *id, struct xm_error *err)
     return XM_OK;
 }
 
-/* ---- times ------------------------------------------------------------------------------- */
-
-/* A clock that stands still while kernels are built, and the work done when it was started. */
-struct stopwatch {
-    struct xm_compiled *compiled;
-    double start, built;
-    struct xm_request_stats stats;
-};
-
-static double
-built_s(struct xm_compiled *c)
-{
-    struct xm_compiled_stats stats = {0};
-    if (c->ops->stats)
-        c->ops->stats(c, &stats);
-    return stats.builds.seconds;
-}
-
-/* Work done so far; none by a request of the reference. */
-static struct xm_request_stats
-stats_of(const struct xm_session *s)
-{
-    const struct xm_infer *r = xm_session_request(s);
-    struct xm_request_stats stats = {0};
-    if (r->ops->stats)
-        r->ops->stats(r, &stats);
-    return stats;
-}
-
-static void
-start_watch(struct stopwatch *w, const struct xm_session *s)
-{
-    w->compiled = s->compiled;
-    w->stats = stats_of(s);
-    w->built = built_s(w->compiled);
-    w->start = xm_now();
-}
-
-/* Seconds since the start; *built has those that building took besides. */
-static double
-read_watch(const struct stopwatch *w, double *built)
-{
-    *built = built_s(w->compiled) - w->built;
-    const double s = xm_now() - w->start - *built;
-    return s > 0.0 ? s : 0.0;
-}
-
 /* ---- a run ------------------------------------------------------------------------------- */
 
 static enum xm_status
@@ -325,7 +274,7 @@ feed_prompt(struct run *r, struct xm_error *err)
     const size_t past = s->held.n;
     XM_TRY(feed_rest(r, err));
     r->out->times.prompt_tokens = prompt->n - past;
-    r->out->reused = past;
+    r->out->times.reused_tokens = r->out->reused = past;
     return begin_sampling(r, err);
 }
 
@@ -410,32 +359,41 @@ make_token(struct run *r, struct xm_error *err)
     return xm_text_take(&r->text, id, err);
 }
 
+static struct xm_work
+work_done(const struct xm_session *s)
+{
+    return xm_work_done(s->compiled, xm_session_request(s));
+}
+
 /* The prompt's time ends when the first token has been passed on, that of the others when the last
  * one has. */
 static enum xm_status
 generate(struct run *r, struct xm_error *err)
 {
-    struct xm_session *s = r->session;
+    const struct xm_session *s = r->session;
     struct xm_generation_times *times = &r->out->times;
-    struct stopwatch watch;
-    double built;
     announce(r);
-    start_watch(&watch, s);
+    struct xm_work before = work_done(s), now;
     prepare_choices(r);
     XM_TRY(feed_prompt(r, err));
     if (!r->text.is_over)
         XM_TRY(make_token(r, err));
-    times->prompt_s = read_watch(&watch, &times->build_s);
-    times->prompt_multiply_adds = stats_of(s).multiply_adds - watch.stats.multiply_adds;
-    const double prompt_built = times->build_s;
-    start_watch(&watch, s);
+    now = work_done(s);
+    struct xm_work did = xm_work_between(&before, &now);
+    const double prompt_built = did.built;
+    times->prompt_s = did.seconds;
+    times->prompt_multiply_adds = did.multiply_adds;
+    times->build_s = did.built;
+    before = now;
     while (!r->text.is_over) {
         XM_TRY(feed_token(r, err));
         times->decode_tokens++;
         XM_TRY(make_token(r, err));
-        times->decode_s = read_watch(&watch, &built);
-        times->build_s = prompt_built + built;
-        times->decode_weight_bytes = stats_of(s).weight_bytes - watch.stats.weight_bytes;
+        now = work_done(s);
+        did = xm_work_between(&before, &now);
+        times->decode_s = did.seconds;
+        times->build_s = prompt_built + did.built;
+        times->decode_weight_bytes = did.weight_bytes;
     }
     return XM_OK;
 }

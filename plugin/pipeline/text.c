@@ -289,6 +289,10 @@ xm_text_choose(struct xm_text *t, struct xm_sampler_scratch *scratch, const floa
         return XM_OK;
     if (is_forced(t)) {
         *id = t->from.asked->forced[t->out->ids.n];
+        if ((uint64_t)*id >= vocabulary)
+            return xm_fail(err, XM_INVALID,
+                           "token id %" PRId32 " is not in the vocabulary of %" PRIu64,
+                           *id, vocabulary);
         return note_probabilities(t, row, vocabulary, *id, err);
     }
     XM_TRY(restrict_choice(t, sampler, vocabulary, err));
@@ -356,6 +360,8 @@ xm_text_end(struct xm_text *t, struct xm_error *err)
 {
     if (!t->has_text)
         return XM_OK;
+    t->answer.is_cut = !t->is_over || t->out->finish == XM_FINISH_LENGTH ||
+                       t->out->finish == XM_FINISH_CONTEXT;
     XM_TRY(xm_text_stream_finish(&t->stream, err));
     return pass_on(t, -1, err);
 }

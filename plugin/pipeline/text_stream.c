@@ -66,19 +66,27 @@ take_out_thoughts(struct xm_text_stream *s, bool last)
     xm_strbuf_free(&shown);
 }
 
+/* What comes before a stop string is text. */
+static enum xm_status
+push(struct xm_text_stream *s, const struct xm_strbuf *text, struct xm_error *err)
+{
+    bool found = false;
+    XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(text), text->n, &s->text, &found,
+                                err));
+    s->stopped |= found;
+    s->stop = found ? xm_stop_strings_found(s->stops) : s->stop;
+    return XM_OK;
+}
+
 /* Passes what has come to the stop strings. */
 static enum xm_status
 pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
 {
-    bool found = false;
     if (s->answer)
         take_out_thoughts(s, last);
     if (!xm_strbuf_ok(&s->raw) || !xm_strbuf_ok(&s->thought) || !xm_strbuf_ok(&s->call))
         return xm_no_memory(err, "the text");
-    XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(&s->raw), s->raw.n, &s->text,
-                                &found, err));
-    s->stopped |= found;
-    s->stop = found ? xm_stop_strings_found(s->stops) : s->stop;
+    XM_TRY(push(s, &s->raw, err));
     xm_strbuf_clear(&s->raw);
     return last ? xm_stop_strings_flush(s->stops, &s->text, err) : XM_OK;
 }
@@ -101,14 +109,10 @@ static enum xm_status
 take_part(struct xm_text_stream *s, enum xm_answer_part part, const struct xm_strbuf *out,
           struct xm_error *err)
 {
-    bool found = false;
     if (!xm_strbuf_ok(out))
         return xm_no_memory(err, "the text");
     if (part == XM_ANSWER_TEXT)
-        XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(out), out->n, &s->text,
-                                    &found, err));
-    s->stopped |= found;
-    s->stop = found ? xm_stop_strings_found(s->stops) : s->stop;
+        return push(s, out, err);
     if (part != XM_ANSWER_CALL)
         return XM_OK;
     xm_strbuf_add_n(&s->call, xm_strbuf_text(out), out->n);
@@ -132,12 +136,18 @@ take_mark(struct xm_text_stream *s, int32_t id, struct xm_error *err)
     return status;
 }
 
-enum xm_status
-xm_text_stream_push(struct xm_text_stream *s, int32_t id, struct xm_error *err)
+static void
+clear(struct xm_text_stream *s)
 {
     xm_strbuf_clear(&s->thought);
     xm_strbuf_clear(&s->text);
     xm_strbuf_clear(&s->call);
+}
+
+enum xm_status
+xm_text_stream_push(struct xm_text_stream *s, int32_t id, struct xm_error *err)
+{
+    clear(s);
     if (s->answer && xm_answer_is_mark(s->answer, id))
         return take_mark(s, id, err);
     XM_TRY(detokenize(s, id, err));
@@ -147,9 +157,7 @@ xm_text_stream_push(struct xm_text_stream *s, int32_t id, struct xm_error *err)
 enum xm_status
 xm_text_stream_finish(struct xm_text_stream *s, struct xm_error *err)
 {
-    xm_strbuf_clear(&s->thought);
-    xm_strbuf_clear(&s->text);
-    xm_strbuf_clear(&s->call);
+    clear(s);
     if (!s->stopped)
         XM_TRY(detokenize(s, -1, err));
     return pass_on(s, true, err);

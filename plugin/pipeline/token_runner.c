@@ -5,24 +5,35 @@
 #include <math.h>
 #include <string.h>
 
-#include "plugin/pipeline/token_feeder.h"
+#include "plugin/pipeline/feed_request.h"
 #include "runtime/dry_run.h"
 
 struct xm_token_runner {
     struct xm_compiled *compiled;
-    struct xm_token_feeder *feeder;
-    struct xm_token_rows logits; /* of the last feed */
+    struct xm_sequence *sequence;    /* in the batch; NULL: a request is fed */
+    struct xm_batch *batch;          /* NULL: the same                       */
+    struct xm_feed_request *request; /* NULL: the sequence is fed            */
+    struct xm_infer *infer;          /* of either; not owned                 */
+    struct xm_token_rows logits;     /* of the last feed                     */
 };
 
 /* A model without sequences has requests. */
 static enum xm_status
-create_feeder(struct xm_compiled *c, struct xm_token_feeder **out, struct xm_error *err)
+begin_text(struct xm_token_runner *r, struct xm_error *err)
 {
     struct xm_error why = {0};
-    const enum xm_status s = xm_feed_sequence_create(c, out, &why);
-    if (s == XM_UNSUPPORTED)
-        return xm_feed_request_create(c, out, err);
-    return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
+    enum xm_status s = xm_compiled_create_batch(r->compiled, &r->batch, &why);
+    if (s == XM_OK)
+        s = xm_compiled_create_sequence(r->compiled, &r->sequence, &why);
+    if (s == XM_OK)
+        r->infer = r->batch->control;
+    if (s != XM_UNSUPPORTED)
+        return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
+    xm_compiled_destroy_batch(r->batch);
+    r->batch = NULL;
+    XM_TRY(xm_feed_request_create(r->compiled, &r->request, err));
+    r->infer = xm_feed_request_infer(r->request);
+    return XM_OK;
 }
 
 enum xm_status
@@ -32,15 +43,14 @@ xm_token_runner_create(struct xm_compiled *compiled, struct xm_token_runner **ou
     struct xm_token_runner *r = xm_calloc(1, sizeof(*r));
     if (!r)
         return xm_no_memory(err, "a run of tokens");
-    const enum xm_status s = create_feeder(compiled, &r->feeder, err);
-    if (s != XM_OK) {
-        xm_free(r);
-        return s;
-    }
     r->compiled = compiled;
     xm_compiled_ref(compiled);
-    *out = r;
-    return XM_OK;
+    const enum xm_status s = begin_text(r, err);
+    if (s == XM_OK)
+        *out = r;
+    else
+        xm_token_runner_destroy(r);
+    return s;
 }
 
 void
@@ -48,7 +58,9 @@ xm_token_runner_destroy(struct xm_token_runner *r)
 {
     if (!r)
         return;
-    r->feeder->ops->destroy(r->feeder);
+    xm_compiled_destroy_batch(r->batch); /* first: it may run a token of the sequence */
+    xm_compiled_destroy_sequence(r->sequence);
+    xm_feed_request_destroy(r->request);
     xm_compiled_unref(r->compiled);
     xm_free(r);
 }
@@ -126,15 +138,27 @@ check_logits(const struct xm_token_runner *r, const struct xm_token_rows *t, uin
     return XM_OK;
 }
 
+static enum xm_status
+feed(struct xm_token_runner *r, const int32_t *ids, uint64_t n, uint64_t wanted,
+     struct xm_token_rows *out, struct xm_error *err)
+{
+    const struct xm_batch_row row = {r->sequence, ids, n, wanted};
+    if (r->request)
+        return xm_feed_request(r->request, ids, n, wanted, out, err);
+    XM_TRY(r->batch->ops->run(r->batch, &row, 1, err));
+    out->logits = r->batch->ops->logits(r->batch, 0, &out->rows, &out->vocabulary);
+    return XM_OK;
+}
+
 enum xm_status
 xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids, uint64_t n,
                      uint64_t wanted, struct xm_error *err)
 {
     struct xm_token_rows rows = {0};
-    r->logits = rows; /* the feeder's memory, which this run changes */
+    r->logits = rows; /* memory that this run changes */
     if (n == 0)
         return xm_fail(err, XM_INVALID, "there are no tokens to feed");
-    XM_TRY(r->feeder->ops->feed(r->feeder, ids, n, wanted, &rows, err));
+    XM_TRY(feed(r, ids, n, wanted, &rows, err));
     XM_TRY(check_logits(r, &rows, xm_token_runner_past(r), err));
     r->logits = rows;
     return XM_OK;
@@ -154,17 +178,17 @@ xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *rows,
 void
 xm_token_runner_prepare(struct xm_token_runner *r, const struct xm_token_choice *how)
 {
-    if (r->feeder->ops->prepare)
-        r->feeder->ops->prepare(r->feeder, how);
+    if (r->batch && r->batch->ops->prepare)
+        r->batch->ops->prepare(r->batch, how);
 }
 
 enum xm_status
 xm_token_runner_choose(struct xm_token_runner *r, struct xm_device_choice *c,
                        struct xm_error *err)
 {
-    if (!r->feeder->ops->choose)
+    if (!r->batch || !r->batch->ops->choose)
         return xm_fail(err, XM_UNSUPPORTED, "the device chooses no tokens");
-    const enum xm_status s = r->feeder->ops->choose(r->feeder, c, err);
+    const enum xm_status s = r->batch->ops->choose(r->batch, r->sequence, c, err);
     if (s != XM_UNSUPPORTED)
         r->logits = (struct xm_token_rows){0};
     if (s != XM_OK)
@@ -178,8 +202,8 @@ xm_token_runner_choose(struct xm_token_runner *r, struct xm_device_choice *c,
 void
 xm_token_runner_stop(struct xm_token_runner *r)
 {
-    if (r->feeder->ops->stop)
-        r->feeder->ops->stop(r->feeder);
+    if (r->batch && r->batch->ops->stop)
+        r->batch->ops->stop(r->batch);
 }
 
 /* ---- positions ---- */
@@ -187,30 +211,37 @@ xm_token_runner_stop(struct xm_token_runner *r)
 uint64_t
 xm_token_runner_past(const struct xm_token_runner *r)
 {
-    return r->feeder->ops->past(r->feeder);
+    return r->sequence ? r->sequence->ops->past(r->sequence)
+                       : r->infer->ops->past(r->infer);
 }
 
 void
 xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past)
 {
     r->logits = (struct xm_token_rows){0};
-    if (past < xm_token_runner_past(r))
-        r->feeder->ops->truncate(r->feeder, past);
+    if (past >= xm_token_runner_past(r))
+        return;
+    if (r->sequence)
+        r->sequence->ops->truncate(r->sequence, past);
+    else if (past && r->infer->ops->truncate)
+        r->infer->ops->truncate(r->infer, past);
+    else
+        r->infer->ops->reset(r->infer);
 }
 
 enum xm_status
 xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids, uint64_t n,
                       struct xm_error *err)
 {
-    if (xm_token_runner_past(r) || !r->feeder->ops->match)
-        return XM_OK;
-    return r->feeder->ops->match(r->feeder, ids, n, err);
+    return r->sequence && xm_token_runner_past(r) == 0
+               ? r->sequence->ops->match(r->sequence, ids, n, err)
+               : XM_OK;
 }
 
 struct xm_sequence *
 xm_token_runner_sequence(const struct xm_token_runner *r)
 {
-    return r->feeder->ops->sequence ? r->feeder->ops->sequence(r->feeder) : NULL;
+    return r->sequence;
 }
 
 void
@@ -240,7 +271,7 @@ xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions)
 struct xm_infer *
 xm_token_runner_request(const struct xm_token_runner *r)
 {
-    return r->feeder->ops->control(r->feeder);
+    return r->infer;
 }
 
 uint64_t

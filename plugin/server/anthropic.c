@@ -11,7 +11,6 @@
  *
  * What the model thinks before it answers is a block of type "thinking", without a signature.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "plugin/server/messages.h"
@@ -204,7 +203,21 @@ tell_failure(struct xm_completion *c, const struct xm_refusal *why)
 
 /* ---- the answer in one ----------------------------------------------------------------------- */
 
-/* Their input is an object. */
+/* Their input is an object: of a call that was cut, the members that are whole. */
+static yyjson_doc *
+input_of(const struct xm_tool_call *call)
+{
+    yyjson_doc *doc = NULL;
+    struct xm_strbuf text = {0};
+    xm_strbuf_add(&text, call->arguments);
+    if (call->is_cut)
+        xm_tool_call_close(&text);
+    if (xm_strbuf_ok(&text))
+        (void)xm_json_parse(xm_strbuf_text(&text), text.n, &doc, NULL);
+    xm_strbuf_free(&text);
+    return doc;
+}
+
 static void
 add_calls_made(const struct xm_completion_text *t, struct xm_json_out *j,
                yyjson_mut_val *list)
@@ -212,13 +225,14 @@ add_calls_made(const struct xm_completion_text *t, struct xm_json_out *j,
     for (size_t i = 0; i < t->result.calls.n; i++) {
         const struct xm_tool_call *call = &t->result.calls.list[i];
         yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
-        yyjson_doc *input = NULL;
+        yyjson_doc *input = input_of(call);
         add_call(t, call, i, j, o);
-        if (xm_json_parse(call->arguments, strlen(call->arguments), &input, NULL) ==
-            XM_OK)
+        if (input)
             xm_json_add_value(j, o, "input",
                               yyjson_val_mut_copy(j->doc, yyjson_doc_get_root(input)));
-        j->failed |= input == NULL;
+        else if (call->is_cut)
+            xm_json_add_object(j, o, "input");
+        j->failed |= !input && !call->is_cut;
         yyjson_doc_free(input);
     }
 }
@@ -248,8 +262,6 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-enum { MOST_WHERE = 64 };
-
 /* The conversation that is made of the request's. */
 struct making {
     struct xm_json_out j, variables;
@@ -262,24 +274,36 @@ static bool
 add_system(struct making *m, yyjson_val *body)
 {
     struct xm_strbuf text = {0};
-    const bool good =
-        xm_content_text(yyjson_obj_get(body, "system"), "system", "text", &text, m->r);
+    yyjson_val *system = yyjson_obj_get(body, "system");
+    const bool is_empty = yyjson_is_arr(system) && yyjson_arr_size(system) == 0;
+    const bool good = !system || yyjson_is_null(system) || is_empty ||
+                      xm_content_text(system, "system", "text", &text, m->r);
     if (good && text.n)
         xm_messages_add(&m->j, m->list, "system", &text);
     xm_strbuf_free(&text);
     return good;
 }
 
+/* A message's parts, while its blocks are read. */
+struct parts {
+    struct xm_strbuf text, thought;
+};
+
 static bool
-add_result(struct making *m, yyjson_val *block, const char *where)
+add_result(struct making *m, yyjson_val *block, const char *where, struct parts *parts)
 {
     struct xm_strbuf text = {0};
-    yyjson_val *id = yyjson_obj_get(block, "tool_use_id");
+    yyjson_val *id, *content = yyjson_obj_get(block, "content");
+    (void)parts;
+    const bool has_text = content && !yyjson_is_null(content) &&
+                          !(yyjson_is_arr(content) && yyjson_arr_size(content) == 0);
     const bool good =
-        xm_content_text(yyjson_obj_get(block, "content"), where, "text", &text, m->r);
+        xm_wish_text(block, xm_place("%s.tool_use_id", where).text, &id, m->r) &&
+        (!has_text || xm_content_text(content, xm_place("%s.content", where).text, "text",
+                                      &text, m->r));
     if (good) {
         yyjson_mut_val *o = xm_messages_add(&m->j, m->list, "tool", &text);
-        if (yyjson_is_str(id))
+        if (id)
             xm_json_add_text(&m->j, o, "tool_call_id", yyjson_get_str(id),
                              yyjson_get_len(id));
     }
@@ -287,103 +311,138 @@ add_result(struct making *m, yyjson_val *block, const char *where)
     return good;
 }
 
-static void
-join(struct xm_strbuf *to, yyjson_val *text)
+static bool
+join(struct making *m, yyjson_val *block, const char *key, const char *where,
+     struct xm_strbuf *to)
 {
+    yyjson_val *text = yyjson_obj_get(block, key);
+    if (!yyjson_is_str(text))
+        return xm_refuse_value(m->r, xm_place("%s.%s", where, key).text, text,
+                               "a string");
     if (to->n)
         xm_strbuf_add(to, "\n");
     xm_strbuf_add_n(to, yyjson_get_str(text), yyjson_get_len(text));
+    return true;
 }
 
-/* Text and reasoning of a message's blocks; results of tools become messages before it. */
 static bool
-read_block(struct making *m, yyjson_val *block, const char *where, struct xm_strbuf *text,
-           struct xm_strbuf *thought)
+add_text(struct making *m, yyjson_val *block, const char *where, struct parts *parts)
 {
-    const char *type = yyjson_get_str(yyjson_obj_get(block, "type"));
-    yyjson_val *said = yyjson_obj_get(block, "text");
-    yyjson_val *thinking = yyjson_obj_get(block, "thinking");
-    if (!type)
-        return xm_refuse(m->r, 400, where, "invalid_type",
-                         "'%s' has a block without a type", where);
-    if (strcmp(type, "text") == 0 && yyjson_is_str(said))
-        join(text, said);
-    else if (strcmp(type, "thinking") == 0 && yyjson_is_str(thinking))
-        join(thought, thinking);
-    else if (strcmp(type, "tool_result") == 0)
-        return add_result(m, block, where);
-    else if (strcmp(type, "tool_use") != 0 && strcmp(type, "redacted_thinking") != 0)
-        return xm_refuse(m->r, 400, where, "unsupported_content",
-                         "'%s' has a block of type '%s', or one without its text", where,
-                         xm_utf8_shown(xm_slice_of(type, strlen(type))).text);
+    return join(m, block, "text", where, &parts->text);
+}
+
+static bool
+add_thought(struct making *m, yyjson_val *block, const char *where, struct parts *parts)
+{
+    return join(m, block, "thinking", where, &parts->thought);
+}
+
+/* Calls are added to the message, when there is one; what is redacted is not read. */
+static bool
+pass_over(struct making *m, yyjson_val *block, const char *where, struct parts *parts)
+{
+    (void)m;
+    (void)block;
+    (void)where;
+    (void)parts;
     return true;
+}
+
+static const struct block {
+    const char *type;
+    bool of_user, of_assistant;
+    bool (*read)(struct making *m, yyjson_val *block, const char *where,
+                 struct parts *parts);
+} blocks[] = {
+    {"text", true, true, add_text},
+    {"tool_result", true, false, add_result},
+    {"tool_use", false, true, pass_over},
+    {"thinking", false, true, add_thought},
+    {"redacted_thinking", false, true, pass_over},
+};
+
+static bool
+read_block(struct making *m, bool is_user, yyjson_val *block, const char *where,
+           struct parts *parts)
+{
+    yyjson_val *type = yyjson_obj_get(block, "type");
+    if (!yyjson_is_obj(block))
+        return xm_refuse_value(m->r, where, block, "a block, an object with a 'type'");
+    for (size_t i = 0; i < XM_ARRAY_LEN(blocks); i++)
+        if ((is_user ? blocks[i].of_user : blocks[i].of_assistant) &&
+            yyjson_equals_str(type, blocks[i].type))
+            return blocks[i].read(m, block, where, parts);
+    return xm_refuse(m->r, 400, xm_place("%s.type", where).text, "unsupported_content",
+                     "'%s.type' is %s, expected %s", where, xm_json_shown(type).text,
+                     is_user ? "text or tool_result of a user"
+                             : "text, tool_use or thinking of an assistant");
 }
 
 static bool
 add_calls(struct making *m, yyjson_mut_val *message, yyjson_val *content,
           const char *where)
 {
+    static const struct xm_call_members as = {NULL, "id", "input"};
     yyjson_val *block;
     size_t i, n;
     yyjson_arr_foreach(content, i, n, block)
     {
         if (yyjson_equals_str(yyjson_obj_get(block, "type"), "tool_use") &&
-            !xm_messages_add_call(&m->j, message, yyjson_obj_get(block, "id"),
-                                  yyjson_obj_get(block, "name"),
-                                  yyjson_obj_get(block, "input"), where, m->r))
+            !xm_messages_add_call(&m->j, message, &as, block,
+                                  xm_place("%s[%zu]", where, i).text, m->r))
             return false;
     }
     return true;
 }
 
+/* Text and reasoning of a message's blocks; results of tools become messages before it. */
 static bool
 add_blocks(struct making *m, const char *role, yyjson_val *content, const char *where)
 {
-    struct xm_strbuf text = {0}, thought = {0};
+    struct parts parts = {{0}, {0}};
     const bool is_user = strcmp(role, "user") == 0;
     yyjson_val *block;
     size_t i, n;
     bool good = true;
     yyjson_arr_foreach(content, i, n, block)
     {
-        good = good && read_block(m, block, where, &text, &thought);
+        good = good &&
+               read_block(m, is_user, block, xm_place("%s[%zu]", where, i).text, &parts);
     }
-    if (good && (text.n || !is_user)) {
-        yyjson_mut_val *o = xm_messages_add(&m->j, m->list, role, &text);
-        if (thought.n)
-            xm_openai_strbuf(&m->j, o, "reasoning_content", &thought);
+    if (good && (parts.text.n || !is_user)) {
+        yyjson_mut_val *o = xm_messages_add(&m->j, m->list, role, &parts.text);
+        if (parts.thought.n)
+            xm_openai_strbuf(&m->j, o, "reasoning_content", &parts.thought);
         good = add_calls(m, o, content, where);
     }
-    if (good && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&thought)))
+    if (good && !(xm_strbuf_ok(&parts.text) && xm_strbuf_ok(&parts.thought)))
         good = xm_refuse(m->r, 503, NULL, NULL, "there is no memory for the messages");
-    xm_strbuf_free(&text);
-    xm_strbuf_free(&thought);
+    xm_strbuf_free(&parts.text);
+    xm_strbuf_free(&parts.thought);
     return good;
 }
 
 static bool
 add_message(struct making *m, yyjson_val *message, size_t i)
 {
-    char where[MOST_WHERE];
     yyjson_val *role = yyjson_obj_get(message, "role");
     yyjson_val *content = yyjson_obj_get(message, "content");
-    const char *name = yyjson_equals_str(role, "user")        ? "user"
-                       : yyjson_equals_str(role, "assistant") ? "assistant"
-                                                              : NULL;
+    const bool is_user = yyjson_equals_str(role, "user");
+    const struct xm_shown where = xm_place("messages[%zu]", i);
     struct xm_strbuf text = {0};
-    snprintf(where, sizeof(where), "messages[%zu]", i);
-    if (!name || (!yyjson_is_str(content) && !yyjson_is_arr(content)))
-        return xm_refuse(m->r, 400, where, "invalid_value",
-                         "'%s' is no message: expected the role user or assistant, and a "
-                         "content",
-                         where);
-    if (yyjson_is_arr(content))
-        return add_blocks(m, name, content, where);
-    xm_strbuf_add_n(&text, yyjson_get_str(content), yyjson_get_len(content));
-    const bool good = xm_strbuf_ok(&text) || xm_refuse(m->r, 503, NULL, NULL,
-                                                       "there is no memory for the "
-                                                       "messages");
-    xm_messages_add(&m->j, m->list, name, &text);
+    if (!yyjson_is_obj(message))
+        return xm_refuse_value(m->r, where.text, message,
+                               "an object with 'role' and 'content'");
+    if (!is_user && !yyjson_equals_str(role, "assistant"))
+        return xm_refuse_value(m->r, xm_place("%s.role", where.text).text, role,
+                               "user or assistant");
+    const struct xm_shown place = xm_place("%s.content", where.text);
+    if (yyjson_is_arr(content) && yyjson_arr_size(content) > 0)
+        return add_blocks(m, is_user ? "user" : "assistant", content, place.text);
+    if (!yyjson_is_str(content))
+        return xm_refuse_value(m->r, place.text, content, "a string or a list of blocks");
+    const bool good = xm_content_text(content, place.text, "text", &text, m->r);
+    xm_messages_add(&m->j, m->list, is_user ? "user" : "assistant", &text);
     xm_strbuf_free(&text);
     return good;
 }
@@ -394,8 +453,7 @@ make_messages(struct making *m, yyjson_val *body, struct xm_messages *out)
     yyjson_val *messages = yyjson_obj_get(body, "messages"), *message;
     size_t i, n;
     if (yyjson_arr_size(messages) == 0)
-        return xm_refuse(m->r, 400, "messages", "invalid_type",
-                         "'messages' takes a list of messages");
+        return xm_refuse_value(m->r, "messages", messages, "a list of messages");
     m->list = xm_json_add_array(&m->j, NULL, "messages");
     if (!add_system(m, body))
         return false;
@@ -450,7 +508,7 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
         return false;
     return xm_wish_is_one(&c->wish, r) &&
            (c->wish.max_tokens < UINT64_MAX ||
-            xm_refuse(r, 400, "max_tokens", "missing", "'max_tokens' is missing"));
+            xm_refuse_value(r, "max_tokens", NULL, "a whole number from 1 on"));
 }
 
 static const struct xm_dialect anthropic = {

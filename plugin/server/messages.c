@@ -8,8 +8,6 @@
 #include "runtime/util/json.h"
 #include "runtime/util/memory.h"
 
-enum { MOST_WHERE = 64 };
-
 static const struct {
     const char *said, *role;
 } roles[] = {
@@ -44,24 +42,30 @@ no_memory(struct xm_refusal *r)
 
 /* ---- content --------------------------------------------------------------------------------- */
 
+/* NULL: absent, or null. */
+static yyjson_val *
+member(yyjson_val *o, const char *name)
+{
+    yyjson_val *v = yyjson_obj_get(o, name);
+    return v && !yyjson_is_null(v) ? v : NULL;
+}
+
 static bool
 add_part(yyjson_val *part, const char *where, const char *types, struct xm_strbuf *out,
          struct xm_refusal *r)
 {
-    const char *word = yyjson_get_str(yyjson_obj_get(part, "type"));
-    const bool is_refusal = word && strcmp(word, "refusal") == 0;
-    yyjson_val *text = yyjson_obj_get(part, is_refusal ? word : "text");
-    if (!word)
-        return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' has a part without a type: expected an object with 'type'",
-                         where);
-    if (!xm_list_has(types, ' ', word, strlen(word)))
-        return xm_refuse(r, 400, where, "unsupported_content",
-                         "'%s' has a part of type '%s': text only is supported", where,
-                         xm_utf8_shown(xm_slice_of(word, strlen(word))).text);
+    yyjson_val *type = yyjson_obj_get(part, "type");
+    const char *word = yyjson_get_str(type);
+    const char *key = word && strcmp(word, "refusal") == 0 ? word : "text";
+    yyjson_val *text = yyjson_obj_get(part, key);
+    if (!yyjson_is_obj(part))
+        return xm_refuse_value(r, where, part, "an object with 'type' and 'text'");
+    if (!word || !xm_list_has(types, ' ', word, strlen(word)))
+        return xm_refuse(r, 400, xm_place("%s.type", where).text, "unsupported_content",
+                         "'%s.type' is %s, expected %.*s: text only is supported", where,
+                         xm_json_shown(type).text, (int)strcspn(types, " "), types);
     if (!yyjson_is_str(text))
-        return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' has a part of type '%s' without its 'text'", where, word);
+        return xm_refuse_value(r, xm_place("%s.%s", where, key).text, text, "a string");
     if (out->n)
         xm_strbuf_add(out, "\n");
     xm_strbuf_add_n(out, yyjson_get_str(text), yyjson_get_len(text));
@@ -74,19 +78,13 @@ xm_content_text(yyjson_val *content, const char *where, const char *types,
 {
     yyjson_val *part;
     size_t i, n;
-    if (!content || yyjson_is_null(content))
-        return true;
-    if (yyjson_is_str(content)) {
+    if (yyjson_is_str(content))
         xm_strbuf_add_n(out, yyjson_get_str(content), yyjson_get_len(content));
-        return xm_strbuf_ok(out) || no_memory(r);
-    }
-    if (!yyjson_is_arr(content))
-        return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' is %s, expected a string or a list of parts", where,
-                         xm_json_what(content));
+    else if (!yyjson_is_arr(content) || yyjson_arr_size(content) == 0)
+        return xm_refuse_value(r, where, content, "a string or a list of parts");
     yyjson_arr_foreach(content, i, n, part)
     {
-        if (!add_part(part, where, types, out, r))
+        if (!add_part(part, xm_place("%s[%zu]", where, i).text, types, out, r))
             return false;
     }
     return xm_strbuf_ok(out) || no_memory(r);
@@ -126,25 +124,35 @@ add_arguments(struct xm_json_out *j, yyjson_mut_val *o, yyjson_val *arguments)
 }
 
 bool
-xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *id,
-                     yyjson_val *name, yyjson_val *arguments, const char *where,
-                     struct xm_refusal *r)
+xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message,
+                     const struct xm_call_members *as, yyjson_val *call,
+                     const char *where, struct xm_refusal *r)
 {
     yyjson_mut_val *calls = yyjson_mut_obj_get(message, "tool_calls");
-    if (!yyjson_is_str(name))
-        return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' has a call without the tool's name", where);
+    yyjson_val *id, *name;
+    yyjson_val *o = as->function ? yyjson_obj_get(call, as->function) : call;
+    yyjson_val *arguments = member(o, as->arguments);
+    const struct xm_shown place = xm_place("%s%s%s", where, as->function ? "." : "",
+                                           as->function ? as->function : "");
+    if (!yyjson_is_obj(call) || !yyjson_is_obj(o))
+        return xm_refuse_value(r, yyjson_is_obj(call) ? place.text : where,
+                               yyjson_is_obj(call) ? o : call, "an object");
+    if (!xm_wish_text(call, xm_place("%s.%s", where, as->id).text, &id, r) ||
+        !xm_wish_text(o, xm_place("%s.name", place.text).text, &name, r))
+        return false;
+    if (!name)
+        return xm_refuse_value(r, xm_place("%s.name", place.text).text,
+                               yyjson_obj_get(o, "name"), "the name of a tool");
     if (arguments && !yyjson_is_str(arguments) && !yyjson_is_obj(arguments))
-        return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' has a call whose arguments are %s, expected an object",
-                         where, xm_json_what(arguments));
+        return xm_refuse_value(r, xm_place("%s.%s", place.text, as->arguments).text,
+                               arguments, "an object, or one as JSON in a string");
     if (!calls)
         calls = xm_json_add_array(j, message, "tool_calls");
-    yyjson_mut_val *call = xm_json_add_object(j, calls, NULL);
-    if (yyjson_is_str(id))
-        add_copy(j, call, "id", id);
-    xm_json_add_text(j, call, "type", "function", strlen("function"));
-    yyjson_mut_val *function = xm_json_add_object(j, call, "function");
+    yyjson_mut_val *made = xm_json_add_object(j, calls, NULL);
+    if (id)
+        add_copy(j, made, "id", id);
+    xm_json_add_text(j, made, "type", "function", strlen("function"));
+    yyjson_mut_val *function = xm_json_add_object(j, made, "function");
     add_copy(j, function, "name", name);
     add_arguments(j, function, arguments);
     return true;
@@ -154,19 +162,16 @@ static bool
 add_calls(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *calls,
           const char *where, struct xm_refusal *r)
 {
+    static const struct xm_call_members as = {"function", "id", "arguments"};
     yyjson_val *call;
     size_t i, n;
-    if (!calls || yyjson_is_null(calls))
-        return true;
-    if (!yyjson_is_arr(calls))
-        return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' has 'tool_calls' that are %s", where, xm_json_what(calls));
+    if (calls && !yyjson_is_arr(calls))
+        return xm_refuse_value(r, xm_place("%s.tool_calls", where).text, calls,
+                               "a list of calls");
     yyjson_arr_foreach(calls, i, n, call)
     {
-        yyjson_val *function = yyjson_obj_get(call, "function");
-        if (!xm_messages_add_call(j, message, yyjson_obj_get(call, "id"),
-                                  yyjson_obj_get(function, "name"),
-                                  yyjson_obj_get(function, "arguments"), where, r))
+        if (!xm_messages_add_call(j, message, &as, call,
+                                  xm_place("%s.tool_calls[%zu]", where, i).text, r))
             return false;
     }
     return true;
@@ -181,45 +186,56 @@ role_of(yyjson_val *message, const char *where, struct xm_refusal *r)
     for (size_t i = 0; i < XM_ARRAY_LEN(roles); i++)
         if (yyjson_equals_str(role, roles[i].said))
             return roles[i].role;
-    if (!yyjson_is_obj(message) || !yyjson_is_str(role))
-        xm_refuse(r, 400, where, "invalid_type",
-                  "'%s' is no message: expected an object with 'role' and 'content'",
-                  where);
+    if (!yyjson_is_obj(message))
+        xm_refuse_value(r, where, message, "an object with 'role' and 'content'");
     else
-        xm_refuse(
-            r, 400, where, "invalid_value",
-            "'%s' has the role '%s', expected system, developer, user, assistant or "
-            "tool",
-            where,
-            xm_utf8_shown(xm_slice_of(yyjson_get_str(role), yyjson_get_len(role))).text);
+        xm_refuse_value(r, xm_place("%s.role", where).text, role,
+                        "system, developer, user, assistant or tool");
     return NULL;
 }
 
-static void
-add_texts(struct xm_json_out *j, yyjson_mut_val *o, yyjson_val *message)
+static bool
+add_texts(struct xm_json_out *j, yyjson_mut_val *o, yyjson_val *message,
+          const char *where, struct xm_refusal *r)
 {
     static const char *const names[] = {"name", "tool_call_id", "reasoning_content"};
     for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
-        yyjson_val *v = yyjson_obj_get(message, names[i]);
-        if (yyjson_is_str(v))
+        yyjson_val *v;
+        if (!xm_wish_text(message, xm_place("%s.%s", where, names[i]).text, &v, r))
+            return false;
+        if (v)
             add_copy(j, o, names[i], v);
     }
+    return true;
+}
+
+/* What the assistant has done beside saying something, or in its place. */
+static bool
+needs_content(const char *role, yyjson_val *message)
+{
+    return strcmp(role, "assistant") != 0 ||
+           (yyjson_arr_size(yyjson_obj_get(message, "tool_calls")) == 0 &&
+            !member(message, "reasoning_content"));
 }
 
 static bool
 add_message(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *message, size_t i,
             struct xm_refusal *r)
 {
-    char where[MOST_WHERE];
+    const struct xm_shown where = xm_place("messages[%zu]", i);
     struct xm_strbuf text = {0};
-    snprintf(where, sizeof(where), "messages[%zu]", i);
-    const char *role = role_of(message, where, r);
-    bool good = role && xm_content_text(yyjson_obj_get(message, "content"), where,
-                                        "text refusal", &text, r);
+    const char *role = role_of(message, where.text, r);
+    yyjson_val *content = yyjson_obj_get(message, "content");
+    bool good = role != NULL;
+    const bool is_empty = yyjson_is_arr(content) && yyjson_arr_size(content) == 0;
+    if (good &&
+        ((member(message, "content") && !is_empty) || needs_content(role, message)))
+        good = xm_content_text(content, xm_place("%s.content", where.text).text,
+                               "text refusal", &text, r);
     if (good) {
         yyjson_mut_val *o = xm_messages_add(j, list, role, &text);
-        add_texts(j, o, message);
-        good = add_calls(j, o, yyjson_obj_get(message, "tool_calls"), where, r);
+        good = add_texts(j, o, message, where.text, r) &&
+               add_calls(j, o, member(message, "tool_calls"), where.text, r);
     }
     xm_strbuf_free(&text);
     return good;
@@ -241,20 +257,19 @@ bool
 xm_template_variables(yyjson_val *body, struct xm_json_out *variables,
                       struct xm_refusal *r)
 {
-    static const char member[] = "chat_template_kwargs";
-    yyjson_val *o = yyjson_obj_get(body, member), *key, *v;
+    static const char name[] = "chat_template_kwargs";
+    yyjson_val *o = yyjson_obj_get(body, name), *key, *v;
     size_t i, n;
     if (!o || yyjson_is_null(o))
         return true;
     if (!yyjson_is_obj(o))
-        return xm_refuse(r, 400, member, "invalid_type", "'%s' is %s, expected an object",
-                         member, xm_json_what(o));
+        return xm_refuse_value(r, name, o, "an object");
     yyjson_obj_foreach(o, i, n, key, v)
     {
         if (is_kept(yyjson_get_str(key)))
             return xm_refuse(
-                r, 400, member, "invalid_value", "'%s' cannot set the template's '%s'",
-                member,
+                r, 400, name, "invalid_value", "'%s' cannot set the template's '%s'",
+                name,
                 xm_utf8_shown(xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)))
                     .text);
         add_copy(variables, NULL, yyjson_get_str(key), v);
@@ -305,9 +320,7 @@ read_all(yyjson_val *body, const struct xm_wish *w, struct xm_json_out *j,
     yyjson_val *messages = yyjson_obj_get(body, "messages"), *message;
     size_t i, n;
     if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
-        return xm_refuse(r, 400, "messages", "invalid_type",
-                         "'messages' is %s, expected a list of messages",
-                         yyjson_is_arr(messages) ? "empty" : xm_json_what(messages));
+        return xm_refuse_value(r, "messages", messages, "a list of messages");
     yyjson_mut_val *list = xm_json_add_array(j, NULL, "messages");
     yyjson_arr_foreach(messages, i, n, message)
     {

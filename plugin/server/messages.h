@@ -41,17 +41,24 @@ bool xm_messages_read(yyjson_val *body, const struct xm_wish *w, struct xm_messa
 
 /* ---- for other forms of requests ---- */
 
-/* Appends the text of a content: a string, or a list of parts whose type is one of the words of
- * `types`. `where` names the member. */
+/* Appends the text of a content: a string, or a list of parts, one at least, whose type is one of
+ * the words of `types`. `where` is its place in the request. */
 bool xm_content_text(yyjson_val *content, const char *where, const char *types,
                      struct xm_strbuf *out, struct xm_refusal *r);
 /* Adds to the list of messages one with this role and text. */
 yyjson_mut_val *xm_messages_add(struct xm_json_out *j, yyjson_mut_val *list,
                                 const char *role, const struct xm_strbuf *text);
-/* Adds a call of a tool to an assistant's message; `arguments`: an object, or JSON in a string. */
-bool xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message, yyjson_val *id,
-                          yyjson_val *name, yyjson_val *arguments, const char *where,
-                          struct xm_refusal *r);
+/* What an API calls the members of a tool's call. */
+struct xm_call_members {
+    const char
+        *function; /* which has the name and the arguments; NULL: the call itself */
+    const char *id, *arguments;
+};
+/* Adds a call of a tool to an assistant's message; its arguments are an object, or JSON in a
+ * string. `where` is the call's place in the request. */
+bool xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message,
+                          const struct xm_call_members *as, yyjson_val *call,
+                          const char *where, struct xm_refusal *r);
 /* Where the last of at least two messages is an assistant's text, without tool_calls and
  * reasoning_content, it begins the answer: takes it from the list, unless the body has
  * "continue_final_message": false. */

@@ -7,6 +7,7 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/server/exchange.h"
 #include "plugin/server/routes.h"
+#include "runtime/util/json.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/number.h"
 
@@ -53,6 +54,25 @@ xm_refuse(struct xm_refusal *r, int status, const char *param, const char *code,
     if (param)
         xm_utf8_show(xm_slice_of(param, strlen(param)), r->param, sizeof(r->param));
     return false;
+}
+
+bool
+xm_refuse_value(struct xm_refusal *r, const char *param, yyjson_val *v,
+                const char *expected)
+{
+    return xm_refuse(r, 400, param, v ? "invalid_value" : "missing",
+                     "'%s' is %s, expected %s", param, xm_json_shown(v).text, expected);
+}
+
+struct xm_shown
+xm_place(const char *fmt, ...)
+{
+    struct xm_shown place;
+    va_list ap;
+    va_start(ap, fmt);
+    xm_print_v(place.text, sizeof(place.text), fmt, ap);
+    va_end(ap);
+    return place;
 }
 
 /* Paths of this machine are nobody else's business: all but their last part becomes "…". */

@@ -6,6 +6,8 @@
 #ifndef XM_PLUGIN_SERVER_REFUSAL_H
 #define XM_PLUGIN_SERVER_REFUSAL_H
 
+#include <yyjson.h>
+
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 #include "runtime/util/utf8.h"
@@ -33,6 +35,11 @@ bool xm_refuse(struct xm_refusal *r, int status, const char *param, const char *
 bool xm_refuse_for(struct xm_refusal *r, const struct xm_error *why);
 bool xm_refuse_at(struct xm_refusal *r, const char *param, const char *code,
                   const struct xm_error *why);
+/* 400 for a value; NULL: it is missing. "'max_tokens' is -5, expected a whole number from 1 on" */
+bool xm_refuse_value(struct xm_refusal *r, const char *param, yyjson_val *v,
+                     const char *expected);
+/* Where a value is in the body: "messages[2].content". */
+struct xm_shown xm_place(const char *fmt, ...) XM_PRINTF(1, 2);
 /* HTTP's status for a failure. */
 int xm_status_of_http(enum xm_status status);
 

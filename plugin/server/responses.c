@@ -5,7 +5,6 @@
  * (function_call) and what came of them (function_call_output). Tools are functions: the server has
  * none of its own.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "plugin/server/messages.h"
@@ -48,13 +47,30 @@ add_content(const struct xm_completion_text *t, struct xm_json_out *j,
     xm_json_add_array(j, part, "logprobs");
 }
 
+static bool
+is_cut(const struct xm_completion_text *t)
+{
+    return t->finish && strcmp(t->finish, "length") == 0;
+}
+
+/* The item in which a text is cut is the last. */
+static bool
+message_is_cut(const struct xm_completion_text *t)
+{
+    const size_t place = t->message_place ? (size_t)t->message_place - 1 : 0;
+    return is_cut(t) && place == t->result.calls.n;
+}
+
 static void
 add_message(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
 {
     add_message_id(t, j, o, "id");
     xm_openai_text(j, o, "type", "message");
     xm_openai_text(j, o, "role", "assistant");
-    xm_openai_text(j, o, "status", t->is_over ? "completed" : "in_progress");
+    xm_openai_text(j, o, "status",
+                   !t->is_over         ? "in_progress"
+                   : message_is_cut(t) ? "incomplete"
+                                       : "completed");
     yyjson_mut_val *list = xm_json_add_array(j, o, "content");
     if (t->is_over)
         add_content(t, j, xm_json_add_object(j, list, NULL));
@@ -68,7 +84,10 @@ add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, si
     struct xm_strbuf id = {0};
     add_id(t, "fc_", i + 1, j, o, "id");
     xm_openai_text(j, o, "type", "function_call");
-    xm_openai_text(j, o, "status", is_whole ? "completed" : "in_progress");
+    xm_openai_text(j, o, "status",
+                   !is_whole      ? "in_progress"
+                   : call->is_cut ? "incomplete"
+                                  : "completed");
     xm_completion_call_id(t, i, &id);
     xm_openai_strbuf(j, o, "call_id", &id);
     xm_openai_text(j, o, "name", call->name);
@@ -98,9 +117,7 @@ add_output(const struct xm_completion_text *t, struct xm_json_out *j,
 static const char *
 status_of(const struct xm_completion_text *t)
 {
-    return !t->finish                         ? "in_progress"
-           : strcmp(t->finish, "length") == 0 ? "incomplete"
-                                              : "completed";
+    return !t->finish ? "in_progress" : is_cut(t) ? "incomplete" : "completed";
 }
 
 static void
@@ -145,7 +162,7 @@ add_response(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_va
     xm_openai_text(j, o, "model", c->model->name);
     xm_openai_text(j, o, "status", status_of(t));
     xm_json_add_null(j, o, "error");
-    if (t->finish && strcmp(t->finish, "length") == 0)
+    if (is_cut(t))
         xm_openai_text(j, xm_json_add_object(j, o, "incomplete_details"), "reason",
                        "max_output_tokens");
     else
@@ -306,8 +323,7 @@ tell_end(struct xm_completion_text *t)
 static void
 tell_finish(struct xm_completion *c)
 {
-    const bool is_cut = strcmp(c->texts[0].finish, "length") == 0;
-    tell_response(c, is_cut ? "response.incomplete" : "response.completed");
+    tell_response(c, is_cut(&c->texts[0]) ? "response.incomplete" : "response.completed");
 }
 
 static void
@@ -329,23 +345,21 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-enum { MOST_WHERE = 64 };
-
 static bool
 add_message_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
                   const char *where, struct xm_refusal *r)
 {
     static const char *const roles[] = {"user", "assistant", "system", "developer"};
     struct xm_strbuf text = {0};
+    yyjson_val *said = yyjson_obj_get(item, "role");
     size_t role = 0;
-    while (role < XM_ARRAY_LEN(roles) &&
-           !yyjson_equals_str(yyjson_obj_get(item, "role"), roles[role]))
+    while (role < XM_ARRAY_LEN(roles) && !yyjson_equals_str(said, roles[role]))
         role++;
     if (role == XM_ARRAY_LEN(roles))
-        return xm_refuse(
-            r, 400, where, "unsupported_content",
-            "'%s' is no message: expected an object with 'role' and 'content'", where);
-    const bool good = xm_content_text(yyjson_obj_get(item, "content"), where,
+        return xm_refuse_value(r, xm_place("%s.role", where).text, said,
+                               "user, assistant, system or developer");
+    const bool good = xm_content_text(yyjson_obj_get(item, "content"),
+                                      xm_place("%s.content", where).text,
                                       "input_text output_text text refusal", &text, r);
     if (good)
         xm_messages_add(j, list, role == 3 ? "system" : roles[role], &text);
@@ -359,12 +373,11 @@ add_call_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
                const char *where, struct xm_refusal *r)
 {
     static const struct xm_strbuf nothing;
+    static const struct xm_call_members as = {NULL, "call_id", "arguments"};
     yyjson_mut_val *message = yyjson_mut_arr_get_last(list);
     if (!yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), "assistant"))
         message = xm_messages_add(j, list, "assistant", &nothing);
-    return xm_messages_add_call(j, message, yyjson_obj_get(item, "call_id"),
-                                yyjson_obj_get(item, "name"),
-                                yyjson_obj_get(item, "arguments"), where, r);
+    return xm_messages_add_call(j, message, &as, item, where, r);
 }
 
 static bool
@@ -372,12 +385,14 @@ add_result_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
                  const char *where, struct xm_refusal *r)
 {
     struct xm_strbuf text = {0};
-    yyjson_val *id = yyjson_obj_get(item, "call_id");
-    const bool good = xm_content_text(yyjson_obj_get(item, "output"), where,
-                                      "input_text output_text text", &text, r);
+    yyjson_val *id;
+    const bool good =
+        xm_wish_text(item, xm_place("%s.call_id", where).text, &id, r) &&
+        xm_content_text(yyjson_obj_get(item, "output"), xm_place("%s.output", where).text,
+                        "input_text output_text text", &text, r);
     if (good) {
         yyjson_mut_val *o = xm_messages_add(j, list, "tool", &text);
-        if (yyjson_is_str(id))
+        if (id)
             xm_json_add_text(j, o, "tool_call_id", yyjson_get_str(id),
                              yyjson_get_len(id));
     }
@@ -410,30 +425,26 @@ add_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item, size_t 
                  {"function_call", add_call_input},
                  {"function_call_output", add_result_input},
                  {"reasoning", skip_input}};
-    char where[MOST_WHERE];
     yyjson_val *type = yyjson_obj_get(item, "type");
-    snprintf(where, sizeof(where), "input[%zu]", i);
+    const struct xm_shown where = xm_place("input[%zu]", i);
+    if (!yyjson_is_obj(item))
+        return xm_refuse_value(r, where.text, item, "a message, an object");
     for (size_t k = 0; k < XM_ARRAY_LEN(types); k++)
         if (yyjson_equals_str(type, types[k].type) || (k == 0 && !type))
-            return types[k].add(j, list, item, where, r);
-    return xm_refuse(
-        r, 400, where, "unsupported_content",
-        "'%s' has the type '%s', expected message, function_call, function_call_output "
-        "or "
-        "reasoning",
-        where,
-        xm_utf8_shown(xm_slice_of(yyjson_get_str(type), yyjson_get_len(type))).text);
+            return types[k].add(j, list, item, where.text, r);
+    return xm_refuse_value(r, xm_place("%s.type", where.text).text, type,
+                           "message, function_call, function_call_output or reasoning");
 }
 
 static bool
 add_inputs(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *body,
            struct xm_refusal *r)
 {
-    yyjson_val *input = yyjson_obj_get(body, "input"), *item;
+    yyjson_val *input = yyjson_obj_get(body, "input"), *item, *instructions;
     struct xm_strbuf text = {0};
     size_t i, n;
-    bool good = xm_content_text(yyjson_obj_get(body, "instructions"), "instructions",
-                                "text", &text, r);
+    bool good = xm_wish_text(body, "instructions", &instructions, r);
+    xm_strbuf_add_n(&text, yyjson_get_str(instructions), yyjson_get_len(instructions));
     if (good && text.n)
         xm_messages_add(j, list, "system", &text);
     xm_strbuf_clear(&text);
@@ -441,8 +452,7 @@ add_inputs(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *body,
         good = xm_content_text(input, "input", "text", &text, r);
         xm_messages_add(j, list, "user", &text);
     } else if (good && yyjson_arr_size(input) == 0) {
-        good = xm_refuse(r, 400, "input", "invalid_type",
-                         "'input' takes a string, or a list of messages");
+        good = xm_refuse_value(r, "input", input, "a string, or a list of messages");
     }
     xm_strbuf_free(&text);
     yyjson_arr_foreach(input, i, n, item)
@@ -477,14 +487,17 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
     static const char *const refused[] = {"previous_response_id", "conversation",
                                           "background", "prompt"};
-    yyjson_val *format = yyjson_obj_get(yyjson_obj_get(body, "text"), "format");
+    yyjson_val *text = yyjson_obj_get(body, "text");
+    if (text && !yyjson_is_null(text) && !yyjson_is_obj(text))
+        return xm_refuse_value(r, "text", text, "an object");
     if (!xm_wish_read(&c->wish, body, r) ||
         !xm_wish_count(body, "max_output_tokens", 1, UINT64_MAX, &c->wish.max_tokens, r))
         return false;
     for (size_t i = 0; i < XM_ARRAY_LEN(refused); i++)
         if (!xm_wish_refuses(body, refused[i], r))
             return false;
-    return xm_wish_is_one(&c->wish, r) && xm_wish_format(&c->wish, format, "text", r) &&
+    return xm_wish_is_one(&c->wish, r) &&
+           xm_wish_format(&c->wish, yyjson_obj_get(text, "format"), "text.format", r) &&
            xm_tools_read(&c->wish, XM_TOOLS_RESPONSES, body, r) &&
            xm_tools_grammar(&c->wish, r);
 }

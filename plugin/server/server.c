@@ -8,6 +8,7 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/server/page.h"
 #include "runtime/util/json.h"
+#include "runtime/util/number.h"
 
 /* ---- routes --------------------------------------------------------------------------------- */
 
@@ -195,6 +196,26 @@ xm_server_admit(struct xm_exchange *x, uint64_t body_bytes)
     return false;
 }
 
+bool
+xm_server_is_origin(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const char digits[] = "0123456789";
+    const char *host = strstr(text, "://");
+    uint64_t port = 1;
+    if (strcmp(text, "*") == 0 || strcmp(text, "null") == 0)
+        return true;
+    if (!host || strspn(text, letters) != (size_t)(host - text) || host == text)
+        return false;
+    host += strlen("://");
+    const struct xm_slice name = host_of(host);
+    const char *end = host[0] == '[' ? strchr(host, ']') : host + name.n - 1;
+    if (name.n == 0 || strcspn(host, " \t/?#@\\") != strlen(host))
+        return false;
+    return !end[1] || (end[1] == ':' && strspn(end + 2, digits) == strlen(end + 2) &&
+                       xm_parse_whole(end + 2, &port) && port > 0 && port <= UINT16_MAX);
+}
+
 const char *
 xm_server_allows_origin(const struct xm_server *s, const char *origin)
 {
@@ -202,7 +223,7 @@ xm_server_allows_origin(const struct xm_server *s, const char *origin)
         return NULL;
     if (strcmp(s->cors_origin, "*") == 0)
         return "*";
-    return strcmp(s->cors_origin, origin) == 0 ? s->cors_origin : NULL;
+    return strcasecmp(s->cors_origin, origin) == 0 ? origin : NULL;
 }
 
 /* ---- bodies --------------------------------------------------------------------------------- */
@@ -233,6 +254,9 @@ xm_body_read(const struct xm_exchange *x, yyjson_doc **doc, struct xm_refusal *r
     const struct xm_strbuf *body = &x->request.body;
     struct xm_error why = {0};
     *doc = NULL;
+    if (body->n == 0)
+        return xm_refuse(r, 400, NULL, "invalid_json",
+                         "the body is empty, expected a JSON object");
     if (is_deep(xm_strbuf_text(body), body->n))
         return xm_refuse(r, 400, NULL, "invalid_json",
                          "lists and objects of the body are nested more than %d deep",
@@ -254,8 +278,7 @@ xm_body_model(const struct xm_exchange *x, yyjson_val *body, struct xm_refusal *
     const struct xm_server *s = x->server;
     yyjson_val *v = yyjson_obj_get(body, "model");
     if (v && !yyjson_is_null(v) && !yyjson_is_str(v)) {
-        xm_refuse(r, 400, "model", "invalid_type", "'model' is %s, expected a string",
-                  xm_json_what(v));
+        xm_refuse_value(r, "model", v, "a string");
         return NULL;
     }
     return yyjson_get_len(v) == 0

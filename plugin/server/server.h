@@ -39,6 +39,8 @@ struct xm_server {
 /* Finds the route. False: the exchange has been refused, and the body is not wanted. */
 bool xm_server_admit(struct xm_exchange *x, uint64_t body_bytes);
 void xm_server_handle(struct xm_exchange *x);
+/* Whether cors_origin can be it: "*", "null" (pages of files), or scheme://host[:port], no more. */
+bool xm_server_is_origin(const char *text);
 /* Whether pages of this origin may read answers; the value of the header then. */
 const char *xm_server_allows_origin(const struct xm_server *s, const char *origin);
 

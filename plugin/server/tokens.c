@@ -3,6 +3,7 @@
  * What needs no device: POST /tokenize, /detokenize and /apply-template. And POST /v1/embeddings,
  * which no model here has.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "plugin/server/messages.h"
@@ -47,7 +48,7 @@ tokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
     struct xm_token_list ids = {0};
     struct xm_error why = {0};
     if (!yyjson_is_str(text))
-        return xm_refuse(r, 400, "content", "invalid_type", "'content' takes a string");
+        return xm_refuse_value(r, "content", text, "a string");
     if (!xm_wish_flag(a->body, "add_special", &with_special, r) ||
         !xm_wish_flag(a->body, "with_pieces", &with_pieces, r) ||
         !xm_wish_flag(a->body, "parse_special", &knows_special, r))
@@ -81,18 +82,19 @@ tokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
 /* ---- /detokenize ----------------------------------------------------------------------------- */
 
 static bool
-read_ids(yyjson_val *list, struct xm_token_list *ids, struct xm_refusal *r)
+read_ids(yyjson_val *list, uint64_t vocabulary, struct xm_token_list *ids,
+         struct xm_refusal *r)
 {
+    const uint64_t n_ids = vocabulary < INT32_MAX ? vocabulary : (uint64_t)INT32_MAX + 1;
     yyjson_val *v;
     size_t i, n;
     if (!yyjson_is_arr(list))
-        return xm_refuse(r, 400, "tokens", "invalid_type",
-                         "'tokens' takes a list of ids");
+        return xm_refuse_value(r, "tokens", list, "a list of token ids");
     yyjson_arr_foreach(list, i, n, v)
     {
-        if (!yyjson_is_uint(v) || yyjson_get_uint(v) > INT32_MAX)
-            return xm_refuse(r, 400, "tokens", "invalid_type",
-                             "'tokens' takes a list of ids");
+        if (!yyjson_is_uint(v) || yyjson_get_uint(v) >= n_ids)
+            return xm_refuse_value(r, xm_place("tokens[%zu]", i).text, v,
+                                   xm_place("a token's id, below %" PRIu64, n_ids).text);
         if (!xm_token_list_add(ids, (int32_t)yyjson_get_uint(v)))
             return xm_refuse(r, 503, NULL, NULL, "there is no memory for the tokens");
     }
@@ -105,7 +107,8 @@ detokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
     struct xm_token_list ids = {0};
     struct xm_strbuf text = {0};
     struct xm_error why = {0};
-    bool good = read_ids(yyjson_obj_get(a->body, "tokens"), &ids, r);
+    bool good =
+        read_ids(yyjson_obj_get(a->body, "tokens"), a->model->vocabulary, &ids, r);
     if (good && xm_tokenizer_decode(a->model->package->tokenizer, ids.ids, ids.n, false,
                                     &text, &why) != XM_OK)
         good = failed(r, "tokens", &why);

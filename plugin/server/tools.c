@@ -56,11 +56,9 @@ check_type(const struct api *api, yyjson_val *tool, const char *where,
     if (yyjson_is_str(type) &&
         xm_list_has(api->types, ' ', yyjson_get_str(type), yyjson_get_len(type)))
         return true;
-    const struct xm_slice said = xm_slice_of(yyjson_get_str(type), yyjson_get_len(type));
-    return xm_refuse(r, 400, where, "unsupported_parameter",
-                     "'%s' has the type '%s': tools are functions here, of type '%.*s'",
-                     where, yyjson_is_str(type) ? xm_utf8_shown(said).text : "",
-                     (int)strcspn(api->types, " "), api->types);
+    return xm_refuse(r, 400, xm_place("%s.type", where).text, "unsupported_parameter",
+                     "'%s.type' is %s, expected '%.*s': tools are functions here", where,
+                     xm_json_shown(type).text, (int)strcspn(api->types, " "), api->types);
 }
 
 static bool
@@ -70,25 +68,29 @@ read_tool(struct xm_wish *w, const struct api *api, yyjson_val *tool, const char
     yyjson_val *function = function_of(api, tool);
     yyjson_val *name = yyjson_obj_get(function, "name");
     yyjson_val *parameters = yyjson_obj_get(function, api->parameters);
+    const struct xm_slice said = xm_slice_of(yyjson_get_str(name), yyjson_get_len(name));
+    const struct xm_shown place =
+        api->function ? xm_place("%s.%s", where, api->function) : xm_place("%s", where);
     bool strict = false;
+    if (!yyjson_is_obj(tool))
+        return xm_refuse_value(r, where, tool, "an object");
     if (!check_type(api, tool, where, r))
         return false;
-    if (!yyjson_is_str(name))
-        return xm_refuse(r, 400, where, "invalid_type", "'%s' is a tool without a name",
-                         where);
-    if (!xm_tool_name_is_good(xm_slice_of(yyjson_get_str(name), yyjson_get_len(name))))
-        return xm_refuse(r, 400, where, "invalid_value",
-                         "'%s' has a name with blanks, quotes or brackets, or none, or "
-                         "one of more than %d bytes",
-                         where, XM_LONGEST_TOOL_NAME);
+    if (!yyjson_is_obj(function))
+        return xm_refuse_value(r, place.text, function, "an object");
+    if (!yyjson_is_str(name) || !xm_tool_name_is_good(said))
+        return xm_refuse_value(r, xm_place("%s.name", place.text).text, name,
+                               xm_place("a name of 1 to %d bytes without blanks, quotes "
+                                        "and brackets",
+                                        XM_LONGEST_TOOL_NAME)
+                                   .text);
     if (is_there(parameters) && !yyjson_is_obj(parameters))
-        return xm_refuse(r, 400, where, "invalid_type",
-                         "'%s' has '%s' that are no JSON Schema", where, api->parameters);
-    if (!xm_wish_flag(function, "strict", &strict, r))
+        return xm_refuse_value(r, xm_place("%s.%s", place.text, api->parameters).text,
+                               parameters, "a JSON Schema, an object");
+    if (!xm_wish_flag(function, xm_place("%s.strict", place.text).text, &strict, r))
         return false;
     w->tools.all[w->tools.may_call.n++] =
-        (struct xm_tool){xm_slice_of(yyjson_get_str(name), yyjson_get_len(name)),
-                         is_there(parameters) ? parameters : NULL, strict};
+        (struct xm_tool){said, is_there(parameters) ? parameters : NULL, strict};
     return true;
 }
 
@@ -101,8 +103,7 @@ read_tools(struct xm_wish *w, const struct api *api, yyjson_val *tools,
     if (!is_there(tools))
         return true;
     if (!yyjson_is_arr(tools))
-        return xm_refuse(r, 400, "tools", "invalid_type",
-                         "'tools' is %s, expected a list", xm_json_what(tools));
+        return xm_refuse_value(r, "tools", tools, "a list of tools");
     if (yyjson_arr_size(tools) > XM_MOST_TOOLS)
         return xm_refuse(r, 400, "tools", "out_of_range",
                          "'tools' has %zu tools, at most %d are taken",
@@ -112,9 +113,7 @@ read_tools(struct xm_wish *w, const struct api *api, yyjson_val *tools,
         return xm_refuse(r, 503, NULL, NULL, "there is no memory for the tools");
     yyjson_arr_foreach(tools, i, n, tool)
     {
-        char where[32];
-        snprintf(where, sizeof(where), "tools[%zu]", i);
-        if (!read_tool(w, api, tool, where, r))
+        if (!read_tool(w, api, tool, xm_place("tools[%zu]", i).text, r))
             return false;
     }
     w->tools.may_call.list = w->tools.all;
@@ -133,25 +132,20 @@ choose_none(struct xm_wish *w)
 }
 
 static bool
-choose_named(struct xm_wish *w, yyjson_val *name, struct xm_refusal *r)
+choose_named(struct xm_wish *w, yyjson_val *name, const char *place, struct xm_refusal *r)
 {
     const struct xm_slice said = xm_slice_of(yyjson_get_str(name), yyjson_get_len(name));
-    if (!yyjson_is_str(name))
-        return xm_refuse(r, 400, "tool_choice", "invalid_type",
-                         "'tool_choice' names no function");
     for (size_t i = 0; i < w->tools.may_call.n; i++)
         if (xm_slice_equal(w->tools.may_call.list[i].name, said)) {
             w->tools.must_call = true;
             w->tools.only = &w->tools.may_call.list[i];
             return true;
         }
-    return xm_refuse(r, 400, "tool_choice", "invalid_value",
-                     "'tool_choice' names '%s', which is none of the tools",
-                     xm_utf8_shown(said).text);
+    return xm_refuse_value(r, place, name, "the name of one of the tools");
 }
 
 static bool
-choose_word(struct xm_wish *w, yyjson_val *word, struct xm_refusal *r)
+choose_word(struct xm_wish *w, yyjson_val *word, const char *place, struct xm_refusal *r)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(choices); i++) {
         if (!yyjson_equals_str(word, choices[i].word))
@@ -161,9 +155,9 @@ choose_word(struct xm_wish *w, yyjson_val *word, struct xm_refusal *r)
         w->tools.must_call = choices[i].must_call;
         return true;
     }
-    return xm_refuse(r, 400, "tool_choice", "invalid_value",
-                     "'tool_choice' takes auto, none, required (Anthropic: any), or a "
-                     "function's name");
+    return xm_refuse_value(r, place, word,
+                           "auto, none, required (Anthropic: any), or an object that "
+                           "names a function");
 }
 
 /* A word, {"type": "function", "function": {"name": …}}, {"type": "function", "name": …}, or in
@@ -171,19 +165,16 @@ choose_word(struct xm_wish *w, yyjson_val *word, struct xm_refusal *r)
 static bool
 read_choice(struct xm_wish *w, yyjson_val *choice, struct xm_refusal *r)
 {
-    yyjson_val *type = yyjson_obj_get(choice, "type"), *name;
+    yyjson_val *type = yyjson_obj_get(choice, "type");
+    yyjson_val *function = yyjson_obj_get(choice, "function");
     if (!is_there(choice))
         return true;
-    if (yyjson_is_str(choice))
-        return choose_word(w, choice, r);
     if (!yyjson_is_obj(choice))
-        return xm_refuse(r, 400, "tool_choice", "invalid_type",
-                         "'tool_choice' is %s, expected a word or an object",
-                         xm_json_what(choice));
+        return choose_word(w, choice, "tool_choice", r);
     if (!yyjson_equals_str(type, "function") && !yyjson_equals_str(type, "tool"))
-        return choose_word(w, type, r);
-    name = yyjson_obj_get(yyjson_obj_get(choice, "function"), "name");
-    return choose_named(w, name ? name : yyjson_obj_get(choice, "name"), r);
+        return choose_word(w, type, "tool_choice.type", r);
+    return choose_named(w, yyjson_obj_get(function ? function : choice, "name"),
+                        function ? "tool_choice.function.name" : "tool_choice.name", r);
 }
 
 static bool
@@ -192,7 +183,7 @@ read_parallel(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
     yyjson_val *choice = yyjson_obj_get(body, "tool_choice");
     bool parallel = true, disabled = false;
     if (!xm_wish_flag(body, "parallel_tool_calls", &parallel, r) ||
-        !xm_wish_flag(choice, "disable_parallel_tool_use", &disabled, r))
+        !xm_wish_flag(choice, "tool_choice.disable_parallel_tool_use", &disabled, r))
         return false;
     w->tools.one = !parallel || disabled;
     return true;
@@ -225,6 +216,22 @@ xm_tools_read(struct xm_wish *w, enum xm_tools_api api, yyjson_val *body,
 
 /* ---- what becomes of it ---------------------------------------------------------------------- */
 
+/* Schemas are to blame, or all of it. */
+static bool
+refuse_grammar(const struct xm_wish *w, const struct xm_tool *which,
+               const struct xm_error *why, struct xm_refusal *r)
+{
+    const struct xm_shown place =
+        which ? xm_place("tools[%zu]%s%s.%s", (size_t)(which - w->tools.all),
+                         w->tools.member ? "." : "",
+                         w->tools.member ? w->tools.member : "", w->tools.schema)
+              : xm_place("%s", w->tools.must_call ? "tool_choice" : "tools");
+    return why->status == XM_NO_MEMORY
+               ? xm_refuse_for(r, why)
+               : xm_refuse(r, 400, place.text, "unsupported_parameter", "'%s': %s",
+                           place.text, why->text);
+}
+
 bool
 xm_tools_grammar(struct xm_wish *w, struct xm_refusal *r)
 {
@@ -245,12 +252,10 @@ xm_tools_grammar(struct xm_wish *w, struct xm_refusal *r)
         .must_call = w->tools.must_call,
         .one = w->tools.one || w->tools.only};
     struct xm_error why = {0};
-    if (xm_tool_grammar(&choice, p->tokenizer, p->chat_template, &w->grammar, &why) !=
-        XM_OK)
-        return why.status == XM_NO_MEMORY
-                   ? xm_refuse_for(r, &why)
-                   : xm_refuse_at(r, w->tools.must_call ? "tool_choice" : "tools",
-                                  "unsupported_parameter", &why);
+    const struct xm_tool *which = NULL;
+    if (xm_tool_grammar(&choice, p->tokenizer, p->chat_template, &w->grammar, &which,
+                        &why) != XM_OK)
+        return refuse_grammar(w, which, &why, r);
     w->grammar_has_marks = true;
     return true;
 }

@@ -46,21 +46,47 @@ member(yyjson_val *body, const char *name)
     return v && !yyjson_is_null(v) ? v : NULL;
 }
 
-static bool
-wrong(struct xm_refusal *r, const char *name, yyjson_val *v, const char *expected)
+/* What stands behind the last dot of a place. */
+static const char *
+key_of(const char *place)
 {
-    return xm_refuse(r, 400, name, "invalid_type", "'%s' is %s, expected %s", name,
-                     xm_json_what(v), expected);
+    const char *dot = strrchr(place, '.');
+    return dot ? dot + 1 : place;
 }
 
 bool
-xm_wish_flag(yyjson_val *body, const char *name, bool *out, struct xm_refusal *r)
+xm_wish_flag(yyjson_val *body, const char *place, bool *out, struct xm_refusal *r)
 {
-    yyjson_val *v = member(body, name);
+    yyjson_val *v = member(body, key_of(place));
     if (v && !yyjson_is_bool(v))
-        return wrong(r, name, v, "true or false");
+        return xm_refuse_value(r, place, v, "true or false");
     *out = v ? yyjson_get_bool(v) : *out;
     return true;
+}
+
+bool
+xm_wish_text(yyjson_val *body, const char *place, yyjson_val **out, struct xm_refusal *r)
+{
+    *out = member(body, key_of(place));
+    return !*out || yyjson_is_str(*out) || xm_refuse_value(r, place, *out, "a string");
+}
+
+/* A number without a fraction, also one that is written with a point or an exponent. */
+static bool
+is_whole(yyjson_val *v, uint64_t *out)
+{
+    const double x = yyjson_get_num(v);
+    *out = yyjson_is_real(v) && x >= 0.0 && x < 0x1p64 ? (uint64_t)x : yyjson_get_uint(v);
+    return yyjson_is_uint(v) || (yyjson_is_real(v) && (double)*out == x);
+}
+
+/* Whole numbers that are taken. */
+static struct xm_shown
+range_of(uint64_t least, uint64_t most)
+{
+    if (least == most)
+        return xm_place("%" PRIu64, least);
+    return xm_place("a whole number from %" PRIu64 " to %" PRIu64, least, most);
 }
 
 bool
@@ -68,15 +94,23 @@ xm_wish_count(yyjson_val *body, const char *name, uint64_t least, uint64_t most,
               uint64_t *out, struct xm_refusal *r)
 {
     yyjson_val *v = member(body, name);
-    if (!v)
-        return true;
-    if (!yyjson_is_int(v))
-        return wrong(r, name, v, "a whole number");
-    if (!yyjson_is_uint(v) || yyjson_get_uint(v) < least || yyjson_get_uint(v) > most)
-        return xm_refuse(r, 400, name, "out_of_range",
-                         "'%s' takes a whole number from %" PRIu64 " to %" PRIu64, name,
-                         least, most);
-    *out = yyjson_get_uint(v);
+    uint64_t n;
+    if (v && (!is_whole(v, &n) || n < least || n > most))
+        return xm_refuse_value(r, name, v, range_of(least, most).text);
+    *out = v ? n : *out;
+    return true;
+}
+
+static bool
+check_bias(const struct xm_wish *w, struct xm_refusal *r)
+{
+    const struct xm_bias_view *b = &w->sampling.logit_bias;
+    for (size_t i = 0; i < b->n; i++)
+        if ((uint64_t)b->list[i].id >= w->model->vocabulary)
+            return xm_refuse(r, 400, "logit_bias", "invalid_value",
+                             "'logit_bias' has the token %" PRId32
+                             ", expected ids below %" PRIu64,
+                             b->list[i].id, w->model->vocabulary);
     return true;
 }
 
@@ -89,28 +123,24 @@ read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
     char name[XM_UTF8_SHOWN];
     if (xm_sampling_from_json(body, p ? p->tokenizer : NULL, &w->sampling, &w->lists,
                               &why) != XM_OK) {
-        const size_t n = strcspn(why.text, " :");
-        snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), why.text);
+        const char *begin = why.text + (why.text[0] == '\'');
+        const size_t n = strspn(begin, "abcdefghijklmnopqrstuvwxyz_");
+        snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), begin);
         return why.status == XM_INVALID
                    ? xm_refuse(r, 400, name, "invalid_value", "%s", why.text)
                    : xm_refuse_for(r, &why);
     }
     /* OpenAI's penalties see new tokens; over a number of last ones, as llama.cpp has it, all */
     w->sampling.only_new = w->sampling.last_n <= 0;
-    return true;
+    return check_bias(w, r);
 }
 
 static bool
-add_stop(struct xm_wish *w, yyjson_val *v, const char *name, struct xm_refusal *r)
+add_stop(struct xm_wish *w, yyjson_val *v, const char *place, struct xm_refusal *r)
 {
-    if (!yyjson_is_str(v))
-        return wrong(r, name, v, "a string, or a list of strings");
-    if (yyjson_get_len(v) == 0)
-        return xm_refuse(r, 400, name, "invalid_value",
-                         "'%s' has an empty string, which every text begins with", name);
-    if (w->n_stops == XM_MOST_STOPS)
-        return xm_refuse(r, 400, name, "out_of_range", "'%s' takes at most %d strings",
-                         name, XM_MOST_STOPS);
+    if (!yyjson_is_str(v) || yyjson_get_len(v) == 0)
+        return xm_refuse_value(r, place, v,
+                               "a string that is not empty, or a list of these");
     w->stops[w->n_stops++] = xm_slice_of(yyjson_get_str(v), yyjson_get_len(v));
     return true;
 }
@@ -125,9 +155,13 @@ xm_wish_stops(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_r
         return true;
     if (!yyjson_is_arr(v))
         return add_stop(w, v, name, r);
+    if (yyjson_arr_size(v) > XM_MOST_STOPS)
+        return xm_refuse(r, 400, name, "out_of_range",
+                         "'%s' has %zu strings, at most %d are taken", name,
+                         yyjson_arr_size(v), XM_MOST_STOPS);
     yyjson_arr_foreach(v, i, n, item)
     {
-        if (!add_stop(w, item, name, r))
+        if (!add_stop(w, item, xm_place("%s[%zu]", name, i).text, r))
             return false;
     }
     return true;
@@ -152,8 +186,9 @@ static bool
 set_grammar(struct xm_wish *w, const char *name, enum xm_status status,
             const struct xm_error *why, struct xm_grammar *g, struct xm_refusal *r)
 {
-    if (status != XM_OK && why->status != XM_NO_MEMORY)
-        return xm_refuse_at(r, name, "invalid_value", why);
+    if (status != XM_OK &&
+        why->status != XM_NO_MEMORY) /* it has pointers, and no paths */
+        return xm_refuse(r, 400, name, "invalid_value", "'%s': %s", name, why->text);
     if (status != XM_OK)
         return xm_refuse_for(r, why);
     if (w->grammar) {
@@ -173,7 +208,7 @@ take_schema(struct xm_wish *w, const char *name, yyjson_val *schema, struct xm_r
     struct xm_grammar *g = NULL;
     size_t n = 0;
     if (!yyjson_is_obj(schema) && !yyjson_is_bool(schema))
-        return xm_refuse(r, 400, name, "invalid_type", "'%s' has no JSON Schema", name);
+        return xm_refuse_value(r, name, schema, "a JSON Schema");
     char *text = yyjson_val_write_opts(schema, 0, &xm_json_allocator, &n, NULL);
     enum xm_status s = text ? XM_OK : xm_no_memory(&why, "a JSON Schema");
     if (s == XM_OK)
@@ -185,13 +220,13 @@ take_schema(struct xm_wish *w, const char *name, yyjson_val *schema, struct xm_r
 static bool
 take_gbnf(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_refusal *r)
 {
-    yyjson_val *v = member(body, name);
+    yyjson_val *v;
     struct xm_error why = {0};
     struct xm_grammar *g = NULL;
-    if (!v || yyjson_get_len(v) == 0)
-        return !v || yyjson_is_str(v) || wrong(r, name, v, "a string");
-    if (!yyjson_is_str(v))
-        return wrong(r, name, v, "a string");
+    if (!xm_wish_text(body, name, &v, r))
+        return false;
+    if (yyjson_get_len(v) == 0)
+        return true;
     const enum xm_status s =
         xm_grammar_parse(yyjson_get_str(v), yyjson_get_len(v), &g, &why);
     return set_grammar(w, name, s, &why, g, r);
@@ -216,16 +251,18 @@ xm_wish_format(struct xm_wish *w, yyjson_val *v, const char *name, struct xm_ref
     if (!v || yyjson_is_null(v))
         return true;
     if (!yyjson_is_obj(v))
-        return wrong(r, name, v, "an object");
+        return xm_refuse_value(r, name, v, "an object");
     yyjson_val *type = yyjson_obj_get(v, "type"), *schema = yyjson_obj_get(v, "schema");
     yyjson_val *inner = yyjson_obj_get(v, "json_schema");
     if (yyjson_equals_str(type, "text"))
         return true;
     if (yyjson_equals_str(type, "json_schema"))
-        return take_schema(w, name, inner ? yyjson_obj_get(inner, "schema") : schema, r);
+        return inner ? take_schema(w, xm_place("%s.json_schema.schema", name).text,
+                                   yyjson_obj_get(inner, "schema"), r)
+                     : take_schema(w, xm_place("%s.schema", name).text, schema, r);
     if (!yyjson_equals_str(type, "json_object"))
-        return xm_refuse(r, 400, name, "unsupported_parameter",
-                         "'%s' takes the types text, json_object and json_schema", name);
+        return xm_refuse_value(r, xm_place("%s.type", name).text, type,
+                               "text, json_object or json_schema");
     return schema ? take_schema(w, name, schema, r) : take_object(w, name, r);
 }
 
@@ -252,15 +289,16 @@ read_stream(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
     if (!xm_wish_flag(body, "stream", &w->stream, r))
         return false;
     if (options && !yyjson_is_obj(options))
-        return wrong(r, "stream_options", options, "an object");
-    return !options || xm_wish_flag(options, "include_usage", &w->wants_usage, r);
+        return xm_refuse_value(r, "stream_options", options, "an object");
+    return xm_wish_flag(options, "stream_options.include_usage", &w->wants_usage, r);
 }
 
 bool
 xm_wish_is_one(const struct xm_wish *w, struct xm_refusal *r)
 {
-    return w->n == 1 || xm_refuse(r, 400, "n", "unsupported_parameter",
-                                  "'n' takes 1 only: this API has one answer");
+    return w->n == 1 ||
+           xm_refuse(r, 400, "n", "unsupported_parameter",
+                     "'n' is %" PRIu64 ", expected 1: this API has one answer", w->n);
 }
 
 bool

@@ -61,14 +61,18 @@ bool xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r);
 /* Whether it is for one text, as some APIs have no others. */
 bool xm_wish_is_one(const struct xm_wish *w, struct xm_refusal *r);
 
-/* Single members, for those of one endpoint. Absent or null: *out is left alone. */
-bool xm_wish_flag(yyjson_val *body, const char *name, bool *out, struct xm_refusal *r);
+/* Single members, for those of one endpoint. Absent or null: *out is left alone. The place
+ * of a member in the request ends with its name. */
+bool xm_wish_flag(yyjson_val *body, const char *place, bool *out, struct xm_refusal *r);
 bool xm_wish_count(yyjson_val *body, const char *name, uint64_t least, uint64_t most,
                    uint64_t *out, struct xm_refusal *r);
+/* *out NULL: absent, or null. */
+bool xm_wish_text(yyjson_val *body, const char *place, yyjson_val **out,
+                  struct xm_refusal *r);
 /* A string, or a list of them. */
 bool xm_wish_stops(struct xm_wish *w, yyjson_val *body, const char *name,
                    struct xm_refusal *r);
-/* What the text has to be: of OpenAI's form of a "response_format"; NULL: any. */
+/* What the text has to be: of OpenAI's form of a "response_format", named so; NULL: any. */
 bool xm_wish_format(struct xm_wish *w, yyjson_val *format, const char *name,
                     struct xm_refusal *r);
 /* Refuses the member where it is there, and neither null nor false, zero or empty. */

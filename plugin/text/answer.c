@@ -201,21 +201,35 @@ add_spelling(const struct xm_answer *a, int32_t id, struct xm_strbuf *out)
         xm_strbuf_add(out, spelling);
 }
 
+/* What of the call is read: all of it, or what of it has come. */
+static enum xm_status
+parse_call(struct xm_answer *a, struct xm_slice text)
+{
+    struct xm_error why = {0};
+    const struct xm_slice tool = xm_slice_of(xm_strbuf_text(&a->tool), a->tool.n);
+    enum xm_status s = XM_INVALID;
+    if (!a->is_cut || !xm_strbuf_is_blank(&a->call))
+        s = xm_tool_calls_parse(&a->calls, a->form, tool, text, a->tools, &why);
+    if (s != XM_INVALID || !a->is_cut)
+        return s;
+    why = (struct xm_error){0};
+    return xm_tool_calls_parse_cut(&a->calls, a->form, tool, text, a->tools, &why);
+}
+
 /* The call is over, by a mark or, with -1, without one: what it is. */
 static enum xm_answer_part
 end_call(struct xm_answer *a, int32_t mark, struct xm_strbuf *out)
 {
-    struct xm_error why = {0};
     const struct xm_slice text = xm_slice_of(xm_strbuf_text(&a->call), a->call.n);
-    const enum xm_status s = xm_tool_calls_parse(
-        &a->calls, a->form, xm_slice_of(xm_strbuf_text(&a->tool), a->tool.n), text,
-        a->tools, &why);
+    const enum xm_status s = parse_call(a, text);
     begin(a, IN_TEXT);
     out->failed |= s == XM_NO_MEMORY || a->call.failed || a->tool.failed;
     if (s == XM_OK) {
         xm_tool_call_add_json(&a->calls.list[a->calls.n - 1], out);
         return XM_ANSWER_CALL;
     }
+    if (s == XM_NOT_FOUND) /* it was broken off before it said what it calls */
+        return XM_ANSWER_NOTHING;
     add_spelling(a, a->call_mark, out);
     xm_strbuf_add_n(out, text.text, text.n);
     if (a->call_mark >= 0)

@@ -14,7 +14,7 @@
  *                <|tool_call>call:f{}<tool_call|>
  *
  * A call is held back until its end shows that it is one (tool_calls.h); what is none is text, with
- * its marks where it has them. One that the answer ends in is taken if it is whole.
+ * its marks where it has them. One that the answer ends in is taken if it is whole, or is_cut.
  *
  * A model has the format whose marks are in its tokenizer and in its chat template. The caller
  * passes the generated tokens in order: marks by id, the text between them in pieces of any length,
@@ -57,6 +57,9 @@ struct xm_answer {
     /* The message to the user has ended, or one for another recipient has begun: what follows is
      * not shown. */
     bool complete;
+    /* The caller's, before xm_answer_end: the answer's length has ended it, so that a call may have
+     * been broken off. */
+    bool is_cut;
     enum xm_call_form form;      /* of the call that is being written; NONE: of none */
     int32_t call_mark;           /* which began it; -1: none did    */
     struct xm_strbuf call, tool; /* its text so far; of a header, the tool's name    */

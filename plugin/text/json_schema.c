@@ -17,10 +17,21 @@
 enum {
     MOST_WORK = 1 << 16, /* schemas of all conjunctions, and pairs that are compared */
     MOST_APPLIED = 256,  /* schemas that apply to an instance */
+    LONGEST_SHOWN = 200, /* bytes of a path in a sentence */
     MOST_NESTED = 1024   /* arrays and objects in each other, which are compared */
 };
 
 /* ---- failures and paths ----------------------------------------------------------- */
+
+/* A path that is too long for a sentence begins with its last names that are not. */
+static struct xm_slice
+last_names(const char *path, size_t most)
+{
+    const size_t n = strlen(path);
+    const char *from = n > most ? strchr(path + n - most, '/') : path;
+    return from ? xm_slice_of(from, n - (size_t)(from - path))
+                : xm_slice_of(path + n - most, most);
+}
 
 uint32_t
 xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
@@ -33,9 +44,12 @@ xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
     va_start(ap, fmt);
     xm_strbuf_print_v(&text, fmt, ap);
     va_end(ap);
-    const struct xm_shown shown = xm_utf8_shown(xm_slice_of(path, strlen(path)));
-    s->failed = xm_fail(s->err, status, "JSON Schema, %s: %s",
-                        *path ? shown.text : "at its root", xm_strbuf_text(&text));
+    char shown[LONGEST_SHOWN + 1];
+    const struct xm_slice end = last_names(path, LONGEST_SHOWN);
+    xm_utf8_show(end, shown, sizeof(shown));
+    s->failed =
+        xm_fail(s->err, status, "JSON Schema, %s%s: %s", end.n < strlen(path) ? "…" : "",
+                *path ? shown : "at its root", xm_strbuf_text(&text));
     xm_strbuf_free(&text);
     return 0;
 }
@@ -299,6 +313,45 @@ is_annotation(const char *key)
     return false;
 }
 
+void
+xm_schema_note(struct xm_schema *s, uint32_t node, struct xm_applied before,
+               struct xm_applied schema)
+{
+    if (before.value || s->failed != XM_OK || s->t->failed != XM_OK ||
+        !xm_tree_is_never(s->t, node))
+        s->impossible = before;
+    else if (!s->impossible.value)
+        s->impossible = schema;
+}
+
+uint32_t
+xm_schema_fail_impossible(struct xm_schema *s)
+{
+    const struct xm_applied *a = &s->impossible;
+    struct xm_strbuf keys = {0};
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(a->value, i, n, key, value)
+    {
+        if (!is_annotation(yyjson_get_str(key)) && keys.n < LONGEST_SHOWN)
+            xm_strbuf_printf(
+                &keys, "%s'%s'", keys.n ? ", " : "",
+                xm_utf8_shown(xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)))
+                    .text);
+    }
+    if (!a->value)
+        xm_schema_fail(s, XM_INVALID, "",
+                       "no value is valid: it needs one of its own kind within each");
+    else if (yyjson_is_false(a->value))
+        xm_schema_fail(s, XM_INVALID, a->path,
+                       "a value is needed here, and none is valid for false");
+    else
+        xm_schema_fail(s, XM_INVALID, a->path, "no value is valid for its keywords %s",
+                       xm_strbuf_text(&keys));
+    xm_strbuf_free(&keys);
+    return 0;
+}
+
 /* A reference and nothing else that restricts. */
 static bool
 is_plain_reference(const struct xm_applied *a)
@@ -511,9 +564,12 @@ xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
         return xm_schema_fail(s, XM_UNSUPPORTED, c->list[0].path,
                               "schemas are nested too deeply, or refer to themselves "
                               "beside other keywords");
+    const struct xm_applied before = s->impossible, schema = c->list[c->n - 1];
+    s->impossible.value = NULL;
     s->depth++;
     const uint32_t node = make_node(s, c);
     s->depth--;
+    xm_schema_note(s, node, before, schema);
     return s->failed == XM_OK ? node : 0;
 }
 
@@ -618,8 +674,16 @@ static enum xm_status
 read_schema(struct xm_schema *s, struct xm_grammar **out)
 {
     const uint32_t root = rule_of(s, s->root, "");
+    struct xm_error why = {0};
     XM_TRY(xm_schema_make_rules(s));
-    return xm_grammar_compile(s->t, root, out, s->err);
+    const enum xm_status status = xm_grammar_compile(s->t, root, out, &why);
+    if (status == XM_INVALID) { /* it has no texts */
+        xm_schema_fail_impossible(s);
+        return s->failed;
+    }
+    if (status != XM_OK && status != XM_NO_MEMORY)
+        return xm_fail(s->err, status, "JSON Schema: %s", why.text);
+    return status == XM_OK ? XM_OK : xm_fail(s->err, status, "%s", why.text);
 }
 
 enum xm_status

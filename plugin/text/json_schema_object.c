@@ -493,12 +493,18 @@ xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
     if (c->n > 0)
         list_properties(s, c, &p);
     list_patterns(s, c, &patterns);
-    for (size_t i = 0; i < p.n && s->failed == XM_OK; i++)
+    for (size_t i = 0; i < p.n && s->failed == XM_OK; i++) {
+        const struct xm_applied before = s->impossible;
         xm_nodes_add(s->t, &nodes,
                      xm_schema_member(s, name_node(s, &p.list[i]),
                                       value_node(s, c, &patterns, &p.list[i], NULL)));
+        if (!p.list[i].required)
+            s->impossible = before; /* it is left out */
+    }
+    const struct xm_applied before = s->impossible;
     if (s->failed == XM_OK)
         xm_nodes_add(s->t, &nodes, more_members(s, c, &p, &patterns));
+    s->impossible = before;
     flags = s->failed == XM_OK ? xm_malloc(p.n + 1) : NULL;
     for (size_t i = 0; flags && i < p.n; i++)
         flags[i] = p.list[i].required ? 0 : XM_LIST_OPTIONAL;

@@ -61,6 +61,8 @@ struct xm_schema {
     /* Objects whose schemas declare properties have no others, unless these say otherwise; false:
      * as the standard has it. */
     bool closes;
+    /* A schema without instances, for which those around it have none; .value NULL: none is. */
+    struct xm_applied impossible;
     unsigned work; /* xm_schema_works: so far */
     int depth;
     struct xm_error *err;
@@ -74,6 +76,12 @@ void xm_schema_open(struct xm_schema *s, struct xm_grammar_tree *t, yyjson_val *
 void xm_schema_close(struct xm_schema *s);
 /* The number of the rule for a schema within it. */
 uint32_t xm_schema_rule(struct xm_schema *s, yyjson_val *value, const char *path);
+/* Notes a schema whose node has been made, where no text matches it; `before` is what `impossible`
+ * was then. */
+void xm_schema_note(struct xm_schema *s, uint32_t node, struct xm_applied before,
+                    struct xm_applied schema);
+/* Fails with what was noted last, or where nothing was, at the root. */
+uint32_t xm_schema_fail_impossible(struct xm_schema *s);
 /* Makes the rules that are wanted; nothing is read from the schema afterwards. */
 enum xm_status xm_schema_make_rules(struct xm_schema *s);
 

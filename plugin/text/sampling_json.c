@@ -46,24 +46,33 @@ static enum xm_status
 wrong_type(struct xm_slice name, yyjson_val *value, const char *expected,
            struct xm_error *err)
 {
-    return xm_fail(err, XM_INVALID, "%.*s is %s, expected %s", (int)name.n, name.text,
-                   xm_json_what(value), expected);
+    return xm_fail(err, XM_INVALID, "'%.*s' is %s, expected %s", (int)name.n, name.text,
+                   xm_json_shown(value).text, expected);
+}
+
+/* "a number from 0 to 1", "a whole number from 0 to 2147483647". */
+static enum xm_status
+wrong_number(const struct xm_sampling_row *row, struct xm_slice name, yyjson_val *value,
+             struct xm_error *err)
+{
+    struct xm_strbuf expected = {0};
+    xm_strbuf_printf(&expected, "a %snumber from %g to %.10g",
+                     row->kind == XM_SAMPLING_REAL ? "" : "whole ", row->least,
+                     row->most);
+    const enum xm_status s = wrong_type(name, value, xm_strbuf_text(&expected), err);
+    xm_strbuf_free(&expected);
+    return s;
 }
 
 static enum xm_status
 read_number(const struct xm_sampling_row *row, struct xm_slice name, yyjson_val *value,
             struct xm_sampling *s, struct xm_error *err)
 {
-    if (!yyjson_is_num(value))
-        return wrong_type(name, value, "a number", err);
     double x = yyjson_get_num(value);
     if (row->kind != XM_SAMPLING_REAL && x == -1.0)
         x = 0.0;
-    if (!xm_sampling_takes(row, x))
-        return xm_fail(err, XM_INVALID, "%.*s is %g, expected %s from %g to %g",
-                       (int)name.n, name.text, x,
-                       row->kind == XM_SAMPLING_REAL ? "a number" : "a whole number",
-                       row->least, row->most);
+    if (!yyjson_is_num(value) || !xm_sampling_takes(row, x))
+        return wrong_number(row, name, value, err);
     xm_sampling_set(s, row, x);
     return XM_OK;
 }
@@ -73,7 +82,7 @@ read_seed(struct xm_slice name, yyjson_val *value, struct xm_sampling *s,
           struct xm_error *err)
 {
     if (!yyjson_is_int(value))
-        return wrong_type(name, value, "a whole number", err);
+        return wrong_type(name, value, "a whole number of 64 bits", err);
     if (yyjson_is_sint(value) && yyjson_get_sint(value) == -1)
         return XM_OK;
     s->seed = yyjson_get_uint(value); /* of negative ones the same bits */
@@ -91,14 +100,15 @@ read_bias(yyjson_val *key, yyjson_val *value, struct xm_sampling_lists *lists,
     else if (!yyjson_is_str(key) || !xm_parse_whole(yyjson_get_str(key), &id))
         id = UINT64_MAX;
     if (id > INT32_MAX)
-        return xm_fail(err, XM_INVALID, "logit_bias: '%.40s' is no token id",
-                       yyjson_is_str(key) ? yyjson_get_str(key) : "a name");
+        return xm_fail(err, XM_INVALID,
+                       "'logit_bias' has the key %s, expected a token's id",
+                       xm_json_shown(key).text);
     if (yyjson_is_false(value))
         return xm_sampling_add_bias(lists, (int32_t)id, (double)XM_BIAS_BARS, err);
     if (!yyjson_is_num(value))
         return xm_fail(err, XM_INVALID,
-                       "logit_bias of token %" PRIu64 " is %s, expected a number", id,
-                       xm_json_what(value));
+                       "'logit_bias' of token %" PRIu64 " is %s, expected a number", id,
+                       xm_json_shown(value).text);
     return xm_sampling_add_bias(lists, (int32_t)id, yyjson_get_num(value), err);
 }
 
@@ -118,8 +128,11 @@ read_biases(struct xm_slice name, yyjson_val *value, struct xm_sampling_lists *l
     yyjson_arr_foreach(value, i, n, item)
     {
         if (!yyjson_is_arr(item) || yyjson_arr_size(item) != 2)
-            return xm_fail(err, XM_INVALID,
-                           "logit_bias has an item that is no pair of token and number");
+            return xm_fail(
+                err, XM_INVALID,
+                "'logit_bias' has the item %s, expected a list of a token's id "
+                "and a number",
+                xm_json_shown(item).text);
         XM_TRY(
             read_bias(yyjson_arr_get_first(item), yyjson_arr_get_last(item), lists, err));
     }
@@ -133,6 +146,7 @@ read_texts(size_t at, struct xm_slice name, yyjson_val *value,
 {
     size_t i, n;
     yyjson_val *item;
+    struct xm_error why = {0};
     if (!yyjson_is_arr(value))
         return wrong_type(name, value, "a list of texts", err);
     lists->said[at] = true; /* an empty list is one, too */
@@ -140,9 +154,11 @@ read_texts(size_t at, struct xm_slice name, yyjson_val *value,
     {
         if (!yyjson_is_str(item))
             return wrong_type(name, item, "a list of texts", err);
-        XM_TRY(xm_sampling_add_text(
-            lists, at, tokenizer, xm_slice_of(yyjson_get_str(item), yyjson_get_len(item)),
-            err));
+        if (xm_sampling_add_text(lists, at, tokenizer,
+                                 xm_slice_of(yyjson_get_str(item), yyjson_get_len(item)),
+                                 &why) != XM_OK)
+            return xm_fail(err, why.status, "'%.*s': %s", (int)name.n, name.text,
+                           why.text);
     }
     return XM_OK;
 }

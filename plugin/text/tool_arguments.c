@@ -586,14 +586,17 @@ value(struct making *m, yyjson_val *v, const char *path) /* NOLINT(misc-no-recur
     if (!yyjson_is_obj(v) && !yyjson_is_bool(v))
         return xm_schema_fail(&m->s, XM_INVALID, path,
                               "expected a schema: an object, true or false");
-    if (yyjson_is_false(v))
-        return xm_tree_never(m->t);
-    if (!is_braces && !(types_in(m, v, path) & XM_JSON_STRING))
+    if (!is_braces && !yyjson_is_false(v) && !(types_in(m, v, path) & XM_JSON_STRING))
         return xm_tree_rule_ref(m->t, xm_schema_rule(&m->s, v, path));
+    const struct xm_applied before = m->s.impossible, schema = {v, path, 0};
+    m->s.impossible.value = NULL;
     m->depth++;
-    if (!choose(m, v, path, &node))
+    if (yyjson_is_false(v))
+        node = xm_tree_never(m->t);
+    else if (!choose(m, v, path, &node))
         node = is_braces ? braces_types(m, v, path) : parameter_types(m, v, path);
     m->depth--;
+    xm_schema_note(&m->s, node, before, schema);
     return m->s.failed == XM_OK ? node : 0;
 }
 
@@ -606,8 +609,8 @@ json_arguments(struct making *m, yyjson_val *root)
     struct xm_conjunction c = {0};
     if (!root)
         return xm_schema_object(&m->s, &c);
-    xm_conjunction_add(&m->s, &c, root, "", 0);
     xm_conjunction_add(&m->s, &c, yyjson_doc_get_root(m->object), "", 0);
+    xm_conjunction_add(&m->s, &c, root, "", 0);
     const uint32_t node = m->s.failed == XM_OK ? xm_schema_node(&m->s, &c) : 0;
     xm_conjunction_free(&c);
     return node;
@@ -661,6 +664,8 @@ xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
     *node = by_schema && !root          ? no_arguments(&m)
             : form == XM_ARGUMENTS_JSON ? json_arguments(&m, root)
                                         : other_arguments(&m, root);
+    if (m.s.failed == XM_OK && t->failed == XM_OK && xm_tree_is_never(t, *node))
+        xm_schema_fail_impossible(&m.s);
     const enum xm_status s = xm_schema_make_rules(&m.s);
     xm_schema_close(&m.s);
     yyjson_doc_free(m.object);

@@ -40,10 +40,10 @@ copy_text(const char *text, size_t n)
 
 static enum xm_status
 append(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice arguments,
-       struct xm_error *err)
+       bool is_cut, struct xm_error *err)
 {
     struct xm_tool_call call = {copy_text(name.text, name.n),
-                                copy_text(arguments.text, arguments.n)};
+                                copy_text(arguments.text, arguments.n), is_cut};
     struct xm_tool_call *grown =
         xm_grow(calls->list, &calls->capacity, calls->n + 1, sizeof(*grown));
     if (grown)
@@ -61,7 +61,8 @@ xm_tool_calls_add(struct xm_tool_calls *calls, const struct xm_tool_call *call,
                   struct xm_error *err)
 {
     return append(calls, xm_slice_of(call->name, strlen(call->name)),
-                  xm_slice_of(call->arguments, strlen(call->arguments)), err);
+                  xm_slice_of(call->arguments, strlen(call->arguments)), call->is_cut,
+                  err);
 }
 
 void
@@ -70,18 +71,25 @@ xm_tool_call_add_json(const struct xm_tool_call *call, struct xm_strbuf *out)
     /* a name has no characters that JSON would escape (check_name) */
     xm_strbuf_printf(out, "{\"name\": \"%s\", \"arguments\": ", call->name);
     xm_strbuf_add(out, call->arguments);
-    xm_strbuf_add(out, "}");
+    xm_strbuf_add(out, call->is_cut ? "" : "}");
 }
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 static struct xm_slice
-trimmed(struct xm_slice s)
+behind_blanks(struct xm_slice s)
 {
     while (s.n > 0 && strchr(blanks, s.text[0])) {
         s.text++;
         s.n--;
     }
+    return s;
+}
+
+static struct xm_slice
+trimmed(struct xm_slice s)
+{
+    s = behind_blanks(s);
     while (s.n > 0 && strchr(blanks, s.text[s.n - 1]))
         s.n--;
     return s;
@@ -97,6 +105,13 @@ static struct xm_slice
 behind(struct xm_slice s, size_t n)
 {
     return xm_slice_of(s.text + n, s.n - n);
+}
+
+/* Whether `word` begins so. */
+static bool
+begins(struct xm_slice s, const char *word)
+{
+    return strlen(word) >= s.n && memcmp(word, s.text, s.n) == 0;
 }
 
 /* The bytes before `word`; s.n: it is not there. */
@@ -127,6 +142,18 @@ check_name(struct xm_slice name, struct xm_error *err)
     return xm_tool_name_is_good(name)
                ? XM_OK
                : xm_fail(err, XM_INVALID, "a tool call without a name");
+}
+
+/* A string of JSON, with its quotes; 0: it has no end. */
+static size_t
+length_of_string(struct xm_slice s)
+{
+    for (size_t i = 1; i < s.n; i++) {
+        if (s.text[i] == '"')
+            return i + 1;
+        i += s.text[i] == '\\';
+    }
+    return 0;
 }
 
 static bool
@@ -201,6 +228,15 @@ add_string(struct xm_slice s, struct xm_strbuf *out, struct xm_error *err)
     return ok ? XM_OK : xm_no_memory(err, "a tool call");
 }
 
+/* The beginning of a string: the same without the quote at its end. */
+static enum xm_status
+add_cut_string(struct xm_slice s, struct xm_strbuf *out, struct xm_error *err)
+{
+    XM_TRY(add_string(s, out, err));
+    out->text[--out->n] = '\0';
+    return XM_OK;
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 /* An object; some models write it into a string. */
@@ -244,7 +280,7 @@ parse_json(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *e
         s = add_arguments(value, &arguments, err);
     if (s == XM_OK)
         s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
-                   err);
+                   false, err);
     yyjson_doc_free(doc);
     xm_strbuf_free(&arguments);
     return s;
@@ -265,7 +301,7 @@ parse_named(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice t
             : xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
     if (s == XM_OK)
         s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
-                   err);
+                   false, err);
     yyjson_doc_free(doc);
     xm_strbuf_free(&arguments);
     return s;
@@ -313,16 +349,32 @@ add_untyped(struct xm_slice value, unsigned types, struct xm_strbuf *out,
     return s;
 }
 
-/* <parameter=KEY>VALUE</parameter>, as often as it comes, and nothing else. */
+/* A string without an end; `</parameter>` may have begun behind it. */
 static enum xm_status
-add_parameters(struct xm_slice text, const struct xm_tool *tool, struct xm_strbuf *out,
-               struct xm_error *err)
+add_cut_value(struct xm_slice value, struct xm_strbuf *out, struct xm_error *err)
+{
+    static const char end[] = "\n" XM_PARAMETER_END;
+    if (value.n > 0 && value.text[0] == '\n')
+        value = behind(value, 1);
+    for (size_t i = value.n < sizeof(end) ? 0 : value.n - sizeof(end); i < value.n; i++)
+        if (begins(behind(value, i), end) || begins(behind(value, i), end + 1))
+            value.n = i;
+    return add_cut_string(value, out, err);
+}
+
+/* <parameter=KEY>VALUE</parameter>, as often as it comes, and nothing else. is_cut: the text may
+ * end anywhere; of a value without an end a string is taken, where it can be nothing else. */
+static enum xm_status
+add_parameters(struct xm_slice text, const struct xm_tool *tool, bool is_cut,
+               struct xm_strbuf *out, struct xm_error *err)
 {
     const char *before = "";
     unsigned left = XM_TYPES_STEPS;
     xm_strbuf_add(out, "{");
-    for (text = trimmed(text); text.n > 0; text = trimmed(text), before = ",") {
+    for (text = behind_blanks(text); text.n > 0; before = ",") {
         const size_t n = find(text, ">");
+        if (is_cut && n == text.n)
+            return XM_OK;
         if (!starts_with(text, parameter) || n == text.n)
             return xm_fail(err, XM_INVALID,
                            "a tool call with a parameter without a name");
@@ -330,17 +382,21 @@ add_parameters(struct xm_slice text, const struct xm_tool *tool, struct xm_strbu
             xm_slice_of(text.text + sizeof(parameter) - 1, n - (sizeof(parameter) - 1));
         text = behind(text, n + 1);
         const size_t end = find(text, parameter_end);
-        if (key.n == 0 || end == text.n)
+        if (key.n == 0 || (end == text.n && !is_cut))
             return xm_fail(err, XM_INVALID,
                            "a tool call with a parameter without an end");
+        const unsigned types = xm_tool_argument_types(tool, key, &left);
+        if (end == text.n && types != XM_JSON_STRING)
+            return XM_OK;
         xm_strbuf_add(out, before);
         XM_TRY(add_string(key, out, err));
         xm_strbuf_add(out, ":");
-        XM_TRY(add_untyped(without_breaks(xm_slice_of(text.text, end)),
-                           xm_tool_argument_types(tool, key, &left), out, err));
-        text = behind(text, end + sizeof(parameter_end) - 1);
+        if (end == text.n)
+            return add_cut_value(text, out, err);
+        XM_TRY(add_untyped(without_breaks(xm_slice_of(text.text, end)), types, out, err));
+        text = behind_blanks(behind(text, end + sizeof(parameter_end) - 1));
     }
-    xm_strbuf_add(out, "}");
+    xm_strbuf_add(out, is_cut ? "" : "}");
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a tool call");
 }
 
@@ -355,10 +411,12 @@ find_tool(const struct xm_tools *tools, struct xm_slice name)
 
 static enum xm_status
 parse_function(struct xm_tool_calls *calls, struct xm_slice text,
-               const struct xm_tools *tools, struct xm_error *err)
+               const struct xm_tools *tools, bool is_cut, struct xm_error *err)
 {
     struct xm_strbuf arguments = {0};
-    const size_t n = find(text, ">"), n_end = sizeof(function_end) - 1;
+    const size_t n = find(text, ">"), n_end = is_cut ? 0 : sizeof(function_end) - 1;
+    if (n == text.n && is_cut)
+        return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
     if (n == text.n || text.n < n + 1 + n_end ||
         !xm_slice_equal(behind(text, text.n - n_end), xm_slice_of(function_end, n_end)))
         return xm_fail(err, XM_INVALID, "a tool call without an end");
@@ -367,10 +425,10 @@ parse_function(struct xm_tool_calls *calls, struct xm_slice text,
     enum xm_status s = check_name(name, err);
     if (s == XM_OK)
         s = add_parameters(xm_slice_of(text.text + n + 1, text.n - n - 1 - n_end),
-                           find_tool(tools, name), &arguments, err);
+                           find_tool(tools, name), is_cut, &arguments, err);
     if (s == XM_OK)
         s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
-                   err);
+                   is_cut, err);
     xm_strbuf_free(&arguments);
     return s;
 }
@@ -378,7 +436,8 @@ parse_function(struct xm_tool_calls *calls, struct xm_slice text,
 /* ---- Gemma 4 -------------------------------------------------------------------------------- */
 
 struct braces {
-    struct xm_slice left; /* not read yet */
+    struct xm_slice left; /* not read yet; empty: the text may go on */
+    bool is_cut;          /* it may end anywhere; `out` has what came then */
     struct xm_strbuf *out;
     struct xm_error *err;
     int depth;
@@ -391,10 +450,18 @@ fail_braces(const struct braces *b)
                    "a tool call that is broken off or not well-formed");
 }
 
+/* What is left has no end. */
+static enum xm_status
+run_out(struct braces *b)
+{
+    b->left.n = 0;
+    return fail_braces(b);
+}
+
 static bool
 next_is(struct braces *b, char c)
 {
-    b->left = trimmed(b->left);
+    b->left = behind_blanks(b->left);
     return b->left.n > 0 && b->left.text[0] == c;
 }
 
@@ -412,23 +479,13 @@ add_quoted(struct braces *b)
 {
     b->left = behind(b->left, sizeof(quote) - 1);
     const size_t n = find(b->left, quote);
+    if (n == b->left.n && b->is_cut)
+        XM_TRY(add_cut_string(b->left, b->out, b->err));
     if (n == b->left.n)
-        return fail_braces(b);
+        return run_out(b);
     XM_TRY(add_string(xm_slice_of(b->left.text, n), b->out, b->err));
     b->left = behind(b->left, n + sizeof(quote) - 1);
     return XM_OK;
-}
-
-/* A string of JSON, with its quotes; 0: it has no end. */
-static size_t
-length_of_string(struct xm_slice s)
-{
-    for (size_t i = 1; i < s.n; i++) {
-        if (s.text[i] == '"')
-            return i + 1;
-        i += s.text[i] == '\\';
-    }
-    return 0;
 }
 
 /* A number, true, false, null or a string as in JSON; other words are strings. */
@@ -440,6 +497,8 @@ add_bare(struct braces *b)
     while (!is_string && n < b->left.n && !strchr(",]}", b->left.text[n]))
         n++;
     const struct xm_slice word = trimmed(xm_slice_of(b->left.text, n));
+    if (n == (is_string ? 0 : b->left.n))
+        return run_out(b);
     if (word.n == 0)
         return fail_braces(b);
     yyjson_doc *doc = NULL;
@@ -458,7 +517,7 @@ add_bare(struct braces *b)
 static enum xm_status
 add_key(struct braces *b)
 {
-    b->left = trimmed(b->left);
+    b->left = behind_blanks(b->left);
     if (starts_with(b->left, quote)) {
         XM_TRY(add_quoted(b));
     } else if (next_is(b, '"')) {
@@ -466,7 +525,9 @@ add_key(struct braces *b)
     } else {
         const size_t n = find(b->left, ":");
         const struct xm_slice key = trimmed(xm_slice_of(b->left.text, n));
-        if (n == b->left.n || key.n == 0)
+        if (n == b->left.n)
+            return run_out(b);
+        if (key.n == 0)
             return fail_braces(b);
         XM_TRY(add_string(key, b->out, b->err));
         b->left = behind(b->left, n);
@@ -492,7 +553,7 @@ add_nested(struct braces *b) /* NOLINT(misc-no-recursion): bounded */
         before = ",";
         if (is_object)
             XM_TRY(add_key(b));
-        b->left = trimmed(b->left);
+        b->left = behind_blanks(b->left);
         if (starts_with(b->left, quote))
             XM_TRY(add_quoted(b));
         else if (next_is(b, '{') || next_is(b, '['))
@@ -505,51 +566,210 @@ add_nested(struct braces *b) /* NOLINT(misc-no-recursion): bounded */
     return XM_OK;
 }
 
+/* A text that breaks off is whole up to there. */
 static enum xm_status
-parse_braces(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *err)
+add_braces(struct xm_slice text, bool is_cut, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    struct braces b = {text, is_cut, out, &why, 0};
+    enum xm_status s = add_nested(&b);
+    if (s == XM_OK && behind_blanks(b.left).n > 0)
+        s = fail_braces(&b);
+    if (s == XM_INVALID && is_cut && b.left.n == 0)
+        s = XM_OK;
+    if (s == XM_OK && !xm_strbuf_ok(out))
+        return xm_no_memory(err, "a tool call");
+    return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
+}
+
+static enum xm_status
+parse_braces(struct xm_tool_calls *calls, struct xm_slice text, bool is_cut,
+             struct xm_error *err)
 {
     static const char call[] = "call:";
     struct xm_strbuf arguments = {0};
     const size_t n = find(text, "{");
+    if (is_cut && (begins(text, call) || (starts_with(text, call) && n == text.n)))
+        return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
     if (!starts_with(text, call) || n == text.n)
         return xm_fail(err, XM_INVALID, "a tool call without a name");
     const struct xm_slice name =
         trimmed(xm_slice_of(text.text + sizeof(call) - 1, n - (sizeof(call) - 1)));
-    struct braces b = {behind(text, n), &arguments, err, 0};
     enum xm_status s = check_name(name, err);
     if (s == XM_OK)
-        s = add_nested(&b);
-    if (s == XM_OK && trimmed(b.left).n > 0)
-        s = fail_braces(&b);
-    if (s == XM_OK && !xm_strbuf_ok(&arguments))
-        s = xm_no_memory(err, "a tool call");
+        s = add_braces(behind(text, n), is_cut, &arguments, err);
     if (s == XM_OK)
         s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
-                   err);
+                   is_cut, err);
     xm_strbuf_free(&arguments);
     return s;
 }
 
+/* ---- JSON that breaks off ------------------------------------------------------------------- */
+
+/* The bytes of the value that the text begins with; s.n: it may go on. */
+static size_t
+length_of_value(struct xm_slice s)
+{
+    size_t depth = 0, i = 0;
+    while (i < s.n) {
+        const char c = s.text[i];
+        const bool is_end = c == '}' || c == ']';
+        const size_t n = c == '"' ? length_of_string(behind(s, i)) : 1;
+        if (depth == 0 && (is_end || c == ','))
+            return i;
+        depth += c == '{' || c == '[';
+        depth -= is_end;
+        i = n ? i + n : s.n;
+    }
+    return s.n;
+}
+
+void
+xm_tool_call_close(struct xm_strbuf *arguments)
+{
+    const struct xm_slice all = xm_slice_of(xm_strbuf_text(arguments), arguments->n);
+    size_t at = all.n > 0 && all.text[0] == '{', whole = at;
+    while (at < all.n && (at += length_of_value(behind(all, at))) < all.n) {
+        whole = at;
+        at = all.text[at] == ',' ? at + 1 : all.n;
+    }
+    if (whole > 0)
+        arguments->n = whole;
+    else
+        xm_strbuf_clear(arguments);
+    xm_strbuf_add(arguments, whole > 0 ? "}" : "{}");
+}
+
+/* The name and the arguments of the object that the text begins, as far as they came; n = 0: they
+ * did not. False: it begins none, or has an end. */
+static bool
+read_cut_object(struct xm_slice text, struct xm_slice *name, struct xm_slice *arguments)
+{
+    if (text.text[0] != '{')
+        return false;
+    for (text = behind_blanks(behind(text, 1)); text.n > 0;) {
+        const size_t n_key = text.text[0] == '"' ? length_of_string(text) : 0;
+        const struct xm_slice key = xm_slice_of(text.text, n_key);
+        if (n_key == 0)
+            return text.text[0] == '"';
+        text = behind_blanks(behind(text, n_key));
+        if (text.n == 0 || text.text[0] != ':')
+            return text.n == 0;
+        text = behind_blanks(behind(text, 1));
+        const size_t n = length_of_value(text);
+        if (starts_with(key, "\"name\""))
+            *name = trimmed(xm_slice_of(text.text, n));
+        if (starts_with(key, "\"arguments\"") || starts_with(key, "\"parameters\""))
+            *arguments = xm_slice_of(text.text, n);
+        if (n == text.n)
+            return true;
+        if (text.text[n] != ',')
+            return false;
+        text = behind_blanks(behind(text, n + 1));
+    }
+    return true;
+}
+
+/* Without the blanks between values. */
+static void
+add_compact(struct xm_slice s, struct xm_strbuf *out)
+{
+    while (s.n > 0) {
+        const size_t string = s.text[0] == '"' ? length_of_string(s) : 1;
+        const size_t n = string ? string : s.n;
+        if (!strchr(blanks, s.text[0]))
+            xm_strbuf_add_n(out, s.text, n);
+        s = behind(s, n);
+    }
+}
+
+static enum xm_status
+add_cut_json(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice arguments,
+             struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    XM_TRY(check_name(name, err));
+    if ((arguments.n > 0 && arguments.text[0] != '{') || is_too_deep(arguments))
+        return xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
+    add_compact(arguments, &text);
+    const enum xm_status s =
+        xm_strbuf_ok(&text)
+            ? append(calls, name, xm_slice_of(xm_strbuf_text(&text), text.n), true, err)
+            : xm_no_memory(err, "a tool call");
+    xm_strbuf_free(&text);
+    return s;
+}
+
+static enum xm_status
+parse_cut_json(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *err)
+{
+    struct xm_slice name = {NULL, 0}, arguments = {NULL, 0};
+    if (text.n > 0 && !read_cut_object(text, &name, &arguments))
+        return xm_fail(err, XM_INVALID, "a tool call that is no object");
+    if (name.n > 0 && name.text[0] != '"')
+        return check_name(xm_slice_of(NULL, 0), err);
+    if (name.n == 0 || length_of_string(name) != name.n)
+        return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
+    if (arguments.n > 0 && arguments.text[0] == '"') /* JSON in a string */
+        arguments.n = 0;
+    return add_cut_json(calls, xm_slice_of(name.text + 1, name.n - 2), arguments, err);
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
+
+static enum xm_status
+check_length(const struct xm_tool_calls *calls, struct xm_slice text,
+             struct xm_error *err)
+{
+    return text.n <= XM_LONGEST_CALL && calls->n < XM_MOST_CALLS
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         "a tool call that is too long, or one too many");
+}
 
 enum xm_status
 xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
                     struct xm_slice name, struct xm_slice text,
                     const struct xm_tools *tools, struct xm_error *err)
 {
-    if (text.n > XM_LONGEST_CALL || calls->n >= XM_MOST_CALLS)
-        return xm_fail(err, XM_INVALID, "a tool call that is too long, or one too many");
+    XM_TRY(check_length(calls, text, err));
     text = trimmed(text);
     switch (form) {
     case XM_CALL_NONE:
         break;
     case XM_CALL_JSON:
-        return starts_with(text, function) ? parse_function(calls, text, tools, err)
-                                           : parse_json(calls, text, err);
+        return starts_with(text, function)
+                   ? parse_function(calls, text, tools, false, err)
+                   : parse_json(calls, text, err);
     case XM_CALL_NAMED:
         return parse_named(calls, name, text, err);
     case XM_CALL_BRACES:
-        return parse_braces(calls, text, err);
+        return parse_braces(calls, text, false, err);
+    }
+    return xm_fail(err, XM_INVALID, "no form of tool calls");
+}
+
+enum xm_status
+xm_tool_calls_parse_cut(struct xm_tool_calls *calls, enum xm_call_form form,
+                        struct xm_slice name, struct xm_slice text,
+                        const struct xm_tools *tools, struct xm_error *err)
+{
+    XM_TRY(check_length(calls, text, err));
+    text = behind_blanks(text);
+    switch (form) {
+    case XM_CALL_NONE:
+        break;
+    case XM_CALL_JSON:
+        if (starts_with(text, function))
+            return parse_function(calls, text, tools, true, err);
+        if (text.n > 0 && begins(text, function))
+            return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
+        return parse_cut_json(calls, text, err);
+    case XM_CALL_NAMED:
+        return add_cut_json(calls, name, text, err);
+    case XM_CALL_BRACES:
+        return parse_braces(calls, text, true, err);
     }
     return xm_fail(err, XM_INVALID, "no form of tool calls");
 }

@@ -11,6 +11,8 @@
  * of its form is none: nothing is guessed, but for the values of Qwen3-Coder, which have no types
  * there: one that is JSON of a type that the tool declares for it is taken as such, any other is a
  * string. Where no type is declared, all types but strings are.
+ *
+ * Where a text's length has cut it, what has come of its last call is one, too (is_cut).
  */
 #ifndef XM_PLUGIN_TEXT_TOOL_CALLS_H
 #define XM_PLUGIN_TEXT_TOOL_CALLS_H
@@ -47,8 +49,11 @@ struct xm_tools {
 
 struct xm_tool_call {
     char *name; /* owned */
-    char *
-        arguments; /* owned; an object as JSON text, in one line; numbers as they were written */
+    /* Owned; an object as JSON text, in one line; numbers as they were written. */
+    char *arguments;
+    /* The text's length ended it: the arguments are the beginning of an object's JSON text, as far
+     * as they came; "": none did. */
+    bool is_cut;
 };
 
 /* Zero-initialise to use. */
@@ -63,13 +68,21 @@ void xm_tool_calls_free(struct xm_tool_calls *calls);
 enum xm_status xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
                                    struct xm_slice name, struct xm_slice text,
                                    const struct xm_tools *tools, struct xm_error *err);
+/* The same for a text that broke off before the call was whole; the call that is appended is_cut.
+ * XM_NOT_FOUND: a call may have begun, of which there is no name yet. */
+enum xm_status xm_tool_calls_parse_cut(struct xm_tool_calls *calls,
+                                       enum xm_call_form form, struct xm_slice name,
+                                       struct xm_slice text, const struct xm_tools *tools,
+                                       struct xm_error *err);
 /* Whether a call can name it: no blanks, quotes, brackets or control characters. */
 bool xm_tool_name_is_good(struct xm_slice name);
 /* Appends a copy of a call. */
 enum xm_status xm_tool_calls_add(struct xm_tool_calls *calls,
                                  const struct xm_tool_call *call, struct xm_error *err);
-/* Appends {"name": …, "arguments": …} as JSON text. */
+/* Appends {"name": …, "arguments": …} as JSON text; of a cut one, its beginning. */
 void xm_tool_call_add_json(const struct xm_tool_call *call, struct xm_strbuf *out);
+/* Of a cut call's arguments, leaves the members that are whole, as an object. */
+void xm_tool_call_close(struct xm_strbuf *arguments);
 
 #ifdef __cplusplus
 }

@@ -87,7 +87,8 @@ struct making {
     struct xm_grammar_tree *t;
     const struct syntax *syntax;
     const struct xm_tool_choice *choice;
-    uint32_t any; /* text of any length */
+    uint32_t any;             /* text of any length */
+    const struct xm_tool *at; /* whose call is made; NULL: none is */
     struct xm_error *err;
 };
 
@@ -144,9 +145,12 @@ add_calls(struct making *m, uint32_t *node)
     enum xm_status s = XM_OK;
     for (size_t i = 0; i < tools->n && s == XM_OK; i++) {
         uint32_t one = 0;
+        m->at = &tools->list[i];
         s = add_pieces(m, m->syntax->call, &tools->list[i], &one);
         xm_nodes_add(m->t, &nodes, one);
     }
+    if (s == XM_OK)
+        m->at = NULL;
     const uint32_t call = xm_tree_any(m->t, nodes.list, nodes.n);
     xm_nodes_free(&nodes);
     *node = call;
@@ -199,16 +203,20 @@ make(struct making *m, struct xm_grammar **out)
 enum xm_status
 xm_tool_grammar(const struct xm_tool_choice *choice, const struct xm_tokenizer *tokenizer,
                 const struct xm_chat_template *tmpl, struct xm_grammar **out,
-                struct xm_error *err)
+                const struct xm_tool **which, struct xm_error *err)
 {
     struct xm_grammar_tree t = {0};
     struct making m = {
         .t = &t, .syntax = find_syntax(tokenizer, tmpl), .choice = choice, .err = err};
     *out = NULL;
+    if (which)
+        *which = NULL;
     if (!m.syntax)
         return xm_fail(err, XM_UNSUPPORTED,
                        "calls cannot be forced: how this model writes them is not known");
     const enum xm_status s = make(&m, out);
+    if (which)
+        *which = m.at;
     xm_tree_free(&t);
     return s;
 }

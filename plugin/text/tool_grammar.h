@@ -25,12 +25,15 @@ struct xm_tool_choice {
     bool one;              /* call at most */
 };
 
-/* XM_UNSUPPORTED: the model has no syntax of calls that is known, or a schema has no grammar; the
- * sentence says which. Free *out with xm_grammar_free; it keeps no reference to the tools. */
+/* XM_UNSUPPORTED: the model has no syntax of calls that is known, or a schema no grammar.
+ * XM_INVALID: a schema admits nothing. The sentence says which, and *which (NULL allowed) is the
+ * schema's tool; NULL: none is to blame. Free *out with xm_grammar_free; it keeps no reference to
+ * the tools. */
 enum xm_status xm_tool_grammar(const struct xm_tool_choice *choice,
                                const struct xm_tokenizer *tokenizer,
                                const struct xm_chat_template *tmpl,
-                               struct xm_grammar **out, struct xm_error *err);
+                               struct xm_grammar **out, const struct xm_tool **which,
+                               struct xm_error *err);
 
 #ifdef __cplusplus
 }

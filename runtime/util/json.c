@@ -2,6 +2,8 @@
 #include "runtime/util/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/utf8.h"
@@ -175,6 +177,36 @@ xm_json_what(yyjson_val *value)
     default:
         return "missing";
     }
+}
+
+static void
+show_string(yyjson_val *value, struct xm_shown *out)
+{
+    xm_utf8_show(xm_slice_of(yyjson_get_str(value), yyjson_get_len(value)), out->text + 1,
+                 sizeof(out->text) - 2);
+    const size_t n = strlen(out->text + 1);
+    out->text[0] = out->text[n + 1] = '\'';
+    out->text[n + 2] = '\0';
+}
+
+struct xm_shown
+xm_json_shown(yyjson_val *value)
+{
+    struct xm_shown shown;
+    const char *what = xm_json_what(value);
+    const bool is_empty = yyjson_is_ctn(value) && yyjson_get_len(value) == 0;
+    char *number = yyjson_is_num(value)
+                       ? yyjson_val_write_opts(value, 0, &xm_json_allocator, NULL, NULL)
+                       : NULL;
+    if (yyjson_is_str(value))
+        show_string(value, &shown);
+    else
+        snprintf(shown.text, sizeof(shown.text), "%s%s", is_empty ? "an empty" : "",
+                 number     ? number
+                 : is_empty ? strchr(what, ' ')
+                            : what);
+    xm_free(number);
+    return shown;
 }
 
 enum xm_status

@@ -12,6 +12,7 @@
 
 #include "runtime/util/slice.h"
 #include "runtime/util/status.h"
+#include "runtime/util/utf8.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +51,8 @@ enum xm_status xm_json_token_id(yyjson_val *value, const char *what, int32_t *ou
 
 /* What a value is, for sentences: "a list", "an object", "missing". Static. */
 const char *xm_json_what(yyjson_val *value);
+/* The same, and of a number or a string the value: "-5", "'abc'", "an empty list". */
+struct xm_shown xm_json_shown(yyjson_val *value);
 
 /* The "type" of a component: an error when `object` is no object or has none. */
 enum xm_status xm_json_type(yyjson_val *object, const char *component, const char **out,

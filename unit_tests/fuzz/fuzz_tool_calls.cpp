@@ -28,5 +28,18 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         yyjson_doc_free(doc);
     }
     xm_tool_calls_free(&calls);
+    xm_error cut_err = {};
+    const xm_status cut =
+        xm_tool_calls_parse_cut(&calls, form, xm_slice_of("f", 1),
+                                xm_slice_of(text + 1, n - 1), nullptr, &cut_err);
+    require(worked(cut, cut_err) == (calls.n == 1), "so does what has come of one");
+    if (calls.n == 1) {
+        xm_strbuf arguments = {};
+        xm_strbuf_add(&arguments, calls.list[0].arguments);
+        xm_tool_call_close(&arguments);
+        require(arguments.text[arguments.n - 1] == '}', "and is closed");
+        xm_strbuf_free(&arguments);
+    }
+    xm_tool_calls_free(&calls);
     return 0;
 }

@@ -127,7 +127,7 @@ class ParallelTexts : public OpenClTest
     }
     void drop()
     {
-        xm_parallel_destroy(p);
+        xm_scheduler_destroy(p);
         p = nullptr;
         xm_compiled_unref(compiled);
         compiled = nullptr;
@@ -152,7 +152,7 @@ class ParallelTexts : public OpenClTest
         ASSERT_XM_OK(
             xm_core_compile(core, g, "GPU", properties, 5, &sampled, &compiled, &err));
         watch_batches(compiled);
-        ASSERT_XM_OK(xm_parallel_create(compiled, nullptr, &p, &err));
+        ASSERT_XM_OK(xm_scheduler_create(compiled, nullptr, &p, &err));
     }
     xm_kv_group_stats stats()
     {
@@ -213,7 +213,7 @@ class ParallelTexts : public OpenClTest
     xm_core *core = nullptr;
     xm_package *package = nullptr;
     xm_compiled *compiled = nullptr;
-    xm_parallel *p = nullptr;
+    xm_scheduler *p = nullptr;
     std::vector<xm_error> refused;
     xm_generation each = {};
     xm_generation_times times = {};
@@ -424,7 +424,7 @@ TEST_F(ParallelTexts, CancelledTextsHaveWhatTheyHad)
     struct Stop {
         xm_infer *request;
         std::vector<size_t> texts;
-    } stop = {xm_parallel_request(p), {}};
+    } stop = {xm_scheduler_request(p), {}};
     std::vector<xm_token_list> lists;
     for (const Ids &ids : prompts)
         lists.push_back({const_cast<int32_t *>(ids.data()), ids.size(), ids.size()});

@@ -417,11 +417,74 @@ TEST_F(PrefixStore, SaysWhoCannotSave)
               XM_UNSUPPORTED);
     EXPECT_NE(std::string(err.text).find("cannot save the KV cache"), std::string::npos);
     err = {};
+}
+
+TEST_F(PrefixStore, MakesOneFolderAndNoOthers)
+{
+    const std::string last = folder / "last";
+    xm_prefix_store *other = nullptr;
+    EXPECT_EQ(xm_prefix_store_made(store), nullptr);
+    ASSERT_EQ(xm_prefix_store_open(&model.base, last.c_str(), 1, &other, &err), XM_OK)
+        << err.text;
+    EXPECT_EQ(fs::path(xm_prefix_store_made(other)), fs::canonical(last));
+    EXPECT_EQ(fs::status(last).permissions(), fs::perms::owner_all);
+    xm_prefix_store_close(other);
     folder.write("file", "");
-    EXPECT_EQ(xm_prefix_store_open(&model.base, (folder.path + "/file/x").c_str(), 1,
-                                   &none, &err),
-              XM_IO);
-    EXPECT_NE(std::string(err.text).find("/file/x"), std::string::npos) << err.text;
+    const struct {
+        std::string path;
+        xm_status status;
+        const char *part;
+    } rows[] = {
+        {folder / "no/last", XM_NOT_FOUND, "the one that it is to be in is missing"},
+        {folder / "file/x", XM_IO, "/file/x' of cached prefixes: Not a directory"},
+        {folder / "file", XM_IO, "/file', for cached prefixes, is no folder"}};
+    for (const auto &row : rows) {
+        err = {};
+        EXPECT_EQ(xm_prefix_store_open(&model.base, row.path.c_str(), 1, &other, &err),
+                  row.status);
+        EXPECT_NE(std::string(err.text).find(row.part), std::string::npos) << err.text;
+    }
+    EXPECT_FALSE(fs::exists(folder / "no"));
+}
+
+/* Somebody who may not write to it: root may always. */
+TEST_F(PrefixStore, ReadsAFolderThatCannotBeWrittenTo)
+{
+    const Ids text = tokens(23);
+    save(text);
+    fs::permissions(folder.path, (fs::perms)0555);
+    fs::permissions(files()[0], (fs::perms)0444);
+    const uid_t me = geteuid();
+    if (me == 0) {
+        ASSERT_EQ(seteuid(65534), 0);
+    }
+    open(PLENTY);
+    EXPECT_TRUE(has_warning("cannot be written to: they are read, and none are kept"));
+    EXPECT_EQ(load(text), 20u);
+    save(tokens(40, 2));
+    EXPECT_EQ(warnings.size(), 1u) << "said once";
+    EXPECT_EQ(files().size(), 1u);
+    ASSERT_EQ(seteuid(me), 0);
+    fs::permissions(folder.path, fs::perms::owner_all);
+}
+
+/* While a text is written. */
+TEST_F(PrefixStore, HoldsWarningsUntilTheyMayBeSaid)
+{
+    open(200);
+    xm_prefix_store_hold(store);
+    save(tokens(200, 2));
+    EXPECT_TRUE(warnings.empty());
+    xm_prefix_store_say(store);
+    EXPECT_EQ(warnings.size(), 1u);
+    EXPECT_TRUE(has_warning("exceed the bound"));
+    xm_prefix_store_say(store);
+    EXPECT_EQ(warnings.size(), 1u);
+    open(200);
+    xm_prefix_store_hold(store);
+    save(tokens(200, 3));
+    open(200);
+    EXPECT_EQ(warnings.size(), 2u) << "closing says what is left";
 }
 
 /* Two processes write to one folder and evict each other's files. */

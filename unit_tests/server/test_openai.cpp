@@ -237,16 +237,16 @@ struct Refusal {
 
 /* clang-format off */
 const Refusal refusals[] = {
-    { chat, "", 400, "not JSON" },
+    { chat, "", 400, "the body is empty" },
     { chat, "[]", 400, "no JSON object" },
     { chat, "{", 400, "not JSON" },
     { chat, "{\"messages\":1}", 400, "\"param\":\"messages\"" },
     { chat, "{\"messages\":[]}", 400, "\"param\":\"messages\"" },
     { chat, "{}", 400, "'messages' is missing" },
     { chat, R"({"messages":[1]})", 400, "\"param\":\"messages[0]\"" },
-    { chat, R"({"messages":[{"role":"user","content":"a"},{"role":"king","content":"a"}]})", 400, "'messages[1]' has the role 'king'" },
-    { chat, R"({"messages":[{"role":"<|im_end|>","content":"a"}]})", 400, "has the role" },
-    { chat, R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]})", 400, "part of type 'image_url'" },
+    { chat, R"({"messages":[{"role":"user","content":"a"},{"role":"king","content":"a"}]})", 400, "'messages[1].role' is 'king'" },
+    { chat, R"({"messages":[{"role":"<|im_end|>","content":"a"}]})", 400, "'messages[0].role' is" },
+    { chat, R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]})", 400, "is 'image_url', expected text" },
     { chat, R"({"messages":[{"role":"user","content":5}]})", 400, "expected a string or a list" },
     { chat, R"({"model":"other","messages":[{"role":"user","content":"a"}]})", 404, "\"code\":\"model_not_found\"" },
     { chat, R"({"model":3,"messages":[{"role":"user","content":"a"}]})", 400, "\"param\":\"model\"" },
@@ -258,7 +258,7 @@ const Refusal refusals[] = {
     { chat, R"({"messages":[{"role":"user","content":"a"}],"max_tokens":0})", 400, "\"param\":\"max_tokens\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"max_tokens":-5})", 400, "\"param\":\"max_tokens\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"stop":""})", 400, "\"param\":\"stop\"" },
-    { chat, R"({"messages":[{"role":"user","content":"a"}],"stop":[1]})", 400, "\"param\":\"stop\"" },
+    { chat, R"({"messages":[{"role":"user","content":"a"}],"stop":[1]})", 400, "\"param\":\"stop[0]\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"stream":1})", 400, "\"param\":\"stream\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"top_logprobs":2})", 400, "\"param\":\"top_logprobs\"" },
     { chat, R"({"messages":[{"role":"user","content":"a"}],"logprobs":true,"top_logprobs":21})", 400, "\"param\":\"top_logprobs\"" },
@@ -270,17 +270,17 @@ const Refusal refusals[] = {
     { completions, R"({})", 400, "\"param\":\"prompt\"" },
     { completions, R"({"prompt":[]})", 400, "\"param\":\"prompt\"" },
     { completions, R"({"prompt":""})", 400, "the prompt is empty" },
-    { completions, R"({"prompt":[1,-1]})", 400, "\"param\":\"prompt\"" },
-    { completions, R"({"prompt":[[1],"a",2]})", 400, "\"param\":\"prompt\"" },
+    { completions, R"({"prompt":[1,-1]})", 400, "\"param\":\"prompt[1]\"" },
+    { completions, R"({"prompt":[[1],"a",2]})", 400, "\"param\":\"prompt[2]\"" },
     { completions, R"({"prompt":"a","logit_bias":{"x":1}})", 400, "\"param\":\"logit_bias\"" },
     { completions, R"({"prompt":"a","logit_bias":{"99":1}})", 400, "logit_bias" },
     { completions, R"({"prompt":"a","bad_words":"b"})", 400, "\"param\":\"bad_words\"" },
     { completions, R"({"prompt":"a","grammar":"root ::= ("})", 400, "\"param\":\"grammar\"" },
     { completions, R"({"prompt":"a","grammar":5})", 400, "\"param\":\"grammar\"" },
     { completions, R"({"prompt":"a","grammar":"root ::= [a]","json_schema":{}})", 400, "a second wish" },
-    { completions, R"({"prompt":"a","response_format":{"type":"xml"}})", 400, "\"param\":\"response_format\"" },
-    { completions, R"({"prompt":"a","response_format":{"type":"json_schema"}})", 400, "has no JSON Schema" },
-    { completions, R"({"prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nothing"}}}})", 400, "\"param\":\"response_format\"" },
+    { completions, R"({"prompt":"a","response_format":{"type":"xml"}})", 400, "\"param\":\"response_format.type\"" },
+    { completions, R"({"prompt":"a","response_format":{"type":"json_schema"}})", 400, "expected a JSON Schema" },
+    { completions, R"({"prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nothing"}}}})", 400, "JSON Schema, /type: expected" },
     { completions, R"({"prompt":"a","guided_regex":"a"})", 400, "\"param\":\"guided_regex\"" },
     { completions, R"({"prompt":"a","suffix":"b"})", 400, "\"param\":\"suffix\"" },
     { completions, R"({"prompt":"a","logprobs":99})", 400, "\"param\":\"logprobs\"" },
@@ -291,11 +291,12 @@ const Refusal refusals[] = {
     { completions, R"({"prompt":"a","structured_outputs":{"json":{}}})", 400, "\"param\":\"structured_outputs\"" },
     { completions, R"({"prompt":"a","n":128})", 400, "can run and wait here" },
     { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"any"}})", 400, "tool_choice" },
-    { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"n":2})", 400, "'n' takes 1 only" },
+    { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"n":2})", 400, "'n' is 2, expected 1" },
     { chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"b"}]})", 200, "" },
     { "/v1/embeddings", R"({"input":"a"})", 400, "embeddings are not supported" },
     { "/tokenize", R"({"content":1})", 400, "\"param\":\"content\"" },
-    { "/detokenize", R"({"tokens":["a"]})", 400, "\"param\":\"tokens\"" },
+    { completions, R"({"prompt":"a","max_tokens":2.0,"ignore_eos":true})", 200, "\"completion_tokens\":2" },
+    { "/detokenize", R"({"tokens":["a"]})", 400, "\"param\":\"tokens[0]\"" },
     { "/v1/nothing", "{}", 404, "\"code\":\"unknown_url\"" },
 };
 /* clang-format on */
@@ -562,6 +563,41 @@ TEST(Access, PagesOfOtherOriginsAskWhereTheyMay)
     EXPECT_EQ(xm_server_allows_origin(&s, nullptr), nullptr);
     s.cors_origin = "*";
     EXPECT_STREQ(xm_server_allows_origin(&s, "https://b.example"), "*");
+}
+
+TEST(Access, OriginsAreSchemesHostsAndPorts)
+{
+    for (const char *good :
+         {"*", "null", "https://a.example", "http://localhost:3000", "http://[::1]:80",
+          "http://[::1]", "https://A.example:65535", "tauri://localhost"})
+        EXPECT_TRUE(xm_server_is_origin(good)) << good;
+    for (const char *bad : {"",
+                            "foo",
+                            "a.example",
+                            "a.example:80",
+                            "https://",
+                            "://a",
+                            "https://a.example/",
+                            "https://a.example/path",
+                            "https://a.example:",
+                            "https://a.example:0",
+                            "https://a.example:65536",
+                            "https://a.example:8x",
+                            "https://a b",
+                            "https://u@a",
+                            "https://:80",
+                            "https://[::1",
+                            "https://[]",
+                            "https://[::1]x",
+                            "**",
+                            "Null",
+                            "https://a,https://b",
+                            "h1ttp://a"}) {
+        EXPECT_FALSE(xm_server_is_origin(bad)) << bad;
+    }
+    xm_server s = {};
+    s.cors_origin = "https://A.example";
+    EXPECT_STREQ(xm_server_allows_origin(&s, "https://a.example"), "https://a.example");
 }
 
 TEST(Access, AServerThatStopsTakesNoTexts)

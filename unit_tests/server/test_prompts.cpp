@@ -117,6 +117,16 @@ TEST(EchoedPrompts, OfOneTokenHaveNoProbability)
     EXPECT_EQ(list_of(s.ask(completions, body + "2}").text, "token_logprobs").size(), 3u);
 }
 
+/* Of a model whose vocabulary is known only with its logits. */
+TEST(EchoedPrompts, OfIdsThatTheLogitsLackAreRefused)
+{
+    Served s;
+    const Answer a = s.ask(
+        completions, R"({"prompt":[2,31],"max_tokens":1,"echo":true,"logprobs":1})");
+    EXPECT_EQ(a.status, 400) << a.text;
+    EXPECT_TRUE(has(a.text, "token id 31 is not in the vocabulary of 12")) << a.text;
+}
+
 TEST(Completions, NoNewTokensMayBeWanted)
 {
     Served s;
@@ -281,25 +291,6 @@ TEST(NoRoom, ARequestOfSeveralTextsIsRefusedBeforeAnyOfThemRuns)
     }
     other.join();
     s.model.on_run = nullptr;
-}
-
-TEST(Refusals, SayWhatAValueIs)
-{
-    Served s;
-    const std::pair<const char *, const char *> rows[] = {
-        {R"({"prompt":"a","stream":1})", "'stream' is a whole number, expected true"},
-        {R"({"prompt":"a","max_tokens":1.5})",
-         "is a number with a fraction, expected a whole"},
-        {R"({"prompt":"a","stop":{}})", "'stop' is an object, expected a string"},
-        {R"({"prompt":"a","top_k":"b"})", "top_k is a string, expected a number"},
-        {R"({"prompt":"a","stream_options":[]})", "'stream_options' is a list"},
-        {R"({"prompt":"a","stop":true})", "'stop' is true"},
-    };
-    for (const auto &row : rows) {
-        const Answer a = s.ask(completions, row.first);
-        EXPECT_EQ(a.status, 400);
-        EXPECT_TRUE(has(a.text, row.second)) << a.text;
-    }
 }
 
 } // namespace

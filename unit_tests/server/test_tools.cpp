@@ -41,9 +41,12 @@ class Tools : public ::testing::Test
     }
     static std::string common(const std::string &seed = "1")
     {
-        return R"({"max_tokens":600,"max_output_tokens":600,"temperature":1,"seed":)" +
-               seed + R"(,"logit_bias":{)" + bias('"', 6) + "," + bias('}', 6) +
-               R"(,"96":6,"0":6})";
+        return R"({"max_tokens":600,"max_output_tokens":600,)" + sampling(seed);
+    }
+    static std::string sampling(const std::string &seed)
+    {
+        return R"("temperature":1,"seed":)" + seed + R"(,"logit_bias":{)" + bias('"', 6) +
+               "," + bias('}', 6) + R"(,"96":6,"0":6})";
     }
     static std::string function(const std::string &name, const std::string &more = "")
     {
@@ -107,6 +110,18 @@ class Tools : public ::testing::Test
     Served s{4,    64,
              2048, tokenizer({"<think>", "</think>", "<tool_call>", "</tool_call>"}),
              tmpl, N_IDS};
+};
+
+/* A server of a model that writes as gpt-oss does. */
+struct Harmony : Served {
+    Harmony()
+        : Served(4, 64, 2048,
+                 tokenizer({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
+                            "<|end|>", "<|return|>", "<|call|>"}),
+                 "{{ messages[0].content }}{# tools <|channel|> <|message|> #}<|start|>",
+                 N_IDS)
+    {
+    }
 };
 
 TEST_F(Tools, RequiredCallsAreMade)
@@ -197,13 +212,7 @@ TEST_F(Tools, StrictFunctionsKeepTheirSchemasWhereCallsAreFree)
 /* Thoughts are free messages before the call, and end with their mark. */
 TEST_F(Tools, AHarmonyMayThinkBeforeItCalls)
 {
-    Served other{4,
-                 64,
-                 2048,
-                 tokenizer({"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>",
-                            "<|end|>", "<|return|>", "<|call|>"}),
-                 "{{ messages[0].content }}{# tools <|channel|> <|message|> #}<|start|>",
-                 N_IDS};
+    Harmony other;
     size_t n_calls = 0, n_thoughts = 0;
     for (int seed = 1; seed <= 12; seed++) {
         std::string body =
@@ -323,6 +332,138 @@ TEST_F(Tools, TheTemplateHasThemInOneForm)
     EXPECT_EQ(prompt(responses, responses_body("")), "4");
 }
 
+/* ---- calls that a text's length cuts --------------------------------------------------------- */
+
+/* The same body with fewer tokens. */
+std::string
+with_tokens(std::string body, size_t n)
+{
+    for (size_t at; (at = body.find(":600,")) != std::string::npos;)
+        body.replace(at, 5, ":" + std::to_string(n) + ",");
+    return body;
+}
+
+std::string
+unquoted(const std::string &json)
+{
+    std::string text;
+    for (size_t i = 0; i < json.size() && json[i] != '"'; i++) {
+        i += json[i] == '\\';
+        text += json[i];
+    }
+    return text;
+}
+
+/* The value of the first member of this name that is a string which is not empty. */
+std::string
+text_of(const std::string &json, const std::string &key)
+{
+    const std::string begin = "\"" + key + "\":\"";
+    std::string text;
+    for (size_t at = 0; text.empty() && (at = json.find(begin, at)) != std::string::npos;)
+        text = unquoted(json.substr(at += begin.size()));
+    return text;
+}
+
+TEST_F(Tools, ACallThatItsLengthCutsHasTheArgumentsThatCame)
+{
+    const std::string body =
+        chat_body(R"(,"tool_choice":{"type":"function","function":{"name":"f"}})", "2");
+    const std::string whole = text_of(s.ask(chat, body).text, "arguments");
+    ASSERT_GT(whole.size(), 12u);
+    size_t n_cut = 0, longest = 0;
+    for (size_t n = 1; n < 60 && longest < whole.size(); n++) {
+        const Answer a = s.ask(chat, with_tokens(body, n));
+        const Answer streamed =
+            s.ask(chat, with_tokens(body, n).insert(1, R"("stream":true,)"));
+        const std::string cut = text_of(a.text, "arguments");
+        EXPECT_EQ(a.status, 200) << a.text;
+        EXPECT_FALSE(has(a.text, "tool_call>")) << "no raw text: " << a.text;
+        EXPECT_FALSE(has(streamed.text, "tool_call>")) << streamed.text;
+        EXPECT_EQ(whole.compare(0, cut.size(), cut), 0) << cut << " of " << whole;
+        EXPECT_EQ(text_of(streamed.text, "arguments"), cut) << streamed.text;
+        EXPECT_GE(cut.size(), longest);
+        EXPECT_TRUE(has(a.text, R"("finish_reason":"length")")) << a.text;
+        EXPECT_TRUE(has(streamed.text, R"("finish_reason":"length")")) << streamed.text;
+        EXPECT_EQ(count_of(a.text, R"("name":"f")"),
+                  count_of(streamed.text, R"("name":"f")"));
+        n_cut += has(a.text, R"("name":"f")");
+        longest = cut.size();
+    }
+    EXPECT_EQ(longest, whole.size());
+    EXPECT_GT(n_cut, 8u);
+}
+
+TEST_F(Tools, ACutCallOfAHarmonyHasNoRawTextEither)
+{
+    Harmony other;
+    const std::string body =
+        chat_body(R"(,"tool_choice":{"type":"function","function":{"name":"f"}})", "2");
+    const std::string whole = text_of(other.ask(chat, body).text, "arguments");
+    ASSERT_GT(whole.size(), 12u);
+    size_t n_cut = 0;
+    for (size_t n = 1; n < 90; n++) {
+        const Answer a = other.ask(chat, with_tokens(body, n));
+        const std::string cut = text_of(a.text, "arguments");
+        EXPECT_EQ(whole.compare(0, cut.size(), cut), 0) << cut << " of " << whole;
+        EXPECT_EQ(text_of(a.text, "content"), "") << a.text;
+        n_cut += has(a.text, R"("name":"f")") && cut.size() < whole.size();
+    }
+    EXPECT_GT(n_cut, 8u);
+}
+
+TEST_F(Tools, ACutCallOfAnthropicsHasItsWholeMembersAndStopsByTokens)
+{
+    const std::string body =
+        anthropic_body(R"({"type":"tool","name":"f","disable_parallel_tool_use":true})");
+    const std::string whole =
+        text_of(s.ask(messages, std::string(body).insert(1, R"("stream":true,)")).text,
+                "partial_json");
+    ASSERT_GT(whole.size(), 5u);
+    size_t n_cut = 0;
+    for (size_t n = 1; n < 60; n++) {
+        const std::string few = with_tokens(body, n);
+        const Answer a = s.ask(messages, few);
+        const Answer streamed =
+            s.ask(messages, std::string(few).insert(1, R"("stream":true,)"));
+        const std::string cut = text_of(streamed.text, "partial_json");
+        EXPECT_FALSE(has(a.text + streamed.text, "tool_call>")) << a.text;
+        EXPECT_EQ(whole.compare(0, cut.size(), cut), 0) << cut << " of " << whole;
+        EXPECT_EQ(has(a.text, R"("stop_reason":"max_tokens")"),
+                  has(streamed.text, R"("stop_reason":"max_tokens")"));
+        n_cut += has(a.text, R"("name":"f","input":{})") &&
+                 has(a.text, R"("stop_reason":"max_tokens")");
+    }
+    EXPECT_GT(n_cut, 5u) << "an input is an object, also of a call that was cut";
+}
+
+TEST_F(Tools, ACutCallOfResponsesIsIncomplete)
+{
+    const std::string body =
+        responses_body(R"(,"tool_choice":{"type":"function","name":"f"})");
+    size_t n_cut = 0;
+    for (size_t n = 1; n < 40; n++) {
+        const std::string few = with_tokens(body, n);
+        const Answer a = s.ask(responses, few);
+        const Answer streamed =
+            s.ask(responses, std::string(few).insert(1, R"("stream":true,)"));
+        EXPECT_FALSE(has(a.text + streamed.text, "tool_call>")) << a.text;
+        EXPECT_EQ(has(streamed.text, "event: response.incomplete"),
+                  has(a.text, R"("incomplete_details":{"reason":"max_output_tokens"})"));
+        if (!has(a.text, R"("incomplete_details":{"reason":"max_output_tokens"})"))
+            continue;
+        const bool is_cut =
+            has(a.text, R"("type":"function_call","status":"incomplete")");
+        n_cut += is_cut;
+        EXPECT_TRUE(is_cut || has(a.text, R"("role":"assistant","status":"incomplete")"))
+            << a.text;
+        EXPECT_EQ(has(streamed.text, R"("type":"function_call","status":"incomplete")"),
+                  is_cut)
+            << streamed.text;
+    }
+    EXPECT_GT(n_cut, 8u);
+}
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 TEST_F(Tools, RefusalsNameTheField)
@@ -335,27 +476,20 @@ TEST_F(Tools, RefusalsNameTheField)
         const char *param, *part;
     } rows[] = {
         {says + R"(,"tool_choice":"required"})", "tool_choice", "there are no tools"},
-        {says + tool + R"(,"tool_choice":"sometimes"})", "tool_choice", "takes auto"},
-        {says + tool + R"(,"tool_choice":5})", "tool_choice", "a whole number"},
-        {says + tool + R"(,"tool_choice":{"type":"function"}})", "tool_choice",
-         "names no function"},
-        {says + tool + R"(,"tool_choice":{"type":"function","function":{"name":"g"}}})",
-         "tool_choice", "'g', which is none"},
         {says + tool + R"(,"tool_choice":"required","grammar":"root ::= [a]"})",
          "tool_choice", "another member"},
-        {says + tool + R"(,"parallel_tool_calls":1})", "parallel_tool_calls", "true or"},
-        {says + R"(,"tools":{}})", "tools", "an object, expected a list"},
-        {says + R"(,"tools":[{"type":"web_search"}]})", "tools[0]", "'web_search'"},
-        {says + R"(,"tools":[{"type":"function","function":{}}]})", "tools[0]",
-         "without a name"},
-        {says + R"(,"tools":[{"type":"function","function":{"name":"a b"}}]})",
-         "tools[0]", "blanks"},
-        {says +
-             R"(,"tools":[{"type":"function","function":{"name":"f","parameters":5}}]})",
-         "tools[0]", "no JSON Schema"},
         {says + R"(,"tool_choice":"required","tools":[{"type":"function","function":)"
                 R"({"name":"f","parameters":{"properties":{"a":{"not":{}}}}}}]})",
-         "tool_choice", "the arguments of 'f'"},
+         "tools[0].function.parameters",
+         "'tools[0].function.parameters': the arguments of 'f': JSON Schema, "
+         "/properties/a/not: the keyword 'not'"},
+        {says + R"(,"tools":[{"type":"function","function":{"name":"f"}},{"type":)"
+                R"("function","function":{"name":"g","strict":true,"parameters":)"
+                R"({"properties":{"a":{"type":"integer","minimum":2,"maximum":1}},)"
+                R"("required":["a"]}}}]})",
+         "tools[1].function.parameters",
+         "JSON Schema, /properties/a: no value is valid for its keywords 'type', "
+         "'minimum', 'maximum'"},
     };
     for (const auto &row : rows) {
         const Answer a = s.ask(chat, row.body);

@@ -283,7 +283,8 @@ const struct {
     {R"({"type":"strin"})", "JSON Schema, /type: expected null, boolean, integer"},
     {R"({"$ref":"http://x/y"})", "JSON Schema, /$ref: only references within the schema"},
     {R"({"$ref":"#/a"})", "JSON Schema, /$ref: there is no schema '#/a'"},
-    {R"({"$ref":"#"})", "the grammar matches no text at all"},
+    {R"({"$ref":"#"})",
+     "JSON Schema, at its root: no value is valid: it needs one of its own"},
     {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})",
      "JSON Schema, /oneOf: the alternatives 0 and 1 are not known to exclude each other"},
     {R"j({"pattern":"(?=a)"})j",
@@ -318,11 +319,34 @@ const struct {
      "JSON Schema, /patternProperties/(?=a): the pattern: character 2: groups"},
     {R"({"patternProperties":[]})",
      "JSON Schema, /patternProperties: expected an object of schemas"},
-    {"false", "the grammar matches no text at all"},
+    {"false",
+     "JSON Schema, at its root: a value is needed here, and none is valid for false"},
     {R"({"type":"object","properties":{"a":false},"required":["a"]})",
-     "the grammar matches no text at all"},
+     "JSON Schema, /properties/a: a value is needed here, and none is valid for false"},
+    {R"({"type":"object","properties":{},"required":["a"],"additionalProperties":false})",
+     "JSON Schema, /additionalProperties: a value is needed here"},
     {R"({"type":"integer","minimum":5,"maximum":4})",
-     "the grammar matches no text at all"},
+     "JSON Schema, at its root: no value is valid for its keywords 'type', 'minimum', "
+     "'maximum'"},
+    {R"({"properties":{"b":{"enum":[]},
+        "a":{"properties":{"c":{"title":"x","type":"string","const":5}},
+        "required":["c"],"type":"object"}},"required":["a"],"type":"object"})",
+     "JSON Schema, /properties/a/properties/c: no value is valid for its keywords "
+     "'type', "
+     "'const'"},
+    {R"({"type":"array","minItems":1,"items":{"enum":[]}})",
+     "JSON Schema, /items: no value is valid for its keywords 'enum'"},
+    {R"({"type":"array","minItems":3,"maxItems":2})",
+     "JSON Schema, at its root: no value is valid for its keywords 'type', 'minItems', "
+     "'maxItems'"},
+    {R"({"anyOf":[{"type":"string","minLength":2,"maxLength":1},{"enum":[]}]})",
+     "JSON Schema, /anyOf/0: no value is valid for its keywords 'type', 'minLength', "
+     "'maxLength'"},
+    {R"({"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],
+        "$defs":{"n":{"enum":[]}}})",
+     "JSON Schema, /$defs/n: no value is valid for its keywords 'enum'"},
+    {R"({"type":"string","allOf":[{"type":"integer"}]})",
+     "JSON Schema, at its root: no value is valid for its keywords 'type', 'allOf'"},
 };
 
 /* All bounds near 0 and around changes of length, and all numbers between them. */

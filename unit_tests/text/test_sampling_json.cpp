@@ -111,7 +111,7 @@ TEST(SamplingJson, AnotherTypeOrRangeFailsByTheName)
                     continue;
                 const Request r("{\"" + name + "\": " + value + "}");
                 EXPECT_EQ(r.status, XM_INVALID) << name << " " << value << is_seed_like;
-                EXPECT_EQ(std::string(r.err.text).find(name.substr(0, 10)), 0u)
+                EXPECT_EQ(std::string(r.err.text).find("'" + name + "'"), 0u)
                     << name << ": " << r.err.text;
             }
             const Request none("{\"" + name + "\": null, \"messages\": [1], \"x\": {}}");
@@ -119,11 +119,11 @@ TEST(SamplingJson, AnotherTypeOrRangeFailsByTheName)
         }
     }
     EXPECT_EQ(std::string(Request("{\"top_p\": 1.5}").err.text),
-              "top_p is 1.5, expected a number from 0 to 1");
+              "'top_p' is 1.5, expected a number from 0 to 1");
     EXPECT_EQ(std::string(Request("{\"top_k\": 1.5}").err.text),
-              "top_k is 1.5, expected a whole number from 0 to 2.14748e+09");
+              "'top_k' is 1.5, expected a whole number from 0 to 2147483647");
     EXPECT_EQ(std::string(Request("{\"top_k\": \"1\"}").err.text),
-              "top_k is a string, expected a number");
+              "'top_k' is '1', expected a whole number from 0 to 2147483647");
     EXPECT_EQ(Request("[]").status, XM_INVALID);
     EXPECT_EQ(Request("{\"mirostat\": 1}").status, XM_INVALID);
 }
@@ -163,7 +163,7 @@ TEST(SamplingJson, BiasesAreAnObjectOrPairs)
           R"({"logit_bias": 3})"}) {
         const Request r(json);
         EXPECT_EQ(r.status, XM_INVALID) << json;
-        EXPECT_EQ(std::string(r.err.text).find("logit_bias"), 0u) << r.err.text;
+        EXPECT_LE(std::string(r.err.text).find("logit_bias"), 1u) << r.err.text;
     }
 }
 

@@ -145,6 +145,145 @@ TEST(ToolCalls, Braces)
         EXPECT_EQ(braces(none), "") << none;
 }
 
+/* "name arguments" of what has come of a call; "": no name has; "none": no call begins so. */
+std::string
+parse_cut(xm_call_form form, const std::string &text, const xm_tools *tools = nullptr)
+{
+    xm_tool_calls calls = {};
+    xm_error err = {};
+    std::string result;
+    const xm_status s =
+        xm_tool_calls_parse_cut(&calls, form, xm_slice_of("f", 1),
+                                xm_slice_of(text.data(), text.size()), tools, &err);
+    EXPECT_EQ(s == XM_OK, calls.n == 1) << text;
+    EXPECT_TRUE(s == XM_OK || s == XM_INVALID || s == XM_NOT_FOUND) << err.text;
+    if (s == XM_OK) {
+        EXPECT_TRUE(calls.list[0].is_cut);
+        result = calls.list[0].name + std::string(" ") + calls.list[0].arguments;
+    }
+    xm_tool_calls_free(&calls);
+    return s == XM_INVALID ? "none" : result;
+}
+
+/* A tool f whose argument "a" is a string. */
+struct StringTool {
+    yyjson_doc *doc;
+    xm_tool tool;
+    xm_tools tools{&tool, 1};
+    StringTool()
+    {
+        const std::string schema = R"({"properties":{"a":{"type":"string"}}})";
+        doc = yyjson_read(schema.data(), schema.size(), 0);
+        tool = {xm_slice_of("f", 1), yyjson_doc_get_root(doc), false};
+    }
+    ~StringTool()
+    {
+        yyjson_doc_free(doc);
+    }
+    StringTool(const StringTool &) = delete;
+};
+
+/* Wherever the text ends, its arguments are the beginning of those of the whole call, and grow. */
+TEST(ToolCalls, ACutCallHasWhatHasComeOfIt)
+{
+    const StringTool f;
+    const struct {
+        xm_call_form form;
+        std::string text;
+    } rows[] = {
+        {XM_CALL_JSON, R"({"name": "f", "arguments": {"a":"x\"} yé","b":[1,{"c":2}]}})"},
+        {XM_CALL_JSON, R"({"arguments": {"a":"name"}, "name": "f"})"},
+        {XM_CALL_JSON, "<function=f>\n<parameter=a>\nx\ny\n</parameter>\n<parameter=b>\n"
+                       "[1]\n</parameter>\n<parameter=a>\n</\n</parameter>\n</function>"},
+        {XM_CALL_NAMED, R"({"a":"x","b":{"c":[null]}})"},
+        {XM_CALL_BRACES, "call:f{a:<|\"|>x, }<|\"|>,b:[1,{c:true}],d:word}"},
+    };
+    for (const auto &row : rows) {
+        xm_tool_calls calls = {};
+        xm_error err = {};
+        ASSERT_EQ(xm_tool_calls_parse(&calls, row.form, xm_slice_of("f", 1),
+                                      xm_slice_of(row.text.data(), row.text.size()),
+                                      &f.tools, &err),
+                  XM_OK)
+            << row.text << err.text;
+        const std::string whole = std::string("f ") + calls.list[0].arguments;
+        xm_tool_calls_free(&calls);
+        std::string before;
+        for (size_t n = 0; n < row.text.size(); n++) {
+            if (row.form == XM_CALL_BRACES && n > 0 && strchr("<|\"", row.text[n - 1]))
+                continue; /* a mark comes whole */
+            const std::string cut = parse_cut(row.form, row.text.substr(0, n), &f.tools);
+            EXPECT_EQ(whole.compare(0, cut.size(), cut), 0)
+                << row.text.substr(0, n) << ": " << cut << " of " << whole;
+            EXPECT_GE(cut.size(), before.size()) << row.text.substr(0, n);
+            before = cut;
+        }
+        EXPECT_GE(before.size() + 8, whole.size()) << before << " of " << whole;
+    }
+}
+
+TEST(ToolCalls, ACutCallByItsForm)
+{
+    const StringTool f;
+    const struct {
+        xm_call_form form;
+        const char *text, *expected;
+    } rows[] = {
+        {XM_CALL_JSON, "", ""},
+        {XM_CALL_JSON, "\n{\"na", ""},
+        {XM_CALL_JSON, R"({"name": "f)", ""},
+        {XM_CALL_JSON, R"({"name": "f")", "f "},
+        {XM_CALL_JSON, R"({"name": "f", "arguments": {"a": "Ro )", R"(f {"a":"Ro )"},
+        {XM_CALL_JSON, R"({"name": "f", "parameters": {"a": 12)", R"(f {"a":12)"},
+        {XM_CALL_JSON, R"({"name": "f", "arguments": {"a": 1} )", R"(f {"a":1})"},
+        {XM_CALL_JSON, R"({"name": "f g", "arg)", "none"},
+        {XM_CALL_JSON, R"({"name": 3, "arg)", "none"},
+        {XM_CALL_JSON, R"({"name": "f", "arguments": [1)", "none"},
+        {XM_CALL_JSON, R"({"name": "f"} x)", "none"},
+        {XM_CALL_JSON, "{name", "none"},
+        {XM_CALL_JSON, "hello", "none"},
+        {XM_CALL_JSON, "<func", ""},
+        {XM_CALL_JSON, "<function=f", ""},
+        {XM_CALL_JSON, "<function=f>\n<para", "f {"},
+        {XM_CALL_JSON, "<function=f><parameter=a>\nRome\n</par", R"(f {"a":"Rome)"},
+        {XM_CALL_JSON, "<function=f><parameter=b>\n12", "f {"},
+        {XM_CALL_JSON, "<function=f>x>", "none"},
+        {XM_CALL_NAMED, "", "f "},
+        {XM_CALL_NAMED, R"({"a": [)", R"(f {"a":[)"},
+        {XM_CALL_NAMED, "3", "none"},
+        {XM_CALL_BRACES, "cal", ""},
+        {XM_CALL_BRACES, "call:f", ""},
+        {XM_CALL_BRACES, "call:f{days:12", R"(f {"days":)"},
+        {XM_CALL_BRACES, "call:f{a:<|\"|>Ro<", R"(f {"a":"Ro<)"},
+        {XM_CALL_BRACES, "call:f{a:[1}", "none"},
+        {XM_CALL_BRACES, "hello", "none"},
+        {XM_CALL_NONE, "{", "none"},
+    };
+    for (const auto &row : rows)
+        EXPECT_EQ(parse_cut(row.form, row.text, &f.tools), row.expected) << row.text;
+    EXPECT_EQ(parse_cut(XM_CALL_NAMED, "{\"a\":" + std::string(300000, '[')), "none");
+}
+
+TEST(ToolCalls, ACutCallIsClosedBehindItsLastWholeMember)
+{
+    const struct {
+        const char *cut, *closed;
+    } rows[] = {{"", "{}"},
+                {"{", "{}"},
+                {"{\"a\": 1", "{}"},
+                {R"({"a": 1, )", R"({"a": 1})"},
+                {R"({"a": [1, {"b": "},"}], "c": "x, y)", R"({"a": [1, {"b": "},"}]})"},
+                {R"({"a": 1})", R"({"a": 1})"},
+                {R"({"a": 1} )", R"({"a": 1})"}};
+    for (const auto &row : rows) {
+        xm_strbuf text = {};
+        xm_strbuf_add(&text, row.cut);
+        xm_tool_call_close(&text);
+        EXPECT_STREQ(xm_strbuf_text(&text), row.closed) << row.cut;
+        xm_strbuf_free(&text);
+    }
+}
+
 TEST(ToolCalls, DepthAndLengthAreBounded)
 {
     const int most = XM_DEEPEST_CALL;
@@ -204,6 +343,7 @@ TEST(ToolCalls, HostileCallsAreNone)
         }
         for (const xm_call_form form : {XM_CALL_JSON, XM_CALL_NAMED, XM_CALL_BRACES}) {
             const std::string call = parse(form, text, "f");
+            parse_cut(form, text);
             if (call.empty())
                 continue;
             taken++;
@@ -234,9 +374,14 @@ TEST(ToolCalls, EveryAllocationMayFail)
                 xm_slice_of(t.second.data(), t.second.size()), nullptr, &err);
             if (s == XM_OK)
                 s = xm_tool_calls_add(&copies, &calls.list[0], &err);
+            EXPECT_EQ(copies.n, s == XM_OK ? 1u : 0u);
+            xm_tool_calls_free(&calls);
+            if (s == XM_OK)
+                s = xm_tool_calls_parse_cut(
+                    &calls, t.first, xm_slice_of("f", 1),
+                    xm_slice_of(t.second.data(), t.second.size() - 3), nullptr, &err);
             const bool seen = xm_fail_allocation_seen();
             xm_fail_allocation(0);
-            EXPECT_EQ(copies.n, s == XM_OK ? 1u : 0u);
             xm_tool_calls_free(&calls);
             xm_tool_calls_free(&copies);
             ASSERT_EQ(s, seen ? XM_NO_MEMORY : XM_OK) << t.second << " " << n << err.text;

@@ -82,7 +82,7 @@ class Calling
                              yyjson_doc_get_root(docs.back()), d.strict});
         }
         choice = {{tools.data(), tools.size()}, must_call, one};
-        status = xm_tool_grammar(&choice, tokenizer.t, tmpl, &g, &err);
+        status = xm_tool_grammar(&choice, tokenizer.t, tmpl, &g, nullptr, &err);
     }
     ~Calling()
     {
@@ -717,7 +717,7 @@ TEST(ToolGrammar, EveryAllocationMayFail)
             xm_error err = {};
             xm_fail_allocation(n);
             const xm_status s =
-                xm_tool_grammar(&c.choice, c.tokenizer.t, c.tmpl, &g, &err);
+                xm_tool_grammar(&c.choice, c.tokenizer.t, c.tmpl, &g, nullptr, &err);
             const bool seen = xm_fail_allocation_seen();
             xm_fail_allocation(0);
             EXPECT_TRUE(s == XM_OK || (seen && s == XM_NO_MEMORY)) << err.text;
