@@ -252,15 +252,29 @@ TEST(MeshPlan, NamesWhatIsWrong)
 {
     const std::vector<std::pair<Words, const char *>> cases = {
         {{"--device-as", "2xbgm"}, "did you mean bmg?"},
-        {{"--device-as", "0xbmg"}, "has an empty or too long name"},
-        {{"--device-as", "65xbmg"}, "64 devices at most"},
+        {{"--device-as", "0xbmg"}, "'0xbmg' is no device: a number from 1 to 64"},
+        {{"--device-as", "2x"}, "'2x' has no name behind the x"},
+        {{"--device-as", "bmg,2x"}, "there are b580, 2xb580 and b580,b70(1,2)"},
+        {{"--device-as", "65xbmg"}, "'65xbmg' is more devices than a mesh has"},
+        {{"--device-as", "99999999999999999999xbmg"}, "more devices than a mesh has"},
+        {{"--device-as", "40xbmg,40xbmg"}, "names more than 64 devices"},
+        {{"--device-as", ",bmg"}, "the list of devices ',bmg' has an empty place"},
+        {{"--device-as", "bmg,,bmg"}, "'bmg,,bmg' has an empty place"},
+        {{"--device-as", "bmg(3,4"}, "'bmg(3,4' names one device"},
+        {{"--device-as", "2xbmg(3,4"}, "the shares '(3,4' lack the ')' at their end"},
+        {{"--device-as", "1xbmg"}, "names one device"},
         {{"--device-as", "2xbmg", "--bandwidth", "1,2,3"}, "one for each of the 2"},
-        {{"--device-as", "2xbmg", "--bandwidth", "0"}, "above 0"},
+        {{"--device-as", "2xbmg", "--bandwidth", "0"}, "'0' is not above 0"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1,1e999"}, "'1e999' is too large"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1,x"}, "'x' is no number"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1TB/s"}, "'1TB/s' has another unit"},
         {{"--device-as", "2xbmg", "--link", "25"}, "as 25,5"},
+        {{"--device-as", "2xbmg", "--link", "25,1e999"}, "'1e999' is too large"},
         {{"--device-as", "bmg", "--link", "25,5"}, "about several devices"},
         {{"--device-as", "2xbmg", "--nodes", "33"}, "at most 32 of 2 devices each"},
         {{"--device-as", "2xbmg", "--local-link", "25,5"}, "each of --nodes"},
-        {{"--device-as", "b580", "--prompt", "200000"}, "at most 131072 tokens"},
+        {{"--device-as", "b580", "--prompt", "200000"},
+         "at most 131072 tokens, found 200000"},
         {{"--device-as", "b581"}, "did you mean b580?"}};
     for (const auto &[words, sentence] : cases) {
         Words all = {"plan", qwen};

@@ -3,6 +3,7 @@
 
 #include "plugin/cli/cli.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "plugin/program_util/suggest.h"
@@ -55,7 +56,8 @@ xm_cli_check_chip(const struct xm_chip_args *a)
     if (xm_cli_check_context(a->context, &err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (a->memory > MOST_MIB)
-        return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
+        return xm_cli_usage("option --memory takes at most %d MiB, found %" PRIu64,
+                            MOST_MIB, a->memory);
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
         return no_chip(a->device_as);
     if (a->device_as && a->device)

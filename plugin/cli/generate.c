@@ -570,7 +570,8 @@ xm_cli_generate(int argc, char **argv)
     if (xm_cli_sampling(&a.generation, &a.sampling, &err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (a.parallel > MOST_PARALLEL)
-        return xm_cli_usage("option --parallel takes at most %d texts", MOST_PARALLEL);
+        return xm_cli_usage("option --parallel takes at most %d texts, found %" PRIu64,
+                            MOST_PARALLEL, a.parallel);
     code = check_chat(&a);
     if (code == XM_EXIT_OK)
         code = xm_cli_prefix_cache_check(&a.prefixes);

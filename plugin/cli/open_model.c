@@ -82,8 +82,9 @@ xm_cli_check_context(uint64_t positions, struct xm_error *err)
 {
     return positions <= XM_CLI_MOST_TOKENS || positions == XM_CLI_TRAINED_CONTEXT
                ? XM_OK
-               : xm_fail(err, XM_INVALID, "option --context takes at most %d positions",
-                         XM_CLI_MOST_TOKENS);
+               : xm_fail(err, XM_INVALID,
+                         "option --context takes at most %d positions, found %" PRIu64,
+                         XM_CLI_MOST_TOKENS, positions);
 }
 
 bool

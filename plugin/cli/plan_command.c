@@ -107,9 +107,11 @@ check_options(const struct xm_plan_args *a)
         return xm_cli_usage(
             "option --local-link is about the devices of each of --nodes");
     if (a->prompt > MOST_PROMPT)
-        return xm_cli_usage("option --prompt takes at most %d tokens", MOST_PROMPT);
+        return xm_cli_usage("option --prompt takes at most %d tokens, found %" PRIu64,
+                            MOST_PROMPT, a->prompt);
     if (a->parallel > MOST_REQUESTS)
-        return xm_cli_usage("option --parallel takes at most %d requests", MOST_REQUESTS);
+        return xm_cli_usage("option --parallel takes at most %d requests, found %" PRIu64,
+                            MOST_REQUESTS, a->parallel);
     find_settings(a, chunk, settings);
     return xm_cli_check_settings(settings, N_SETTINGS);
 }

@@ -2,42 +2,36 @@
 #include "plugin/cli/plan_forecast.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/program_util/rate.h"
 #include "runtime/kept.h"
-#include "runtime/util/number.h"
 
 /* ---- options ------------------------------------------------------------------------- */
-
-/* Reads a number above 0 and the unit that may stand behind it; NULL: there is none. */
-static const char *
-read_rate(const char *at, const char *unit, double *out)
-{
-    char *end = NULL;
-    *out = xm_parse_double(at, &end);
-    if (end == at || !(*out > 0.0) || !isfinite(*out))
-        return NULL;
-    return strncmp(end, unit, strlen(unit)) == 0 ? end + strlen(unit) : end;
-}
 
 int
 xm_plan_read_bandwidths(const char *list, struct xm_rates *out, uint32_t n)
 {
     const char *at = list;
+    struct xm_error err = {0};
     uint32_t found = 0;
     double rate;
     if (!list)
         return XM_EXIT_OK;
     do {
-        at = found < n ? read_rate(at, "GB/s", &rate) : NULL;
-        if (at)
-            out[found++].read = 1e9 * rate;
-    } while (at && *at == ',' && at++);
-    if (!at || *at || (found != 1 && found != n))
-        return xm_cli_usage("option --bandwidth takes GB/s above 0, one number for all "
-                            "devices or one for each of the %u; found '%.60s'",
+        if (xm_rate_read(&at, "GB/s", &rate, &err) != XM_OK)
+            return xm_cli_usage(
+                "option --bandwidth: %s; it takes GB/s above 0, as 450 or "
+                "450,380",
+                err.text);
+        if (found < n)
+            out[found].read = 1e9 * rate;
+        found++;
+    } while (*at == ',' && at++);
+    if (found != 1 && found != n)
+        return xm_cli_usage("option --bandwidth takes GB/s, one number for all devices "
+                            "or one for each of the %u; found '%.60s'",
                             n, list);
     for (uint32_t i = 0; i < n; i++) {
         out[i].read = i < found ? out[i].read : out[0].read;
@@ -49,13 +43,19 @@ xm_plan_read_bandwidths(const char *list, struct xm_rates *out, uint32_t n)
 int
 xm_plan_read_link(const char *option, const char *text, struct xm_link *out)
 {
+    static const char forms[] = "GB/s and microseconds above 0, as 25,5";
     double rate = 0.0, us = 0.0;
-    const char *at = read_rate(text, "GB/s", &rate);
-    at = at && *at == ',' ? read_rate(at + 1, "us", &us) : NULL;
-    if (!at || *at)
-        return xm_cli_usage("option %s takes GB/s and microseconds above 0, as 25,5; "
-                            "found '%.60s'",
-                            option, text);
+    struct xm_error err = {0};
+    const char *at = text;
+    enum xm_status s = xm_rate_read(&at, "GB/s", &rate, &err);
+    const bool has_two = *at == ',' && !strchr(at + 1, ',');
+    at += *at == ',';
+    if (s == XM_OK && has_two)
+        s = xm_rate_read(&at, "us", &us, &err);
+    if (s != XM_OK)
+        return xm_cli_usage("option %s: %s; it takes %s", option, err.text, forms);
+    if (!has_two)
+        return xm_cli_usage("option %s takes %s; found '%.60s'", option, forms, text);
     *out = (struct xm_link){.rate = 1e9 * rate, .latency_s = 1e-6 * us};
     return XM_EXIT_OK;
 }

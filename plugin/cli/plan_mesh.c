@@ -18,19 +18,20 @@
 
 /* ---- which devices ------------------------------------------------------------------- */
 
-/* "2xbmg": two of them, and the name behind it; 1: the text is a name. */
-static uint64_t
-times_of(const char **name, size_t *n)
+/* "2xbmg": whether there is a number, which many devices, and the name behind it. */
+static bool
+has_times(const char **name, size_t *n, uint64_t *times)
 {
     const size_t digits = strspn(*name, "0123456789");
-    uint64_t times = 0;
-    if (digits == 0 || digits > 3 || digits + 1 >= *n || (*name)[digits] != 'x')
-        return 1;
-    for (size_t i = 0; i < digits; i++)
-        times = 10 * times + (uint64_t)((*name)[i] - '0');
+    *times = 1;
+    if (digits == 0 || digits >= *n || (*name)[digits] != 'x')
+        return false;
+    *times = 0;
+    for (size_t i = 0; i < digits && *times <= XM_MOST_RANKS; i++)
+        *times = 10 * *times + (uint64_t)((*name)[i] - '0');
     *name += digits + 1;
     *n -= digits + 1;
-    return times;
+    return true;
 }
 
 bool
@@ -38,22 +39,47 @@ xm_plan_is_mesh(const struct xm_plan_args *a)
 {
     const char *chips = a->chip.device_as;
     size_t n = chips ? strlen(chips) : 0;
+    uint64_t times;
     return a->nodes > 1 || xm_mesh_list(a->chip.device) || xm_mesh_list(chips) ||
-           (chips && times_of(&chips, &n) != 1);
+           (chips && (strchr(chips, '(') || has_times(&chips, &n, &times)));
+}
+
+/* One of a list: a name, or "2xNAME" as NAME,NAME. */
+static enum xm_status
+write_out_one(const char *text, size_t n, struct xm_strbuf *out, struct xm_error *err)
+{
+    const char *name = text;
+    size_t n_name = n;
+    uint64_t times;
+    if (has_times(&name, &n_name, &times)) {
+        const char *why = n_name == 0             ? "has no name behind the x"
+                          : times == 0            ? "is no device"
+                          : times > XM_MOST_RANKS ? "is more devices than a mesh has"
+                                                  : NULL;
+        if (why)
+            return xm_fail(err, XM_INVALID,
+                           "'%.*s' %s: a number from 1 to %d and a name are that many "
+                           "of it",
+                           (int)(n < 60 ? n : 60), text, why, XM_MOST_RANKS);
+    }
+    for (uint64_t i = 0; i < times; i++)
+        xm_strbuf_printf(out, "%s%.*s", i ? "," : "", (int)n_name, name);
+    return XM_OK;
 }
 
 /* The list with each "2xNAME" as NAME,NAME. */
-static void
-write_out(const char *list, struct xm_strbuf *out)
+static enum xm_status
+write_out(const char *list, struct xm_strbuf *out, struct xm_error *err)
 {
-    for (size_t n; *list && *list != '('; list += n + (list[n] == ',')) {
+    for (size_t n;; list += n + 1) {
         n = strcspn(list, ",(");
-        const char *name = list;
-        size_t n_name = n;
-        for (uint64_t i = times_of(&name, &n_name); i > 0; i--)
-            xm_strbuf_printf(out, "%s%.*s", out->n ? "," : "", (int)n_name, name);
+        XM_TRY(write_out_one(list, n, out, err));
+        if (list[n] != ',') {
+            xm_strbuf_add(out, list + n);
+            return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a plan");
+        }
+        xm_strbuf_add(out, ",");
     }
-    xm_strbuf_add(out, list);
 }
 
 /* Of each node; it may have a single one. */
@@ -62,14 +88,13 @@ parse_devices(const struct xm_plan_args *a, const char *given,
               struct xm_mesh_devices *out, struct xm_error *err)
 {
     struct xm_strbuf list = {0};
-    enum xm_status s = XM_OK;
-    write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list);
-    if (!xm_strbuf_ok(&list))
-        s = xm_no_memory(err, "a plan");
-    else if (a->nodes > 1 && !strchr(list.text, ',') && list.n < XM_DEVICE_NAME) {
+    enum xm_status s =
+        write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list, err);
+    const bool is_one = s == XM_OK && !list.text[strcspn(list.text, ",(")];
+    if (is_one && a->nodes > 1 && list.n > 0 && list.n < XM_DEVICE_NAME) {
         *out = (struct xm_mesh_devices){.n = 1, .share = {1.0}};
         memcpy(out->name[0], list.text, list.n + 1);
-    } else
+    } else if (s == XM_OK)
         s = xm_mesh_parse(list.text, 0, out, err);
     xm_strbuf_free(&list);
     return s;
@@ -89,7 +114,9 @@ find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
                             "or chips that need not be in it");
     const enum xm_status s = parse_devices(a, given, &p->devices, &err);
     if (s == XM_INVALID)
-        return xm_cli_usage("option %s: %s", option, err.text);
+        return xm_cli_usage("option %s: %s%s", option, err.text,
+                            is_imagined ? "; there are b580, 2xb580 and b580,b70(1,2)"
+                                        : "");
     if (s != XM_OK)
         return xm_cli_failed(&err);
     for (uint32_t i = 0; i < p->devices.n; i++) {
@@ -114,9 +141,10 @@ repeat_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p,
     const uint32_t n = p->devices.n;
     const uint64_t nodes = a->nodes ? a->nodes : 1;
     if (nodes > XM_MOST_RANKS / n)
-        return xm_cli_usage("option --nodes takes at most %u of %u device%s each: a mesh "
-                            "has %d devices at most",
-                            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", XM_MOST_RANKS);
+        return xm_cli_usage("option --nodes takes at most %u of %u device%s each, found "
+                            "%" PRIu64 ": a mesh has %d devices at most",
+                            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", nodes,
+                            XM_MOST_RANKS);
     p->cluster.nodes = (uint32_t)nodes;
     p->cluster.ranks_of_node = n;
     for (uint32_t i = n; i < nodes * n; i++) {

@@ -125,12 +125,18 @@ store_whole(enum xm_cli_kind kind, const char *text, char *member)
     return true;
 }
 
-/* What fits into a double only. */
-static bool
-is_too_large(const struct xm_cli_option *o, const char *text)
+/* The limit, for what is a number of the option's kind beyond it; "" for other texts. */
+static const char *
+limit_of(const struct xm_cli_option *o, const char *text)
 {
     double x;
-    return o->kind == XM_CLI_REAL && real(text, &x) && !isfinite((float)x);
+    uint64_t n;
+    const bool is_whole = text[0] && text[strspn(text, "0123456789")] == '\0';
+    if (o->kind == XM_CLI_REAL)
+        return real(text, &x) && !isfinite((float)x) ? " to 3.4e38" : "";
+    if ((o->kind == XM_CLI_COUNT || o->kind == XM_CLI_WHOLE) && is_whole)
+        return xm_parse_whole(text, &n) ? "" : " to 18446744073709551615";
+    return o->kind == XM_CLI_BOUND && is_whole ? " to 18446744073709551614" : "";
 }
 
 static bool
@@ -243,10 +249,8 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         (o->kind == XM_CLI_REAL || o->kind == XM_CLI_RATE) && strchr(text, ',');
     return xm_fail(p->err, XM_INVALID, "option %.*s takes %s%s, found '%.60s'%s",
                    p->n_given, p->given, expected[o->kind],
-                   is_too_large(o, text)      ? " to 3.4e38"
-                   : o->kind == XM_CLI_CHOICE ? o->choices
-                                              : "",
-                   text, has_comma ? ": write the decimal point as '.'" : "");
+                   o->kind == XM_CLI_CHOICE ? o->choices : limit_of(o, text), text,
+                   has_comma ? ": write the decimal point as '.'" : "");
 }
 
 /* Stores a value and tells the caller of it. */
