@@ -17,8 +17,8 @@ struct range {
 
 static const char is_too_large[] = "which is too large";
 
-/* A number that ends at one of `ends`; *text is moved behind it, onto the end. Returns what is wrong
- * with it, as the functions below do; NULL: nothing. */
+/* A number that ends at one of `ends`; *text is moved behind it, onto the end. Returns what is
+ * wrong with it, as the functions below do; NULL: nothing. */
 static const char *
 read_number(const char **text, const char *ends, uint64_t *out)
 {

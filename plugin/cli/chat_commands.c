@@ -78,12 +78,12 @@ run_load(struct xm_chat *c, const char *typed)
 static void
 print_rate(struct xm_lines *o, const char *what, const struct xm_generation_times *t)
 {
-    const double s = t->decode_s;
+    const double rate = xm_costs_decode_rate(t);
     xm_lines_add(o, "  %-13s%" PRIu64 " token%s read in %.2f s, %" PRIu64 " decoded",
                  what, t->prompt_tokens, t->prompt_tokens == 1 ? "" : "s", t->prompt_s,
                  t->decode_tokens);
-    if (s > 0.0)
-        xm_lines_add(o, " at %.1f tokens/s", (double)t->decode_tokens / s);
+    if (rate > 0.0)
+        xm_lines_add(o, " at %.1f tokens/s", rate);
 }
 
 static enum xm_chat_next

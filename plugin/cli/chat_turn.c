@@ -191,14 +191,14 @@ tell_limit(const struct xm_chat *c, enum xm_finish finish)
 static void
 tell_speed(const struct xm_chat *c, const struct xm_generation_result *result)
 {
-    const struct xm_generation_times *t = &c->last;
+    const double rate = xm_costs_decode_rate(&c->last);
     const bool dim = xm_terminal_has_styles(STDERR_FILENO);
     if (!c->interactive || !result->ids.n)
         return;
     fprintf(stderr, "%s(%zu token%s", dim ? XM_STYLE_DIM : "", result->ids.n,
             result->ids.n == 1 ? "" : "s");
-    if (t->decode_s > 0.0)
-        fprintf(stderr, ", %.1f tokens/s", (double)t->decode_tokens / t->decode_s);
+    if (rate > 0.0)
+        fprintf(stderr, ", %.1f tokens/s", rate);
     fprintf(stderr, ", the first after %.2f s)%s\n", c->first_s,
             dim ? XM_STYLE_NOT_DIM : "");
 }
