@@ -241,11 +241,111 @@ TEST(MeshPlan, OfExpertsAndLayersSaysWhatEachRankHolds)
 
 TEST(MeshPlan, SaysWhatDoesNotFit)
 {
-    const Outcome o =
-        run({"plan", qwen, "--device-as", "2xbmg", "--memory", "1", "--split", "tensor"});
+    const Words wish = {"plan",     qwen, "--device-as", "2xbmg",
+                        "--memory", "4",  "--split",     "tensor"};
+    const Outcome o = run(wish);
     EXPECT_EQ(o.code, 4);
     EXPECT_NE(o.out.find("too little"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("of memory on each device, or a model"), std::string::npos);
     EXPECT_EQ(o.err, "xemoe: it does not fit on these devices\n");
+    const auto with = [](Words words, const Words &more) {
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    };
+    const Json json(run(with(wish, {"--json"})).out);
+    ASSERT_TRUE(json.at("/advice/0")) << o.out;
+    for (int i = 0; json.at("/advice/" + std::to_string(i)); i++) {
+        const std::string at = "/advice/" + std::to_string(i);
+        const Words change = {json.text(at + "/option"), json.text(at + "/value")};
+        EXPECT_NE(o.out.find("with " + change[0] + " " + change[1]), std::string::npos);
+        EXPECT_EQ(run(with(wish, change)).code, 0) << change[0] << change[1];
+    }
+}
+
+/* The cards' weights are what is too much: a third card has room for its part. */
+TEST_F(Mesh, MoreDevicesAndFewerAreCounted)
+{
+    const std::string big = folder.path + "/big";
+    ASSERT_EQ(run({"make-model", "-o", big, "--arch", "qwen3-30b-a3b", "--blank"}).code,
+              0);
+    const Outcome o = run({"plan", big, "--device-as", "2xa380"});
+    EXPECT_EQ(o.code, 4);
+    EXPECT_NE(o.out.find("  or --device-as 3xa380\n"), std::string::npos) << o.out;
+    EXPECT_EQ(run({"plan", big, "--device-as", "3xa380"}).code, 0);
+    /* One with room for all of it is slower, unless messages take long. */
+    const std::string faster = "a token on b60 alone, which is faster: ";
+    const Words two = {"plan", big, "--device-as", "2xb60", "--link"};
+    for (const auto &[link, is_slow] : {std::pair("5,15", false), {"5,500", true}}) {
+        Words words = two;
+        words.push_back(link);
+        const Outcome of_two = run(words);
+        EXPECT_EQ(of_two.out.find(faster) != std::string::npos, is_slow) << of_two.out;
+    }
+}
+
+TEST(MeshPlan, SaysWhereOneDeviceIsFaster)
+{
+    const Words two = {"--device-as", "2xb580"};
+    const Json one(run({"plan", qwen, "--json", "--device-as", "b580"}).out);
+    const Json slow = plan(two);
+    EXPECT_EQ(slow.text("/forecast/alone/device"), "b580");
+    for (const char *what : {"token/seconds", "prompt/seconds"}) {
+        const std::string seconds = what;
+        EXPECT_EQ(slow.number("/forecast/alone/" + seconds),
+                  one.number("/forecast/" + seconds));
+        EXPECT_LT(slow.number("/forecast/alone/" + seconds),
+                  slow.number("/forecast/" + seconds));
+    }
+    const Words text = {"plan", qwen, "--split", "tensor", "--device-as", "2xb580"};
+    const std::string faster = "a token on b580 alone, which is faster: ";
+    EXPECT_NE(run(text).out.find(faster), std::string::npos);
+}
+
+/* A card without memory of its own has that of a computer, which need not be this one. */
+TEST(MeshPlan, SaysWhoseMemoryItPlansWith)
+{
+    const std::string whose = "because 140v has none of its own; --memory MIB";
+    for (const char *devices : {"140v", "b580,140v"}) {
+        const bool is_mesh = devices[0] == 'b';
+        const std::string at = is_mesh ? "/ranks/1/room_of" : "/room_of";
+        Words words = {"plan", qwen, "--device-as", devices};
+        EXPECT_NE(run(words).out.find(whose), std::string::npos) << devices;
+        words.push_back("--json");
+        EXPECT_EQ(Json(run(words).out).text(at), "this computer");
+        words.insert(words.end(), {"--memory", "8000"});
+        EXPECT_EQ(Json(run(words).out).text(at), "--memory");
+        words.erase(words.begin() + 4);
+        EXPECT_EQ(run(words).out.find(whose), std::string::npos) << devices;
+    }
+}
+
+/* What bench has measured is what plan and generate -v reckon with. */
+TEST_F(Mesh, ForecastsByWhatBenchHasMeasured)
+{
+    const Settings cache = {"XDG_CACHE_HOME=" + folder.path};
+    const auto bench = [&](const char *devices, const Words &more = {}) {
+        Words words = {"bench", qwen, "--device", devices, "-p",
+                       "64",    "-n", "8",        "-r",    "1"};
+        words.insert(words.end(), more.begin(), more.end());
+        EXPECT_EQ(Program(words, cache).finish().code, 0) << devices;
+    };
+    const Words one = {"plan", qwen, "-d", "CPU", "--json"};
+    const auto source = [&] {
+        const Json json(Program(one, cache).finish().out);
+        return json.at("/forecast") ? json.text("/forecast/rates/0/source") : "";
+    };
+    EXPECT_NE(source(), "measured");
+    bench("CPU", {"--no-warmup"});
+    EXPECT_NE(source(), "measured") << "of a run that built kernels";
+    bench("CPU");
+    EXPECT_EQ(source(), "measured");
+    const Words text = {"plan", qwen, "-d", "CPU,CPU", "--split", "tensor"};
+    const std::string usual = " 15 us a message";
+    EXPECT_NE(Program(text, cache).finish().out.find(usual), std::string::npos);
+    bench("CPU/CPU", {"--split", "tensor"});
+    const std::string measured = Program(text, cache).finish().out;
+    EXPECT_NE(measured.find(" us a message"), std::string::npos) << measured;
+    EXPECT_EQ(measured.find(usual), std::string::npos) << measured;
 }
 
 TEST(MeshPlan, NamesWhatIsWrong)

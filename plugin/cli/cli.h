@@ -148,6 +148,10 @@ int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 /* The same for all options of a target except --cache-dir. */
 int xm_cli_check_target(const struct xm_cli_target *t);
 
+/* The same options as a plan of the target takes them. */
+enum xm_status xm_cli_target_config(const struct xm_cli_target *t, struct xm_config *c,
+                                    struct xm_error *err);
+
 struct xm_cli_model {
     struct xm_core *core;
     struct xm_compiled *compiled;

@@ -13,10 +13,12 @@
 #include "plugin/cli/costs.h"
 #include "plugin/cli/grammar_option.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/cli/plan_command.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
 #include "runtime/util/number.h"
 
@@ -275,6 +277,27 @@ xm_generate_end(void)
     return XM_EXIT_CANCELLED;
 }
 
+/* Of a mesh: whether one of its devices would be faster, by what is known of them. */
+static void
+say_alone(const struct xm_cli_model *m, const struct xm_generate_args *a,
+          const struct xm_generation_result *r)
+{
+    const struct xm_cli_target *t = &a->generation.target;
+    const struct xm_plan_args plan = {
+        .chip = {.device = t->device, .context = r->prompt.n + r->ids.n + 1},
+        .split = t->split,
+        .parallel = 1,
+        .prompt = r->prompt.n};
+    struct xm_strbuf cache = {0};
+    struct xm_config config;
+    uint32_t rank;
+    if (xm_plan_is_mesh(&plan) && xm_mpi_ranks(&rank) <= 1 &&
+        xm_cli_target_config(t, &config, NULL) == XM_OK &&
+        xm_cli_cache_open(t->cache_dir, &cache, NULL) == XM_OK)
+        xm_plan_say_alone(&plan, &config, m->package, xm_strbuf_text(&cache));
+    xm_strbuf_free(&cache);
+}
+
 static int
 report(const struct xm_cli_model *m, const struct xm_generate_args *a,
        const struct xm_costs *c, struct xm_profile *p,
@@ -286,6 +309,7 @@ report(const struct xm_cli_model *m, const struct xm_generate_args *a,
         return xm_cli_failed(&err);
     if (a->verbose) {
         xm_costs_print(m, c);
+        say_alone(m, a, r);
         if (xm_generate_is_drawn(a))
             fprintf(stderr, "seed:    %" PRIu64 "\n", a->sampling.seed);
     }

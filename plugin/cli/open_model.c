@@ -255,6 +255,20 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
     memcpy(out, settings, sizeof(settings));
 }
 
+enum xm_status
+xm_cli_target_config(const struct xm_cli_target *t, struct xm_config *c,
+                     struct xm_error *err)
+{
+    struct xm_cli_setting settings[N_SETTINGS];
+    char ubatch[XM_CLI_NUMBER];
+    find_settings(t, NULL, ubatch, settings);
+    xm_config_init(c);
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (settings[i].value)
+            XM_TRY(xm_config_set(c, settings[i].key, settings[i].value, err));
+    return XM_OK;
+}
+
 static int
 check_tune(const struct xm_cli_target *t)
 {

@@ -203,12 +203,6 @@ xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan 
     find_room(a, p);
 }
 
-enum xm_status
-xm_plan_cache_dir(struct xm_strbuf *out, struct xm_error *err)
-{
-    return xm_cli_cache_open(NULL, out, err);
-}
-
 /* ---- the command --------------------------------------------------------------------- */
 
 static enum xm_status
@@ -228,7 +222,7 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     XM_TRY(s);
     xm_progress_clear();
     struct xm_strbuf cache = {0};
-    s = xm_plan_cache_dir(&cache, err);
+    s = xm_cli_cache_open(NULL, &cache, err);
     if (s == XM_OK)
         xm_plan_find_rates(p, xm_strbuf_text(&cache), &r->rates);
     xm_strbuf_free(&cache);
