@@ -469,6 +469,70 @@ TEST_F(Mesh, AProcessorIsSeveralDevices)
     }
 }
 
+/* ---- one device, and several, where the other is meant -------------------------------- */
+
+TEST(MeshInfo, SaysWhatEachRankRuns)
+{
+    const Words words = {"info", qwen, "-v", "-d", "REFERENCE,REFERENCE", "--split"};
+    for (const auto &[split, operation] :
+         {std::pair("tensor", "all_reduce"), {"layer", "receive"}}) {
+        Words all = words;
+        all.push_back(split);
+        const Outcome o = run(all);
+        EXPECT_EQ(o.code, 0) << o.err;
+        for (const char *part :
+             {"rank 0, REFERENCE:\n", "rank 1, REFERENCE:\n", operation})
+            EXPECT_NE(o.out.find(part), std::string::npos) << part;
+        all.push_back("--json");
+        EXPECT_EQ(Json(run(all).out).text("/devices/1"), "REFERENCE");
+    }
+}
+
+TEST(OneDevice, IsMeantWhereSeveralAreNamed)
+{
+    const std::tuple<Words, int, const char *> cases[] = {
+        {{"info", qwen, "-d", "REFERENCE,NOWHERE"}, 4, "option -d is 'NOWHERE'"},
+        {{"info", qwen, "-d", "CPU,CPU", "--svg", "x"}, 2, "draws what one device runs"},
+        {{"info", qwen, "--split", "layer"}, 2, "give -v"},
+        {{"info", qwen, "--device-as", "2xb580", "--svg", "x"},
+         2,
+         "'2xb580' names several"},
+        {{"list", XM_MODELS_DIR, "-d", "CPU,CPU"},
+         2,
+         "option -d: 'CPU,CPU' names several"},
+        {{"list", XM_MODELS_DIR, "--device-as", "b580,b70"},
+         2,
+         "'xemoe plan' counts for"},
+    };
+    for (const auto &[words, code, sentence] : cases) {
+        const Outcome o = run(words);
+        EXPECT_EQ(o.code, code) << o.err;
+        EXPECT_NE(o.err.find(sentence), std::string::npos) << o.err;
+    }
+}
+
+TEST(OneDevice, HasNothingToSplit)
+{
+    const Words commands[] = {
+        {"generate", qwen, "-d", "REFERENCE", "--ids", "5", "-n", "1"},
+        {"logits", qwen, "-d", "REFERENCE", "--ids", "5"},
+        {"info", qwen, "-d", "REFERENCE", "-v"},
+        {"bench", qwen, "--device", "REFERENCE", "-p", "4", "-n", "1,2", "-r", "1"},
+    };
+    for (const Words &command : commands) {
+        for (const auto &[split, said] : {std::pair("layer", 1u), {"auto", 0u}}) {
+            Words words = command;
+            words.insert(words.end(), {"--split", split});
+            const Outcome o = run(words);
+            EXPECT_EQ(o.code, 0) << o.err;
+            EXPECT_EQ(::count(o.err, "warning: option --split layer changes nothing: "
+                                     "REFERENCE is one device"),
+                      said)
+                << command[0] << ": " << o.err;
+        }
+    }
+}
+
 /* ---- mistakes ----------------------------------------------------------------------- */
 
 class MeshMistakes : public testing::TestWithParam<::Mistake>

@@ -287,6 +287,21 @@ read_mesh(const char *device, struct xm_mesh_devices *out, struct xm_error *err)
     return list ? xm_mesh_parse(list, processes > 1 ? processes : 0, out, err) : XM_OK;
 }
 
+void
+xm_cli_check_split(const char *split, const char *device)
+{
+    static bool is_said; /* of the models that bench opens one after the other */
+    uint32_t rank;
+    if (!split || is_said || strcmp(split, "auto") == 0 || xm_mesh_list(device) ||
+        xm_mpi_ranks(&rank) > 1)
+        return;
+    is_said = true;
+    xm_log(XM_LOG_WARNING,
+           "option --split %s changes nothing: %s is one device; --help says how -d "
+           "names several",
+           split, device ? device : "GPU");
+}
+
 /* Its spelling; whether there are such devices is found when the model is opened. */
 static int
 check_mesh(const char *device)
@@ -426,9 +441,8 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     return s;
 }
 
-/* Whether there is each device of a mesh that this process runs on. */
-static int
-check_ranks(const struct xm_core *core, const char *device)
+int
+xm_cli_check_ranks(const struct xm_core *core, const char *device)
 {
     struct xm_mesh_devices names;
     struct xm_plugin *plugin = NULL;
@@ -466,7 +480,8 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
         return code;
     if (xm_core_find(m->core, t->device, &plugin, &index, &err) != XM_OK)
         return xm_cli_no_device("-d", t->device, &err);
-    return check_ranks(m->core, t->device);
+    xm_cli_check_split(t->split, t->device);
+    return xm_cli_check_ranks(m->core, t->device);
 }
 
 int
