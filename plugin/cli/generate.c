@@ -604,8 +604,9 @@ xm_cli_generate(int argc, char **argv)
     if (a.profile_out && strcmp(a.profile_out, "-") == 0)
         return xm_cli_usage("option --profile-out takes a file: standard output has the "
                             "text");
-    if (xm_cli_grammar(&a.generation, &a.grammar, &err) != XM_OK)
-        return xm_cli_usage("%s", err.text);
+    code = xm_cli_grammar(&a.generation, &a.grammar);
+    if (code != XM_EXIT_OK)
+        return code;
     a.generation.target.measures = a.profile || a.profile_out;
     if (a.verbose)
         xm_log_set_level(XM_LOG_INFO);
