@@ -330,16 +330,19 @@ int
 xm_cli_bench_sampling(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe bench --sampling [-m MODEL] [--seconds S] [options]",
+        .usage = "xemoe bench --sampling [MODEL] [--seconds S] [options]",
+        .example = "xemoe bench --sampling model.gguf",
         .about = "Milliseconds that choosing a token takes, for one text and for the 16 "
                  "texts of a\n"
                  "step, by sampler, at vocabularies of 152064 and 262144 tokens. With a "
-                 "model: at its\n"
-                 "vocabulary, beside the time of a step of 16 texts.\n",
+                 "model: at\n"
+                 "its vocabulary, beside the time of a step of 16 texts.\n",
         .common = xm_cli_target_options,
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        .operand_is_optional = true,
     };
     struct args a = {.seconds = 0.1};
     struct xm_error err = {0};

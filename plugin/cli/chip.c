@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plugin/mesh/mesh_names.h"
+#include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/suggest.h"
 
 enum { MOST_MIB = 1 << 30 };

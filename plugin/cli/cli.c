@@ -194,7 +194,9 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
     if (help) {
         struct xm_strbuf text = {0};
         const struct xm_cli_command *command = xm_cli_command_find(argv[0]);
-        const char *example = command ? command->example : NULL;
+        const char *example = spec->example ? spec->example
+                              : command     ? command->example
+                                            : NULL;
         xm_cli_help(spec, example, &text);
         if (example)
             xm_strbuf_printf(&text, "\nexample: %s\n", example);

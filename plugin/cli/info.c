@@ -10,7 +10,7 @@
 #include "plugin/cli/info.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/picture.h"
-#include "plugin/mesh/mesh_names.h"
+#include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/svg.h"
 #include "runtime/util/log.h"
 

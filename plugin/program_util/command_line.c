@@ -446,6 +446,8 @@ find_operand(struct parse *p)
                    : XM_OK;
     if (usual && usual[0])
         return take_operand(p, usual);
+    if (spec->operand_is_optional)
+        return XM_OK;
     return spec->operand_env
                ? xm_fail(p->err, XM_INVALID,
                          "%s is missing: give it as a word, with -m, or in the "
@@ -459,6 +461,9 @@ find_operand(struct parse *p)
     "all layers are on the device; --offload says how many percent of the experts are "  \
     "not"
 #define EXPERTS "--offload says how many percent of the experts stay in host memory"
+#define SEVERAL                                                                          \
+    "-d names the device, or several with their shares, as MESH:GPU.0,GPU.1(3,1); "      \
+    "--split says what these share"
 static const struct {
     const char *word, *here;
 } of_others[] = {
@@ -467,17 +472,17 @@ static const struct {
     {"-fa", "attention is always one kernel"},
     {"--flash-attn", "attention is always one kernel"},
     {"-cnv", "'xemoe chat' holds conversations"},
-    {"-sm", "a model runs on one device, -d"},
+    {"-sm", SEVERAL},
     {"-t", "kernels take what the device has"},
     {"--threads", "kernels take what the device has"},
     {"-b", "a prompt goes through the model in parts of --ubatch tokens"},
     {"--batch-size", "a prompt goes through the model in parts of --ubatch tokens"},
     {"-np", "it is --parallel of 'xemoe generate'"},
-    {"-ts", "a model runs on one device, -d"},
-    {"-mg", "a model runs on one device, -d"},
-    {"--split-mode", "a model runs on one device, -d"},
-    {"--tensor-split", "a model runs on one device, -d"},
-    {"--main-gpu", "a model runs on one device, -d"},
+    {"-ts", SEVERAL},
+    {"-mg", SEVERAL},
+    {"--split-mode", SEVERAL},
+    {"--tensor-split", SEVERAL},
+    {"--main-gpu", SEVERAL},
     {"--threads-batch", "kernels take what the device has"},
     {"-tb", "kernels take what the device has"},
     {"-cmoe", EXPERTS},

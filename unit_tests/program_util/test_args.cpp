@@ -221,6 +221,11 @@ TEST(Args, RefuseWithASentence)
         EXPECT_NE(p.text.find(c.says), std::string::npos) << p.text;
     }
     EXPECT_EQ(parse(with_file, {}).text, "FILE is missing");
+    xm_cli_spec optional = with_file;
+    optional.operand_is_optional = true;
+    EXPECT_EQ(parse(optional, {}).status, XM_OK);
+    EXPECT_EQ(parse(optional, {""}).text, "FILE is an empty word");
+    EXPECT_EQ(parse(optional, {"a", "b"}).text, "'b' is one word too many");
     EXPECT_EQ(parse(with_file, {"a", "b"}).text, "'b' is one word too many");
 }
 
