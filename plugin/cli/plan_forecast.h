@@ -20,7 +20,7 @@ void xm_plan_find_rates(const struct xm_plan *p, const char *cache_dir,
                         struct xm_rates *rates);
 /* Keeps what a model's runs have reached on a device, for later forecasts: p->token_work in token_s
  * seconds and p->prompt_work in prompt_s. Stores nothing if a run took less time than its launches,
- * or the format of the weights is not known. */
+ * reading takes as long as the prompt, or the format of the weights is not known. */
 void xm_plan_keep_rates(const struct xm_plan *p, const char *cache_dir, double token_s,
                         double prompt_s);
 

@@ -405,18 +405,10 @@ xm_planner_count_work(struct xm_program *p, const struct xm_plan_wish *wish,
 const char *
 xm_planner_weight_format(const struct xm_program *p)
 {
-    const char *best = "";
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < p->n_weights; i++) {
-        const char *format = xm_weight_format_text(&p->weights[i]->host);
-        uint64_t bytes = 0;
-        for (uint32_t k = 0; k < p->n_weights; k++)
-            if (strcmp(xm_weight_format_text(&p->weights[k]->host), format) == 0)
-                bytes += xm_weight_bytes(&p->weights[k]->host);
-        best = bytes > most ? format : best;
-        most = bytes > most ? bytes : most;
-    }
-    return best;
+    struct xm_weight_tally tally = {0};
+    for (uint32_t i = 0; i < p->n_weights; i++)
+        xm_weight_tally_add(&tally, &p->weights[i]->host);
+    return xm_weight_tally_most(&tally);
 }
 
 /* ---- what there is ------------------------------------------------------------------- */
