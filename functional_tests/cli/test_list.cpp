@@ -332,6 +332,26 @@ TEST_F(List, FitsTheTerminal)
         << "nothing is cut in a file";
 }
 
+/* Two paths whose ends are alike would be cut to the same text. */
+TEST_F(List, ShowsWholePathsWhereTheirEndsDoNotTellThemApart)
+{
+    for (const char *family : {"a_first_family", "another_family"}) {
+        fs::create_directories(root + "/" + family + "/of/models/in/int4");
+        fs::copy_file(gguf, root + "/" + family + "/of/models/in/int4/model.gguf");
+    }
+    for (unsigned short columns : {50, 120}) {
+        SCOPED_TRACE(columns);
+        Terminal t({"list", root, "--device-as", "bmg", "--memory", "8192"}, {}, columns);
+        EXPECT_EQ(t.finish(), 0);
+        const std::string shown = t.text();
+        for (const char *family : {"a_first_family", "another_family"})
+            EXPECT_TRUE(contains(shown, std::string(family) + "/of/models/in/int4"))
+                << shown;
+        EXPECT_EQ(contains(shown, "model\n  family"), columns == 50) << shown;
+        EXPECT_EQ(count(shown, "yes, takes"), 4u) << shown;
+    }
+}
+
 /* One more is left out where the others lack one column. A terminal's last column stays free. */
 TEST_F(List, LeavesOutFirstWhatSaysLeastOfWhetherAModelFits)
 {

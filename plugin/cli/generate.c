@@ -16,6 +16,7 @@
 #include "plugin/cli/plan_command.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/collective_mpi.h"
@@ -158,13 +159,10 @@ void
 xm_generate_say_full(uint64_t context, size_t texts)
 {
     if (texts == 1)
-        fprintf(stderr,
-                "xemoe: the context of %" PRIu64 " tokens is full: the text ends here\n",
-                context);
+        xm_say("the context of %" PRIu64 " tokens is full: the text ends here", context);
     else if (texts)
-        fprintf(stderr,
-                "xemoe: the context of %" PRIu64 " tokens was full for %zu texts\n",
-                context, texts);
+        xm_say("the context of %" PRIu64 " tokens was full for %zu texts", context,
+               texts);
 }
 
 enum xm_status
@@ -253,8 +251,8 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     const bool is_missing =
         xm_package_read(m->package, XM_PACKAGE_TOKENIZER, NULL) == XM_NOT_FOUND;
     if (is_missing && o.text.stream)
-        fprintf(stderr, "xemoe: there is no %s: token ids instead of text\n",
-                m->package->reader->tokenizer);
+        xm_say("there is no %s: token ids instead of text",
+               m->package->reader->tokenizer);
     struct xm_prefix_store *store = NULL;
     XM_TRY(xm_cli_prefix_cache_open(&a->prefixes, m->compiled, &store, err));
     enum xm_status s = xm_session_create(m->compiled, m->package, &session, err);
@@ -465,11 +463,9 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
     if (out->n == 0)
         return xm_cli_usage("%s: there is no prompt in any line", name);
     if (out->n_blank)
-        fprintf(
-            stderr,
-            "xemoe: %s: %zu blank line%s skipped, the first is line %zu; to use spaces "
-            "as a prompt, put the line in quotes\n",
-            name, out->n_blank, out->n_blank == 1 ? " is" : "s are", out->first_blank);
+        xm_say("%s: %zu blank line%s skipped, the first is line %zu; to use spaces "
+               "as a prompt, put the line in quotes",
+               name, out->n_blank, out->n_blank == 1 ? " is" : "s are", out->first_blank);
     return XM_EXIT_OK;
 }
 
@@ -483,12 +479,10 @@ settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
     if (!option)
         return;
     a->sampling.temperature = is_recommended ? recommended : XM_CLI_DEFAULT_TEMPERATURE;
-    fprintf(
-        stderr,
-        "xemoe: tokens are drawn because of --%s, at temperature %g%s%s; --temp 0 takes "
-        "the likeliest\n",
-        option, (double)a->sampling.temperature, is_recommended ? " of " : "",
-        is_recommended ? m->package->reader->sampling : "");
+    xm_say("tokens are drawn because of --%s, at temperature %g%s%s; --temp 0 takes "
+           "the likeliest",
+           option, (double)a->sampling.temperature, is_recommended ? " of " : "",
+           is_recommended ? m->package->reader->sampling : "");
 }
 
 static int

@@ -12,6 +12,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/pipeline/parallel.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/rate.h"
 #include "plugin/program_util/terminal.h"
@@ -349,16 +350,14 @@ static void
 say_count(const struct texts *t)
 {
     if (t->is_list && t->n == 1 && t->a->parallel > 1)
-        fprintf(stderr,
-                "xemoe: %s has one prompt, which makes one text; of a prompt given with "
-                "-p, --parallel %" PRIu64 " writes %" PRIu64 "\n",
-                t->a->ids ? t->a->ids + 1 : t->lines->name, t->a->parallel,
-                t->a->parallel);
+        xm_say("%s has one prompt, which makes one text; of a prompt given with "
+               "-p, --parallel %" PRIu64 " writes %" PRIu64 "",
+               t->a->ids ? t->a->ids + 1 : t->lines->name, t->a->parallel,
+               t->a->parallel);
     if (!t->is_list && t->n > 1 && !xm_generate_is_drawn(t->a))
-        fprintf(stderr,
-                "xemoe: the %zu texts of the prompt are the same, because each "
-                "takes the likeliest tokens; --temp 0.8 draws them\n",
-                t->n);
+        xm_say("the %zu texts of the prompt are the same, because each "
+               "takes the likeliest tokens; --temp 0.8 draws them",
+               t->n);
 }
 
 static int

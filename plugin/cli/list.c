@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/chip.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 
@@ -59,10 +60,9 @@ run(const struct args *a, const struct xm_list_wish *wish)
         xm_list_print(&list, wish, xm_terminal_line(STDOUT_FILENO));
     const int code = s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
     if (s == XM_OK && list.n == 0)
-        fprintf(stderr, "xemoe: there is no model below '%s'\n", a->folder);
+        xm_say("there is no model below '%s'", a->folder);
     if (s == XM_OK && list.is_cut)
-        fprintf(stderr, "xemoe: '%s' has too many files: some were not looked at\n",
-                a->folder);
+        xm_say("'%s' has too many files: some were not looked at", a->folder);
     xm_list_free(&list);
     return code;
 }

@@ -15,6 +15,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/plan_forecast.h"
 #include "plugin/exported.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/log.h"
 
@@ -245,7 +246,7 @@ verdict(const struct xm_plan *p, enum xm_status s, const struct xm_error *err)
     if (code != XM_EXIT_OK || (s == XM_OK && !p->excess))
         return code;
     if (s == XM_OK)
-        fprintf(stderr, "xemoe: it does not fit on %s\n", p->info.name);
+        xm_say("it does not fit on %s", p->info.name);
     else
         xm_cli_print_failure(err, p->is_beyond_counting ? " (--context)" : "");
     return XM_EXIT_DEVICE;

@@ -207,6 +207,19 @@ is_alike(const struct xm_mesh_plan *p, uint32_t a, uint32_t b)
            x->kinds.total_peak == y->kinds.total_peak;
 }
 
+static const struct xm_table_column rank_columns[] = {
+    {"ranks", -5},   {"device", -8}, {"weights", 9},   {"of token", 9},
+    {"KV cache", 9}, {"at most", 9}, {"there is", 10}, {"", 11}};
+static const struct xm_table ranks_table = {rank_columns, XM_ARRAY_LEN(rank_columns)};
+
+enum { MIB_TEXT = 32 };
+static const char *
+mib_text(uint64_t bytes, char out[MIB_TEXT])
+{
+    snprintf(out, MIB_TEXT, "%.1f", mib(bytes));
+    return out;
+}
+
 /* A line for rank i and those behind it that are alike; the first that is not. */
 static uint32_t
 print_ranks(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
@@ -221,10 +234,12 @@ print_ranks(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
     char room[32] = "not known";
     if (r->room.known)
         snprintf(room, sizeof(room), "%.1f", mib(r->room.device));
-    xm_lines_add(o, "%-5s %-8s %9.1f %9.1f %9.1f %9.1f %10s%s\n", ranks,
-                 p->devices.name[i], mib(weights_of(&r->need)),
-                 mib(r->need.token_weights), mib(r->need.kv), mib(device), room,
-                 r->excess ? "  too little" : "");
+    char weights[MIB_TEXT], token[MIB_TEXT], kv[MIB_TEXT], all[MIB_TEXT];
+    xm_table_row(o, &ranks_table,
+                 (const char *const[]){
+                     ranks, p->devices.name[i], mib_text(weights_of(&r->need), weights),
+                     mib_text(r->need.token_weights, token), mib_text(r->need.kv, kv),
+                     mib_text(device, all), room, r->excess ? "too little" : ""});
     return end;
 }
 
@@ -334,12 +349,12 @@ print_text(const struct xm_plan_args *a, const struct planned *r,
     xm_cli_add_name(&model, a->model);
     xm_lines_add(&o,
                  "%s on %u devices: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
-                 " request%s\n\nMiB:\nranks device     weights  of token  KV cache   "
-                 "at most   there is\n",
+                 " request%s\n\nMiB:\n",
                  xm_strbuf_text(&model), p->devices.n, first->wish.context,
                  first->decided.ubatch, xm_plan_cache_types(&first->decided, types),
                  first->wish.requests, first->wish.requests == 1 ? "" : "s");
     xm_strbuf_free(&model);
+    xm_table_head(&o, &ranks_table);
     for (uint32_t i = 0; i < p->devices.n;)
         i = print_ranks(&o, p, i);
     print_verdict(&o, a, r);
@@ -661,7 +676,7 @@ run(const struct xm_plan_args *a, struct planned *r, struct xm_plan_result *mode
     else if ((code = xm_cli_flush()) != XM_EXIT_OK)
         return code;
     else
-        fputs("xemoe: it does not fit on these devices\n", stderr);
+        xm_say("it does not fit on these devices");
     return XM_EXIT_DEVICE;
 }
 

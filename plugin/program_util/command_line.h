@@ -95,8 +95,8 @@ struct xm_cli_spec {
     /* Rows common to several commands, then the command's own. NULL: none. */
     const struct xm_cli_option *common, *own;
     size_t n_common, n_own;
-    /* Name of the only operand, in the help. It is required, unless it is optional or an option sets
-     * the same member. NULL: the command takes none. */
+    /* Name of the only operand, in the help. It is required, unless it is optional or an option
+     * sets the same member. NULL: the command takes none. */
     const char *operand;
     size_t operand_offset; /* of its const char * member                        */
     /* the member is a struct xm_cli_texts and takes any number of words */
