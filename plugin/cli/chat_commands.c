@@ -39,8 +39,8 @@ save(struct xm_chat *c, const char *typed, bool replace)
         s = xm_conversation_save(&c->conversation, xm_strbuf_text(&path), replace, &err);
     xm_strbuf_free(&path);
     if (s != XM_OK)
-        fprintf(stderr, "xemoe: %s%s\n", err.text,
-                s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
+        xm_say("%s%s", err.text,
+               s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
     else
         fprintf(stderr, "%zu messages are saved\n", c->conversation.n);
     return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
@@ -68,7 +68,7 @@ run_load(struct xm_chat *c, const char *typed)
         s = xm_conversation_load(&c->conversation, xm_strbuf_text(&path), &err);
     xm_strbuf_free(&path);
     if (s != XM_OK)
-        fprintf(stderr, "xemoe: %s\n", err.text);
+        xm_say("%s", err.text);
     else
         fprintf(stderr, "the conversation is now that of the file, %zu messages\n",
                 c->conversation.n);

@@ -190,7 +190,7 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         return XM_EXIT_OK;
     }
     if (xm_cli_parse(spec, argc, argv, out, &help, &err) != XM_OK)
-        return fail_parse(&err, argv[0]);
+        return fail_parse(&err, spec->name ? spec->name : argv[0]);
     if (help) {
         struct xm_strbuf text = {0};
         const struct xm_cli_command *command = xm_cli_command_find(argv[0]);

@@ -111,6 +111,8 @@ struct xm_cli_spec {
     enum xm_status (*given)(void *out, const struct xm_cli_option *o, const char *value,
                             struct xm_error *err);
     bool operand_is_optional;
+    /* The command's words, where they are not argv[0] alone: "bench --sampling"; NULL: they are. */
+    const char *name;
     /* A command line for the help, where the command's own is of something else; NULL: that one. */
     const char *example;
 };
