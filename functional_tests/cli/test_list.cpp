@@ -123,6 +123,15 @@ TEST_F(List, DoesNotSayThatAModelFitsInMemoryOfUnknownSize)
 }
 
 /* What `generate` says of the model, in the row. */
+TEST_F(List, SaysWhoseMemoryItIs)
+{
+    const std::string whose = "xemoe: models are counted for this computer's memory, "
+                              "because 140v has none of its own";
+    EXPECT_TRUE(contains(list({}, "140v").err, whose));
+    EXPECT_EQ(list({"--memory", "8192"}, "140v").err, "");
+    EXPECT_EQ(list({}, "b580").err, "");
+}
+
 TEST_F(List, SaysWhatGenerateRefuses)
 {
     fs::copy(ir, root + "/damaged");

@@ -29,6 +29,10 @@ xm_plan_read_bandwidths(const char *list, struct xm_rates *out, uint32_t n)
             out[found].read = 1e9 * rate;
         found++;
     } while (*at == ',' && at++);
+    if (n == 1 && found != 1)
+        return xm_cli_usage("option --bandwidth takes one number of GB/s for one device, "
+                            "with '.' as its decimal point; found '%.60s'",
+                            list);
     if (found != 1 && found != n)
         return xm_cli_usage("option --bandwidth takes GB/s, one number for all devices "
                             "or one for each of the %u; found '%.60s'",

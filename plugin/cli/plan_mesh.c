@@ -30,7 +30,7 @@ struct planned {
 
 /* ---- which devices ------------------------------------------------------------------- */
 
-/* "2xbmg": whether there is a number, which many devices, and the name behind it. */
+/* Moves *name from "2xbmg" to "bmg", with *times 2. False: there is no number before it. */
 static bool
 has_times(const char **name, size_t *n, uint64_t *times)
 {
@@ -102,12 +102,13 @@ parse_devices(const struct xm_plan_args *a, const char *given,
     struct xm_strbuf list = {0};
     enum xm_status s =
         write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list, err);
-    const bool is_one = s == XM_OK && !list.text[strcspn(list.text, ",(")];
-    if (is_one && a->nodes > 1 && list.n > 0 && list.n < XM_DEVICE_NAME) {
+    const char *names = xm_strbuf_text(&list);
+    const bool is_one = strcspn(names, ",(") == list.n && list.n > 0;
+    if (s == XM_OK && is_one && a->nodes > 1 && list.n < XM_DEVICE_NAME) {
         *out = (struct xm_mesh_devices){.n = 1, .share = {1.0}};
-        memcpy(out->name[0], list.text, list.n + 1);
+        memcpy(out->name[0], names, list.n + 1);
     } else if (s == XM_OK)
-        s = xm_mesh_parse(list.text, 0, out, err);
+        s = xm_mesh_parse(names, 0, out, err);
     xm_strbuf_free(&list);
     return s;
 }
@@ -252,6 +253,22 @@ is_known(const struct xm_mesh_plan *p)
     return known;
 }
 
+/* The memory of the host that ranks share, where it is too little. */
+static void
+print_shared(struct xm_lines *o, const struct xm_mesh_plan *p)
+{
+    uint64_t room = 0;
+    for (uint32_t i = 0; i < p->devices.n; i++)
+        if (p->rank[i].room.host_is_device)
+            room = p->rank[i].room.device;
+    xm_lines_add(
+        o,
+        "the host's memory, which several of them take: %.1f MiB too much\n"
+        "  it would with %.0f MiB of it, a smaller context or KV cache, or a model "
+        "with smaller weights\n",
+        mib(p->shared_excess), ceil(mib(room + p->shared_excess)));
+}
+
 /* The most memory that a rank needs and lacks. */
 static uint64_t
 most_needed(const struct xm_mesh_plan *p)
@@ -299,14 +316,12 @@ print_verdict(struct xm_lines *o, const struct xm_plan_args *a, const struct pla
                      xm_plan_no_memory(p->devices.name[i], why));
         break;
     }
-    if (p->shared_excess)
-        xm_lines_add(o,
-                     "the host's memory, which several of them take: %.1f MiB too much\n",
-                     mib(p->shared_excess));
     if (!is_known(p))
         xm_lines_add(o, "--memory MIB tells how much a device has\n");
     else if (xm_mesh_plan_fits(p))
         xm_lines_add(o, "it fits\n");
+    else if (p->shared_excess)
+        print_shared(o, p);
     else
         print_advice(o, a, r);
     xm_lines_add(o, "\n");

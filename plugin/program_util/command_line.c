@@ -276,7 +276,7 @@ take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
         return take(p, o, attached);
     if (p->at + 1 >= p->argc)
         return xm_fail(p->err, XM_INVALID, "option %.*s needs a value: %s", p->n_given,
-                       p->given, o->value);
+                       p->given, o->kind == XM_CLI_CHOICE ? o->choices : o->value);
     return take(p, o, p->argv[++p->at]);
 }
 
