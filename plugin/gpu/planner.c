@@ -220,8 +220,9 @@ prepare_choices(struct context *c, struct xm_error *err)
 }
 
 /* Of a long prompt the first chunks run, then the last ones, behind pages that nothing has written:
- * chunks in between allocate no more than the last, because what they see is shorter. Whole chunks
- * and whole pages are left out, so that the last chunks are those of all the prompt. */
+ * chunks in between allocate no more than the last, because what they see is shorter; only tables
+ * that grow with it take more steps. Whole chunks and whole pages are left out, so that the last
+ * chunks are those of all the prompt. */
 static enum xm_status
 feed_ends(struct context *c, uint64_t tokens, struct xm_error *err)
 {

@@ -111,6 +111,7 @@ struct Wish {
     std::string model; /* a trained one; "": the small one, which is quick to compile */
     Properties properties;
     uint64_t context;
+    bool is_long = false; /* not all of its chunks are run: tables grow in fewer steps */
 };
 
 class Planner : public OpenClTest
@@ -147,8 +148,8 @@ TEST_F(Planner, SaysWhatARunTakes)
         {"", {{"XM_UBATCH", "64"}, {"KV_CACHE_PRECISION", "i8"}}, 700},
         {"", {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_COPY_WEIGHTS", "YES"}}, 40},
         /* Of more chunks than a plan runs; the last is no whole page behind the others. */
-        {tiny, {{"XM_UBATCH", "16"}}, 1003},
-        {windows, {{"XM_UBATCH", "24"}}, 1003},
+        {tiny, {{"XM_UBATCH", "256"}}, 9003, true},
+        {windows, {{"XM_UBATCH", "24"}}, 1003, true},
     };
     xm_compile_options sampled = {};
     sampled.sampled_logits = true;
@@ -171,7 +172,8 @@ TEST_F(Planner, SaysWhatARunTakes)
             const char *kind = xm_memory_kind_text((xm_memory_kind)k);
             EXPECT_EQ(need.kinds.now[k], stats.now[k]) << kind;
             EXPECT_EQ(need.kinds.peak[k], stats.peak[k]) << kind;
-            EXPECT_EQ(need.kinds.buffers[k], stats.buffers[k]) << kind;
+            EXPECT_LE(need.kinds.buffers[k], stats.buffers[k]) << kind;
+            EXPECT_TRUE(w.is_long || need.kinds.buffers[k] == stats.buffers[k]) << kind;
         }
         EXPECT_EQ(need.kv, held.kv_bytes);
         EXPECT_EQ(need.scratch, held.scratch_bytes);
