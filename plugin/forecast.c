@@ -77,19 +77,19 @@ xm_rates_fit(struct xm_rates *rates, const struct xm_run_work *token, double tok
     const double bytes = seconds_of(token, 1.0, 0.0);
     if (!(reading > 0.0) || !(running > 0.0) || !(bytes > 0.0))
         return false;
-    rates->read = bytes / reading;
-    rates->multiply = 0.0;
-    if (seconds_of(prompt, rates->read, 0.0) >= running)
-        return true;
+    const double read = bytes / reading;
+    if (seconds_of(prompt, read, 0.0) >= running)
+        return false;
     /* Seconds fall where the rate rises: it lies between those of 1 and 2^60 a second. */
     double low = 0.0, high = HALVINGS;
     for (int i = 0; i < HALVINGS; i++) {
         const double mid = 0.5 * (low + high);
-        if (seconds_of(prompt, rates->read, exp2(mid)) > running)
+        if (seconds_of(prompt, read, exp2(mid)) > running)
             low = mid;
         else
             high = mid;
     }
+    rates->read = read;
     rates->multiply = exp2(high);
     return true;
 }

@@ -61,8 +61,8 @@ double xm_peak_of_card(const struct xm_device_info *info);
  * without bound. */
 double xm_forecast_run(const struct xm_run_work *w, const struct xm_rates *rates);
 /* Finds the rates with which runs take the seconds that they were measured to take: `read` by the
- * token, then `multiply` by the prompt, whose rate stays 0 where reading alone takes that long.
- * launch_s is given. False: a run is shorter than its launches. */
+ * token, then `multiply` by the prompt. launch_s is given. False, and *rates is unchanged: a run is
+ * shorter than its launches, or reading alone takes as long as the prompt. */
 bool xm_rates_fit(struct xm_rates *rates, const struct xm_run_work *token, double token_s,
                   const struct xm_run_work *prompt, double prompt_s);
 

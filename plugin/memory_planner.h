@@ -115,7 +115,8 @@ struct xm_plan {
     uint64_t excess; /* missing bytes; 0: the model fits */
     /* that fits with as many requests; <= XM_PLAN_LARGEST_CONTEXT */
     uint64_t largest_context;
-    bool is_beyond_counting; /* the wish needs larger buffers than any device has */
+    /* the wish needs larger buffers than any device has, and a smaller context would fit */
+    bool is_beyond_counting;
     struct xm_plan_advice advice[XM_PLAN_N_CHANGES];
     size_t n_advice;
     struct xm_plan_kv_group *kv_groups; /* owned: xm_planner_free_plan */

@@ -92,6 +92,32 @@ xm_weight_format_text(const struct xm_weight *w)
                                   : xm_element_text(w->element);
 }
 
+void
+xm_weight_tally_add(struct xm_weight_tally *t, const struct xm_weight *w)
+{
+    const char *format = xm_weight_format_text(w);
+    uint32_t i = 0;
+    while (i < t->n && strcmp(t->format[i], format) != 0)
+        i++;
+    if (i == XM_MOST_WEIGHT_FORMATS)
+        return;
+    t->format[i] = format;
+    t->bytes[i] += xm_weight_bytes(w);
+    t->n = i == t->n ? i + 1 : t->n;
+}
+
+const char *
+xm_weight_tally_most(const struct xm_weight_tally *t)
+{
+    const char *best = "";
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        best = t->bytes[i] > most ? t->format[i] : best;
+        most = t->bytes[i] > most ? t->bytes[i] : most;
+    }
+    return best;
+}
+
 /* ---- checks ------------------------------------------------------------------------ */
 
 /* Rows that are stored, when the view is less than those: what the bytes have room for. */

@@ -164,6 +164,17 @@ uint32_t xm_weight_meets(const struct xm_weight *w);
 /* Name of the format for people: the element type, "codebook", or the block format. */
 const char *xm_weight_format_text(const struct xm_weight *w);
 
+/* Bytes of several weights by the names of their formats. Zero-initialise. */
+enum { XM_MOST_WEIGHT_FORMATS = 48 };
+struct xm_weight_tally {
+    uint32_t n;
+    const char *format[XM_MOST_WEIGHT_FORMATS]; /* static */
+    uint64_t bytes[XM_MOST_WEIGHT_FORMATS];
+};
+void xm_weight_tally_add(struct xm_weight_tally *t, const struct xm_weight *w);
+/* The format of most bytes; static; "": there is no weight. */
+const char *xm_weight_tally_most(const struct xm_weight_tally *t);
+
 /* Whether the sizes of the views agree with the dimensions; NULL, or a static sentence. */
 const char *xm_weight_check(const struct xm_weight *w);
 

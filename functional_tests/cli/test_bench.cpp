@@ -312,7 +312,9 @@ TEST_F(Bench, TimesHowTokensAreChosen)
     EXPECT_GT(j.number("/sampling/1/ms"), 0.0);
     EXPECT_NEAR(j.number("/sampling/1/step_share"),
                 j.number("/sampling/1/ms") / j.number("/step_ms"), 1e-9);
-    const Outcome table = run({"bench", "--sampling", "-m", model, "--seconds", "0.001"});
+    EXPECT_TRUE(contains(run({"bench", "--sampling", "--second", "1"}).err,
+                         "See 'xemoe bench --sampling --help'"));
+    const Outcome table = run({"bench", "--sampling", model, "--seconds", "0.001"});
     EXPECT_EQ(table.code, 0) << table.err;
     for (const char *text : {"1536 tokens, peaked rows", "1536 tokens, flat rows",
                              "typical 0.9", "of a step", "1 text", "16 texts"})

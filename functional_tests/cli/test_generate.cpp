@@ -107,6 +107,25 @@ TEST(Text, IsOfOneTokenOrOfSeveralTokens)
     EXPECT_FALSE(contains(o.err, " launches")) << "the reference has none";
 }
 
+/* Of no token, and of the one that may have run before its time began. */
+TEST(Text, HasNoRateWhoseTimeWasNotMeasured)
+{
+    for (const char *n : {"1", "2", "3"}) {
+        const bool is_measured = n == std::string("3");
+        const auto words = [&](const char *output) {
+            return Words{"--ids", "5", "-n", n, "--ignore-eos", output};
+        };
+        const std::string err = generate(words("-v")).err;
+        const std::string decode = err.substr(err.find("decode:"));
+        EXPECT_TRUE(contains(err, " tokens/s")) << "of the prompt: " << err;
+        EXPECT_EQ(contains(decode, " tokens/s"), is_measured) << err;
+        EXPECT_FALSE(contains(decode, " GB/s of weights")) << "the reference counts none";
+        const Json json(generate(words("--json")).out);
+        EXPECT_GT(json.number("/timings/prompt_tps"), 0.0);
+        EXPECT_EQ(json.at("/timings/decode_tps") != nullptr, is_measured) << n;
+    }
+}
+
 TEST(Text, HasSpecialTokensOnlyWhenAskedFor)
 {
     Words words = {"-p", prompt, "-n", "5", "--ignore-eos"};

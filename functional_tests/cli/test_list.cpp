@@ -123,6 +123,15 @@ TEST_F(List, DoesNotSayThatAModelFitsInMemoryOfUnknownSize)
 }
 
 /* What `generate` says of the model, in the row. */
+TEST_F(List, SaysWhoseMemoryItIs)
+{
+    const std::string whose = "xemoe: models are counted for this computer's memory, "
+                              "because 140v has none of its own";
+    EXPECT_TRUE(contains(list({}, "140v").err, whose));
+    EXPECT_EQ(list({"--memory", "8192"}, "140v").err, "");
+    EXPECT_EQ(list({}, "b580").err, "");
+}
+
 TEST_F(List, SaysWhatGenerateRefuses)
 {
     fs::copy(ir, root + "/damaged");
@@ -330,6 +339,26 @@ TEST_F(List, FitsTheTerminal)
     }
     EXPECT_TRUE(contains(list().out, std::string(90, 'x') + "/long.gguf"))
         << "nothing is cut in a file";
+}
+
+/* Two paths whose ends are alike would be cut to the same text. */
+TEST_F(List, ShowsWholePathsWhereTheirEndsDoNotTellThemApart)
+{
+    for (const char *family : {"a_first_family", "another_family"}) {
+        fs::create_directories(root + "/" + family + "/of/models/in/int4");
+        fs::copy_file(gguf, root + "/" + family + "/of/models/in/int4/model.gguf");
+    }
+    for (unsigned short columns : {50, 120}) {
+        SCOPED_TRACE(columns);
+        Terminal t({"list", root, "--device-as", "bmg", "--memory", "8192"}, {}, columns);
+        EXPECT_EQ(t.finish(), 0);
+        const std::string shown = t.text();
+        for (const char *family : {"a_first_family", "another_family"})
+            EXPECT_TRUE(contains(shown, std::string(family) + "/of/models/in/int4"))
+                << shown;
+        EXPECT_EQ(contains(shown, "model\n  family"), columns == 50) << shown;
+        EXPECT_EQ(count(shown, "yes, takes"), 4u) << shown;
+    }
 }
 
 /* One more is left out where the others lack one column. A terminal's last column stays free. */

@@ -241,26 +241,143 @@ TEST(MeshPlan, OfExpertsAndLayersSaysWhatEachRankHolds)
 
 TEST(MeshPlan, SaysWhatDoesNotFit)
 {
-    const Outcome o =
-        run({"plan", qwen, "--device-as", "2xbmg", "--memory", "1", "--split", "tensor"});
+    const Words wish = {"plan",     qwen, "--device-as", "2xbmg",
+                        "--memory", "4",  "--split",     "tensor"};
+    const Outcome o = run(wish);
     EXPECT_EQ(o.code, 4);
     EXPECT_NE(o.out.find("too little"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("of memory on each device, or a model"), std::string::npos);
     EXPECT_EQ(o.err, "xemoe: it does not fit on these devices\n");
+    const auto with = [](Words words, const Words &more) {
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    };
+    const Json json(run(with(wish, {"--json"})).out);
+    ASSERT_TRUE(json.at("/advice/0")) << o.out;
+    for (int i = 0; json.at("/advice/" + std::to_string(i)); i++) {
+        const std::string at = "/advice/" + std::to_string(i);
+        const Words change = {json.text(at + "/option"), json.text(at + "/value")};
+        EXPECT_NE(o.out.find("with " + change[0] + " " + change[1]), std::string::npos);
+        EXPECT_EQ(run(with(wish, change)).code, 0) << change[0] << change[1];
+    }
+}
+
+/* The cards' weights are what is too much: a third card has room for its part. */
+TEST_F(Mesh, MoreDevicesAndFewerAreCounted)
+{
+    const std::string big = folder.path + "/big";
+    ASSERT_EQ(run({"make-model", "-o", big, "--arch", "qwen3-30b-a3b", "--blank"}).code,
+              0);
+    const Outcome o = run({"plan", big, "--device-as", "2xa380"});
+    EXPECT_EQ(o.code, 4);
+    EXPECT_NE(o.out.find("  or --device-as 3xa380\n"), std::string::npos) << o.out;
+    EXPECT_EQ(run({"plan", big, "--device-as", "3xa380"}).code, 0);
+    /* One with room for all of it is slower, unless messages take long. */
+    const std::string faster = "a token on b60 alone, which is faster: ";
+    const Words two = {"plan", big, "--device-as", "2xb60", "--link"};
+    for (const auto &[link, is_slow] : {std::pair("5,15", false), {"5,500", true}}) {
+        Words words = two;
+        words.push_back(link);
+        const Outcome of_two = run(words);
+        EXPECT_EQ(of_two.out.find(faster) != std::string::npos, is_slow) << of_two.out;
+    }
+}
+
+TEST(MeshPlan, SaysWhereOneDeviceIsFaster)
+{
+    const Words two = {"--device-as", "2xb580"};
+    const Json one(run({"plan", qwen, "--json", "--device-as", "b580"}).out);
+    const Json slow = plan(two);
+    EXPECT_EQ(slow.text("/forecast/alone/device"), "b580");
+    for (const char *what : {"token/seconds", "prompt/seconds"}) {
+        const std::string seconds = what;
+        EXPECT_EQ(slow.number("/forecast/alone/" + seconds),
+                  one.number("/forecast/" + seconds));
+        EXPECT_LT(slow.number("/forecast/alone/" + seconds),
+                  slow.number("/forecast/" + seconds));
+    }
+    const Words text = {"plan", qwen, "--split", "tensor", "--device-as", "2xb580"};
+    const std::string faster = "a token on b580 alone, which is faster: ";
+    EXPECT_NE(run(text).out.find(faster), std::string::npos);
+}
+
+/* A card without memory of its own has that of a computer, which need not be this one. */
+TEST(MeshPlan, SaysWhoseMemoryItPlansWith)
+{
+    const std::string whose = "because 140v has none of its own; --memory MIB";
+    for (const char *devices : {"140v", "b580,140v"}) {
+        const bool is_mesh = devices[0] == 'b';
+        const std::string at = is_mesh ? "/ranks/1/room_of" : "/room_of";
+        Words words = {"plan", qwen, "--device-as", devices};
+        EXPECT_NE(run(words).out.find(whose), std::string::npos) << devices;
+        words.push_back("--json");
+        EXPECT_EQ(Json(run(words).out).text(at), "this computer");
+        words.insert(words.end(), {"--memory", "8000"});
+        EXPECT_EQ(Json(run(words).out).text(at), "--memory");
+        words.erase(words.begin() + 4);
+        EXPECT_EQ(run(words).out.find(whose), std::string::npos) << devices;
+    }
+}
+
+/* What bench has measured is what plan and generate -v reckon with. */
+TEST_F(Mesh, ForecastsByWhatBenchHasMeasured)
+{
+    const Settings cache = {"XDG_CACHE_HOME=" + folder.path};
+    const auto bench = [&](const char *devices, const Words &more = {}) {
+        Words words = {"bench", qwen, "--device", devices, "-p",
+                       "64",    "-n", "8",        "-r",    "1"};
+        words.insert(words.end(), more.begin(), more.end());
+        EXPECT_EQ(Program(words, cache).finish().code, 0) << devices;
+    };
+    const Words one = {"plan", qwen, "-d", "CPU", "--json"};
+    const auto source = [&] {
+        const Json json(Program(one, cache).finish().out);
+        return json.at("/forecast") ? json.text("/forecast/rates/0/source") : "";
+    };
+    EXPECT_NE(source(), "measured");
+    bench("CPU", {"--no-warmup"});
+    EXPECT_NE(source(), "measured") << "of a run that built kernels";
+    bench("CPU");
+    EXPECT_EQ(source(), "measured");
+    const Words text = {"plan", qwen, "-d", "CPU,CPU", "--split", "tensor"};
+    const std::string usual = " 15 us a message";
+    EXPECT_NE(Program(text, cache).finish().out.find(usual), std::string::npos);
+    bench("CPU/CPU", {"--split", "tensor"});
+    const std::string measured = Program(text, cache).finish().out;
+    EXPECT_NE(measured.find(" us a message"), std::string::npos) << measured;
+    EXPECT_EQ(measured.find(usual), std::string::npos) << measured;
 }
 
 TEST(MeshPlan, NamesWhatIsWrong)
 {
     const std::vector<std::pair<Words, const char *>> cases = {
         {{"--device-as", "2xbgm"}, "did you mean bmg?"},
-        {{"--device-as", "0xbmg"}, "has an empty or too long name"},
-        {{"--device-as", "65xbmg"}, "64 devices at most"},
+        {{"--device-as", "0xbmg"}, "'0xbmg' is no device: a number from 1 to 64"},
+        {{"--device-as", "2x"}, "'2x' has no name behind the x"},
+        {{"--device-as", "bmg,2x"}, "there are b580, 2xb580 and b580,b70(1,2)"},
+        {{"--device-as", "65xbmg"}, "'65xbmg' is more devices than a mesh has"},
+        {{"--device-as", "99999999999999999999xbmg"}, "more devices than a mesh has"},
+        {{"--device-as", "40xbmg,40xbmg"}, "names more than 64 devices"},
+        {{"--device-as", "MESH:"}, "the list of devices '' has an empty place"},
+        {{"--device-as", "bmg,", "--nodes", "2"}, "'bmg,' has an empty place"},
+        {{"--device-as", ",bmg"}, "the list of devices ',bmg' has an empty place"},
+        {{"--device-as", "bmg,,bmg"}, "'bmg,,bmg' has an empty place"},
+        {{"--device-as", "bmg(3,4"}, "'bmg(3,4' names one device"},
+        {{"--device-as", "2xbmg(3,4"}, "the shares '(3,4' lack the ')' at their end"},
+        {{"--device-as", "1xbmg"}, "names one device"},
         {{"--device-as", "2xbmg", "--bandwidth", "1,2,3"}, "one for each of the 2"},
-        {{"--device-as", "2xbmg", "--bandwidth", "0"}, "above 0"},
+        {{"--device-as", "bmg", "--bandwidth", "450,5"}, "one number of GB/s for one"},
+        {{"--device-as", "2xbmg", "--bandwidth", "0"}, "'0' is not above 0"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1,1e999"}, "'1e999' is too large"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1,x"}, "'x' is no number"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1TB/s"}, "'1TB/s' has another unit"},
         {{"--device-as", "2xbmg", "--link", "25"}, "as 25,5"},
+        {{"--device-as", "2xbmg", "--link", "25,1e999"}, "'1e999' is too large"},
         {{"--device-as", "bmg", "--link", "25,5"}, "about several devices"},
         {{"--device-as", "2xbmg", "--nodes", "33"}, "at most 32 of 2 devices each"},
         {{"--device-as", "2xbmg", "--local-link", "25,5"}, "each of --nodes"},
-        {{"--device-as", "b580", "--prompt", "200000"}, "at most 131072 tokens"},
+        {{"--device-as", "b580", "--prompt", "200000"},
+         "at most 131072 tokens, found 200000"},
         {{"--device-as", "b581"}, "did you mean b580?"}};
     for (const auto &[words, sentence] : cases) {
         Words all = {"plan", qwen};
@@ -352,6 +469,70 @@ TEST_F(Mesh, AProcessorIsSeveralDevices)
         }
         EXPECT_NE(o.code, 0);
         EXPECT_EQ(o.err, "xemoe: XM_SUB_DEVICES is a number from 1 to 32\n");
+    }
+}
+
+/* ---- one device, and several, where the other is meant -------------------------------- */
+
+TEST(MeshInfo, SaysWhatEachRankRuns)
+{
+    const Words words = {"info", qwen, "-v", "-d", "REFERENCE,REFERENCE", "--split"};
+    for (const auto &[split, operation] :
+         {std::pair("tensor", "all_reduce"), {"layer", "receive"}}) {
+        Words all = words;
+        all.push_back(split);
+        const Outcome o = run(all);
+        EXPECT_EQ(o.code, 0) << o.err;
+        for (const char *part :
+             {"rank 0, REFERENCE:\n", "rank 1, REFERENCE:\n", operation})
+            EXPECT_NE(o.out.find(part), std::string::npos) << part;
+        all.push_back("--json");
+        EXPECT_EQ(Json(run(all).out).text("/devices/1"), "REFERENCE");
+    }
+}
+
+TEST(OneDevice, IsMeantWhereSeveralAreNamed)
+{
+    const std::tuple<Words, int, const char *> cases[] = {
+        {{"info", qwen, "-d", "REFERENCE,NOWHERE"}, 4, "option -d is 'NOWHERE'"},
+        {{"info", qwen, "-d", "CPU,CPU", "--svg", "x"}, 2, "draws what one device runs"},
+        {{"info", qwen, "--split", "layer"}, 2, "give -v"},
+        {{"info", qwen, "--device-as", "2xb580", "--svg", "x"},
+         2,
+         "'2xb580' names several"},
+        {{"list", XM_MODELS_DIR, "-d", "CPU,CPU"},
+         2,
+         "option -d: 'CPU,CPU' names several"},
+        {{"list", XM_MODELS_DIR, "--device-as", "b580,b70"},
+         2,
+         "'xemoe plan' counts for"},
+    };
+    for (const auto &[words, code, sentence] : cases) {
+        const Outcome o = run(words);
+        EXPECT_EQ(o.code, code) << o.err;
+        EXPECT_NE(o.err.find(sentence), std::string::npos) << o.err;
+    }
+}
+
+TEST(OneDevice, HasNothingToSplit)
+{
+    const Words commands[] = {
+        {"generate", qwen, "-d", "REFERENCE", "--ids", "5", "-n", "1"},
+        {"logits", qwen, "-d", "REFERENCE", "--ids", "5"},
+        {"info", qwen, "-d", "REFERENCE", "-v"},
+        {"bench", qwen, "--device", "REFERENCE", "-p", "4", "-n", "1,2", "-r", "1"},
+    };
+    for (const Words &command : commands) {
+        for (const auto &[split, said] : {std::pair("layer", 1u), {"auto", 0u}}) {
+            Words words = command;
+            words.insert(words.end(), {"--split", split});
+            const Outcome o = run(words);
+            EXPECT_EQ(o.code, 0) << o.err;
+            EXPECT_EQ(::count(o.err, "warning: option --split layer changes nothing: "
+                                     "REFERENCE is one device"),
+                      said)
+                << command[0] << ": " << o.err;
+        }
     }
 }
 

@@ -66,6 +66,9 @@ TEST(Metadata, RefusesWhatItCannotShow)
     Outcome o = run({"info", files + "values.txt", "--metadata"});
     EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(contains(o.err, "values.txt: it is not a GGUF file")) << o.err;
+    o = run({"info", files, "--metadata"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "is a folder, give the file in it")) << o.err;
     o = run({"info", files + "values.gguf", "--metadata", "-v"});
     EXPECT_EQ(o.code, 2);
     EXPECT_TRUE(contains(o.err, "--metadata goes with --json alone")) << o.err;

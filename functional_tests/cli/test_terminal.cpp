@@ -67,6 +67,33 @@ TEST(Terminal, NamesOfFilesDoNotControlIt)
     std::filesystem::remove_all(folder);
 }
 
+/* Failures, mistakes, warnings and advice; whole lines elsewhere. */
+TEST(Terminal, SentencesAreBrokenBetweenWords)
+{
+    const std::tuple<Words, int, std::string> cases[] = {
+        {{"plan", "/nowhere/model.gguf", "--device-as", "bmg"},
+         3,
+         "xemoe: cannot open '/nowhere/model.gguf': No such file or directory"},
+        {{"plan", model, "--device-as", "bmgg"},
+         2,
+         "xemoe: option --device-as: there is no chip or card 'bmgg': did you mean bmg?"},
+        {generate({"-n", "1", "--split", "layer"}), 0,
+         "xemoe: warning: option --split layer changes nothing: REFERENCE is one device"},
+        {{"plan", model, "--device-as", "bmg", "--memory", "1"},
+         4,
+         "xemoe: it does not fit on bmg"},
+    };
+    for (const auto &[words, code, sentence] : cases) {
+        Terminal t(words, {}, 50);
+        EXPECT_EQ(t.finish(), code);
+        const std::string joined = std::regex_replace(t.text(), std::regex("\n *"), " ");
+        EXPECT_NE(joined.find(sentence), std::string::npos) << t.text();
+        for (const std::string &row : t.screen.rows())
+            EXPECT_LT(row.size(), 50u) << row;
+        EXPECT_NE(run(words).err.find(sentence), std::string::npos) << sentence;
+    }
+}
+
 TEST(Terminal, TextInAFileLeavesTheScreenEmpty)
 {
     Terminal t(generate({"-n", "2"}), {}, 80, "/dev/null");

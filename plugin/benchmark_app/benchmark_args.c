@@ -72,8 +72,9 @@ keep(void *out, const struct xm_cli_option *o, const char *value, struct xm_erro
     uint64_t n = 0;
     if (o->kind == XM_CLI_WHOLE && xm_parse_whole(value, &n) && n == XM_BENCHMARK_UNSAID)
         return xm_fail(err, XM_INVALID,
-                       "option -%s takes a whole number from 0, found '%s'", o->name,
-                       value);
+                       "option -%s takes a whole number from 0 to 18446744073709551614, "
+                       "found '%s'",
+                       o->name, value);
     char *text = xm_strdup(value);
     size_t i = 0;
     if (!text)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plugin/cli/bench_parts.h"
+#include "plugin/program_util/lines.h"
 
 #define THREADS "threads are the driver's: one a compute unit"
 #define IGNORED "ignored on a GPU, refused on a processor, whose driver\nhas its own"
@@ -114,8 +115,7 @@ xm_bench_rules_say_ignored(const struct xm_bench_args *a)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
         if (!rules[i].taken && a->ruled[i].n)
-            fprintf(stderr, "xemoe: option --%s means nothing to a GPU and is ignored\n",
-                    rules[i].name);
+            xm_say("option --%s means nothing to a GPU and is ignored", rules[i].name);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/random.h"
@@ -153,8 +154,8 @@ say(const struct run *r, const char *what, uint64_t run)
     if (run)
         snprintf(which, sizeof(which), " %" PRIu64 " of %" PRIu64, run, r->args->reps);
     if (r->args->progress)
-        fprintf(stderr, "xemoe: test %zu of %zu: %s: %s%s\n", r->test->number,
-                r->test->of, r->name, what, which);
+        xm_say("test %zu of %zu: %s: %s%s", r->test->number, r->test->of, r->name, what,
+               which);
     else
         xm_progress_show("test %zu of %zu: %s: %s%s", r->test->number, r->test->of,
                          r->name, what, which);

@@ -14,7 +14,9 @@
 #include "plugin/cli/cli.h"
 #include "plugin/pipeline/chooser.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
+#include "plugin/program_util/rate.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/workers.h"
 
@@ -83,6 +85,7 @@ struct bench {
     uint64_t random;
     uint64_t model_vocabulary; /* 0: there is no model                       */
     double step_s;             /* a step of MOST_TEXTS texts; 0: not known   */
+    struct xm_lines lines;     /* to standard output, without --json         */
     struct xm_json_out json;   /* with --json                                */
     yyjson_mut_val *list;      /* of the measurements in it                  */
 };
@@ -216,6 +219,15 @@ add_json(struct bench *b, const char *row, const char *name, size_t texts, doubl
         xm_json_add_real(&b->json, o, "step_share", s / b->step_s);
 }
 
+/* Without a step it has no column of its shares. */
+static struct xm_table
+table_of(const struct bench *b)
+{
+    static const struct xm_table_column columns[] = {
+        {"", -30}, {"1 text", 9}, {"16 texts", 9}, {"of a step", 11}};
+    return (struct xm_table){columns, XM_ARRAY_LEN(columns) - !(b->step_s > 0.0)};
+}
+
 static enum xm_status
 run_sampler(struct bench *b, const char *row, const struct sampler *sampler,
             struct xm_error *err)
@@ -228,10 +240,13 @@ run_sampler(struct bench *b, const char *row, const struct sampler *sampler,
     }
     if (b->args->target.json)
         return XM_OK;
-    printf("  %-28s %9.3f %9.3f", sampler->name, 1e3 * s[0], 1e3 * s[1]);
-    if (b->step_s > 0.0)
-        printf(" %9.2f %%", 100.0 * s[1] / b->step_s);
-    putchar('\n');
+    char name[40], one[24], many[24], share[24];
+    snprintf(name, sizeof(name), "  %s", sampler->name);
+    snprintf(one, sizeof(one), "%.3f", 1e3 * s[0]);
+    snprintf(many, sizeof(many), "%.3f", 1e3 * s[1]);
+    snprintf(share, sizeof(share), "%.2f %%", 100.0 * xm_rate(s[1], b->step_s));
+    const struct xm_table table = table_of(b);
+    xm_table_row(&b->lines, &table, (const char *const[]){name, one, many, share});
     fflush(stdout);
     return XM_OK;
 }
@@ -241,10 +256,12 @@ run_rows(struct bench *b, size_t kind, struct xm_error *err)
 {
     for (size_t i = 0; i < MOST_TEXTS; i++)
         fill_row(b, b->rows[i], kind == 0);
-    if (!b->args->target.json)
-        printf("\n%" PRIu64 " tokens, %s rows: ms\n  %-28s %9s %6d texts%s\n",
-               b->vocabulary, row_names[kind], "", "1 text", MOST_TEXTS,
-               b->step_s > 0.0 ? "  of a step" : "");
+    if (!b->args->target.json) {
+        const struct xm_table table = table_of(b);
+        xm_lines_add(&b->lines, "\n%" PRIu64 " tokens, %s rows: ms\n", b->vocabulary,
+                     row_names[kind]);
+        xm_table_head(&b->lines, &table);
+    }
     for (size_t i = 0; i < XM_ARRAY_LEN(samplers); i++) {
         if (xm_cli_interrupted())
             return xm_fail(err, XM_CANCELLED, "interrupted");
@@ -277,11 +294,12 @@ run_all(struct bench *b, struct xm_error *err)
 {
     const size_t cores = xm_workers_cores();
     if (!b->args->target.json)
-        printf("%zu core%s, %d tokens of each text so far, the fastest of %g s\n", cores,
-               cores == 1 ? "" : "s", ACCEPTED, b->args->seconds);
+        xm_lines_add(&b->lines,
+                     "%zu core%s, %d tokens of each text so far, the fastest of %g s\n",
+                     cores, cores == 1 ? "" : "s", ACCEPTED, b->args->seconds);
     if (!b->args->target.json && b->step_s > 0.0)
-        printf("a step of %d texts at depth %d: %.3f ms\n", MOST_TEXTS, DEPTH,
-               1e3 * b->step_s);
+        xm_lines_add(&b->lines, "a step of %d texts at depth %d: %.3f ms\n", MOST_TEXTS,
+                     DEPTH, 1e3 * b->step_s);
     if (b->model_vocabulary)
         return run_vocabulary(b, b->model_vocabulary, err);
     for (size_t i = 0; i < XM_ARRAY_LEN(vocabularies); i++)
@@ -330,16 +348,20 @@ int
 xm_cli_bench_sampling(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe bench --sampling [-m MODEL] [--seconds S] [options]",
+        .usage = "xemoe bench --sampling [MODEL] [--seconds S] [options]",
+        .name = "bench --sampling",
+        .example = "xemoe bench --sampling model.gguf",
         .about = "Milliseconds that choosing a token takes, for one text and for the 16 "
                  "texts of a\n"
                  "step, by sampler, at vocabularies of 152064 and 262144 tokens. With a "
-                 "model: at its\n"
-                 "vocabulary, beside the time of a step of 16 texts.\n",
+                 "model: at\n"
+                 "its vocabulary, beside the time of a step of 16 texts.\n",
         .common = xm_cli_target_options,
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        .operand_is_optional = true,
     };
     struct args a = {.seconds = 0.1};
     struct xm_error err = {0};
@@ -356,6 +378,7 @@ xm_cli_bench_sampling(int argc, char **argv)
         return xm_cli_failed(&err);
     }
     b->args = &a;
+    b->lines = xm_lines_to(stdout);
     b->random = 1;
     code = a.target.model ? open_model(b) : XM_EXIT_OK;
     if (code == XM_EXIT_OK) {
@@ -365,6 +388,7 @@ xm_cli_bench_sampling(int argc, char **argv)
                    : xm_cli_failed(&err);
         xm_cli_release_interrupt();
     }
+    xm_lines_end(&b->lines);
     for (size_t i = 0; i < MOST_TEXTS; i++)
         xm_free(b->rows[i]);
     xm_chooser_free(b->chooser);

@@ -15,46 +15,54 @@ struct range {
     bool multiplies;
 };
 
-/* A number that ends at one of `ends`; *text is moved behind it, onto the end. */
-static bool
+static const char is_too_large[] = "which is too large";
+
+/* A number that ends at one of `ends`; *text is moved behind it, onto the end. Returns what is
+ * wrong with it, as the functions below do; NULL: nothing. */
+static const char *
 read_number(const char **text, const char *ends, uint64_t *out)
 {
     char digits[NUMBER_CHARS];
     const size_t n = strcspn(*text, ends);
+    const bool is_whole = n > 0 && strspn(*text, "0123456789") >= n;
+    if (!is_whole)
+        return "which is no whole number";
     if (n >= sizeof(digits))
-        return false;
+        return is_too_large;
     memcpy(digits, *text, n);
     digits[n] = '\0';
     *text += n;
-    return xm_parse_whole(digits, out) && *out <= XM_CLI_MOST_TOKENS;
+    return xm_parse_whole(digits, out) && *out <= XM_CLI_MOST_TOKENS ? NULL
+                                                                     : is_too_large;
 }
 
-static bool
+static const char *
 read_range(const char **text, struct range *r)
 {
     *r = (struct range){.step = 1};
-    if (!read_number(text, ",-", &r->first))
-        return false;
+    const char *why = read_number(text, ",-", &r->first);
     r->last = r->first;
-    if (**text != '-')
-        return true;
+    if (why || **text != '-')
+        return why;
     ++*text;
-    if (!read_number(text, ",+*", &r->last))
-        return false;
+    why = read_number(text, ",+*", &r->last);
     r->multiplies = **text == '*';
-    if (**text != '+' && **text != '*')
-        return true;
+    if (why || (**text != '+' && **text != '*'))
+        return why;
     ++*text;
     return read_number(text, ",", &r->step);
 }
 
 /* A range that never ends, or is empty, is a mistake. */
-static bool
-is_sound(const struct range *r, uint64_t least)
+static const char *
+check_range(const struct range *r, uint64_t least)
 {
-    if (r->first < least || r->last < r->first)
-        return false;
-    return r->multiplies ? r->step > 1 && r->first > 0 : r->step > 0;
+    if (r->first < least)
+        return "which is too small";
+    if (r->last < r->first)
+        return "which ends before it begins";
+    const bool grows = r->multiplies ? r->step > 1 && r->first > 0 : r->step > 0;
+    return grows ? NULL : "which never ends";
 }
 
 static bool
@@ -75,12 +83,17 @@ read_text(const char *option, const char *text, uint64_t least,
 {
     struct range r;
     for (const char *at = text;; at++) {
-        if (!read_range(&at, &r) || !is_sound(&r, least))
+        const size_t n = strcspn(at, ",");
+        const char *one = at, *why = read_range(&at, &r);
+        if (!why)
+            why = check_range(&r, least);
+        if (why)
             return xm_fail(err, XM_INVALID,
                            "option %s takes whole numbers from %" PRIu64
                            " to %d, lists of them (1,2) and ranges (1-8, 1-8+2, 1-8*2), "
-                           "found '%.*s'",
-                           option, least, XM_CLI_MOST_TOKENS, MAX_SHOWN, text);
+                           "found '%.*s', %s",
+                           option, least, XM_CLI_MOST_TOKENS,
+                           (int)(n < MAX_SHOWN ? n : MAX_SHOWN), one, why);
         if (!add_range(&r, out))
             return xm_fail(err, XM_INVALID, "option %s has more than %d values", option,
                            XM_BENCH_MOST_VALUES);

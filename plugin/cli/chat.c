@@ -214,7 +214,6 @@ xm_cli_chat(int argc, char **argv)
     struct xm_compile_options compile = {.sampled_logits = true};
     struct xm_cli_model m;
     struct xm_chat c = {.args = &a, .model = &m};
-    struct xm_error err = {0};
     bool done;
     xm_chat_settings_open(&a);
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
@@ -226,8 +225,8 @@ xm_cli_chat(int argc, char **argv)
     code = xm_cli_prefix_cache_check(&a.prefixes);
     if (code == XM_EXIT_OK)
         code = xm_chat_settings_check(&a, &c.settings);
-    if (code == XM_EXIT_OK && xm_cli_grammar(&a.generation, &a.grammar, &err) != XM_OK)
-        code = xm_cli_usage("%s", err.text);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_grammar(&a.generation, &a.grammar);
     a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
     a.generation.target.tunes = true;
     a.generation.target.needs_tokenizer = "chat needs it, put the file there";

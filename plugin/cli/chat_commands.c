@@ -39,8 +39,8 @@ save(struct xm_chat *c, const char *typed, bool replace)
         s = xm_conversation_save(&c->conversation, xm_strbuf_text(&path), replace, &err);
     xm_strbuf_free(&path);
     if (s != XM_OK)
-        fprintf(stderr, "xemoe: %s%s\n", err.text,
-                s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
+        xm_say("%s%s", err.text,
+               s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
     else
         fprintf(stderr, "%zu messages are saved\n", c->conversation.n);
     return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
@@ -68,7 +68,7 @@ run_load(struct xm_chat *c, const char *typed)
         s = xm_conversation_load(&c->conversation, xm_strbuf_text(&path), &err);
     xm_strbuf_free(&path);
     if (s != XM_OK)
-        fprintf(stderr, "xemoe: %s\n", err.text);
+        xm_say("%s", err.text);
     else
         fprintf(stderr, "the conversation is now that of the file, %zu messages\n",
                 c->conversation.n);
@@ -78,14 +78,14 @@ run_load(struct xm_chat *c, const char *typed)
 static void
 print_rate(struct xm_lines *o, const char *what, const struct xm_generation_times *t)
 {
-    const double s = t->decode_s;
+    const double rate = xm_costs_decode_rate(t);
     xm_lines_add(o, "  %-13s%" PRIu64 " token%s read in %.2f s", what, t->prompt_tokens,
                  t->prompt_tokens == 1 ? "" : "s", t->prompt_s);
     if (t->reused_tokens)
         xm_lines_add(o, ", %" PRIu64 " more from the cache", t->reused_tokens);
     xm_lines_add(o, ", %" PRIu64 " decoded", t->decode_tokens);
-    if (s > 0.0)
-        xm_lines_add(o, " at %.1f tokens/s", (double)t->decode_tokens / s);
+    if (rate > 0.0)
+        xm_lines_add(o, " at %.1f tokens/s", rate);
 }
 
 static enum xm_chat_next

@@ -365,7 +365,7 @@ change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
         fprintf(stderr, "(no effect while the temperature is 0: /set temp 0.8)\n");
     if (xm_cli_beyond_training(xm_chat_context(c), c->model->package->facts.context,
                                warning))
-        fprintf(stderr, "xemoe: %s\n", warning);
+        xm_say("%s", warning);
     return XM_OK;
 }
 
@@ -376,10 +376,9 @@ say_refused(const char *typed, size_t n, const char *sentence)
     static const char option[] = "option --";
     const size_t k = sizeof(option) - 1;
     if (strncmp(sentence, option, k) == 0)
-        fprintf(stderr, "xemoe: /set %.*s%s\n", (int)n, typed,
-                sentence + k + strcspn(sentence + k, " "));
+        xm_say("/set %.*s%s", (int)n, typed, sentence + k + strcspn(sentence + k, " "));
     else
-        fprintf(stderr, "xemoe: %s\n", sentence);
+        xm_say("%s", sentence);
 }
 
 bool

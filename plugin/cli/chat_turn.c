@@ -19,6 +19,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
@@ -78,10 +79,9 @@ fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
                        prompt->n, name, room);
     }
     if (c->conversation.first != first)
-        fprintf(stderr,
-                "xemoe: the conversation has outgrown the %s of %" PRIu64
-                " tokens: its oldest %zu messages are left out from here on\n",
-                name, room, c->conversation.first - first);
+        xm_say("the conversation has outgrown the %s of %" PRIu64
+               " tokens: its oldest %zu messages are left out from here on",
+               name, room, c->conversation.first - first);
     return XM_OK;
 }
 
@@ -182,25 +182,23 @@ static void
 tell_limit(const struct xm_chat *c, enum xm_finish finish)
 {
     if (finish == XM_FINISH_CONTEXT)
-        fprintf(stderr, "xemoe: the context of %" PRIu64 " tokens is full\n",
-                xm_chat_context(c));
+        xm_say("the context of %" PRIu64 " tokens is full", xm_chat_context(c));
     else if (finish == XM_FINISH_LENGTH)
-        fprintf(stderr, "xemoe: the answer was cut after %" PRIu64 " tokens (-n)\n",
-                c->args->tokens);
+        xm_say("the answer was cut after %" PRIu64 " tokens (-n)", c->args->tokens);
 }
 
 /* Of the tokens behind the first one, which comes of the prompt. */
 static void
 tell_speed(const struct xm_chat *c, const struct xm_generation_result *result)
 {
-    const struct xm_generation_times *t = &c->last;
+    const double rate = xm_costs_decode_rate(&c->last);
     const bool dim = xm_terminal_has_styles(STDERR_FILENO);
     if (!c->interactive || !result->ids.n)
         return;
     fprintf(stderr, "%s(%zu token%s", dim ? XM_STYLE_DIM : "", result->ids.n,
             result->ids.n == 1 ? "" : "s");
-    if (t->decode_s > 0.0)
-        fprintf(stderr, ", %.1f tokens/s", (double)t->decode_tokens / t->decode_s);
+    if (rate > 0.0)
+        fprintf(stderr, ", %.1f tokens/s", rate);
     fprintf(stderr, ", the first after %.2f s)%s\n", c->first_s,
             dim ? XM_STYLE_NOT_DIM : "");
 }
@@ -244,7 +242,7 @@ ends_here(struct xm_chat *c, const struct xm_generation_result *r,
     if (why->status != XM_NO_MEMORY || !r->text.n)
         return false;
     c->memory_tokens = r->prompt.n + r->ids.n;
-    fprintf(stderr, "xemoe: %s: the answer ends here\n", why->text);
+    xm_say("%s: the answer ends here", why->text);
     return true;
 }
 
@@ -288,7 +286,7 @@ xm_chat_take_turn(struct xm_chat *c)
         xm_cli_release_interrupt();
     if (s != XM_OK) {
         xm_cli_failed(&err);
-        fputs("xemoe: the message is taken back\n", stderr);
+        xm_say("the message is taken back");
         xm_conversation_fail(&c->conversation, &result.text,
                              err.text[0] ? err.text : xm_status_text(s));
         c->failed = true;

@@ -3,8 +3,10 @@
 
 #include "plugin/cli/cli.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/suggest.h"
 
 enum { MOST_MIB = 1 << 30 };
@@ -47,6 +49,15 @@ no_chip(const char *name)
     return code;
 }
 
+/* "GPU.0,GPU.1" or "2xb580", as plan takes them. */
+static bool
+names_several(const char *device, const char *device_as)
+{
+    const size_t digits = device_as ? strspn(device_as, "0123456789") : 0;
+    return xm_mesh_list(device) || (device_as && (strpbrk(device_as, ",(") ||
+                                                  (digits && device_as[digits] == 'x')));
+}
+
 int
 xm_cli_check_chip(const struct xm_chip_args *a)
 {
@@ -55,7 +66,13 @@ xm_cli_check_chip(const struct xm_chip_args *a)
     if (xm_cli_check_context(a->context, &err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (a->memory > MOST_MIB)
-        return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
+        return xm_cli_usage("option --memory takes at most %d MiB, found %" PRIu64,
+                            MOST_MIB, a->memory);
+    if (names_several(a->device, a->device_as))
+        return xm_cli_usage("option %s: '%.60s' names several devices, where one is "
+                            "meant; 'xemoe plan' counts for several",
+                            a->device_as ? "--device-as" : "-d",
+                            a->device_as ? a->device_as : a->device);
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
         return no_chip(a->device_as);
     if (a->device_as && a->device)

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "plugin/cli/commands.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/slice.h"
 #include "runtime/util/utf8.h"
@@ -81,16 +82,16 @@ option_of(const char *word, size_t n)
 /* Sentences of the library name properties: a person has given options. A name in quotes is meant
  * as it stands. */
 static void
-print_sentence(const char *text, FILE *to)
+add_sentence(const char *text, struct xm_strbuf *to)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     for (char before = ' '; *text; before = text[-1]) {
         const size_t n = strspn(text, letters), gap = strcspn(text, letters);
         const char *option = n && before != '\'' ? option_of(text, n) : NULL;
         if (option)
-            fprintf(to, "--%s%s", option, text[n] == '=' ? " " : "");
+            xm_strbuf_printf(to, "--%s%s", option, text[n] == '=' ? " " : "");
         else
-            fprintf(to, "%.*s", (int)(n ? n : gap), text);
+            xm_strbuf_add_n(to, text, n ? n : gap);
         text += n ? n : gap;
         text += option && *text == '=';
     }
@@ -103,9 +104,10 @@ xm_cli_print_failure(const struct xm_error *err, const char *more)
     char text[XM_ERROR_TEXT];
     xm_utf8_show(xm_slice_of(said, strlen(said)), text,
                  sizeof(text)); /* names of files */
-    fputs("xemoe: ", stderr);
-    print_sentence(text, stderr);
-    fprintf(stderr, "%s\n", more);
+    struct xm_strbuf sentence = {0};
+    add_sentence(text, &sentence);
+    xm_say("%s%s", xm_strbuf_text(&sentence), more);
+    xm_strbuf_free(&sentence);
 }
 
 int
@@ -117,7 +119,7 @@ xm_cli_failed(const struct xm_error *err)
         xm_cli_print_failure(err, "");
     for (size_t i = 0; i < XM_ARRAY_LEN(advice); i++) {
         if (advice[i].status == err->status)
-            fprintf(stderr, "xemoe: %s\n", advice[i].next);
+            xm_say("%s", advice[i].next);
     }
     return xm_cli_exit_code(err->status);
 }
@@ -150,14 +152,12 @@ xm_cli_no_device(const char *option, const char *name, const struct xm_error *er
     const struct xm_slice near =
         find_same_but_case(list + sizeof(available) - 1, name ? name : "");
     if (!name)
-        fprintf(stderr, "xemoe: there is no device GPU; %s\n", list);
+        xm_say("there is no device GPU; %s", list);
     else if (near.n)
-        fprintf(stderr,
-                "xemoe: option %s is '%s', which is no device here: did you mean %.*s?\n",
-                option, name, (int)near.n, near.text);
+        xm_say("option %s is '%s', which is no device here: did you mean %.*s?", option,
+               name, (int)near.n, near.text);
     else
-        fprintf(stderr, "xemoe: option %s is '%s', which is no device here; %s\n", option,
-                name, list);
+        xm_say("option %s is '%s', which is no device here; %s", option, name, list);
     return XM_EXIT_DEVICE;
 }
 
@@ -190,11 +190,13 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         return XM_EXIT_OK;
     }
     if (xm_cli_parse(spec, argc, argv, out, &help, &err) != XM_OK)
-        return fail_parse(&err, argv[0]);
+        return fail_parse(&err, spec->name ? spec->name : argv[0]);
     if (help) {
         struct xm_strbuf text = {0};
         const struct xm_cli_command *command = xm_cli_command_find(argv[0]);
-        const char *example = command ? command->example : NULL;
+        const char *example = spec->example ? spec->example
+                              : command     ? command->example
+                                            : NULL;
         xm_cli_help(spec, example, &text);
         if (example)
             xm_strbuf_printf(&text, "\nexample: %s\n", example);

@@ -148,6 +148,15 @@ int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 /* The same for all options of a target except --cache-dir. */
 int xm_cli_check_target(const struct xm_cli_target *t);
 
+/* The same options as a plan of the target takes them. */
+enum xm_status xm_cli_target_config(const struct xm_cli_target *t, struct xm_config *c,
+                                    struct xm_error *err);
+
+/* Whether there is each device of a mesh that this process runs on; for names of others, too. */
+int xm_cli_check_ranks(const struct xm_core *core, const char *device);
+/* Warns, once, of a --split for one device. */
+void xm_cli_check_split(const char *split, const char *device);
+
 struct xm_cli_model {
     struct xm_core *core;
     struct xm_compiled *compiled;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/costs.h"
 #include "plugin/program_util/lines.h"
+#include "plugin/program_util/rate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,28 +13,36 @@
 enum { GIGA = 1000000000 };
 
 static double
-rate(uint64_t n, double seconds)
-{
-    return seconds > 0.0 ? (double)n / seconds : 0.0;
-}
-
-static double
 mib(uint64_t bytes)
 {
     return (double)bytes / 1048576.0;
 }
 
-/* 2 x multiply-adds of the prompt a second. */
-static double
-prompt_gflops(const struct xm_generation_times *t)
+/* What speeds are made of: not known where they are 0. */
+struct speeds {
+    double prompt_tps, prompt_gflops; /* 2 x multiply-adds with weights */
+    double decode_tps, decode_gbps;   /* of weights */
+    double decode_share;              /* of the streaming rate */
+};
+
+double
+xm_costs_decode_rate(const struct xm_generation_times *t)
 {
-    return 2 * rate(t->prompt_multiply_adds, t->prompt_s) / GIGA;
+    return t->decode_tokens > 1 ? xm_rate((double)t->decode_tokens, t->decode_s) : 0.0;
 }
 
-static double
-decode_gbps(const struct xm_generation_times *t)
+static struct speeds
+speeds_of(const struct xm_costs *c)
 {
-    return rate(t->decode_weight_bytes, t->decode_s) / GIGA;
+    const struct xm_generation_times *t = &c->times;
+    struct speeds s = {
+        .prompt_tps = xm_rate((double)t->prompt_tokens, t->prompt_s),
+        .prompt_gflops = 2 * xm_rate((double)t->prompt_multiply_adds, t->prompt_s) / GIGA,
+        .decode_tps = xm_costs_decode_rate(t)};
+    if (s.decode_tps > 0.0)
+        s.decode_gbps = xm_rate((double)t->decode_weight_bytes, t->decode_s) / GIGA;
+    s.decode_share = xm_rate(s.decode_gbps * GIGA, c->read_rate);
+    return s;
 }
 
 /* Right after the run, so that both figures are of the same moment where it is measured; out of the
@@ -109,7 +118,7 @@ print_experts(struct xm_lines *o, const struct xm_costs *c)
                      "         a cache of %.1f MiB holds %" PRIu64 " of them: %" PRIu64
                      " hits, %" PRIu64 " misses (%.1f %% hits), %.1f MiB fetched\n",
                      mib(s->bytes), s->slots, s->hits, s->misses,
-                     100 * rate(s->hits, (double)(s->hits + s->misses)),
+                     100 * xm_rate((double)s->hits, (double)(s->hits + s->misses)),
                      mib(s->fetched_bytes));
 }
 
@@ -143,26 +152,31 @@ print_passes(struct xm_lines *o, const struct xm_cli_model *m)
 }
 
 static void
-print_tokens(struct xm_lines *o, const char *what, uint64_t n, double seconds)
+print_tokens(struct xm_lines *o, const char *what, uint64_t n, double seconds, double tps)
 {
-    xm_lines_add(o, "%s:  %" PRIu64 " token%s, %.3f s, %.2f tokens/s", what, n,
-                 n == 1 ? "" : "s", seconds, rate(n, seconds));
+    xm_lines_add(o, "%s:  %" PRIu64 " token%s, %.3f s", what, n, n == 1 ? "" : "s",
+                 seconds);
+    if (tps > 0.0)
+        xm_lines_add(o, ", %.2f tokens/s", tps);
 }
 
 static void
 print_speed(struct xm_lines *o, const struct xm_costs *c)
 {
     const struct xm_generation_times *t = &c->times;
-    print_tokens(o, "prompt", t->prompt_tokens, t->prompt_s);
-    xm_lines_add(o, ", %.1f GFLOP/s", prompt_gflops(t));
+    const struct speeds s = speeds_of(c);
+    print_tokens(o, "prompt", t->prompt_tokens, t->prompt_s, s.prompt_tps);
+    if (s.prompt_gflops > 0.0)
+        xm_lines_add(o, ", %.1f GFLOP/s", s.prompt_gflops);
     if (t->reused_tokens)
         xm_lines_add(o, "; %" PRIu64 " more from the cache", t->reused_tokens);
     xm_lines_add(o, "\n");
-    print_tokens(o, "decode", t->decode_tokens, t->decode_s);
-    xm_lines_add(o, ", %.2f GB/s of weights", decode_gbps(t));
-    if (c->read_rate > 0)
+    print_tokens(o, "decode", t->decode_tokens, t->decode_s, s.decode_tps);
+    if (s.decode_gbps > 0.0)
+        xm_lines_add(o, ", %.2f GB/s of weights", s.decode_gbps);
+    if (s.decode_share > 0.0)
         xm_lines_add(o, ", %.0f %% of the %.2f GB/s that streaming reaches",
-                     100 * decode_gbps(t) * GIGA / c->read_rate, c->read_rate / GIGA);
+                     100 * s.decode_share, c->read_rate / GIGA);
     if (t->decode_tokens && c->launches)
         xm_lines_add(o, ", %" PRIu64 " launches and %" PRIu64 " wait%s a token",
                      c->launches, c->waits, c->waits == 1 ? "" : "s");
@@ -249,6 +263,16 @@ static void
 add_timings(struct xm_json_out *j, const struct xm_costs *c)
 {
     const struct xm_generation_times *t = &c->times;
+    const struct speeds s = speeds_of(c);
+    const struct {
+        const char *key;
+        double value;
+    } rates[] = {{"prompt_tps", s.prompt_tps},
+                 {"decode_tps", s.decode_tps},
+                 {"prompt_gflops", s.prompt_gflops},
+                 {"decode_weight_gbps", s.decode_gbps},
+                 {"streaming_gbps", c->read_rate / GIGA},
+                 {"decode_share_of_streaming", s.decode_share}};
     yyjson_mut_val *times = xm_json_add_object(j, NULL, "timings");
     xm_json_add_real(j, times, "load_s", c->load_s);
     xm_json_add_real(j, times, "build_s", c->builds.seconds);
@@ -257,15 +281,9 @@ add_timings(struct xm_json_out *j, const struct xm_costs *c)
     xm_json_add_whole(j, times, "prompt_tokens", t->prompt_tokens);
     xm_json_add_whole(j, times, "reused_tokens", t->reused_tokens);
     xm_json_add_whole(j, times, "decode_tokens", t->decode_tokens);
-    xm_json_add_real(j, times, "prompt_tps", rate(t->prompt_tokens, t->prompt_s));
-    xm_json_add_real(j, times, "decode_tps", rate(t->decode_tokens, t->decode_s));
-    xm_json_add_real(j, times, "prompt_gflops", prompt_gflops(t));
-    xm_json_add_real(j, times, "decode_weight_gbps", decode_gbps(t));
-    if (c->read_rate > 0) {
-        xm_json_add_real(j, times, "streaming_gbps", c->read_rate / GIGA);
-        xm_json_add_real(j, times, "decode_share_of_streaming",
-                         decode_gbps(t) * GIGA / c->read_rate);
-    }
+    for (size_t i = 0; i < XM_ARRAY_LEN(rates); i++)
+        if (rates[i].value > 0.0)
+            xm_json_add_real(j, times, rates[i].key, rates[i].value);
 }
 
 static void

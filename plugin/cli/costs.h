@@ -22,6 +22,9 @@ struct xm_costs {
     double multiply_rate; /* multiply-adds a second in registers; 0: not known */
 };
 
+/* Tokens a second; 0: not known. Of one token alone no time is measured: the device may have run it
+ * already while the prompt's time went on (plugin/gpu/ahead.h). */
+double xm_costs_decode_rate(const struct xm_generation_times *t);
 /* Fills in all members for a request that has run, except `times` and the two rates. */
 void xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r,
                    struct xm_costs *c);

@@ -13,10 +13,13 @@
 #include "plugin/cli/costs.h"
 #include "plugin/cli/grammar_option.h"
 #include "plugin/cli/kernels.h"
+#include "plugin/cli/plan_command.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
 #include "runtime/util/number.h"
 
@@ -156,13 +159,10 @@ void
 xm_generate_say_full(uint64_t context, size_t texts)
 {
     if (texts == 1)
-        fprintf(stderr,
-                "xemoe: the context of %" PRIu64 " tokens is full: the text ends here\n",
-                context);
+        xm_say("the context of %" PRIu64 " tokens is full: the text ends here", context);
     else if (texts)
-        fprintf(stderr,
-                "xemoe: the context of %" PRIu64 " tokens was full for %zu texts\n",
-                context, texts);
+        xm_say("the context of %" PRIu64 " tokens was full for %zu texts", context,
+               texts);
 }
 
 enum xm_status
@@ -251,8 +251,8 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     const bool is_missing =
         xm_package_read(m->package, XM_PACKAGE_TOKENIZER, NULL) == XM_NOT_FOUND;
     if (is_missing && o.text.stream)
-        fprintf(stderr, "xemoe: there is no %s: token ids instead of text\n",
-                m->package->reader->tokenizer);
+        xm_say("there is no %s: token ids instead of text",
+               m->package->reader->tokenizer);
     struct xm_prefix_store *store = NULL;
     XM_TRY(xm_cli_prefix_cache_open(&a->prefixes, m->compiled, &store, err));
     enum xm_status s = xm_session_create(m->compiled, m->package, &session, err);
@@ -276,6 +276,27 @@ xm_generate_end(void)
     return XM_EXIT_CANCELLED;
 }
 
+/* Of a mesh: whether one of its devices would be faster, by what is known of them. */
+static void
+say_alone(const struct xm_cli_model *m, const struct xm_generate_args *a,
+          const struct xm_generation_result *r)
+{
+    const struct xm_cli_target *t = &a->generation.target;
+    const struct xm_plan_args plan = {
+        .chip = {.device = t->device, .context = r->prompt.n + r->ids.n + 1},
+        .split = t->split,
+        .parallel = 1,
+        .prompt = r->prompt.n};
+    struct xm_strbuf cache = {0};
+    struct xm_config config;
+    uint32_t rank;
+    if (xm_plan_is_mesh(&plan) && xm_mpi_ranks(&rank) <= 1 &&
+        xm_cli_target_config(t, &config, NULL) == XM_OK &&
+        xm_cli_cache_open(t->cache_dir, &cache, NULL) == XM_OK)
+        xm_plan_say_alone(&plan, &config, m->package, xm_strbuf_text(&cache));
+    xm_strbuf_free(&cache);
+}
+
 static int
 report(const struct xm_cli_model *m, const struct xm_generate_args *a,
        const struct xm_costs *c, struct xm_profile *p,
@@ -287,6 +308,7 @@ report(const struct xm_cli_model *m, const struct xm_generate_args *a,
         return xm_cli_failed(&err);
     if (a->verbose) {
         xm_costs_print(m, c);
+        say_alone(m, a, r);
         if (xm_generate_is_drawn(a))
             fprintf(stderr, "seed:    %" PRIu64 "\n", a->sampling.seed);
     }
@@ -442,11 +464,9 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
     if (out->n == 0)
         return xm_cli_usage("%s: there is no prompt in any line", name);
     if (out->n_blank)
-        fprintf(
-            stderr,
-            "xemoe: %s: %zu blank line%s skipped, the first is line %zu; to use spaces "
-            "as a prompt, put the line in quotes\n",
-            name, out->n_blank, out->n_blank == 1 ? " is" : "s are", out->first_blank);
+        xm_say("%s: %zu blank line%s skipped, the first is line %zu; to use spaces "
+               "as a prompt, put the line in quotes",
+               name, out->n_blank, out->n_blank == 1 ? " is" : "s are", out->first_blank);
     return XM_EXIT_OK;
 }
 
@@ -460,12 +480,10 @@ settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
     if (!option)
         return;
     a->sampling.temperature = is_recommended ? recommended : XM_CLI_DEFAULT_TEMPERATURE;
-    fprintf(
-        stderr,
-        "xemoe: tokens are drawn because of --%s, at temperature %g%s%s; --temp 0 takes "
-        "the likeliest\n",
-        option, (double)a->sampling.temperature, is_recommended ? " of " : "",
-        is_recommended ? m->package->reader->sampling : "");
+    xm_say("tokens are drawn because of --%s, at temperature %g%s%s; --temp 0 takes "
+           "the likeliest",
+           option, (double)a->sampling.temperature, is_recommended ? " of " : "",
+           is_recommended ? m->package->reader->sampling : "");
 }
 
 static int
@@ -571,7 +589,8 @@ xm_cli_generate(int argc, char **argv)
     if (xm_cli_sampling(&a.generation, &a.sampling, &err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (a.parallel > MOST_PARALLEL)
-        return xm_cli_usage("option --parallel takes at most %d texts", MOST_PARALLEL);
+        return xm_cli_usage("option --parallel takes at most %d texts, found %" PRIu64,
+                            MOST_PARALLEL, a.parallel);
     code = check_chat(&a);
     if (code == XM_EXIT_OK)
         code = xm_cli_prefix_cache_check(&a.prefixes);
@@ -580,8 +599,9 @@ xm_cli_generate(int argc, char **argv)
     if (a.profile_out && strcmp(a.profile_out, "-") == 0)
         return xm_cli_usage("option --profile-out takes a file: standard output has the "
                             "text");
-    if (xm_cli_grammar(&a.generation, &a.grammar, &err) != XM_OK)
-        return xm_cli_usage("%s", err.text);
+    code = xm_cli_grammar(&a.generation, &a.grammar);
+    if (code != XM_EXIT_OK)
+        return code;
     a.generation.target.measures = a.profile || a.profile_out;
     if (a.verbose)
         xm_log_set_level(XM_LOG_INFO);

@@ -12,7 +12,9 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/pipeline/parallel.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
+#include "plugin/program_util/rate.h"
 #include "plugin/program_util/terminal.h"
 
 struct texts {
@@ -239,8 +241,7 @@ new_tokens(const struct texts *t)
 static double
 tokens_per_s(const struct texts *t)
 {
-    const double seconds = seconds_of(t);
-    return seconds > 0.0 ? (double)new_tokens(t) / seconds : 0.0;
+    return xm_rate((double)new_tokens(t), seconds_of(t));
 }
 
 static void
@@ -276,7 +277,8 @@ print_json(struct texts *t, struct xm_error *err)
     xm_json_add_whole(&j, NULL, "parallel", t->a->parallel);
     xm_json_add_whole(&j, NULL, "tokens", new_tokens(t));
     xm_json_add_real(&j, NULL, "seconds", seconds_of(t));
-    xm_json_add_real(&j, NULL, "tokens_per_s", tokens_per_s(t));
+    if (tokens_per_s(t) > 0.0)
+        xm_json_add_real(&j, NULL, "tokens_per_s", tokens_per_s(t));
     xm_costs_add_json(&j, t->m, &t->costs);
     if (t->a->profile)
         xm_profile_add_json(&t->profile, &t->costs, &j);
@@ -293,11 +295,15 @@ print_costs(const struct texts *t)
     if (t->a->verbose && xm_generate_is_drawn(t->a))
         fprintf(stderr, "seed:    %" PRIu64 ", one more for each text\n",
                 t->a->sampling.seed);
-    if (t->a->verbose || xm_terminal_is(STDERR_FILENO))
-        fprintf(stderr,
-                "texts:   %zu, %" PRIu64 " at a time: %" PRIu64
-                " tokens, %.3f s with the prompts, %.2f tokens/s\n",
-                t->n, t->a->parallel, new_tokens(t), seconds_of(t), tokens_per_s(t));
+    if (!t->a->verbose && !xm_terminal_is(STDERR_FILENO))
+        return;
+    fprintf(stderr,
+            "texts:   %zu, %" PRIu64 " at a time: %" PRIu64
+            " tokens, %.3f s with the prompts",
+            t->n, t->a->parallel, new_tokens(t), seconds_of(t));
+    if (tokens_per_s(t) > 0.0)
+        fprintf(stderr, ", %.2f tokens/s", tokens_per_s(t));
+    fputc('\n', stderr);
 }
 
 /* A sentence for each text that failed. XM_EXIT_DEVICE: all of those had no room in the cache. */
@@ -345,16 +351,14 @@ static void
 say_count(const struct texts *t)
 {
     if (t->is_list && t->n == 1 && t->a->parallel > 1)
-        fprintf(stderr,
-                "xemoe: %s has one prompt, which makes one text; of a prompt given with "
-                "-p, --parallel %" PRIu64 " writes %" PRIu64 "\n",
-                t->a->ids ? t->a->ids + 1 : t->lines->name, t->a->parallel,
-                t->a->parallel);
+        xm_say("%s has one prompt, which makes one text; of a prompt given with "
+               "-p, --parallel %" PRIu64 " writes %" PRIu64 "",
+               t->a->ids ? t->a->ids + 1 : t->lines->name, t->a->parallel,
+               t->a->parallel);
     if (!t->is_list && t->n > 1 && !xm_generate_is_drawn(t->a))
-        fprintf(stderr,
-                "xemoe: the %zu texts of the prompt are the same, because each "
-                "takes the likeliest tokens; --temp 0.8 draws them\n",
-                t->n);
+        xm_say("the %zu texts of the prompt are the same, because each "
+               "takes the likeliest tokens; --temp 0.8 draws them",
+               t->n);
 }
 
 static int

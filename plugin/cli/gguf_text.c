@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "plugin/cli/info.h"
 #include "plugin/program_util/lines.h"
@@ -183,7 +184,15 @@ xm_info_metadata(const char *path, bool json)
     struct xm_json_out j;
     struct xm_lines o = xm_lines_to(stdout);
     xm_json_begin(&j);
-    enum xm_status s = xm_gguf_open(path, &g, &err);
+    struct stat about;
+    enum xm_status s = XM_OK;
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        s = xm_fail(&err, XM_UNSUPPORTED,
+                    "option --metadata is about a GGUF file: '%.150s' is a folder, give "
+                    "the file in it",
+                    path);
+    if (s == XM_OK)
+        s = xm_gguf_open(path, &g, &err);
     if (s == XM_OK)
         s = json ? print_json(g, &j, &err) : print_all(&o, g, &j, &err);
     xm_lines_end(&o);

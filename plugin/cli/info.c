@@ -10,11 +10,12 @@
 #include "plugin/cli/info.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/picture.h"
+#include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/svg.h"
 #include "runtime/util/log.h"
 
 struct args {
-    const char *model, *device, *device_as, *svg;
+    const char *model, *device, *device_as, *svg, *split;
     uint64_t layer;        /* XM_PICTURE_OF_ALL: not given */
     const char *cache_dir; /* of compiled kernels; "": none */
     bool json, verbose, metadata;
@@ -29,6 +30,7 @@ static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What it compiles to", "xemoe info model.gguf -v --svg steps.svg --layer 0"),
     { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v and --svg compile for (GPU)", NULL, "GPU CPU REFERENCE" },
     { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "--svg for an Intel GPU that need not be here: mtl_u, dg2, bmg …", NULL, NULL, xm_cli_add_chips },
+    { 0,   "split",   XM_CLI_CHOICE, AT(split), "WHAT", "-v of several devices (-d GPU.0,GPU.1): what they share, as in generate", NULL, XM_CLI_SPLITS },
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
     { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw what it compiles to: one layer of each kind (needs graphviz's dot)" },
     { 0,   "layer",   XM_CLI_WHOLE, AT(layer),  "N",    "--svg draws layer N alone, from 0" },
@@ -103,10 +105,14 @@ show(const struct xm_core *core, struct xm_package *p, struct xm_graph *g,
     info->graph = NULL;
     if (a->verbose) {
         const struct xm_cli_setting numerics = numerics_setting();
-        const struct xm_property list[] = {{"CACHE_DIR", a->cache_dir},
-                                           {numerics.key, numerics.value}};
-        s = xm_core_compile(core, g, a->device, list, numerics.value ? 2 : 1, NULL,
-                            &compiled, err);
+        const char *policy = xm_cli_split_policy(a->split);
+        struct xm_property list[3] = {{"CACHE_DIR", a->cache_dir}};
+        uint32_t n = 1;
+        if (numerics.value)
+            list[n++] = (struct xm_property){numerics.key, numerics.value};
+        if (policy)
+            list[n++] = (struct xm_property){"MODEL_DISTRIBUTION_POLICY", policy};
+        s = xm_core_compile(core, g, a->device, list, n, NULL, &compiled, err);
     } else {
         xm_graph_destroy(g);
     }
@@ -131,10 +137,17 @@ check_options(const struct args *a)
         return xm_cli_usage("option --layer is of a picture: give --svg FILE");
     if (a->device_as && !a->svg)
         return xm_cli_usage("option --device-as is of a picture: give --svg FILE");
+    if (a->split && !a->verbose)
+        return xm_cli_usage("option --split is about what a model compiles to: give -v");
+    xm_cli_check_split(a->split, a->device);
+    if (a->svg && xm_mesh_list(a->device))
+        return xm_cli_usage(
+            "option --svg draws what one device runs: give one of '%.60s'", a->device);
     if (a->metadata && (a->svg || a->verbose))
         return xm_cli_usage("option --metadata goes with --json alone");
     /* with -v there is something to compile for a device, too */
-    const struct xm_chip_args chip = {.device = a->verbose ? NULL : a->device,
+    const struct xm_chip_args chip = {.device =
+                                          a->device_as && !a->verbose ? a->device : NULL,
                                       .device_as = a->device_as};
     if (xm_cli_check_chip(&chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
@@ -262,6 +275,11 @@ run(const struct args *a, struct xm_info *info)
     if (!good) {
         xm_core_destroy(core);
         return xm_cli_no_device("-d", a->device, &err);
+    }
+    code = xm_cli_check_ranks(core, a->device);
+    if (code != XM_EXIT_OK) {
+        xm_core_destroy(core);
+        return code;
     }
     const bool is_compiled =
         xm_import_open(a->model, &from, NULL) == XM_OK && xm_blob_recognises(&from);

@@ -187,6 +187,10 @@ add_step(const struct xm_step_fact *step, void *ctx)
 void
 xm_info_add_compiled(struct xm_json_out *j, struct xm_compiled *c)
 {
+    struct xm_strbuf devices = {0};
+    if (c->ops->get_property(c, "EXECUTION_DEVICES", &devices, NULL) == XM_OK)
+        xm_json_add_parts(j, NULL, "devices", xm_strbuf_text(&devices), ",");
+    xm_strbuf_free(&devices);
     yyjson_mut_val *list = xm_json_add_array(j, NULL, "passes");
     for (size_t i = 0; i < c->n_reports; i++) {
         const struct xm_pass_report *r = &c->reports[i];

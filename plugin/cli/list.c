@@ -3,11 +3,13 @@
  * xemoe list: the models below a folder, and which of them fit on a device.
  */
 #include "plugin/cli/list.h"
+#include "plugin/cli/plan_command.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 #include "plugin/cli/chip.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 
@@ -42,6 +44,20 @@ find_device(const struct xm_chip_args *a, struct xm_list_wish *out)
     return xm_cli_no_device("-d", a->device, &err);
 }
 
+/* A card without memory of its own has that of a computer, which need not be this one. */
+static void
+say_whose_memory(const struct xm_chip_args *a, const struct xm_list_wish *wish)
+{
+    struct xm_memory_room room;
+    char why[XM_CLI_WARNING];
+    if (!a->device_as || a->memory || !wish->has_device)
+        return;
+    xm_planner_room(&wish->device, NULL, &room);
+    if (room.known && room.host_is_device)
+        xm_say("models are counted for this computer's memory, because %s",
+               xm_plan_no_memory(a->device_as, why));
+}
+
 static int
 run(const struct args *a, const struct xm_list_wish *wish)
 {
@@ -58,11 +74,12 @@ run(const struct args *a, const struct xm_list_wish *wish)
     else if (s == XM_OK && list.n)
         xm_list_print(&list, wish, xm_terminal_line(STDOUT_FILENO));
     const int code = s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+    if (s == XM_OK && list.n)
+        say_whose_memory(&a->chip, wish);
     if (s == XM_OK && list.n == 0)
-        fprintf(stderr, "xemoe: there is no model below '%s'\n", a->folder);
+        xm_say("there is no model below '%s'", a->folder);
     if (s == XM_OK && list.is_cut)
-        fprintf(stderr, "xemoe: '%s' has too many files: some were not looked at\n",
-                a->folder);
+        xm_say("'%s' has too many files: some were not looked at", a->folder);
     xm_list_free(&list);
     return code;
 }

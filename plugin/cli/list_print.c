@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugin/cli/list.h"
 #include "plugin/cli/quantity.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"
 
@@ -93,22 +95,31 @@ pad(size_t n)
     printf("%*s", (int)n, "");
 }
 
+/* Of a text that is wider, the end that fits behind "…". */
+static const char *
+end_of(const struct xm_strbuf *s, size_t width)
+{
+    const char *text = xm_strbuf_text(s);
+    const size_t more = width_of(s) - width + 1;
+    size_t skip = xm_terminal_fit(text, s->n, more);
+    if (xm_terminal_width(text, skip) < more)
+        skip += xm_terminal_fit(text + skip, s->n - skip, 2);
+    return text + skip;
+}
+
 /* The end of a path says more than its beginning. */
 static void
 print_end(const struct xm_strbuf *s, size_t width)
 {
-    const char *text = xm_strbuf_text(s);
     const size_t all = width_of(s);
     if (all <= width) {
-        fputs(text, stdout);
+        fputs(xm_strbuf_text(s), stdout);
         pad(width - all);
         return;
     }
-    size_t skip = xm_terminal_fit(text, s->n, all - width + 1);
-    if (xm_terminal_width(text, skip) < all - width + 1)
-        skip += xm_terminal_fit(text + skip, s->n - skip, 2);
-    const size_t shown = xm_terminal_width(text + skip, s->n - skip) + 1;
-    printf("…%s", text + skip);
+    const char *end = end_of(s, width);
+    const size_t shown = xm_terminal_width(end, strlen(end)) + 1;
+    printf("…%s", end);
     pad(width > shown ? width - shown : 0);
 }
 
@@ -192,6 +203,52 @@ fill_heading(bool has_device, struct cells *c)
         xm_strbuf_add(&c->text[i], texts[i]);
 }
 
+static int
+compare_ends(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Whether two models would look alike, because of their paths only the ends are shown. */
+static bool
+look_alike(const struct cells *rows, size_t n, size_t width)
+{
+    const char **ends = xm_calloc(n + 1, sizeof(*ends));
+    size_t n_ends = 0;
+    bool are_alike = false;
+    for (size_t i = 0; i < n && ends; i++)
+        if (width_of(&rows[i].text[MODEL]) > width)
+            ends[n_ends++] = end_of(&rows[i].text[MODEL], width);
+    if (n_ends)
+        qsort(ends, n_ends, sizeof(*ends), compare_ends);
+    for (size_t i = 1; i < n_ends; i++)
+        are_alike |= strcmp(ends[i - 1], ends[i]) == 0;
+    xm_free(ends);
+    return are_alike;
+}
+
+/* Each path in lines of its own, before the others' columns. */
+static void
+print_below(const struct cells *rows, size_t n, size_t columns)
+{
+    enum { INDENT = 2 };
+    static const struct xm_strbuf nothing = {0};
+    size_t widths[N_COLUMNS];
+    find_widths(rows, n, SIZE_MAX, widths);
+    widths[MODEL] = INDENT - GAP;
+    leave_out(widths, widths[MODEL], columns);
+    for (size_t i = 0; i < n; i++) {
+        struct cells below = rows[i];
+        struct xm_strbuf path = {0};
+        const struct xm_strbuf *model = &rows[i].text[MODEL];
+        xm_lines_wrap(xm_strbuf_text(model), model->n, columns, &path);
+        printf("%s\n", xm_strbuf_text(&path));
+        xm_strbuf_free(&path);
+        below.text[MODEL] = nothing;
+        print_cells(&below, widths, columns);
+    }
+}
+
 void
 xm_list_print(const struct xm_list *l, const struct xm_list_wish *wish, size_t columns)
 {
@@ -206,8 +263,12 @@ xm_list_print(const struct xm_list *l, const struct xm_list_wish *wish, size_t c
             xm_strbuf_clear(&rows[i + 1].text[FITS]);
     }
     find_widths(rows, l->n + 1, columns, widths);
+    const bool is_below = look_alike(rows, l->n + 1, widths[MODEL]);
+    if (is_below)
+        print_below(rows, l->n + 1, columns);
     for (size_t i = 0; i <= l->n; i++) {
-        print_cells(&rows[i], widths, columns);
+        if (!is_below)
+            print_cells(&rows[i], widths, columns);
         free_cells(&rows[i]);
     }
     xm_free(rows);

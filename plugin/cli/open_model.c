@@ -82,8 +82,9 @@ xm_cli_check_context(uint64_t positions, struct xm_error *err)
 {
     return positions <= XM_CLI_MOST_TOKENS || positions == XM_CLI_TRAINED_CONTEXT
                ? XM_OK
-               : xm_fail(err, XM_INVALID, "option --context takes at most %d positions",
-                         XM_CLI_MOST_TOKENS);
+               : xm_fail(err, XM_INVALID,
+                         "option --context takes at most %d positions, found %" PRIu64,
+                         XM_CLI_MOST_TOKENS, positions);
 }
 
 bool
@@ -254,6 +255,20 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
     memcpy(out, settings, sizeof(settings));
 }
 
+enum xm_status
+xm_cli_target_config(const struct xm_cli_target *t, struct xm_config *c,
+                     struct xm_error *err)
+{
+    struct xm_cli_setting settings[N_SETTINGS];
+    char ubatch[XM_CLI_NUMBER];
+    find_settings(t, NULL, ubatch, settings);
+    xm_config_init(c);
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (settings[i].value)
+            XM_TRY(xm_config_set(c, settings[i].key, settings[i].value, err));
+    return XM_OK;
+}
+
 static int
 check_tune(const struct xm_cli_target *t)
 {
@@ -270,6 +285,21 @@ read_mesh(const char *device, struct xm_mesh_devices *out, struct xm_error *err)
     const char *list = xm_mesh_list(device);
     out->n = 0;
     return list ? xm_mesh_parse(list, processes > 1 ? processes : 0, out, err) : XM_OK;
+}
+
+void
+xm_cli_check_split(const char *split, const char *device)
+{
+    static bool is_said; /* of the models that bench opens one after the other */
+    uint32_t rank;
+    if (!split || is_said || strcmp(split, "auto") == 0 || xm_mesh_list(device) ||
+        xm_mpi_ranks(&rank) > 1)
+        return;
+    is_said = true;
+    xm_log(XM_LOG_WARNING,
+           "option --split %s changes nothing: %s is one device; --help says how -d "
+           "names several",
+           split, device ? device : "GPU");
 }
 
 /* Its spelling; whether there are such devices is found when the model is opened. */
@@ -411,9 +441,8 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     return s;
 }
 
-/* Whether there is each device of a mesh that this process runs on. */
-static int
-check_ranks(const struct xm_core *core, const char *device)
+int
+xm_cli_check_ranks(const struct xm_core *core, const char *device)
 {
     struct xm_mesh_devices names;
     struct xm_plugin *plugin = NULL;
@@ -451,7 +480,8 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
         return code;
     if (xm_core_find(m->core, t->device, &plugin, &index, &err) != XM_OK)
         return xm_cli_no_device("-d", t->device, &err);
-    return check_ranks(m->core, t->device);
+    xm_cli_check_split(t->split, t->device);
+    return xm_cli_check_ranks(m->core, t->device);
 }
 
 int

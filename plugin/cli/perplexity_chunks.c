@@ -6,6 +6,7 @@
 
 #include "plugin/cli/perplexity.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
@@ -59,8 +60,7 @@ say_duration(const struct run *r)
     char all[DURATION];
     const double seconds = xm_now() - r->start;
     duration_text(seconds * r->chunks->n, all);
-    fprintf(stderr, "xemoe: %.2f s a chunk: %s for %" PRIu32 "\n", seconds, all,
-            r->chunks->n);
+    xm_say("%.2f s a chunk: %s for %" PRIu32 "", seconds, all, r->chunks->n);
 }
 
 static void

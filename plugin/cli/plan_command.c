@@ -15,6 +15,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/plan_forecast.h"
 #include "plugin/exported.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/log.h"
 
@@ -107,9 +108,11 @@ check_options(const struct xm_plan_args *a)
         return xm_cli_usage(
             "option --local-link is about the devices of each of --nodes");
     if (a->prompt > MOST_PROMPT)
-        return xm_cli_usage("option --prompt takes at most %d tokens", MOST_PROMPT);
+        return xm_cli_usage("option --prompt takes at most %d tokens, found %" PRIu64,
+                            MOST_PROMPT, a->prompt);
     if (a->parallel > MOST_REQUESTS)
-        return xm_cli_usage("option --parallel takes at most %d requests", MOST_REQUESTS);
+        return xm_cli_usage("option --parallel takes at most %d requests, found %" PRIu64,
+                            MOST_REQUESTS, a->parallel);
     find_settings(a, chunk, settings);
     return xm_cli_check_settings(settings, N_SETTINGS);
 }
@@ -201,12 +204,6 @@ xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan 
     find_room(a, p);
 }
 
-enum xm_status
-xm_plan_cache_dir(struct xm_strbuf *out, struct xm_error *err)
-{
-    return xm_cli_cache_open(NULL, out, err);
-}
-
 /* ---- the command --------------------------------------------------------------------- */
 
 static enum xm_status
@@ -226,7 +223,7 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     XM_TRY(s);
     xm_progress_clear();
     struct xm_strbuf cache = {0};
-    s = xm_plan_cache_dir(&cache, err);
+    s = xm_cli_cache_open(NULL, &cache, err);
     if (s == XM_OK)
         xm_plan_find_rates(p, xm_strbuf_text(&cache), &r->rates);
     xm_strbuf_free(&cache);
@@ -249,7 +246,7 @@ verdict(const struct xm_plan *p, enum xm_status s, const struct xm_error *err)
     if (code != XM_EXIT_OK || (s == XM_OK && !p->excess))
         return code;
     if (s == XM_OK)
-        fprintf(stderr, "xemoe: it does not fit on %s\n", p->info.name);
+        xm_say("it does not fit on %s", p->info.name);
     else
         xm_cli_print_failure(err, p->is_beyond_counting ? " (--context)" : "");
     return XM_EXIT_DEVICE;

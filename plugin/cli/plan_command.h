@@ -10,6 +10,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/memory_planner.h"
 #include "plugin/program_util/json_out.h"
+#include "plugin/program_util/lines.h"
 
 struct xm_plan_args {
     struct xm_chip_args chip;
@@ -40,17 +41,34 @@ enum xm_status xm_plan_open_model(const char *path, struct xm_plan_result *r,
                                   struct xm_package **package, struct xm_error *err);
 /* What is asked for, and the memory that p's device has. */
 void xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan *p);
-/* The folder of what was measured, into `out`, which the caller frees. */
-enum xm_status xm_plan_cache_dir(struct xm_strbuf *out, struct xm_error *err);
 /* The names of p's KV cache's types, into `out`. */
 const char *xm_plan_cache_types(const struct xm_config *c, char out[32]);
 /* Adds the member "memory". */
 void xm_plan_add_need(struct xm_json_out *j, yyjson_mut_val *parent,
                       const struct xm_memory_need *n);
 
+/* Changes that each alone are enough, as options; n 0: that there is none. */
+void xm_plan_print_advice(struct xm_lines *o, const struct xm_plan_advice *list,
+                          size_t n);
+/* Adds the member "advice". */
+void xm_plan_add_advice(struct xm_json_out *j, const struct xm_plan_advice *advice,
+                        size_t n);
+
+/* Whether the memory that p plans with is this computer's, because the imagined device has none of
+ * its own, and --memory does not tell its computer's. */
+bool xm_plan_takes_this_memory(const struct xm_plan_args *a, const struct xm_plan *p);
+/* The sentence on it, behind "because", into `out`. */
+const char *xm_plan_no_memory(const char *device, char out[XM_CLI_WARNING]);
+/* Adds the member "room_of": whose the memory is. */
+void xm_plan_add_room_of(struct xm_json_out *j, yyjson_mut_val *parent,
+                         const struct xm_plan_args *a, const struct xm_plan *p);
+
 /* plan_mesh.c: whether several devices are named; the command for them. */
 bool xm_plan_is_mesh(const struct xm_plan_args *a);
 int xm_plan_mesh(const struct xm_plan_args *a);
+/* Says on standard error where one of a's devices alone is expected to be faster than all. */
+void xm_plan_say_alone(const struct xm_plan_args *a, const struct xm_config *config,
+                       struct xm_package *package, const char *cache_dir);
 /* Keeps what an exchange of a's devices took, for later forecasts: in a token of token_s seconds
  * behind a->prompt positions. Nothing where the devices' own rates have not been measured. */
 void xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *config,

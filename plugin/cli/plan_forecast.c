@@ -2,42 +2,40 @@
 #include "plugin/cli/plan_forecast.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/program_util/rate.h"
 #include "runtime/kept.h"
-#include "runtime/util/number.h"
 
 /* ---- options ------------------------------------------------------------------------- */
-
-/* Reads a number above 0 and the unit that may stand behind it; NULL: there is none. */
-static const char *
-read_rate(const char *at, const char *unit, double *out)
-{
-    char *end = NULL;
-    *out = xm_parse_double(at, &end);
-    if (end == at || !(*out > 0.0) || !isfinite(*out))
-        return NULL;
-    return strncmp(end, unit, strlen(unit)) == 0 ? end + strlen(unit) : end;
-}
 
 int
 xm_plan_read_bandwidths(const char *list, struct xm_rates *out, uint32_t n)
 {
     const char *at = list;
+    struct xm_error err = {0};
     uint32_t found = 0;
     double rate;
     if (!list)
         return XM_EXIT_OK;
     do {
-        at = found < n ? read_rate(at, "GB/s", &rate) : NULL;
-        if (at)
-            out[found++].read = 1e9 * rate;
-    } while (at && *at == ',' && at++);
-    if (!at || *at || (found != 1 && found != n))
-        return xm_cli_usage("option --bandwidth takes GB/s above 0, one number for all "
-                            "devices or one for each of the %u; found '%.60s'",
+        if (xm_rate_read(&at, "GB/s", &rate, &err) != XM_OK)
+            return xm_cli_usage(
+                "option --bandwidth: %s; it takes GB/s above 0, as 450 or "
+                "450,380",
+                err.text);
+        if (found < n)
+            out[found].read = 1e9 * rate;
+        found++;
+    } while (*at == ',' && at++);
+    if (n == 1 && found != 1)
+        return xm_cli_usage("option --bandwidth takes one number of GB/s for one device, "
+                            "with '.' as its decimal point; found '%.60s'",
+                            list);
+    if (found != 1 && found != n)
+        return xm_cli_usage("option --bandwidth takes GB/s, one number for all devices "
+                            "or one for each of the %u; found '%.60s'",
                             n, list);
     for (uint32_t i = 0; i < n; i++) {
         out[i].read = i < found ? out[i].read : out[0].read;
@@ -49,13 +47,19 @@ xm_plan_read_bandwidths(const char *list, struct xm_rates *out, uint32_t n)
 int
 xm_plan_read_link(const char *option, const char *text, struct xm_link *out)
 {
+    static const char forms[] = "GB/s and microseconds above 0, as 25,5";
     double rate = 0.0, us = 0.0;
-    const char *at = read_rate(text, "GB/s", &rate);
-    at = at && *at == ',' ? read_rate(at + 1, "us", &us) : NULL;
-    if (!at || *at)
-        return xm_cli_usage("option %s takes GB/s and microseconds above 0, as 25,5; "
-                            "found '%.60s'",
-                            option, text);
+    struct xm_error err = {0};
+    const char *at = text;
+    enum xm_status s = xm_rate_read(&at, "GB/s", &rate, &err);
+    const bool has_two = *at == ',' && !strchr(at + 1, ',');
+    at += *at == ',';
+    if (s == XM_OK && has_two)
+        s = xm_rate_read(&at, "us", &us, &err);
+    if (s != XM_OK)
+        return xm_cli_usage("option %s: %s; it takes %s", option, err.text, forms);
+    if (!has_two)
+        return xm_cli_usage("option %s takes %s; found '%.60s'", option, forms, text);
     *out = (struct xm_link){.rate = 1e9 * rate, .latency_s = 1e-6 * us};
     return XM_EXIT_OK;
 }
@@ -115,7 +119,7 @@ print_run(struct xm_lines *o, const char *what, const struct xm_run_seconds *s,
           uint64_t tokens)
 {
     const double rate = (double)tokens / s->all;
-    xm_lines_add(o, "  %s: %.*f ms, %.*f tokens/s", what, s->all < 0.1 ? 2 : 0,
+    xm_lines_add(o, "%s: %.*f ms, %.*f tokens/s", what, s->all < 0.1 ? 2 : 0,
                  1e3 * s->all, rate < 1000.0 ? 1 : 0, rate);
     if (s->exchanges > 0.0)
         xm_lines_add(o, ", %.0f %% of it exchanges", 100.0 * s->exchanges / s->all);
@@ -145,6 +149,30 @@ print_rates(struct xm_lines *o, const struct xm_rates *r, const char *name)
                  r->source == XM_RATES_MEASURED ? ", as 'xemoe bench' found" : "");
 }
 
+/* "  a token on b580 alone, which is faster: 8.12 ms, 123.2 tokens/s" */
+static void
+print_alone(struct xm_lines *o, const struct xm_plan_forecast *f, const char *what,
+            const struct xm_run_seconds *mesh, const struct xm_run_seconds *alone,
+            uint64_t tokens)
+{
+    char line[96];
+    if (!f->alone || !(alone->all > 0.0) || !(alone->all < mesh->all))
+        return;
+    snprintf(line, sizeof(line), "%s on %s alone, which is faster", what, f->alone);
+    print_run(o, line, alone, tokens);
+}
+
+void
+xm_plan_print_alone(struct xm_lines *o, const struct xm_plan_forecast *f,
+                    const char *prefix)
+{
+    char prompt[32], token[32];
+    snprintf(prompt, sizeof(prompt), "%sthe prompt", prefix);
+    snprintf(token, sizeof(token), "%sa token", prefix);
+    print_alone(o, f, prompt, &f->prompt, &f->alone_prompt, f->prompt_tokens);
+    print_alone(o, f, token, &f->token, &f->alone_token, 1);
+}
+
 void
 xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f)
 {
@@ -162,12 +190,13 @@ xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f)
     }
     xm_lines_add(o, "expected:\n");
     if (f->prompt.all > 0.0) {
-        snprintf(what, sizeof(what), "a prompt of %" PRIu64, f->prompt_tokens);
+        snprintf(what, sizeof(what), "  a prompt of %" PRIu64, f->prompt_tokens);
         print_run(o, what, &f->prompt, f->prompt_tokens);
     } else {
         xm_lines_add(o, "  a prompt: not known, as how fast the device multiplies\n");
     }
-    print_run(o, "a token behind it", &f->token, 1);
+    print_run(o, "  a token behind it", &f->token, 1);
+    xm_plan_print_alone(o, f, "  ");
     for (uint32_t i = 0; i < f->n; i++)
         if (i == 0 || !is_same(&f->rates[i], &f->rates[i - 1]))
             print_rates(o, &f->rates[i], f->names[i]);
@@ -198,6 +227,12 @@ xm_plan_add_forecast(struct xm_json_out *j, const struct xm_plan_forecast *f)
     yyjson_mut_val *o = xm_json_add_object(j, NULL, "forecast");
     add_run(j, o, "prompt", &f->prompt, f->prompt_tokens);
     add_run(j, o, "token", &f->token, 1);
+    if (f->alone) {
+        yyjson_mut_val *alone = xm_json_add_object(j, o, "alone");
+        xm_json_add_text(j, alone, "device", f->alone, strlen(f->alone));
+        add_run(j, alone, "prompt", &f->alone_prompt, f->prompt_tokens);
+        add_run(j, alone, "token", &f->alone_token, 1);
+    }
     yyjson_mut_val *list = xm_json_add_array(j, o, "rates");
     for (uint32_t i = 0; i < f->n; i++) {
         const struct xm_rates *r = &f->rates[i];

@@ -20,7 +20,7 @@ void xm_plan_find_rates(const struct xm_plan *p, const char *cache_dir,
                         struct xm_rates *rates);
 /* Keeps what a model's runs have reached on a device, for later forecasts: p->token_work in token_s
  * seconds and p->prompt_work in prompt_s. Stores nothing if a run took less time than its launches,
- * or the format of the weights is not known. */
+ * reading takes as long as the prompt, or the format of the weights is not known. */
 void xm_plan_keep_rates(const struct xm_plan *p, const char *cache_dir, double token_s,
                         double prompt_s);
 
@@ -31,8 +31,14 @@ struct xm_plan_forecast {
     const struct xm_rates *rates; /* [n] of the devices, and their names */
     const char *const *names;
     uint32_t n;
+    /* Of a mesh, its fastest device with all of the model; NULL: the model does not fit there. */
+    const char *alone;
+    struct xm_run_seconds alone_prompt, alone_token;
 };
 void xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f);
+/* Of that only where one device alone is expected to be faster than the mesh. */
+void xm_plan_print_alone(struct xm_lines *o, const struct xm_plan_forecast *f,
+                         const char *prefix);
 /* Adds the member "forecast". */
 void xm_plan_add_forecast(struct xm_json_out *j, const struct xm_plan_forecast *f);
 

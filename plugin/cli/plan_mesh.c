@@ -10,27 +10,40 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/cli/kernels.h"
 #include "plugin/cli/plan_forecast.h"
 #include "plugin/cli/quantity.h"
 #include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 
+struct planned {
+    struct xm_mesh_plan mesh;
+    struct xm_rates rates[XM_MOST_RANKS];
+    /* All of the model on the rank that reads fastest, and its name; NULL: not planned, or it does
+     * not fit there. */
+    struct xm_plan alone;
+    const char *alone_name;
+    struct xm_run_seconds alone_prompt, alone_token;
+    uint32_t enough; /* devices like these would do where it does not fit; 0: not known */
+};
+
 /* ---- which devices ------------------------------------------------------------------- */
 
-/* "2xbmg": two of them, and the name behind it; 1: the text is a name. */
-static uint64_t
-times_of(const char **name, size_t *n)
+/* Moves *name from "2xbmg" to "bmg", with *times 2. False: there is no number before it. */
+static bool
+has_times(const char **name, size_t *n, uint64_t *times)
 {
     const size_t digits = strspn(*name, "0123456789");
-    uint64_t times = 0;
-    if (digits == 0 || digits > 3 || digits + 1 >= *n || (*name)[digits] != 'x')
-        return 1;
-    for (size_t i = 0; i < digits; i++)
-        times = 10 * times + (uint64_t)((*name)[i] - '0');
+    *times = 1;
+    if (digits == 0 || digits >= *n || (*name)[digits] != 'x')
+        return false;
+    *times = 0;
+    for (size_t i = 0; i < digits && *times <= XM_MOST_RANKS; i++)
+        *times = 10 * *times + (uint64_t)((*name)[i] - '0');
     *name += digits + 1;
     *n -= digits + 1;
-    return times;
+    return true;
 }
 
 bool
@@ -38,22 +51,47 @@ xm_plan_is_mesh(const struct xm_plan_args *a)
 {
     const char *chips = a->chip.device_as;
     size_t n = chips ? strlen(chips) : 0;
+    uint64_t times;
     return a->nodes > 1 || xm_mesh_list(a->chip.device) || xm_mesh_list(chips) ||
-           (chips && times_of(&chips, &n) != 1);
+           (chips && (strchr(chips, '(') || has_times(&chips, &n, &times)));
+}
+
+/* One of a list: a name, or "2xNAME" as NAME,NAME. */
+static enum xm_status
+write_out_one(const char *text, size_t n, struct xm_strbuf *out, struct xm_error *err)
+{
+    const char *name = text;
+    size_t n_name = n;
+    uint64_t times;
+    if (has_times(&name, &n_name, &times)) {
+        const char *why = n_name == 0             ? "has no name behind the x"
+                          : times == 0            ? "is no device"
+                          : times > XM_MOST_RANKS ? "is more devices than a mesh has"
+                                                  : NULL;
+        if (why)
+            return xm_fail(err, XM_INVALID,
+                           "'%.*s' %s: a number from 1 to %d and a name are that many "
+                           "of it",
+                           (int)(n < 60 ? n : 60), text, why, XM_MOST_RANKS);
+    }
+    for (uint64_t i = 0; i < times; i++)
+        xm_strbuf_printf(out, "%s%.*s", i ? "," : "", (int)n_name, name);
+    return XM_OK;
 }
 
 /* The list with each "2xNAME" as NAME,NAME. */
-static void
-write_out(const char *list, struct xm_strbuf *out)
+static enum xm_status
+write_out(const char *list, struct xm_strbuf *out, struct xm_error *err)
 {
-    for (size_t n; *list && *list != '('; list += n + (list[n] == ',')) {
+    for (size_t n;; list += n + 1) {
         n = strcspn(list, ",(");
-        const char *name = list;
-        size_t n_name = n;
-        for (uint64_t i = times_of(&name, &n_name); i > 0; i--)
-            xm_strbuf_printf(out, "%s%.*s", out->n ? "," : "", (int)n_name, name);
+        XM_TRY(write_out_one(list, n, out, err));
+        if (list[n] != ',') {
+            xm_strbuf_add(out, list + n);
+            return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "a plan");
+        }
+        xm_strbuf_add(out, ",");
     }
-    xm_strbuf_add(out, list);
 }
 
 /* Of each node; it may have a single one. */
@@ -62,15 +100,15 @@ parse_devices(const struct xm_plan_args *a, const char *given,
               struct xm_mesh_devices *out, struct xm_error *err)
 {
     struct xm_strbuf list = {0};
-    enum xm_status s = XM_OK;
-    write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list);
-    if (!xm_strbuf_ok(&list))
-        s = xm_no_memory(err, "a plan");
-    else if (a->nodes > 1 && !strchr(list.text, ',') && list.n < XM_DEVICE_NAME) {
+    enum xm_status s =
+        write_out(xm_mesh_list(given) ? xm_mesh_list(given) : given, &list, err);
+    const char *names = xm_strbuf_text(&list);
+    const bool is_one = strcspn(names, ",(") == list.n && list.n > 0;
+    if (s == XM_OK && is_one && a->nodes > 1 && list.n < XM_DEVICE_NAME) {
         *out = (struct xm_mesh_devices){.n = 1, .share = {1.0}};
-        memcpy(out->name[0], list.text, list.n + 1);
-    } else
-        s = xm_mesh_parse(list.text, 0, out, err);
+        memcpy(out->name[0], names, list.n + 1);
+    } else if (s == XM_OK)
+        s = xm_mesh_parse(names, 0, out, err);
     xm_strbuf_free(&list);
     return s;
 }
@@ -89,7 +127,9 @@ find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
                             "or chips that need not be in it");
     const enum xm_status s = parse_devices(a, given, &p->devices, &err);
     if (s == XM_INVALID)
-        return xm_cli_usage("option %s: %s", option, err.text);
+        return xm_cli_usage("option %s: %s%s", option, err.text,
+                            is_imagined ? "; there are b580, 2xb580 and b580,b70(1,2)"
+                                        : "");
     if (s != XM_OK)
         return xm_cli_failed(&err);
     for (uint32_t i = 0; i < p->devices.n; i++) {
@@ -114,9 +154,10 @@ repeat_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p,
     const uint32_t n = p->devices.n;
     const uint64_t nodes = a->nodes ? a->nodes : 1;
     if (nodes > XM_MOST_RANKS / n)
-        return xm_cli_usage("option --nodes takes at most %u of %u device%s each: a mesh "
-                            "has %d devices at most",
-                            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", XM_MOST_RANKS);
+        return xm_cli_usage("option --nodes takes at most %u of %u device%s each, found "
+                            "%" PRIu64 ": a mesh has %d devices at most",
+                            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", nodes,
+                            XM_MOST_RANKS);
     p->cluster.nodes = (uint32_t)nodes;
     p->cluster.ranks_of_node = n;
     for (uint32_t i = n; i < nodes * n; i++) {
@@ -151,15 +192,6 @@ mib(uint64_t bytes)
     return (double)bytes / 1048576.0;
 }
 
-static bool
-fits(const struct xm_mesh_plan *p)
-{
-    bool fits = p->shared_excess == 0;
-    for (uint32_t i = 0; i < p->devices.n; i++)
-        fits &= p->rank[i].excess == 0;
-    return fits;
-}
-
 static uint64_t
 weights_of(const struct xm_memory_need *n)
 {
@@ -176,6 +208,19 @@ is_alike(const struct xm_mesh_plan *p, uint32_t a, uint32_t b)
            x->kinds.total_peak == y->kinds.total_peak;
 }
 
+static const struct xm_table_column rank_columns[] = {
+    {"ranks", -5},   {"device", -8}, {"weights", 9},   {"of token", 9},
+    {"KV cache", 9}, {"at most", 9}, {"there is", 10}, {"", 11}};
+static const struct xm_table ranks_table = {rank_columns, XM_ARRAY_LEN(rank_columns)};
+
+enum { MIB_TEXT = 32 };
+static const char *
+mib_text(uint64_t bytes, char out[MIB_TEXT])
+{
+    snprintf(out, MIB_TEXT, "%.1f", mib(bytes));
+    return out;
+}
+
 /* A line for rank i and those behind it that are alike; the first that is not. */
 static uint32_t
 print_ranks(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
@@ -190,10 +235,12 @@ print_ranks(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
     char room[32] = "not known";
     if (r->room.known)
         snprintf(room, sizeof(room), "%.1f", mib(r->room.device));
-    xm_lines_add(o, "%-5s %-8s %9.1f %9.1f %9.1f %9.1f %10s%s\n", ranks,
-                 p->devices.name[i], mib(weights_of(&r->need)),
-                 mib(r->need.token_weights), mib(r->need.kv), mib(device), room,
-                 r->excess ? "  too little" : "");
+    char weights[MIB_TEXT], token[MIB_TEXT], kv[MIB_TEXT], all[MIB_TEXT];
+    xm_table_row(o, &ranks_table,
+                 (const char *const[]){
+                     ranks, p->devices.name[i], mib_text(weights_of(&r->need), weights),
+                     mib_text(r->need.token_weights, token), mib_text(r->need.kv, kv),
+                     mib_text(device, all), room, r->excess ? "too little" : ""});
     return end;
 }
 
@@ -206,17 +253,77 @@ is_known(const struct xm_mesh_plan *p)
     return known;
 }
 
+/* The memory of the host that ranks share, where it is too little. */
 static void
-print_verdict(struct xm_lines *o, const struct xm_mesh_plan *p)
+print_shared(struct xm_lines *o, const struct xm_mesh_plan *p)
 {
-    if (p->shared_excess)
-        xm_lines_add(o,
-                     "the host's memory, which several of them take: %.1f MiB too much\n",
-                     mib(p->shared_excess));
+    uint64_t room = 0;
+    for (uint32_t i = 0; i < p->devices.n; i++)
+        if (p->rank[i].room.host_is_device)
+            room = p->rank[i].room.device;
+    xm_lines_add(
+        o,
+        "the host's memory, which several of them take: %.1f MiB too much\n"
+        "  it would with %.0f MiB of it, a smaller context or KV cache, or a model "
+        "with smaller weights\n",
+        mib(p->shared_excess), ceil(mib(room + p->shared_excess)));
+}
+
+/* The most memory that a rank needs and lacks. */
+static uint64_t
+most_needed(const struct xm_mesh_plan *p)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < p->devices.n; i++) {
+        const struct xm_plan *r = &p->rank[i];
+        const uint64_t needed = xm_planner_of_device(&r->need, &r->room);
+        if (needed > r->room.device && needed > most)
+            most = needed;
+    }
+    return most;
+}
+
+static void
+print_advice(struct xm_lines *o, const struct xm_plan_args *a, const struct planned *r)
+{
+    const struct xm_mesh_plan *p = &r->mesh;
+    const uint64_t most = most_needed(p);
+    xm_lines_add(o, "it does not fit\n");
+    if (p->n_advice || !r->enough)
+        xm_plan_print_advice(o, p->advice, p->n_advice);
+    if (r->enough && a->chip.device_as)
+        xm_lines_add(o, "  %s --device-as %ux%s\n", p->n_advice ? "or" : "it would with",
+                     r->enough, p->devices.name[0]);
+    else if (r->enough)
+        xm_lines_add(o, "  %s %u devices like these\n",
+                     p->n_advice ? "or" : "it would with", r->enough);
+    if (most)
+        xm_lines_add(
+            o,
+            "  %s %.0f MiB of memory on each device, or a model with smaller weights\n",
+            p->n_advice || r->enough ? "or" : "it would with", ceil(mib(most)));
+}
+
+static void
+print_verdict(struct xm_lines *o, const struct xm_plan_args *a, const struct planned *r)
+{
+    const struct xm_mesh_plan *p = &r->mesh;
+    char why[XM_CLI_WARNING];
+    for (uint32_t i = 0; i < p->devices.n; i++) {
+        if (!xm_plan_takes_this_memory(a, &p->rank[i]))
+            continue;
+        xm_lines_add(o, "there is this computer's memory, because %s\n",
+                     xm_plan_no_memory(p->devices.name[i], why));
+        break;
+    }
     if (!is_known(p))
         xm_lines_add(o, "--memory MIB tells how much a device has\n");
-    else if (fits(p))
+    else if (xm_mesh_plan_fits(p))
         xm_lines_add(o, "it fits\n");
+    else if (p->shared_excess)
+        print_shared(o, p);
+    else
+        print_advice(o, a, r);
     xm_lines_add(o, "\n");
 }
 
@@ -246,9 +353,10 @@ print_exchanges(struct xm_lines *o, const struct xm_mesh_plan *p)
 }
 
 static void
-print_text(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
+print_text(const struct xm_plan_args *a, const struct planned *r,
            const struct xm_plan_forecast *f)
 {
+    const struct xm_mesh_plan *p = &r->mesh;
     struct xm_lines o = xm_lines_to(stdout);
     const struct xm_plan *first = &p->rank[0];
     struct xm_strbuf model = {0};
@@ -256,24 +364,24 @@ print_text(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
     xm_cli_add_name(&model, a->model);
     xm_lines_add(&o,
                  "%s on %u devices: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
-                 " request%s\n\nMiB:\nranks device     weights  of token  KV cache   "
-                 "at most   there is\n",
+                 " request%s\n\nMiB:\n",
                  xm_strbuf_text(&model), p->devices.n, first->wish.context,
                  first->decided.ubatch, xm_plan_cache_types(&first->decided, types),
                  first->wish.requests, first->wish.requests == 1 ? "" : "s");
     xm_strbuf_free(&model);
+    xm_table_head(&o, &ranks_table);
     for (uint32_t i = 0; i < p->devices.n;)
         i = print_ranks(&o, p, i);
-    print_verdict(&o, p);
+    print_verdict(&o, a, r);
     print_exchanges(&o, p);
-    if (fits(p))
+    if (xm_mesh_plan_fits(p))
         xm_plan_print_forecast(&o, f);
     xm_lines_end(&o);
 }
 
 static void
-add_rank(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_mesh_plan *p,
-         uint32_t i)
+add_rank(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_plan_args *a,
+         const struct xm_mesh_plan *p, uint32_t i)
 {
     const struct xm_plan *r = &p->rank[i];
     const char *name = p->devices.name[i];
@@ -283,6 +391,7 @@ add_rank(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_mesh_plan 
     xm_plan_add_need(j, o, &r->need);
     if (r->room.known) {
         xm_json_add_whole(j, o, "room", r->room.device);
+        xm_plan_add_room_of(j, o, a, r);
         xm_json_add_whole(j, o, "missing", r->excess);
     }
 }
@@ -299,9 +408,10 @@ received_bytes(const struct xm_mesh_plan *p)
 }
 
 static enum xm_status
-print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
+print_json(const struct xm_plan_args *a, const struct planned *r,
            const struct xm_plan_forecast *f, struct xm_error *err)
 {
+    const struct xm_mesh_plan *p = &r->mesh;
     struct xm_json_out j;
     xm_json_begin(&j);
     xm_json_add_text(&j, NULL, "model", a->model, strlen(a->model));
@@ -309,17 +419,21 @@ print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
     xm_json_add_whole(&j, NULL, "requests", p->rank[0].wish.requests);
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "ranks");
     for (uint32_t i = 0; i < p->devices.n; i++)
-        add_rank(&j, list, p, i);
+        add_rank(&j, list, a, p, i);
     xm_json_add_whole(&j, NULL, "nodes", p->cluster.nodes);
-    xm_json_add_bool(&j, NULL, "fits", fits(p));
+    xm_json_add_bool(&j, NULL, "fits", xm_mesh_plan_fits(p));
     xm_json_add_whole(&j, NULL, "missing_of_shared_memory", p->shared_excess);
     yyjson_mut_val *x = xm_json_add_object(&j, NULL, "exchanges");
     xm_json_add_whole(&j, x, "messages", p->n_exchanges);
     xm_json_add_whole(&j, x, "bytes", p->exchanged_bytes);
     xm_json_add_real(&j, x, "received_bytes", received_bytes(p));
     xm_json_add_parts(&j, x, "kinds", p->exchange_kinds, "\n");
-    if (fits(p))
+    if (xm_mesh_plan_fits(p))
         xm_plan_add_forecast(&j, f);
+    else
+        xm_plan_add_advice(&j, p->advice, p->n_advice);
+    if (r->enough)
+        xm_json_add_whole(&j, NULL, "enough_devices", r->enough);
     const enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
@@ -329,16 +443,114 @@ print_json(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
 
 static enum xm_status
 count_model(const struct xm_plan_args *a, const struct xm_config *config,
-            struct xm_package *package, struct xm_mesh_plan *p, struct xm_error *err)
+            struct xm_package *package, struct xm_mesh_plan *p, struct xm_graph **g,
+            struct xm_error *err)
 {
-    struct xm_graph *g = NULL;
     xm_package_read(package, XM_PACKAGE_FACTS, NULL);
     for (uint32_t i = 0; i < p->devices.n; i++) {
         p->rank[i].config = *config;
         xm_plan_set_wish(a, package->facts.context, &p->rank[i]);
     }
-    XM_TRY(xm_package_read_graph(package, NULL, &g, err));
-    const enum xm_status s = xm_mesh_plan(p, g, err);
+    XM_TRY(xm_package_read_graph(package, NULL, g, err));
+    return xm_mesh_plan(p, *g, err);
+}
+
+/* ---- more devices, and fewer ----------------------------------------------------------- */
+
+/* Whether the model fits on n devices like p's, which are all alike. */
+static bool
+fits_on(const struct xm_mesh_plan *p, uint32_t n, const struct xm_graph *g)
+{
+    struct xm_mesh_plan *q = xm_calloc(1, sizeof(*q));
+    if (!q)
+        return false;
+    q->devices.n = n;
+    q->cluster = p->cluster;
+    q->cluster.ranks_of_node = n;
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(q->devices.name[i], p->devices.name[0], XM_DEVICE_NAME);
+        q->devices.share[i] = 1.0;
+        q->rank[i] = (struct xm_plan){.info = p->rank[0].info,
+                                      .config = p->rank[0].config,
+                                      .wish = p->rank[0].wish,
+                                      .room = p->rank[0].room};
+    }
+    q->wish = p->wish;
+    q->wish.ranks = n;
+    q->wish.shares = q->devices.share;
+    const bool fits = xm_mesh_plan(q, g, NULL) == XM_OK && xm_mesh_plan_fits(q);
+    xm_mesh_free_plan(q);
+    xm_free(q);
+    return fits;
+}
+
+/* What is missing is weights and cache, which more devices share: the number is guessed from the
+ * bytes, and then counted. 0: not found so, or the devices differ. */
+static uint32_t
+find_enough(const struct xm_mesh_plan *p, const struct xm_graph *g)
+{
+    enum { TRIES = 3 };
+    const uint32_t n = p->devices.n;
+    double missing = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct xm_plan *r = &p->rank[i];
+        if (strcmp(p->devices.name[i], p->devices.name[0]) != 0 ||
+            p->devices.share[i] != p->devices.share[0] || p->cluster.nodes > 1 ||
+            p->shared_excess || p->n_exchanges == 0 || r->room.device == 0)
+            return 0;
+        missing += (double)r->excess / (double)r->room.device;
+    }
+    const double least = ceil(missing) + n;
+    for (uint32_t i = 0; i < TRIES && least + i <= XM_MOST_RANKS; i++) {
+        if (fits_on(p, (uint32_t)least + i, g))
+            return (uint32_t)least + i;
+    }
+    return 0;
+}
+
+/* All of the model on the rank that reads fastest. */
+static void
+plan_alone(struct planned *r, const char *cache_dir, const struct xm_graph *g)
+{
+    const struct xm_mesh_plan *p = &r->mesh;
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < p->devices.n; i++) {
+        if (!(r->rates[i].read > 0.0) || p->rank[i].need.host_weights)
+            return;
+        best = r->rates[i].read > r->rates[best].read ? i : best;
+    }
+    const struct xm_plan *rank = &p->rank[best];
+    struct xm_rates rates = r->rates[best];
+    r->alone = (struct xm_plan){.info = rank->info,
+                                .config = rank->config,
+                                .wish = rank->wish,
+                                .room = rank->room,
+                                .only_this = true};
+    if (xm_planner_plan(&r->alone, g, NULL) != XM_OK || r->alone.excess ||
+        r->alone.need.host_weights)
+        return;
+    xm_plan_find_rates(&r->alone, cache_dir, &rates);
+    r->alone_name = p->devices.name[best];
+    r->alone_token.all = xm_forecast_run(&r->alone.token_work, &rates);
+    if (rates.multiply > 0.0)
+        r->alone_prompt.all = xm_forecast_run(&r->alone.prompt_work, &rates);
+}
+
+/* The mesh, and where it helps to know, more devices and one. */
+static enum xm_status
+count_all(const struct xm_plan_args *a, const struct xm_config *config,
+          struct xm_package *package, const char *cache_dir, struct planned *r,
+          struct xm_error *err)
+{
+    struct xm_mesh_plan *p = &r->mesh;
+    struct xm_graph *g = NULL;
+    const enum xm_status s = count_model(a, config, package, p, &g, err);
+    for (uint32_t i = 0; i < p->devices.n && s == XM_OK; i++)
+        xm_plan_find_rates(&p->rank[i], cache_dir, &r->rates[i]);
+    if (s == XM_OK && !xm_mesh_plan_fits(p))
+        r->enough = p->wants_advice ? find_enough(p, g) : 0;
+    else if (s == XM_OK)
+        plan_alone(r, cache_dir, g);
     xm_graph_destroy(g);
     return s;
 }
@@ -371,14 +583,16 @@ xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *confi
 {
     struct xm_mesh_plan *p = xm_calloc(1, sizeof(*p));
     struct xm_rates rates[XM_MOST_RANKS] = {0};
+    struct xm_graph *g = NULL;
     if (p && find_devices(a, p) == XM_EXIT_OK &&
         repeat_devices(a, p, rates) == XM_EXIT_OK &&
         xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, NULL) ==
             XM_OK &&
         find_links(a, p) == XM_EXIT_OK) {
         xm_mesh_plan_rates(p, cache_dir);
-        if (count_model(a, config, package, p, NULL) == XM_OK)
+        if (count_model(a, config, package, p, &g, NULL) == XM_OK)
             keep_latency(p, cache_dir, token_s);
+        xm_graph_destroy(g);
     }
     if (p)
         xm_mesh_free_plan(p);
@@ -387,105 +601,144 @@ xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *confi
 
 /* ---- the command --------------------------------------------------------------------- */
 
-static enum xm_status
-print_plan(const struct xm_plan_args *a, const struct xm_mesh_plan *p,
-           struct xm_rates *rates, const char *cache_dir, struct xm_error *err)
+/* `names` must outlive it. */
+static struct xm_plan_forecast
+forecast(const struct planned *r, const char *names[XM_MOST_RANKS])
 {
-    const char *names[XM_MOST_RANKS];
+    const struct xm_mesh_plan *p = &r->mesh;
     struct xm_plan_forecast f = {.prompt_tokens = p->rank[0].wish.prompt,
-                                 .rates = rates,
+                                 .rates = r->rates,
                                  .names = names,
-                                 .n = p->devices.n};
+                                 .n = p->devices.n,
+                                 .alone = r->alone_name,
+                                 .alone_prompt = r->alone_prompt,
+                                 .alone_token = r->alone_token};
     bool knows_prompts = true;
     for (uint32_t i = 0; i < p->devices.n; i++) {
         names[i] = p->devices.name[i];
-        xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);
-        knows_prompts &= rates[i].multiply > 0.0;
+        knows_prompts &= r->rates[i].multiply > 0.0;
         f.has_host_experts |= p->rank[i].need.host_weights > 0;
     }
-    xm_mesh_forecast(p, rates, &f.prompt, &f.token);
+    xm_mesh_forecast(p, r->rates, &f.prompt, &f.token);
     if (!knows_prompts)
-        f.prompt = (struct xm_run_seconds){0};
-    if (a->json)
-        return print_json(a, p, &f, err);
-    print_text(a, p, &f);
-    return XM_OK;
+        f.prompt = f.alone_prompt = (struct xm_run_seconds){0};
+    return f;
 }
 
 static enum xm_status
 plan_model(const struct xm_plan_args *a, struct xm_plan_result *model,
-           struct xm_package *package, struct xm_mesh_plan *p, struct xm_rates *rates,
-           struct xm_error *err)
+           struct xm_package *package, struct planned *r, struct xm_error *err)
 {
+    struct xm_mesh_plan *p = &r->mesh;
     struct xm_strbuf cache = {0};
+    const char *names[XM_MOST_RANKS];
     XM_TRY(xm_plan_set_config(a, &model->plan.config, err));
-    XM_TRY(xm_plan_cache_dir(&cache, err));
+    XM_TRY(xm_cli_cache_open(NULL, &cache, err));
     if (p->cluster.nodes == 1 &&
         !a->link) /* else it is not this machine that is asked about */
         xm_mesh_plan_rates(p, xm_strbuf_text(&cache));
+    p->wants_advice = true;
     xm_progress_show("counting %s", a->model);
-    enum xm_status s = count_model(a, &model->plan.config, package, p, err);
+    enum xm_status s =
+        count_all(a, &model->plan.config, package, xm_strbuf_text(&cache), r, err);
     xm_progress_clear();
-    if (s == XM_OK)
-        s = print_plan(a, p, rates, xm_strbuf_text(&cache), err);
     xm_strbuf_free(&cache);
-    return s;
+    XM_TRY(s);
+    const struct xm_plan_forecast f = forecast(r, names);
+    if (a->json)
+        return print_json(a, r, &f, err);
+    print_text(a, r, &f);
+    return XM_OK;
+}
+
+/* Devices, links and rates as they are given. */
+static int
+find_mesh(const struct xm_plan_args *a, struct planned *r, struct xm_error *err)
+{
+    struct xm_mesh_plan *p = &r->mesh;
+    int code = find_devices(a, p);
+    if (code == XM_EXIT_OK)
+        code = xm_plan_read_bandwidths(a->bandwidth, r->rates, p->devices.n);
+    if (code == XM_EXIT_OK)
+        code = repeat_devices(a, p, r->rates);
+    if (code == XM_EXIT_OK &&
+        xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, err) == XM_OK)
+        code = find_links(a, p);
+    return code;
 }
 
 static int
-run(const struct xm_plan_args *a, struct xm_mesh_plan *p, struct xm_plan_result *model)
+run(const struct xm_plan_args *a, struct planned *r, struct xm_plan_result *model)
 {
     struct xm_package *package = NULL;
     struct xm_error err = {0};
-    struct xm_rates rates[XM_MOST_RANKS] = {0};
-    int code = find_devices(a, p);
-    if (code == XM_EXIT_OK)
-        code = xm_plan_read_bandwidths(a->bandwidth, rates, p->devices.n);
-    if (code == XM_EXIT_OK)
-        code = repeat_devices(a, p, rates);
+    int code = find_mesh(a, r, &err);
     if (code != XM_EXIT_OK)
         return code;
-    enum xm_status s =
-        xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, &err);
-    if (s == XM_OK)
-        code = find_links(a, p);
-    if (code != XM_EXIT_OK)
-        return code;
+    enum xm_status s = err.status;
     if (s == XM_OK)
         s = xm_plan_open_model(a->model, model, &package, &err);
     if (s == XM_OK)
-        s = plan_model(a, model, package, p, rates, &err);
+        s = plan_model(a, model, package, r, &err);
     xm_progress_clear();
     xm_package_close(package);
     if (s == XM_NO_MEMORY)
         xm_cli_print_failure(&err, "");
     else if (s != XM_OK)
         return xm_cli_failed(&err);
-    else if (fits(p))
+    else if (xm_mesh_plan_fits(&r->mesh))
         return xm_cli_flush();
     else if ((code = xm_cli_flush()) != XM_EXIT_OK)
         return code;
     else
-        fputs("xemoe: it does not fit on these devices\n", stderr);
+        xm_say("it does not fit on these devices");
     return XM_EXIT_DEVICE;
+}
+
+static void
+free_planned(struct planned *r)
+{
+    if (r) {
+        xm_mesh_free_plan(&r->mesh);
+        xm_planner_free_plan(&r->alone);
+    }
+    xm_free(r);
 }
 
 int
 xm_plan_mesh(const struct xm_plan_args *a)
 {
-    struct xm_mesh_plan *p = xm_calloc(1, sizeof(*p));
+    struct planned *r = xm_calloc(1, sizeof(*r));
     struct xm_plan_result *model = xm_calloc(1, sizeof(*model));
     struct xm_error err = {0};
     int code;
-    if (p && model) {
-        code = run(a, p, model);
-        xm_mesh_free_plan(p);
+    if (r && model) {
+        code = run(a, r, model);
         xm_strbuf_free(&model->compiled_from);
     } else {
         xm_no_memory(&err, "a plan");
         code = xm_cli_failed(&err);
     }
-    xm_free(p);
+    free_planned(r);
     xm_free(model);
     return code;
+}
+
+void
+xm_plan_say_alone(const struct xm_plan_args *a, const struct xm_config *config,
+                  struct xm_package *package, const char *cache_dir)
+{
+    struct planned *r = xm_calloc(1, sizeof(*r));
+    struct xm_error err = {0};
+    const char *names[XM_MOST_RANKS];
+    if (r && find_mesh(a, r, &err) == XM_EXIT_OK && err.status == XM_OK) {
+        xm_mesh_plan_rates(&r->mesh, cache_dir);
+        if (count_all(a, config, package, cache_dir, r, &err) == XM_OK) {
+            struct xm_lines o = xm_lines_to(stderr);
+            const struct xm_plan_forecast f = forecast(r, names);
+            xm_plan_print_alone(&o, &f, "mesh:    ");
+            xm_lines_end(&o);
+        }
+    }
+    free_planned(r);
 }

@@ -118,17 +118,35 @@ print_more(struct xm_lines *o, const struct xm_plan *p, uint64_t needed, uint64_
                      p->n_advice ? "or" : "it would with", ceil(mib(needed)), whose);
 }
 
+void
+xm_plan_print_advice(struct xm_lines *o, const struct xm_plan_advice *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        xm_lines_add(o, "  %s %s %s\n", i ? "or" : "it would with",
+                     options[list[i].change], list[i].value);
+    if (n == 0)
+        xm_lines_add(
+            o, "  no context, type of the cache, chunk or share of experts alone is "
+               "enough\n");
+}
+
+void
+xm_plan_add_advice(struct xm_json_out *j, const struct xm_plan_advice *advice, size_t n)
+{
+    yyjson_mut_val *list = xm_json_add_array(j, NULL, "advice");
+    for (size_t i = 0; i < n; i++) {
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        const char *option = options[advice[i].change], *value = advice[i].value;
+        xm_json_add_text(j, o, "option", option, strlen(option));
+        xm_json_add_text(j, o, "value", value, strlen(value));
+    }
+}
+
 static void
 print_advice(struct xm_lines *o, const struct xm_plan *p)
 {
     const bool shared = p->room.host_is_device;
-    for (size_t i = 0; i < p->n_advice; i++)
-        xm_lines_add(o, "  %s %s %s\n", i ? "or" : "it would with",
-                     options[p->advice[i].change], p->advice[i].value);
-    if (p->n_advice == 0)
-        xm_lines_add(
-            o, "  no context, type of the cache, chunk or share of experts alone is "
-               "enough\n");
+    xm_plan_print_advice(o, p->advice, p->n_advice);
     print_more(o, p, xm_planner_of_device(&p->need, &p->room), p->room.device,
                shared ? "" : "the device's ");
     print_more(o, p, xm_planner_of_host(&p->need, &p->room), p->room.host, "the host's ");
@@ -139,10 +157,39 @@ print_advice(struct xm_lines *o, const struct xm_plan *p)
                "must\n");
 }
 
+bool
+xm_plan_takes_this_memory(const struct xm_plan_args *a, const struct xm_plan *p)
+{
+    return a->chip.device_as && a->chip.memory == 0 && p->room.known &&
+           p->room.host_is_device;
+}
+
+const char *
+xm_plan_no_memory(const char *device, char out[XM_CLI_WARNING])
+{
+    snprintf(out, XM_CLI_WARNING,
+             "%s has none of its own; --memory MIB tells its computer's", device);
+    return out;
+}
+
+void
+xm_plan_add_room_of(struct xm_json_out *j, yyjson_mut_val *parent,
+                    const struct xm_plan_args *a, const struct xm_plan *p)
+{
+    const char *whose = a->chip.memory                    ? "--memory"
+                        : xm_plan_takes_this_memory(a, p) ? "this computer"
+                                                          : "device";
+    xm_json_add_text(j, parent, "room_of", whose, strlen(whose));
+}
+
 static void
-print_verdict(struct xm_lines *o, const struct xm_plan *p, bool is_imagined,
+print_verdict(struct xm_lines *o, const struct xm_plan_args *a, const struct xm_plan *p,
               uint64_t trained)
 {
+    const bool is_imagined = a->chip.device_as != NULL;
+    char why[XM_CLI_WARNING], whose[XM_CLI_WARNING + 32];
+    snprintf(whose, sizeof(whose), "  of this computer, because %s",
+             xm_plan_no_memory(a->chip.device_as ? a->chip.device_as : "", why));
     if (!p->room.known) {
         xm_lines_add(o, "%-16s %12s      %s; --memory MIB tells\n", "there is",
                      "not known",
@@ -151,7 +198,9 @@ print_verdict(struct xm_lines *o, const struct xm_plan *p, bool is_imagined,
         return;
     }
     xm_lines_add(o, "%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),
-                 p->room.host_is_device ? "  shared with the host" : "");
+                 xm_plan_takes_this_memory(a, p) ? whose
+                 : p->room.host_is_device        ? "  shared with the host"
+                                                 : "");
     if (p->excess) {
         xm_lines_add(o, "it does not fit: %.1f MiB too much\n", mib(p->excess));
         print_disk(o, p);
@@ -208,7 +257,7 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
                  xm_plan_cache_types(&p->decided, types), p->wish.requests,
                  p->wish.requests == 1 ? "" : "s");
     print_need(&o, p);
-    print_verdict(&o, p, a->chip.device_as != NULL, r->trained_context);
+    print_verdict(&o, a, p, r->trained_context);
     if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))
         xm_lines_add(&o, "%s\n", warning);
     const char *name = p->info.name;
@@ -276,6 +325,7 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
     add_kv_groups(&j, p);
     if (p->room.known) {
         xm_json_add_whole(&j, NULL, "room", p->room.device);
+        xm_plan_add_room_of(&j, NULL, a, p);
         xm_json_add_bool(&j, NULL, "fits", p->excess == 0);
         xm_json_add_whole(&j, NULL, "missing", p->excess);
         xm_json_add_whole(&j, NULL, "needed", xm_planner_of_device(&p->need, &p->room));
@@ -295,14 +345,7 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
     const struct xm_plan_forecast f = forecast(r, &name);
     if (!p->excess)
         xm_plan_add_forecast(&j, &f);
-    yyjson_mut_val *list = xm_json_add_array(&j, NULL, "advice");
-    for (size_t i = 0; i < p->n_advice; i++) {
-        yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);
-        const char *option = options[p->advice[i].change];
-        const char *value = p->advice[i].value;
-        xm_json_add_text(&j, o, "option", option, strlen(option));
-        xm_json_add_text(&j, o, "value", value, strlen(value));
-    }
+    xm_plan_add_advice(&j, p->advice, p->n_advice);
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;

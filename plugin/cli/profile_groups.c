@@ -385,9 +385,11 @@ add_group(const struct xm_profile_group *g, const char *phase, const struct tota
     xm_json_add_whole(j, o, "unmeasured", unmeasured);
     xm_json_add_whole(j, o, "bytes", g->bytes);
     xm_json_add_whole(j, o, "multiply_adds", g->multiply_adds);
-    xm_json_add_real(j, o, "gbps", gbps(g->bytes, g->ns));
+    if (g->ns) {
+        xm_json_add_real(j, o, "gbps", gbps(g->bytes, g->ns));
+        xm_json_add_real(j, o, "gflops", gflops(g->multiply_adds, g->ns));
+    }
     add_share(j, o, "share_of_streaming", gbps(g->bytes, g->ns), c->read_rate / 1e9);
-    xm_json_add_real(j, o, "gflops", gflops(g->multiply_adds, g->ns));
     add_share(j, o, "share_of_multiplying", gflops(g->multiply_adds, g->ns),
               2.0 * c->multiply_rate / 1e9);
 }

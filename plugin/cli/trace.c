@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plugin/cli/profile_groups.h"
+#include "plugin/program_util/lines.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/new_file.h"
 
@@ -123,9 +124,7 @@ xm_trace_write(const struct xm_profile *p, const char *device, const char *path,
         s = xm_new_file_fail(&at, err);
     s = xm_new_file_end(&at, s, err);
     if (s == XM_OK && dropped)
-        fprintf(stderr,
-                "xemoe: %s has the last launches only: %" PRIu64
-                " before them were dropped\n",
-                path, dropped);
+        xm_say("%s has the last launches only: %" PRIu64 " before them were dropped",
+               path, dropped);
     return s;
 }

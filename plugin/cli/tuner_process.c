@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/cli.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/driver_files.h"
 #include "runtime/dry_run.h"
@@ -92,7 +93,7 @@ is_wanted(const struct xm_cli_model *m, const struct xm_cli_target *t,
         return false;
     const char *why_not = obstacle(cache_dir);
     if (why_not && t->tune)
-        fprintf(stderr, "xemoe: kernels are not measured (--tune): %s\n", why_not);
+        xm_say("kernels are not measured (--tune): %s", why_not);
     return !why_not && (t->tune || (xm_progress_is_shown() && is_gpu(m, t)));
 }
 
@@ -220,7 +221,7 @@ tell_failure(const struct xm_cli_tuner *t, const char *why)
 {
     xm_progress_clear();
     if (t->waits)
-        fprintf(stderr, "xemoe: kernels are not measured (--tune): %s\n", why);
+        xm_say("kernels are not measured (--tune): %s", why);
     else
         xm_log(XM_LOG_INFO, "kernels are not measured: %s", why);
 }

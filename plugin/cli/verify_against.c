@@ -12,6 +12,7 @@
 #include "plugin/logits/distribution.h"
 #include "plugin/logits/logits_match.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/mapped_file.h"
 
@@ -146,53 +147,57 @@ compare(struct against *a)
 /* ---- print ------------------------------------------------------------------------- */
 
 static void
-print_positions(const struct against *a)
+print_positions(struct xm_lines *o, const struct against *a)
 {
-    printf("position  NMSE mean-removed  sum/sum   difference  KLD        likeliest\n");
+    xm_lines_add(
+        o, "position  NMSE mean-removed  sum/sum   difference  KLD        likeliest\n");
     for (uint64_t i = 0; i < a->other->rows.rows; i++) {
         const struct xm_logits_match *m = &a->list[i];
-        printf("%8" PRIu64 "  %.2e           %.2e  %-10.4g  %9.2e  %" PRIu64,
-               a->first + i, xm_nmse(m), xm_nmse_sum(m), m->largest, m->kld,
-               m->likeliest);
+        xm_lines_add(o, "%8" PRIu64 "  %.2e           %.2e  %-10.4g  %9.2e  %" PRIu64,
+                     a->first + i, xm_nmse(m), xm_nmse_sum(m), m->largest, m->kld,
+                     m->likeliest);
         if (m->likeliest != m->other_likeliest)
-            printf(", there %" PRIu64, m->other_likeliest);
-        putchar('\n');
+            xm_lines_add(o, ", there %" PRIu64, m->other_likeliest);
+        xm_lines_add(o, "\n");
     }
 }
 
 static void
-print_top(const struct against *a)
+print_top(struct xm_lines *o, const struct against *a)
 {
     uint64_t ours[TOP], theirs[TOP];
     const float *row = row_of(a, a->logits, a->worst);
     const float *other = row_of(a, a->other->rows.data, a->worst);
     const uint64_t n = xm_logits_top(row, a->other->rows.cols, ours, TOP);
     xm_logits_top(other, a->other->rows.cols, theirs, TOP);
-    printf("the likeliest of position %" PRIu64 ", the worst:\n"
-           "         here            there\n",
-           a->first + a->worst);
+    xm_lines_add(o,
+                 "the likeliest of position %" PRIu64 ", the worst:\n"
+                 "         here            there\n",
+                 a->first + a->worst);
     for (uint64_t i = 0; i < n; i++)
-        printf("  %2" PRIu64 "  %6" PRIu64 " %8.4f  %6" PRIu64 " %8.4f\n", i + 1, ours[i],
-               (double)row[ours[i]], theirs[i], (double)other[theirs[i]]);
+        xm_lines_add(o, "  %2" PRIu64 "  %6" PRIu64 " %8.4f  %6" PRIu64 " %8.4f\n", i + 1,
+                     ours[i], (double)row[ours[i]], theirs[i], (double)other[theirs[i]]);
 }
 
 static void
-print_places(uint32_t n)
+print_places(struct xm_lines *o, uint32_t n)
 {
     if (n == 0)
-        printf("the model has none of the places that XM_NUMERICS=bf16 rounds\n");
+        xm_lines_add(o,
+                     "the model has none of the places that XM_NUMERICS=bf16 rounds\n");
     else
-        printf("%u place%s rounded to bf16 as in training; there: none\n", n,
-               n == 1 ? " is" : "s are");
+        xm_lines_add(o, "%u place%s rounded to bf16 as in training; there: none\n", n,
+                     n == 1 ? " is" : "s are");
 }
 
 /* None on numerics, which differ as they do. */
 static void
-print_verdict(const struct against *a, double nmse)
+print_verdict(struct xm_lines *o, const struct against *a, double nmse)
 {
     if (!a->other->is_f32)
-        printf(": %s: %s", xm_nmse_label(nmse), xm_nmse_passes(nmse) ? "PASS" : "FAIL");
-    putchar('\n');
+        xm_lines_add(o, ": %s: %s", xm_nmse_label(nmse),
+                     xm_nmse_passes(nmse) ? "PASS" : "FAIL");
+    xm_lines_add(o, "\n");
 }
 
 static void
@@ -200,20 +205,23 @@ print_text(const struct xm_cli_model *m, const struct against *a)
 {
     const double nmse = xm_nmse(&a->all);
     const uint64_t n = a->other->rows.rows;
+    struct xm_lines lines = xm_lines_to(stdout);
     struct xm_strbuf device = {0};
     xm_cli_model_device(m, &device);
-    printf("%s\n", xm_strbuf_text(&device));
+    xm_lines_add(&lines, "%s\n", xm_strbuf_text(&device));
     xm_strbuf_free(&device);
     if (a->other->is_f32)
-        print_places(m->compiled->n_rounded);
-    print_positions(a);
-    print_top(a);
-    printf("likeliest token the same at %" PRIu64 " of %" PRIu64
-           " positions; KLD %.2e, at most %.2e; largest difference %.4g\n"
-           "NMSE %.2e (sum/sum %.2e)",
-           a->n_same_top, n, a->kld_mean, a->kld_max, a->all.largest, nmse,
-           xm_nmse_sum(&a->all));
-    print_verdict(a, nmse);
+        print_places(&lines, m->compiled->n_rounded);
+    print_positions(&lines, a);
+    print_top(&lines, a);
+    xm_lines_add(&lines,
+                 "likeliest token the same at %" PRIu64 " of %" PRIu64
+                 " positions; KLD %.2e, at most %.2e; largest difference %.4g\n"
+                 "NMSE %.2e (sum/sum %.2e)",
+                 a->n_same_top, n, a->kld_mean, a->kld_max, a->all.largest, nmse,
+                 xm_nmse_sum(&a->all));
+    print_verdict(&lines, a, nmse);
+    xm_lines_end(&lines);
 }
 
 static void

@@ -20,7 +20,8 @@ enum {
     USUAL_CHUNK = 512,    /* of which no device has said that it is too much           */
     USUAL_CONTEXT = 4096, /* for which experts are moved out of the way              */
     MANY_TIMES = 4,       /* a device with this many times the weights is not counted */
-    LEFT_FREE = 8         /* an expert cache leaves the eighth part                    */
+    LEFT_FREE = 8,        /* an expert cache leaves the eighth part                    */
+    MOST_FED = 16         /* chunks of a context that are all run; of a longer one some */
 };
 
 /* ---- compiling to count ------------------------------------------------------------- */
@@ -218,13 +219,38 @@ prepare_choices(struct context *c, struct xm_error *err)
     return s == XM_OK || s == XM_UNSUPPORTED ? XM_OK : xm_fail(err, s, "%s", why.text);
 }
 
+/* Of a long prompt the first chunks run, then the last ones, behind pages that nothing has written:
+ * chunks in between allocate no more than the last, because what they see is shorter; only tables
+ * that grow with it take more steps. Whole chunks and whole pages are left out, so that the last
+ * chunks are those of all the prompt. */
+static enum xm_status
+feed_ends(struct context *c, uint64_t tokens, struct xm_error *err)
+{
+    const struct xm_program *p = xm_request_program(c->request);
+    const uint64_t chunk = xm_batcher_chunk(p), page = p->config.kv_block_tokens;
+    if (!c->batcher || tokens / MOST_FED < chunk)
+        return feed(c, tokens, err);
+    const uint64_t ends = MOST_FED / 2 * chunk;
+    uint64_t unit = chunk;
+    while (unit % page)
+        unit += chunk;
+    const uint64_t left_out = (tokens - ends) / unit * unit;
+    if (left_out == 0)
+        return feed(c, tokens, err);
+    XM_TRY(feed(c, ends, err));
+    xm_kv_sequence_truncate(c->sequence, 0);
+    XM_TRY(xm_kv_sequence_reserve_pages(c->sequence, left_out / page, err));
+    xm_kv_sequence_commit(c->sequence, NULL);
+    return feed(c, tokens - left_out, err);
+}
+
 static enum xm_status
 fill_context(struct context *c, uint64_t context, struct xm_error *err)
 {
     if (context > INT64_MAX / 2)
         return xm_fail(err, XM_INVALID, "a context of %" PRIu64 " positions", context);
     if (context > 1)
-        XM_TRY(feed(c, context - 1, err));
+        XM_TRY(feed_ends(c, context - 1, err));
     XM_TRY(feed(c, 1, err));
     return prepare_choices(c, err);
 }
@@ -380,18 +406,10 @@ xm_planner_count_work(struct xm_program *p, const struct xm_plan_wish *wish,
 const char *
 xm_planner_weight_format(const struct xm_program *p)
 {
-    const char *best = "";
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < p->n_weights; i++) {
-        const char *format = xm_weight_format_text(&p->weights[i]->host);
-        uint64_t bytes = 0;
-        for (uint32_t k = 0; k < p->n_weights; k++)
-            if (strcmp(xm_weight_format_text(&p->weights[k]->host), format) == 0)
-                bytes += xm_weight_bytes(&p->weights[k]->host);
-        best = bytes > most ? format : best;
-        most = bytes > most ? bytes : most;
-    }
-    return best;
+    struct xm_weight_tally tally = {0};
+    for (uint32_t i = 0; i < p->n_weights; i++)
+        xm_weight_tally_add(&tally, &p->weights[i]->host);
+    return xm_weight_tally_most(&tally);
 }
 
 /* ---- what there is ------------------------------------------------------------------- */

@@ -161,13 +161,15 @@ static enum xm_status
 say_what_would_fit(struct xm_plan *p, struct xm_program *program, struct xm_error *err)
 {
     const struct xm_error cause = *err;
+    char smaller[48] = "";
     *err = (struct xm_error){0};
     XM_TRY(find_largest_context(p, program, err));
-    p->is_beyond_counting = true;
-    return xm_fail(err, XM_NO_MEMORY,
-                   "a context of %" PRIu64 " does not fit: %.200s; one of %" PRIu64
-                   " would",
-                   p->wish.context, cause.text, p->largest_context);
+    p->is_beyond_counting = p->largest_context > 0;
+    if (p->largest_context)
+        snprintf(smaller, sizeof(smaller), "; one of %" PRIu64 " would",
+                 p->largest_context);
+    return xm_fail(err, XM_NO_MEMORY, "a context of %" PRIu64 " does not fit: %.200s%s",
+                   p->wish.context, cause.text, smaller);
 }
 
 /* A cache of an open size gets what was left without it, as when the model is loaded. */

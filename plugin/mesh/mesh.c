@@ -139,7 +139,11 @@ mesh_print(struct xm_compiled *c, struct xm_strbuf *out)
     const struct xm_mesh *m = xm_mesh_of(c);
     xm_strbuf_printf(out, "split over %s:\n%s", m->devices, m->exchanges);
     for (uint32_t i = 0; i < m->n; i++) {
-        xm_strbuf_printf(out, "rank %u:\n", m->end[i]->rank);
+        struct xm_strbuf device = {0};
+        (void)m->rank[i]->ops->get_property(m->rank[i], "EXECUTION_DEVICES", &device,
+                                            NULL);
+        xm_strbuf_printf(out, "rank %u, %s:\n", m->end[i]->rank, xm_strbuf_text(&device));
+        xm_strbuf_free(&device);
         m->rank[i]->ops->print(m->rank[i], out);
     }
 }

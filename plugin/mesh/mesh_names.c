@@ -22,35 +22,58 @@ static enum xm_status
 add_device(struct xm_mesh_devices *d, const char *list, const char *name, size_t n,
            struct xm_error *err)
 {
-    if (n == 0 || n >= XM_DEVICE_NAME)
+    if (n == 0)
         return xm_fail(err, XM_INVALID,
-                       "a mesh's list has an empty or too long name: '%.60s'", list);
+                       "the list of devices '%.60s' has an empty place: names stand "
+                       "apart by single commas, as GPU.0,GPU.1",
+                       list);
+    if (n >= XM_DEVICE_NAME)
+        return xm_fail(err, XM_INVALID,
+                       "'%.*s' is no device: a name has at most %d characters",
+                       (int)(n < 60 ? n : 60), name, XM_DEVICE_NAME - 1);
     if (d->n == XM_MOST_RANKS)
-        return xm_fail(err, XM_INVALID, "a mesh has %d devices at most", XM_MOST_RANKS);
+        return xm_fail(err, XM_INVALID,
+                       "'%.60s' names more than %d devices, as many as a mesh has at "
+                       "most",
+                       list, XM_MOST_RANKS);
     memcpy(d->name[d->n], name, n);
     d->name[d->n][n] = '\0';
     d->share[d->n++] = 1.0;
     return XM_OK;
 }
 
+static enum xm_status
+fail_shares(const struct xm_mesh_devices *d, const char *shares, const char *why,
+            struct xm_error *err)
+{
+    return xm_fail(err, XM_INVALID,
+                   "the shares '(%.60s' %s: a mesh of %u devices takes as many shares "
+                   "above 0, as in GPU.0,GPU.1(0.7,0.3)",
+                   shares, why, d->n);
+}
+
 /* "0.7,0.3)" */
 static enum xm_status
-parse_shares(struct xm_mesh_devices *d, const char *at, struct xm_error *err)
+parse_shares(struct xm_mesh_devices *d, const char *shares, struct xm_error *err)
 {
-    const char *shares = at;
-    for (uint32_t i = 0; i < d->n; i++) {
+    const char *at = shares;
+    if (!strchr(shares, ')'))
+        return fail_shares(d, shares, "lack the ')' at their end", err);
+    for (uint32_t i = 0; i < d->n; i++, at++) {
+        const char wanted = i + 1 < d->n ? ',' : ')';
         char *end = NULL;
         d->share[i] = xm_parse_double(at, &end);
-        const char wanted = i + 1 < d->n ? ',' : ')';
-        if (end == at || !(d->share[i] > 0.0) || !isfinite(d->share[i]) || *end != wanted)
-            return xm_fail(err, XM_INVALID,
-                           "a mesh of %u devices takes as many shares above 0, as in "
-                           "MESH:GPU.0,GPU.1(0.7,0.3); found '(%.60s'",
-                           d->n, shares);
-        at = end + 1;
+        if (end == at || (*end != ',' && *end != ')'))
+            return fail_shares(d, shares, "are no list of numbers", err);
+        if (!(d->share[i] > 0.0) || !isfinite(d->share[i]))
+            return fail_shares(d, shares,
+                               "hold a number that is 0, negative or not finite", err);
+        if (*end != wanted)
+            return fail_shares(d, shares, "are too few or too many", err);
+        at = end;
     }
     return *at == '\0' ? XM_OK
-                       : xm_fail(err, XM_INVALID, "a mesh's name ends behind its shares");
+                       : fail_shares(d, shares, "have text behind their ')'", err);
 }
 
 enum xm_status
@@ -73,6 +96,8 @@ xm_mesh_parse(const char *list, uint32_t ranks, struct xm_mesh_devices *out,
                        out->n, ranks);
     if (out->n < 2)
         return xm_fail(err, XM_INVALID,
-                       "a mesh is of two devices or more, as MESH:GPU.0,GPU.1");
+                       "'%.60s' names one device, and a mesh is of two devices or more, "
+                       "as MESH:GPU.0,GPU.1",
+                       list);
     return *at == '(' ? parse_shares(out, at + 1, err) : XM_OK;
 }

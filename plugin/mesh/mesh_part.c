@@ -127,35 +127,16 @@ fingerprint(const struct xm_graph *g)
     return hash;
 }
 
-/* Bytes of all weights in a format. */
-static uint64_t
-bytes_in(const struct xm_graph *g, const char *format)
-{
-    uint64_t bytes = 0;
-    xm_for_each_node(n, g)
-    {
-        if (n->op == XM_OP_WEIGHT &&
-            strcmp(xm_weight_format_text(&n->attr.weight), format) == 0)
-            bytes += xm_weight_bytes(&n->attr.weight);
-    }
-    return bytes;
-}
-
 static const char *
 find_weight_format(const struct xm_graph *g)
 {
-    const char *best = "";
-    uint64_t most = 0;
+    struct xm_weight_tally tally = {0};
     xm_for_each_node(n, g)
     {
-        if (n->op != XM_OP_WEIGHT)
-            continue;
-        const char *format = xm_weight_format_text(&n->attr.weight);
-        const uint64_t bytes = bytes_in(g, format);
-        best = bytes > most ? format : best;
-        most = bytes > most ? bytes : most;
+        if (n->op == XM_OP_WEIGHT)
+            xm_weight_tally_add(&tally, &n->attr.weight);
     }
-    return best;
+    return xm_weight_tally_most(&tally);
 }
 
 enum xm_status

@@ -5,6 +5,7 @@
 
 #include "plugin/mesh/mesh_rates.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 /* The ranks of a node map the same file, which the host's memory holds once. */
 static uint64_t
@@ -35,6 +36,61 @@ find_shared_excess(struct xm_mesh_plan *p)
         p->shared_excess = excess > p->shared_excess ? excess : p->shared_excess;
     }
 }
+
+bool
+xm_mesh_plan_fits(const struct xm_mesh_plan *p)
+{
+    bool fits = p->shared_excess == 0;
+    for (uint32_t i = 0; i < p->devices.n; i++)
+        fits &= p->rank[i].excess == 0;
+    return fits;
+}
+
+/* ---- advice -------------------------------------------------------------------------- */
+
+/* Whether a's value leaves no more on a device than b's, of the same change. */
+static bool
+goes_further(const struct xm_plan_advice *a, const struct xm_plan_advice *b)
+{
+    uint64_t x = 0, y = 0;
+    if (a->change == XM_PLAN_KV)
+        return xm_element_bits(xm_element_parse(a->value)) <
+               xm_element_bits(xm_element_parse(b->value));
+    (void)xm_parse_whole(a->value, &x);
+    (void)xm_parse_whole(b->value, &y);
+    return a->change == XM_PLAN_OFFLOAD ? x > y : x < y;
+}
+
+static const struct xm_plan_advice *
+advice_of(const struct xm_plan *rank, enum xm_plan_change change)
+{
+    for (size_t i = 0; i < rank->n_advice; i++)
+        if (rank->advice[i].change == change)
+            return &rank->advice[i];
+    return NULL;
+}
+
+/* A change is enough where it is for each rank that does not fit: then that of the rank which needs
+ * most of it. */
+static void
+find_advice(struct xm_mesh_plan *p)
+{
+    for (int change = 0; change < XM_PLAN_N_CHANGES; change++) {
+        const struct xm_plan_advice *furthest = NULL;
+        bool is_enough = p->shared_excess == 0;
+        for (uint32_t i = 0; i < p->devices.n; i++) {
+            const struct xm_plan_advice *a =
+                advice_of(&p->rank[i], (enum xm_plan_change)change);
+            is_enough &= a != NULL || p->rank[i].excess == 0;
+            if (a && (!furthest || goes_further(a, furthest)))
+                furthest = a;
+        }
+        if (is_enough && furthest)
+            p->advice[p->n_advice++] = *furthest;
+    }
+}
+
+/* ---- rates --------------------------------------------------------------------------- */
 
 void
 xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir)
@@ -155,7 +211,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
         parts.end = xm_shared_group_rank(group, i);
         rank->replace = xm_mesh_take_part;
         rank->replace_ctx = &parts;
-        rank->only_this = true;
+        rank->only_this = !p->wants_advice;
         s = xm_planner_plan(rank, g, err);
         rank->weight_format = parts.weight_format; /* a part may have more of another */
         rank->replace = NULL;
@@ -170,8 +226,10 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
     p->exchanged_chosen = parts.exchanged_chosen;
     xm_free(parts.exchanges);
     xm_shared_group_free(group);
-    if (s == XM_OK)
+    if (s == XM_OK) {
         find_shared_excess(p);
+        find_advice(p);
+    }
     return s;
 }
 

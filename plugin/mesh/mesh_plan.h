@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plan of a mesh: of each rank the memory that its part takes, what a token exchanges, and how
- * long a prompt and a token take.
+ * long a prompt and a token take; what to change where it does not fit.
  */
 #ifndef XM_PLUGIN_MESH_MESH_PLAN_H
 #define XM_PLUGIN_MESH_MESH_PLAN_H
@@ -19,6 +19,7 @@ struct xm_mesh_plan {
     struct xm_split_wish wish;          /* xm_mesh_wish: as a run splits */
     struct xm_plan rank[XM_MOST_RANKS]; /* of each what xm_planner_plan asks for */
     struct xm_cluster cluster;          /* whose nodes and links they are */
+    bool wants_advice;                  /* where it does not fit */
     /* Set by xm_mesh_plan: */
     char *exchange_kinds; /* xm_split_print_kinds; owned: xm_mesh_free_plan */
     uint32_t n_exchanges;
@@ -26,7 +27,13 @@ struct xm_mesh_plan {
     struct xm_exchange_work exchanged, exchanged_chosen; /* as in struct xm_mesh_parts */
     /* Bytes missing where ranks of a node that each would fit take one memory, the host's. */
     uint64_t shared_excess;
+    /* Changes that alone are enough for all ranks; none where shared memory is what is missing. */
+    struct xm_plan_advice advice[XM_PLAN_N_CHANGES];
+    size_t n_advice;
 };
+
+/* Whether every rank has its room, and those of a node together. */
+bool xm_mesh_plan_fits(const struct xm_mesh_plan *p);
 
 /* The wish's rates, and the latency of c->local, as a run of these devices has them: measured ones
  * (mesh_rates.h). Before xm_mesh_plan; of one node. */

@@ -125,12 +125,18 @@ store_whole(enum xm_cli_kind kind, const char *text, char *member)
     return true;
 }
 
-/* What fits into a double only. */
-static bool
-is_too_large(const struct xm_cli_option *o, const char *text)
+/* The limit, for what is a number of the option's kind beyond it; "" for other texts. */
+static const char *
+limit_of(const struct xm_cli_option *o, const char *text)
 {
     double x;
-    return o->kind == XM_CLI_REAL && real(text, &x) && !isfinite((float)x);
+    uint64_t n;
+    const bool is_whole = text[0] && text[strspn(text, "0123456789")] == '\0';
+    if (o->kind == XM_CLI_REAL)
+        return real(text, &x) && !isfinite((float)x) ? " to 3.4e38" : "";
+    if ((o->kind == XM_CLI_COUNT || o->kind == XM_CLI_WHOLE) && is_whole)
+        return xm_parse_whole(text, &n) ? "" : " to 18446744073709551615";
+    return o->kind == XM_CLI_BOUND && is_whole ? " to 18446744073709551614" : "";
 }
 
 static bool
@@ -243,10 +249,8 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         (o->kind == XM_CLI_REAL || o->kind == XM_CLI_RATE) && strchr(text, ',');
     return xm_fail(p->err, XM_INVALID, "option %.*s takes %s%s, found '%.60s'%s",
                    p->n_given, p->given, expected[o->kind],
-                   is_too_large(o, text)      ? " to 3.4e38"
-                   : o->kind == XM_CLI_CHOICE ? o->choices
-                                              : "",
-                   text, has_comma ? ": write the decimal point as '.'" : "");
+                   o->kind == XM_CLI_CHOICE ? o->choices : limit_of(o, text), text,
+                   has_comma ? ": write the decimal point as '.'" : "");
 }
 
 /* Stores a value and tells the caller of it. */
@@ -272,7 +276,7 @@ take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
         return take(p, o, attached);
     if (p->at + 1 >= p->argc)
         return xm_fail(p->err, XM_INVALID, "option %.*s needs a value: %s", p->n_given,
-                       p->given, o->value);
+                       p->given, o->kind == XM_CLI_CHOICE ? o->choices : o->value);
     return take(p, o, p->argv[++p->at]);
 }
 
@@ -442,6 +446,8 @@ find_operand(struct parse *p)
                    : XM_OK;
     if (usual && usual[0])
         return take_operand(p, usual);
+    if (spec->operand_is_optional)
+        return XM_OK;
     return spec->operand_env
                ? xm_fail(p->err, XM_INVALID,
                          "%s is missing: give it as a word, with -m, or in the "
@@ -455,6 +461,9 @@ find_operand(struct parse *p)
     "all layers are on the device; --offload says how many percent of the experts are "  \
     "not"
 #define EXPERTS "--offload says how many percent of the experts stay in host memory"
+#define SEVERAL                                                                          \
+    "-d names the device, or several with their shares, as MESH:GPU.0,GPU.1(3,1); "      \
+    "--split says what these share"
 static const struct {
     const char *word, *here;
 } of_others[] = {
@@ -463,17 +472,17 @@ static const struct {
     {"-fa", "attention is always one kernel"},
     {"--flash-attn", "attention is always one kernel"},
     {"-cnv", "'xemoe chat' holds conversations"},
-    {"-sm", "a model runs on one device, -d"},
+    {"-sm", SEVERAL},
     {"-t", "kernels take what the device has"},
     {"--threads", "kernels take what the device has"},
     {"-b", "a prompt goes through the model in parts of --ubatch tokens"},
     {"--batch-size", "a prompt goes through the model in parts of --ubatch tokens"},
     {"-np", "it is --parallel of 'xemoe generate'"},
-    {"-ts", "a model runs on one device, -d"},
-    {"-mg", "a model runs on one device, -d"},
-    {"--split-mode", "a model runs on one device, -d"},
-    {"--tensor-split", "a model runs on one device, -d"},
-    {"--main-gpu", "a model runs on one device, -d"},
+    {"-ts", SEVERAL},
+    {"-mg", SEVERAL},
+    {"--split-mode", SEVERAL},
+    {"--tensor-split", SEVERAL},
+    {"--main-gpu", SEVERAL},
     {"--threads-batch", "kernels take what the device has"},
     {"-tb", "kernels take what the device has"},
     {"-cmoe", EXPERTS},

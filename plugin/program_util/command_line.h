@@ -95,8 +95,8 @@ struct xm_cli_spec {
     /* Rows common to several commands, then the command's own. NULL: none. */
     const struct xm_cli_option *common, *own;
     size_t n_common, n_own;
-    /* Name of the only operand, in the help. It is required, unless an option sets the same member.
-     * NULL: the command takes none. */
+    /* Name of the only operand, in the help. It is required, unless it is optional or an option
+     * sets the same member. NULL: the command takes none. */
     const char *operand;
     size_t operand_offset; /* of its const char * member                        */
     /* the member is a struct xm_cli_texts and takes any number of words */
@@ -110,6 +110,11 @@ struct xm_cli_spec {
     /* Called for each given option with its value as text; may be NULL. */
     enum xm_status (*given)(void *out, const struct xm_cli_option *o, const char *value,
                             struct xm_error *err);
+    bool operand_is_optional;
+    /* The command's words, where they are not argv[0] alone: "bench --sampling"; NULL: they are. */
+    const char *name;
+    /* A command line for the help, where the command's own is of something else; NULL: that one. */
+    const char *example;
 };
 
 /* Parses argv[1..argc-1] and stores the values into *out; members of options that are not given

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/program_util/lines.h"
+#include "plugin/program_util/progress.h"
 #include "runtime/util/log.h"
 #include "runtime/util/new_file.h"
 #include "runtime/util/status.h"
@@ -50,6 +52,7 @@ xm_cli_start(void)
 {
     struct xm_error err = {0};
     fill_closed_streams();
+    xm_log_set_sink(xm_progress_log, NULL);
     xm_new_file_spare_inputs(true);
     return xm_debug_check(&err) == XM_OK ? XM_EXIT_OK : xm_cli_usage("%s", err.text);
 }
@@ -58,11 +61,9 @@ int
 xm_cli_usage(const char *fmt, ...)
 {
     va_list ap;
-    fputs("xemoe: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    xm_say_v(fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
     return XM_EXIT_USAGE;
 }
 
@@ -80,8 +81,8 @@ xm_cli_flush(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return XM_EXIT_OK;
-    fprintf(stderr, "xemoe: standard output: %s\n",
-            errno ? strerror(errno) : "not all of it could be written");
+    xm_say("standard output: %s",
+           errno ? strerror(errno) : "not all of it could be written");
     return XM_EXIT_FILE;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/program_util/lines.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/program_util/terminal.h"
 
@@ -54,9 +54,10 @@ break_at(const char *text, size_t n, size_t indent, size_t columns)
     const size_t most = xm_terminal_fit(text, n, columns);
     const size_t behind = most + strspn(text + most, " ");
     size_t word = 0;
-    if (behind > most && xm_terminal_width(text, without_spaces(text, most)) > indent)
+    const size_t end = without_spaces(text, most);
+    if (behind > most && behind - end > 1 && xm_terminal_width(text, end) > indent)
         return behind; /* the spaces between two columns are what is too wide */
-    for (size_t at = most; at > 0; at--) {
+    for (size_t at = behind - end == 1 ? behind : most; at > 0; at--) {
         const bool is_inside = xm_terminal_width(text, at) <= indent;
         if (!is_inside && begins_column(text, at))
             return at;
@@ -123,4 +124,107 @@ xm_lines_end(struct xm_lines *o)
 {
     print_line(o, xm_strbuf_text(&o->line), o->line.n);
     xm_strbuf_free(&o->line);
+}
+
+/* ---- sentences ------------------------------------------------------------------------- */
+
+/* Broken at `columns`, each of its lines; it may have several. */
+static void
+wrap_lines(const char *text, size_t columns, struct xm_strbuf *out)
+{
+    for (size_t n;; text += n + 1) {
+        n = strcspn(text, "\n");
+        xm_lines_wrap(text, n, columns, out);
+        if (text[n] == '\0')
+            return;
+        xm_strbuf_add(out, "\n");
+    }
+}
+
+/* Written at once, because threads may say something; and without memory, as it stands. */
+void
+xm_say_v(const char *format, va_list arguments)
+{
+    static const char prefix[] = "xemoe: ";
+    const size_t columns = xm_terminal_line(STDERR_FILENO);
+    struct xm_strbuf broken = {0};
+    char text[4096];
+    memcpy(text, prefix, sizeof(prefix));
+    vsnprintf(text + sizeof(prefix) - 1, sizeof(text) - sizeof(prefix) + 1, format,
+              arguments);
+    if (columns != SIZE_MAX)
+        wrap_lines(text, columns, &broken);
+    fprintf(stderr, "%s\n", broken.n && xm_strbuf_ok(&broken) ? broken.text : text);
+    xm_strbuf_free(&broken);
+}
+
+void
+xm_say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    xm_say_v(format, arguments);
+    va_end(arguments);
+}
+
+/* ---- tables ---------------------------------------------------------------------------- */
+
+enum { GAP = 1 };
+
+static size_t
+width_of(const struct xm_table_column *c)
+{
+    return (size_t)(c->width < 0 ? -c->width : c->width);
+}
+
+/* The last column may be as wide as its cells. */
+static bool
+is_narrow(const struct xm_lines *o, const struct xm_table *t)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < t->n; i++)
+        width += (i ? GAP : 0) + width_of(&t->columns[i]);
+    return width > o->columns;
+}
+
+static void
+add_cells(struct xm_lines *o, const struct xm_table *t, const char *const *cells)
+{
+    struct xm_strbuf line = {0};
+    for (size_t i = 0; i < t->n; i++) {
+        const struct xm_table_column *c = &t->columns[i];
+        const char *cell = cells ? cells[i] : c->title;
+        const size_t n = xm_terminal_width(cell, strlen(cell));
+        const int blank = n < width_of(c) ? (int)(width_of(c) - n) : 0;
+        xm_strbuf_printf(&line, "%*s%s%*s", (i ? GAP : 0) + (c->width < 0 ? 0 : blank),
+                         "", cell, c->width < 0 ? blank : 0, "");
+    }
+    xm_lines_add(o, "%.*s\n", (int)without_spaces(xm_strbuf_text(&line), line.n),
+                 xm_strbuf_text(&line));
+    xm_strbuf_free(&line);
+}
+
+void
+xm_table_head(struct xm_lines *o, const struct xm_table *t)
+{
+    if (!is_narrow(o, t))
+        add_cells(o, t, NULL);
+}
+
+void
+xm_table_row(struct xm_lines *o, const struct xm_table *t, const char *const *cells)
+{
+    const char *between = "";
+    if (!is_narrow(o, t)) {
+        add_cells(o, t, cells);
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        const char *title = t->columns[i].title;
+        if (!cells[i][0])
+            continue;
+        xm_lines_add(o, "%s%s%s%s", between, title, title[0] ? " " : "", cells[i]);
+        between = ", ";
+    }
+    xm_lines_add(o, "\n");
 }

@@ -10,6 +10,7 @@
 #ifndef XM_PLUGIN_PROGRAM_UTIL_LINES_H
 #define XM_PLUGIN_PROGRAM_UTIL_LINES_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -31,6 +32,23 @@ struct xm_lines xm_lines_to(FILE *to);
 void xm_lines_add(struct xm_lines *o, const char *format, ...) XM_PRINTF(2, 3);
 /* Prints the unfinished line, if there is one, and frees. */
 void xm_lines_end(struct xm_lines *o);
+
+/* Prints a sentence on standard error, behind "xemoe: ", with a newline. */
+void xm_say(const char *format, ...) XM_PRINTF(1, 2);
+void xm_say_v(const char *format, va_list arguments);
+
+/* A table on a terminal that is narrower than its columns has each row as "title cell, title cell",
+ * without the titles of empty cells. */
+struct xm_table_column {
+    const char *title; /* "": the cell stands alone */
+    int width;         /* in columns; negative: flush left */
+};
+struct xm_table {
+    const struct xm_table_column *columns;
+    size_t n;
+};
+void xm_table_head(struct xm_lines *o, const struct xm_table *t);
+void xm_table_row(struct xm_lines *o, const struct xm_table *t, const char *const *cells);
 
 /* Appends a line without its newline, broken at `columns`: where two or more spaces part columns of
  * a table, else at a space, else within a word. Its further lines begin below its last table column

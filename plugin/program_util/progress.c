@@ -8,19 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/terminal.h"
-#include "runtime/util/log.h"
 #include "runtime/util/utf8.h"
 
 static atomic_bool stands; /* handlers of signals look at it, in any thread */
 
-/* Log lines may come while the line stands: it makes room for them. */
-static void
-print_log_line(enum xm_log_level level, const char *line, void *ctx)
+void
+xm_progress_log(enum xm_log_level level, const char *line, void *ctx)
 {
     (void)ctx;
     xm_progress_clear();
-    fprintf(stderr, "xemoe: %s%s\n", xm_log_prefix(level), line);
+    if (level == XM_LOG_DEBUG)
+        fprintf(stderr, "xemoe: %s%s\n", xm_log_prefix(level), line);
+    else
+        xm_say("%s%s", xm_log_prefix(level), line);
 }
 
 bool
@@ -43,7 +45,6 @@ xm_progress_show(const char *fmt, ...)
     size_t n =
         xm_terminal_fit(text, strlen(text), xm_terminal_columns(STDERR_FILENO) - 1);
     xm_progress_clear();
-    xm_log_set_sink(print_log_line, NULL);
     stands = true;
     fprintf(stderr, "%.*s", (int)n, text);
     fflush(stderr);

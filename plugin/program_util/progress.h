@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "runtime/util/compiler.h"
+#include "runtime/util/log.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +30,9 @@ void xm_progress_clear_typed(void);
 /* Shows kernel k of n that is being built; n = 0: the number is not known, because a driver builds
  * code for a launch. A callback for functions that report builds; ctx is not used. */
 void xm_progress_build(void *ctx, const char *kernel, uint64_t k, uint64_t n);
+/* The programs' sink of log lines: the progress line makes room for them, and they fit the
+ * terminal; those for debugging are as they are. */
+void xm_progress_log(enum xm_log_level level, const char *line, void *ctx);
 /* Whether lines are shown at all. */
 bool xm_progress_is_shown(void);
 /* Whether the progress line is on the terminal now; callable from a signal handler. */

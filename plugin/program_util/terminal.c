@@ -179,12 +179,41 @@ wrap_line(const char *line, size_t n, size_t columns, struct xm_strbuf *out)
     xm_strbuf_add_n(out, line, n);
 }
 
+/* Whether the line is part of a paragraph: neither blank nor indented. */
+static bool
+is_prose(const char *line)
+{
+    return line[0] != '\0' && line[0] != '\n' && line[0] != ' ';
+}
+
+/* Joins the lines of a paragraph, which were broken for a wider terminal. Returns what follows. */
+static const char *
+wrap_paragraph(const char *text, size_t columns, struct xm_strbuf *out)
+{
+    struct xm_strbuf line = {0};
+    size_t n;
+    for (; is_prose(text); text += n + (text[n] == '\n')) {
+        n = strcspn(text, "\n");
+        xm_strbuf_add(&line, line.n ? " " : "");
+        xm_strbuf_add_n(&line, text, n);
+    }
+    wrap_line(xm_strbuf_text(&line), line.n, columns, out);
+    xm_strbuf_add(out, "\n");
+    xm_strbuf_free(&line);
+    return text;
+}
+
 void
 xm_terminal_wrap(const char *text, size_t columns, struct xm_strbuf *out)
 {
     while (*text) {
         const size_t n = strcspn(text, "\n");
         const bool is_example = strncmp(text + strspn(text, " "), "example:", 8) == 0;
+        const bool is_broken = !is_example && xm_terminal_width(text, n) > columns;
+        if (is_broken && is_prose(text) && text[n] && is_prose(text + n + 1)) {
+            text = wrap_paragraph(text, columns, out);
+            continue;
+        }
         wrap_line(text, n, is_example ? SIZE_MAX : columns, out);
         text += n;
         if (*text) {

@@ -79,7 +79,19 @@ TEST(BenchValues, RefuseWhatIsNoListWithASentence)
                   std::string::npos)
             << text << ": " << v.sentence;
     }
-    EXPECT_EQ(read({"0"}, 1).status, XM_INVALID);
+    const std::pair<const char *, const char *> reasons[] = {
+        {"1,x,3", "found 'x', which is no whole number"},
+        {"1,,2", "found '', which is no whole number"},
+        {"1,16777217", "found '16777217', which is too large"},
+        {"1-99999999999999999999", "found '1-99999999999999999999', which is too large"},
+        {"1,8-1", "found '8-1', which ends before it begins"},
+        {"1-8+0", "found '1-8+0', which never ends"},
+    };
+    for (const auto &[text, reason] : reasons)
+        EXPECT_NE(read({text}).sentence.find(reason), std::string::npos)
+            << read({text}).sentence;
+    EXPECT_NE(read({"0"}, 1).sentence.find("found '0', which is too small"),
+              std::string::npos);
     EXPECT_NE(read({"1-1000"}).sentence.find("more than 256 values"), std::string::npos);
     EXPECT_EQ(read({"1-256"}).list.size(), 256u);
 }

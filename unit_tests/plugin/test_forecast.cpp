@@ -62,12 +62,13 @@ TEST(Forecast, RatesFitWhatWasMeasured)
 }
 
 /* Weights are read no faster than a token reads them; a prompt in less time says nothing more. */
-TEST(Forecast, APromptThatReadingExplainsBoundsNoMultiplying)
+TEST(Forecast, APromptThatReadingExplainsFitsNoRates)
 {
     const Work token(1, 0, {{1000000, 1}}), prompt(64, 0, {{1000000, 64}});
-    xm_rates found = {};
-    ASSERT_TRUE(xm_rates_fit(&found, &token.work, 1e-3, &prompt.work, 1e-3));
-    EXPECT_EQ(found.multiply, 0.0);
+    xm_rates found = {5, 7, 0, XM_RATES_UNKNOWN};
+    EXPECT_FALSE(xm_rates_fit(&found, &token.work, 1e-3, &prompt.work, 1e-3));
+    EXPECT_EQ(found.read, 5) << "rates of two measurements would be a pair of none";
+    EXPECT_EQ(found.multiply, 7);
 }
 
 TEST(Forecast, RunsShorterThanTheirLaunchesFitNoRates)

@@ -108,9 +108,10 @@ gpu(uint64_t memory)
 /* ---- the prediction --------------------------------------------------------------- */
 
 struct Wish {
-    bool tiny; /* the trained model; else the small one, which is quick to compile */
+    std::string model; /* a trained one; "": the small one, which is quick to compile */
     Properties properties;
     uint64_t context;
+    bool is_long = false; /* not all of its chunks are run: tables grow in fewer steps */
 };
 
 class Planner : public OpenClTest
@@ -136,18 +137,26 @@ class Planner : public OpenClTest
 
 TEST_F(Planner, SaysWhatARunTakes)
 {
+    const std::string tiny = tiny_model();
+    const std::string windows =
+        XM_MODELS_DIR "/gpt-oss-tiny/ov/int4_sym_g64/openvino_model.xml";
     const Wish wishes[] = {
-        {true,
+        {tiny,
          {{"XM_UBATCH", "64"}, {"XM_COPY_WEIGHTS", "YES"}, {"OFFLOAD_RATIO", "50"}},
          300},
-        {true, {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}}, 30},
-        {false, {{"XM_UBATCH", "64"}, {"KV_CACHE_PRECISION", "i8"}}, 700},
-        {false, {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_COPY_WEIGHTS", "YES"}}, 40},
+        {tiny, {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}}, 30},
+        {"", {{"XM_UBATCH", "64"}, {"KV_CACHE_PRECISION", "i8"}}, 700},
+        {"", {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_COPY_WEIGHTS", "YES"}}, 40},
+        /* Of more chunks than a plan runs; the last is no whole page behind the others. */
+        {tiny, {{"XM_UBATCH", "256"}}, 9003, true},
+        {windows, {{"XM_UBATCH", "24"}}, 1003, true},
     };
     xm_compile_options sampled = {};
     sampled.sampled_logits = true;
     for (const Wish &w : wishes) {
-        auto graph = [&] { return w.tiny ? read(tiny_model()) : parse(small_model()); };
+        auto graph = [&] {
+            return w.model.empty() ? parse(small_model()) : read(w.model);
+        };
         Program planned =
             compile_to_count(*xm_engine_info(engine), graph(), w.properties);
         xm_memory_need need = count(planned.get(), w.context);
@@ -155,7 +164,7 @@ TEST_F(Planner, SaysWhatARunTakes)
         Program p = must_compile(real.get(), graph(), w.properties, &sampled);
         OneText text(p.get());
         xm_kv_pool_expect(p->kv_pool, 1, w.context);
-        fill(text, w.context, w.tiny ? VOCABULARY : SMALL_VOCABULARY);
+        fill(text, w.context, w.model == tiny ? VOCABULARY : SMALL_VOCABULARY);
         xm_memory_stats stats;
         const struct xm_request_stats held = text.stats();
         xm_engine_memory_stats(real.get(), &stats);
@@ -163,14 +172,15 @@ TEST_F(Planner, SaysWhatARunTakes)
             const char *kind = xm_memory_kind_text((xm_memory_kind)k);
             EXPECT_EQ(need.kinds.now[k], stats.now[k]) << kind;
             EXPECT_EQ(need.kinds.peak[k], stats.peak[k]) << kind;
-            EXPECT_EQ(need.kinds.buffers[k], stats.buffers[k]) << kind;
+            EXPECT_LE(need.kinds.buffers[k], stats.buffers[k]) << kind;
+            EXPECT_TRUE(w.is_long || need.kinds.buffers[k] == stats.buffers[k]) << kind;
         }
         EXPECT_EQ(need.kv, held.kv_bytes);
         EXPECT_EQ(need.scratch, held.scratch_bytes);
         EXPECT_EQ(need.activations, held.activation_bytes);
         EXPECT_EQ(need.io, held.io_bytes);
         EXPECT_EQ(need.expert_cache, p->expert_cache_bytes);
-        EXPECT_GT(need.weights + need.mapped_weights, w.tiny ? 4 * MIB : 1000);
+        EXPECT_GT(need.weights + need.mapped_weights, w.model.empty() ? 1000 : 4 * MIB);
     }
 }
 

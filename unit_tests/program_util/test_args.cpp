@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/program_util/command_line.h"
+#include "plugin/program_util/rate.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -206,7 +207,8 @@ TEST(Args, RefuseWithASentence)
         {{"-n", "0"}, "option -n takes a whole number from 1, found '0'"},
         {{"-n0"}, "option -n takes a whole number from 1, found '0'"},
         {{"--tokens=0"}, "option --tokens takes a whole number from 1, found '0'"},
-        {{"-n", "18446744073709551616"}, "whole number"},
+        {{"-n", "18446744073709551616"},
+         "a whole number from 1 to 18446744073709551615, found '18446744073709551616'"},
         {{"-n", " 5"}, "whole number"},
         {{"-n", ""}, "whole number"},
         {{"--temp", "nan"}, "a number from 0"},
@@ -220,6 +222,11 @@ TEST(Args, RefuseWithASentence)
         EXPECT_NE(p.text.find(c.says), std::string::npos) << p.text;
     }
     EXPECT_EQ(parse(with_file, {}).text, "FILE is missing");
+    xm_cli_spec optional = with_file;
+    optional.operand_is_optional = true;
+    EXPECT_EQ(parse(optional, {}).status, XM_OK);
+    EXPECT_EQ(parse(optional, {""}).text, "FILE is an empty word");
+    EXPECT_EQ(parse(optional, {"a", "b"}).text, "'b' is one word too many");
     EXPECT_EQ(parse(with_file, {"a", "b"}).text, "'b' is one word too many");
 }
 
@@ -342,6 +349,44 @@ TEST(Args, GroupsStandInTheHelpAndAreNoOptions)
     EXPECT_STREQ(parse(spec, {"-m", "a"}).args.file, "a");
     EXPECT_EQ(parse(spec, {"--", "-m"}).args.file, std::string("-m"));
     EXPECT_EQ(parse(spec, {"--nothing"}).text, "there is no option --nothing");
+}
+
+/* ---- rates ----------------------------------------------------------------------------- */
+
+TEST(Rates, AreReadWithTheirUnits)
+{
+    const auto read = [](const char *text, std::string *rest) {
+        double rate = 0;
+        xm_error err = {};
+        const enum xm_status s = xm_rate_read(&text, "GB/s", &rate, &err);
+        *rest = s == XM_OK ? text : err.text;
+        return s == XM_OK ? rate : -1;
+    };
+    std::string rest;
+    EXPECT_EQ(read("25", &rest), 25);
+    EXPECT_EQ(rest, "");
+    EXPECT_EQ(read("0.5GB/s,5us", &rest), 0.5);
+    EXPECT_EQ(rest, ",5us");
+    const std::pair<const char *, const char *> wrong[] = {
+        {"", "'' is no number"},
+        {"x,1", "'x' is no number"},
+        {"nan", "'nan' is no number"},
+        {"1e999", "'1e999' is too large"},
+        {"0", "'0' is not above 0"},
+        {"-1,2", "'-1' is not above 0"},
+        {"1 GB", "'1 GB' has another unit"},
+        {"1GB/sx", "'1GB/sx' has another unit"}};
+    for (const auto &[text, sentence] : wrong) {
+        EXPECT_EQ(read(text, &rest), -1) << text;
+        EXPECT_EQ(rest, sentence);
+    }
+}
+
+TEST(Rates, AreNotKnownWithoutATime)
+{
+    EXPECT_EQ(xm_rate(6, 2), 3);
+    EXPECT_EQ(xm_rate(6, 0), 0);
+    EXPECT_EQ(xm_rate(0, 2), 0);
 }
 
 } // namespace

@@ -65,6 +65,47 @@ TEST(Lines, HaveNoLineOfSpaces)
     EXPECT_EQ(wrap("ab  cd" + std::string(40, ' ') + "ef", 12), "ab  cd\n  ef");
 }
 
+/* "82.4 %" is one column: it goes to the next line whole. */
+TEST(Lines, BreakBetweenColumnsBeforeWords)
+{
+    EXPECT_EQ(wrap("u4  zero points    3.58 MiB   82.4 %", 35),
+              "u4  zero points    3.58 MiB\n"
+              "    82.4 %");
+    EXPECT_EQ(wrap("a word and", 6), "a word\n  and") << "a space is where the line ends";
+}
+
+TEST(Lines, OfATableAreStackedWhereItsColumnsDoNotFit)
+{
+    static const xm_table_column columns[] = {
+        {"ranks", -5}, {"device", -8}, {"weights", 9}, {"", 11}};
+    const xm_table table = {columns, 4};
+    const char *const rows[2][4] = {{"0-1", "a380", "8137.9", "too little"},
+                                    {"2", "b70", "1.5", ""}};
+    const auto print = [&](size_t width) {
+        char *text = nullptr;
+        size_t n = 0;
+        FILE *file = open_memstream(&text, &n);
+        xm_lines o = xm_lines_to(file);
+        o.columns = width;
+        xm_table_head(&o, &table);
+        for (const auto &row : rows)
+            xm_table_row(&o, &table, row);
+        xm_lines_end(&o);
+        fclose(file);
+        const std::string all(text, n);
+        free(text);
+        return all;
+    };
+    const std::string whole = "ranks device     weights\n"
+                              "0-1   a380        8137.9  too little\n"
+                              "2     b70            1.5\n";
+    EXPECT_EQ(print(SIZE_MAX), whole);
+    EXPECT_EQ(print(36), whole);
+    EXPECT_EQ(print(35), "ranks 0-1, device a380, weights\n"
+                         "  8137.9, too little\n"
+                         "ranks 2, device b70, weights 1.5\n");
+}
+
 TEST(Lines, OfAFileAreNotBroken)
 {
     char *text = nullptr;

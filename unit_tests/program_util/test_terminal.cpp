@@ -66,6 +66,15 @@ TEST(Terminal, LinesAreBrokenAtSpaces)
     EXPECT_EQ(wrap("", 5), "");
 }
 
+/* Paragraphs come broken for 80 columns: broken again, line for line, they would be ragged. */
+TEST(Terminal, ParagraphsAreFilledWhereTheyDoNotFit)
+{
+    const std::string text = "usage: x\n\none two three\nfour five\nsix\n\n  a row\n";
+    EXPECT_EQ(wrap(text, 13), text);
+    EXPECT_EQ(wrap(text, 10), "usage: x\n\none two\nthree four\nfive six\n\n  a row\n");
+    EXPECT_EQ(wrap("one two\nthree", 5), "one\ntwo\nthree\n") << "the last line's end";
+}
+
 TEST(Terminal, DescriptionsGoOnBelowTheirBegin)
 {
     EXPECT_EQ(wrap("  -n, --tokens N    at most N new tokens", 34),
