@@ -112,6 +112,30 @@ TEST_F(Bench, EachRunBeginsWhereTheFirstDid)
     EXPECT_EQ(deep.code, 4) << "the depth is in the cache: " << deep.err;
 }
 
+/* The tokens of all texts count; windows as below. */
+TEST_F(Bench, TextsDecodeTogether)
+{
+    for (const char *name :
+         {"/qwen3moe-tiny/ov/int4_asym_g64", "/gpt-oss-tiny/ov/int4_sym_g64"}) {
+        const Json json = run_json({"-m", models + name, "-p", "0", "-n", "4,2", "-np",
+                                    "1,3", "-d", "200", "-b", "64"});
+        const struct {
+            double gen, parallel;
+        } tests[] = {{4, 1}, {4, 3}, {2, 1}, {2, 3}};
+        for (int i = 0; i < 4; i++) {
+            const std::string at = "/" + std::to_string(i) + "/";
+            EXPECT_EQ(json.number(at + "n_gen"), tests[i].gen);
+            EXPECT_EQ(json.number(at + "n_parallel"), tests[i].parallel);
+            EXPECT_NEAR(json.number(at + "samples_ts/0") *
+                            json.number(at + "samples_ns/0"),
+                        1e9 * tests[i].gen * tests[i].parallel, 1e4);
+        }
+    }
+    const Outcome o =
+        run(bench({"-p", "0", "-n", "4", "-np", "3", "-d", "900", "--kv-memory", "1"}));
+    EXPECT_EQ(o.code, 4) << "the cache has room for two of them: " << o.err;
+}
+
 /* Layers with a window lose what lies behind them: the cache is filled again for each run. */
 TEST_F(Bench, ModelsWithWindowsRunBehindADepth)
 {

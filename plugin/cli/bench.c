@@ -80,16 +80,18 @@ static bool
 find_lengths(const struct xm_bench_args *a, size_t i, struct xm_bench_test *t)
 {
     t->n_prompt = t->n_gen = 0;
+    t->n_parallel = 1;
     if (i < a->prompts.n) {
         t->n_prompt = a->prompts.list[i];
         return true;
     }
     i -= a->prompts.n;
-    if (i < a->gens.n) {
-        t->n_gen = a->gens.list[i];
+    if (i < a->gens.n * a->parallels.n) {
+        t->n_gen = a->gens.list[i / a->parallels.n];
+        t->n_parallel = a->parallels.list[i % a->parallels.n];
         return true;
     }
-    i -= a->gens.n;
+    i -= a->gens.n * a->parallels.n;
     if (2 * i >= a->pairs.n)
         return false;
     t->n_prompt = a->pairs.list[2 * i];
@@ -186,6 +188,7 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
         .n_prompt = t->n_prompt,
         .n_gen = t->n_gen,
         .n_depth = t->depth,
+        .n_parallel = t->n_parallel,
         .samples_ns = b->samples_ns,
         .n_samples = (size_t)b->args->reps,
     };

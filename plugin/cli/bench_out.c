@@ -35,7 +35,7 @@ static double
 speed(const struct xm_bench_result *r, size_t i)
 {
     const double ns = r->samples_ns[i] ? (double)r->samples_ns[i] : 1.0;
-    return 1e9 * (double)(r->n_prompt + r->n_gen) / ns;
+    return 1e9 * (double)(r->n_prompt + r->n_gen * r->n_parallel) / ns;
 }
 
 static double
@@ -135,6 +135,7 @@ static const struct field fields[] = {
     { "device_name",           TEXT,  AT(device_name) },
     { "driver_version",        TEXT,  AT(driver) },
     { "platform",              TEXT,  AT(platform) },
+    { "n_parallel",            WHOLE, AT(n_parallel) },
 };
 #undef AT
 /* clang-format on */
@@ -388,15 +389,17 @@ print_devices(const struct xm_bench_result *r, struct xm_strbuf *out)
 void
 xm_bench_test_text(const struct xm_bench_result *r, char out[XM_BENCH_TEST_CHARS])
 {
-    char prompt[24] = "", gen[24] = "", depth[32] = "";
+    char prompt[24] = "", gen[24] = "", texts[24] = "", depth[32] = "";
     if (r->n_prompt)
         snprintf(prompt, sizeof(prompt), "pp%" PRIu64, r->n_prompt);
     if (r->n_gen)
         snprintf(gen, sizeof(gen), "tg%" PRIu64, r->n_gen);
+    if (r->n_parallel > 1)
+        snprintf(texts, sizeof(texts), " x %" PRIu64, r->n_parallel);
     if (r->n_depth)
         snprintf(depth, sizeof(depth), " @ d%" PRIu64, r->n_depth);
-    snprintf(out, XM_BENCH_TEST_CHARS, "%s%s%s%s", prompt,
-             r->n_prompt && r->n_gen ? "+" : "", gen, depth);
+    snprintf(out, XM_BENCH_TEST_CHARS, "%s%s%s%s%s", prompt,
+             r->n_prompt && r->n_gen ? "+" : "", gen, texts, depth);
 }
 
 static void

@@ -49,6 +49,7 @@ struct xm_bench_result {
     uint64_t model_bytes, parameters;
     uint64_t n_batch, n_ubatch, n_threads; /* n_threads 0: not a CPU device          */
     uint64_t n_prompt, n_gen, n_depth;     /* in tokens                              */
+    uint64_t n_parallel;                   /* texts with n_gen tokens each           */
     const uint64_t *samples_ns;            /* [n_samples] durations                  */
     size_t n_samples;
     /* set by xm_bench_sum_up: mean and standard deviation of durations and of tokens a second */
@@ -59,7 +60,8 @@ struct xm_bench_result {
 /* Computes the last four members from the samples. */
 void xm_bench_sum_up(struct xm_bench_result *r);
 
-/* The test's name: "pp512", "tg128", "pp512+tg128"; with n_depth > 0 followed by " @ d4096". */
+/* The test's name: "pp512", "tg128", "tg128 x 4" with four texts, "pp512+tg128"; with n_depth > 0
+ * followed by " @ d4096". */
 enum { XM_BENCH_TEST_CHARS = 96 };
 void xm_bench_test_text(const struct xm_bench_result *r, char out[XM_BENCH_TEST_CHARS]);
 

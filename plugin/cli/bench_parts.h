@@ -19,8 +19,8 @@ struct xm_bench_args {
     /* first; each test overrides model, device, ubatch, cache */
     struct xm_cli_target target;
     struct xm_cli_texts model_texts, device_texts, prompt_texts, gen_texts, pair_texts;
-    struct xm_cli_texts depth_texts, batch_texts, ubatch_texts, type_k_texts,
-        type_v_texts;
+    struct xm_cli_texts parallel_texts, depth_texts, batch_texts, ubatch_texts,
+        type_k_texts, type_v_texts;
     const char *format_name, *format_err_name;
     uint64_t reps, delay;
     bool no_warmup, progress;
@@ -31,7 +31,7 @@ struct xm_bench_args {
     /* The values parsed from the texts above. */
     struct xm_bench_texts models, devices;
     struct xm_bench_texts types_k, types_v; /* none: the device's default */
-    struct xm_bench_values prompts, gens, pairs, depths, batches, ubatches;
+    struct xm_bench_values prompts, gens, parallels, pairs, depths, batches, ubatches;
     enum xm_bench_format format, format_err;
 };
 
@@ -69,7 +69,8 @@ struct xm_bench_test {
     const struct xm_bench_device *device;
     const char *type_k, *type_v;                    /* NULL: the device's default */
     uint64_t batch, ubatch, depth, n_prompt, n_gen; /* in tokens */
-    size_t number, of;                              /* test `number` (from 1) of `of` */
+    uint64_t n_parallel; /* texts that decode n_gen tokens each */
+    size_t number, of;   /* test `number` (from 1) of `of` */
 };
 
 /* The loaded model, which consecutive tests share. Zero-initialise. */

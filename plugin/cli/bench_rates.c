@@ -22,7 +22,7 @@ xm_bench_note_rates(struct xm_bench_rates *r, const struct xm_bench_test *t,
         r->n_prompt = t->n_prompt;
         r->prompt_s = seconds;
     }
-    if (t->depth == 0 && t->n_prompt == 0 && t->n_gen > r->n_gen) {
+    if (t->depth == 0 && t->n_prompt == 0 && t->n_parallel == 1 && t->n_gen > r->n_gen) {
         r->n_gen = t->n_gen;
         r->token_s = seconds / (double)t->n_gen;
     }

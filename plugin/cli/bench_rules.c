@@ -47,7 +47,7 @@ static const struct rule {
 static const struct {
     const char *word, *name;
 } spellings[] = {
-    { "pg",  "prompt-gen" },     { "ub",  "ubatch-size" },  { "ctk", "cache-type-k" },
+    { "np",  "parallel" },       { "pg",  "prompt-gen" },     { "ub",  "ubatch-size" },  { "ctk", "cache-type-k" },
     { "ctv", "cache-type-v" },   { "oe",  "output-err" },   { "dev", "device" },
 };
 /* clang-format on */

@@ -110,18 +110,49 @@ find_tokens(const struct xm_cli_model *m, uint64_t batch, struct tokens *out,
 
 /* ---- a run ------------------------------------------------------------------------- */
 
+/* Texts that run together; without any, the test's only text is the runner's. */
+struct texts {
+    struct xm_batch *batch;
+    struct xm_sequence **list; /* [test->n_parallel], owned                         */
+    struct xm_batch_row *rows;
+    uint64_t past; /* positions of each */
+};
+
 struct run {
     const struct xm_bench_args *args;
     const struct xm_bench_test *test;
+    struct xm_compiled *compiled;
     struct xm_token_runner *runner;
+    struct texts texts;
     struct tokens tokens;
     char name[XM_BENCH_TEST_CHARS];
 };
+
+/* Every text has tokens of its own, so that they choose experts of their own. */
+static enum xm_status
+feed_texts(struct run *r, uint64_t n, struct xm_error *err)
+{
+    struct texts *texts = &r->texts;
+    struct tokens *t = &r->tokens;
+    const uint64_t count = r->test->n_parallel;
+    for (uint64_t i = 0; i < count; i++) {
+        int32_t *ids = t->ids + i * n;
+        for (uint64_t k = 0; k < n; k++)
+            ids[k] = random_id(t);
+        if (t->has_first && texts->past == 0)
+            ids[0] = t->first;
+        texts->rows[i] = (struct xm_batch_row){texts->list[i], ids, n, 1};
+    }
+    texts->past += n;
+    return texts->batch->ops->run(texts->batch, texts->rows, (uint32_t)count, err);
+}
 
 static enum xm_status
 feed(struct run *r, uint64_t n, struct xm_error *err)
 {
     struct tokens *t = &r->tokens;
+    if (r->texts.batch)
+        return feed_texts(r, n, err);
     for (uint64_t i = 0; i < n; i++)
         t->ids[i] = random_id(t);
     if (t->has_first && xm_token_runner_past(r->runner) == 0)
@@ -129,10 +160,17 @@ feed(struct run *r, uint64_t n, struct xm_error *err)
     return xm_token_runner_feed(r->runner, t->ids, n, 1, err);
 }
 
+/* Of each text. */
+static uint64_t
+tokens_at_once(const struct xm_bench_test *t)
+{
+    return t->batch > t->n_parallel ? t->batch / t->n_parallel : 1;
+}
+
 static enum xm_status
 feed_prompt(struct run *r, uint64_t n, struct xm_error *err)
 {
-    const uint64_t batch = r->test->batch;
+    const uint64_t batch = tokens_at_once(r->test);
     for (uint64_t done = 0; done < n; done += batch)
         XM_TRY(feed(r, n - done < batch ? n - done : batch, err));
     return XM_OK;
@@ -161,14 +199,27 @@ say(const struct run *r, const char *what, uint64_t run)
                          r->name, what, which);
 }
 
+/* The texts have the positions that the device could keep; how many. */
+static uint64_t
+keep_positions(struct run *r, uint64_t past)
+{
+    struct texts *texts = &r->texts;
+    if (!texts->batch) {
+        xm_token_runner_truncate(r->runner, past);
+        return xm_token_runner_past(r->runner);
+    }
+    for (uint64_t i = 0; i < r->test->n_parallel; i++)
+        texts->list[i]->ops->truncate(texts->list[i], past);
+    texts->past = texts->list[0]->ops->past(texts->list[0]);
+    return texts->past;
+}
+
 /* The cache holds the tokens of the depth, and no others. Layers with a window may have lost
  * them: then they are fed again. */
 static enum xm_status
 return_to_depth(struct run *r, struct xm_error *err)
 {
-    const uint64_t depth = r->test->depth;
-    xm_token_runner_truncate(r->runner, depth);
-    const uint64_t past = xm_token_runner_past(r->runner);
+    const uint64_t depth = r->test->depth, past = keep_positions(r, depth);
     if (past == depth)
         return XM_OK;
     say(r, "filling the cache", 0);
@@ -202,7 +253,8 @@ static enum xm_status
 time_runs(struct run *r, uint64_t *samples_ns, struct xm_error *err)
 {
     const struct xm_bench_test *t = r->test;
-    xm_token_runner_expect(r->runner, t->depth + t->n_prompt + t->n_gen);
+    if (r->runner)
+        xm_token_runner_expect(r->runner, t->depth + t->n_prompt + t->n_gen);
     xm_cli_show_builds();
     enum xm_status s = warm_up(r, err);
     xm_cli_hide_builds();
@@ -213,25 +265,58 @@ time_runs(struct run *r, uint64_t *samples_ns, struct xm_error *err)
     return s;
 }
 
+static enum xm_status
+create_texts(struct run *r, struct xm_error *err)
+{
+    struct texts *texts = &r->texts;
+    const size_t n = (size_t)r->test->n_parallel;
+    texts->list = xm_calloc(n, sizeof(struct xm_sequence *));
+    texts->rows = xm_calloc(n, sizeof(*texts->rows));
+    if (!texts->list || !texts->rows)
+        return xm_no_memory(err, "%zu texts", n);
+    XM_TRY(xm_compiled_create_batch(r->compiled, &texts->batch, err));
+    for (size_t i = 0; i < n; i++)
+        XM_TRY(xm_compiled_create_sequence(r->compiled, &texts->list[i], err));
+    return XM_OK;
+}
+
+static void
+destroy_texts(struct run *r)
+{
+    struct texts *texts = &r->texts;
+    xm_compiled_destroy_batch(texts->batch);
+    for (uint64_t i = 0; texts->list && i < r->test->n_parallel; i++)
+        xm_compiled_destroy_sequence(texts->list[i]);
+    xm_free(texts->list);
+    xm_free(texts->rows);
+}
+
 int
 xm_bench_run(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
              const struct xm_bench_test *t, uint64_t *samples_ns)
 {
-    const struct xm_bench_result shape = {
-        .n_prompt = t->n_prompt, .n_gen = t->n_gen, .n_depth = t->depth};
+    const struct xm_bench_result shape = {.n_prompt = t->n_prompt,
+                                          .n_gen = t->n_gen,
+                                          .n_depth = t->depth,
+                                          .n_parallel = t->n_parallel};
     struct xm_error err = {0};
-    struct run r = {.args = a, .test = t};
+    struct run r = {.args = a, .test = t, .compiled = bed->model.compiled};
+    const bool is_one = t->n_parallel == 1;
     xm_bench_test_text(&shape, r.name);
-    enum xm_status s = find_tokens(&bed->model, t->batch, &r.tokens, &err);
+    enum xm_status s =
+        find_tokens(&bed->model, tokens_at_once(t) * t->n_parallel, &r.tokens, &err);
     if (s == XM_OK)
-        s = xm_token_runner_create(bed->model.compiled, &r.runner, &err);
+        s = is_one ? xm_token_runner_create(r.compiled, &r.runner, &err)
+                   : create_texts(&r, &err);
     if (s == XM_OK) {
-        xm_cli_catch_interrupt(xm_token_runner_request(r.runner));
+        xm_cli_catch_interrupt(is_one ? xm_token_runner_request(r.runner)
+                                      : r.texts.batch->control);
         s = time_runs(&r, samples_ns, &err);
         xm_cli_release_interrupt();
     }
     xm_progress_clear();
     xm_token_runner_destroy(r.runner);
+    destroy_texts(&r);
     xm_free(r.tokens.ids);
     return s == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
 }

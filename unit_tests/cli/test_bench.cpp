@@ -181,23 +181,32 @@ TEST(BenchOut, SumsUpSamples)
     EXPECT_EQ(one.stddev_ns, 0u);
     EXPECT_EQ(one.stddev_ts, 0.0);
     EXPECT_EQ(one.avg_ts, 256.0);
+    one.n_prompt = 0;
+    one.n_gen = 128;
+    one.n_parallel = 4;
+    xm_bench_sum_up(&one);
+    EXPECT_EQ(one.avg_ts, 256.0) << "the tokens of all texts count";
 }
 
 TEST(BenchOut, NamesTestsAsLlamaBenchDoes)
 {
     const struct {
-        uint64_t prompt, gen, depth;
+        uint64_t prompt, gen, parallel, depth;
         const char *text;
-    } cases[] = {{512, 0, 0, "pp512"},
-                 {0, 128, 0, "tg128"},
-                 {512, 128, 0, "pp512+tg128"},
-                 {512, 0, 4096, "pp512 @ d4096"},
-                 {16777216, 16777216, 16777216, "pp16777216+tg16777216 @ d16777216"}};
+    } cases[] = {{512, 0, 1, 0, "pp512"},
+                 {0, 128, 1, 0, "tg128"},
+                 {0, 128, 4, 0, "tg128 x 4"},
+                 {0, 128, 4, 4096, "tg128 x 4 @ d4096"},
+                 {512, 128, 1, 0, "pp512+tg128"},
+                 {512, 0, 1, 4096, "pp512 @ d4096"},
+                 {16777216, 16777216, 16777216, 16777216,
+                  "pp16777216+tg16777216 x 16777216 @ d16777216"}};
     for (const auto &c : cases) {
         xm_bench_result r = {};
         char text[XM_BENCH_TEST_CHARS];
         r.n_prompt = c.prompt;
         r.n_gen = c.gen;
+        r.n_parallel = c.parallel;
         r.n_depth = c.depth;
         xm_bench_test_text(&r, text);
         EXPECT_STREQ(text, c.text);
@@ -295,7 +304,7 @@ const char *const field_order[] = {"build_commit",   "build_number",
                                    "avg_ns",         "stddev_ns",
                                    "avg_ts",         "stddev_ts",
                                    "device_name",    "driver_version",
-                                   "platform"};
+                                   "platform",       "n_parallel"};
 
 TEST(BenchOut, JsonHasLlamaBenchsFieldsInItsOrder)
 {
@@ -351,7 +360,8 @@ TEST(BenchOut, SqlMakesATableAndDoublesApostrophes)
         0u)
         << text;
     EXPECT_NE(text.find("  stddev_ts REAL,\n"), std::string::npos);
-    EXPECT_NE(text.find("  platform TEXT\n);\n"), std::string::npos);
+    EXPECT_NE(text.find("  platform TEXT,\n  n_parallel INTEGER\n);\n"),
+              std::string::npos);
     EXPECT_NE(text.find("'it''s/a model'"), std::string::npos) << text;
     EXPECT_EQ(text.substr(text.size() - 3), ");\n");
 }
