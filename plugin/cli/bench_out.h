@@ -62,7 +62,7 @@ void xm_bench_sum_up(struct xm_bench_result *r);
 
 /* The test's name: "pp512", "tg128", "tg128 x 4" with four texts, "pp512+tg128"; with n_depth > 0
  * followed by " @ d4096". */
-enum { XM_BENCH_TEST_CHARS = 96 };
+enum { XM_BENCH_TEST_CHARS = 128 };
 void xm_bench_test_text(const struct xm_bench_result *r, char out[XM_BENCH_TEST_CHARS]);
 
 struct xm_bench_out {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/serve.h"
+#include "plugin/program_util/progress.h"
 #include "plugin/server/http.h"
 #include "plugin/server/listen.h"
 #include "runtime/util/clock.h"
@@ -138,6 +139,10 @@ open_model(struct serving *s, size_t i)
     target.warm_up = XM_CLI_WARM_UP_ALWAYS;
     target.needs_tokenizer = "serve needs it, put the file there";
     target.needs_chat_template = target.chat_template != NULL;
+    if (!xm_progress_is_shown()) /* a journal would show nothing for a minute */
+        fprintf(stderr,
+                "xemoe: reading %s; kernels that are not kept yet are built first\n",
+                target.model);
     int code = xm_cli_model_open(&s->opened[i], &target, &compile);
     if (code != XM_EXIT_OK)
         return code;

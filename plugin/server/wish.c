@@ -301,6 +301,18 @@ xm_wish_is_one(const struct xm_wish *w, struct xm_refusal *r)
                      "'n' is %" PRIu64 ", expected 1: this API has one answer", w->n);
 }
 
+/* -1 is no bound, as llama-server's clients send it. */
+static bool
+read_bound(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_refusal *r)
+{
+    yyjson_val *v = member(body, name);
+    if (!yyjson_is_sint(v) || yyjson_get_sint(v) != -1)
+        return xm_wish_count(body, name, w->may_be_empty ? 0 : 1, UINT64_MAX,
+                             &w->max_tokens, r);
+    w->max_tokens = UINT64_MAX;
+    return true;
+}
+
 bool
 xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
 {
@@ -308,7 +320,6 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
         if (!xm_wish_refuses(body, not_supported[i], r))
             return false;
     }
-    const uint64_t least = w->may_be_empty ? 0 : 1;
     uint64_t best_of = 1; /* the text that is made is the best */
     return xm_wish_count(body, "best_of", 1, 1, &best_of, r) &&
            read_sampling(w, body, r) && read_form(w, body, r) &&
@@ -316,8 +327,6 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
            xm_wish_count(body, "n", 1, XM_MOST_TEXTS, &w->n, r) &&
            xm_wish_count(body, "min_tokens", 0, UINT64_MAX, &w->min_tokens, r) &&
            xm_wish_flag(body, "ignore_eos", &w->ignores_ends, r) &&
-           xm_wish_count(body, "max_tokens", least, UINT64_MAX, &w->max_tokens, r) &&
-           xm_wish_count(body, "n_predict", least, UINT64_MAX, &w->max_tokens, r) &&
-           xm_wish_count(body, "max_completion_tokens", least, UINT64_MAX, &w->max_tokens,
-                         r);
+           read_bound(w, body, "max_tokens", r) && read_bound(w, body, "n_predict", r) &&
+           read_bound(w, body, "max_completion_tokens", r);
 }

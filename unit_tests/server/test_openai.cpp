@@ -286,6 +286,7 @@ const Refusal refusals[] = {
     { completions, R"({"prompt":"a","logprobs":99})", 400, "\"param\":\"logprobs\"" },
     { completions, R"({"prompt":"a","best_of":3})", 400, "\"param\":\"best_of\"" },
     { completions, R"({"prompt":"a","best_of":1,"max_tokens":1})", 200, "" },
+    { completions, R"({"prompt":"a","max_tokens":-1,"n_predict":1})", 200, "" },
     { completions, R"({"prompt":"a","repeat_last_n":64,"presence_penalty":1,"max_tokens":1})", 200, "" },
     { completions, R"({"prompt":"a","stop_token_ids":[1]})", 400, "\"param\":\"stop_token_ids\"" },
     { completions, R"({"prompt":"a","structured_outputs":{"json":{}}})", 400, "\"param\":\"structured_outputs\"" },

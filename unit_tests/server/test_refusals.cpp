@@ -51,7 +51,7 @@ const Row rows[] = {
     { all, R"("max_tokens":1.5)", "max_tokens", "1.5", "a whole number from " },
     { all, R"("max_tokens":"12")", "max_tokens", "'12'", "a whole number from " },
     { all, R"("max_tokens":1e400)", "", "", "" },
-    { all, R"("max_completion_tokens":-1)", "max_completion_tokens", "-1", "a whole number from " },
+    { all, R"("max_completion_tokens":-2)", "max_completion_tokens", "-2", "a whole number from " },
     { all, R"("max_completion_tokens":18446744073709551616)", "max_completion_tokens", "18446744073709552000.0", "a whole number from " },
     { all, R"("n_predict":[5])", "n_predict", "a list", "a whole number from " },
     { all, R"("min_tokens":-1)", "min_tokens", "-1", "a whole number from 0 to " },
