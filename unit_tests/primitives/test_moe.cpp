@@ -531,7 +531,7 @@ TEST_F(Moe, DevicesWithSomeOfTheExpertsAddUp)
                 p.first = first;
                 p.own = own;
                 /* Lanes that read what others have left in memory are right now and then. */
-                for (int again = 0; again < (is_few ? 8 : 1); again++)
+                for (int again = 0; again < (is_few ? 24 : 1); again++)
                     n_run += !check(p).empty();
             }
         }
