@@ -122,7 +122,6 @@ TEST_F(List, DoesNotSayThatAModelFitsInMemoryOfUnknownSize)
     EXPECT_TRUE(contains(table, "  takes ")) << table;
 }
 
-/* What `generate` says of the model, in the row. */
 TEST_F(List, SaysWhoseMemoryItIs)
 {
     const std::string whose = "xemoe: models are counted for this computer's memory, "
@@ -132,6 +131,7 @@ TEST_F(List, SaysWhoseMemoryItIs)
     EXPECT_EQ(list({}, "b580").err, "");
 }
 
+/* What `generate` says of the model, in the row. */
 TEST_F(List, SaysWhatGenerateRefuses)
 {
     fs::copy(ir, root + "/damaged");

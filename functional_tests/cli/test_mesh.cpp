@@ -352,9 +352,10 @@ TEST(MeshPlan, NamesWhatIsWrong)
 {
     const std::vector<std::pair<Words, const char *>> cases = {
         {{"--device-as", "2xbgm"}, "did you mean bmg?"},
-        {{"--device-as", "0xbmg"}, "'0xbmg' is no device: a number from 1 to 64"},
+        {{"--device-as", "0xbmg"},
+         "'0xbmg' is no device: COUNTxNAME has a count from 1 to 64"},
         {{"--device-as", "2x"}, "'2x' has no name behind the x"},
-        {{"--device-as", "bmg,2x"}, "there are b580, 2xb580 and b580,b70(1,2)"},
+        {{"--device-as", "bmg,2x"}, "as in b580, 2xb580 or b580,b70(1,2)"},
         {{"--device-as", "65xbmg"}, "'65xbmg' is more devices than a mesh has"},
         {{"--device-as", "99999999999999999999xbmg"}, "more devices than a mesh has"},
         {{"--device-as", "40xbmg,40xbmg"}, "names more than 64 devices"},

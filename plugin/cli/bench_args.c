@@ -22,7 +22,7 @@ static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The tests", "xemoe bench model.gguf -p 512,2048 -n 0 -d 0,4096 -r 3"),
     { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "tests that read a prompt of this many tokens (512); 0: none" },
     { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "tests that decode this many tokens one by one (128); 0: none" },
-    { 0,   "parallel",     XM_CLI_TEXTS, AT(parallel_texts),  "LIST",  "texts that decode together, each with tokens of its own (1; -np)" },
+    { 0,   "parallel",     XM_CLI_TEXTS, AT(parallel_texts),  "LIST",  "in tests of -n, texts that decode together, each with tokens of its own (1; -np)" },
     { 0,   "prompt-gen",   XM_CLI_TEXTS, AT(pair_texts),      "P,N",   "a test that reads P tokens, then decodes N (-pg)" },
     { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "tokens in the cache before a test, not timed (0)" },
     { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are given at once (2048)" },

@@ -68,6 +68,9 @@ xm_cli_check_chip(const struct xm_chip_args *a)
     if (a->memory > MOST_MIB)
         return xm_cli_usage("option --memory takes at most %d MiB, found %" PRIu64,
                             MOST_MIB, a->memory);
+    if (a->device_as && a->device)
+        return xm_cli_usage("give one of -d and --device-as: a device of this computer, "
+                            "or a chip that need not be in it");
     if (names_several(a->device, a->device_as))
         return xm_cli_usage("option %s: '%.60s' names several devices, where one is "
                             "meant; 'xemoe plan' counts for several",
@@ -75,9 +78,6 @@ xm_cli_check_chip(const struct xm_chip_args *a)
                             a->device_as ? a->device_as : a->device);
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
         return no_chip(a->device_as);
-    if (a->device_as && a->device)
-        return xm_cli_usage("give one of -d and --device-as: a device of this computer, "
-                            "or a chip that need not be in it");
     return XM_EXIT_OK;
 }
 

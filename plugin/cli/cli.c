@@ -106,7 +106,7 @@ xm_cli_print_failure(const struct xm_error *err, const char *more)
                  sizeof(text)); /* names of files */
     struct xm_strbuf sentence = {0};
     add_sentence(text, &sentence);
-    xm_say("%s%s", xm_strbuf_text(&sentence), more);
+    xm_say("%s%s", xm_strbuf_ok(&sentence) ? xm_strbuf_text(&sentence) : text, more);
     xm_strbuf_free(&sentence);
 }
 

@@ -297,8 +297,8 @@ xm_cli_check_split(const char *split, const char *device)
         return;
     is_said = true;
     xm_log(XM_LOG_WARNING,
-           "option --split %s changes nothing: %s is one device; --help says how -d "
-           "names several",
+           "option --split %s changes nothing: %s is one device; --help says how "
+           "several are named",
            split, device ? device : "GPU");
 }
 

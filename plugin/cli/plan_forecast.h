@@ -36,7 +36,7 @@ struct xm_plan_forecast {
     struct xm_run_seconds alone_prompt, alone_token;
 };
 void xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f);
-/* Of that only where one device alone is expected to be faster than the mesh. */
+/* Prints the times of one device alone where they are below the mesh's. */
 void xm_plan_print_alone(struct xm_lines *o, const struct xm_plan_forecast *f,
                          const char *prefix);
 /* Adds the member "forecast". */

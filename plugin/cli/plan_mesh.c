@@ -70,8 +70,7 @@ write_out_one(const char *text, size_t n, struct xm_strbuf *out, struct xm_error
                                                   : NULL;
         if (why)
             return xm_fail(err, XM_INVALID,
-                           "'%.*s' %s: a number from 1 to %d and a name are that many "
-                           "of it",
+                           "'%.*s' %s: COUNTxNAME has a count from 1 to %d",
                            (int)(n < 60 ? n : 60), text, why, XM_MOST_RANKS);
     }
     for (uint64_t i = 0; i < times; i++)
@@ -128,8 +127,7 @@ find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
     const enum xm_status s = parse_devices(a, given, &p->devices, &err);
     if (s == XM_INVALID)
         return xm_cli_usage("option %s: %s%s", option, err.text,
-                            is_imagined ? "; there are b580, 2xb580 and b580,b70(1,2)"
-                                        : "");
+                            is_imagined ? "; as in b580, 2xb580 or b580,b70(1,2)" : "");
     if (s != XM_OK)
         return xm_cli_failed(&err);
     for (uint32_t i = 0; i < p->devices.n; i++) {
@@ -263,7 +261,8 @@ print_shared(struct xm_lines *o, const struct xm_mesh_plan *p)
             room = p->rank[i].room.device;
     xm_lines_add(
         o,
-        "the host's memory, which several of them take: %.1f MiB too much\n"
+        "it does not fit: the host's memory, which several of them take, is %.1f MiB too "
+        "little\n"
         "  it would with %.0f MiB of it, a smaller context or KV cache, or a model "
         "with smaller weights\n",
         mib(p->shared_excess), ceil(mib(room + p->shared_excess)));

@@ -54,6 +54,7 @@ struct xm_prefix_store {
     uint64_t most_bytes;
     char identity[IDENTITY];    /* of the model, zeros behind it */
     bool has_warned;            /* of a failure to write; until a file is written */
+    bool has_warned_of_damage;  /* in a file that cannot be deleted               */
     bool is_made, is_read_only; /* the folder */
     bool holds;
     struct xm_strbuf held; /* warnings, each with its NUL */
@@ -306,8 +307,12 @@ is_whole(struct entry *e)
 static void
 drop_damaged(struct xm_prefix_store *p, const char *name)
 {
+    const bool is_gone = delete_file(p, name);
+    if (!is_gone && p->has_warned_of_damage) /* it is met again and again */
+        return;
+    p->has_warned_of_damage |= !is_gone;
     warn(p, "'%s/%s' is damaged: the cached prefix %s and will be computed", p->folder,
-         name, delete_file(p, name) ? "is deleted" : "cannot be deleted");
+         name, is_gone ? "is deleted" : "cannot be deleted");
 }
 
 static const uint8_t *

@@ -477,7 +477,7 @@ static const struct {
     {"--threads", "kernels take what the device has"},
     {"-b", "a prompt goes through the model in parts of --ubatch tokens"},
     {"--batch-size", "a prompt goes through the model in parts of --ubatch tokens"},
-    {"-np", "it is --parallel of 'xemoe generate'"},
+    {"-np", "it is --parallel of 'xemoe generate' and 'xemoe bench', --slots of 'xemoe serve'"},
     {"-ts", SEVERAL},
     {"-mg", SEVERAL},
     {"--split-mode", SEVERAL},

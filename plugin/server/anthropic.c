@@ -508,7 +508,8 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
         return false;
     return xm_wish_is_one(&c->wish, r) &&
            (c->wish.max_tokens < UINT64_MAX ||
-            xm_refuse_value(r, "max_tokens", NULL, "a whole number from 1 on"));
+            xm_refuse_value(r, "max_tokens", yyjson_obj_get(body, "max_tokens"),
+                            "a whole number from 1 on"));
 }
 
 static const struct xm_dialect anthropic = {

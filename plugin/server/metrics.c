@@ -96,7 +96,7 @@ struct row {
 #define NOW(member)  offsetof(struct xm_metrics_now, member), true
 static const struct row rows[] = {
     { "prompt_tokens_total",    "counter", "Tokens of prompts whose texts have ended",        DONE(prompt_tokens) },
-    { "reused_tokens_total",    "counter", "Of them those that the cache, or files, had already", DONE(reused_tokens) },
+    { "reused_tokens_total",    "counter", "Prompt tokens that the KV cache or its files already held", DONE(reused_tokens) },
     { "generated_tokens_total", "counter", "New tokens",                                      DONE(new_tokens) },
     { "refused_requests_total", "counter", "Requests for texts that did not begin",           DONE(refused) },
     { "texts_whole_total",      "counter", "Texts that ended by themselves or their length",  DONE(texts[XM_ENDED_WHOLE]) },

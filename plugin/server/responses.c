@@ -444,8 +444,10 @@ add_inputs(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *body,
     struct xm_strbuf text = {0};
     size_t i, n;
     bool good = xm_wish_text(body, "instructions", &instructions, r);
-    xm_strbuf_add_n(&text, yyjson_get_str(instructions), yyjson_get_len(instructions));
-    if (good && text.n)
+    if (good)
+        xm_strbuf_add_n(&text, yyjson_get_str(instructions),
+                        yyjson_get_len(instructions));
+    if (text.n)
         xm_messages_add(j, list, "system", &text);
     xm_strbuf_clear(&text);
     if (good && yyjson_is_str(input)) {

@@ -135,7 +135,7 @@ static bool
 choose_named(struct xm_wish *w, yyjson_val *name, const char *place, struct xm_refusal *r)
 {
     const struct xm_slice said = xm_slice_of(yyjson_get_str(name), yyjson_get_len(name));
-    for (size_t i = 0; i < w->tools.may_call.n; i++)
+    for (size_t i = 0; yyjson_is_str(name) && i < w->tools.may_call.n; i++)
         if (xm_slice_equal(w->tools.may_call.list[i].name, said)) {
             w->tools.must_call = true;
             w->tools.only = &w->tools.may_call.list[i];

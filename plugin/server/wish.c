@@ -187,7 +187,7 @@ set_grammar(struct xm_wish *w, const char *name, enum xm_status status,
             const struct xm_error *why, struct xm_grammar *g, struct xm_refusal *r)
 {
     if (status != XM_OK &&
-        why->status != XM_NO_MEMORY) /* it has pointers, and no paths */
+        why->status != XM_NO_MEMORY) /* JSON pointers, which hide_paths would cut */
         return xm_refuse(r, 400, name, "invalid_value", "'%s': %s", name, why->text);
     if (status != XM_OK)
         return xm_refuse_for(r, why);

@@ -201,7 +201,7 @@ add_spelling(const struct xm_answer *a, int32_t id, struct xm_strbuf *out)
         xm_strbuf_add(out, spelling);
 }
 
-/* What of the call is read: all of it, or what of it has come. */
+/* Parses the call; where the text was cut, also one that breaks off. */
 static enum xm_status
 parse_call(struct xm_answer *a, struct xm_slice text)
 {

@@ -374,7 +374,7 @@ add_parameters(struct xm_slice text, const struct xm_tool *tool, bool is_cut,
     for (text = behind_blanks(text); text.n > 0; before = ",") {
         const size_t n = find(text, ">");
         if (is_cut && n == text.n)
-            return XM_OK;
+            break;
         if (!starts_with(text, parameter) || n == text.n)
             return xm_fail(err, XM_INVALID,
                            "a tool call with a parameter without a name");
@@ -387,7 +387,7 @@ add_parameters(struct xm_slice text, const struct xm_tool *tool, bool is_cut,
                            "a tool call with a parameter without an end");
         const unsigned types = xm_tool_argument_types(tool, key, &left);
         if (end == text.n && types != XM_JSON_STRING)
-            return XM_OK;
+            break;
         xm_strbuf_add(out, before);
         XM_TRY(add_string(key, out, err));
         xm_strbuf_add(out, ":");
@@ -684,13 +684,31 @@ add_compact(struct xm_slice s, struct xm_strbuf *out)
     }
 }
 
+/* Whether it may be the beginning of an object's JSON text, with nothing behind its end. */
+static bool
+begins_object(struct xm_slice s)
+{
+    const struct xm_slice first = behind_blanks(behind(s, 1));
+    size_t depth = 0, i = 0;
+    if (s.text[0] != '{' || (first.n > 0 && !strchr("\"}", first.text[0])))
+        return false;
+    do {
+        const char c = s.text[i];
+        const size_t n = c == '"' ? length_of_string(behind(s, i)) : 1;
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
+        i = n ? i + n : s.n;
+    } while (i < s.n && depth > 0);
+    return behind_blanks(behind(s, i)).n == 0;
+}
+
 static enum xm_status
 add_cut_json(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice arguments,
              struct xm_error *err)
 {
     struct xm_strbuf text = {0};
     XM_TRY(check_name(name, err));
-    if ((arguments.n > 0 && arguments.text[0] != '{') || is_too_deep(arguments))
+    if ((arguments.n > 0 && !begins_object(arguments)) || is_too_deep(arguments))
         return xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
     add_compact(arguments, &text);
     const enum xm_status s =

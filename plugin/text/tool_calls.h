@@ -12,7 +12,7 @@
  * there: one that is JSON of a type that the tool declares for it is taken as such, any other is a
  * string. Where no type is declared, all types but strings are.
  *
- * Where a text's length has cut it, what has come of its last call is one, too (is_cut).
+ * A last call that the length limit cut is returned as far as it came, with is_cut set.
  */
 #ifndef XM_PLUGIN_TEXT_TOOL_CALLS_H
 #define XM_PLUGIN_TEXT_TOOL_CALLS_H

@@ -262,6 +262,8 @@ TEST(ToolCalls, ACutCallByItsForm)
     for (const auto &row : rows)
         EXPECT_EQ(parse_cut(row.form, row.text, &f.tools), row.expected) << row.text;
     EXPECT_EQ(parse_cut(XM_CALL_NAMED, "{\"a\":" + std::string(300000, '[')), "none");
+    for (const char *text : {"{hello world", "{\"a\": 1} x", "{\"a\": {\"b\": \"}\"}} {"})
+        EXPECT_EQ(parse_cut(XM_CALL_NAMED, text), "none") << text;
 }
 
 TEST(ToolCalls, ACutCallIsClosedBehindItsLastWholeMember)
