@@ -262,6 +262,7 @@ TEST_F(Serve, KeysNamesAndOtherAddresses)
         << used.err;
     Program all({"serve", "-m", model, "--port", "0", "--host", "0.0.0.0"});
     ASSERT_TRUE(all.wait_for_output(" slots)\n"));
+    EXPECT_TRUE(contains(all.errors(), "kernels that are not kept yet are built first"));
     EXPECT_TRUE(contains(all.errors(), "--api-key-file FILE asks clients for a key"));
     const std::string other = "GET /health HTTP/1.1\r\nHost: any.example\r\n\r\n";
     EXPECT_EQ(ask(other).status, 403) << "it is on loopback";

@@ -607,22 +607,26 @@ parse_braces(struct xm_tool_calls *calls, struct xm_slice text, bool is_cut,
 
 /* ---- JSON that breaks off ------------------------------------------------------------------- */
 
+/* Where the string or the character at i ends; *depth counts what is open behind it. */
+static size_t
+step_over(struct xm_slice s, size_t i, size_t *depth)
+{
+    const char c = s.text[i];
+    const size_t n = c == '"' ? length_of_string(behind(s, i)) : 1;
+    *depth += c == '{' || c == '[';
+    *depth -= c == '}' || c == ']';
+    return n ? i + n : s.n;
+}
+
 /* The bytes of the value that the text begins with; s.n: it may go on. */
 static size_t
 length_of_value(struct xm_slice s)
 {
     size_t depth = 0, i = 0;
-    while (i < s.n) {
-        const char c = s.text[i];
-        const bool is_end = c == '}' || c == ']';
-        const size_t n = c == '"' ? length_of_string(behind(s, i)) : 1;
-        if (depth == 0 && (is_end || c == ','))
-            return i;
-        depth += c == '{' || c == '[';
-        depth -= is_end;
-        i = n ? i + n : s.n;
-    }
-    return s.n;
+    while (i < s.n &&
+           (depth > 0 || (s.text[i] != '}' && s.text[i] != ']' && s.text[i] != ',')))
+        i = step_over(s, i, &depth);
+    return i;
 }
 
 void
@@ -690,15 +694,11 @@ begins_object(struct xm_slice s)
 {
     const struct xm_slice first = behind_blanks(behind(s, 1));
     size_t depth = 0, i = 0;
-    if (s.text[0] != '{' || (first.n > 0 && !strchr("\"}", first.text[0])))
+    if (s.text[0] != '{' || (first.n > 0 && first.text[0] != '"' && first.text[0] != '}'))
         return false;
-    do {
-        const char c = s.text[i];
-        const size_t n = c == '"' ? length_of_string(behind(s, i)) : 1;
-        depth += c == '{' || c == '[';
-        depth -= c == '}' || c == ']';
-        i = n ? i + n : s.n;
-    } while (i < s.n && depth > 0);
+    do
+        i = step_over(s, i, &depth);
+    while (i < s.n && depth > 0);
     return behind_blanks(behind(s, i)).n == 0;
 }
 

@@ -468,6 +468,27 @@ TEST_F(PrefixStore, ReadsAFolderThatCannotBeWrittenTo)
     fs::permissions(folder.path, fs::perms::owner_all);
 }
 
+/* Each prompt meets the file again. */
+TEST_F(PrefixStore, WarnsOnceOfDamageThatItCannotDelete)
+{
+    save(tokens(20));
+    flip(files()[0], bytes() - 1);
+    fs::permissions(files()[0], (fs::perms)0444);
+    fs::permissions(folder.path, (fs::perms)0555);
+    const uid_t me = geteuid();
+    if (me == 0) {
+        ASSERT_EQ(seteuid(65534), 0);
+    }
+    open(PLENTY);
+    warnings.clear();
+    for (int again = 0; again < 3; again++)
+        EXPECT_EQ(load(tokens(30)), 0u);
+    EXPECT_EQ(warnings.size(), 1u);
+    EXPECT_TRUE(has_warning("cannot be deleted"));
+    ASSERT_EQ(seteuid(me), 0);
+    fs::permissions(folder.path, fs::perms::owner_all);
+}
+
 /* While a text is written. */
 TEST_F(PrefixStore, HoldsWarningsUntilTheyMayBeSaid)
 {
