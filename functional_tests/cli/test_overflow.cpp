@@ -118,6 +118,12 @@ TEST_F(Overflow, OfAProductIsAnErrorThatNamesF32)
                     "--precision", "f16"});
     expect_refusal({"generate", "-m", model.folder, "-p", "Paris is", "-n", "4",
                     "--precision", "f16"});
+    for (const char *texts : {"1", "2"}) {
+        const Outcome bench = run({"bench", "-m", model.folder, "-p", "0", "-n", "2",
+                                   "-np", texts, "-r", "1", "--precision", "f16"});
+        EXPECT_EQ(bench.code, 1) << bench.out;
+        EXPECT_NE(bench.err.find("are not finite"), std::string::npos) << bench.err;
+    }
     const std::string lines = model.folder + "/lines";
     std::ofstream(lines) << "Paris is\nWhat?\n";
     Outcome chat =

@@ -12,6 +12,7 @@
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/random.h"
 
@@ -144,7 +145,14 @@ feed_texts(struct run *r, uint64_t n, struct xm_error *err)
         texts->rows[i] = (struct xm_batch_row){texts->list[i], ids, n, 1};
     }
     texts->past += n;
-    return texts->batch->ops->run(texts->batch, texts->rows, (uint32_t)count, err);
+    XM_TRY(texts->batch->ops->run(texts->batch, texts->rows, (uint32_t)count, err));
+    /* as the runner of one text does */
+    for (uint32_t i = 0; i < count && !xm_dry_run(); i++) {
+        uint64_t rows, vocabulary;
+        const float *row = texts->batch->ops->logits(texts->batch, i, &rows, &vocabulary);
+        XM_TRY(xm_logits_check(r->compiled, row, vocabulary, texts->past - 1, err));
+    }
+    return XM_OK;
 }
 
 static enum xm_status
