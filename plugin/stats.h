@@ -13,6 +13,9 @@ struct xm_compiled_stats {
     struct xm_build_stats builds;
     uint64_t weight_bytes;
     uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
+    /* Of those that kernels read in the mapped file: what is still being brought to memory, while
+     * runs go on. */
+    uint64_t weight_bytes_to_come;
     /* Pages of the KV cache, those that sequences use, and free ones that a prompt can reuse. */
     uint64_t kv_pages, kv_pages_used, kv_pages_cached;
 };

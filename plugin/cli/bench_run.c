@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "plugin/cli/bench_parts.h"
 #include "plugin/cli/kernels.h"
@@ -234,6 +235,27 @@ return_to_depth(struct run *r, struct xm_error *err)
     return feed_prompt(r, depth - past, err);
 }
 
+static uint64_t
+weights_to_come(const struct run *r)
+{
+    struct xm_compiled_stats stats = {0};
+    if (r->compiled->ops->stats)
+        r->compiled->ops->stats(r->compiled, &stats);
+    return stats.weight_bytes_to_come;
+}
+
+/* Few tokens do not meet all experts: the others' pages would come while it is timed. A Ctrl-C is
+ * met by the run that comes next. */
+static void
+wait_for_weights(struct run *r)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    if (weights_to_come(r))
+        say(r, "reading the weights", 0);
+    while (weights_to_come(r) && !xm_cli_interrupted())
+        nanosleep(&moment, NULL);
+}
+
 /* What a test builds or allocates at its first launches is not timed. */
 static enum xm_status
 warm_up(struct run *r, struct xm_error *err)
@@ -316,6 +338,8 @@ xm_bench_run(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
     if (s == XM_OK)
         s = is_one ? xm_token_runner_create(r.compiled, &r.runner, &err)
                    : create_texts(&r, &err);
+    if (s == XM_OK && !a->no_warmup)
+        wait_for_weights(&r);
     if (s == XM_OK) {
         xm_cli_catch_interrupt(is_one ? xm_token_runner_request(r.runner)
                                       : r.texts.batch->control);

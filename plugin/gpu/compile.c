@@ -11,6 +11,7 @@
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/lower.h"
 #include "plugin/gpu/planner.h"
+#include "plugin/gpu/weight_pages.h"
 #include "primitives/onednn/onednn_weight.h"
 #include "runtime/label_times.h"
 #include "runtime/util/log.h"
@@ -258,6 +259,8 @@ finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status
         if (!p->step_times)
             s = xm_no_memory(err, "the times of a program");
     }
+    if (s == XM_OK)
+        s = xm_weight_pages_start(p, &p->weight_pages, err);
     if (s == XM_OK &&
         (keep_graph || p->n_host_steps || !xm_engine_only_counts(p->engine)))
         p->graph = g;

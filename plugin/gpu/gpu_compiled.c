@@ -8,6 +8,7 @@
 #include "plugin/gpu/gpu_properties.h"
 #include "plugin/gpu/kv/kv_pool.h"
 #include "plugin/gpu/program_exec_graph.h"
+#include "plugin/gpu/weight_pages.h"
 #include "runtime/kept.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
@@ -74,6 +75,7 @@ compiled_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
     xm_engine_build_stats(p->engine, &out->builds);
     out->weight_bytes = p->weight_bytes;
     out->host_weight_bytes = p->host_weight_bytes;
+    out->weight_bytes_to_come = xm_weight_pages_left(p->weight_pages);
     out->kv_pages = out->kv_pages_used = out->kv_pages_cached = 0;
     for (uint32_t i = 0; p->kv_pool && i < xm_kv_pool_groups(p->kv_pool); i++) {
         struct xm_kv_group_stats of;

@@ -5,12 +5,14 @@
 #include "plugin/gpu/program.h"
 
 #include "plugin/gpu/expert_caches.h"
+#include "plugin/gpu/weight_pages.h"
 #include "primitives/onednn/onednn.h"
 #include "runtime/label_times.h"
 
 static void
 free_parts(struct xm_program *p)
 {
+    xm_weight_pages_stop(p->weight_pages); /* reads the weights */
     xm_expert_caches_destroy(p);
     xm_kv_pool_destroy(p->kv_pool);
     for (uint32_t i = 0; i < p->n_steps; i++)

@@ -189,6 +189,7 @@ struct xm_program {
     const struct xm_state_read *state_reads; /* where those are read; in the arena */
     struct xm_device_weight **weights;
     uint32_t n_weights;
+    struct xm_weight_pages *weight_pages; /* NULL: nobody touches them beforehand */
     uint64_t weight_bytes;
     uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
     struct xm_expert_caches *expert_caches; /* their reservation; NULL: no caches */

@@ -212,6 +212,7 @@ mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
         m->rank[i]->ops->stats(m->rank[i], &of);
         out->weight_bytes += of.weight_bytes;
         out->host_weight_bytes += of.host_weight_bytes;
+        out->weight_bytes_to_come += of.weight_bytes_to_come;
         out->kv_pages += of.kv_pages;
         out->kv_pages_used += of.kv_pages_used;
         out->kv_pages_cached += of.kv_pages_cached;

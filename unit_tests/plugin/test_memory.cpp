@@ -4,6 +4,11 @@
  * what the partitions of attention need. The whole chain under failing allocations, on the
  * OpenCL engine.
  */
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "plugin/gpu/weight_pages.h"
 #include "plugin/plugin.h"
 #include "plugin/readers/openvino_ir.h"
 #include "runtime/util/memory.h"
@@ -68,6 +73,64 @@ TEST_F(MemoryTest, SeveralSequencesTakeTheScratchOfOne)
     EXPECT_GT(one.activation_bytes, 0u);
     EXPECT_EQ(four.activation_bytes, one.activation_bytes);
     EXPECT_LE(four.scratch_bytes, one.scratch_bytes);
+}
+
+/* Bytes of the mapping that has `address` which this process has met: Rss of smaps. */
+uint64_t
+bytes_met(const void *address)
+{
+    std::ifstream maps("/proc/self/smaps");
+    std::string line;
+    bool is_it = false;
+    while (std::getline(maps, line)) {
+        unsigned long long from, end, kib;
+        if (sscanf(line.c_str(), "%llx-%llx ", &from, &end) == 2)
+            is_it = from <= (uintptr_t)address && (uintptr_t)address < end;
+        else if (is_it && sscanf(line.c_str(), "Rss: %llu kB", &kib) == 1)
+            return kib * 1024;
+    }
+    return 0;
+}
+
+/* Without a run; and a program may go before they have come. */
+TEST_F(MemoryTest, WeightsInTheFileComeByThemselves)
+{
+    Program p = must_compile(engine, read(), {});
+    ASSERT_TRUE(p);
+    if (!xm_engine_shares_weight(engine, p->weights[0]->host.data.p, 1)) {
+        EXPECT_EQ(p->weight_pages, nullptr);
+        GTEST_SKIP() << "the device has copies";
+    }
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->n_weights; i++)
+        bytes += p->weights[i]->host.data.n;
+    ASSERT_NE(p->weight_pages, nullptr);
+    while (xm_weight_pages_left(p->weight_pages))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_GE(bytes_met(p->weights[0]->host.data.p), bytes);
+    for (int i = 0; i < 20; i++)
+        must_compile(engine, read(), {});
+}
+
+/* Of a split model only parts of the weights are read. */
+TEST_F(MemoryTest, WeightsThatAreCopiedOrInPartsDoNotCome)
+{
+    xm_config config;
+    xm_engine *copying = nullptr;
+    xm_config_init(&config);
+    config.copy_weights = XM_YES;
+    ASSERT_XM_OK(xm_engine_create(0, &config, &copying, &err));
+    Program copied = must_compile(copying, read(), {});
+    ASSERT_TRUE(copied);
+    EXPECT_EQ(copied->weight_pages, nullptr);
+    EXPECT_EQ(xm_weight_pages_left(nullptr), 0u);
+    copied.reset();
+    xm_engine_unref(copying);
+    Program part = must_compile(engine, read(), {});
+    xm_weight_pages *pages = nullptr;
+    part->is_part = true;
+    EXPECT_XM_OK(xm_weight_pages_start(part.get(), &pages, &err));
+    EXPECT_EQ(pages, nullptr);
 }
 
 /* Partial results of a chunk: 64 partitions, 4 tokens, 2 heads, the sum of 16 values, the
