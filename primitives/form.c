@@ -28,7 +28,7 @@ static const struct {
     [XM_FORM_PLANES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
     [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
     [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
-    [XM_FORM_BYTES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true},
+    [XM_FORM_BYTES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, false, true},
     [XM_FORM_BF16_TILES] = {"linear_pack_amx", {XM_ALONE, 0, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_TILES] = {"linear_pack_vec", {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
     [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
@@ -109,7 +109,7 @@ xm_prepared_serves(const struct xm_rows_form *want, const struct xm_rows_form *g
 {
     return want->form == given->form && want->planes == given->planes &&
            want->group == given->group && want->in_units == given->in_units &&
-           has_room(want, cols, rows, b);
+           want->factor == given->factor && has_room(want, cols, rows, b);
 }
 
 uint64_t

@@ -102,15 +102,16 @@ xm_product_pick(const struct xm_variant_table *table, const struct xm_product *p
 
 struct xm_rows_form
 xm_product_reads(struct xm_engine *engine, const struct xm_variant_table *table,
-                 const struct xm_weight *w, enum xm_element src)
+                 const struct xm_weight *w, enum xm_element src, uint32_t factor)
 {
-    const struct xm_product p = {.weights = xm_one_weight(w), .src = src};
+    const struct xm_product p = {
+        .weights = xm_one_weight(w), .src = src, .factor = factor};
     struct xm_pick pick = xm_product_pick(table, &p);
     size_t row = 0;
     const bool known =
         xm_variant_prepare(&pick, engine, NULL) == XM_OK &&
         xm_variant_pick(&pick, xm_engine_info(engine), &p, &row, NULL) == XM_OK;
-    return known ? xm_form_of(table->rows[row].form, w, src)
+    return known ? xm_product_form(&p, &table->rows[row], src)
                  : (struct xm_rows_form){.form = XM_FORM_ROWS};
 }
 

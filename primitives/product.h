@@ -22,7 +22,7 @@ struct xm_product {
      * (xm_weight_cannot_join), so that the first decides on the form */
     struct xm_kernel_weights weights;
     enum xm_element src; /* precision of the activations: f16 or f32 */
-    /* Columns that share a factor where many tokens are multiplied as 8-bit integers: 32 or 128;
+    /* Columns that share a factor where activations are multiplied as 8-bit integers: 32 or 128;
      * 0: as 16-bit integers. */
     uint32_t factor;
     const void *of; /* whose product it is: what only rows of its own table look at */
@@ -45,12 +45,13 @@ struct xm_problem_class xm_product_class(const struct xm_product *p);
 /* A table's part in xm_variant_build. `p` must stay. */
 struct xm_pick xm_product_pick(const struct xm_variant_table *table,
                                const struct xm_product *p);
-/* The form in which the row of a table would read activations of type `src` to multiply them by w;
- * plain rows where none is chosen. Creates nothing; XM_FORCE counts. The rows must not look at
+/* The form in which the row of a table would read activations of type `src` to multiply them by w,
+ * in 8 bits with `factor` (xm_product); plain rows where none is chosen. Creates nothing; XM_FORCE counts. The rows must not look at
  * xm_product.of. */
 struct xm_rows_form xm_product_reads(struct xm_engine *engine,
                                      const struct xm_variant_table *table,
-                                     const struct xm_weight *w, enum xm_element src);
+                                     const struct xm_weight *w, enum xm_element src,
+                                     uint32_t factor);
 
 /* The form in which a row reads the activations, which are rows of type `plain` first. */
 struct xm_rows_form xm_product_form(const struct xm_product *p,

@@ -91,10 +91,9 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
         used += xm_defines_print(d.text + used, n - used, " -DSPLIT=%u", l->split);
     if (l->x.axis == XM_ROWS && l->x.per)
         used += xm_defines_print(d.text + used, n - used, " -DROWS=%u", l->x.per);
-    if (row->form == XM_FORM_SHORTS)
-        used += xm_defines_print(d.text + used, n - used, " -DSHORTS=1");
-    if (row->form == XM_FORM_BYTES)
-        used += xm_defines_print(d.text + used, n - used, " -DX_BYTES=1");
+    if (row->form == XM_FORM_SHORTS || row->form == XM_FORM_BYTES)
+        used += xm_defines_print(d.text + used, n - used, " -DSHORTS=1 -DX_BYTES=%d",
+                                 row->form == XM_FORM_BYTES);
     if (row->caps & XM_CAP_DP4A)
         used += xm_defines_print(d.text + used, n - used,
                                  " -DSG=%u -DDP4A=1 -DDOT_PRODUCTS=%d", l->size,

@@ -68,8 +68,10 @@ enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const
                                 uint64_t *host_bytes);
 /* Whether the operand is f16 or f32. */
 bool xm_lower_is_float(const struct xm_lower *l, const struct xm_step_operand *o);
-/* Whether the processor multiplies 8-bit activations by the weight faster than 16-bit ones. */
-bool xm_lower_gains_by_bytes(const struct xm_lower *l, const struct xm_weight *w);
+/* Columns of activations that share a factor where node n multiplies them by its weights as 8-bit
+ * integers (struct xm_product); 0: it does not, because the user does not want it, or the processor
+ * would not gain with one of these weights. */
+uint32_t xm_lower_factor_columns(const struct xm_lower *l, const struct xm_node *n);
 /* The element type that a value of the graph has on the device: float types other than f16 become
  * f32. */
 enum xm_element xm_lower_element(const struct xm_value *v);

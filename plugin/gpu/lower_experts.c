@@ -102,29 +102,16 @@ are_experts(const struct xm_value *ids, int64_t experts)
            xm_dim_is_const(scores->dim[axis]) && scores->dim[axis].n <= experts;
 }
 
-static bool
-experts_gain(const struct xm_lower *l, const struct xm_expert_rows *r)
-{
-    const struct xm_device_weight *const list[] = {r->gate, r->up, r->down};
-    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++) {
-        if (list[i] && !xm_lower_gains_by_bytes(l, &list[i]->host))
-            return false;
-    }
-    return true;
-}
-
 static enum xm_status
 lower_moe(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_moe_desc desc = {.attr = n->attr.moe,
                                .chunk = l->p->config.ubatch,
-                               .factor = xm_config_factor_columns(&l->p->config)};
+                               .factor = xm_lower_factor_columns(l, n)};
     struct xm_step_operand operands[XM_MOE_N_OPERANDS];
     xm_lower_absent(operands, XM_MOE_N_OPERANDS);
     uint64_t host_experts = 0;
     XM_TRY(moe_weights(l, n, &desc, &host_experts));
-    if (!experts_gain(l, &desc.experts) || !experts_gain(l, &desc.shared))
-        desc.factor = 0;
     XM_TRY(xm_lower_input(l, n, XM_MOE_HIDDEN, &operands[XM_MOE_HIDDEN]));
     XM_TRY(xm_lower_input_as(l, n, XM_MOE_ROUTING, XM_F32, &operands[XM_MOE_ROUTING]));
     desc.by_ids = !xm_is_none(xm_in(n, XM_MOE_IDS));

@@ -21,7 +21,7 @@ static const struct {
     enum xm_op op;
     uint32_t weight;
     struct xm_rows_form (*reads)(struct xm_engine *engine, const struct xm_weight *w,
-                                 enum xm_element src);
+                                 enum xm_element src, uint32_t factor);
 } readers[] = {
     {XM_OP_MATMUL, 1, xm_linear_reads},
     {XM_OP_LINEAR, XM_LINEAR_W, xm_linear_reads},
@@ -47,8 +47,8 @@ ask_reader(struct xm_lower *l, const struct xm_node *n, const struct xm_value *v
         if (node->op != XM_OP_WEIGHT || w->cols != cols ||
             xm_weight_bytes(w) <= best->weight)
             continue;
-        const struct xm_rows_form form =
-            readers[i].reads(l->p->engine, w, xm_lower_element(v));
+        const struct xm_rows_form form = readers[i].reads(
+            l->p->engine, w, xm_lower_element(v), xm_lower_factor_columns(l, n));
         if (xm_rows_are_prepared(&form))
             *best = (struct wish){form, xm_weight_bytes(w)};
     }

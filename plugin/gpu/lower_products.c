@@ -16,12 +16,11 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
     XM_TRY(xm_lower_input(l, n, 0, &operands[XM_LINEAR_X]));
     desc->src = xm_lower_element_of(l, &operands[XM_LINEAR_X]);
     desc->dst = xm_lower_element(&n->out[0]);
-    desc->factor = xm_config_factor_columns(&l->p->config);
+    desc->factor = xm_lower_factor_columns(l, n);
     for (uint32_t i = 0; i < desc->n; i++) {
         const struct xm_weight *w = &desc->segment[i].weight->host;
         if (xm_linear_supports(xm_engine_info(l->p->engine), w, desc->src, desc->dst))
             return XM_UNSUPPORTED;
-        desc->factor = xm_lower_gains_by_bytes(l, w) ? desc->factor : 0;
         xm_lower_add_cost(&cost, w, 1, w->experts);
     }
     for (uint32_t i = 0; i < n->n_out; i++)

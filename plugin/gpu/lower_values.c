@@ -448,11 +448,17 @@ xm_lower_is_float(const struct xm_lower *l, const struct xm_step_operand *o)
     return e == XM_F16 || e == XM_F32;
 }
 
-bool
-xm_lower_gains_by_bytes(const struct xm_lower *l, const struct xm_weight *w)
+uint32_t
+xm_lower_factor_columns(const struct xm_lower *l, const struct xm_node *n)
 {
-    return xm_device_has(xm_engine_info(l->p->engine), XM_CAP_BYTE_DOTS) ||
-           (xm_weight_meets(w) & XM_MEETS_BYTES);
+    const bool has_dots = xm_device_has(xm_engine_info(l->p->engine), XM_CAP_BYTE_DOTS);
+    bool gains = true;
+    for (uint32_t i = 0; i < n->n_in && !has_dots; i++) {
+        const struct xm_weight *w =
+            xm_is_none(xm_in(n, i)) ? NULL : xm_asked_weight(xm_in(n, i));
+        gains = gains && (!w || (xm_weight_meets(w) & XM_MEETS_BYTES));
+    }
+    return gains ? xm_config_factor_columns(&l->p->config) : 0;
 }
 
 /* ---- operands that a pass asks for ------------------------------------------------------ */

@@ -65,6 +65,8 @@ onednn_gpu_refuses(const void *product)
 /* clang-format off */
 /* Rows that join have y of all weights from one launch, the others a launch for each. */
 static const struct xm_variant few_rows[] = {
+    {"linear_gemv_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_BYTES, "linear_gemv_vec", .joins = true},
     {"linear_gemv_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_SHORTS, "linear_gemv_vec", .joins = true},
     {"linear_gemv_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
@@ -129,9 +131,10 @@ xm_linear_supports(const struct xm_device_info *device, const struct xm_weight *
 }
 
 struct xm_rows_form
-xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w, enum xm_element src)
+xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w, enum xm_element src,
+                uint32_t factor)
 {
-    return xm_product_reads(engine, &xm_linear_tables[FEW], w, src);
+    return xm_product_reads(engine, &xm_linear_tables[FEW], w, src, factor);
 }
 
 const char *

@@ -31,8 +31,8 @@ struct xm_linear_segment {
 
 struct xm_linear_desc {
     enum xm_element src, dst; /* f16 or f32 */
-    /* Columns that share a factor where activations of many tokens are multiplied as 8-bit integers
-     * (struct xm_product): 32 or 128; 0: as 16-bit integers. */
+    /* Columns that share a factor where activations are multiplied as 8-bit integers (struct
+     * xm_product): 32 or 128; 0: as 16-bit integers. */
     uint32_t factor;
     /* What operand PREPARED is, where it is there: x as a kernel for few tokens reads it
      * (primitives/form.h). One of another form than that kernel's is not read. */
@@ -51,10 +51,10 @@ const char *xm_linear_supports(const struct xm_device_info *device,
                                const struct xm_weight *w, enum xm_element src,
                                enum xm_element dst);
 /* How a kernel for few tokens would read x to multiply it by w: what whoever makes x might write
- * beside it (primitives/form.h); plain rows where that is all it needs. Creates nothing; XM_FORCE
- * counts. */
+ * beside it (primitives/form.h); plain rows where that is all it needs. `factor` as in the
+ * description. Creates nothing; XM_FORCE counts. */
 struct xm_rows_form xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w,
-                                    enum xm_element src);
+                                    enum xm_element src, uint32_t factor);
 /* NULL: two weights can be segments of one primitive; else a static sentence. Pure. */
 const char *xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
 /* NULL: two such weights can be gate and up of a GLU; else a static sentence. Pure. */

@@ -60,6 +60,9 @@ onednn_refuses(const void *product)
 
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
+    {"moe_gate_up_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_BYTES, "moe_gate_up_vec",
+     .emits = true},
     {"moe_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_SHORTS, "moe_gate_up_vec",
      .emits = true},
@@ -78,6 +81,8 @@ static const struct xm_variant gate_up_rows[] = {
     {"moe_gate_up_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, 1}}},
 };
 static const struct xm_variant down_rows[] = {
+    {"moe_down_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_BYTES, "moe_down_vec"},
     {"moe_down_vnni", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_SHORTS, "moe_down_vec"},
     {"moe_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
@@ -219,9 +224,10 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
 }
 
 struct xm_rows_form
-xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_element src)
+xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_element src,
+             uint32_t factor)
 {
-    return xm_product_reads(engine, &xm_moe_tables[XM_MOE_GATE_UP], gate, src);
+    return xm_product_reads(engine, &xm_moe_tables[XM_MOE_GATE_UP], gate, src, factor);
 }
 
 /* ---- creation ---------------------------------------------------------------------- */

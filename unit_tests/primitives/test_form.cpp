@@ -139,10 +139,11 @@ class Form : public PrimitiveTest
                     continue;
                 SCOPED_TRACE(text_of(format) + " x " + std::to_string(cols));
                 test_weight w(1, 8, cols, format, 1);
-                for (xm_form form : {XM_FORM_PLANES, XM_FORM_SHORTS}) {
-                    if (form == XM_FORM_SHORTS
-                            ? xm_weight_not_in_shorts(&w.device->host, src)
-                            : xm_weight_not_in_planes(&w.device->host))
+                for (xm_form form : {XM_FORM_PLANES, XM_FORM_SHORTS, XM_FORM_BYTES}) {
+                    const xm_weight *host = &w.device->host;
+                    if (form == XM_FORM_PLANES   ? xm_weight_not_in_planes(host)
+                        : form == XM_FORM_SHORTS ? xm_weight_not_in_shorts(host, src)
+                                                 : xm_weight_not_in_bytes(host, src))
                         continue;
                     fn(w, xm_form_of(form, &w.device->host, XM_F16));
                     formats_tried++;
@@ -184,6 +185,8 @@ TEST_F(Form, PreparedRowsAreWhatTheirDescriptionSays)
         GTEST_SKIP() << "rows are prepared for CPU devices";
     for_formats(XM_F16, [&](test_weight &w, const xm_rows_form &f) {
         const uint64_t cols = w.device->host.cols;
+        if (f.form == XM_FORM_BYTES)
+            return; /* BytesAreWithinHalfAStepOfTheLargest */
         tensor x(XM_F16, {(int64_t)rows, (int64_t)cols}, random_floats(rows * cols, 7));
         const std::vector<int64_t> got = prepared(w, f, x, rows);
         const std::vector<float> want = x.rounded();
@@ -378,8 +381,8 @@ class Reader : public Form
 {
   protected:
     /* y of `rows` rows: plain x is poison, and what PREPARED has is of another x. */
-    std::vector<float> multiply(test_weight &w, xm_rows_form said, tensor &x,
-                                const xm_operand &prepared, int64_t rows)
+    std::vector<float> multiply(test_weight &w, uint32_t factor, xm_rows_form said,
+                                tensor &x, const xm_operand &prepared, int64_t rows)
     {
         tensor y(XM_F32, {rows, (int64_t)w.device->host.rows});
         xm_linear_desc desc = {};
@@ -387,6 +390,7 @@ class Reader : public Form
         desc.dst = XM_F32;
         desc.n = 1;
         desc.segment[0].weight = w.device;
+        desc.factor = factor;
         desc.prepared = said;
         primitive_ptr linear;
         EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_OK) << err.text;
@@ -410,24 +414,36 @@ class Reader : public Form
 TEST_F(Reader, TakesFewRowsOfItsFormAndNoOthers)
 {
     const int64_t cols = 256, few = XM_FEW_TOKENS;
+    std::set<xm_form> forms;
     if (!is_cpu())
         GTEST_SKIP() << "rows are prepared for CPU devices";
     for (const weight_format &format : formats) {
-        SCOPED_TRACE(text_of(format));
-        test_weight w(1, 24, cols, format, 1);
-        const xm_rows_form f = xm_linear_reads(engine, &w.device->host, XM_F16);
-        ASSERT_TRUE(xm_rows_are_prepared(&f));
-        tensor x(XM_F16, {few + 1, cols}, random_floats((few + 1) * cols, 3));
-        tensor nan(XM_F16, {few + 1, cols});
-        tensor out(XM_I32, {few, (int64_t)xm_prepared_words(&f, cols)},
-                   prepared(w, f, x, few));
-        const std::vector<float> want = multiply(w, {}, x, {}, few);
-        EXPECT_EQ(multiply(w, f, nan, out.operand(), few), want);
-        xm_rows_form other = f;
-        other.group += 32;
-        EXPECT_TRUE(std::isnan(multiply(w, other, nan, out.operand(), few)[0]));
-        EXPECT_TRUE(std::isnan(multiply(w, f, nan, out.operand(), few + 1)[0]));
+        for (uint32_t factor : {0, 32, 128}) {
+            SCOPED_TRACE(text_of(format) + " factor " + std::to_string(factor));
+            test_weight w(1, 24, cols, format, 1);
+            const xm_rows_form f =
+                xm_linear_reads(engine, &w.device->host, XM_F16, factor);
+            forms.insert(f.form);
+            ASSERT_TRUE(xm_rows_are_prepared(&f));
+            ASSERT_EQ(f.factor, f.form == XM_FORM_BYTES ? factor : 0);
+            tensor x(XM_F16, {few + 1, cols}, random_floats((few + 1) * cols, 3));
+            tensor nan(XM_F16, {few + 1, cols});
+            tensor out(XM_I32, {few, (int64_t)xm_prepared_words(&f, cols)},
+                       prepared(w, f, x, few));
+            const std::vector<float> want = multiply(w, factor, {}, x, {}, few);
+            EXPECT_EQ(multiply(w, factor, f, nan, out.operand(), few), want);
+            xm_rows_form other_sums = f, other_factor = f;
+            other_sums.group += 32;
+            other_factor.factor += 32;
+            for (const xm_rows_form &other : {other_sums, other_factor})
+                EXPECT_TRUE(
+                    std::isnan(multiply(w, factor, other, nan, out.operand(), few)[0]));
+            EXPECT_TRUE(
+                std::isnan(multiply(w, factor, f, nan, out.operand(), few + 1)[0]));
+        }
     }
+    EXPECT_TRUE(forms.count(XM_FORM_PLANES));
+    EXPECT_EQ(forms.count(XM_FORM_BYTES), forms.count(XM_FORM_SHORTS));
 }
 
 /* f32 rows are what float weights meet. */
@@ -435,12 +451,12 @@ TEST_F(Reader, ReadsPlainRowsWhereTheyLieAsItWants)
 {
     test_weight w(1, 24, 256, {XM_F32, 0, false}, 1),
         odd(1, 24, 100, {XM_F32, 0, false}, 1);
-    const xm_rows_form plain = xm_linear_reads(engine, &w.device->host, XM_F32);
+    const xm_rows_form plain = xm_linear_reads(engine, &w.device->host, XM_F32, 0);
     EXPECT_FALSE(xm_rows_are_prepared(&plain));
     if (!is_cpu())
         return;
-    const xm_rows_form halves = xm_linear_reads(engine, &w.device->host, XM_F16);
-    const xm_rows_form padded = xm_linear_reads(engine, &odd.device->host, XM_F32);
+    const xm_rows_form halves = xm_linear_reads(engine, &w.device->host, XM_F16, 0);
+    const xm_rows_form padded = xm_linear_reads(engine, &odd.device->host, XM_F32, 0);
     EXPECT_TRUE(xm_rows_are_prepared(&halves));
     EXPECT_TRUE(xm_rows_are_prepared(&padded));
 }

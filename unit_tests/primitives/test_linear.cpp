@@ -277,7 +277,7 @@ class Linear : public PrimitiveTest
     uint32_t factor = 32;
     uint32_t factor_of(const std::string &row) const
     {
-        return row == "linear_gemm_bytes" || is_amx(row) ? factor : 0;
+        return row.find("_bytes") != row.npos || is_amx(row) ? factor : 0;
     }
     static bool is_amx(const std::string &row)
     {
@@ -462,14 +462,20 @@ TEST_F(Linear, EmulatedTilesAreADrawback)
               std::string::npos);
 }
 
-/* The same as 8-bit integers: in tiles of eight and 16 tokens, one to three vectors of them. What x
- * loses when it is rounded is the reference's, too. */
+/* The rows that multiply 8-bit integers, and numbers of tokens: one to four that meet a row of
+ * weights, and tiles of eight and 16, one to three vectors of them. */
+const struct {
+    const char *row;
+    const xm_variant_table *table;
+    std::vector<uint64_t> tokens;
+} in_bytes[] = {{"linear_gemv_bytes", &xm_linear_tables[0], {1, 2, 3, 4}},
+                {"linear_gemm_bytes", &xm_linear_tables[1], {5, 8, 9, 17, 33, 50}}};
+
+/* What x loses when it is rounded is the reference's, too. */
 TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
 {
-    const char *const row = "linear_gemm_bytes";
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
         GTEST_SKIP() << "the processor has no AVX2";
-    force_row(xm_linear_tables[1], row);
     std::vector<weight_format> some = some_blocks();
     some.insert(some.end(), {with_factors(blocks_of(XM_WEIGHT_NVFP4)),
                              view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))),
@@ -482,15 +488,17 @@ TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
                              {XM_U8, 32, true},
                              view_of({XM_U4, 32, true}),
                              view_of({XM_I8, 32, false})});
-    const uint64_t tokens[] = {5, 8, 9, 17, 33, 50};
-    size_t n = 0;
-    for (const weight_format &f : some) {
-        for (uint32_t segments : sample::of<uint32_t>({1, 3}, 1)) {
-            const uint64_t unit = unit_of(f, 0);
-            const uint64_t k = unit == 32 && segments == 1 ? 352 : 768;
-            factor = n % 3 ? 32 : 128;
-            EXPECT_TRUE(check(f, {130, k}, tokens[n++ % std::size(tokens)], XM_F16,
-                              XM_F16, {segments, segments == 3, false}, row));
+    for (const auto &c : in_bytes) {
+        force_row(*c.table, c.row);
+        size_t n = 0;
+        for (const weight_format &f : some) {
+            for (uint32_t segments : sample::of<uint32_t>({1, 3}, 1)) {
+                const uint64_t unit = unit_of(f, 0);
+                const uint64_t k = unit == 32 && segments == 1 ? 352 : 768;
+                factor = n % 3 ? 32 : 128;
+                EXPECT_TRUE(check(f, {130, k}, c.tokens[n++ % c.tokens.size()], XM_F16,
+                                  XM_F16, {segments, segments == 3, false}, c.row));
+            }
         }
     }
 }
@@ -498,16 +506,17 @@ TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
 /* Sums of products may have 16 bits: the largest that there are, of either sign. */
 TEST_F(Linear, LargestIntegersDoNotOverflow)
 {
-    const char *const row = "linear_gemm_bytes";
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
         GTEST_SKIP() << "the processor has no AVX2";
-    force_row(xm_linear_tables[1], row);
     factor = 32;
-    for (const integers &f : of_blocks) {
-        for (float x : {1.0f, -1.0f}) {
-            level = x;
-            EXPECT_TRUE(check(blocks_of(f.format), {16, 256}, 17, XM_F16, XM_F16,
-                              {1, false, false}, row));
+    for (const auto &c : in_bytes) {
+        force_row(*c.table, c.row);
+        for (const integers &f : of_blocks) {
+            for (float x : {1.0f, -1.0f}) {
+                level = x;
+                EXPECT_TRUE(check(blocks_of(f.format), {16, 256}, c.tokens[3], XM_F16,
+                                  XM_F16, {1, false, false}, c.row));
+            }
         }
     }
 }

@@ -65,12 +65,19 @@ class PreparedH : public MoePrepared
   protected:
     enum { EXPERTS = 5, HIDDEN = 64, TOKENS = 3, TOP_K = 2, SLOTS = TOKENS * TOP_K };
 
+    static const xm_variant &row_named(const std::string &name)
+    {
+        size_t i = 0;
+        while (xm_moe_tables[XM_MOE_GATE_UP].rows[i].name != name)
+            i++;
+        return xm_moe_tables[XM_MOE_GATE_UP].rows[i];
+    }
+
     /* With `form`: prepared by the same kernel for `down`. */
     halves gate_up(const test_weight &gate, const test_weight &up, const xm_weight &down,
                    const rows_form *form)
     {
-        const xm_variant &row = xm_moe_tables[XM_MOE_GATE_UP].rows[1];
-        EXPECT_STREQ(row.name, "moe_gate_up_vec");
+        const xm_variant &row = row_named("moe_gate_up_vec");
         const rows_form x_form = xm_form_of(row.form, &gate.host, XM_F16);
         const rows_form plain = {};
         const uint64_t words = form ? xm_prepared_words(form, down.cols) : 1;
@@ -121,10 +128,12 @@ class PreparedH : public MoePrepared
         ASSERT_STREQ(xm_weight_not_in_planes(&down.host), nullptr);
         const halves plain = gate_up(gate, up, down.host, nullptr);
         tensor h(XM_F32, {SLOTS, (int64_t)inter}, as_floats(plain.h));
-        for (xm_form f : {XM_FORM_PLANES, XM_FORM_SHORTS}) {
-            SCOPED_TRACE(text_of(format) + " I=" + std::to_string(inter) +
-                         (f == XM_FORM_SHORTS ? " shorts" : " planes"));
+        for (xm_form f : {XM_FORM_PLANES, XM_FORM_SHORTS, XM_FORM_BYTES}) {
+            SCOPED_TRACE(text_of(format) + " I=" + std::to_string(inter) + " form " +
+                         std::to_string(f));
             if (f == XM_FORM_SHORTS && xm_weight_not_in_shorts(&down.host, XM_F16))
+                continue;
+            if (f == XM_FORM_BYTES && xm_weight_not_in_bytes(&down.host, XM_F16))
                 continue;
             const rows_form form = xm_form_of(f, &down.host, XM_F16);
             const halves both = gate_up(gate, up, down.host, &form);
@@ -239,7 +248,7 @@ class PreparedX : public MoePrepared
     rows_form form_of_x(xm_element src)
     {
         test_weight gate(1, 8, HIDDEN, u4g32, 1);
-        return xm_moe_reads(engine, &gate.host, src);
+        return xm_moe_reads(engine, &gate.host, src, 0);
     }
 
     std::unique_ptr<tensor> prepared(xm_element src, uint64_t tokens)
@@ -314,15 +323,15 @@ TEST_F(PreparedX, ItsFormIsKnownBeforeThereAreExperts)
 {
     test_weight gate(2, 8, HIDDEN, u4g32, 1),
         turned(2, 8, HIDDEN, {XM_U4, 32, true, XM_F16, true}, 1);
-    const rows_form form = xm_moe_reads(engine, &gate.host, XM_F32);
+    const rows_form form = xm_moe_reads(engine, &gate.host, XM_F32, 0);
     EXPECT_EQ(form.form, XM_FORM_PLANES);
     EXPECT_EQ(form.planes, 8u);
     EXPECT_EQ(form.group, 32u);
-    EXPECT_EQ(xm_moe_reads(engine, &turned.host, XM_F32).form, XM_FORM_ROWS);
+    EXPECT_EQ(xm_moe_reads(engine, &turned.host, XM_F32, 0).form, XM_FORM_ROWS);
     force("moe_gate_up", "moe_gate_up_ref");
-    EXPECT_EQ(xm_moe_reads(engine, &gate.host, XM_F32).form, XM_FORM_ROWS);
+    EXPECT_EQ(xm_moe_reads(engine, &gate.host, XM_F32, 0).form, XM_FORM_ROWS);
     force("moe_gate_up", "no_such_row");
-    EXPECT_EQ(xm_moe_reads(engine, &gate.host, XM_F32).form, XM_FORM_ROWS);
+    EXPECT_EQ(xm_moe_reads(engine, &gate.host, XM_F32, 0).form, XM_FORM_ROWS);
 }
 
 } // namespace

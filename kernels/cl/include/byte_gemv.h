@@ -58,11 +58,46 @@ add_halves(int16 sum, uint16 a, uint16 b, __global const int *x)
 #endif
 }
 
+/* Sums of a row, spread over lanes. With 16 registers of eight lanes both halves of 16 are added at
+ * once, so that the sums with four rows of x stay in registers. */
+#ifdef __AVX512F__
+typedef float16 lane_sums;
+#define ALL_LANES(sum) (sum)
+
+static inline lane_sums
+add_scaled(lane_sums sum, float16 v, float16 factor)
+{
+    return sum + v * factor;
+}
+
+static inline lane_sums
+add_eight(lane_sums sum, float8 v, float8 factor)
+{
+    sum.lo += v * factor;
+    return sum;
+}
+#else
+typedef float8 lane_sums;
+#define ALL_LANES(sum) ((float16)(sum, (float8)0))
+
+static inline lane_sums
+add_scaled(lane_sums sum, float16 v, float16 factor)
+{
+    return sum + v.lo * factor.lo + v.hi * factor.hi;
+}
+
+static inline lane_sums
+add_eight(lane_sums sum, float8 v, float8 factor)
+{
+    return sum + v * factor;
+}
+#endif
+
 /* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x is the
  * first's. `zero` is what is taken off each integer, by lane. */
 __attribute__((always_inline)) static inline void
 add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong row_words,
-              const uint tokens, float16 *sum)
+              const uint tokens, lane_sums *sum)
 {
 #pragma unroll
     for (uint t = 0; t < tokens; t++) {
@@ -77,17 +112,17 @@ add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong r
                                                      8, 5, 8, 8, 8, 7, 8, 8, 8);
         const int16 a = add_half(first * zero, u->q[0], x->words + at);
         const int16 b = add_half(second * zero, u->q[1], x->words + at + 16);
-        sum[t] +=
-            (convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1]) *
-            factor;
+        const float16 both =
+            convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1];
+        sum[t] = add_scaled(sum[t], both, factor);
 #else
         const int16 first = __builtin_shufflevector(less, (int8)0, 0, 8, 1, 8, 2, 8, 3, 8,
                                                     4, 8, 5, 8, 6, 8, 7, 8);
         const int16 a = add_halves(first * zero, u->q[0], u->q[1], x->words + at);
-        sum[t] += convert_float16(a) * (u->factor[0] * factor);
+        sum[t] = add_scaled(sum[t], convert_float16(a), u->factor[0] * factor);
 #endif
         if (MINIMUMS)
-            sum[t].lo += convert_float8(less) * (u->minimum * SPREAD2(f, 0));
+            sum[t] = add_eight(sum[t], convert_float8(less), u->minimum * SPREAD2(f, 0));
     }
 }
 
@@ -100,8 +135,9 @@ short_row_dots(const struct weight *w, ulong n, __global const int *words,
     const uint units = (w->k_count + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
     __global const uchar *row = row_bytes(w, n);
     struct x_bytes x = begin_bytes(words, w->k_count);
+    lane_sums lanes[TOKENS_AT_ONCE];
     for (uint t = 0; t < tokens; t++)
-        sum[t] = 0;
+        lanes[t] = 0;
     for (uint b = 0; b < units; b++, next_bytes(&x)) {
         struct group_factors f;
         struct unit u;
@@ -110,8 +146,10 @@ short_row_dots(const struct weight *w, ulong n, __global const int *words,
         group_unit(row, b, w->k_count, &u);
         group_factors(w, n, b, &f);
         u.factor[0] = SPREAD4(f.scale, 0);
-        add_byte_unit(&u, SPREAD4(f.zero, 0) - BYTES_LESS, &x, row_words, tokens, sum);
+        add_byte_unit(&u, SPREAD4(f.zero, 0) - BYTES_LESS, &x, row_words, tokens, lanes);
     }
+    for (uint t = 0; t < tokens; t++)
+        sum[t] = ALL_LANES(lanes[t]);
 }
 #elif BLOCKS
 __attribute__((always_inline)) static inline void
@@ -124,10 +162,11 @@ byte_format_dots(const uint format, const struct weight *w, ulong n,
     const int zero = (int)format_zero(format) - BYTES_LESS;
     __global const uchar *row = blocks_begin(format, w, n);
     struct x_bytes x = begin_bytes(words, w->k_count);
+    lane_sums lanes[TOKENS_AT_ONCE];
     struct unit u;
     uint k = 0;
     for (uint t = 0; t < tokens; t++)
-        sum[t] = 0;
+        lanes[t] = 0;
     for (; k + run <= w->k_count; k += run, row += bytes) {
 #pragma unroll
         for (uint i = 0; i < bytes; i += 64)
@@ -135,16 +174,16 @@ byte_format_dots(const uint format, const struct weight *w, ulong n,
 #pragma unroll
         for (uint i = 0; i < run; i += UNIT_COLUMNS, next_bytes(&x)) {
             unit_at(format, row, i, &u);
-            add_byte_unit(&u, zero, &x, row_words, tokens, sum);
+            add_byte_unit(&u, zero, &x, row_words, tokens, lanes);
         }
     }
     if (k < w->k_count) {
         unit_of_pieces(format, row, 0, w->k_count - k, &u);
-        add_byte_unit(&u, zero, &x, row_words, tokens, sum);
+        add_byte_unit(&u, zero, &x, row_words, tokens, lanes);
     }
     const float weight = weight_factor(w, n);
     for (uint t = 0; t < tokens; t++)
-        sum[t] *= weight;
+        sum[t] = ALL_LANES(lanes[t]) * weight;
 }
 
 /* The same of the weight's format. */
