@@ -194,13 +194,14 @@ run_together(struct xm_embedder *e, const struct xm_token_list *texts, uint32_t 
     return s;
 }
 
-/* How many of the first texts run together. */
+/* How many of the first texts run together, at most `most`. */
 static uint32_t
-count_together(const struct xm_embedder *e, const struct xm_token_list *texts, size_t n)
+count_together(const struct xm_embedder *e, const struct xm_token_list *texts, size_t n,
+               uint32_t most)
 {
     uint64_t tokens = texts[0].n;
     uint32_t k = 1;
-    while (e->batch && k < n && k < MOST_TEXTS && tokens + texts[k].n <= MOST_TOKENS)
+    while (e->batch && k < n && k < most && tokens + texts[k].n <= MOST_TOKENS)
         tokens += texts[k++].n;
     return k;
 }
@@ -209,12 +210,18 @@ enum xm_status
 xm_embedder_run(struct xm_embedder *e, const struct xm_token_list *texts, size_t n,
                 uint64_t dimensions, float *out, struct xm_error *err)
 {
+    uint32_t most = MOST_TEXTS;
     for (size_t i = 0; i < n;) {
-        const uint32_t k = count_together(e, texts + i, n - i);
+        const uint32_t k = count_together(e, texts + i, n - i, most);
         float *to = out + i * dimensions;
-        XM_TRY(e->batch ? run_together(e, texts + i, k, dimensions, to, err)
-                        : run_alone(e, texts + i, dimensions, to, err));
-        i += k;
+        struct xm_error why = {0};
+        const enum xm_status s = e->batch
+                                     ? run_together(e, texts + i, k, dimensions, to, &why)
+                                     : run_alone(e, texts + i, dimensions, to, &why);
+        if (s != XM_OK && (s != XM_NO_MEMORY || k == 1))
+            return xm_fail(err, s, "%s", why.text);
+        i += s == XM_OK ? k : 0;
+        most = s == XM_OK ? most : k / 2; /* the cache has room for fewer */
     }
     return XM_OK;
 }

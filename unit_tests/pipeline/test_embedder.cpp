@@ -143,6 +143,7 @@ TEST(Embedder, CutsAndScalesAgain)
 {
     Model model;
     Embedder e(model.base, XM_POOLING_LAST);
+    ASSERT_EQ(e.run({{4, 5}}), XM_OK); /* whose other components are forgotten */
     ASSERT_EQ(e.run({{1, 2}, {3}}, 5), XM_OK) << e.err.text;
     expect_near(e.rows[0], unit(hidden({1, 2}), 5));
     expect_near(e.rows[1], unit(hidden({3}), 5));
@@ -176,6 +177,21 @@ TEST(Embedder, FillsAChunkAndNoMore)
     model.runs.clear();
     ASSERT_EQ(e.run(std::vector<Ids>(33, {1})), XM_OK);
     EXPECT_EQ(model.runs, (std::vector<Ids>{Ids(32, 1), {1}}));
+}
+
+TEST(Embedder, FewerRunTogetherWhereTheCacheHasNoRoom)
+{
+    Model model;
+    Embedder e(model.base, XM_POOLING_LAST);
+    model.pages = 5; /* of 4 tokens */
+    std::vector<Ids> texts;
+    for (uint32_t i = 0; i < 20; i++)
+        texts.push_back(text(1 + i % 5, i));
+    ASSERT_EQ(e.run(texts), XM_OK) << e.err.text;
+    for (size_t i = 0; i < texts.size(); i++)
+        expect_near(e.rows[i], unit(hidden(texts[i])));
+    EXPECT_EQ(e.run({text(21, 1)}), XM_NO_MEMORY);
+    EXPECT_STREQ(e.err.text, "the cache is full");
 }
 
 TEST(Embedder, FailuresLeaveNothingBehind)
