@@ -14,7 +14,9 @@ struct xm_embedding_queue {
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t woken;
     bool stops;
-    struct xm_embedding_job *first, *last, *running;
+    struct xm_embedding_job *first, *last;
+    /* Compared and not read: its owner may free it when it has answered. NULL: none runs. */
+    const struct xm_embedding_job *running;
     size_t n_waiting;
 };
 
@@ -60,7 +62,7 @@ static bool
 is_wanted(struct xm_embedding_queue *q, const struct xm_embedding_job *job)
 {
     pthread_mutex_lock(&q->lock);
-    const bool is = !job->is_cancelled;
+    const bool is = !job->is_cancelled && !q->stops;
     if (is && q->embedder)
         xm_embedder_resume(q->embedder);
     pthread_mutex_unlock(&q->lock);
@@ -143,14 +145,9 @@ xm_embedding_queue_stop(struct xm_embedding_queue *q)
     if (!q || !q->is_started)
         return;
     pthread_mutex_lock(&q->lock);
-    q->stops = true;
-    for (struct xm_embedding_job *job = q->first; job; job = job->next)
-        job->is_cancelled = true;
-    if (q->running) {
-        q->running->is_cancelled = true;
-        if (q->embedder)
-            xm_embedder_cancel(q->embedder);
-    }
+    q->stops = true; /* which cancels all jobs */
+    if (q->running && q->embedder)
+        xm_embedder_cancel(q->embedder);
     pthread_cond_signal(&q->woken);
     pthread_mutex_unlock(&q->lock);
     pthread_join(q->thread, NULL);
