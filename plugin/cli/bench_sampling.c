@@ -27,6 +27,7 @@ enum {
     DEPTH = 16, /* positions of each sequence of the timed steps */
     STEPS = 12
 };
+_Static_assert((DEPTH + STEPS) * MOST_TEXTS <= ACCEPTED, "the prompt has tokens for all");
 
 static const uint64_t vocabularies[] = {152064, 262144}; /* Qwen 3's, Gemma's */
 static const size_t text_counts[] = {1, MOST_TEXTS};
@@ -106,6 +107,14 @@ normal(struct bench *b)
     return radius * cos(6.283185307179586 * uniform(b));
 }
 
+/* Of a vocabulary of n tokens. */
+static void
+fill_prompt(struct bench *b, uint64_t n)
+{
+    for (size_t i = 0; i < ACCEPTED; i++)
+        b->prompt[i] = (int32_t)(uniform(b) * (double)n);
+}
+
 static void
 fill_row(struct bench *b, float *row, bool is_peaked)
 {
@@ -164,16 +173,18 @@ time_sampler(struct bench *b, const struct sampler *s, size_t n, double *best,
 
 /* ---- a step of a model ------------------------------------------------------------------- */
 
+/* Each text has tokens of its own, or all would use the same experts. */
 static enum xm_status
 run_steps(const struct bench *b, struct xm_batch *batch, struct xm_sequence **sequences,
           double *best, struct xm_error *err)
 {
     struct xm_batch_row rows[MOST_TEXTS];
+    const int32_t *ids = b->prompt; /* the next */
     *best = INFINITY;
     for (int step = 0; step < STEPS; step++) {
         const uint64_t n = step == 0 ? DEPTH : 1; /* the first is the prompts' */
-        for (int i = 0; i < MOST_TEXTS; i++)
-            rows[i] = (struct xm_batch_row){sequences[i], b->prompt + i, n, 1};
+        for (uint64_t i = 0; i < MOST_TEXTS; i++, ids += n)
+            rows[i] = (struct xm_batch_row){sequences[i], ids, n, 1};
         const double start = xm_now();
         XM_TRY(batch->ops->run(batch, rows, MOST_TEXTS, err));
         const double took = xm_now() - start;
@@ -282,8 +293,7 @@ run_vocabulary(struct bench *b, uint64_t n, struct xm_error *err)
     }
     if (!has_memory)
         return xm_no_memory(err, "rows of %" PRIu64 " logits", n);
-    for (size_t i = 0; i < ACCEPTED; i++)
-        b->prompt[i] = (int32_t)(uniform(b) * (double)n);
+    fill_prompt(b, n);
     for (size_t kind = 0; kind < XM_ARRAY_LEN(row_names); kind++)
         XM_TRY(run_rows(b, kind, err));
     return XM_OK;
@@ -338,8 +348,10 @@ open_model(struct bench *b)
     if (b->model_vocabulary > INT32_MAX)
         s = xm_fail(&err, XM_UNSUPPORTED,
                     "the model does not say how many tokens there are to choose from");
-    else
+    if (s == XM_OK) {
+        fill_prompt(b, b->model_vocabulary);
         s = time_step(b, m.compiled, &err);
+    }
     xm_cli_model_close(&m);
     return s == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
 }

@@ -60,6 +60,9 @@ struct xm_cli_target {
     bool measures; /* device times of steps are measured (PERF_COUNT) */
     bool tunes;    /* kernels may be measured beside the model (tuner_process.h) */
     bool refers;   /* an exported model refers to the weights' files (CACHE_MODE) */
+    /* Whether the model is compiled for an xm_embedder (m->gives_hidden): never, where its file
+     * gives hidden states and no logits, always */
+    enum { XM_CLI_NO_EMBEDDINGS, XM_CLI_EMBEDS_IF_IT_MUST, XM_CLI_EMBEDS } embeds;
     /* activations keep 16 bits unless --dynamic-quantization says otherwise: the command compares
      * logits with those of f32 */
     bool is_exact;
@@ -124,6 +127,9 @@ enum { XM_CLI_N_TARGET_OPTIONS = 17 };
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "measure no kernels, and take those that are first in order, not those that were measured to be the fastest" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
+/* Of commands that make embeddings; AT: the offset of a const char *. */
+#define XM_CLI_POOLING_ROW(AT) \
+    { 0,   "pooling",   XM_CLI_CHOICE, AT, "HOW", "what of a text's tokens is its embedding: last (the last token's hidden state) or mean (of all of them); default: what the model's files say, else last", NULL, XM_POOLINGS }
 /* Of commands that measure kernels beside their model (tuner_process.h). */
 #define XM_CLI_TUNE_ROW \
     { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that nobody has measured on this device, for at most 2 s; building them takes longer; default: on a GPU, when progress lines are shown" }
@@ -163,6 +169,8 @@ struct xm_cli_model {
     /* tokenizer and generation defaults have been read, the chat template only if needed */
     struct xm_package *package;
     struct xm_cli_tuner *tuner; /* measures kernels; NULL: nothing to measure */
+    bool gives_hidden;          /* `compiled` is for an xm_embedder */
+    uint64_t vocabulary;        /* 0: the last dimension of the logits */
     double load_s;              /* seconds that opening took              */
     double load_peak_rss;       /* peak resident memory after that, MiB   */
 };
@@ -177,6 +185,14 @@ enum xm_status xm_cli_open_package(const char *path, struct xm_package **out,
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);
 void xm_cli_model_close(struct xm_cli_model *m);
+/* Compiles an open model of the target once more, so that it gives hidden states. Shows no
+ * progress. Any thread. */
+enum xm_status xm_cli_compile_hidden(const struct xm_cli_model *m,
+                                     const struct xm_cli_target *t,
+                                     struct xm_compiled **out, struct xm_error *err);
+/* The pooling of a word of --pooling, NULL: of the model's files. */
+enum xm_status xm_cli_pooling(struct xm_package *p, const char *given,
+                              enum xm_pooling *out, struct xm_error *err);
 /* What rows of kind XM_CLI_BOUND store for --context 0: as in llama.cpp, the context that the model
  * was trained for. */
 #define XM_CLI_TRAINED_CONTEXT UINT64_MAX
@@ -232,6 +248,7 @@ int xm_cli_list(int argc, char **argv);
 int xm_cli_plan(int argc, char **argv);
 int xm_cli_compile(int argc, char **argv);
 int xm_cli_generate(int argc, char **argv);
+int xm_cli_embed(int argc, char **argv);
 int xm_cli_logits(int argc, char **argv);
 int xm_cli_perplexity(int argc, char **argv);
 int xm_cli_verify(int argc, char **argv);

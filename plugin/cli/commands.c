@@ -23,6 +23,8 @@ const struct xm_cli_command xm_cli_commands[] = {
       "xemoe chat model.gguf -s 'Answer in one sentence.'" },
     { "serve",      xm_cli_serve,      "serve a model over HTTP, by OpenAI's API",
       "xemoe serve model.gguf --port 8080" },
+    { "embed",      xm_cli_embed,      "embeddings of texts: a vector each, of length 1",
+      "xemoe embed model.gguf -p 'Paris' -p 'Rome' -o embeddings.npy" },
     { "logits",     xm_cli_logits,     "logits of every position, as an .npy file",
       "xemoe logits model.gguf --ids 1,2,3 -o logits.npy" },
     { "bench",      xm_cli_bench,      "tokens a second, as llama-bench measures them",

@@ -15,6 +15,7 @@
 #include "plugin/cli/prompt_file.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/mesh/mesh_plan.h"
+#include "plugin/pipeline/embedder.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
@@ -22,6 +23,7 @@
 #include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "transformations/passes/gather_hidden_states.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
@@ -401,30 +403,59 @@ has_property(const struct xm_cli_model *m, const struct xm_cli_target *t, const 
     return has;
 }
 
+/* What a target's options set, as a plugin takes it; `ubatch` holds a number's text. */
+struct properties {
+    struct xm_property list[N_SETTINGS + 1];
+    uint32_t n;
+    char ubatch[XM_CLI_NUMBER];
+};
+
+static void
+find_properties(const struct xm_cli_model *m, const struct xm_cli_target *t,
+                const char *cache_dir, struct properties *out)
+{
+    struct xm_cli_setting settings[N_SETTINGS];
+    static const struct xm_property in_16_bits = {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"};
+    out->n = 0;
+    find_settings(t, cache_dir, out->ubatch, settings);
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        if (settings[i].value)
+            out->list[out->n++] =
+                (struct xm_property){settings[i].key, settings[i].value};
+    }
+    if (t->is_exact && !t->quantisation && has_property(m, t, in_16_bits.key))
+        out->list[out->n++] = in_16_bits;
+}
+
+/* As text generation or an embedder needs it. */
+static enum xm_status
+read_graph(struct xm_cli_model *m, const struct xm_cli_target *t, struct xm_graph **out,
+           struct xm_error *err)
+{
+    if (t->embeds != XM_CLI_EMBEDS) {
+        XM_TRY(xm_package_read_graph(m->package, NULL, out, err));
+        if (t->embeds == XM_CLI_NO_EMBEDDINGS || !xm_graph_gives_hidden_states(*out))
+            return XM_OK;
+        xm_graph_destroy(*out);
+    }
+    m->gives_hidden = true;
+    return xm_embedder_read_graph(m->package, out, &m->vocabulary, err);
+}
+
 static enum xm_status
 compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache_dir,
         const struct xm_compile_options *options, int *code, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
-    struct xm_cli_setting settings[N_SETTINGS];
-    struct xm_property properties[N_SETTINGS + 1];
-    static const struct xm_property in_16_bits = {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "0"};
-    uint32_t n = 0;
-    char ubatch[XM_CLI_NUMBER];
-    find_settings(t, cache_dir, ubatch, settings);
-    for (size_t i = 0; i < N_SETTINGS; i++) {
-        if (settings[i].value)
-            properties[n++] = (struct xm_property){settings[i].key, settings[i].value};
-    }
-    if (t->is_exact && !t->quantisation && has_property(m, t, in_16_bits.key))
-        properties[n++] = in_16_bits;
+    struct properties p;
+    find_properties(m, t, cache_dir, &p);
     xm_progress_show("reading %s", t->model);
     bool is_exported;
-    XM_TRY(try_import(m, t, options, properties, n, &is_exported, err));
+    XM_TRY(try_import(m, t, options, p.list, p.n, &is_exported, err));
     if (is_exported)
         return XM_OK;
     XM_TRY(xm_cli_open_package(t->model, &m->package, err));
-    XM_TRY(xm_package_read_graph(m->package, NULL, &g, err));
+    XM_TRY(read_graph(m, t, &g, err));
     enum xm_status s = read_text_side(m->package, t, err);
     if (s == XM_OK && t->check)
         *code = t->check(m, t->check_ctx);
@@ -434,11 +465,44 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     }
     xm_progress_show("compiling %s", t->model);
     xm_cli_show_builds();
-    s = xm_core_compile(m->core, g, t->device, properties, n, options, &m->compiled, err);
+    s = xm_core_compile(m->core, g, t->device, p.list, p.n, options, &m->compiled, err);
     if (s == XM_OK)
         warm_up(m, t);
     xm_cli_hide_builds();
     return s;
+}
+
+enum xm_status
+xm_cli_compile_hidden(const struct xm_cli_model *m, const struct xm_cli_target *t,
+                      struct xm_compiled **out, struct xm_error *err)
+{
+    struct xm_strbuf cache = {0};
+    struct xm_graph *g = NULL;
+    struct properties p;
+    uint64_t vocabulary;
+    enum xm_status s = xm_cli_cache_open(t->cache_dir, &cache, err);
+    if (s == XM_OK)
+        s = xm_embedder_read_graph(m->package, &g, &vocabulary, err);
+    if (s == XM_OK) {
+        find_properties(m, t, xm_strbuf_text(&cache), &p);
+        s = xm_core_compile(m->core, g, t->device, p.list, p.n, NULL, out, err);
+    }
+    xm_strbuf_free(&cache);
+    return s;
+}
+
+enum xm_status
+xm_cli_pooling(struct xm_package *p, const char *given, enum xm_pooling *out,
+               struct xm_error *err)
+{
+    struct xm_error why = {0};
+    if (given && xm_pooling_of(given, out))
+        return XM_OK;
+    const enum xm_status s = xm_package_read(p, XM_PACKAGE_POOLING, &why);
+    *out = p->pooling;
+    return s == XM_OK
+               ? XM_OK
+               : xm_fail(err, s, "%s; --pooling chooses one in its place", why.text);
 }
 
 int
@@ -524,7 +588,9 @@ xm_cli_model_close(struct xm_cli_model *m)
 uint64_t
 xm_cli_vocabulary(const struct xm_cli_model *m)
 {
-    return m->compiled ? xm_compiled_vocabulary(m->compiled) : UINT64_MAX;
+    return m->vocabulary ? m->vocabulary
+           : m->compiled ? xm_compiled_vocabulary(m->compiled)
+                         : UINT64_MAX;
 }
 
 const float *

@@ -30,6 +30,8 @@ static const struct xm_cli_option options[] = {
     { 0,   "alias",        XM_CLI_TEXTS, AT(aliases),       "NAME",  "the name of the model in requests; of several, in the order of -m" },
     { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's", "chat-template-file" },
     XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
+    XM_CLI_POOLING_ROW(AT(pooling)),
+    { 0,   "embeddings",   XM_CLI_FLAG,  AT(embeddings), NULL,     "compile the model for embeddings at the start, too, not with the first request for some", "embedding" },
 };
 #undef AT
 /* clang-format on */

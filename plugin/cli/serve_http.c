@@ -27,12 +27,20 @@ enum {
     SIGNALLED = 128 /* exit code of a process that a signal ends: this and its number */
 };
 
+/* A model, for its embeddings. */
+struct embeddings {
+    const struct xm_serve_args *a;
+    const struct xm_cli_model *m;
+    struct xm_cli_target target;
+};
+
 struct serving {
     const struct xm_serve_args *a;
     struct xm_cli_model opened[XM_CLI_MAX_TEXTS];
     struct xm_served *served[XM_CLI_MAX_TEXTS];
     struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS];   /* of their sampling */
     struct xm_prefix_store *prefixes[XM_CLI_MAX_TEXTS]; /* NULL: none         */
+    struct embeddings embeddings[XM_CLI_MAX_TEXTS];
     size_t n;
     struct xm_keys keys;
     struct xm_strbuf cert, cert_key;
@@ -96,6 +104,22 @@ is_taken(const struct serving *s, const char *name)
     return false;
 }
 
+/* By the queue's thread, or at the start. */
+static enum xm_status
+open_embedder(void *ctx, struct xm_embedder **out, struct xm_error *err)
+{
+    const struct embeddings *e = ctx;
+    struct xm_compiled *compiled = NULL;
+    enum xm_pooling pooling;
+    XM_TRY(xm_cli_pooling(e->m->package, e->a->pooling, &pooling, err));
+    if (e->m->gives_hidden)
+        return xm_embedder_create(e->m->compiled, pooling, out, err);
+    XM_TRY(xm_cli_compile_hidden(e->m, &e->target, &compiled, err));
+    const enum xm_status s = xm_embedder_create(compiled, pooling, out, err);
+    xm_compiled_unref(compiled);
+    return s;
+}
+
 static int
 serve_model(struct serving *s, size_t i, const char *name)
 {
@@ -113,7 +137,7 @@ serve_model(struct serving *s, size_t i, const char *name)
         return xm_cli_usage("two models are called '%s': name them with --alias", name);
     if (xm_cli_beyond_training(options.context, trained, warning))
         xm_log(XM_LOG_WARNING, "%s", warning);
-    if (!m->compiled->ops->create_batch)
+    if (!m->gives_hidden && !m->compiled->ops->create_batch)
         return xm_cli_usage(
             "option -d: this device runs one text at a time, and serves none");
     if (find_sampling(&a->generation, m->package, &s->lists[i], &options.sampling,
@@ -123,6 +147,10 @@ serve_model(struct serving *s, size_t i, const char *name)
         XM_OK)
         return xm_cli_failed(&err);
     options.prefixes = s->prefixes[i];
+    options.embeddings = (struct xm_embedding_source){open_embedder, &s->embeddings[i],
+                                                      a->embeddings || m->gives_hidden};
+    options.is_for_embeddings = m->gives_hidden;
+    options.vocabulary = m->vocabulary;
     if (xm_served_create(m->compiled, m->package, &options, &s->served[i], &err) != XM_OK)
         return xm_cli_failed(&err);
     return XM_EXIT_OK;
@@ -137,6 +165,7 @@ open_model(struct serving *s, size_t i)
     struct xm_strbuf name = {0};
     target.model = a->models.list[i];
     target.warm_up = XM_CLI_WARM_UP_ALWAYS;
+    target.embeds = XM_CLI_EMBEDS_IF_IT_MUST;
     target.needs_tokenizer = "serve needs it, put the file there";
     target.needs_chat_template = target.chat_template != NULL;
     if (!xm_progress_is_shown()) /* a journal would show nothing for a minute */
@@ -147,8 +176,12 @@ open_model(struct serving *s, size_t i)
     if (code != XM_EXIT_OK)
         return code;
     s->n = i + 1;
+    s->embeddings[i] = (struct embeddings){a, &s->opened[i], target};
     struct xm_error why = {0};
-    if (xm_package_read(s->opened[i].package, XM_PACKAGE_CHAT_TEMPLATE, &why) != XM_OK)
+    if (s->opened[i].gives_hidden)
+        xm_log(XM_LOG_INFO, "the model gives embeddings and no texts");
+    else if (xm_package_read(s->opened[i].package, XM_PACKAGE_CHAT_TEMPLATE, &why) !=
+             XM_OK)
         xm_log(XM_LOG_WARNING, "no chats: %s", why.text);
     if (i < a->aliases.n)
         xm_strbuf_add(&name, a->aliases.list[i]);

@@ -6,7 +6,8 @@
  *                                            ├──► tokenizer
  *                                            ├──► chat template
  *                                            ├──► generation: ids that end a text, sampling
- *                                            └──► facts: family, dimensions, context
+ *                                            ├──► facts: family, dimensions, context
+ *                                            └──► pooling of embeddings
  *
  * Opening a package only finds its reader. The graph and each part of the text side are read on
  * demand, so that a caller who needs only the tokenizer maps no weights. A reader is the code of
@@ -22,6 +23,7 @@
 #include "plugin/text/chat_template.h"
 #include "plugin/text/generation_config.h"
 #include "plugin/text/hyper_parameters.h"
+#include "plugin/text/pooling.h"
 #include "plugin/text/tokenizer.h"
 #include "transformations/graph/graph.h"
 
@@ -36,6 +38,8 @@ enum xm_package_part {
      * only the tokenizer knows (end_tokens.h) */
     XM_PACKAGE_GENERATION,
     XM_PACKAGE_FACTS,
+    /* never missing: without its file it is that of the last token */
+    XM_PACKAGE_POOLING,
     XM_PACKAGE_N_PARTS
 };
 
@@ -47,6 +51,7 @@ struct xm_package {
     struct xm_strbuf other_template; /* replaces the model's template; empty: does not */
     struct xm_generation_config generation;
     struct xm_hyper_parameters facts; /* zeros: not given, or not read */
+    enum xm_pooling pooling;          /* of embeddings */
     /* whether reading a part was tried, and its error */
     struct xm_package_outcome {
         bool tried;

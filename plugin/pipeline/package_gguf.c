@@ -166,6 +166,12 @@ load_facts(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
     return XM_OK;
 }
 
+static enum xm_status
+load_pooling(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
+{
+    return xm_gguf_pooling(g, &p->pooling, err);
+}
+
 /* Opens the file, and says which one it is where its part cannot be read. */
 static enum xm_status
 read_part(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
@@ -175,7 +181,8 @@ read_part(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
         [XM_PACKAGE_TOKENIZER] = load_tokenizer,
         [XM_PACKAGE_CHAT_TEMPLATE] = load_chat_template,
         [XM_PACKAGE_GENERATION] = load_generation,
-        [XM_PACKAGE_FACTS] = load_facts};
+        [XM_PACKAGE_FACTS] = load_facts,
+        [XM_PACKAGE_POOLING] = load_pooling};
     struct xm_strbuf file = {0};
     struct xm_gguf *g = NULL;
     struct xm_error why = {0};

@@ -129,6 +129,12 @@ load_facts(const char *folder, struct xm_package *p, struct xm_error *err)
 }
 
 static enum xm_status
+load_pooling(const char *folder, struct xm_package *p, struct xm_error *err)
+{
+    return xm_pooling_load(folder, &p->pooling, err);
+}
+
+static enum xm_status
 read_part(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
 {
     static enum xm_status (*const load[])(const char *folder, struct xm_package *p,
@@ -136,7 +142,8 @@ read_part(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
         [XM_PACKAGE_TOKENIZER] = load_tokenizer,
         [XM_PACKAGE_CHAT_TEMPLATE] = load_chat_template,
         [XM_PACKAGE_GENERATION] = load_generation,
-        [XM_PACKAGE_FACTS] = load_facts};
+        [XM_PACKAGE_FACTS] = load_facts,
+        [XM_PACKAGE_POOLING] = load_pooling};
     struct xm_strbuf folder = {0};
     XM_TRY(xm_package_folder(p->path, &folder, err));
     const enum xm_status s = load[part](xm_strbuf_text(&folder), p, err);

@@ -148,70 +148,19 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
 /* ---- prompts --------------------------------------------------------------------------------- */
 
 static bool
-wrong_prompt(const char *where, yyjson_val *v, struct xm_refusal *r)
-{
-    return xm_refuse_value(r, where, v,
-                           "a string, a list of token ids, or a list of these");
-}
-
-static bool
-add_ids(struct xm_completion *c, yyjson_val *list, const char *where,
-        struct xm_refusal *r)
-{
-    struct xm_token_list ids = {0};
-    yyjson_val *v;
-    size_t i, n;
-    bool good = true;
-    yyjson_arr_foreach(list, i, n, v)
-    {
-        const bool is_id = yyjson_is_uint(v) && yyjson_get_uint(v) <= INT32_MAX;
-        if (good && !is_id)
-            good =
-                xm_refuse_value(r, xm_place("%s[%zu]", where, i).text, v, "a token's id");
-        else if (good && !xm_token_list_add(&ids, (int32_t)yyjson_get_uint(v)))
-            good = xm_refuse(r, 503, NULL, NULL, "there is no memory for the prompt");
-    }
-    const struct xm_prompt prompt = {.kind = XM_PROMPT_IDS, .ids = ids.ids, .n = ids.n};
-    good = good && xm_completion_add(c, &prompt, "prompt", r);
-    xm_token_list_free(&ids);
-    return good;
-}
-
-static bool
-add_prompt(struct xm_completion *c, yyjson_val *v, const char *where,
+add_prompt(void *ctx, const struct xm_prompt *prompt, const char *where,
            struct xm_refusal *r)
 {
-    const struct xm_prompt prompt = {
-        .kind = XM_PROMPT_TEXT, .text = yyjson_get_str(v), .n = yyjson_get_len(v)};
-    if (yyjson_is_arr(v))
-        return add_ids(c, v, where, r);
-    if (!yyjson_is_str(v))
-        return wrong_prompt(where, v, r);
-    if (!c->model->package || !c->model->package->tokenizer)
-        return xm_refuse(r, 400, "prompt", "invalid_value",
-                         "the model has no tokenizer: 'prompt' takes token ids");
-    return xm_completion_add(c, &prompt, "prompt", r);
+    (void)where;
+    return xm_completion_add(ctx, prompt, "prompt", r);
 }
 
 static bool
 add_prompts(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
-    yyjson_val *prompt = yyjson_obj_get(body, "prompt"), *v;
-    const bool is_list =
-        yyjson_is_arr(prompt) && !yyjson_is_num(yyjson_arr_get_first(prompt));
-    size_t i, n;
-    if (!is_list)
-        return add_prompt(c, prompt, "prompt", r);
-    if (yyjson_arr_size(prompt) == 0 || yyjson_arr_size(prompt) > XM_MOST_TEXTS)
-        return xm_refuse(r, 400, "prompt", "out_of_range",
-                         "'prompt' has %zu prompts, expected 1 to %d",
-                         yyjson_arr_size(prompt), XM_MOST_TEXTS);
-    yyjson_arr_foreach(prompt, i, n, v)
-    {
-        if (!add_prompt(c, v, xm_place("prompt[%zu]", i).text, r))
-            return false;
-    }
-    return true;
+    const struct xm_openai_prompts prompts = {"prompt", "prompts",  XM_MOST_TEXTS,
+                                              c->model, add_prompt, c};
+    return xm_openai_read_prompts(&prompts, body, r);
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */

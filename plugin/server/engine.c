@@ -9,7 +9,7 @@
 #include "plugin/server/refusal.h"
 
 struct xm_served_thread {
-    struct xm_scheduler *scheduler;
+    struct xm_scheduler *scheduler; /* NULL, and no thread: the model gives no texts */
     pthread_t thread;
     bool is_started;
     pthread_mutex_t lock; /* guards the rest */
@@ -97,6 +97,8 @@ make_thread(struct xm_served *m, struct xm_error *err)
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->woken, NULL);
     m->thread = t;
+    if (m->options.is_for_embeddings)
+        return XM_OK;
     XM_TRY(xm_scheduler_create(m->compiled, m->package, &t->scheduler, err));
     xm_scheduler_set_slots(t->scheduler, m->options.slots);
     xm_scheduler_set_prefix_store(t->scheduler, m->options.prefixes);
@@ -142,10 +144,14 @@ xm_served_create(struct xm_compiled *compiled, struct xm_package *package,
     m->created = (int64_t)time(NULL);
     m->name = xm_strdup(options->name);
     m->options.name = m->name;
-    m->vocabulary =
-        compiled->ports.n_outputs ? xm_compiled_vocabulary(compiled) : UINT64_MAX;
-    const enum xm_status s =
+    m->vocabulary = options->vocabulary         ? options->vocabulary
+                    : compiled->ports.n_outputs ? xm_compiled_vocabulary(compiled)
+                                                : UINT64_MAX;
+    enum xm_status s =
         m->name ? make_thread(m, err) : xm_no_memory(err, "a model's name");
+    if (s == XM_OK && options->embeddings.open)
+        s = xm_embedding_queue_create(&options->embeddings, options->most_waiting,
+                                      &m->embeddings, err);
     if (s == XM_OK)
         *out = m;
     else
@@ -156,8 +162,10 @@ xm_served_create(struct xm_compiled *compiled, struct xm_package *package,
 void
 xm_served_stop(struct xm_served *m)
 {
+    xm_embedding_queue_stop(m->embeddings);
     stop(m->thread);
-    xm_scheduler_end_all(m->thread->scheduler, NULL); /* that came meanwhile */
+    if (m->thread->scheduler)
+        xm_scheduler_end_all(m->thread->scheduler, NULL); /* that came meanwhile */
 }
 
 void
@@ -165,6 +173,7 @@ xm_served_destroy(struct xm_served *m)
 {
     if (!m)
         return;
+    xm_embedding_queue_destroy(m->embeddings);
     end_thread(m->thread);
     xm_metrics_free(&m->metrics);
     xm_free(m->name);
@@ -178,6 +187,8 @@ xm_served_submit(struct xm_served *m, const struct xm_job *job, uint64_t *id,
                  struct xm_error *err)
 {
     struct xm_served_thread *t = m->thread;
+    if (!t->scheduler)
+        return xm_fail(err, XM_UNSUPPORTED, "the model gives embeddings and no texts");
     pthread_mutex_lock(&t->lock); /* no job comes behind the last look at them */
     const enum xm_status s = t->stops
                                  ? xm_fail(err, XM_CANCELLED, "the server is stopping")

@@ -5,11 +5,14 @@
  *
  * A failure of the device ends the jobs that there are, with its sentence. Later jobs are tried
  * anew; on a lost device each fails.
+ *
+ * Embeddings are another program, with a thread of its own (embedding_queue.h).
  */
 #ifndef XM_PLUGIN_SERVER_ENGINE_H
 #define XM_PLUGIN_SERVER_ENGINE_H
 
 #include "plugin/pipeline/scheduler.h"
+#include "plugin/server/embedding_queue.h"
 #include "plugin/server/metrics.h"
 
 #ifdef __cplusplus
@@ -26,6 +29,11 @@ struct xm_served_options {
     struct xm_sampling sampling;
     /* As of xm_scheduler_set_prefix_store; it outlives the object. */
     struct xm_prefix_store *prefixes;
+    struct xm_embedding_source embeddings;
+    /* The model gives embeddings and no texts: `compiled` is not stepped, and its texts are
+     * refused. Then `vocabulary` is that of ids; else 0. */
+    bool is_for_embeddings;
+    uint64_t vocabulary;
 };
 
 struct xm_refusal;
@@ -38,7 +46,8 @@ struct xm_served {
     uint64_t vocabulary; /* most ids; UINT64_MAX: not known */
     int64_t created;     /* seconds since 1970 */
     struct xm_metrics metrics;
-    struct xm_served_thread *thread; /* engine.c */
+    struct xm_served_thread *thread;       /* engine.c */
+    struct xm_embedding_queue *embeddings; /* NULL: it gives none */
 };
 
 /* The package has been read: tokenizer, generation, facts, and chat template if there is one. It

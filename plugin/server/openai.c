@@ -98,3 +98,73 @@ xm_openai_token(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut
         xm_json_add_whole(j, bytes, NULL, (unsigned char)text.text[i]);
     xm_strbuf_free(&text);
 }
+
+/* ---- prompts --------------------------------------------------------------------------------- */
+
+static bool
+read_ids(yyjson_val *list, const char *where, struct xm_token_list *ids,
+         struct xm_refusal *r)
+{
+    yyjson_val *v;
+    size_t i, n;
+    yyjson_arr_foreach(list, i, n, v)
+    {
+        if (!yyjson_is_uint(v) || yyjson_get_uint(v) > INT32_MAX)
+            return xm_refuse_value(r, xm_place("%s[%zu]", where, i).text, v,
+                                   "a token's id");
+        if (!xm_token_list_add(ids, (int32_t)yyjson_get_uint(v)))
+            return xm_refuse(r, 503, NULL, NULL, "there is no memory for the prompt");
+    }
+    return true;
+}
+
+static bool
+read_list(const struct xm_openai_prompts *p, yyjson_val *list, const char *where,
+          struct xm_refusal *r)
+{
+    struct xm_token_list ids = {0};
+    bool good = read_ids(list, where, &ids, r);
+    const struct xm_prompt prompt = {.kind = XM_PROMPT_IDS, .ids = ids.ids, .n = ids.n};
+    good = good && p->add(p->ctx, &prompt, where, r);
+    xm_token_list_free(&ids);
+    return good;
+}
+
+static bool
+read_prompt(const struct xm_openai_prompts *p, yyjson_val *v, const char *where,
+            struct xm_refusal *r)
+{
+    const struct xm_prompt prompt = {
+        .kind = XM_PROMPT_TEXT, .text = yyjson_get_str(v), .n = yyjson_get_len(v)};
+    if (yyjson_is_arr(v))
+        return read_list(p, v, where, r);
+    if (!yyjson_is_str(v))
+        return xm_refuse_value(r, where, v,
+                               "a string, a list of token ids, or a list of these");
+    if (!p->model->package || !p->model->package->tokenizer)
+        return xm_refuse(r, 400, p->name, "invalid_value",
+                         "the model has no tokenizer: '%s' takes token ids", p->name);
+    return p->add(p->ctx, &prompt, where, r);
+}
+
+bool
+xm_openai_read_prompts(const struct xm_openai_prompts *p, yyjson_val *body,
+                       struct xm_refusal *r)
+{
+    yyjson_val *all = yyjson_obj_get(body, p->name), *v;
+    const bool is_list = yyjson_is_arr(all) && !yyjson_is_num(yyjson_arr_get_first(all));
+    const size_t count = yyjson_arr_size(all);
+    size_t i, n;
+    if (!is_list)
+        return read_prompt(p, all, p->name, r);
+    if (count == 0 || count > p->most)
+        return xm_refuse(r, 400, p->name, "out_of_range",
+                         "'%s' has %zu %s, expected 1 to %zu", p->name, count, p->plural,
+                         p->most);
+    yyjson_arr_foreach(all, i, n, v)
+    {
+        if (!read_prompt(p, v, xm_place("%s[%zu]", p->name, i).text, r))
+            return false;
+    }
+    return true;
+}

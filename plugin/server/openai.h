@@ -30,6 +30,20 @@ void xm_openai_fail(struct xm_completion *c, const struct xm_refusal *why);
 void xm_openai_token(const struct xm_completion *c, struct xm_json_out *j,
                      yyjson_mut_val *o, int32_t id, double log_prob);
 
+/* A member of a body that is a text, a list of token ids, or a list of these. */
+struct xm_openai_prompts {
+    const char *name, *plural; /* "prompt", "prompts" */
+    size_t most;
+    const struct xm_served *model;
+    /* Called with each, in order; `where` is its place in the body. What the prompt points to stays
+     * until it returns. False: it has refused. */
+    bool (*add)(void *ctx, const struct xm_prompt *prompt, const char *where,
+                struct xm_refusal *r);
+    void *ctx;
+};
+bool xm_openai_read_prompts(const struct xm_openai_prompts *p, yyjson_val *body,
+                            struct xm_refusal *r);
+
 #ifdef __cplusplus
 }
 #endif

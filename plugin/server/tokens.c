@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What needs no device: POST /tokenize, /detokenize and /apply-template. And POST /v1/embeddings,
- * which no model here has.
+ * What needs no device: POST /tokenize, /detokenize and /apply-template.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -183,13 +182,4 @@ void
 xm_answer_apply_template(struct xm_exchange *x)
 {
     answer(x, apply_template);
-}
-
-void
-xm_answer_embeddings(struct xm_exchange *x)
-{
-    struct xm_refusal r = {0};
-    xm_refuse(&r, 400, "model", "unsupported_parameter",
-              "embeddings are not supported: the models here generate text");
-    xm_refusal_answer(&r, x);
 }

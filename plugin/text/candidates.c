@@ -604,15 +604,17 @@ static int32_t
 draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float largest,
             const struct xm_sampling *s, const struct xm_draw *d)
 {
-    int64_t sum = weigh_all(c, logits, n, largest, xm_weight_steps(s->temperature));
+    const float steps = xm_weight_steps(s->temperature);
+    int64_t sum = weigh_all(c, logits, n, largest, steps);
     float most = c->scale;
     if (xm_candidates_is_typical(s)) {
         struct xm_nearness near;
-        sum = xm_candidates_find_typical(c, logits, n, largest, s->typical_p, sum, &near);
+        sum = xm_candidates_find_typical(c, logits, n, largest, steps, s->typical_p, sum,
+                                         &near);
         if (s->top_p >= 1.0f && s->min_p <= 0.0f && s->xtc_probability <= 0.0f)
             return xm_candidates_draw_typical(c, logits, n, largest, &near, sum,
                                               d->random);
-        xm_candidates_drop_others(c, logits, n, largest, &near);
+        xm_candidates_drop_others(c, logits, n, largest, steps, &near);
         most = s->min_p > 0.0f ? largest_weight_of_all(c, n) : most;
     }
     const int64_t least = xm_candidates_least(s, most);

@@ -132,13 +132,15 @@ struct xm_nearness {
     size_t n_keys;
 };
 
-/* Which of all tokens typical_p leaves; what they weigh, and block for block in `kept`. */
+/* Which of all tokens typical_p leaves; what they weigh, and block for block in `kept`. `steps`:
+ * what the tokens were weighed with. */
 int64_t xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t n,
-                                   float largest, float typical_p, int64_t sum,
-                                   struct xm_nearness *near);
+                                   float largest, float steps, float typical_p,
+                                   int64_t sum, struct xm_nearness *near);
 /* All other tokens weigh nothing from now on. */
 void xm_candidates_drop_others(struct xm_candidates *c, const float *logits, size_t n,
-                               float largest, const struct xm_nearness *near);
+                               float largest, float steps,
+                               const struct xm_nearness *near);
 /* Without that, of the typical tokens, which weigh `sum` together. */
 int32_t xm_candidates_draw_typical(const struct xm_candidates *c, const float *logits,
                                    size_t n, float largest,

@@ -196,13 +196,25 @@ share_below(float share, float d, float low)
     return share;
 }
 
+/* What a token nearer than `high` weighs at least: its logit is less than mean + high below the
+ * largest. Blocks that weigh less have no such token. The share is taken a little smaller, because
+ * differences have been rounded. */
+static int64_t
+least_of_near(const struct xm_candidates *c, const struct xm_nearness *near, float steps)
+{
+    const float share = xm_weight_share(near->mean + near->high, steps);
+    const int64_t weight = (int64_t)(0.99f * share * c->scale);
+    return weight > 1 ? weight : 1;
+}
+
 /* What tokens nearer than `low` weigh together, and block for block in `kept`; gathers the keys of
  * those between `low` and `high`, in the order of ids. */
 static int64_t
 part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size,
-                 float largest, struct xm_nearness *near)
+                 float largest, float steps, struct xm_nearness *near)
 {
     const float low = near->low, high = near->high, scale = c->scale;
+    const int64_t least = least_of_near(c, near, steps);
     const uint32_t low_bits = bits_of(low), span = bits_of(high) - low_bits;
     size_t n_keys = 0;
     int64_t inner = 0;
@@ -211,7 +223,7 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
         const float *shares = c->shares + first;
         const size_t in_block = end_of_block(first, vocab_size) - first;
         c->kept[first / BLOCK] = 0;
-        if (c->sums[first / BLOCK] == 0)
+        if (c->sums[first / BLOCK] < least)
             continue;
         find_distances(logits + first, in_block, largest, near->mean, d);
         for (size_t i = 0; i < in_block; i++)
@@ -236,14 +248,19 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
 /* The tokens from `high` on weigh nothing from now on. */
 static void
 drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float largest,
-         const struct xm_nearness *near)
+         float steps, const struct xm_nearness *near)
 {
     const float high = near->high, scale = c->scale;
+    const int64_t least = least_of_near(c, near, steps);
     for (size_t first = 0; first < vocab_size; first += BLOCK) {
         float d[BLOCK], *shares = c->shares + first;
         const size_t in_block = end_of_block(first, vocab_size) - first;
-        if (c->sums[first / BLOCK] == 0)
+        if (c->sums[first / BLOCK] < least) {
+            for (size_t i = 0; i < in_block; i++)
+                shares[i] = no_share;
+            c->sums[first / BLOCK] = 0;
             continue;
+        }
         find_distances(logits + first, in_block, largest, near->mean, d);
         for (size_t i = 0; i < in_block; i++)
             shares[i] = d[i] < high ? shares[i] : no_share;
@@ -255,7 +272,7 @@ drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float 
  * little weight. */
 int64_t
 xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t n,
-                           float largest, float typical_p, int64_t sum,
+                           float largest, float steps, float typical_p, int64_t sum,
                            struct xm_nearness *near)
 {
     const int64_t enough = enough_for(typical_p, sum);
@@ -267,7 +284,7 @@ xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t 
             near->low = 0.0f;
         if (tries > 0)
             near->high = tries == 1 ? nextafterf(near->mean, INFINITY) : INFINITY;
-        kept = part_by_distance(c, logits, n, largest, near);
+        kept = part_by_distance(c, logits, n, largest, steps, near);
         if (kept < enough && kept + xm_candidates_sum(c, near->n_keys) >= enough)
             break;
     }
@@ -279,9 +296,9 @@ xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t 
 /* All other tokens weigh nothing from now on. */
 void
 xm_candidates_drop_others(struct xm_candidates *c, const float *logits, size_t n,
-                          float largest, const struct xm_nearness *near)
+                          float largest, float steps, const struct xm_nearness *near)
 {
-    drop_far(c, logits, n, largest, near);
+    drop_far(c, logits, n, largest, steps, near);
     for (size_t i = 0; i < near->n_keys; i++) {
         const uint32_t id = id_of(c->keys[i]);
         if (c->keys[i] >= near->threshold)

@@ -14,10 +14,8 @@
 #include "transformations/graph/builder.h"
 #include "transformations/graph/symbols.h"
 
-/* The matmul with a constant right side that the value is computed from by elementwise
- * steps. */
-static struct xm_node *
-find_head(struct xm_value *v)
+struct xm_node *
+xm_language_head(struct xm_value *v)
 {
     while (v->node->op != XM_OP_MATMUL) {
         struct xm_value *next = NULL;
@@ -53,12 +51,11 @@ last_token(struct xm_graph *g, struct xm_node *head)
     return xm_op_build(&b, XM_OP_SLICE, NULL, in, 5);
 }
 
-/* x[:, indices, :], the indices a new input; made once for all heads. */
-static struct xm_value *
-sampled_tokens(struct xm_graph *g, struct xm_node *head)
+struct xm_value *
+xm_sampled_rows(struct xm_graph *g, struct xm_value *x, struct xm_node *place)
 {
     struct xm_builder first = xm_builder_before(g, g->first),
-                      b = xm_builder_before(g, head);
+                      b = xm_builder_before(g, place);
     const int64_t axis = 1;
     struct xm_type type = {.element = XM_I64, .shape = {.rank = 1}};
     struct xm_value *indices = NULL;
@@ -71,9 +68,14 @@ sampled_tokens(struct xm_graph *g, struct xm_node *head)
     first.name = XM_SAMPLED_TOKENS;
     if (!indices)
         indices = xm_parameter(&first, XM_SAMPLED_TOKENS, &type);
-    struct xm_value *in[3] = {xm_in(head, 0), indices,
-                              xm_const_ints(&b, XM_I64, &axis, -1)};
+    struct xm_value *in[3] = {x, indices, xm_const_ints(&b, XM_I64, &axis, -1)};
     return xm_op_build(&b, XM_OP_GATHER, NULL, in, 3);
+}
+
+static struct xm_value *
+sampled_tokens(struct xm_graph *g, struct xm_node *head)
+{
+    return xm_sampled_rows(g, xm_in(head, 0), head);
 }
 
 /* Its rows have not been chosen yet. */
@@ -99,7 +101,8 @@ choose_rows(struct xm_graph *g,
     bool progress = false;
     xm_for_each_node(n, g)
     {
-        struct xm_node *head = n->op == XM_OP_RESULT ? find_head(xm_in(n, 0)) : NULL;
+        struct xm_node *head =
+            n->op == XM_OP_RESULT ? xm_language_head(xm_in(n, 0)) : NULL;
         if (head && has_all_tokens(xm_in(head, 0)))
             progress |= replace_operand(head, rows(g, head));
     }

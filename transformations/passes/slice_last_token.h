@@ -19,6 +19,14 @@ bool xm_pass_slice_last_token(struct xm_graph *g);
 #define XM_SAMPLED_TOKENS "sampled_tokens_indices"
 bool xm_pass_gather_sampled_tokens(struct xm_graph *g);
 
+/* The product [B,T,V] that v is computed from by elementwise steps with constants, each with one
+ * user; NULL: there is none. */
+struct xm_node *xm_language_head(struct xm_value *v);
+/* Builds x[:, sampled_tokens_indices, :] before `place`; the input is made where the graph lacks
+ * it. NULL: failed, the cause is in graph->err. */
+struct xm_value *xm_sampled_rows(struct xm_graph *g, struct xm_value *x,
+                                 struct xm_node *place);
+
 #ifdef __cplusplus
 }
 #endif

@@ -294,7 +294,6 @@ const Refusal refusals[] = {
     { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"any"}})", 400, "tool_choice" },
     { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"n":2})", 400, "'n' is 2, expected 1" },
     { chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"b"}]})", 200, "" },
-    { "/v1/embeddings", R"({"input":"a"})", 400, "embeddings are not supported" },
     { "/tokenize", R"({"content":1})", 400, "\"param\":\"content\"" },
     { completions, R"({"prompt":"a","max_tokens":2.0,"ignore_eos":true})", 200, "\"completion_tokens\":2" },
     { "/detokenize", R"({"tokens":["a"]})", 400, "\"param\":\"tokens[0]\"" },

@@ -26,6 +26,7 @@
 #include "plugin/text/chat_template.h"
 #include "plugin/text/generation_config.h"
 #include "plugin/text/hyper_parameters.h"
+#include "plugin/text/pooling.h"
 #include "plugin/text/tokenizer.h"
 
 #ifdef __cplusplus
@@ -52,6 +53,11 @@ enum xm_status xm_gguf_generation(const struct xm_gguf *g,
 /* The file's dimensions; a key that is missing or not a positive whole number counts as not
  * given. */
 void xm_gguf_facts(const struct xm_gguf *g, struct xm_hyper_parameters *out);
+
+/* The key "<architecture>.pooling_type"; XM_POOLING_LAST without it, or where it is none.
+ * XM_UNSUPPORTED: another pooling, which is named. */
+enum xm_status xm_gguf_pooling(const struct xm_gguf *g, enum xm_pooling *out,
+                               struct xm_error *err);
 
 #ifdef __cplusplus
 }

@@ -239,3 +239,39 @@ TEST(GgufChatTemplate, HasTheTextsOfTheTokensThatTheFileNames)
     k.set("tokenizer.ggml.bos_token_id", 0u).set("tokenizer.ggml.eos_token_id", 1u);
     EXPECT_EQ(rendered(k.set("tokenizer.ggml.padding_token_id", 2u)), "<b>|<e>|<t>");
 }
+
+TEST(GgufPooling, IsTheArchitecturesKey)
+{
+    const struct {
+        uint32_t type;
+        xm_status status;
+        xm_pooling pooling;
+        const char *says;
+    } rows[] = {
+        {0, XM_OK, XM_POOLING_LAST, ""},
+        {1, XM_OK, XM_POOLING_MEAN, ""},
+        {2, XM_UNSUPPORTED, XM_POOLING_LAST, "toy.pooling_type': pooling 'cls'"},
+        {3, XM_OK, XM_POOLING_LAST, ""},
+        {4, XM_UNSUPPORTED, XM_POOLING_LAST, "pooling 'rank'"},
+        {5, XM_UNSUPPORTED, XM_POOLING_LAST, "pooling 5 is not known"},
+    };
+    gguf::keys k;
+    k.set("general.architecture", "toy");
+    for (const auto &row : rows) {
+        k.set("toy.pooling_type", row.type);
+        gguf::reading file(k.bytes());
+        xm_pooling pooling = XM_POOLING_LAST;
+        xm_error err = {};
+        EXPECT_EQ(xm_gguf_pooling(file.g, &pooling, &err), row.status) << row.type;
+        if (row.status == XM_OK) {
+            EXPECT_EQ(pooling, row.pooling) << row.type;
+        }
+        EXPECT_NE(std::string(err.text).find(row.says), std::string::npos) << err.text;
+    }
+    gguf::reading none(k.drop("toy.pooling_type").bytes());
+    xm_pooling pooling = XM_POOLING_MEAN;
+    EXPECT_EQ(xm_gguf_pooling(none.g, &pooling, nullptr), XM_OK);
+    EXPECT_EQ(pooling, XM_POOLING_LAST);
+    gguf::reading text(k.set("toy.pooling_type", "mean").bytes());
+    EXPECT_EQ(xm_gguf_pooling(text.g, &pooling, nullptr), XM_INVALID);
+}
