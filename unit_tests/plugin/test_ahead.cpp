@@ -421,13 +421,12 @@ TEST_F(Ahead, TextsOfABatchKeepTheirSamplers)
         xm_sampling s = {};
         s.top_p = i == 2 ? 0.8f : 1.0f;
         s.top_k = i == 3 ? 9 : 0;
-        s.temperature = i ? 2.0f : 0.0f;
-        s.seed =
-            7; /* of all: they differ by the numbers of their choices, and by their rows */
+        s.temperature = i ? 2e4f : 0.0f; /* logits are that far apart */
+        s.seed = 7 + (uint64_t)i;
         s.repetition_penalty = i == 4 ? 1.3f : 0.0f;
         s.last_n = 5;
         ASSERT_EQ(xm_sampler_create(&s, vocabulary, &samplers[i], &err), XM_OK);
-        for (int k = 0; k < i; k++)
+        for (int k = 0; k < i; k++) /* so many numbers have been drawn */
             xm_sampler_skip(samplers[i]);
         ASSERT_EQ(xm_sampler_accept(samplers[i], &ids[(size_t)i], 1, &err), XM_OK);
         ASSERT_TRUE(
@@ -521,6 +520,9 @@ TEST_F(Ahead, ABatchChoosesForItsTextsOnly)
     EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "another order";
     std::swap(texts.sequences[0], texts.sequences[1]);
     ASSERT_EQ(texts.choose(), XM_OK);
+    std::swap(texts.sequences[1], texts.sequences[2]);
+    EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "another order";
+    std::swap(texts.sequences[1], texts.sequences[2]);
     xm_kv_sequence *last = texts.sequences.back();
     texts.sequences.pop_back();
     EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "one is missing";

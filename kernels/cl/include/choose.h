@@ -105,7 +105,7 @@ put_choice(uint text, int id, __global struct state *s, __global struct seen *se
            __global STORAGE(POSITIONS) *position, __global int *past)
 {
 #if ADJUSTS
-    if (id >= 0 && s->adjusts)
+    if (id >= 0)
         see(id, s, seen, n);
 #endif
     chosen[text * SLOTS + s->n % SLOTS] = id;
