@@ -295,19 +295,34 @@ enqueue_choice(struct xm_ahead *a, struct xm_error *err)
     return s;
 }
 
-/* What the device has to know of each text. */
+static enum xm_status
+write_seen(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
+{
+    const uint64_t bytes = c->n * a->seen_bytes;
+    if (bytes == 0)
+        return XM_OK;
+    uint8_t *list = xm_calloc(1, (size_t)bytes);
+    if (!list)
+        return xm_no_memory(err, "the counts of tokens");
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->list[i].how.adjusts)
+            xm_choose_fill_seen(list + i * a->seen_bytes, a->vocabulary, &c->list[i].how,
+                                &c->list[i].seen);
+    const enum xm_status s =
+        xm_queue_write(a->request->queue, a->seen, 0, list, bytes, err);
+    xm_free(list);
+    return s;
+}
+
+/* What the device has to know of the texts. */
 static enum xm_status
 send(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
 {
-    struct xm_queue *queue = a->request->queue;
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct xm_device_choice *text = &c->list[i];
-        if (text->how.adjusts)
-            XM_TRY(xm_choose_write_seen(queue, a->seen, i * a->seen_bytes, a->vocabulary,
-                                        &text->how, &text->seen, err));
-        a->how[i] = text->how;
-    }
-    return xm_queue_send(queue, a->state, 0, a->how, c->n * sizeof(*a->how), err);
+    XM_TRY(write_seen(a, c, err));
+    for (uint32_t i = 0; i < c->n; i++)
+        a->how[i] = c->list[i].how;
+    return xm_queue_send(a->request->queue, a->state, 0, a->how, c->n * sizeof(*a->how),
+                         err);
 }
 
 /* The choice behind the request's last run, which has been waited for. */

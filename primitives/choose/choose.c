@@ -80,34 +80,20 @@ xm_choose_is_fast(const struct xm_engine *engine)
            (pick.forced.has_row || row + 1 < pick.table->n);
 }
 
-static void
-fill_seen(struct seen *list, uint64_t n, const struct xm_token_choice *how,
-          const struct xm_seen_tokens *tokens)
+void
+xm_choose_fill_seen(void *zeros, uint64_t vocabulary, const struct xm_token_choice *how,
+                    const struct xm_seen_tokens *tokens)
 {
+    struct seen *list = zeros;
     for (size_t i = 0; i < tokens->n; i++) {
         const struct xm_token_count *c = &tokens->counts[i];
         list[c->id] = (struct seen){c->count, c->count - c->before};
     }
     for (size_t i = 0; i < tokens->n_barred; i++)
-        if (tokens->barred[i] >= 0 && (uint64_t)tokens->barred[i] < n)
+        if (tokens->barred[i] >= 0 && (uint64_t)tokens->barred[i] < vocabulary)
             list[tokens->barred[i]].count |= BARRED;
     if (how->in_window)
-        memcpy(list + n, tokens->ring, how->in_window * sizeof(*tokens->ring));
-}
-
-enum xm_status
-xm_choose_write_seen(struct xm_queue *q, struct xm_buffer *seen, uint64_t offset,
-                     uint64_t vocabulary, const struct xm_token_choice *how,
-                     const struct xm_seen_tokens *tokens, struct xm_error *err)
-{
-    const uint64_t bytes = xm_choose_seen_bytes(vocabulary, how->in_window);
-    struct seen *list = xm_calloc(1, (size_t)bytes);
-    if (!list)
-        return xm_no_memory(err, "the counts of tokens");
-    fill_seen(list, vocabulary, how, tokens);
-    const enum xm_status s = xm_queue_write(q, seen, offset, list, bytes, err);
-    xm_free(list);
-    return s;
+        memcpy(list + vocabulary, tokens->ring, how->in_window * sizeof(*tokens->ring));
 }
 
 /* Rows of logits, and how long they are; bytes of a text in XM_CHOOSE_SEEN, 0: nothing adjusts. */

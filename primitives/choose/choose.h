@@ -53,13 +53,11 @@ enum xm_status xm_choose_create(struct xm_engine *engine,
 uint64_t xm_choose_parts_bytes(uint64_t vocabulary);
 /* The same: two numbers a token, and the ring of the window (kernels/cl/include/choose.h). */
 uint64_t xm_choose_seen_bytes(uint64_t vocabulary, uint32_t window);
-/* Before the first choice of a text that adjusts: writes what has been seen to `seen` from `offset`
- * on, where xm_choose_seen_bytes(vocabulary, how->window) have room. */
-enum xm_status xm_choose_write_seen(struct xm_queue *q, struct xm_buffer *seen,
-                                    uint64_t offset, uint64_t vocabulary,
-                                    const struct xm_token_choice *how,
-                                    const struct xm_seen_tokens *tokens,
-                                    struct xm_error *err);
+/* Before the first choice of a text that adjusts: what has been seen, as the device reads it, into
+ * xm_choose_seen_bytes(vocabulary, how->window) zeros. */
+void xm_choose_fill_seen(void *zeros, uint64_t vocabulary,
+                         const struct xm_token_choice *how,
+                         const struct xm_seen_tokens *tokens);
 
 #ifdef __cplusplus
 }
