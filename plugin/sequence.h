@@ -71,13 +71,21 @@ struct xm_batch_row {
 
 /* A token that the device chooses. */
 struct xm_device_choice {
+    struct xm_sequence *sequence;
     /* Both are read where no run of the sequence is enqueued. */
     struct xm_token_choice how;
     struct xm_seen_tokens seen;
-    /* The caller will run this token unless it ends the text: the device may run it at once. */
+    int32_t id; /* out; -1: the logits are no distribution */
+};
+
+/* One of each sequence of a batch. */
+struct xm_device_choices {
+    struct xm_device_choice *list; /* [n], n > 0 */
+    uint32_t n;
+    /* The caller will run these tokens together, unless one ends its text: the device may run them
+     * at once. */
     bool more;
-    int32_t id;      /* out; -1: the logits are no distribution */
-    bool is_running; /* out: its run is enqueued, and the choice behind it */
+    bool is_running; /* out: their run is enqueued, and the choices behind it */
 };
 
 /* One thread at a time. */
@@ -93,17 +101,19 @@ struct xm_batch_ops {
     /* Builds the kernels that choices of this kind need, if the plugin can make them; the first
      * choice would build them, too. */
     void (*prepare)(struct xm_batch *b, const struct xm_token_choice *how);
-    /* Chooses the token behind the last one of a sequence. The last one was run alone, with its
-     * logits wanted, or was chosen with is_running set. In the second case its position, which was
-     * only reserved, is part of the sequence when this returns. Enqueues the run of the chosen
-     * token before it waits for its id. Logits are not valid any more.
+    /* Chooses the tokens behind the last ones of these sequences. The last ones were a run of one
+     * token each and nothing else, in this order and with their logits wanted, or were chosen with
+     * is_running set. In the second case the list has all sequences of that choice that have not
+     * been stopped, and their positions, which were only reserved, are part of them when this
+     * returns. Enqueues the run of the chosen tokens before it waits for their ids, if no sequence
+     * was stopped. Logits are not valid any more.
      * XM_UNSUPPORTED: the batch has run something else, or the model or the device cannot; nothing
-     * has changed. After another failure the enqueued run is not part of the sequence. */
-    enum xm_status (*choose)(struct xm_batch *b, struct xm_sequence *s,
-                             struct xm_device_choice *c, struct xm_error *err);
-    /* Waits for an enqueued run and drops it. Call it before the sequence is used otherwise; `run`
-     * calls it itself. */
-    void (*stop)(struct xm_batch *b);
+     * has changed. After another failure the enqueued run is not part of any sequence. */
+    enum xm_status (*choose)(struct xm_batch *b, struct xm_device_choices *c,
+                             struct xm_error *err);
+    /* Waits for an enqueued run and drops the token of `s`, or those of all sequences (NULL). Call
+     * it before a sequence of the run is used otherwise; `run` drops all. */
+    void (*stop)(struct xm_batch *b, const struct xm_sequence *s);
     void (*destroy)(struct xm_batch *b);
 };
 

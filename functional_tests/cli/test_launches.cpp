@@ -52,17 +52,33 @@ const Kind kinds[] = {
     {"gemma4-e-tiny/ov/int4_asym_g64", 6, 13, 16},
 };
 
+/* What a run of the program asked of the driver. */
+Json
+counted_of(const Kind &kind, const Words &options = {})
+{
+    const std::string file =
+        testing::TempDir() + "xemoe_launches_" + std::to_string(getpid()) + ".json";
+    Words words = {"generate",
+                   "-m",
+                   std::string(XM_MODELS_DIR "/") + kind.name,
+                   "--ids",
+                   "1,2,3,4,5",
+                   "-n",
+                   std::to_string(TOKENS),
+                   "--ignore-eos"};
+    words.insert(words.end(), options.begin(), options.end());
+    Outcome o =
+        run(words, {"OPENCL_LAYERS=" XM_COUNTING_LAYER, "XM_OPENCL_COUNT=" + file});
+    EXPECT_EQ(o.code, 0) << o.err;
+    const std::string text = read_file(file);
+    unlink(file.c_str());
+    return Json(text);
+}
+
 TEST_P(Launches, OfATokenAreFewAndReplayed)
 {
     const Kind &kind = GetParam();
-    const std::string file =
-        testing::TempDir() + "xemoe_launches_" + std::to_string(getpid()) + ".json";
-    Outcome o = run({"generate", "-m", std::string(XM_MODELS_DIR "/") + kind.name,
-                     "--ids", "1,2,3,4,5", "-n", std::to_string(TOKENS), "--ignore-eos"},
-                    {"OPENCL_LAYERS=" XM_COUNTING_LAYER, "XM_OPENCL_COUNT=" + file});
-    ASSERT_EQ(o.code, 0) << o.err;
-    const Json counted(read_file(file));
-    unlink(file.c_str());
+    const Json counted = counted_of(kind);
     const size_t runs = yyjson_arr_size(counted.at("/runs"));
     ASSERT_GE(runs, (size_t)TOKENS);
     const std::string last = "/runs/" + std::to_string(runs - 1) + "/";
@@ -80,6 +96,29 @@ TEST_P(Launches, OfATokenAreFewAndReplayed)
     EXPECT_LT(counted.number(last + "arguments"),
               counted.number(early + "arguments") / 2);
     EXPECT_LE(counted.number(last + "objects"), counted.number(early + "objects"));
+}
+
+/* Four texts: one wait for the tokens of all, behind the launches of the next ones, of which each
+ * but attention's is replayed. */
+TEST(LaunchesOfTexts, AreThoseOfOneText)
+{
+    const Json counted = counted_of(kinds[0], {"--parallel", "4"});
+    const size_t runs = yyjson_arr_size(counted.at("/runs"));
+    ASSERT_GE(runs, (size_t)TOKENS);
+    const std::string last = "/runs/" + std::to_string(runs - 1) + "/",
+                      early = "/runs/" + std::to_string(runs - TOKENS + 2) + "/";
+    EXPECT_EQ(counted.number(last + "waits"), 1);
+    EXPECT_LE(counted.number(last + "flushes"), 4);
+    for (const char *none : {"builds", "allocations", "objects"})
+        EXPECT_EQ(counted.number(last + none), 0) << none;
+    EXPECT_EQ(counted.number(last + "kernels"), counted.number(early + "kernels"));
+    EXPECT_LT(counted.number(last + "arguments"),
+              counted.number(early + "arguments") / 10);
+    /* The device chooses for all of them: once for each run. */
+    double chosen = 0;
+    for (const std::string name : {"vec", "gen", "ref"})
+        chosen += counted.number("/names/choose_best_" + name);
+    EXPECT_GE(chosen, TOKENS - 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Launches, testing::ValuesIn(kinds));

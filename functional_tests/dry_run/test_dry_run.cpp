@@ -37,6 +37,39 @@ TEST_P(DryRun, TokensAreLean)
     expect_lean(c, kind, std::string(XM_MODELS_DIR "/") + kind.name);
 }
 
+/* The next run of four texts, and the choice of their tokens, are enqueued before the host waits
+ * for the tokens of the last: so the first such wait has a choice more before it. */
+TEST(DryRunTexts, ThatRunTogetherAreAsLeanAsOne)
+{
+    constexpr int WARM_UP = 1; /* choices */
+    if (!has_intel_driver())
+        GTEST_SKIP() << no_driver;
+    const Chip &c = chip("dg2");
+    const Kind &kind = kinds[0];
+    expect_chip(c);
+    for (const char *temperature : {"0", "0.8"}) {
+        SCOPED_TRACE(temperature);
+        Seen s = generate(c, std::string(XM_MODELS_DIR "/") + kind.name, "short",
+                          {"--parallel", "4", "--temp", temperature, "--top-p", "0.9"});
+        print(c, kind.name, "texts", s);
+        expect_calls_succeed(s);
+        ASSERT_EQ(s.runs(), (size_t)TOKENS);
+        EXPECT_LE(s.run(2, "kernels") + s.run(2, "copies"),
+                  kind.a_layer * kind.layers + OUTSIDE_LAYERS + A_CHOICE);
+        for (size_t i = 3; i < s.runs(); i++) {
+            SCOPED_TRACE("token " + std::to_string(i));
+            EXPECT_EQ(s.run(i, "kernels") + A_CHOICE, s.run(2, "kernels"));
+            EXPECT_EQ(s.run(i, "waits"), 1);
+            EXPECT_LE(s.run(i, "flushes"), 4);
+            for (const char *none : {"builds", "allocations", "frees"})
+                EXPECT_EQ(s.run(i, none), 0) << none;
+        }
+        EXPECT_EQ(s.run(TOKENS - 1, "objects"), 0);
+        EXPECT_LT(s.run(TOKENS - 1, "arguments"), 0.02 * s.run(2, "arguments"));
+        EXPECT_EQ(s.counted.number("/names/choose_take_gen"), TOKENS - 2 + WARM_UP);
+    }
+}
+
 /* Routing, lookup and fetch are three more kernels a layer; the host waits and reads no more
  * often. */
 TEST(DryRunExperts, ACacheOfThemKeepsTokensLean)

@@ -10,18 +10,24 @@
 
 __kernel void
 choose_best_gen(__global float *logits, __global struct part *parts,
-                __global const struct seen *seen, __global const struct state *state, uint n)
+                __global const struct seen *seen, __global const struct state *state, uint n,
+                uint seen_stride)
 {
     __local ulong keys[ITEMS];
     __local uint unsound[ITEMS];
     const uint me = get_local_id(0), p = get_group_id(0), end = min((p + 1) * PART, n);
+    const uint text = get_group_id(1);
     ulong best = 0;
     uint bad = 0;
+    logits += (ulong)text * n;
+    parts += text * parts_of(n);
+    seen += (ulong)text * seen_stride;
+    state += text;
     for (uint i = p * PART + me; i < end; i += ITEMS) {
         float logit = logits[i];
         bad += !(logit < INFINITY);
 #if ADJUSTS
-        if (seen[i].count)
+        if (state->adjusts && seen[i].count)
             logit = adjust(&logits[i], seen[i], state);
 #endif
         best = max(best, key_of(logit, i));

@@ -2,20 +2,27 @@
  *
  *     parts[p] = the largest key of tokens [p PART, (p + 1) PART), and whether logits are unsound
  *
- * A work-item makes one part. Logits of tokens that have been seen change before, in place.
+ * of each text's row of logits. A work-item makes one part. Logits of tokens that have been seen
+ * change before, in place.
  */
 #include "choose.h"
 
 __kernel void
 choose_best_ref(__global float *logits, __global struct part *parts,
-                __global const struct seen *seen, __global const struct state *state, uint n)
+                __global const struct seen *seen, __global const struct state *state, uint n,
+                uint seen_stride)
 {
     const uint p = get_global_id(0), end = min((p + 1) * PART, n);
+    const uint text = get_global_id(1);
     struct part best = {0, 0};
+    logits += (ulong)text * n;
+    parts += text * parts_of(n);
+    seen += (ulong)text * seen_stride;
+    state += text;
     for (uint i = p * PART; i < end; i++) {
         best.unsound += !(logits[i] < INFINITY);
 #if ADJUSTS
-        if (seen[i].count)
+        if (state->adjusts && seen[i].count)
             adjust(&logits[i], seen[i], state);
 #endif
         best.key = max(best.key, key_of(logits[i], i));

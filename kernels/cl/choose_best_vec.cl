@@ -13,7 +13,7 @@ adjust_part(__global float *logits, __global const struct seen *seen, uint first
 {
     uint unsound = 0;
 #if ADJUSTS
-    for (uint i = first; i < end; i += 8) {
+    for (uint i = first; i < end && state->adjusts; i += 8) {
         const uint last = min(i + 8, end);
         if (i + 8 <= end && !any(vload16(0, (__global const int *)(seen + i)) != 0))
             continue;
@@ -30,9 +30,14 @@ adjust_part(__global float *logits, __global const struct seen *seen, uint first
 
 __kernel void
 choose_best_vec(__global float *logits, __global struct part *parts,
-                __global const struct seen *seen, __global const struct state *state, uint n)
+                __global const struct seen *seen, __global const struct state *state, uint n,
+                uint seen_stride)
 {
-    const uint n_parts = (n + PART - 1) / PART;
+    const uint text = get_global_id(1), n_parts = parts_of(n);
+    logits += (ulong)text * n;
+    parts += text * n_parts;
+    seen += (ulong)text * seen_stride;
+    state += text;
     for (uint p = span_begin(n_parts); p < span_end(n_parts); p++) {
         const uint first = p * PART, end = min(first + PART, n);
         uint unsound = adjust_part(logits, seen, first, end, state);

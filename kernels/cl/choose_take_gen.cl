@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As choose_take_ref; one work-group of ITEMS. A threshold is found by histograms of 11 bits of the
- * keys, from the first on, each of the bin where the one before it has crossed the limit. Most
- * tokens are in no bin: their keys are below the k-th largest of the parts' best, or their weights
- * are so small that top_p leaves out every token of such a weight.
+ * As choose_take_ref; a work-group of ITEMS for each text. A threshold is found by histograms of
+ * 11 bits of the keys, from the first on, each of the bin where the one before it has crossed the
+ * limit. Most tokens are in no bin: their keys are below the k-th largest of the parts' best, or
+ * their weights are so small that top_p leaves out every token of such a weight.
  *
  * Barriers stand in do-while loops whose condition is the same for the whole work-group. PoCL 6
- * miscompiles them under an if, so that options are defines, and logits that are no distribution go
- * the same way.
+ * miscompiles them under an if, so that options are defines: those that some text of the launch
+ * has. Texts without them, and texts whose logits are no distribution, go the same way.
  */
 #include "choose.h"
 
@@ -15,10 +15,10 @@
 #define DRAWS 1
 #endif
 #ifndef TOP_K
-#define TOP_K DRAWS /* 1: the state has one */
+#define TOP_K DRAWS /* 1: some state has one */
 #endif
 #ifndef TOP_P
-#define TOP_P DRAWS /* 1: it is below 1 */
+#define TOP_P DRAWS /* 1: some is below 1 */
 #endif
 
 #ifndef ITEMS
@@ -211,8 +211,9 @@ draw(struct row *r, __global const struct part *parts, uint n_parts,
      __local struct bins *b)
 {
 #if TOP_K
-    r->floor = bound_of_best(parts, n_parts, r->s.top_k, b);
-    r->floor = max(r->floor, threshold(r, b, r->s.top_k, false));
+    const uint k = r->s.top_k ? r->s.top_k : r->n;
+    r->floor = bound_of_best(parts, n_parts, k, b);
+    r->floor = max(r->floor, threshold(r, b, k, false));
 #endif
 #if TOP_P
     const ulong sum = sum_of_weights(r, b), enough = enough_of(sum, r->s.top_p);
@@ -227,11 +228,16 @@ __kernel void
 choose_take_gen(__global const float *logits, __global const struct part *parts,
                 __global struct state *state, __global struct seen *seen,
                 __global int *chosen, __global STORAGE(IDS) *ids,
-                __global STORAGE(POSITIONS) *position, __global int *past, uint n)
+                __global STORAGE(POSITIONS) *position, __global int *past, uint n,
+                uint seen_stride)
 {
     __local struct bins b;
-    const uint me = get_local_id(0), n_parts = (n + PART - 1) / PART;
+    const uint me = get_local_id(0), text = get_group_id(0), n_parts = parts_of(n);
     ulong best = 0, unsound = 0;
+    logits += (ulong)text * n;
+    parts += text * n_parts;
+    seen += (ulong)text * seen_stride;
+    state += text;
     for (uint p = me; p < n_parts; p += ITEMS) {
         best = max(best, parts[p].key);
         unsound |= parts[p].unsound;
@@ -251,8 +257,9 @@ choose_take_gen(__global const float *logits, __global const struct part *parts,
     uint id = ~(uint)best;
 #if DRAWS
     struct row r = {logits, n, best ? logits[id] : 0.0f, *state, 0, 0};
-    id = draw(&r, parts, n_parts, &b);
+    const uint drawn = draw(&r, parts, n_parts, &b);
+    id = r.s.draws ? drawn : id;
 #endif
     if (me == 0)
-        put_choice(is_sound ? (int)id : -1, state, seen, n, chosen, ids, position, past);
+        put_choice(text, is_sound ? (int)id : -1, state, seen, n, chosen, ids, position, past);
 }

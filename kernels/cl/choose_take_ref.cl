@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Chooses a token from logits[n] and the best of their parts (choose_best_ref), as the host does
- * (plugin/text/sampler.h); -1 where the logits are no distribution. One work-item.
+ * (plugin/text/sampler.h); -1 where the logits are no distribution. A work-item for each text.
  */
 #include "choose.h"
 
@@ -62,8 +62,14 @@ __kernel void
 choose_take_ref(__global const float *logits, __global const struct part *parts,
                 __global struct state *state, __global struct seen *seen,
                 __global int *chosen, __global STORAGE(IDS) *ids,
-                __global STORAGE(POSITIONS) *position, __global int *past, uint n)
+                __global STORAGE(POSITIONS) *position, __global int *past, uint n,
+                uint seen_stride)
 {
+    const uint text = get_global_id(0);
+    logits += (ulong)text * n;
+    parts += text * parts_of(n);
+    seen += (ulong)text * seen_stride;
+    state += text;
     struct part best = parts[0];
     for (uint p = 1; p * PART < n; p++) {
         best.key = max(best.key, parts[p].key);
@@ -74,5 +80,5 @@ choose_take_ref(__global const float *logits, __global const struct part *parts,
         struct row r = {logits, n, logits[id], *state, 0, 0};
         id = draw(&r);
     }
-    put_choice(id, state, seen, n, chosen, ids, position, past);
+    put_choice(text, id, state, seen, n, chosen, ids, position, past);
 }

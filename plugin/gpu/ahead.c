@@ -10,6 +10,12 @@ struct counts {
     uint64_t kernels, waits, weight_bytes, multiply_adds;
 };
 
+/* A text. */
+struct member {
+    uint64_t n;   /* the number of the choice that the host sees next */
+    int32_t last; /* the token whose run is in the queue              */
+};
+
 struct xm_ahead {
     struct xm_request *request; /* borrowed */
     uint32_t ids, positions;    /* inputs; UINT32_MAX: none */
@@ -18,18 +24,21 @@ struct xm_ahead {
     /* Of it, with the arguments of the last choice; NULL: they are bound each time. */
     struct xm_recording *launches;
     uint64_t vocabulary;
+    /* Of the texts in their order; [room]. */
+    struct xm_kv_sequence **sequences; /* NULL: it has left              */
+    struct xm_token_choice *how;       /* as they were sent to the device */
+    struct member *members;
     struct xm_buffer *state, *parts, *chosen;
     struct xm_buffer *seen; /* NULL: no choice has adjusted logits so far */
+    uint64_t seen_bytes;    /* of a text                                  */
     /* `chosen` as the host sees it, who reads a slot while the choice behind it writes the next;
      * NULL: the host does not see it */
     const int32_t *result;
-    /* The sequence that is decoded; NULL: none is, and nothing is in the queue. */
-    struct xm_kv_sequence *sequence;
-    struct xm_token_choice how; /* as it was sent to the device */
-    uint64_t n;                 /* the number of the choice that the host sees next */
-    bool is_running;            /* the run of the last of them is in the queue */
-    int32_t last;               /* that one */
-    struct counts counts;       /* of its run */
+    uint32_t room;
+    uint32_t n,
+        n_left; /* texts of the choices in the queue, 0: none is there; still in it */
+    bool is_running;      /* the run of their last tokens is in the queue */
+    struct counts counts; /* of that run */
 };
 
 /* ---- making and freeing -------------------------------------------------------------------- */
@@ -46,46 +55,84 @@ why_not(const struct xm_program *p)
     return p->config.profiling ? "launches are measured (PERF_COUNT)" : NULL;
 }
 
+/* Of no text yet. */
 static struct xm_choose_desc
-desc_of(const struct xm_program *p, uint32_t ids, uint32_t positions,
-        const struct xm_token_choice *how)
+desc_of(const struct xm_program *p, uint32_t ids, uint32_t positions)
 {
     const struct xm_port *ports = p->ports.inputs;
-    return xm_choose_desc_of(how, ports[ids].type.element,
-                             positions == UINT32_MAX ? XM_I64
-                                                     : ports[positions].type.element);
+    return (struct xm_choose_desc){
+        .ids = ports[ids].type.element,
+        .position = positions == UINT32_MAX ? XM_I64 : ports[positions].type.element};
+}
+
+/* The kernels stay the engine's. */
+static enum xm_status
+build(const struct xm_program *p, const struct xm_choose_desc *desc, struct xm_error *err)
+{
+    struct xm_primitive *choose = NULL;
+    XM_TRY(xm_choose_create(p->engine, desc, &choose, err));
+    xm_primitive_destroy(choose);
+    return XM_OK;
 }
 
 enum xm_status
 xm_ahead_build(struct xm_program *p, uint32_t ids, uint32_t positions,
                struct xm_error *err)
 {
-    const struct xm_token_choice likeliest = {.draws = false};
-    const struct xm_choose_desc desc = desc_of(p, ids, positions, &likeliest);
-    struct xm_primitive *choose = NULL;
-    if (why_not(p))
+    const struct xm_choose_desc likeliest = desc_of(p, ids, positions);
+    return why_not(p) ? XM_OK : build(p, &likeliest, err);
+}
+
+static void
+free_room(struct xm_ahead *a)
+{
+    xm_free(a->sequences);
+    xm_free(a->how);
+    xm_free(a->members);
+    xm_buffer_unref(a->state);
+    xm_buffer_unref(a->parts);
+    xm_buffer_unref(a->chosen);
+    a->sequences = NULL;
+    a->how = NULL;
+    a->members = NULL;
+    a->state = a->parts = a->chosen = NULL;
+    a->room = 0;
+}
+
+/* For n texts, while none is in the queue. */
+static enum xm_status
+make_room(struct xm_ahead *a, uint32_t n, struct xm_error *err)
+{
+    struct xm_engine *e = a->request->program->engine;
+    uint32_t room = a->room ? a->room : 1;
+    if (n <= a->room)
         return XM_OK;
-    XM_TRY(xm_choose_create(p->engine, &desc, &choose, err));
-    xm_primitive_destroy(choose); /* its kernels are the engine's */
+    while (room < n)
+        room *= 2;
+    free_room(a);
+    a->sequences = xm_calloc(room, sizeof(struct xm_kv_sequence *));
+    a->how = xm_calloc(room, sizeof(*a->how));
+    a->members = xm_calloc(room, sizeof(*a->members));
+    if (!a->sequences || !a->how || !a->members)
+        return xm_no_memory(err, "%u texts ahead of the host", n);
+    XM_TRY(xm_buffer_create(e, XM_USE_DEVICE, room * sizeof(*a->how), &a->state, err));
+    XM_TRY(xm_buffer_create(e, XM_USE_DEVICE, room * xm_choose_parts_bytes(a->vocabulary),
+                            &a->parts, err));
+    XM_TRY(xm_buffer_create(e, XM_USE_HOST, room * XM_CHOOSE_SLOTS * sizeof(*a->result),
+                            &a->chosen, err));
+    a->result = xm_buffer_host_ptr(a->chosen);
+    a->room = room;
     return XM_OK;
 }
 
 static enum xm_status
-create_buffers(struct xm_ahead *a, struct xm_error *err)
+find_vocabulary(struct xm_ahead *a, struct xm_error *err)
 {
-    const struct xm_program *p = a->request->program;
-    const struct xm_shape *s = &p->ports.outputs[0].type.shape;
+    const struct xm_shape *s = &a->request->program->ports.outputs[0].type.shape;
     const struct xm_dim last = s->dim[s->rank - 1];
     if (!xm_dim_is_const(last) || last.n <= 0)
         return xm_fail(err, XM_UNSUPPORTED, "the vocabulary has no fixed size");
     a->vocabulary = (uint64_t)last.n;
-    XM_TRY(xm_buffer_create(p->engine, XM_USE_DEVICE, sizeof(struct xm_token_choice),
-                            &a->state, err));
-    XM_TRY(xm_buffer_create(p->engine, XM_USE_DEVICE,
-                            xm_choose_parts_bytes(a->vocabulary), &a->parts, err));
-    XM_TRY(xm_buffer_create(p->engine, XM_USE_HOST, XM_CHOOSE_SLOTS * sizeof(*a->result),
-                            &a->chosen, err));
-    a->result = xm_buffer_host_ptr(a->chosen);
     return XM_OK;
 }
 
@@ -106,7 +153,9 @@ xm_ahead_create(struct xm_request *r, uint32_t ids, uint32_t positions,
     struct xm_error ignored = {0};
     if (r->program->config.replays) /* else, and without memory, there is none */
         (void)xm_recording_create(r->queue, &a->launches, &ignored);
-    const enum xm_status s = create_buffers(a, err);
+    enum xm_status s = find_vocabulary(a, err);
+    if (s == XM_OK)
+        s = make_room(a, 1, err);
     if (s == XM_OK)
         *out = a;
     else
@@ -119,36 +168,86 @@ xm_ahead_destroy(struct xm_ahead *a)
 {
     if (!a)
         return;
-    xm_ahead_stop(a);
+    xm_ahead_stop(a, NULL);
     xm_primitive_destroy(a->choose);
     xm_recording_destroy(a->launches);
-    xm_buffer_unref(a->state);
-    xm_buffer_unref(a->parts);
-    xm_buffer_unref(a->chosen);
+    free_room(a);
     xm_buffer_unref(a->seen);
     xm_free(a);
 }
 
-enum xm_status
-xm_ahead_prepare(struct xm_ahead *a, const struct xm_token_choice *how,
-                 struct xm_error *err)
+/* ---- kinds of choices ------------------------------------------------------------------------ */
+
+static enum xm_status
+check_kind(const struct xm_ahead *a, const struct xm_choose_desc *desc,
+           struct xm_error *err)
 {
-    const struct xm_program *p = a->request->program;
-    if (how->draws && !xm_choose_is_fast(p->engine))
+    if (desc->draws && !xm_choose_is_fast(a->request->program->engine))
         return xm_fail(err, XM_UNSUPPORTED, "the host draws tokens faster");
     if (a->request->hook)
         return xm_fail(err, XM_UNSUPPORTED, "a hook reads the operands of every step");
-    const struct xm_choose_desc desc = desc_of(p, a->ids, a->positions, how);
+    return XM_OK;
+}
+
+enum xm_status
+xm_ahead_prepare(const struct xm_ahead *a, const struct xm_token_choice *how,
+                 struct xm_error *err)
+{
+    const struct xm_program *p = a->request->program;
+    struct xm_choose_desc desc = desc_of(p, a->ids, a->positions);
+    xm_choose_add(&desc, how);
+    XM_TRY(check_kind(a, &desc, err));
+    return build(p, &desc, err);
+}
+
+/* What chooses for all texts of the list. */
+static enum xm_status
+take_kernels(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
+{
+    const struct xm_program *p = a->request->program;
+    struct xm_choose_desc desc = desc_of(p, a->ids, a->positions);
+    for (uint32_t i = 0; i < c->n; i++)
+        xm_choose_add(&desc, &c->list[i].how);
+    XM_TRY(check_kind(a, &desc, err));
     if (a->choose && desc.draws == a->desc.draws && desc.top_k == a->desc.top_k &&
         desc.top_p == a->desc.top_p && desc.adjusts == a->desc.adjusts)
         return XM_OK;
-    xm_ahead_stop(a);
     xm_primitive_destroy(a->choose);
     a->choose = NULL;
     if (a->launches)
         xm_recording_truncate(a->launches, 0);
     a->desc = desc;
     return xm_choose_create(p->engine, &desc, &a->choose, err);
+}
+
+/* Room for what texts have seen, of the one with the longest window. */
+static enum xm_status
+make_seen(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
+{
+    a->seen_bytes = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct xm_token_choice *how = &c->list[i].how;
+        const uint64_t bytes = xm_choose_seen_bytes(a->vocabulary, how->window);
+        if (how->adjusts && bytes > a->seen_bytes)
+            a->seen_bytes = bytes;
+    }
+    const uint64_t all = c->n * a->seen_bytes;
+    if (all == 0 || (a->seen && xm_buffer_bytes(a->seen) >= all))
+        return XM_OK;
+    xm_buffer_unref(a->seen);
+    a->seen = NULL;
+    return xm_buffer_create(a->request->program->engine, XM_USE_DEVICE, all, &a->seen,
+                            err);
+}
+
+static enum xm_status
+get_ready(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
+{
+    XM_TRY(take_kernels(a, c, err));
+    XM_TRY(make_room(a, c->n, err));
+    if (!a->result && !a->request->enqueues_counted)
+        return xm_fail(err, XM_UNSUPPORTED, "the host does not see the device's memory");
+    return make_seen(a, c, err);
 }
 
 /* ---- what is enqueued ------------------------------------------------------------------------ */
@@ -162,10 +261,13 @@ counts_of(const struct xm_request *r)
     return c;
 }
 
+/* `cols` elements of each text. */
 static struct xm_operand
-operand_of(struct xm_buffer *b, enum xm_element e, int64_t n)
+operand_of(const struct xm_ahead *a, struct xm_buffer *b, enum xm_element e,
+           uint64_t cols)
 {
-    return (struct xm_operand){.buffer = b, .element = e, .rank = 1, .dim = {n}};
+    return (struct xm_operand){
+        .buffer = b, .element = e, .rank = 2, .dim = {a->n, (int64_t)cols}};
 }
 
 static enum xm_status
@@ -181,11 +283,12 @@ enqueue_choice(struct xm_ahead *a, struct xm_error *err)
         xm_request_operand(r, p->input_values[a->positions], &o[XM_CHOOSE_POSITION]);
     xm_kv_tables_operands(r->tables, 0, tables);
     o[XM_CHOOSE_PAST] = tables[XM_ATTENTION_PAST_LENS];
-    o[XM_CHOOSE_STATE] = operand_of(a->state, XM_U8, sizeof(struct xm_token_choice));
+    o[XM_CHOOSE_STATE] = operand_of(a, a->state, XM_U8, sizeof(struct xm_token_choice));
     if (a->desc.adjusts)
-        o[XM_CHOOSE_SEEN] = operand_of(a->seen, XM_U8, (int64_t)xm_buffer_bytes(a->seen));
-    o[XM_CHOOSE_PARTS] = operand_of(a->parts, XM_U8, (int64_t)xm_buffer_bytes(a->parts));
-    o[XM_CHOOSE_CHOSEN] = operand_of(a->chosen, XM_I32, XM_CHOOSE_SLOTS);
+        o[XM_CHOOSE_SEEN] = operand_of(a, a->seen, XM_U8, a->seen_bytes);
+    o[XM_CHOOSE_PARTS] =
+        operand_of(a, a->parts, XM_U8, xm_choose_parts_bytes(a->vocabulary));
+    o[XM_CHOOSE_CHOSEN] = operand_of(a, a->chosen, XM_I32, XM_CHOOSE_SLOTS);
     xm_queue_repeat(r->queue, a->launches);
     const enum xm_status s = xm_primitive_run(a->choose, o, &run, err);
     xm_queue_record(r->queue, NULL);
@@ -193,45 +296,64 @@ enqueue_choice(struct xm_ahead *a, struct xm_error *err)
 }
 
 static enum xm_status
-make_room(struct xm_ahead *a, const struct xm_token_choice *how, struct xm_error *err)
+write_seen(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
 {
-    const uint64_t bytes = xm_choose_seen_bytes(a->vocabulary, how->window);
-    if (!how->adjusts || (a->seen && xm_buffer_bytes(a->seen) >= bytes))
+    const uint64_t bytes = c->n * a->seen_bytes;
+    if (bytes == 0)
         return XM_OK;
-    xm_buffer_unref(a->seen);
-    a->seen = NULL;
-    return xm_buffer_create(a->request->program->engine, XM_USE_DEVICE, bytes, &a->seen,
-                            err);
+    uint8_t *list = xm_calloc(1, (size_t)bytes);
+    if (!list)
+        return xm_no_memory(err, "the counts of tokens");
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->list[i].how.adjusts)
+            xm_choose_fill_seen(list + i * a->seen_bytes, a->vocabulary, &c->list[i].how,
+                                &c->list[i].seen);
+    const enum xm_status s =
+        xm_queue_write(a->request->queue, a->seen, 0, list, bytes, err);
+    xm_free(list);
+    return s;
+}
+
+/* What the device has to know of the texts. */
+static enum xm_status
+send(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
+{
+    XM_TRY(write_seen(a, c, err));
+    for (uint32_t i = 0; i < c->n; i++)
+        a->how[i] = c->list[i].how;
+    return xm_queue_send(a->request->queue, a->state, 0, a->how, c->n * sizeof(*a->how),
+                         err);
 }
 
 /* The choice behind the request's last run, which has been waited for. */
 static enum xm_status
-begin(struct xm_ahead *a, struct xm_kv_sequence *s, const struct xm_device_choice *c,
-      struct xm_error *err)
+begin(struct xm_ahead *a, struct xm_kv_sequence *const *sequences,
+      const struct xm_device_choices *c, struct xm_error *err)
 {
-    struct xm_queue *queue = a->request->queue;
-    if (!a->result && !a->request->enqueues_counted)
-        return xm_fail(err, XM_UNSUPPORTED, "the host does not see the device's memory");
-    a->n = c->how.n;
+    struct xm_error why = {0};
+    if (get_ready(a, c, &why) != XM_OK)
+        return xm_fail(err, XM_UNSUPPORTED, "%s", why.text);
+    for (uint32_t i = 0; i < c->n; i++) {
+        a->sequences[i] = sequences[i];
+        a->members[i].n = c->list[i].how.n;
+    }
+    a->n = a->n_left = c->n;
     a->is_running = false;
-    XM_TRY(make_room(a, &c->how, err));
-    a->how = c->how;
-    XM_TRY(
-        xm_choose_begin(queue, a->state, a->seen, a->vocabulary, &a->how, &c->seen, err));
-    a->sequence = s;
+    XM_TRY(send(a, c, err));
     xm_request_forget_results(a->request);
     XM_TRY(enqueue_choice(a, err));
-    return xm_queue_keep_pace(queue, err);
+    return xm_queue_keep_pace(a->request->queue, err);
 }
 
-/* The run of the token that is being chosen, and the choice behind it. */
+/* The run of the tokens that are being chosen, and the choice behind it. */
 static enum xm_status
 enqueue_run(struct xm_ahead *a, struct counts *counts, struct xm_error *err)
 {
     struct xm_request *r = a->request;
     const struct counts before = counts_of(r);
-    XM_TRY(xm_kv_sequence_reserve(a->sequence, 1, r->queue, err));
-    enum xm_status s = xm_request_run_again(r, a->sequence, err);
+    for (uint32_t i = 0; i < a->n; i++)
+        XM_TRY(xm_kv_sequence_reserve(a->sequences[i], 1, r->queue, err));
+    enum xm_status s = xm_request_run_again(r, a->sequences, a->n, err);
     if (s == XM_OK)
         s = enqueue_choice(a, err);
     const struct counts after = counts_of(r);
@@ -245,57 +367,90 @@ enqueue_run(struct xm_ahead *a, struct counts *counts, struct xm_error *err)
 
 /* ---- what has ended -------------------------------------------------------------------------- */
 
-/* The run of the last token, and the choice behind it, have ended. */
+/* The run of the last tokens, and the choice behind it, have ended. */
 static void
-take(struct xm_ahead *a, struct xm_device_choice *c)
+take(struct xm_ahead *a, struct xm_device_choices *c)
 {
     struct xm_request_stats *stats = &a->request->stats;
-    if (a->is_running) {
-        xm_kv_sequence_commit_first(a->sequence, 1, &a->last);
-        stats->weight_bytes += a->counts.weight_bytes;
-        stats->multiply_adds += a->counts.multiply_adds;
-        stats->kernels = a->counts.kernels;
-        stats->waits =
-            a->counts.waits + 1; /* that for its choice, which is not counted */
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        struct member *m = &a->members[i];
+        if (!a->sequences[i])
+            continue;
+        if (a->is_running)
+            xm_kv_sequence_commit_first(a->sequences[i], 1, &m->last);
+        m->last = a->result ? a->result[i * XM_CHOOSE_SLOTS + m->n % XM_CHOOSE_SLOTS] : 0;
+        m->n++;
+        c->list[k++].id = m->last;
     }
-    a->last = c->id = a->result ? a->result[a->n % XM_CHOOSE_SLOTS] : 0;
-    a->n++;
+    if (!a->is_running)
+        return;
+    stats->weight_bytes += a->counts.weight_bytes;
+    stats->multiply_adds += a->counts.multiply_adds;
+    stats->kernels = a->counts.kernels;
+    stats->waits = a->counts.waits + 1; /* that for its choice, which is not counted */
 }
 
 bool
-xm_ahead_decodes(const struct xm_ahead *a, const struct xm_kv_sequence *s)
+xm_ahead_decodes(const struct xm_ahead *a, struct xm_kv_sequence *const *sequences,
+                 uint32_t n)
 {
-    return a->sequence == s;
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (!a->sequences[i])
+            continue;
+        if (k == n || a->sequences[i] != sequences[k])
+            return false;
+        k++;
+    }
+    return k > 0 && k == n;
+}
+
+/* What was enqueued has been waited for. */
+static void
+drop(struct xm_ahead *a, const struct xm_kv_sequence *s)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (!a->sequences[i] || (s && a->sequences[i] != s))
+            continue;
+        xm_kv_sequence_cancel(a->sequences[i]);
+        a->sequences[i] = NULL;
+        a->n_left--;
+    }
+    if (a->n_left == 0)
+        a->n = 0;
 }
 
 void
-xm_ahead_stop(struct xm_ahead *a)
+xm_ahead_stop(struct xm_ahead *a, const struct xm_kv_sequence *s)
 {
-    if (!a->sequence)
+    bool is_there = false;
+    for (uint32_t i = 0; i < a->n; i++)
+        is_there |= a->sequences[i] && (!s || a->sequences[i] == s);
+    if (!is_there)
         return;
     xm_queue_finish(a->request->queue, NULL);
-    xm_kv_sequence_cancel(a->sequence);
-    a->sequence = NULL;
+    drop(a, s);
 }
 
-/* All that is in the queue has been waited for, and only the token's run is to be dropped, which
- * was not enqueued as a whole. */
+/* Waits for all that is in the queue. A run behind the last choice was not enqueued as a whole, and
+ * is dropped. */
 static enum xm_status
-end(struct xm_ahead *a, struct xm_device_choice *c, struct xm_error *err)
+end(struct xm_ahead *a, struct xm_device_choices *c, struct xm_error *err)
 {
     XM_TRY(xm_queue_finish(a->request->queue, err));
     take(a, c);
-    xm_kv_sequence_cancel(a->sequence);
-    a->sequence = NULL;
+    drop(a, NULL);
     return XM_OK;
 }
 
 static enum xm_status
-choose(struct xm_ahead *a, struct xm_device_choice *c, struct xm_error *err)
+choose(struct xm_ahead *a, struct xm_device_choices *c, struct xm_error *err)
 {
     struct xm_error ignored = {0};
     struct counts counts = {0};
-    c->is_running = c->more && enqueue_run(a, &counts, &ignored) == XM_OK;
+    c->is_running =
+        c->more && a->n_left == a->n && enqueue_run(a, &counts, &ignored) == XM_OK;
     if (!c->is_running)
         return end(a, c, err);
     XM_TRY(xm_queue_keep_pace(a->request->queue, err));
@@ -306,13 +461,13 @@ choose(struct xm_ahead *a, struct xm_device_choice *c, struct xm_error *err)
 }
 
 enum xm_status
-xm_ahead_choose(struct xm_ahead *a, struct xm_kv_sequence *s, struct xm_device_choice *c,
-                struct xm_error *err)
+xm_ahead_choose(struct xm_ahead *a, struct xm_kv_sequence *const *sequences,
+                struct xm_device_choices *c, struct xm_error *err)
 {
-    enum xm_status status = a->sequence ? XM_OK : begin(a, s, c, err);
+    enum xm_status status = a->n ? XM_OK : begin(a, sequences, c, err);
     if (status == XM_OK)
         status = choose(a, c, err);
     if (status != XM_OK)
-        xm_ahead_stop(a);
+        xm_ahead_stop(a, NULL);
     return status;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding ahead of the host: the device chooses a token and runs it before the host knows it.
+ * Decoding ahead of the host: the device chooses the tokens of a batch of texts, and runs them
+ * before the host knows them.
  *
  *     host      enqueue run 2 │ wait for choice 1 │ enqueue run 3 │ wait for choice 2 │ …
  *     device    run 1, choice 1 │ run 2, choice 2         │ run 3, choice 3          │ …
  *
- * A run has the buffers of the one before it: a choice writes id, position and number of cached
- * positions to where the run reads them (primitives/choose). So a token needs no write by the host
- * but where its sequence gets a page. One sequence at a time; the thread of its request.
+ * A run has a token of each text, and the buffers of the one before it: a choice writes ids,
+ * positions and numbers of cached positions to where the run reads them (primitives/choose). So a
+ * step needs no write by the host but where a sequence gets a page. A sequence may leave while the
+ * run goes on, which is then the last one: its tokens are chosen as before, but for that sequence.
+ * The thread of the request.
  */
 #ifndef XM_PLUGIN_GPU_AHEAD_H
 #define XM_PLUGIN_GPU_AHEAD_H
@@ -32,17 +35,20 @@ enum xm_status xm_ahead_build(struct xm_program *p, uint32_t ids, uint32_t posit
 enum xm_status xm_ahead_create(struct xm_request *r, uint32_t ids, uint32_t positions,
                                struct xm_ahead **out, struct xm_error *err);
 void xm_ahead_destroy(struct xm_ahead *a); /* waits; NULL is allowed */
-/* Kernels for choices of this kind. XM_UNSUPPORTED: the host makes them faster. */
-enum xm_status xm_ahead_prepare(struct xm_ahead *a, const struct xm_token_choice *how,
-                                struct xm_error *err);
-/* As xm_batch_ops.choose, for choices of the kind that was prepared. What cannot be enqueued is
- * left to the caller, who runs the token in the ordinary way and learns the cause there: is_running
- * is false then. */
-enum xm_status xm_ahead_choose(struct xm_ahead *a, struct xm_kv_sequence *s,
-                               struct xm_device_choice *c, struct xm_error *err);
-/* Whether choices of the sequence are in the queue: the next one goes on with them. */
-bool xm_ahead_decodes(const struct xm_ahead *a, const struct xm_kv_sequence *s);
-void xm_ahead_stop(struct xm_ahead *a); /* as xm_batch_ops.stop */
+/* Builds the kernels for choices of this kind alone. XM_UNSUPPORTED: the host makes them faster. */
+enum xm_status xm_ahead_prepare(const struct xm_ahead *a,
+                                const struct xm_token_choice *how, struct xm_error *err);
+/* As xm_batch_ops.choose, for the sequences [c->n] of the list's choices. What cannot be enqueued
+ * is left to the caller, who runs the tokens in the ordinary way and learns the cause there:
+ * is_running is false then. */
+enum xm_status xm_ahead_choose(struct xm_ahead *a,
+                               struct xm_kv_sequence *const *sequences,
+                               struct xm_device_choices *c, struct xm_error *err);
+/* Whether choices of exactly these sequences are in the queue: the next ones go on with them. */
+bool xm_ahead_decodes(const struct xm_ahead *a, struct xm_kv_sequence *const *sequences,
+                      uint32_t n);
+/* As xm_batch_ops.stop. */
+void xm_ahead_stop(struct xm_ahead *a, const struct xm_kv_sequence *s);
 
 #ifdef __cplusplus
 }

@@ -277,7 +277,7 @@ enum xm_status
 xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
                struct xm_error *err)
 {
-    xm_batcher_stop(b);
+    xm_batcher_stop(b, NULL);
     b->n = 0;
     XM_TRY(take_entries(b, list, n, err));
     XM_TRY(xm_request_run_sequences(b->request, &b->intake, err));
@@ -302,38 +302,55 @@ xm_batcher_logits(const struct xm_batcher *b, uint32_t entry, uint64_t *rows,
 
 /* ---- tokens that the device chooses ---------------------------------------------------------- */
 
+static enum xm_status
+create_ahead(struct xm_batcher *b, struct xm_error *err)
+{
+    return b->ahead ? XM_OK
+                    : xm_ahead_create(b->request, b->port[XM_FEED_IDS],
+                                      b->port[XM_FEED_POSITIONS], &b->ahead, err);
+}
+
 enum xm_status
 xm_batcher_prepare(struct xm_batcher *b, const struct xm_token_choice *how,
                    struct xm_error *err)
 {
-    if (!b->ahead)
-        XM_TRY(xm_ahead_create(b->request, b->port[XM_FEED_IDS],
-                               b->port[XM_FEED_POSITIONS], &b->ahead, err));
+    XM_TRY(create_ahead(b, err));
     return xm_ahead_prepare(b->ahead, how, err);
 }
 
-enum xm_status
-xm_batcher_choose(struct xm_batcher *b, struct xm_kv_sequence *s,
-                  struct xm_device_choice *c, struct xm_error *err)
+/* Whether the last run was one chunk with a token of each of these sequences, and of no other. */
+static bool
+has_run_one_of_each(const struct xm_batcher *b, struct xm_kv_sequence *const *sequences,
+                    uint32_t n)
 {
-    const struct xm_intake_row *row = b->intake.rows;
-    const bool is_alone = b->n == 1 && row->sequence == s && row->n == 1 && row->wanted;
+    const struct xm_intake *f = &b->intake;
+    bool has = n > 0 && b->n == n && n <= f->chunk_tokens && (n == 1 || f->is_mixed);
+    for (uint32_t i = 0; i < n && has; i++)
+        has = f->rows[i].sequence == sequences[i] && f->rows[i].n == 1 &&
+              f->rows[i].wanted == 1;
+    return has;
+}
+
+enum xm_status
+xm_batcher_choose(struct xm_batcher *b, struct xm_kv_sequence *const *sequences,
+                  struct xm_device_choices *c, struct xm_error *err)
+{
     struct xm_error why = {0};
-    if (b->ahead && xm_ahead_decodes(b->ahead, s))
-        return xm_ahead_choose(b->ahead, s, c, err);
-    if (!is_alone)
+    if (b->ahead && xm_ahead_decodes(b->ahead, sequences, c->n))
+        return xm_ahead_choose(b->ahead, sequences, c, err);
+    if (!has_run_one_of_each(b, sequences, c->n))
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the batch has run other tokens than one of the sequence");
-    if (xm_batcher_prepare(b, &c->how, &why) != XM_OK)
+                       "the batch has run other tokens than one of each sequence");
+    if (create_ahead(b, &why) != XM_OK)
         return xm_fail(err, XM_UNSUPPORTED, "%s", why.text);
-    const enum xm_status status = xm_ahead_choose(b->ahead, s, c, err);
+    const enum xm_status status = xm_ahead_choose(b->ahead, sequences, c, err);
     b->n = status == XM_UNSUPPORTED ? b->n : 0; /* the logits are valid then only */
     return status;
 }
 
 void
-xm_batcher_stop(struct xm_batcher *b)
+xm_batcher_stop(struct xm_batcher *b, const struct xm_kv_sequence *s)
 {
     if (b->ahead)
-        xm_ahead_stop(b->ahead);
+        xm_ahead_stop(b->ahead, s);
 }

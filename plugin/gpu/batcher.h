@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 struct xm_batcher;
-struct xm_device_choice;
+struct xm_device_choices;
 struct xm_request;
 struct xm_token_choice;
 
@@ -47,12 +47,14 @@ const float *xm_batcher_logits(const struct xm_batcher *b, uint32_t entry, uint6
                                uint64_t *vocabulary);
 /* When a program is compiled: builds the kernels of choices on the device, if there can be such. */
 enum xm_status xm_batcher_build_choices(struct xm_program *p, struct xm_error *err);
-/* Tokens behind the last one of a sequence, which the device chooses: as xm_batch_ops has them. */
+/* Tokens behind the last ones of sequences, which the device chooses: as xm_batch_ops has them, but
+ * for the sequences of the list, which are in sequences[c->n]. */
 enum xm_status xm_batcher_prepare(struct xm_batcher *b, const struct xm_token_choice *how,
                                   struct xm_error *err);
-enum xm_status xm_batcher_choose(struct xm_batcher *b, struct xm_kv_sequence *s,
-                                 struct xm_device_choice *c, struct xm_error *err);
-void xm_batcher_stop(struct xm_batcher *b);
+enum xm_status xm_batcher_choose(struct xm_batcher *b,
+                                 struct xm_kv_sequence *const *sequences,
+                                 struct xm_device_choices *c, struct xm_error *err);
+void xm_batcher_stop(struct xm_batcher *b, const struct xm_kv_sequence *s);
 /* The batch's request, for cancelling, statistics and hooks. Not referenced for the caller. */
 struct xm_request *xm_batcher_request(struct xm_batcher *b);
 

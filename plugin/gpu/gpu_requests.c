@@ -358,7 +358,8 @@ struct gpu_batch {
     struct xm_batch base;     /* first */
     struct gpu_infer control; /* the batcher's request */
     struct xm_batcher *batcher;
-    struct xm_batcher_entry *entries; /* room for them */
+    struct xm_batcher_entry *entries;  /* [capacity] */
+    struct xm_kv_sequence **sequences; /* the same */
     uint32_t capacity;
 };
 
@@ -367,10 +368,12 @@ reserve_entries(struct gpu_batch *b, uint32_t n, struct xm_error *err)
 {
     if (n <= b->capacity)
         return XM_OK;
-    void *list = xm_realloc(b->entries, n * sizeof(*b->entries));
-    if (!list)
+    void *entries = xm_realloc(b->entries, n * sizeof(*b->entries));
+    b->entries = entries ? entries : b->entries;
+    void *sequences = xm_realloc(b->sequences, n * sizeof(*b->sequences));
+    b->sequences = sequences ? sequences : b->sequences;
+    if (!entries || !sequences)
         return xm_no_memory(err, "a batch");
-    b->entries = list;
     b->capacity = n;
     return XM_OK;
 }
@@ -407,19 +410,22 @@ batch_prepare(struct xm_batch *base, const struct xm_token_choice *how)
 }
 
 static enum xm_status
-batch_choose(struct xm_batch *base, struct xm_sequence *s, struct xm_device_choice *c,
-             struct xm_error *err)
+batch_choose(struct xm_batch *base, struct xm_device_choices *c, struct xm_error *err)
 {
-    const enum xm_status status =
-        xm_batcher_choose(((struct gpu_batch *)base)->batcher, kv_of(s), c, err);
+    struct gpu_batch *b = (struct gpu_batch *)base;
+    XM_TRY(reserve_entries(b, c->n, err));
+    for (uint32_t i = 0; i < c->n; i++)
+        b->sequences[i] = kv_of(c->list[i].sequence);
+    const enum xm_status status = xm_batcher_choose(b->batcher, b->sequences, c, err);
     base->n_rows = status == XM_UNSUPPORTED ? base->n_rows : 0;
     return status;
 }
 
 static void
-batch_stop(struct xm_batch *base)
+batch_stop(struct xm_batch *base, const struct xm_sequence *s)
 {
-    xm_batcher_stop(((struct gpu_batch *)base)->batcher);
+    xm_batcher_stop(((struct gpu_batch *)base)->batcher,
+                    s ? ((const struct gpu_sequence *)s)->kv : NULL);
 }
 
 static void
@@ -429,6 +435,7 @@ batch_destroy(struct xm_batch *base)
     xm_step_checker_destroy(b->control.checker);
     xm_batcher_destroy(b->batcher);
     xm_free(b->entries);
+    xm_free(b->sequences);
     xm_free(b);
 }
 

@@ -575,11 +575,12 @@ excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
 static void
 count_launches(struct context *c)
 {
-    struct xm_device_choice likeliest = {.more = false};
+    struct xm_device_choice likeliest = {.id = 0};
+    struct xm_device_choices choices = {.list = &likeliest, .n = 1};
     xm_request_enqueue_counted(c->request);
     if (feed(c, XM_WARM_UP_TOKENS, NULL) == XM_OK && feed(c, 1, NULL) == XM_OK &&
         c->batcher)
-        xm_batcher_choose(c->batcher, c->sequence, &likeliest, NULL);
+        xm_batcher_choose(c->batcher, &c->sequence, &choices, NULL);
 }
 
 struct xm_program *

@@ -375,9 +375,10 @@ xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
 }
 
 enum xm_status
-xm_request_run_again(struct xm_request *r, struct xm_kv_sequence *s, struct xm_error *err)
+xm_request_run_again(struct xm_request *r, struct xm_kv_sequence *const *sequences,
+                     uint32_t n, struct xm_error *err)
 {
-    XM_TRY(xm_kv_tables_advance(r->tables, s, r->queue, err));
+    XM_TRY(xm_kv_tables_advance(r->tables, sequences, n, r->queue, err));
     XM_TRY(xm_request_make_plan(
         r, err)); /* the same one, of the same sizes; scratch may grow */
     return enqueue_steps(r, err);

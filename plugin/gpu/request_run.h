@@ -132,10 +132,11 @@ enum xm_status xm_request_run_chunk(struct xm_request *r,
                                     const struct xm_intake_chunk *chunk,
                                     struct xm_error *err);
 
-/* Enqueues the steps of the last chunk once more, which was a token of this sequence alone and may
- * go on still; does not flush. The device has changed its inputs to those of the next token
- * (primitives/choose), whose page is reserved. */
-enum xm_status xm_request_run_again(struct xm_request *r, struct xm_kv_sequence *s,
+/* Enqueues the steps of the last chunk once more, which was a token of each of these n sequences
+ * and may go on still; does not flush. The device has changed its inputs to those of the next
+ * tokens (primitives/choose), whose pages are reserved. */
+enum xm_status xm_request_run_again(struct xm_request *r,
+                                    struct xm_kv_sequence *const *sequences, uint32_t n,
                                     struct xm_error *err);
 
 /* request_intake.c: runs all chunks and waits for the last; the symbols have the values of the

@@ -50,6 +50,7 @@ xm_scheduler_destroy(struct xm_scheduler *s)
     xm_compiled_unref(s->compiled);
     xm_free(s->rows);
     xm_free(s->choices);
+    xm_free(s->on_device);
     xm_free(s->choosing);
     xm_free(s->positions);
     pthread_mutex_destroy(&s->lock);
@@ -270,7 +271,7 @@ xm_scheduler_step(struct xm_scheduler *s, struct xm_scheduler_progress *out,
     XM_TRY(xm_scheduler_reserve_rows(s, err));
     xm_scheduler_admit(s);
     XM_TRY(xm_scheduler_run(s, out, err));
-    XM_TRY(xm_scheduler_choose(s, err));
+    XM_TRY(xm_scheduler_choose(s, out, err));
     end_those_over(s);
     pthread_mutex_lock(&s->lock);
     out->n_jobs = s->n_jobs;

@@ -12,6 +12,10 @@
  * kernels for several tokens add in another order than those for one, or multiply in 8 bits
  * (docs/execution.md).
  *
+ * Where the device can choose for all texts of a step, it runs the chosen tokens before the host
+ * knows them. The next step takes them from that run, and has no other part. So a new prompt waits
+ * for a step more, and a text that ends has run a token in vain.
+ *
  * Admission is in the order of the jobs: the first job that waits is admitted when a slot is free
  * and the cache has room for its prompt. Pages of a beginning that the cache still has are reused.
  * Of jobs that begin alike the later ones wait until the first has computed what they share; those

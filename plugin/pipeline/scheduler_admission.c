@@ -87,6 +87,7 @@ keep_prefix(struct xm_scheduler *s, struct xm_scheduled_job *j)
 void
 xm_scheduler_finish_job(struct xm_scheduler *s, struct xm_scheduled_job *j)
 {
+    xm_scheduler_stop_ahead(s, j);
     keep_prefix(s, j);
     if (j->sequence || j == s->blocked)
         s->blocked = NULL;
@@ -131,6 +132,8 @@ first_waiting(struct xm_scheduler *s)
         else if (j->text.is_over)
             xm_scheduler_finish_job(s, j);
         else
+            xm_scheduler_prepare(s, &j->text);
+        if (j->state == XM_JOB_WAITS)
             return j;
     }
     return NULL;

@@ -4,7 +4,8 @@
  *
  *     scheduler.c            jobs come and go; a step
  *     scheduler_admission.c  which jobs run, what they share, who gives up its pages
- *     scheduler_run.c        one run of all, and the tokens that are chosen from it
+ *     scheduler_run.c        one run of all, and the tokens that are chosen from it, by the host or
+ *                            the device
  */
 #ifndef XM_PLUGIN_PIPELINE_SCHEDULER_PARTS_H
 #define XM_PLUGIN_PIPELINE_SCHEDULER_PARTS_H
@@ -43,6 +44,7 @@ struct xm_scheduled_job {
     uint64_t n_fed; /* tokens of it in this run       */
     uint32_t row;   /* of the run that has its logits */
     bool has_logits;
+    bool is_ahead; /* the device has chosen its last token, and runs it already */
 };
 
 struct xm_scheduler {
@@ -62,6 +64,7 @@ struct xm_scheduler {
     /* Of a run; [n_room] */
     struct xm_batch_row *rows;
     struct xm_choice *choices;          /* tokens that are chosen in this step */
+    struct xm_device_choice *on_device; /* the same, if the device chooses     */
     struct xm_scheduled_job **choosing; /* the job of each choice              */
     uint64_t *positions;                /* one more than the others            */
     size_t n_room;
@@ -128,11 +131,17 @@ void xm_scheduler_fork_jobs(struct xm_scheduler *s);
 
 /* ---- scheduler_run.c ---- */
 
+/* Builds what the device needs to choose for a text that has begun, if it can. */
+void xm_scheduler_prepare(const struct xm_scheduler *s, const struct xm_text *t);
+/* Before the job's sequence is used otherwise: drops the token that the device runs already. */
+void xm_scheduler_stop_ahead(const struct xm_scheduler *s, struct xm_scheduled_job *j);
 /* Memory for as many rows as there are slots. */
 enum xm_status xm_scheduler_reserve_rows(struct xm_scheduler *s, struct xm_error *err);
 enum xm_status xm_scheduler_run(struct xm_scheduler *s, struct xm_scheduler_progress *out,
                                 struct xm_error *err);
 /* A token for each text that has logits. */
-enum xm_status xm_scheduler_choose(struct xm_scheduler *s, struct xm_error *err);
+enum xm_status xm_scheduler_choose(struct xm_scheduler *s,
+                                   struct xm_scheduler_progress *out,
+                                   struct xm_error *err);
 
 #endif

@@ -16,13 +16,16 @@ xm_scheduler_reserve_rows(struct xm_scheduler *s, struct xm_error *err)
         return XM_OK;
     xm_free(s->rows);
     xm_free(s->choices);
+    xm_free(s->on_device);
     xm_free(s->choosing);
     xm_free(s->positions);
     s->rows = xm_calloc(n, sizeof(*s->rows));
     s->choices = xm_calloc(n, sizeof(*s->choices));
+    s->on_device = xm_calloc(n, sizeof(*s->on_device));
     s->choosing = xm_calloc(n, sizeof(*s->choosing));
     s->positions = xm_calloc(n + 1, sizeof(*s->positions));
-    s->n_room = s->rows && s->choices && s->choosing && s->positions ? n : 0;
+    s->n_room =
+        s->rows && s->choices && s->on_device && s->choosing && s->positions ? n : 0;
     return s->n_room ? XM_OK : xm_no_memory(err, "%zu texts in parallel", n);
 }
 
@@ -89,12 +92,26 @@ fill_batch(struct xm_scheduler *s, struct feed *f)
     }
 }
 
+/* Whether the device runs the tokens of this step already. */
+static bool
+runs_ahead(const struct xm_scheduler *s)
+{
+    bool is_any = false;
+    for (struct xm_scheduled_job *j = xm_first_running(s); j; j = xm_next_running(j)) {
+        j->has_logits = j->is_ahead;
+        is_any |= j->is_ahead;
+    }
+    return is_any;
+}
+
 enum xm_status
 xm_scheduler_run(struct xm_scheduler *s, struct xm_scheduler_progress *out,
                  struct xm_error *err)
 {
     struct feed f = {0};
     struct xm_error why = {0};
+    if (runs_ahead(s))
+        return XM_OK;
     fill_batch(s, &f);
     if (f.n == 0)
         return XM_OK;
@@ -115,6 +132,78 @@ xm_scheduler_run(struct xm_scheduler *s, struct xm_scheduler_progress *out,
     return XM_OK;
 }
 
+/* ---- tokens that the device chooses -------------------------------------------------------- */
+
+void
+xm_scheduler_prepare(const struct xm_scheduler *s, const struct xm_text *t)
+{
+    struct xm_token_choice how;
+    if (s->batch->ops->prepare && t->most > 1 &&
+        xm_text_will_be_on_device(t, xm_compiled_vocabulary(s->compiled), &how))
+        s->batch->ops->prepare(s->batch, &how);
+}
+
+void
+xm_scheduler_stop_ahead(const struct xm_scheduler *s, struct xm_scheduled_job *j)
+{
+    if (j->is_ahead)
+        s->batch->ops->stop(s->batch, j->sequence);
+    j->is_ahead = false;
+}
+
+/* What the device has to know of the texts that choose in this step; false: the host chooses for
+ * all of them, as for those that have no token so far. */
+static bool
+list_on_device(struct xm_scheduler *s, size_t n)
+{
+    bool can = s->batch->ops->choose != NULL;
+    for (size_t i = 0; i < n && can; i++) {
+        const struct xm_scheduled_job *j = s->choosing[i];
+        struct xm_device_choice *c = &s->on_device[i];
+        c->sequence = j->sequence;
+        can = j->is_ahead ||
+              (j->result.ids.n > 0 && xm_text_on_device(&j->text, &c->how, &c->seen));
+    }
+    return can;
+}
+
+/* Whether the next step has these texts and no other, as far as can be known. */
+static bool
+will_go_on(const struct xm_scheduler *s, size_t n)
+{
+    bool goes_on = n == s->n_running;
+    for (size_t i = 0; i < n && goes_on; i++)
+        goes_on = xm_text_left(&s->choosing[i]->text) > 1;
+    return goes_on;
+}
+
+/* XM_UNSUPPORTED: the host has to choose. */
+static enum xm_status
+choose_on_device(struct xm_scheduler *s, size_t n, struct xm_scheduler_progress *out,
+                 struct xm_error *err)
+{
+    struct xm_device_choices c = {s->on_device, (uint32_t)n, .more = will_go_on(s, n)};
+    if (!list_on_device(s, n))
+        return XM_UNSUPPORTED;
+    const bool was_ahead = s->choosing[0]->is_ahead;
+    const double start = xm_now();
+    XM_TRY(s->batch->ops->choose(s->batch, &c, err));
+    if (was_ahead) {
+        out->run_s = xm_now() - start;
+        out->tokens = n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct xm_scheduled_job *j = s->choosing[i];
+        const int32_t id = xm_dry_run() ? 0 : s->on_device[i].id;
+        s->choices[i] = (struct xm_choice){&j->text, .id = id, .is_sound = id >= 0};
+        j->is_ahead = c.is_running;
+        xm_text_chosen_on_device(&j->text);
+        if (!xm_dry_run())
+            xm_clock_add_token(j->text.from.asked->clock);
+    }
+    return XM_OK;
+}
+
 /* ---- tokens ------------------------------------------------------------------------------- */
 
 /* Lists the texts that a token is to be chosen for. */
@@ -123,47 +212,67 @@ list_choices(struct xm_scheduler *s)
 {
     size_t n = 0;
     for (struct xm_scheduled_job *j = xm_first_running(s); j; j = xm_next_running(j)) {
-        struct xm_error why = {0};
-        struct xm_choice *c = &s->choices[n];
-        uint64_t rows;
         if (!j->has_logits)
             continue;
         j->has_logits = false;
-        *c = (struct xm_choice){.text = &j->text};
-        c->row = s->batch->ops->logits(s->batch, j->row, &rows, &s->vocabulary);
-        if (j->result.ids.n == 0 && !xm_dry_run() &&
-            xm_text_begin_sampling(&j->text, s->vocabulary, &why) != XM_OK)
-            xm_scheduler_fail_job(s, j, &why);
-        else
-            s->choosing[n++] = j;
+        s->choosing[n++] = j;
     }
     return n;
 }
 
-/* What a text makes of the token that has been chosen for it. */
+/* A text whose sampler cannot be made leaves the list. */
 static enum xm_status
-take(const struct xm_scheduler *s, struct xm_scheduled_job *j, const struct xm_choice *c,
-     struct xm_error *err)
+choose_on_host(struct xm_scheduler *s, size_t *n, struct xm_error *err)
+{
+    const size_t n_listed = *n;
+    *n = 0;
+    for (size_t i = 0; i < n_listed; i++) {
+        struct xm_scheduled_job *j = s->choosing[i];
+        struct xm_choice *c = &s->choices[*n];
+        struct xm_error why = {0};
+        uint64_t rows;
+        *c = (struct xm_choice){.text = &j->text};
+        c->row = s->batch->ops->logits(s->batch, j->row, &rows, &s->vocabulary);
+        if (j->result.ids.n == 0 &&
+            xm_text_begin_sampling(&j->text, s->vocabulary, &why) != XM_OK)
+            xm_scheduler_fail_job(s, j, &why);
+        else
+            s->choosing[(*n)++] = j;
+    }
+    return *n ? xm_chooser_run(s->chooser, s->choices, *n, s->vocabulary, err) : XM_OK;
+}
+
+/* What a text makes of the token that has been chosen for it; c->error says why it fails. */
+static void
+take(const struct xm_scheduler *s, struct xm_scheduled_job *j, struct xm_choice *c)
 {
     if (!c->is_sound)
-        return xm_logits_check(s->compiled, c->row, s->vocabulary, xm_job_past(j) - 1,
-                               err);
-    if (c->error.status != XM_OK)
-        return xm_fail(err, c->error.status, "%s", c->error.text);
-    return xm_text_take(&j->text, c->id, err);
+        xm_logits_fail(s->compiled, xm_job_past(j) - 1, &c->error);
+    else if (c->error.status == XM_OK)
+        xm_text_take(&j->text, c->id, &c->error);
 }
 
 enum xm_status
-xm_scheduler_choose(struct xm_scheduler *s, struct xm_error *err)
+xm_scheduler_choose(struct xm_scheduler *s, struct xm_scheduler_progress *out,
+                    struct xm_error *err)
 {
-    const size_t n = list_choices(s);
-    if (n > 0)
-        XM_TRY(xm_chooser_run(s->chooser, s->choices, n, s->vocabulary, err));
+    struct xm_error why = {0};
+    size_t n = list_choices(s);
+    if (n == 0)
+        return XM_OK;
+    const enum xm_status status = choose_on_device(s, n, out, &why);
+    if (status == XM_UNSUPPORTED && !s->choosing[0]->is_ahead)
+        XM_TRY(choose_on_host(s, &n, err));
+    else if (status != XM_OK)
+        return xm_fail(err, status, "%s", why.text);
+    /* All texts go on before one that is over waits for a token that runs already. */
+    for (size_t i = 0; i < n; i++)
+        take(s, s->choosing[i], &s->choices[i]);
     for (size_t i = 0; i < n; i++) {
-        struct xm_error why = {0};
         struct xm_scheduled_job *j = s->choosing[i];
-        if (take(s, j, &s->choices[i], &why) != XM_OK)
-            xm_scheduler_fail_job(s, j, &why);
+        const struct xm_error *failed = &s->choices[i].error;
+        if (failed->status != XM_OK)
+            xm_scheduler_fail_job(s, j, failed);
         else if (j->text.is_over)
             xm_scheduler_finish_job(s, j);
     }

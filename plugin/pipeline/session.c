@@ -225,7 +225,7 @@ choose_here(struct run *r, int32_t *id, struct xm_error *err)
 
 /* Commits the token of the previous choice, whose run ends here. */
 static enum xm_status
-choose_there(struct run *r, struct xm_device_choice *c, struct xm_error *err)
+choose_there(struct run *r, struct xm_device_choices *c, struct xm_error *err)
 {
     struct xm_session *s = r->session;
     const double start = xm_clock_start(r->asked->clock);
@@ -235,7 +235,7 @@ choose_there(struct run *r, struct xm_device_choice *c, struct xm_error *err)
     clip_held(s);
     if (r->is_running)
         xm_clock_add_run(r->asked->clock, start);
-    r->running = c->id;
+    r->running = c->list->id;
     r->is_running = status == XM_OK && c->is_running;
     if (status == XM_OK)
         xm_text_chosen_on_device(&r->text);
@@ -246,10 +246,11 @@ static enum xm_status
 choose(struct run *r, int32_t *id, struct xm_error *err)
 {
     struct xm_error why = {0};
-    struct xm_device_choice c = {.more = xm_text_left(&r->text) > 1};
-    const bool asks = !r->never_ahead && xm_text_on_device(&r->text, &c.how, &c.seen);
+    struct xm_device_choice one = {.id = 0};
+    struct xm_device_choices c = {&one, 1, .more = xm_text_left(&r->text) > 1};
+    const bool asks = !r->never_ahead && xm_text_on_device(&r->text, &one.how, &one.seen);
     const enum xm_status s = asks ? choose_there(r, &c, &why) : XM_UNSUPPORTED;
-    *id = c.id;
+    *id = one.id;
     if (s == XM_UNSUPPORTED) {
         /* A prompt of several tokens refuses only the first choice. */
         r->never_ahead |= asks && r->out->ids.n > 0;

@@ -108,8 +108,8 @@ is_f16(struct xm_compiled *c)
     return is;
 }
 
-static enum xm_status
-fail_not_finite(struct xm_compiled *c, uint64_t position, struct xm_error *err)
+enum xm_status
+xm_logits_fail(struct xm_compiled *c, uint64_t position, struct xm_error *err)
 {
     return xm_fail(
         err, XM_NOT_FINITE, "the logits of position %" PRIu64 " are not finite: %s",
@@ -124,7 +124,7 @@ xm_logits_check(struct xm_compiled *c, const float *row, uint64_t vocabulary,
                 uint64_t position, struct xm_error *err)
 {
     return xm_logits_are_sound(row, vocabulary) ? XM_OK
-                                                : fail_not_finite(c, position, err);
+                                                : xm_logits_fail(c, position, err);
 }
 
 /* Rows of positions up to `end`. A dry run computes nothing that could be looked at. */
@@ -183,27 +183,29 @@ xm_token_runner_prepare(struct xm_token_runner *r, const struct xm_token_choice 
 }
 
 enum xm_status
-xm_token_runner_choose(struct xm_token_runner *r, struct xm_device_choice *c,
+xm_token_runner_choose(struct xm_token_runner *r, struct xm_device_choices *c,
                        struct xm_error *err)
 {
     if (!r->batch || !r->batch->ops->choose)
         return xm_fail(err, XM_UNSUPPORTED, "the device chooses no tokens");
-    const enum xm_status s = r->batch->ops->choose(r->batch, r->sequence, c, err);
+    struct xm_device_choice *choice = c->list;
+    choice->sequence = r->sequence;
+    const enum xm_status s = r->batch->ops->choose(r->batch, c, err);
     if (s != XM_UNSUPPORTED)
         r->logits = (struct xm_token_rows){0};
     if (s != XM_OK)
         return s;
     if (xm_dry_run())
-        c->id = 0; /* nothing was computed */
-    return c->id < 0 ? fail_not_finite(r->compiled, xm_token_runner_past(r) - 1, err)
-                     : XM_OK;
+        choice->id = 0; /* nothing was computed */
+    return choice->id < 0 ? xm_logits_fail(r->compiled, xm_token_runner_past(r) - 1, err)
+                          : XM_OK;
 }
 
 void
 xm_token_runner_stop(struct xm_token_runner *r)
 {
     if (r->batch && r->batch->ops->stop)
-        r->batch->ops->stop(r->batch);
+        r->batch->ops->stop(r->batch, NULL);
 }
 
 /* ---- positions ---- */
@@ -248,7 +250,8 @@ void
 xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n)
 {
     static const int32_t ids[XM_WARM_UP_TOKENS];
-    struct xm_device_choice likeliest = {.more = false};
+    struct xm_device_choice likeliest = {.id = 0};
+    struct xm_device_choices choices = {.list = &likeliest, .n = 1};
     struct xm_token_runner *r = NULL;
     enum xm_status s = xm_token_runner_create(c, &r, NULL);
     if (s == XM_OK && n)
@@ -257,7 +260,7 @@ xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n)
     if (s == XM_OK)
         s = xm_token_runner_feed(r, ids, 1, 1, NULL);
     if (s == XM_OK)
-        xm_token_runner_choose(r, &likeliest, NULL);
+        xm_token_runner_choose(r, &choices, NULL);
     xm_token_runner_destroy(r);
 }
 

@@ -36,10 +36,11 @@ const float *xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *r
 void xm_token_runner_prepare(struct xm_token_runner *r,
                              const struct xm_token_choice *how);
 /* Chooses the token behind the last one on the device, whose run may begin before the host knows it
- * (xm_batch_ops.choose). XM_UNSUPPORTED: the caller chooses from xm_token_runner_logits, which are
- * as they were; after a success there are none. XM_NOT_FINITE as xm_token_runner_feed. */
+ * (xm_batch_ops.choose, of one choice, whose sequence this sets). XM_UNSUPPORTED: the caller
+ * chooses from xm_token_runner_logits, which are as they were; after a success there are none.
+ * XM_NOT_FINITE as xm_token_runner_feed. */
 enum xm_status xm_token_runner_choose(struct xm_token_runner *r,
-                                      struct xm_device_choice *c, struct xm_error *err);
+                                      struct xm_device_choices *c, struct xm_error *err);
 /* Drops the run of a token that is running. Any other call that changes positions is to come after
  * it. */
 void xm_token_runner_stop(struct xm_token_runner *r);
@@ -73,7 +74,10 @@ struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
 /* Whether row[n] is a distribution. -infinity excludes a token. False where all tokens are
  * excluded, or one is +infinity or NaN. Any thread may call it. */
 bool xm_logits_are_sound(const float *row, uint64_t n);
-/* The same as a status; XM_NOT_FINITE names its position and what to do. */
+/* XM_NOT_FINITE: those of a position are none; the sentence says what to do. */
+enum xm_status xm_logits_fail(struct xm_compiled *c, uint64_t position,
+                              struct xm_error *err);
+/* Both: fails if row[vocabulary] is no distribution. */
 enum xm_status xm_logits_check(struct xm_compiled *c, const float *row,
                                uint64_t vocabulary, uint64_t position,
                                struct xm_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * choose: one launch over parts of the row, and one that takes a token.
+ * choose: one launch over parts of the rows, and one that takes a token of each.
  */
 #include "primitives/choose/choose.h"
 
@@ -15,13 +15,14 @@ enum { TAKE_ITEMS = 256 }; /* kernels/cl/choose_take_gen.cl */
 
 /* clang-format off */
 static const struct xm_variant best_rows[] = {
-    {"choose_best_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}},
-    {"choose_best_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
-    {"choose_best_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
+    {"choose_best_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_UNITS}, {XM_TOKENS, 1}}},
+    {"choose_best_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_UNITS}, {XM_TOKENS, 1}}},
+    {"choose_best_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_UNITS}, {XM_TOKENS, 1}}},
 };
 static const struct xm_variant take_rows[] = {
-    {"choose_take_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, TAKE_ITEMS}},
-    {"choose_take_ref", XM_FAMILY_ANY, 0, NULL, {XM_ALONE}},
+    {"choose_take_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, TAKE_ITEMS, {XM_TOKENS}}},
+    {"choose_take_ref", XM_FAMILY_ANY, 0, NULL, {XM_ALONE, 0, {XM_TOKENS}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_choose_tables[XM_CHOOSE_N_TABLES] = {
@@ -54,19 +55,17 @@ xm_choose_parts_bytes(uint64_t vocabulary)
 uint64_t
 xm_choose_seen_bytes(uint64_t vocabulary, uint32_t window)
 {
-    return vocabulary * sizeof(struct seen) + window * sizeof(int32_t);
+    const uint64_t ring = window * sizeof(int32_t);
+    return vocabulary * sizeof(struct seen) + xm_align_up(ring, sizeof(struct seen));
 }
 
-struct xm_choose_desc
-xm_choose_desc_of(const struct xm_token_choice *how, enum xm_element ids,
-                  enum xm_element position)
+void
+xm_choose_add(struct xm_choose_desc *desc, const struct xm_token_choice *how)
 {
-    return (struct xm_choose_desc){.ids = ids,
-                                   .position = position,
-                                   .draws = how->draws,
-                                   .top_k = how->top_k > 0,
-                                   .top_p = how->draws && how->top_p >> 32 == 0,
-                                   .adjusts = how->adjusts};
+    desc->draws |= how->draws > 0;
+    desc->top_k |= how->top_k > 0;
+    desc->top_p |= how->draws && how->top_p >> 32 == 0;
+    desc->adjusts |= how->adjusts > 0;
 }
 
 bool
@@ -81,37 +80,52 @@ xm_choose_is_fast(const struct xm_engine *engine)
            (pick.forced.has_row || row + 1 < pick.table->n);
 }
 
-static void
-fill_seen(struct seen *list, uint64_t n, const struct xm_token_choice *how,
-          const struct xm_seen_tokens *tokens)
+void
+xm_choose_fill_seen(void *zeros, uint64_t vocabulary, const struct xm_token_choice *how,
+                    const struct xm_seen_tokens *tokens)
 {
+    struct seen *list = zeros;
     for (size_t i = 0; i < tokens->n; i++) {
         const struct xm_token_count *c = &tokens->counts[i];
         list[c->id] = (struct seen){c->count, c->count - c->before};
     }
     for (size_t i = 0; i < tokens->n_barred; i++)
-        if (tokens->barred[i] >= 0 && (uint64_t)tokens->barred[i] < n)
+        if (tokens->barred[i] >= 0 && (uint64_t)tokens->barred[i] < vocabulary)
             list[tokens->barred[i]].count |= BARRED;
     if (how->in_window)
-        memcpy(list + n, tokens->ring, how->in_window * sizeof(*tokens->ring));
+        memcpy(list + vocabulary, tokens->ring, how->in_window * sizeof(*tokens->ring));
 }
 
-enum xm_status
-xm_choose_begin(struct xm_queue *q, struct xm_buffer *state, struct xm_buffer *seen,
-                uint64_t vocabulary, const struct xm_token_choice *how,
-                const struct xm_seen_tokens *tokens, struct xm_error *err)
+/* Rows of logits, and how long they are; bytes of a text in XM_CHOOSE_SEEN, 0: nothing adjusts. */
+static enum xm_status
+check(const struct choose *c, const struct xm_operand *o, uint64_t *texts, uint64_t *n,
+      uint64_t *seen_bytes, struct xm_error *err)
 {
-    XM_TRY(xm_queue_send(q, state, 0, how, sizeof(*how), err));
-    if (!how->adjusts)
+    const struct xm_operand *logits = &o[XM_CHOOSE_LOGITS], *seen = &o[XM_CHOOSE_SEEN];
+    XM_TRY(xm_operand_check(logits, "logits", XM_F32, err));
+    *texts = xm_operand_rows(logits);
+    *n = *texts ? xm_operand_elements(logits) / *texts : 0;
+    if (*n == 0)
+        return xm_fail(err, XM_INVALID, "there are no logits to choose from");
+    XM_TRY(xm_operand_check(&o[XM_CHOOSE_IDS], "ids", c->desc.ids, err));
+    XM_TRY(xm_operand_check_elements(&o[XM_CHOOSE_IDS], "ids", *texts, err));
+    XM_TRY(xm_operand_check(&o[XM_CHOOSE_PAST], "past", XM_I32, err));
+    XM_TRY(xm_operand_check_elements(&o[XM_CHOOSE_PAST], "past", *texts, err));
+    XM_TRY(xm_operand_check_rows(&o[XM_CHOOSE_STATE], "state", XM_U8, *texts,
+                                 sizeof(struct xm_token_choice), err));
+    XM_TRY(xm_operand_check_rows(&o[XM_CHOOSE_PARTS], "parts", XM_U8, *texts,
+                                 xm_choose_parts_bytes(*n), err));
+    XM_TRY(xm_operand_check_rows(&o[XM_CHOOSE_CHOSEN], "chosen", XM_I32, *texts,
+                                 XM_CHOOSE_SLOTS, err));
+    *seen_bytes = 0;
+    if (!c->desc.adjusts)
         return XM_OK;
-    const uint64_t bytes = xm_choose_seen_bytes(vocabulary, how->in_window);
-    struct seen *list = xm_calloc(1, (size_t)bytes);
-    if (!list)
-        return xm_no_memory(err, "the counts of tokens");
-    fill_seen(list, vocabulary, how, tokens);
-    const enum xm_status s = xm_queue_write(q, seen, 0, list, bytes, err);
-    xm_free(list);
-    return s;
+    *seen_bytes = xm_operand_elements(seen) / *texts;
+    XM_TRY(xm_operand_check_rows(seen, "seen", XM_U8, *texts, *seen_bytes, err));
+    return *seen_bytes >= xm_choose_seen_bytes(*n, 0) &&
+                   *seen_bytes % sizeof(struct seen) == 0
+               ? XM_OK
+               : xm_fail(err, XM_INVALID, "there is no room for the counts of tokens");
 }
 
 static enum xm_status
@@ -120,22 +134,16 @@ run(const struct xm_primitive *p, const struct xm_operand *o, const struct xm_ru
 {
     const struct choose *c = (const struct choose *)p;
     const struct xm_operand *logits = &o[XM_CHOOSE_LOGITS];
-    const uint64_t n = xm_operand_elements(logits);
-    XM_TRY(xm_operand_check(logits, "logits", XM_F32, err));
-    XM_TRY(xm_operand_check(&o[XM_CHOOSE_IDS], "ids", c->desc.ids, err));
-    XM_TRY(xm_operand_check(&o[XM_CHOOSE_PAST], "past", XM_I32, err));
-    if (xm_operand_rows(logits) != 1 ||
-        xm_buffer_bytes(o[XM_CHOOSE_PARTS].buffer) < xm_choose_parts_bytes(n) ||
-        (c->desc.adjusts &&
-         (!o[XM_CHOOSE_SEEN].buffer ||
-          xm_buffer_bytes(o[XM_CHOOSE_SEEN].buffer) < xm_choose_seen_bytes(n, 0))))
-        return xm_fail(err, XM_INVALID, "a token is chosen from one row of logits");
+    uint64_t texts, n, seen_bytes;
+    XM_TRY(check(c, o, &texts, &n, &seen_bytes, err));
+    const struct xm_counts counts = {.n = {[XM_UNITS] = n_parts(n), [XM_TOKENS] = texts}};
     struct xm_args best = {.n = 0}, take = {.n = 0};
     xm_put_buffer(&best, "logits", logits->buffer);
     xm_put_buffer(&best, "parts", o[XM_CHOOSE_PARTS].buffer);
     xm_put_buffer(&best, "seen", o[XM_CHOOSE_SEEN].buffer);
     xm_put_buffer(&best, "state", o[XM_CHOOSE_STATE].buffer);
     xm_put_uint(&best, "n", n);
+    xm_put_uint(&best, "seen_stride", seen_bytes / sizeof(struct seen));
     xm_put_buffer(&take, "logits", logits->buffer);
     xm_put_buffer(&take, "parts", o[XM_CHOOSE_PARTS].buffer);
     xm_put_buffer(&take, "state", o[XM_CHOOSE_STATE].buffer);
@@ -145,8 +153,9 @@ run(const struct xm_primitive *p, const struct xm_operand *o, const struct xm_ru
     xm_put_buffer(&take, "position", o[XM_CHOOSE_POSITION].buffer);
     xm_put_buffer(&take, "past", o[XM_CHOOSE_PAST].buffer);
     xm_put_uint(&take, "n", n);
-    XM_TRY(xm_stage_go(&c->stage[BEST], NULL, n_parts(n), &best, run, err));
-    return xm_stage_go(&c->stage[TAKE], NULL, 1, &take, run, err);
+    xm_put_uint(&take, "seen_stride", seen_bytes / sizeof(struct seen));
+    XM_TRY(xm_stage_run(&c->stage[BEST], NULL, &counts, &best, run, err));
+    return xm_stage_run(&c->stage[TAKE], NULL, &counts, &take, run, err);
 }
 
 static void

@@ -40,6 +40,8 @@ struct SequenceModel {
     uint64_t n_tokens = 0, n_forks = 0, n_full = 0; /* n_full: runs without room */
     size_t used = 0, n_sequences = 0, n_batches = 0;
     std::atomic<bool> cancelled{false};
+    std::set<const xm_sequence *>
+        in_flight; /* that must not be used (scripted_choices.h) */
 
     explicit SequenceModel(bool says_room = true) : base()
     {
@@ -70,7 +72,7 @@ struct SequenceModel {
         return logits;
     }
 
-  private:
+  protected:
     struct Page {
         size_t users;
         uint32_t key; /* of the tokens up to its end; 0: it is not full */
@@ -190,6 +192,7 @@ struct SequenceModel {
     static xm_status fork(xm_sequence *from, xm_sequence **out, xm_error *err)
     {
         SequenceModel *m = of(from)->model;
+        expect_idle(from);
         if (m->fork_fails)
             return xm_fail(err, XM_NO_MEMORY, "no forks");
         Sequence *s = new Sequence(*of(from));
@@ -199,6 +202,10 @@ struct SequenceModel {
         m->n_forks++;
         *out = &s->base;
         return XM_OK;
+    }
+    static void expect_idle(const xm_sequence *s)
+    {
+        EXPECT_EQ(of(s)->model->in_flight.count(s), 0u) << "its token runs";
     }
     static uint64_t past(const xm_sequence *s)
     {
@@ -227,6 +234,7 @@ struct SequenceModel {
     static void truncate(xm_sequence *sequence, uint64_t past)
     {
         Sequence *s = of(sequence);
+        expect_idle(sequence);
         while (s->pages.size() > (past + s->model->page - 1) / s->model->page) {
             s->model->release(s->pages.back());
             s->pages.pop_back();
@@ -266,6 +274,7 @@ struct SequenceModel {
     {
         const SequenceModel *m = of(s)->model;
         std::string piece(m->bytes_of_position, 'x');
+        expect_idle(s);
         if (m->save_fails)
             return xm_fail(err, XM_DEVICE, "the device is gone");
         for (uint64_t i = 0; i < bytes(s) / piece.size(); i++) {
@@ -297,6 +306,7 @@ struct SequenceModel {
     static void destroy(xm_sequence *sequence)
     {
         Sequence *s = of(sequence);
+        expect_idle(sequence);
         for (size_t i = s->pages.size(); i-- > 0;) /* a beginning stays longest */
             s->model->release(s->pages[i]);
         s->model->n_sequences--;

@@ -44,7 +44,9 @@ struct Watch {
     std::set<uint32_t> poisoned_rows;
     std::map<size_t, size_t> runs_at_end;
     std::vector<size_t> order;
+    uint64_t chosen; /* tokens, by the device */
 } watch;
+bool is_ahead; /* the device may choose tokens: there are fewer runs */
 int32_t poison = -1;
 
 /* A clock that runs are slow on, and what the host does behind them. */
@@ -86,6 +88,14 @@ watched_logits(const xm_batch *b, uint32_t i, uint64_t *rows, uint64_t *vocabula
 }
 
 xm_status
+watched_choose(xm_batch *b, xm_device_choices *c, xm_error *err)
+{
+    const xm_status s = gpu_batch_ops->choose(b, c, err);
+    watch.chosen += s == XM_OK ? c->n : 0;
+    return s;
+}
+
+xm_status
 watched_batch(xm_compiled *c, xm_batch **out, xm_error *err)
 {
     static xm_batch_ops ops;
@@ -94,6 +104,7 @@ watched_batch(xm_compiled *c, xm_batch **out, xm_error *err)
     ops = *gpu_batch_ops;
     ops.run = watched_run;
     ops.logits = watched_logits;
+    ops.choose = is_ahead ? watched_choose : nullptr;
     (*out)->ops = &ops;
     return XM_OK;
 }
@@ -450,6 +461,68 @@ TEST_F(ParallelTexts, CancelledTextsHaveWhatTheyHad)
         xm_generation_result_free(&out[i]);
     }
     EXPECT_EQ(stats().used, 0u);
+}
+
+/* Texts of several lengths, more than there are slots, some with prompts alike. */
+class ParallelAhead : public ParallelTexts
+{
+  protected:
+    void TearDown() override
+    {
+        is_ahead = false;
+        unsetenv("XM_FORCE");
+        ParallelTexts::TearDown();
+    }
+    void restart(bool ahead, const char *mib = "0")
+    {
+        is_ahead = ahead;
+        make(mib);
+    }
+};
+
+TEST_F(ParallelAhead, TheDeviceChoosesTheHostsTokens)
+{
+    std::vector<Ids> prompts;
+    for (uint32_t i = 0; i < 11; i++)
+        prompts.push_back(some(3 + 7 * i % 40, i));
+    Ids ends; /* of some texts the id that comes first as late as can be */
+    for (const Text &t : generate(prompts, 4, 40)) {
+        size_t last = 0;
+        for (size_t i = 0; i < t.ids.size(); i++)
+            last =
+                std::find(t.ids.begin(), t.ids.end(), t.ids[i]) - t.ids.begin() == (long)i
+                    ? i
+                    : last;
+        if (last > 8 && ends.size() < 3)
+            ends.push_back(t.ids[last]);
+    }
+    ASSERT_GT(ends.size(), 0u);
+    for (const char *mib : {"0", "1"})
+        for (const size_t slots : {2, 4, 9}) {
+            SCOPED_TRACE(std::string(mib) + " MiB, slots " + std::to_string(slots));
+            each.ends = ends.data();
+            each.n_ends = ends.size();
+            each.has_ends = true;
+            restart(false, mib);
+            const auto want = generate(prompts, slots, 70);
+            EXPECT_EQ(watch.chosen, 0u);
+            restart(true, mib);
+            expect_same(generate(prompts, slots, 70), want);
+            EXPECT_GT(watch.chosen, 11u * 10);
+            const auto ended = [](const Text &t) { return t.finish == XM_FINISH_STOP; };
+            EXPECT_GT(std::count_if(want.begin(), want.end(), ended), 1);
+        }
+}
+
+TEST_F(ParallelAhead, TheDeviceDrawsTheHostsTokens)
+{
+    setenv("XM_FORCE", "choose_take=choose_take_gen", 1);
+    restart(false);
+    const auto want = generate({some(9, 1)}, 4, 40, 6);
+    EXPECT_NE(want[0].ids, want[1].ids);
+    restart(true);
+    expect_same(generate({some(9, 1)}, 4, 40, 6), want);
+    EXPECT_GT(watch.chosen, 6u * 20);
 }
 
 } // namespace

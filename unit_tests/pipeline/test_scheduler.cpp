@@ -8,6 +8,7 @@
 
 #include "runtime/util/clock.h"
 #include "unit_tests/pipeline/scheduled_jobs.h"
+#include "unit_tests/pipeline/scripted_choices.h"
 
 namespace
 {
@@ -670,6 +671,156 @@ TEST_F(Scheduler, TextsFollowTheirGrammars)
     s = nullptr;
     xm_grammar_free(good);
     xm_grammar_free(bad);
+}
+
+/* ---- a device that chooses ---------------------------------------------------------------- */
+
+class SchedulerAhead : public Scheduler
+{
+  protected:
+    ~SchedulerAhead() override
+    {
+        xm_scheduler_destroy(s); /* before its model */
+        s = nullptr;
+    }
+    ChoosingModel ahead;
+};
+
+/* The prompts, the first token behind them, and then no run but those that the device begins. */
+TEST_F(SchedulerAhead, TheDeviceRunsTheTokensOfAllTexts)
+{
+    const Kind kinds[] = {long_kind(ahead, 3, 9), long_kind(ahead, 5, 9, 1),
+                          long_kind(ahead, 4, 9, 2)};
+    Job jobs[] = {Job(&kinds[0]), Job(&kinds[1]), Job(&kinds[2])};
+    begin(3, ahead);
+    for (Job &j : jobs)
+        submit(j);
+    for (int i = 0; i < 9; i++) {
+        EXPECT_EQ(step(), i < 8) << i;
+        EXPECT_EQ(did.tokens, i ? 3u : 12u) << i;
+        EXPECT_EQ(did.has_prompts, i == 0);
+        EXPECT_EQ(ahead.runs.size(), i ? 2u : 1u) << i;
+    }
+    for (const Job &j : jobs)
+        j.check("text");
+    EXPECT_EQ(ahead.n_ahead, 3u * 7);
+    EXPECT_EQ(ahead.n_dropped, 0u) << "their lengths were known";
+}
+
+/* One step without a token that runs ahead, in which no text stands still. */
+TEST_F(SchedulerAhead, ATextThatEndsCostsATokenInVain)
+{
+    const Kind longer[] = {long_kind(ahead, 3, 30), long_kind(ahead, 5, 30, 1)};
+    Kind ends = kind_of(ahead, {1}, 100);
+    for (int32_t seed = 0; ends.ids.size() < 5 || ends.ids.size() > 20; seed++)
+        ends = kind_of(ahead, {seed % VOCABULARY, seed / VOCABULARY % VOCABULARY}, 100);
+    ASSERT_EQ(ends.finish, XM_FINISH_STOP);
+    Job first(&longer[0]), second(&ends), third(&longer[1]);
+    begin(3, ahead);
+    for (Job *j : {&first, &second, &third})
+        submit(*j);
+    for (size_t i = 0; i <= ends.ids.size(); i++) {
+        EXPECT_EQ(second.n_ended, 0);
+        step();
+    }
+    second.check("in the step that chose its end");
+    EXPECT_EQ(ahead.n_dropped, 1u);
+    EXPECT_EQ(ahead.runs.size(), 2u);
+    step();
+    EXPECT_EQ(did.tokens, 2u) << "of the run that goes on";
+    EXPECT_EQ(ahead.runs.size(), 2u);
+    step();
+    EXPECT_EQ(did.tokens, 2u);
+    EXPECT_EQ(ahead.runs.size(), 3u);
+    finish();
+    EXPECT_EQ(ahead.runs.size(), 3u) << "the device runs ahead again";
+    EXPECT_EQ(ahead.n_dropped, 1u);
+    first.check("first");
+    third.check("third");
+}
+
+/* It waits for the run that goes on, no longer. */
+TEST_F(SchedulerAhead, APromptGoesAlongWithTheRunAfterNext)
+{
+    const Kind longer = long_kind(ahead, 3, 30), later = long_kind(ahead, 7, 4, 1);
+    Job first(&longer), second(&later);
+    begin(2, ahead);
+    submit(first);
+    for (int i = 0; i < 6; i++)
+        step();
+    EXPECT_EQ(ahead.runs.size(), 2u);
+    submit(second);
+    step();
+    EXPECT_EQ(did.tokens, 1u);
+    EXPECT_EQ(ahead.runs.size(), 2u);
+    step();
+    EXPECT_EQ(ahead.runs.back(), (Ids{1, 7}));
+    EXPECT_TRUE(did.has_prompts);
+    finish();
+    EXPECT_EQ(ahead.n_dropped, 0u);
+    first.check("first");
+    second.check("second");
+}
+
+TEST_F(SchedulerAhead, ACancelledTextLeavesTheOthers)
+{
+    const Kind kinds[] = {long_kind(ahead, 3, 30), long_kind(ahead, 5, 30, 1)};
+    Job first(&kinds[0]), second(&kinds[1]);
+    second.may_stop = true;
+    begin(2, ahead);
+    submit(first);
+    submit(second);
+    for (int i = 0; i < 6; i++)
+        step();
+    xm_scheduler_cancel(s, second.id);
+    step();
+    EXPECT_EQ(second.finish, XM_FINISH_CANCELLED);
+    EXPECT_EQ(second.ids.size(), 6u);
+    EXPECT_EQ(did.tokens, 1u);
+    EXPECT_EQ(ahead.n_dropped, 1u);
+    finish();
+    first.check("first");
+    second.check("second");
+}
+
+/* While one text needs the host, it chooses for all. */
+TEST_F(SchedulerAhead, AStepIsTheHostsAsAWhole)
+{
+    const Kind kinds[] = {long_kind(ahead, 3, 20), long_kind(ahead, 5, 6, 1)};
+    Job first(&kinds[0]), second(&kinds[1]);
+    xm_job wish = second.wish();
+    wish.asked.wants_log_probs = true;
+    begin(2, ahead);
+    submit(first);
+    ASSERT_EQ(submit(second, wish), XM_OK);
+    while (second.n_ended == 0) {
+        EXPECT_EQ(ahead.n_ahead, 0u);
+        step();
+    }
+    finish();
+    EXPECT_GT(ahead.n_ahead, 10u);
+    first.check("first");
+    second.check("second");
+}
+
+TEST_F(SchedulerAhead, AFailureOfTheDeviceEndsAll)
+{
+    const Kind kinds[] = {long_kind(ahead, 3, 20), long_kind(ahead, 5, 20, 1)};
+    Job first(&kinds[0]), second(&kinds[1]);
+    begin(2, ahead);
+    submit(first);
+    submit(second);
+    for (int i = 0; i < 6; i++)
+        step();
+    ahead.run_fails_in = 0;
+    EXPECT_EQ(xm_scheduler_step(s, &did, &err), XM_DEVICE);
+    EXPECT_STREQ(err.text, "the device is gone");
+    EXPECT_EQ(did.tokens, 0u);
+    xm_scheduler_end_all(s, &err);
+    for (const Job *j : {&first, &second}) {
+        EXPECT_EQ(j->status, XM_DEVICE);
+        EXPECT_EQ(j->ids.size(), 6u);
+    }
 }
 
 } // namespace

@@ -9,10 +9,24 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/pipeline/scheduled_jobs.h"
+#include "unit_tests/pipeline/scripted_choices.h"
 #include "unit_tests/sample.h"
 
 namespace
 {
+
+void
+make_random(ChoosingModel &model, const std::function<size_t(size_t)> &below)
+{
+    model.keeps_runs = false;
+    model.page = 1 + below(5);
+    model.pages = below(3) ? 6 + below(40) : SIZE_MAX / 8;
+    model.chunk = below(8) ? 1 + below(24) : UINT64_MAX;
+    model.nan_every = below(2) ? 200 : 0;
+    model.fork_fails = below(8) == 0;
+    model.chooses = below(4) > 0;
+    model.not_ahead_every = below(2) ? 0 : 2 + (uint32_t)below(9);
+}
 
 /* All that can happen at once, in small caches. */
 TEST(Schedulers, EachTextIsWhatItIsAlone)
@@ -25,13 +39,8 @@ TEST(Schedulers, EachTextIsWhatItIsAlone)
     xm_clock_replace([] { return now_s; });
     for (size_t round = 0; round < rounds && !::testing::Test::HasFailure(); round++) {
         SCOPED_TRACE("round " + std::to_string(round));
-        SequenceModel model(below(4) > 0);
-        model.keeps_runs = false;
-        model.page = 1 + below(5);
-        model.pages = below(3) ? 6 + below(40) : SIZE_MAX / 8;
-        model.chunk = below(8) ? 1 + below(24) : UINT64_MAX;
-        model.nan_every = below(2) ? 200 : 0;
-        model.fork_fails = below(8) == 0;
+        ChoosingModel model(below(4) > 0);
+        make_random(model, below);
         model.on_run = [] { now_s += 1.0; };
         const size_t alphabet = 1 + below(VOCABULARY);
         std::vector<Kind> kinds(40);
@@ -106,18 +115,21 @@ TEST(Schedulers, EachTextIsWhatItIsAlone)
         }
         seen["forks"] += model.n_forks;
         seen["full"] += model.n_full;
+        seen["ahead"] += model.n_ahead;
+        seen["dropped"] += model.n_dropped;
     }
     xm_clock_replace(nullptr);
     for (const auto &what : seen)
         RecordProperty(what.first, (int)what.second);
-    for (const char *what : {"whole", "cancelled", "refused", "device", "forks", "full"})
+    for (const char *what :
+         {"whole", "cancelled", "refused", "device", "forks", "full", "ahead", "dropped"})
         EXPECT_GT(seen[what], 50u) << what;
 }
 
 /* Jobs come from two threads, which also cancel some, while a third steps. */
 TEST(SchedulerThreads, SubmitAndCancelFromAnyThread)
 {
-    SequenceModel model;
+    ChoosingModel model;
     model.pages = 30;
     model.keeps_runs = false;
     std::vector<Kind> kinds;
@@ -177,8 +189,8 @@ TEST(SchedulerMemory, EveryAllocationMayFail)
 {
     bool seen = true;
     for (uint64_t n = 1; seen; n++) {
-        SequenceModel model;
-        const Kind k = long_kind(model, 5, 3);
+        ChoosingModel model;
+        const Kind k = long_kind(model, 5, 6);
         Job jobs[] = {Job(&k), Job(&k)};
         xm_error err = {};
         xm_scheduler *s = nullptr;

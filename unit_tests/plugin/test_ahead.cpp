@@ -9,6 +9,7 @@
 
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/request_run.h"
+#include "plugin/text/sampler.h"
 #include "runtime/fake/fake.h"
 #include "unit_tests/plugin/language_model.h"
 
@@ -16,6 +17,7 @@ namespace
 {
 
 enum { TOKENS = 40 };
+using Ids = std::vector<int32_t>;
 
 /* A text of a program. */
 class Text
@@ -28,7 +30,7 @@ class Text
     }
     ~Text()
     {
-        xm_batcher_stop(batcher);
+        xm_batcher_stop(batcher, nullptr);
         xm_kv_sequence_destroy(sequence);
         xm_batcher_destroy(batcher);
     }
@@ -48,10 +50,10 @@ class Text
     /* The next token by the device. */
     xm_status choose(bool more = true)
     {
-        c = {};
-        c.more = more;
+        one = {};
+        c = {&one, 1, more, false};
         err = {};
-        return xm_batcher_choose(batcher, sequence, &c, &err);
+        return xm_batcher_choose(batcher, &sequence, &c, &err);
     }
     /* The next n tokens behind a prompt, as the host chooses them. */
     std::vector<int32_t> by_host(const std::vector<int32_t> &prompt, size_t n)
@@ -75,7 +77,7 @@ class Text
             EXPECT_EQ(choose(more), XM_OK) << err.text;
             EXPECT_EQ(c.is_running, more);
             EXPECT_EQ(past(), prompt.size() + ids.size());
-            ids.push_back(c.id);
+            ids.push_back(one.id);
         }
         return ids;
     }
@@ -104,7 +106,8 @@ class Text
     }
     xm_batcher *batcher = nullptr;
     xm_kv_sequence *sequence = nullptr;
-    xm_device_choice c = {};
+    xm_device_choice one = {};
+    xm_device_choices c = {};
     xm_error err = {};
 };
 
@@ -114,6 +117,93 @@ some_prompt(int64_t n, uint32_t seed)
     const auto ids = some_ids(n, seed, 64);
     return std::vector<int32_t>(ids.begin(), ids.end());
 }
+
+/* Texts that run together; some leave. */
+class Texts
+{
+  public:
+    Texts(xm_program *p, size_t n)
+    {
+        EXPECT_EQ(xm_batcher_create(p, &batcher, &err), XM_OK) << err.text;
+        sequences.resize(n);
+        for (xm_kv_sequence *&s : sequences)
+            EXPECT_EQ(xm_kv_sequence_create(p->kv_pool, &s, &err), XM_OK) << err.text;
+    }
+    ~Texts()
+    {
+        xm_batcher_destroy(batcher);
+        for (xm_kv_sequence *s : sequences)
+            xm_kv_sequence_destroy(s);
+        for (xm_kv_sequence *s : gone)
+            xm_kv_sequence_destroy(s);
+    }
+    Texts(const Texts &) = delete;
+    xm_status feed(const std::vector<Ids> &ids)
+    {
+        std::vector<xm_batcher_entry> entries;
+        for (size_t i = 0; i < ids.size(); i++)
+            entries.push_back({sequences[i], ids[i].data(), ids[i].size(), 1});
+        err = {};
+        return xm_batcher_run(batcher, entries.data(), (uint32_t)entries.size(), &err);
+    }
+    xm_status feed_each(const Ids &ids)
+    {
+        std::vector<Ids> each;
+        for (int32_t id : ids)
+            each.push_back({id});
+        return feed(each);
+    }
+    std::vector<float> logits(size_t i)
+    {
+        uint64_t rows = 0, n = 0;
+        const float *row = xm_batcher_logits(batcher, (uint32_t)i, &rows, &n);
+        return std::vector<float>(row, row + n);
+    }
+    Ids best()
+    {
+        Ids ids;
+        for (size_t i = 0; i < sequences.size(); i++) {
+            const auto row = logits(i);
+            ids.push_back(
+                (int32_t)(std::max_element(row.begin(), row.end()) - row.begin()));
+        }
+        return ids;
+    }
+    /* The next tokens by the device; `how` empty: the likeliest. */
+    xm_status choose(bool more = true, const std::vector<xm_device_choice> &how = {})
+    {
+        list = how;
+        list.resize(sequences.size());
+        c = {list.data(), (uint32_t)list.size(), more, false};
+        err = {};
+        return xm_batcher_choose(batcher, sequences.data(), &c, &err);
+    }
+    Ids chosen() const
+    {
+        Ids ids;
+        for (const xm_device_choice &one : list)
+            ids.push_back(one.id);
+        return ids;
+    }
+    void leave(size_t i)
+    {
+        xm_batcher_stop(batcher, sequences[i]);
+        gone.push_back(sequences[i]);
+        sequences.erase(sequences.begin() + (long)i);
+    }
+    std::vector<uint64_t> pasts() const
+    {
+        std::vector<uint64_t> all;
+        for (const xm_kv_sequence *s : sequences)
+            all.push_back(xm_kv_sequence_past(s));
+        return all;
+    }
+    xm_batcher *batcher = nullptr;
+    std::vector<xm_kv_sequence *> sequences, gone;
+    std::vector<xm_device_choice> list;
+    xm_device_choices c = {};
+    xm_error err = {};
+};
 
 Program
 compile_for_sequences(xm_engine *engine, const char *page = "4",
@@ -164,17 +254,17 @@ TEST_F(Ahead, ATextMayEndAnywhere)
         ASSERT_EQ(device.feed({want[0]}), XM_OK);
         for (size_t i = 1; i < n; i++) {
             ASSERT_EQ(device.choose(), XM_OK) << device.err.text;
-            ASSERT_EQ(device.c.id, want[i]);
+            ASSERT_EQ(device.one.id, want[i]);
             ASSERT_TRUE(device.c.is_running);
         }
         if (n % 2) /* a run stops by itself */
-            xm_batcher_stop(device.batcher);
+            xm_batcher_stop(device.batcher, nullptr);
         ASSERT_EQ(device.past(), prompt.size() + n - 1);
         ASSERT_EQ(device.feed({want[n - 1]}), XM_OK) << device.err.text;
         ASSERT_EQ(device.best(), want[n]);
         ASSERT_EQ(device.choose(), XM_OK) << device.err.text;
-        ASSERT_EQ(device.c.id, want[n]);
-        xm_batcher_stop(device.batcher);
+        ASSERT_EQ(device.one.id, want[n]);
+        xm_batcher_stop(device.batcher, nullptr);
     }
 }
 
@@ -193,7 +283,7 @@ TEST_F(Ahead, ForksStayApart)
         ASSERT_EQ(device.feed({want[0]}), XM_OK);
         for (size_t k = 1; k < 10; k++) {
             ASSERT_EQ(device.choose(k < 9), XM_OK);
-            ASSERT_EQ(device.c.id, want[k]) << i << " " << k;
+            ASSERT_EQ(device.one.id, want[k]) << i << " " << k;
         }
         std::swap(device.sequence, fork);
     }
@@ -210,14 +300,14 @@ TEST_F(Ahead, ACancelledTokenIsLeftToTheCaller)
     for (int i = 0; i < 6; i++)
         ASSERT_EQ(text.choose(), XM_OK);
     const uint64_t past = text.past();
-    const int32_t running = text.c.id;
+    const int32_t running = text.one.id;
     xm_request_cancel(xm_batcher_request(text.batcher));
     ASSERT_EQ(text.choose(), XM_OK) << text.err.text;
     EXPECT_FALSE(text.c.is_running);
     EXPECT_EQ(text.past(), past + 1) << "the run of " << running << " had ended";
-    EXPECT_EQ(text.feed({text.c.id}), XM_CANCELLED);
+    EXPECT_EQ(text.feed({text.one.id}), XM_CANCELLED);
     xm_request_resume(xm_batcher_request(text.batcher));
-    EXPECT_EQ(text.feed({text.c.id}), XM_OK);
+    EXPECT_EQ(text.feed({text.one.id}), XM_OK);
     EXPECT_EQ(text.past(), past + 2);
 }
 
@@ -231,11 +321,11 @@ TEST_F(Ahead, OtherRunsHaveNoTokenToChoose)
     EXPECT_EQ(text.choose(), XM_UNSUPPORTED) << "two tokens";
     ASSERT_EQ(text.feed({1}), XM_OK);
     ASSERT_EQ(text.choose(), XM_OK);
-    EXPECT_EQ(xm_batcher_choose(text.batcher, other.sequence, &text.c, &err),
+    EXPECT_EQ(xm_batcher_choose(text.batcher, &other.sequence, &text.c, &err),
               XM_UNSUPPORTED);
     EXPECT_EQ(text.choose(), XM_OK) << "the text goes on";
-    const xm_batcher_entry two[] = {{text.sequence, &text.c.id, 1, 1},
-                                    {other.sequence, &text.c.id, 1, 1}};
+    const xm_batcher_entry two[] = {{text.sequence, &text.one.id, 1, 1},
+                                    {other.sequence, &text.one.id, 1, 1}};
     ASSERT_EQ(xm_batcher_run(text.batcher, two, 2, &err), XM_OK);
     EXPECT_EQ(text.choose(), XM_UNSUPPORTED) << "two sequences";
 }
@@ -268,6 +358,183 @@ TEST_F(Ahead, CountsAreThoseOfTheTokensOfTheText)
     ASSERT_EQ(device.choose(), XM_OK);
     EXPECT_EQ(device.stats().kernels, host.stats().kernels + 2);
     EXPECT_EQ(device.stats().waits, 1u);
+}
+
+/* ---- several texts ------------------------------------------------------------------------- */
+
+std::vector<Ids>
+some_prompts(size_t n)
+{
+    std::vector<Ids> prompts;
+    for (size_t i = 0; i < n; i++)
+        prompts.push_back(some_prompt(3 + (int64_t)(5 * i) % 17, (uint32_t)i + 1));
+    return prompts;
+}
+
+/* Pages of few tokens, and contexts that grow beyond the room of tables and scratch. */
+TEST_F(Ahead, TheDeviceTakesTheHostsTokensOfABatch)
+{
+    for (const size_t n : {2, 4, 7})
+        for (const char *page : {"1", "16"})
+            for (const char *replays : {"YES", "NO"}) {
+                SCOPED_TRACE(std::to_string(n) + " " + page + " " + replays);
+                Program p = compile_for_sequences(engine, page, replays);
+                ASSERT_TRUE(p);
+                Texts host(p.get(), n), device(p.get(), n);
+                ASSERT_EQ(host.feed(some_prompts(n)), XM_OK) << host.err.text;
+                ASSERT_EQ(device.feed(some_prompts(n)), XM_OK) << device.err.text;
+                EXPECT_EQ(device.choose(), XM_UNSUPPORTED) << "prompts";
+                Ids ids = host.best();
+                ASSERT_EQ(device.feed_each(ids), XM_OK) << device.err.text;
+                for (int k = 0; k < 120; k++) {
+                    ASSERT_EQ(host.feed_each(ids), XM_OK) << host.err.text;
+                    ids = host.best();
+                    ASSERT_EQ(device.choose(k < 119), XM_OK) << device.err.text;
+                    ASSERT_EQ(device.chosen(), ids) << k;
+                    ASSERT_EQ(device.c.is_running, k < 119);
+                    ASSERT_EQ(device.pasts(), host.pasts()) << k;
+                }
+                ASSERT_EQ(device.feed_each(ids), XM_OK);
+                ASSERT_EQ(host.feed_each(ids), XM_OK);
+                for (size_t i = 0; i < n; i++)
+                    EXPECT_EQ(device.logits(i), host.logits(i)) << i;
+            }
+}
+
+/* Each with numbers, penalties and limits of its own. */
+TEST_F(Ahead, TextsOfABatchKeepTheirSamplers)
+{
+    enum { N = 6 };
+    setenv("XM_FORCE", "choose_take=choose_take_gen", 1);
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    Texts host(p.get(), N), device(p.get(), N);
+    xm_sampler *samplers[N] = {};
+    xm_sampler_scratch *scratch = nullptr;
+    ASSERT_EQ(host.feed(some_prompts(N)), XM_OK) << host.err.text;
+    ASSERT_EQ(device.feed(some_prompts(N)), XM_OK) << device.err.text;
+    const size_t vocabulary = host.logits(0).size();
+    scratch = xm_sampler_scratch_create(vocabulary);
+    Ids ids = host.best();
+    std::vector<xm_device_choice> how(N);
+    for (int i = 0; i < N; i++) {
+        xm_sampling s = {};
+        s.top_p = i == 2 ? 0.8f : 1.0f;
+        s.top_k = i == 3 ? 9 : 0;
+        s.temperature = i ? 2e4f : 0.0f; /* logits are that far apart */
+        s.seed = 7 + (uint64_t)i;
+        s.repetition_penalty = i == 4 ? 1.3f : 0.0f;
+        s.last_n = 5;
+        ASSERT_EQ(xm_sampler_create(&s, vocabulary, &samplers[i], &err), XM_OK);
+        for (int k = 0; k < i; k++) /* so many numbers have been drawn */
+            xm_sampler_skip(samplers[i]);
+        ASSERT_EQ(xm_sampler_accept(samplers[i], &ids[(size_t)i], 1, &err), XM_OK);
+        ASSERT_TRUE(
+            xm_sampler_on_device(samplers[i], &how[(size_t)i].how, &how[(size_t)i].seen));
+    }
+    ASSERT_EQ(host.feed_each(ids), XM_OK);
+    ASSERT_EQ(device.feed_each(ids), XM_OK);
+    for (int k = 0; k < TOKENS; k++) {
+        ASSERT_EQ(device.choose(true, how), XM_OK) << device.err.text;
+        for (size_t i = 0; i < N; i++) {
+            const auto row = host.logits(i);
+            ASSERT_EQ(xm_sampler_next(samplers[i], scratch, row.data(), &ids[i], &err),
+                      XM_OK);
+            ASSERT_EQ(xm_sampler_accept(samplers[i], &ids[i], 1, &err), XM_OK);
+        }
+        ASSERT_EQ(device.chosen(), ids) << k;
+        ASSERT_EQ(host.feed_each(ids), XM_OK);
+    }
+    for (xm_sampler *s : samplers)
+        xm_sampler_free(s);
+    xm_sampler_scratch_free(scratch);
+    unsetenv("XM_FORCE");
+}
+
+/* The token of a text that ends has been run in vain: the others go on, and it may come back. */
+TEST_F(Ahead, TextsMayLeaveABatch)
+{
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    for (const std::vector<size_t> &leave :
+         {std::vector<size_t>{0}, {3}, {1, 1}, {2, 0, 0}, {0, 0, 0, 0}})
+        for (int steps = 1; steps < 9; steps++) {
+            SCOPED_TRACE(std::to_string(steps) + " steps, " +
+                         std::to_string(leave.size()) + " leave");
+            Texts host(p.get(), 4), device(p.get(), 4);
+            ASSERT_EQ(host.feed(some_prompts(4)), XM_OK) << host.err.text;
+            ASSERT_EQ(device.feed(some_prompts(4)), XM_OK) << device.err.text;
+            Ids ids = host.best();
+            ASSERT_EQ(device.feed_each(ids), XM_OK);
+            for (int k = 0; k < steps; k++) {
+                ASSERT_EQ(host.feed_each(ids), XM_OK);
+                ids = host.best();
+                ASSERT_EQ(device.choose(), XM_OK) << device.err.text;
+                ASSERT_EQ(device.chosen(), ids);
+            }
+            ASSERT_EQ(host.feed_each(ids), XM_OK);
+            ids = host.best();
+            for (const size_t i : leave) {
+                const uint64_t past = device.pasts()[i];
+                device.leave(i);
+                EXPECT_EQ(xm_kv_sequence_pending(device.gone.back()), 0u);
+                EXPECT_EQ(xm_kv_sequence_past(device.gone.back()), past);
+                host.leave(i);
+                ids.erase(ids.begin() + (long)i);
+            }
+            if (ids.empty()) {
+                EXPECT_EQ(device.choose(), XM_UNSUPPORTED);
+                continue;
+            }
+            ASSERT_EQ(device.choose(), XM_OK) << device.err.text;
+            EXPECT_EQ(device.chosen(), ids) << "of the run that was in the queue";
+            EXPECT_FALSE(device.c.is_running);
+            EXPECT_EQ(device.pasts(), host.pasts());
+            for (int k = 0; k < 5; k++) { /* and run ahead again */
+                ASSERT_EQ(host.feed_each(ids), XM_OK);
+                if (k == 0) {
+                    ASSERT_EQ(device.feed_each(ids), XM_OK) << device.err.text;
+                }
+                ids = host.best();
+                ASSERT_EQ(device.choose(), XM_OK) << device.err.text;
+                ASSERT_EQ(device.chosen(), ids) << k;
+                ASSERT_TRUE(device.c.is_running);
+            }
+            /* One that has left has what it had without the token. */
+            ASSERT_EQ(device.gone.size(), leave.size());
+            device.sequences.push_back(device.gone.back());
+            device.gone.pop_back();
+            xm_batcher_stop(device.batcher, nullptr);
+            ids.push_back(5);
+            EXPECT_EQ(device.feed_each(ids), XM_OK) << device.err.text;
+        }
+}
+
+TEST_F(Ahead, ABatchChoosesForItsTextsOnly)
+{
+    Program p = compile_for_sequences(engine);
+    ASSERT_TRUE(p);
+    Texts texts(p.get(), 3);
+    ASSERT_EQ(texts.feed_each({1, 2, 3}), XM_OK);
+    std::swap(texts.sequences[0], texts.sequences[1]);
+    EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "another order";
+    std::swap(texts.sequences[0], texts.sequences[1]);
+    ASSERT_EQ(texts.choose(), XM_OK);
+    std::swap(texts.sequences[1], texts.sequences[2]);
+    EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "another order";
+    std::swap(texts.sequences[1], texts.sequences[2]);
+    xm_kv_sequence *last = texts.sequences.back();
+    texts.sequences.pop_back();
+    EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "one is missing";
+    texts.sequences.push_back(last);
+    EXPECT_EQ(texts.choose(), XM_OK) << "they go on";
+    texts.leave(1);
+    xm_kv_sequence *first = texts.sequences[0];
+    texts.sequences.erase(texts.sequences.begin());
+    EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "one is missing";
+    texts.sequences.insert(texts.sequences.begin(), first);
+    EXPECT_EQ(texts.choose(), XM_OK);
+    EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "the batch has ended";
 }
 
 /* ---- on an engine that records calls ----------------------------------------------------- */
@@ -328,6 +595,38 @@ TEST_F(AheadCalls, ATokenAsksLittleOfTheDriver)
         EXPECT_LE(calls(XM_FAKE_FLUSH) - before[XM_FAKE_FLUSH], 3u);
     }
     EXPECT_LE(calls(XM_FAKE_REBIND) - rebound, 2u) << "one a layer";
+}
+
+/* The same of four texts, one choice and one event for all. */
+TEST_F(AheadCalls, AStepOfTextsAsksLittleOfTheDriver)
+{
+    Texts texts(program->get(), 4);
+    ASSERT_EQ(texts.feed(some_prompts(4)), XM_OK);
+    ASSERT_EQ(texts.feed_each({1, 2, 3, 4}), XM_OK);
+    for (int i = 0; i < 20; i++)
+        ASSERT_EQ(texts.choose(), XM_OK) << texts.err.text;
+    uint64_t written = 0;
+    for (int i = 0; i < 20; i++) {
+        std::vector<uint64_t> before;
+        for (int call = 0; call < XM_FAKE_ANY; call++)
+            before.push_back(calls((xm_fake_call)call));
+        xm_fake_clear_launches(engine);
+        ASSERT_EQ(texts.choose(), XM_OK) << texts.err.text;
+        size_t n = 0;
+        const xm_fake_launch *l = xm_fake_launches(engine, &n);
+        ASSERT_GT(n, 2u);
+        EXPECT_STREQ(l[n - 2].kernel, "choose_best_vec");
+        EXPECT_STREQ(l[n - 1].kernel, "choose_take_ref");
+        EXPECT_EQ(l[n - 1].launch.global[0], 4u);
+        EXPECT_EQ(l[0].paces, l[n - 1].paces) << "all is enqueued before the wait";
+        for (const xm_fake_call call : {XM_FAKE_ALLOC, XM_FAKE_VIEW, XM_FAKE_KERNEL,
+                                        XM_FAKE_BIND, XM_FAKE_READ, XM_FAKE_FINISH})
+            EXPECT_EQ(calls(call), before[call]) << call << " at step " << i;
+        written += calls(XM_FAKE_WRITE) - before[XM_FAKE_WRITE];
+        EXPECT_EQ(calls(XM_FAKE_PACE), before[XM_FAKE_PACE] + 1);
+        EXPECT_LE(calls(XM_FAKE_FLUSH) - before[XM_FAKE_FLUSH], 3u);
+    }
+    EXPECT_LE(written, 8u) << "where one gets a page";
 }
 
 /* Where keys are first cut into partitions, attention has a launch more: the next token is recorded
@@ -395,6 +694,52 @@ TEST_F(AheadCalls, AnyCallMayFail)
         }
 }
 
+/* The same of three texts, of which one may leave: what it does not fail is what it was. */
+TEST_F(AheadCalls, AnyCallOfABatchMayFail)
+{
+    *program = compile_for_sequences(engine, "1");
+    for (bool allocation : {true, false})
+        for (const bool leaves : {false, true})
+            for (const int before : {0, 1, 5}) {
+                bool seen = true;
+                for (uint64_t n = 1; seen; n++) {
+                    SCOPED_TRACE(n);
+                    Texts texts(program->get(), 3);
+                    ASSERT_EQ(texts.feed(some_prompts(3)), XM_OK);
+                    ASSERT_EQ(texts.feed_each({4, 5, 6}), XM_OK);
+                    for (int i = 0; i < before; i++)
+                        ASSERT_EQ(texts.choose(), XM_OK);
+                    auto past = texts.pasts();
+                    if (allocation)
+                        xm_fail_allocation(n);
+                    else
+                        xm_fake_fail(engine, XM_FAKE_ANY, n);
+                    if (leaves && before) {
+                        texts.leave(1);
+                        past.erase(past.begin() + 1);
+                    }
+                    const xm_status s = texts.choose();
+                    seen =
+                        allocation ? xm_fail_allocation_seen() : xm_fake_failed(engine);
+                    xm_fail_allocation(0);
+                    xm_fake_fail(engine, XM_FAKE_ANY, 0);
+                    EXPECT_TRUE(seen || s == XM_OK);
+                    EXPECT_EQ(texts.err.text[0] != '\0', s != XM_OK) << texts.err.text;
+                    for (uint64_t &p : past)
+                        p += s == XM_OK && before ? 1 : 0;
+                    EXPECT_EQ(texts.pasts(), past);
+                    if (s != XM_OK || !texts.c.is_running) {
+                        for (const xm_kv_sequence *q : texts.sequences)
+                            EXPECT_EQ(xm_kv_sequence_pending(q), 0u);
+                        const Ids ids(texts.sequences.size(), 9);
+                        ASSERT_EQ(texts.feed_each(ids), XM_OK) << texts.err.text;
+                    }
+                    for (int i = 0; i < 3; i++)
+                        ASSERT_EQ(texts.choose(), XM_OK) << texts.err.text;
+                }
+            }
+}
+
 TEST_F(AheadCalls, ALostDeviceEndsTheText)
 {
     bool seen = true;
@@ -438,6 +783,35 @@ TEST_F(AheadCalls, AFullCacheIsToldAsBefore)
     xm_kv_sequence_truncate(text.sequence, 8);
     ASSERT_EQ(text.feed({1}), XM_OK) << text.err.text;
     EXPECT_EQ(text.choose(), XM_OK) << text.err.text;
+}
+
+/* One of the texts finds no page: none of them has run ahead, and no page stays reserved. */
+TEST_F(AheadCalls, AFullCacheStopsABatch)
+{
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
+    Program p =
+        must_compile(engine, parse(two_layers()),
+                     {{"XM_KV_BLOCK_TOKENS", "1"}, {"XM_KV_MEMORY", "1"}}, &sampled);
+    ASSERT_TRUE(p);
+    Texts texts(p.get(), 3);
+    ASSERT_EQ(texts.feed(some_prompts(3)), XM_OK);
+    ASSERT_EQ(texts.feed_each({1, 2, 3}), XM_OK);
+    uint64_t n = 0;
+    do {
+        ASSERT_EQ(texts.choose(), XM_OK) << texts.err.text;
+        ASSERT_LT(n++, 1u << 20);
+    } while (texts.c.is_running);
+    const auto past = texts.pasts();
+    for (const xm_kv_sequence *s : texts.sequences)
+        EXPECT_EQ(xm_kv_sequence_pending(s), 0u);
+    EXPECT_EQ(texts.feed_each({1, 2, 3}), XM_NO_MEMORY) << texts.err.text;
+    EXPECT_EQ(texts.pasts(), past);
+    texts.leave(0);
+    xm_kv_sequence_truncate(texts.gone[0], 0);
+    ASSERT_EQ(texts.feed_each({1, 2}), XM_OK) << texts.err.text;
+    EXPECT_EQ(texts.choose(), XM_OK) << texts.err.text;
+    EXPECT_TRUE(texts.c.is_running);
 }
 
 } // namespace

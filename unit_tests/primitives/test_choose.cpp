@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the rows of choose take, against the host's sampler: the same logits, seed and number of
- * choices give the same token.
+ * choices give the same token, whatever other texts the launch has.
  */
 #include "primitives/choose/choose.h"
 
@@ -12,9 +12,10 @@
 namespace
 {
 
-enum { CHOICES = 6 };
+enum { CHOICES = 6, HOST_TOKENS = 5 };
 
 using floats = std::vector<float>;
+using Ids = std::vector<int32_t>;
 
 /* As models give them, and rows that they hardly give: ties, excluded tokens, a peak. */
 floats
@@ -49,6 +50,17 @@ sampling(float temperature, int top_k, float top_p, float min_p, uint64_t seed)
     return s;
 }
 
+/* What a device is told of a text. */
+struct Start {
+    xm_token_choice how = {};
+    std::vector<xm_token_count> counts;
+    Ids ring, barred;
+    xm_seen_tokens seen() const
+    {
+        return {counts.data(), counts.size(), ring.data(), barred.data(), barred.size()};
+    }
+};
+
 class Choose : public PrimitiveTest
 {
   protected:
@@ -65,52 +77,84 @@ class Choose : public PrimitiveTest
         setenv("XM_FORCE", both.c_str(), 1);
         optimise_for(xm_choose_tables[1].rows[take]);
     }
-    /* The next `n` tokens by the device, which has them where the next run reads them. */
-    std::vector<int32_t> on_device(const floats &logits, const xm_token_choice &how,
-                                   size_t n, xm_element e = XM_I64,
-                                   const xm_seen_tokens &tokens = {})
+    /* The next `n` tokens of each text by the device, which has them where the next run reads
+     * them. The rows of logits are equally long. */
+    std::vector<Ids> on_device(const std::vector<floats> &rows,
+                               const std::vector<Start> &texts, size_t n,
+                               xm_element e = XM_I64)
     {
-        const int64_t v = (int64_t)logits.size();
-        tensor row(XM_F32, {1, 1, v}, logits), state(XM_U8, {(int64_t)sizeof(how)}),
-            seen(XM_U8, {(int64_t)xm_choose_seen_bytes((uint64_t)v, how.window)}),
-            parts(XM_U8, {(int64_t)xm_choose_parts_bytes((uint64_t)v)}),
-            chosen(XM_I32, {XM_CHOOSE_SLOTS}), ids(e, {1, 1}),
-            position(e, {1, 1}, std::vector<int64_t>{100}),
-            past(XM_I32, {1}, std::vector<int64_t>{70});
-        const xm_choose_desc desc = xm_choose_desc_of(&how, e, e);
+        const int64_t t = (int64_t)rows.size(), v = (int64_t)rows[0].size();
+        const std::vector<int64_t> of_texts = {1, t};
+        std::vector<int64_t> positions, pasts;
+        std::vector<xm_token_choice> how;
+        floats logits;
+        xm_choose_desc desc = {e, e, false, false, false, false};
+        uint64_t room = 0;
+        for (size_t i = 0; i < texts.size(); i++) {
+            how.push_back(texts[i].how);
+            xm_choose_add(&desc, &how[i]);
+            logits.insert(logits.end(), rows[i].begin(), rows[i].end());
+            positions.push_back(100 + (int64_t)i);
+            pasts.push_back(70 - (int64_t)i);
+            room = std::max(room, xm_choose_seen_bytes((uint64_t)v, how[i].window));
+        }
+        tensor row(XM_F32, {1, t, v}, logits),
+            state(XM_U8, {t, (int64_t)sizeof(xm_token_choice)}),
+            seen(XM_U8, {t, (int64_t)room}),
+            parts(XM_U8, {t, (int64_t)xm_choose_parts_bytes((uint64_t)v)}),
+            chosen(XM_I32, {t, XM_CHOOSE_SLOTS}), ids(e, of_texts),
+            position(e, of_texts, positions), past(XM_I32, {t}, pasts);
         primitive_ptr choose;
         EXPECT_EQ(xm_choose_create(engine, &desc, &choose.p, &err), XM_OK) << err.text;
         const xm_operand o[] = {row.operand(),
                                 state.operand(),
-                                how.adjusts ? seen.operand() : xm_operand{},
+                                desc.adjusts ? seen.operand() : xm_operand{},
                                 parts.operand(),
                                 chosen.operand(),
                                 ids.operand(),
                                 position.operand(),
                                 past.operand()};
-        EXPECT_EQ(xm_choose_begin(run.queue, state.operand().buffer,
-                                  seen.operand().buffer, (uint64_t)v, &how, &tokens,
-                                  &err),
-                  XM_OK)
-            << err.text;
-        std::vector<int32_t> got;
-        for (size_t i = 0; i < n; i++) {
+        EXPECT_EQ(xm_queue_write(run.queue, state.operand().buffer, 0, how.data(),
+                                 how.size() * sizeof(how[0]), &err),
+                  XM_OK);
+        std::vector<uint8_t> counts(texts.size() * room);
+        for (size_t i = 0; i < texts.size(); i++) {
+            const xm_seen_tokens tokens = texts[i].seen();
+            if (how[i].adjusts)
+                xm_choose_fill_seen(&counts[i * room], (uint64_t)v, &how[i], &tokens);
+        }
+        EXPECT_EQ(xm_queue_write(run.queue, seen.operand().buffer, 0, counts.data(),
+                                 counts.size(), &err),
+                  XM_OK);
+        std::vector<Ids> got(texts.size());
+        for (size_t k = 0; k < n; k++) {
             /* Penalties change them, and a run makes them anew. */
             EXPECT_EQ(xm_queue_write(run.queue, row.operand().buffer, 0, logits.data(),
                                      logits.size() * sizeof(float), &err),
                       XM_OK);
             EXPECT_EQ(xm_primitive_run(choose.p, o, &run, &err), XM_OK) << err.text;
-            const floats slots = chosen.read();
-            got.push_back((int32_t)slots[(how.n + i) % XM_CHOOSE_SLOTS]);
-            EXPECT_EQ(ids.read()[0], (float)got.back());
+            const floats slots = chosen.read(), next = ids.read(), at = position.read(),
+                         before = past.read();
+            for (size_t i = 0; i < texts.size(); i++) {
+                const size_t slot = (how[i].n + k) % XM_CHOOSE_SLOTS;
+                got[i].push_back((int32_t)slots[i * XM_CHOOSE_SLOTS + slot]);
+                EXPECT_EQ(next[i], (float)got[i].back());
+                EXPECT_EQ(at[i], (float)(positions[i] + (int64_t)k + 1));
+                EXPECT_EQ(before[i], (float)(pasts[i] + (int64_t)k + 1));
+            }
         }
-        EXPECT_EQ(position.read()[0], 100.0f + (float)n);
-        EXPECT_EQ(past.read()[0], 70.0f + (float)n);
         return got;
     }
+    Ids on_device(const floats &logits, const xm_token_choice &how, size_t n,
+                  xm_element e = XM_I64)
+    {
+        Start start;
+        start.how = how;
+        return on_device(std::vector<floats>{logits}, {start}, n, e)[0];
+    }
     /* The same by the host, behind `skipped` tokens. */
-    std::vector<int32_t> on_host(const floats &logits, const xm_sampling &s, size_t n,
-                                 size_t skipped, xm_token_choice *how)
+    Ids on_host(const floats &logits, const xm_sampling &s, size_t n, size_t skipped,
+                xm_token_choice *how)
     {
         xm_sampler_scratch *scratch = xm_sampler_scratch_create(logits.size());
         xm_sampler_free(sampler);
@@ -119,7 +163,7 @@ class Choose : public PrimitiveTest
             xm_sampler_skip(sampler);
         xm_seen_tokens none;
         EXPECT_TRUE(xm_sampler_on_device(sampler, how, &none));
-        std::vector<int32_t> want(n);
+        Ids want(n);
         for (int32_t &id : want)
             EXPECT_EQ(xm_sampler_next(sampler, scratch, logits.data(), &id, &err), XM_OK);
         xm_sampler_scratch_free(scratch);
@@ -135,41 +179,51 @@ class Choose : public PrimitiveTest
         const auto want = on_host(logits, s, n, logits.size() % 3, &how);
         ASSERT_EQ(on_device(logits, how, n), want);
     }
-    /* A text whose penalties see the tokens of a prompt, some that the host has taken, and those
-     * that the device takes; the tokens `barred` never come. */
-    void expect_same_text(const floats &logits, const xm_sampling &s, size_t n,
-                          const std::vector<int32_t> &barred = {})
+    /* A text whose penalties see the tokens of a prompt, and some that the host has taken; the
+     * tokens `barred` never come. `want`: its next n tokens by the host. */
+    Start begin_text(const floats &logits, const xm_sampling &s, size_t n, Ids &want,
+                     const Ids &barred = {})
     {
-        SCOPED_TRACE(std::to_string(logits.size()) + " logits, window " +
-                     std::to_string(s.last_n) + ", repetition " +
-                     std::to_string(s.repetition_penalty) + ", seed " +
-                     std::to_string(s.seed));
         std::mt19937 r((uint32_t)s.seed);
-        std::vector<int32_t> prompt(r() % 40), want(n + 5);
+        Ids prompt(r() % 40);
+        Start start;
         for (int32_t &id : prompt)
             id = (int32_t)(r() % std::min<size_t>(logits.size(), 50));
         xm_sampler_scratch *scratch = xm_sampler_scratch_create(logits.size());
         xm_sampler_free(sampler);
         EXPECT_EQ(xm_sampler_create(&s, logits.size(), &sampler, &err), XM_OK);
         EXPECT_EQ(xm_sampler_begin(sampler, prompt.data(), prompt.size(), &err), XM_OK);
-        std::vector<int32_t> got;
-        for (size_t i = 0; i < want.size(); i++) {
-            xm_token_choice how;
-            xm_seen_tokens seen;
-            if (i == 5) { /* from here on by the device, too */
-                EXPECT_TRUE(xm_sampler_on_device(sampler, &how, &seen));
-                seen.barred = barred.data();
-                seen.n_barred = barred.size();
-                how.adjusts |= !barred.empty();
-                got = on_device(logits, how, n, XM_I64, seen);
+        want.resize(n);
+        for (size_t i = 0; i < n + HOST_TOKENS; i++) {
+            int32_t id;
+            if (i == HOST_TOKENS) { /* from here on by the device, too */
+                xm_seen_tokens seen;
+                EXPECT_TRUE(xm_sampler_on_device(sampler, &start.how, &seen));
+                start.how.adjusts |= !barred.empty();
+                start.counts.assign(seen.counts, seen.counts + seen.n);
+                if (seen.ring)
+                    start.ring.assign(seen.ring, seen.ring + start.how.in_window);
+                start.barred = barred;
             }
             EXPECT_EQ(xm_sampler_bar(sampler, barred.data(), barred.size(), &err), XM_OK);
-            EXPECT_EQ(xm_sampler_next(sampler, scratch, logits.data(), &want[i], &err),
-                      XM_OK);
-            EXPECT_EQ(xm_sampler_accept(sampler, &want[i], 1, &err), XM_OK);
+            EXPECT_EQ(xm_sampler_next(sampler, scratch, logits.data(), &id, &err), XM_OK);
+            EXPECT_EQ(xm_sampler_accept(sampler, &id, 1, &err), XM_OK);
+            if (i >= HOST_TOKENS)
+                want[i - HOST_TOKENS] = id;
         }
         xm_sampler_scratch_free(scratch);
-        ASSERT_EQ(got, std::vector<int32_t>(want.begin() + 5, want.end()));
+        return start;
+    }
+    void expect_same_text(const floats &logits, const xm_sampling &s, size_t n,
+                          const Ids &barred = {})
+    {
+        SCOPED_TRACE(std::to_string(logits.size()) + " logits, window " +
+                     std::to_string(s.last_n) + ", repetition " +
+                     std::to_string(s.repetition_penalty) + ", seed " +
+                     std::to_string(s.seed));
+        Ids want;
+        const Start start = begin_text(logits, s, n, want, barred);
+        ASSERT_EQ(on_device(std::vector<floats>{logits}, {start}, n)[0], want);
     }
     xm_sampler *sampler = nullptr;
 };
@@ -278,6 +332,46 @@ TEST_F(Choose, BarredTokensNeverCome)
             row[0] = 8.0f;
             expect_same_text(row, sampling(temperature, 0, 1.0f, 0.0f, 3), 30,
                              {-1, 1999, 0, 2000});
+        }
+}
+
+/* Texts of all kinds in one launch: each takes the token that it takes alone, also beside one whose
+ * logits are no distribution. */
+TEST_F(Choose, TextsOfABatchDoNotSeeEachOther)
+{
+    std::vector<xm_sampling> kinds;
+    for (uint64_t i = 0; i < 9; i++) {
+        xm_sampling s =
+            sampling(i % 3 ? 0.7f + 0.2f * (float)i : 0.0f, i % 4 == 1 ? 30 : 0,
+                     i % 5 == 2 ? 0.9f : 1.0f, i == 7 ? 0.05f : 0.0f, 1000 * i + 3);
+        if (i % 2) {
+            s.repetition_penalty = 1.2f;
+            s.frequency_penalty = 0.2f;
+            s.last_n = i == 3 ? 0 : (int)(3 * i);
+        }
+        kinds.push_back(s);
+    }
+    for (size_t take = 0; take < xm_choose_tables[1].n; take++)
+        for (size_t best = 0; best < xm_choose_tables[0].n; best++) {
+            force_rows(best, take);
+            SCOPED_TRACE(getenv("XM_FORCE"));
+            for (const size_t n : {31, 1025, 3001}) {
+                std::vector<floats> rows;
+                std::vector<Start> starts;
+                std::vector<Ids> want;
+                for (size_t i = 0; i < kinds.size(); i++) {
+                    rows.push_back(flat_row(n, (uint32_t)(i + n)));
+                    want.emplace_back();
+                    starts.push_back(begin_text(rows[i], kinds[i], 12, want[i],
+                                                i == 4 ? Ids{0, 1} : Ids{}));
+                }
+                rows[5][n / 2] = NAN;
+                want[5].assign(12, -1);
+                EXPECT_EQ(on_device(rows, starts, 12), want) << n;
+                /* neither draws nor adjusts, with one that does */
+                EXPECT_EQ(on_device({rows[0], rows[1]}, {starts[0], starts[1]}, 12),
+                          (std::vector<Ids>{want[0], want[1]}));
+            }
         }
 }
 

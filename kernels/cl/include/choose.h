@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Choosing a token: the order of logits and their weights, bit for bit those of the host
- * (plugin/text/candidates.h, token_weight.h).
+ * (plugin/text/candidates.h, token_weight.h). A row of logits, of parts and of what has been seen,
+ * and a state belong to a text.
  */
 #include "token_arithmetic.h"
 #include "types.h"
@@ -22,6 +23,12 @@ enum { PART = 1024, SLOTS = 4 }; /* primitives/choose/choose.h */
 struct part {
     ulong key, unsound;
 };
+
+static inline uint
+parts_of(uint n)
+{
+    return (n + PART - 1) / PART;
+}
 
 /* struct xm_token_choice */
 struct state {
@@ -91,9 +98,9 @@ see(uint id, __global struct state *s, __global struct seen *seen, uint n)
     }
 }
 
-/* The chosen token: for the host, and for the run behind this one. */
+/* The chosen token of a text: for the host, and for the run behind this one. */
 static inline void
-put_choice(int id, __global struct state *s, __global struct seen *seen, uint n,
+put_choice(uint text, int id, __global struct state *s, __global struct seen *seen, uint n,
            __global int *chosen, __global STORAGE(IDS) *ids,
            __global STORAGE(POSITIONS) *position, __global int *past)
 {
@@ -101,10 +108,10 @@ put_choice(int id, __global struct state *s, __global struct seen *seen, uint n,
     if (id >= 0)
         see(id, s, seen, n);
 #endif
-    chosen[s->n % SLOTS] = id;
+    chosen[text * SLOTS + s->n % SLOTS] = id;
     s->n++;
-    ids[0] = id;
+    ids[text] = id;
     if (position)
-        position[0]++;
-    past[0]++;
+        position[text]++;
+    past[text]++;
 }

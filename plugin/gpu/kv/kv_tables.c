@@ -167,7 +167,8 @@ ensure_room(struct xm_kv_tables *t, uint32_t n, uint64_t pages, struct xm_queue 
     return s;
 }
 
-/* Tokens of each sequence before the run, and where its rows begin. */
+/* Tokens of each sequence before the run, and where its rows begin. `tokens` NULL: each has one,
+ * the last that is reserved. */
 static void
 fill_run(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences,
          const uint32_t *tokens, uint32_t n)
@@ -175,8 +176,9 @@ fill_run(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences,
     int32_t *past = host_of(t, PAST_LENS), *begins = host_of(t, BEGINS);
     begins[0] = 0;
     for (uint32_t i = 0; i < n; i++) {
-        past[i] = (int32_t)xm_kv_sequence_past(sequences[i]);
-        begins[i + 1] = begins[i] + (int32_t)tokens[i];
+        const uint64_t before = tokens ? 0 : xm_kv_sequence_pending(sequences[i]) - 1;
+        past[i] = (int32_t)(xm_kv_sequence_past(sequences[i]) + before);
+        begins[i + 1] = begins[i] + (tokens ? (int32_t)tokens[i] : 1);
     }
     t->run = (struct xm_attention_run){
         .n_sequences = n, .past_lens = past, .subsequence_begins = begins};
@@ -259,17 +261,15 @@ send(struct xm_kv_tables *t, struct xm_queue *q, struct xm_error *err)
 }
 
 enum xm_status
-xm_kv_tables_advance(struct xm_kv_tables *t, struct xm_kv_sequence *s, struct xm_queue *q,
-                     struct xm_error *err)
+xm_kv_tables_advance(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences,
+                     uint32_t n, struct xm_queue *q, struct xm_error *err)
 {
-    const uint64_t pages = most_pages(t, &s, 1);
-    const uint32_t one = 1;
+    const uint64_t pages = most_pages(t, sequences, n);
     if (pages > t->page_room)
         XM_TRY(xm_queue_finish(q, err));
-    XM_TRY(ensure_room(t, 1, pages, q, err));
-    fill_run(t, &s, &one, 1);
-    host_of(t, PAST_LENS)[0] += (int32_t)xm_kv_sequence_pending(s) - 1;
-    const bool differs = fill_groups(t, &s, 1), is_new = t->is_new;
+    XM_TRY(ensure_room(t, n, pages, q, err));
+    fill_run(t, sequences, NULL, n);
+    const bool differs = fill_groups(t, sequences, n), is_new = t->is_new;
     t->is_new = true; /* until all is written */
     if (is_new)
         XM_TRY(xm_queue_write(q, t->buffer, 0, t->host, bytes_of(t), err));

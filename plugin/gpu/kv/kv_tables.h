@@ -30,10 +30,11 @@ enum xm_status xm_kv_tables_write(struct xm_kv_tables *t,
                                   struct xm_kv_sequence *const *sequences,
                                   const uint32_t *tokens, uint32_t n, struct xm_queue *q,
                                   struct xm_error *err);
-/* The same for a token of the sequence of the last run, which ran a token of it alone and may go on
- * still; past_lens is counted up on the device (primitives/choose). Enqueues a write where pages
- * have changed, and waits where the buffer is too small. */
-enum xm_status xm_kv_tables_advance(struct xm_kv_tables *t, struct xm_kv_sequence *s,
+/* The same for a token of each of the n sequences of the last run, which ran a token of each and
+ * may go on still; past_lens are counted up on the device (primitives/choose). Enqueues a write
+ * where pages have changed, and waits where the buffer is too small. */
+enum xm_status xm_kv_tables_advance(struct xm_kv_tables *t,
+                                    struct xm_kv_sequence *const *sequences, uint32_t n,
                                     struct xm_queue *q, struct xm_error *err);
 /* Sets the operands of attention in a layer of `group`, indexed by enum xm_attention_operand. */
 void xm_kv_tables_operands(const struct xm_kv_tables *t, uint32_t group,
