@@ -135,6 +135,19 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     return elements_refuse(w);
 }
 
+const char *
+xm_matrix_shares_refuse(const struct xm_weight *w, enum xm_element src)
+{
+    const char *why = xm_matrix_refuses(w, src);
+    if (why || xm_weight_is_blocks(w))
+        return why;
+    if (!xm_weight_is_quantised(w))
+        return "halves are read as they are";
+    return w->scale_element == XM_F16
+               ? NULL
+               : "scales that are no halves are factors of the products";
+}
+
 uint32_t
 xm_matrix_lanes(const struct xm_device_info *device)
 {

@@ -18,6 +18,9 @@ enum { XM_INTEGER_ROWS = 32 };
 /* Kernels for many tokens (kernels/cl/include/step_gemm.h): rows of a lane; tokens of a sub-group;
  * sub-groups of a work-group for gate and up. */
 enum { XM_MATRIX_ROWS = 2, XM_MATRIX_TOKENS = 64, XM_MATRIX_SPLIT = 4 };
+/* Those whose sub-groups share halves of weights (shared_gemm.h): sub-groups of a work-group, and
+ * columns of h that one makes. */
+enum { XM_MATRIX_SHARES = 4, XM_MATRIX_SUM_COLS = 32 };
 /* Their activations (kernels/cl/include/pack_steps.h): columns and tokens that a work-group packs;
  * its work-items. */
 enum { XM_SUPER_COLS = 256, XM_STEPS_TOKENS = 2, XM_STEPS_ITEMS = 16 };
@@ -27,6 +30,8 @@ enum { XM_DOT_LANES = 8 };
 /* NULL: those for many tokens can multiply activations of type `src` with this weight; else a
  * static sentence. */
 const char *xm_matrix_refuses(const struct xm_weight *w, enum xm_element src);
+/* NULL: those can whose sub-groups share halves; else a static sentence. */
+const char *xm_matrix_shares_refuse(const struct xm_weight *w, enum xm_element src);
 /* NULL: those for few tokens can, which take stored integers as they are
  * (kernels/cl/include/lane_rows.h); else a static sentence. */
 const char *xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src);

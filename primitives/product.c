@@ -74,6 +74,12 @@ xm_product_not_in_steps(const void *product)
 }
 
 const char *
+xm_product_not_in_shares(const void *product)
+{
+    return first_refusal(product, xm_matrix_shares_refuse);
+}
+
+const char *
 xm_product_not_in_lanes(const void *product)
 {
     return first_refusal(product, xm_matrix_rows_refuse);

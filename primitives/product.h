@@ -30,12 +30,13 @@ struct xm_product {
 
 /* Why a row cannot multiply one of the weights, as members `refuses` of variant tables: in planes;
  * in 32-bit words; as 16-bit integers; as 8-bit integers, for which there must be a factor; by
- * matrix engines, many tokens or few. */
+ * matrix engines, many tokens, many by halves that sub-groups share, or few. */
 const char *xm_product_not_in_planes(const void *product);
 const char *xm_product_not_in_words(const void *product);
 const char *xm_product_not_in_shorts(const void *product);
 const char *xm_product_not_in_bytes(const void *product);
 const char *xm_product_not_in_steps(const void *product);
+const char *xm_product_not_in_shares(const void *product);
 const char *xm_product_not_in_lanes(const void *product);
 /* The same for kernels that read `words` 32-bit words of a row at a time. */
 const char *xm_product_not_in_runs(const void *product, uint32_t words);

@@ -88,7 +88,8 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
     if (l->unit == XM_GROUP && l->size)
         used += xm_defines_print(d.text, n, " -DITEMS=%u", l->size);
     if (l->split)
-        used += xm_defines_print(d.text + used, n - used, " -DSPLIT=%u", l->split);
+        used += xm_defines_print(d.text + used, n - used,
+                                 row->shares ? " -DSHARES=%u" : " -DSPLIT=%u", l->split);
     if (l->x.axis == XM_ROWS && l->x.per)
         used += xm_defines_print(d.text + used, n - used, " -DROWS=%u", l->x.per);
     if (row->form == XM_FORM_SHORTS || row->form == XM_FORM_BYTES)

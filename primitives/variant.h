@@ -71,7 +71,9 @@ struct xm_variant {
     const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
     bool joins;  /* of linear: all weights in one launch, which adds and gates, too */
     bool routes; /* of moe_route; of moe_gate_up: its kernel can route as that row does */
-    bool emits;  /* writes prepared rows beside its results (primitives/form.h)      */
+    bool
+        shares; /* the sub-groups of a work-group share halves of weights (shared_gemm.h) */
+    bool emits; /* writes prepared rows beside its results (primitives/form.h)      */
     /* Sums of whole tiles stay in registers: chips with matrix engines run the kernel in large-GRF
      * mode, with 256 registers a thread and half as many threads. */
     bool large_grf;

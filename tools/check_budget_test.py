@@ -124,6 +124,19 @@ class Figuring(unittest.TestCase):
     def test_a_prompt_counts_products(self):
         self.assertAlmostEqual(budget.figures(PROMPT, self.MADE).cost, 0.75)
 
+    def test_rounds_of_loops_are_no_loop(self):
+        def figures(blocks):
+            return {"kinds": {"dpas": sum(products[b] for b in blocks)} if products else {}}
+        kernel = mock.Mock(figures=figures, loops={"B1": {"B1", "B2", "B3"}, "B2": {"B2"},
+                                                   "B3": {"B3"}})
+        loops = [(h, kernel.loops[h], h) for h in ("B1", "B2", "B3")]
+        products = {"B1": 0, "B2": 8, "B3": 4}
+        self.assertEqual(budget.hottest(loops, kernel), "B2")
+        products = {"B1": 1, "B2": 8, "B3": 4}
+        self.assertEqual(budget.hottest(loops, kernel), "B1")
+        products = {}
+        self.assertEqual(budget.hottest(loops, kernel), "B1")
+
     def test_spills_and_private_arrays(self):
         for more, text in (({"spill": 64}, "64B"), ({"scratch": 3}, "3a"), ({}, "")):
             self.assertEqual(budget.figures(DECODE, dict(self.MADE, **more)).spilled, text)

@@ -70,14 +70,16 @@ const std::vector<GgufFile> all_files(std::begin(gguf_files), std::end(gguf_file
 INSTANTIATE_TEST_SUITE_P(Files, GgufPerplexity, testing::ValuesIn(some(all_files, 1)),
                          gguf_name);
 
-/* The engines are emulated; the prompt is many tokens for the experts. */
+/* The engines are emulated; the prompt is many tokens for the experts. Their sub-groups work alone
+ * or share the halves of weights. */
 TEST(GgufFiles, ExpertsOnMatrixEnginesGiveTheSameIds)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    const std::string forced = "XM_FORCE=moe_gather=moe_gather_dpas,"
-                               "moe_gemm_gate_up=moe_gemm_gate_up_dpas,"
-                               "moe_gemm_down=moe_gemm_down_dpas";
+    const std::string row = some(std::vector<std::string>{"dpas", "dpas_shared"}, 1)[0],
+                      forced = "XM_FORCE=moe_gather=moe_gather_dpas,"
+                               "moe_gemm_gate_up=moe_gemm_gate_up_" +
+                               row + ",moe_gemm_down=moe_gemm_down_" + row;
     const Words words = {"generate",
                          "-m",
                          gguf_files[0].path(),

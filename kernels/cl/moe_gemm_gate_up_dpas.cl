@@ -6,9 +6,11 @@
  *     h[tile][t][i] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
  *
  * x and h are tiles of steps (steps.h), h for the down projection. Forms as in gate_up.h. A
- * work-group computes SPLIT * SG neighbouring i of up to TOKEN_TILES tiles of an expert, and their
- * sums of 32. One is started for each tile; that of the first of these tiles computes all of them,
- * the others return. Global size {I / (SPLIT * SG) rounded up * SPLIT * SG, tiles}.
+ * work-group computes GROUP_ROWS neighbouring i of up to GROUP_TILES tiles of an expert, and their
+ * sums of 32. Its SPLIT sub-groups divide the i; or its SHARES sub-groups divide the tiles, and
+ * compute one i a lane after the other. One work-group is started for each tile; that of the first
+ * of these tiles computes all of them, the others return. Global size
+ * {I / GROUP_ROWS rounded up * GROUP_ITEMS, tiles}.
  *
  *   OUT_PLANES  numbers of a word of the down projection's weights: 2, 4, or 8
  *   OUT_SUMS    columns of a sum that it reads: 32, or 0 for none
@@ -36,9 +38,20 @@
 #ifndef SPLIT
 #define SPLIT 4
 #endif
-#define GROUP_ROWS (SPLIT * SG)
+#if SHARES > 1
+#if FORMATS > 1
+#error "the sub-groups make halves of gate or of up, by one code"
+#endif
+#define GROUP_ROWS  32
+#define GROUP_ITEMS (SHARES * SG)
+#define ROUNDS      (GROUP_ROWS / SG) /* in which the work-group computes its i */
+#else
+#define GROUP_ROWS  (SPLIT * SG)
+#define GROUP_ITEMS GROUP_ROWS
+#define ROUNDS      1
+#endif
 #define BLOCKS_GROUP                                                                     \
-    __attribute__((reqd_work_group_size(GROUP_ROWS, 1, 1))) SUB_GROUP_SIZE
+    __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) SUB_GROUP_SIZE
 
 /* Stores column i of h for eight tokens from `token` of a tile on. */
 static inline void
@@ -61,7 +74,7 @@ put_sums(uint tiles, uint i_count, __global ushort *h)
                          ? supers_of(i_count) * (SUPER_K / 32)
                          : first + GROUP_ROWS / 32;
     const uint tokens = tiles * 16;
-    for (uint i = get_local_id(0); i < (end - first) * tokens; i += GROUP_ROWS) {
+    for (uint i = get_local_id(0); i < (end - first) * tokens; i += GROUP_ITEMS) {
         const uint block = first + i / tokens, token = i % 16;
         __global ushort *tile = h + i % tokens / 16 * tile_halves(i_count);
         float sum = 0.0f, last = 0.0f; /* of all columns, of the last 16 */
@@ -82,22 +95,22 @@ put_sums(uint tiles, uint i_count, __global ushort *h)
 struct columns {
     const struct gate_up *g;
     uint expert, i; /* this lane's column */
-    __global ushort *h;
+    __global ushort *h; /* of the sub-group's first tile */
     float gate_factor, up_factor;
 };
 
-/* Adds the products of all columns of x, of `tiles` tiles. */
+/* Adds the products of all columns of x. */
 static inline void
-multiply_both(const struct product *p, const uint tiles, uint k_count,
+multiply_both(const struct product *p, uint k_count,
               float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
 #if !BLOCKS || FORMATS == 1
-    multiply_rows(0, p, 2, tiles, k_count, acc);
+    multiply_tiles(0, p, 2, k_count, acc);
 #else
     struct product second = *p;
     move_row(&second, 1, 0);
-    multiply_rows(0, p, 1, tiles, k_count, acc);
-    multiply_rows(1, &second, 1, tiles, k_count, acc + 1);
+    multiply_tiles(0, p, 1, k_count, acc);
+    multiply_tiles(1, &second, 1, k_count, acc + 1);
 #endif
 }
 
@@ -108,10 +121,7 @@ make_columns(const struct product *p, const struct columns *c, uint k_count)
     const uint i_count = c->g->i_count;
     float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
     clear(acc);
-    if (p->x.n > TOKEN_TILES / 2)
-        multiply_both(p, TOKEN_TILES, k_count, acc);
-    else
-        multiply_both(p, TOKEN_TILES / 2, k_count, acc);
+    multiply_both(p, k_count, acc);
     UNROLL_PRODUCTS
     for (uint b = 0; b < TOKEN_BLOCKS; b++) {
         float gate[8], up[8];
@@ -134,26 +144,33 @@ moe_gemm_gate_up_dpas(GATE_UP_PARAMETERS, __global const ushort *x,
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
-    const uint i = (uint)get_group_id(0) * GROUP_ROWS +
-                   sub_group_broadcast(get_sub_group_id(), 0) * SG +
-                   get_sub_group_local_id();
     const uint tile = (uint)get_group_id(1);
     const int expert = tile_expert[tile];
     struct product p;
-    if (expert < 0 || (tile - first_tile[expert]) % TOKEN_TILES != 0)
+    if (expert < 0 || (tile - first_tile[expert]) % GROUP_TILES != 0)
         return;
-    p.x = tiles_from(x, tile, first_tile[expert + 1] - 1, k_count);
-    take_row(&p, 0, &gates, expert, min(i, i_count - 1));
-    take_row(&p, 1, &ups, expert, min(i, i_count - 1));
-    const struct columns c = {&g,
-                              expert,
-                              i,
-                              h + tile * (ulong)tile_halves(i_count),
-                              product_factor(&gates, expert),
-                              product_factor(&ups, expert)};
-    make_columns(&p, &c, k_count);
+    SHARED_HALVES(p)
+    const uint last = first_tile[expert + 1] - 1;
+    p.x = tiles_from(x, tile, last, k_count);
+#pragma unroll 1
+    for (uint round = 0; round < ROUNDS; round++) {
+        const uint block =
+            SHARES > 1 ? round : sub_group_broadcast(get_sub_group_id(), 0);
+        const uint i = (uint)get_group_id(0) * GROUP_ROWS + block * SG +
+                       get_sub_group_local_id();
+        take_row(&p, 0, &gates, expert, min(i, i_count - 1));
+        take_row(&p, 1, &ups, expert, min(i, i_count - 1));
+        const struct columns c = {&g,
+                                  expert,
+                                  i,
+                                  h + p.x.first * (ulong)tile_halves(i_count),
+                                  product_factor(&gates, expert),
+                                  product_factor(&ups, expert)};
+        make_columns(&p, &c, k_count);
+    }
 #if OUT_SUMS
     barrier(CLK_GLOBAL_MEM_FENCE);
-    put_sums(p.x.n, i_count, c.h);
+    put_sums(min(last + 1 - tile, (uint)GROUP_TILES), i_count,
+             h + tile * (ulong)tile_halves(i_count));
 #endif
 }

@@ -37,6 +37,15 @@ not_in_runs(const void *product)
     return xm_product_not_in_runs(product, SG_WORDS);
 }
 
+/* Sub-groups make halves of gate or of up, by one code. */
+static const char *
+gate_up_not_in_shares(const void *product)
+{
+    const struct xm_kernel_weights *w = &((const struct xm_product *)product)->weights;
+    return w->w[0]->format == w->w[1]->format ? xm_product_not_in_shares(product)
+                                              : "gate and up have different formats";
+}
+
 static const struct xm_moe_experts *
 experts_of(const void *product)
 {
@@ -135,6 +144,10 @@ static const struct xm_variant gemm_gate_up_rows[] = {
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_COLS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
+    {"moe_gemm_gate_up_dpas_shared", XM_FAMILY_SG, XM_CAP_DPAS, gate_up_not_in_shares,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_SUM_COLS}, {XM_SLOTS, XM_TILE},
+      .split = XM_MATRIX_SHARES},
+     XM_FORM_STEPS, "moe_gemm_gate_up_dpas", .shares = true, .large_grf = true},
     {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_steps,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_SPLIT, XM_PER_LANE}, {XM_SLOTS, XM_TILE},
       .split = XM_MATRIX_SPLIT},
@@ -156,6 +169,10 @@ static const struct xm_variant gemm_down_rows[] = {
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
+    {"moe_gemm_down_dpas_shared", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_shares,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS, XM_PER_LANE}, {XM_SLOTS, XM_TILE},
+      .split = XM_MATRIX_SHARES},
+     XM_FORM_STEPS, "moe_gemm_down_dpas", .shares = true, .large_grf = true},
     {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, xm_product_not_in_steps,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS, XM_PER_LANE}, {XM_SLOTS, XM_TILE}},
      XM_FORM_STEPS, .large_grf = true},

@@ -692,7 +692,8 @@ TEST_F(Linear, EveryWeightOfAProductIsAsked)
         integers(1, 32, 256, {XM_U8, 0, false}, 1);
     for (auto *refuses :
          {xm_product_not_in_planes, xm_product_not_in_words, xm_product_not_in_shorts,
-          xm_product_not_in_bytes, xm_product_not_in_steps, xm_product_not_in_lanes}) {
+          xm_product_not_in_bytes, xm_product_not_in_steps, xm_product_not_in_shares,
+          xm_product_not_in_lanes}) {
         xm_product p = {{{&blocks.host, &blocks.host}, 2}, XM_F16, 32, nullptr};
         EXPECT_EQ(refuses(&p), nullptr) << refuses(&p);
         p.weights.w[1] = &integers.host;

@@ -3,6 +3,8 @@
  * Products of many tokens on matrix engines: tiles of tokens times rows of weights that become
  * halves, of linear layers and of experts.
  */
+#include "primitives/moe/experts.h"
+#include "primitives/tables.h"
 #include "unit_tests/primitives/matrix_engine_fixture.h"
 
 namespace
@@ -12,10 +14,12 @@ namespace
 class MatrixTiles : public MatrixEngine
 {
   protected:
-    /* The inner size of experts: one super-block; less, so not a whole one, for small blocks. */
+    /* The inner size of experts: one super-block; less, so not a whole one, for small blocks; not
+     * whole pairs of these where a row may end inside of one. */
     static uint64_t inter_of(const weight_format &down)
     {
         return !down.blocks                                      ? 128
+               : down.blocks == XM_WEIGHT_Q4_1                   ? 160
                : xm_weight_formats[down.blocks].block_cols == 32 ? 192
                                                                  : 256;
     }
@@ -42,14 +46,16 @@ class MatrixTiles : public MatrixEngine
         ASSERT_XM_OK(xm_launch(&shape, k, &counts, &a, queue, &err));
     }
 
-    /* x by y sub-groups of `lanes`. */
-    void go(const xm_args &a, xm_kernel *k, uint32_t lanes, uint64_t x, uint64_t y)
+    /* x by y sub-groups of `lanes`, or work-groups of `shares` of them. */
+    void go(const xm_args &a, xm_kernel *k, uint32_t lanes, uint32_t shares, uint64_t x,
+            uint64_t y)
     {
         const xm_launch_shape shape = {XM_LANES,
                                        (uint16_t)lanes,
                                        {XM_ROWS, 1, XM_FIXED},
                                        {XM_TOKENS, 1, XM_FIXED},
-                                       {}};
+                                       {},
+                                       (uint16_t)(shares > 1 ? shares : 0)};
         xm_counts counts = {};
         counts.n[XM_ROWS] = x;
         counts.n[XM_TOKENS] = y;
@@ -114,11 +120,11 @@ class MatrixTiles : public MatrixEngine
     /* Packs x into tiles of steps, multiplies a weight by them. */
     void check_linear(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
                       uint64_t tokens, float shift = 0.0f,
-                      const std::string &options = "")
+                      const std::string &options = "", uint32_t shares = 1)
     {
         SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) +
-                     " N=" + std::to_string(n) + " K=" + std::to_string(k) +
-                     " T=" + std::to_string(tokens));
+                     " N=" + std::to_string(n) + " K=" + std::to_string(k) + " T=" +
+                     std::to_string(tokens) + " SHARES=" + std::to_string(shares));
         test_weight w(1, n, k, f, 7);
         ASSERT_STREQ(xm_matrix_refuses(&w.host, XM_F16), nullptr);
         std::vector<float> values = random_floats(tokens * k, 1);
@@ -145,8 +151,9 @@ class MatrixTiles : public MatrixEngine
         xm_put_uint(&gemm, "t_count", tokens);
         go(gemm,
            kernel("linear_gemm_dpas", w,
-                  "-DDST=f32 -DSG=" + std::to_string(lanes) + options),
-           lanes, blocks(n, XM_MATRIX_ROWS * lanes), blocks(tokens, XM_MATRIX_TOKENS));
+                  "-DDST=f32 -DSHARES=" + std::to_string(shares) + sg + options),
+           lanes, shares, blocks(n, XM_MATRIX_ROWS * lanes),
+           blocks(tokens, shares * XM_MATRIX_TOKENS));
 
         std::vector<float> want(y.size());
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
@@ -187,8 +194,9 @@ class MatrixTiles : public MatrixEngine
     struct experts_layer {
         experts_layer(const weight_format &gate_format, const weight_format &up_format,
                       const weight_format &down_format, uint32_t n_lanes,
-                      xm_gate_up gate_up_form, const std::vector<uint64_t> &tokens_of)
-            : form(gate_up_form), lanes(n_lanes),
+                      xm_gate_up gate_up_form, const std::vector<uint64_t> &tokens_of,
+                      uint32_t n_shares)
+            : form(gate_up_form), lanes(n_lanes), shares(n_shares),
               hidden(gate_format.blocks != XM_WEIGHT_ELEMENTS ? 512 : 192),
               inter(inter_of(down_format)), experts(tokens_of.size()),
               places(sort(tokens_of, max_tiles)),
@@ -198,9 +206,9 @@ class MatrixTiles : public MatrixEngine
         {
         }
 
-        enum { max_tiles = 9 };
+        enum { max_tiles = 24 };
         const xm_gate_up form;
-        const uint32_t lanes;
+        const uint32_t lanes, shares;
         const uint64_t hidden, inter, experts;
         const sorted places;
         const bool clamped = form != XM_GATE_UP_APART;
@@ -232,7 +240,20 @@ class MatrixTiles : public MatrixEngine
         }
         std::string sub_group() const
         {
-            return "-DSG=" + std::to_string(lanes);
+            return "-DSG=" + std::to_string(lanes) +
+                   " -DSHARES=" + std::to_string(shares);
+        }
+        xm_launch_shape gate_up_shape() const
+        {
+            const auto rows = (uint16_t)(XM_MATRIX_SPLIT * lanes);
+            xm_launch_shape s = {
+                XM_LANES, (uint16_t)lanes, {XM_ROWS, rows}, {XM_SLOTS, XM_TILE},
+                {},       XM_MATRIX_SPLIT};
+            if (shares > 1) {
+                s.x.per = XM_MATRIX_SUM_COLS;
+                s.split = (uint16_t)shares;
+            }
+            return s;
         }
         /* Where the sorted rows of the tiles are, for every kernel. */
         void put_places(xm_args *args)
@@ -311,13 +332,7 @@ class MatrixTiles : public MatrixEngine
                           " -DBIASED=1 -DFACTORED=1 -DOUT_PLANES=" +
                           std::to_string(h.planes) +
                           " -DOUT_SUMS=" + std::to_string(h.group) + " " + l.sub_group()),
-               {XM_LANES,
-                (uint16_t)l.lanes,
-                {XM_ROWS, (uint16_t)(XM_MATRIX_SPLIT * l.lanes)},
-                {XM_SLOTS, XM_TILE},
-                {},
-                XM_MATRIX_SPLIT},
-               counts);
+               l.gate_up_shape(), counts);
     }
 
     void multiply_down(experts_layer &l)
@@ -331,7 +346,7 @@ class MatrixTiles : public MatrixEngine
         xm_put_buffer(&args, "y", l.y.buffer());
         xm_put_uint(&args, "n_count", l.hidden);
         xm_put_uint(&args, "k_count", l.inter);
-        go(args, kernel("moe_gemm_down_dpas", l.down, l.sub_group()), l.lanes,
+        go(args, kernel("moe_gemm_down_dpas", l.down, l.sub_group()), l.lanes, l.shares,
            blocks(l.hidden, XM_MATRIX_ROWS * l.lanes), l.max_tiles);
     }
 
@@ -355,12 +370,14 @@ class MatrixTiles : public MatrixEngine
         return want;
     }
 
-    /* The rows of the tokens, from their places in the tiles. */
+    /* The rows of the tokens, from their places in the tiles; nothing is behind these. */
     static std::vector<float> result_of(experts_layer &l)
     {
         std::vector<float> got(l.tokens * l.hidden);
         const std::vector<float> placed = l.y.read();
         for (size_t p = 0; p < l.places.source.size(); p++) {
+            const bool has_expert = l.places.tile_expert[p / XM_TILE] >= 0;
+            EXPECT_TRUE(has_expert || std::isnan(placed[p * l.hidden])) << "place " << p;
             if (l.places.source[p] >= 0)
                 std::copy_n(placed.begin() + (long)(p * l.hidden), l.hidden,
                             got.begin() + l.places.source[p] * (long)l.hidden);
@@ -371,11 +388,13 @@ class MatrixTiles : public MatrixEngine
     /* moe_gather, gate and up, down: each token has one expert. */
     void check_experts(const weight_format &gate_format, const weight_format &up_format,
                        const weight_format &down_format, uint32_t lanes, xm_gate_up form,
-                       const std::vector<uint64_t> &tokens_of)
+                       const std::vector<uint64_t> &tokens_of, uint32_t shares = 1)
     {
         SCOPED_TRACE(text_of(gate_format) + ", " + text_of(down_format) +
-                     " SG=" + std::to_string(lanes) + " " + xm_gate_up_text(form));
-        experts_layer l(gate_format, up_format, down_format, lanes, form, tokens_of);
+                     " SG=" + std::to_string(lanes) + " " + xm_gate_up_text(form) +
+                     " SHARES=" + std::to_string(shares));
+        experts_layer l(gate_format, up_format, down_format, lanes, form, tokens_of,
+                        shares);
         gather(l);
         multiply_gate_up(l);
         multiply_down(l);
@@ -534,6 +553,29 @@ TEST_F(MatrixTiles, MinimumsAndZeroPointsCancelWhereActivationsHaveAMean)
         check_linear({e, 64, true}, 16, 16, 256, 20, 8.0f);
 }
 
+/* Tokens of a work-group: of one tile, so that sub-groups have none; of tiles that they divide
+ * unevenly; of two work-groups. Columns: less than a turn of the kernel, more, and sums of a
+ * super-block that the row does not fill. */
+TEST_F(MatrixTiles, SubGroupsShareTheHalvesOfRows)
+{
+    struct shared_case {
+        format_case weight;
+        uint64_t tokens;
+    };
+    const std::vector<shared_case> cases = {
+        {{blocks_of(XM_WEIGHT_Q4_0), 64}, 10},
+        {{blocks_of(XM_WEIGHT_IQ4_NL), 448}, 100},
+        {{blocks_of(XM_WEIGHT_Q4_1), 352}, 300},
+        {{blocks_of(XM_WEIGHT_Q4_K), 512}, 140},
+        {{view_of(blocks_of(XM_WEIGHT_Q2_K)), 256}, 70},
+        {{{XM_U4, 32, true}, 352}, 200},
+        {{{XM_I8, UINT64_MAX, false}, 416}, 40},
+    };
+    for (const auto &c : sample::of(cases, 3))
+        for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
+            check_linear(c.weight.format, lanes, 40, c.weight.k, c.tokens, 0.0f, "", 4);
+}
+
 TEST_F(MatrixTiles, WeightsOfOtherPlacesAreNoHalves)
 {
     const struct {
@@ -557,6 +599,39 @@ TEST_F(MatrixTiles, WeightsOfOtherPlacesAreNoHalves)
         test_weight w(1, 8, c.k, c.format, 1);
         EXPECT_NE(xm_matrix_refuses(&w.host, c.src), nullptr) << text_of(c.format);
     }
+}
+
+TEST_F(MatrixTiles, SubGroupsShareHalvesThatMustBeMade)
+{
+    const struct {
+        weight_format format;
+        bool are_shared;
+    } cases[] = {
+        {{XM_U4, 32, true}, true},    {blocks_of(XM_WEIGHT_IQ4_NL), true},
+        {{XM_F16, 0, false}, false},  {{XM_U4, 32, true, XM_F32}, false},
+        {{XM_BF16, 0, false}, false}, /* matrix engines do not take it */
+    };
+    for (const auto &c : cases) {
+        test_weight w(1, 8, 64, c.format, 1);
+        const char *why = xm_matrix_shares_refuse(&w.host, XM_F16);
+        EXPECT_EQ(why == nullptr, c.are_shared) << text_of(c.format);
+        EXPECT_NE(xm_matrix_shares_refuse(&w.host, XM_F32), nullptr);
+    }
+}
+
+/* Of gate and up of two formats, sub-groups would make halves by different code. */
+TEST_F(MatrixTiles, GateAndUpOfTwoFormatsAreNotShared)
+{
+    const xm_variant_table &table = xm_moe_tables[XM_MOE_GEMM_GATE_UP];
+    const xm_variant *shared = std::find_if(table.rows, table.rows + table.n,
+                                            [](const xm_variant &r) { return r.shares; });
+    ASSERT_NE(shared, table.rows + table.n);
+    test_weight q4_k(1, 8, 256, blocks_of(XM_WEIGHT_Q4_K), 1),
+        q6_k(1, 8, 256, blocks_of(XM_WEIGHT_Q6_K), 1);
+    xm_product p = {{{&q4_k.host, &q4_k.host}, 2}, XM_F16, 0, nullptr};
+    EXPECT_EQ(shared->refuses(&p), nullptr);
+    p.weights.w[1] = &q6_k.host;
+    EXPECT_STREQ(shared->refuses(&p), "gate and up have different formats");
 }
 
 TEST_F(MatrixTiles, ExpertsAgreeWithTheReference)
@@ -599,6 +674,26 @@ TEST_F(MatrixTiles, ExpertsOfBlocksAgreeWithTheReference)
         check_experts(iq2_xs, iq3_s, blocks_of(XM_WEIGHT_IQ1_M), lanes, XM_GATE_UP_APART,
                       {70});
     }
+}
+
+/* An expert's tokens: fewer than sub-groups, for all of them, for two work-groups. */
+TEST_F(MatrixTiles, SubGroupsShareTheHalvesOfExperts)
+{
+    const weight_format q4_k = blocks_of(XM_WEIGHT_Q4_K),
+                        q5_k = blocks_of(XM_WEIGHT_Q5_K),
+                        q4_1 = blocks_of(XM_WEIGHT_Q4_1), u4g32 = {XM_U4, 32, true};
+    struct shared_case {
+        weight_format gate, down;
+        std::vector<uint64_t> tokens;
+    };
+    const std::vector<shared_case> cases = {
+        {q4_k, q5_k, {40, 0, 270, 3}},
+        {q5_k, q4_1, {130, 20}},
+        {u4g32, u4g32, {70, 100, 3}},
+    };
+    for (const shared_case &c : sample::of(cases, 1))
+        for (uint32_t lanes : sample::of<uint32_t>({8, 16}, 1))
+            check_experts(c.gate, c.gate, c.down, lanes, XM_GATE_UP_APART, c.tokens, 4);
 }
 
 } // namespace

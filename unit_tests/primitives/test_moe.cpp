@@ -395,6 +395,12 @@ class Moe : public PrimitiveTest
         else if (row.find("_dpas") == std::string::npos || row == "moe_gate_up_dpas" ||
                  row == "moe_down_dpas")
             force(table.step, name);
+        else if (row.find("_shared") != std::string::npos)
+            setenv("XM_FORCE",
+                   "moe_gather=moe_gather_dpas,"
+                   "moe_gemm_gate_up=moe_gemm_gate_up_dpas_shared,"
+                   "moe_gemm_down=moe_gemm_down_dpas_shared",
+                   1);
         else
             setenv("XM_FORCE",
                    "moe_gather=moe_gather_dpas,moe_gemm_gate_up=moe_gemm_gate_up_dpas,"

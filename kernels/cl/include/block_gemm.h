@@ -10,6 +10,7 @@ struct product {
     const struct weight *w[ROW_BLOCKS];
     uint place[ROW_BLOCKS]; /* where the row begins, in units of STEP_PLACE_<format> */
     struct tiles x;
+    __local uint *halves; /* of shared_gemm.h */
 };
 
 /* Where row `row` of a weight begins, in units of STEP_PLACE_<format>. */
@@ -46,6 +47,60 @@ product_factor(const struct weight *w, ulong expert)
     return weight_factor(w, stored_row(w, expert, 0)) / SCALE_TIMES;
 }
 
+/* Makes b of a span of the lane's row of row block r, times its factor. */
+static inline void
+make_halves(const uint format, const struct product *p, const uint r, uint super,
+            uint span, int8 *b)
+{
+    const float factor = make_span(format, p->w[r]->data,
+                                   super_place(format, p->place[r], super), span, b);
+    UNROLL_PRODUCTS
+    for (uint s = 0; s < BY_FORMAT(format, SPAN_K) / 16; s++)
+        b[s] = multiplied_step(b[s], factor * SCALE_TIMES);
+}
+
+/* Makes b of the products with sums of a super-block, of which the row has `blocks` blocks of 32
+ * columns; returns their factor. */
+static inline float
+make_coefficients(const uint format, const struct product *p, const uint r, uint super,
+                  uint blocks, int8 *b)
+{
+    return make_sums(format, p->w[r]->data, super_place(format, p->place[r], super),
+                     blocks, b) *
+           SCALE_TIMES;
+}
+
+#if SHARES > 1
+/* What shared_gemm.h asks of weights. Rows are whole blocks, and whole places. */
+#define BYTES_IN_PLACES(format, n)                                                       \
+    (n * PASTE(BYTES_, format) % PASTE(STEP_PLACE_, format))
+#define WHOLE_BLOCKS(format)                                                             \
+    (PASTE(COLUMNS_, format) * (BYTES_IN_PLACES(format, 1) == 0   ? 1                    \
+                                : BYTES_IN_PLACES(format, 2) == 0 ? 2                    \
+                                                                  : 4))
+#define WHOLE_K(format) BY_FORMAT(format, WHOLE_BLOCKS)
+#define SUMS_OF(format) BY_FORMAT(format, SUMS)
+
+static inline void
+make_part(const uint format, const struct product *p, const uint r, uint part, uint left,
+          int8 b[MOST_STEPS])
+{
+    const uint span_k = BY_FORMAT(format, SPAN_K), spans = PART_K / span_k;
+    const uint super = part / SUPER_PARTS, first = part % SUPER_PARTS * spans;
+#pragma unroll
+    for (uint n = 0; n < spans; n++) {
+        if (n == 0 || n * span_k < left)
+            make_halves(format, p, r, super, first + n, b + n * (span_k / 16));
+    }
+}
+
+static inline uint
+part_step(const uint format, uint part, uint i)
+{
+    const uint span_k = BY_FORMAT(format, SPAN_K), steps = span_k / 16;
+    return step_of(format, part * (PART_K / span_k) + i / steps, i % steps);
+}
+#else
 /* acc += the products of a span. */
 static inline void
 add_span(const uint format, const struct product *p, const uint rows, const uint tiles,
@@ -55,14 +110,8 @@ add_span(const uint format, const struct product *p, const uint rows, const uint
     __global const ushort *from[TOKEN_TILES];
     int8 b[ROW_BLOCKS][MOST_STEPS];
 #pragma unroll
-    for (uint r = 0; r < rows; r++) {
-        const float factor =
-            make_span(format, p->w[r]->data, super_place(format, p->place[r], super),
-                      span, b[r]);
-        UNROLL_PRODUCTS
-        for (uint s = 0; s < steps; s++)
-            b[r][s] = multiplied_step(b[r][s], factor * SCALE_TIMES);
-    }
+    for (uint r = 0; r < rows; r++)
+        make_halves(format, p, r, super, span, b[r]);
     tiles_at(&p->x, tiles, step_place(super, step_of(format, span, 0)), from);
     add_products(from, rows, tiles, 0, steps, step_of(format, 0, 1), b, acc);
 }
@@ -78,9 +127,7 @@ add_sums(const uint format, const struct product *p, const uint rows, const uint
     float factor[ROW_BLOCKS];
 #pragma unroll
     for (uint r = 0; r < rows; r++)
-        factor[r] = make_sums(format, p->w[r]->data,
-                              super_place(format, p->place[r], super), blocks, b[r]) *
-                    SCALE_TIMES;
+        factor[r] = make_coefficients(format, p, r, super, blocks, b[r]);
     tiles_at(&p->x, tiles, step_place(super, SUM_STEP), from);
     add_scaled_products(from, rows, tiles, 0, BY_FORMAT(format, SUMS), 1, b, factor, acc);
 }
@@ -115,3 +162,4 @@ multiply_rows(const uint format, const struct product *p, const uint rows,
         } while (++span < k / span_k);
     }
 }
+#endif

@@ -12,6 +12,7 @@ struct product {
     const struct weight *w[ROW_BLOCKS];
     struct element_row row[ROW_BLOCKS];
     struct tiles x;
+    __local uint *halves; /* of shared_gemm.h */
 };
 
 /* Makes row `row` of an expert this lane's row of row block r. */
@@ -20,6 +21,14 @@ take_row(struct product *p, const uint r, const struct weight *w, ulong expert, 
 {
     p->w[r] = w;
     p->row[r] = element_row(w, stored_row(w, expert, row));
+}
+
+/* Makes the lane's row of row block `from` that of row block `to`. */
+static inline void
+move_row(struct product *p, const uint from, const uint to)
+{
+    p->w[to] = p->w[from];
+    p->row[to] = p->row[from];
 }
 
 /* What products of an expert's rows are multiplied with. */
@@ -49,6 +58,45 @@ take_group(const struct weight *w, const struct element_row *row, const uint uni
 }
 #endif
 
+#if SHARES > 1
+#if FACTOR_SCALE
+#error "factors of products are not shared"
+#endif
+/* What shared_gemm.h asks of weights. */
+#define WHOLE_K(format) (GROUP ? GROUP : UNIT_K)
+#define SUMS_OF(format) 0
+
+static inline void
+make_part(const uint format, const struct product *p, const uint r, uint part, uint left,
+          int8 b[MOST_STEPS])
+{
+    const uint units = PART_K / UNIT_K, k = part * PART_K;
+    struct group_halves g;
+#pragma unroll
+    for (uint u = 0; u < units; u++) {
+        if (u > 0 && u * UNIT_K >= left)
+            continue;
+#if GROUP
+        take_group(p->w[r], &p->row[r], units, k, u, &g);
+#endif
+        make_unit(p->row[r].words + k / STEP_PLANES + u * UNIT_WORDS, &g,
+                  b + u * UNIT_STEPS);
+    }
+}
+
+static inline uint
+part_step(const uint format, uint part, uint i)
+{
+    return part * MOST_STEPS + i;
+}
+
+static inline float
+make_coefficients(const uint format, const struct product *p, const uint r, uint super,
+                  uint blocks, int8 *b)
+{
+    return 0.0f;
+}
+#else
 /* acc += the products of the `units` units from column k on. */
 static inline void
 add_turn(const struct product *p, const uint rows, const uint tiles, const uint units,
@@ -96,3 +144,4 @@ multiply_rows(const uint format, const struct product *p, const uint rows,
         add_turn(p, rows, tiles, 1, k, acc);
 #endif
 }
+#endif

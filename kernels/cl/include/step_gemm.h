@@ -12,6 +12,9 @@
  *     take_row        makes a row the lane's
  *     multiply_rows   adds the products of all columns
  *     product_factor  what these are multiplied with in the end
+ *
+ * With SHARES above 1 the sub-groups of a work-group have the same rows and different tiles, and
+ * each makes a part of the halves (shared_gemm.h).
  */
 #include "matrix_mad.h"
 
@@ -31,3 +34,38 @@
 #else
 #include "element_gemm.h"
 #endif
+
+#if SHARES > 1
+#include "shared_gemm.h"
+
+#define GEMM_GROUP                                                                       \
+    __attribute__((reqd_work_group_size(SHARES * SG, 1, 1))) SUB_GROUP_SIZE
+#else
+#define GEMM_GROUP SUB_GROUP_SIZE
+#define SHARED_HALVES(p)
+#endif
+
+/* Which rows a sub-group has, counted by ROW_BLOCKS * SG. */
+static inline uint
+row_index(void)
+{
+    return SHARES > 1 ? (uint)get_group_id(0) : sub_group_index();
+}
+
+/* acc += the products of all columns of the first `rows` row blocks and the sub-group's tiles. How
+ * many tiles it multiplies is a constant where they are unrolled. */
+static inline void
+multiply_tiles(const uint format, const struct product *p, const uint rows, uint k_count,
+               float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
+{
+#if !MATRIX_ENGINE
+    multiply_rows(format, p, rows, p->x.each, k_count, acc);
+#else
+    if (p->x.each == TOKEN_TILES)
+        multiply_rows(format, p, rows, TOKEN_TILES, k_count, acc);
+    else if (SHARES == 1 || p->x.each == TOKEN_TILES / 2)
+        multiply_rows(format, p, rows, TOKEN_TILES / 2, k_count, acc);
+    else
+        multiply_rows(format, p, rows, TOKEN_TILES / 4, k_count, acc);
+#endif
+}

@@ -9,8 +9,14 @@
 #ifndef ROW_BLOCKS
 #define ROW_BLOCKS 2 /* rows of a lane */
 #endif
+#ifndef SHARES
+#define SHARES 1 /* sub-groups of a work-group that share the halves of rows (shared_gemm.h) */
+#endif
 #define TOKEN_BLOCKS (2 * TOKEN_TILES)
+#define GROUP_TILES  (SHARES * TOKEN_TILES)
 #define MOST_STEPS   4 /* whose halves of weights are made at a time */
+#define PART_K       (16 * MOST_STEPS)
+#define SUPER_PARTS  (SUPER_K / PART_K)
 
 /* Where a tile begins, in halves from the kernel's argument x. The chips with sub-groups of 8 lanes
  * address memory by 32 bits and have no buffers of 8 GiB. */
@@ -23,17 +29,25 @@ typedef ulong tile_place;
 struct tiles {
     __global const ushort *x;
     tile_place at[TOKEN_TILES];
-    uint n; /* that exist, at most TOKEN_TILES */
+    uint first; /* of this sub-group                                                    */
+    uint n;     /* that exist, at most `each`                                           */
+    uint each;  /* that sub-groups multiply: TOKEN_TILES, or a half or a quarter of them */
 };
 
-/* The tiles from `first` on; those behind `last` repeat it. */
+/* Up to GROUP_TILES tiles from `first` on, which sub-groups that share rows divide; those behind
+ * `last` repeat it. */
 static inline struct tiles
 tiles_from(__global const ushort *x, uint first, uint last, uint k_count)
 {
-    struct tiles t = {.x = x, .n = min(last + 1 - first, (uint)TOKEN_TILES)};
+    const uint all = min(last + 1 - first, (uint)GROUP_TILES);
+    struct tiles t = {.x = x, .each = TOKEN_TILES};
+    if (all <= GROUP_TILES / 2)
+        t.each = SHARES > 1 && all <= GROUP_TILES / 4 ? TOKEN_TILES / 4 : TOKEN_TILES / 2;
+    t.first = first + (SHARES > 1 ? sub_group_broadcast(get_sub_group_id(), 0) * t.each : 0);
+    t.n = t.first > last ? 0 : min(last + 1 - t.first, t.each);
 #pragma unroll
     for (uint i = 0; i < TOKEN_TILES; i++)
-        t.at[i] = (tile_place)min(first + i, last) * tile_halves(k_count);
+        t.at[i] = (tile_place)min(t.first + i, last) * tile_halves(k_count);
     return t;
 }
 
