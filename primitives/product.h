@@ -47,8 +47,8 @@ struct xm_problem_class xm_product_class(const struct xm_product *p);
 struct xm_pick xm_product_pick(const struct xm_variant_table *table,
                                const struct xm_product *p);
 /* The form in which the row of a table would read activations of type `src` to multiply them by w,
- * in 8 bits with `factor` (xm_product); plain rows where none is chosen. Creates nothing; XM_FORCE counts. The rows must not look at
- * xm_product.of. */
+ * in 8 bits with `factor` (xm_product); plain rows where none is chosen. Creates nothing; XM_FORCE
+ * counts. The rows must not look at xm_product.of. */
 struct xm_rows_form xm_product_reads(struct xm_engine *engine,
                                      const struct xm_variant_table *table,
                                      const struct xm_weight *w, enum xm_element src,

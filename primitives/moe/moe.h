@@ -61,8 +61,8 @@ const char *xm_moe_supports(const struct xm_moe_attr *a,
                             const struct xm_moe_weights *shared,
                             const struct xm_weight *shared_gate_gate);
 /* The form in which experts with such a gate will read x of type `src` where there are few tokens:
- * what PREPARED is good for. Plain rows where none is chosen. `factor` as in the description. Creates
- * nothing; XM_FORCE counts. */
+ * what PREPARED is good for. Plain rows where none is chosen. `factor` as in the description.
+ * Creates nothing; XM_FORCE counts. */
 struct xm_rows_form xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate,
                                  enum xm_element src, uint32_t factor);
 enum xm_status xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
