@@ -51,15 +51,18 @@ find_named(const struct xm_graph *g)
     return NULL;
 }
 
-/* Whether v depends on constants only: a weight, or the operations that expand one. */
+/* Whether v depends on constants only: a weight, or the operations that expand one. These are few:
+ * no more than *most nodes are looked at, which bounds the time of any graph. */
 static bool
-is_of_constants(const struct xm_value *v)
+is_of_constants(const struct xm_value *v, uint32_t *most)
 {
     const struct xm_node *n = v->node;
-    if (n->op == XM_OP_PARAMETER || (xm_op_info(n->op)->flags & XM_OPF_STATE))
+    if (*most == 0 || n->op == XM_OP_PARAMETER ||
+        (xm_op_info(n->op)->flags & XM_OPF_STATE))
         return false;
+    --*most;
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (!xm_is_none(xm_in(n, i)) && !is_of_constants(xm_in(n, i)))
+        if (!xm_is_none(xm_in(n, i)) && !is_of_constants(xm_in(n, i), most))
             return false;
     return true;
 }
@@ -70,9 +73,10 @@ find_factor(const struct xm_graph *g)
 {
     xm_for_each_node(n, g)
     {
+        uint32_t most = 256;
         const struct xm_node *head =
             n->op == XM_OP_RESULT ? xm_language_head(xm_in(n, 0)) : NULL;
-        if (head && is_of_constants(xm_in(head, 1)))
+        if (head && is_of_constants(xm_in(head, 1), &most))
             return xm_in(head, 0);
     }
     return NULL;

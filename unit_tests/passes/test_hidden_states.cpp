@@ -168,6 +168,20 @@ TEST(HiddenStates, AreRefusedWhereThereAreNone)
     }
 }
 
+/* 2^64 ways lead from the head to its constant. */
+TEST(HiddenStates, AreSoughtInBoundedTime)
+{
+    std::string rest;
+    for (int i = 5; i < 69; i++) {
+        const std::string v = "%" + std::to_string(i);
+        rest += "%" + std::to_string(i + 1) + " = add " + v + ", " + v + "\n";
+    }
+    Graph g = model(
+        rest + "%70 = matmul %4, %69 transpose_b=true\nresult %70 name=\"logits\"\n");
+    EXPECT_FALSE(xm_pass_gather_hidden_states(g.get()));
+    EXPECT_EQ(g->err.status, XM_UNSUPPORTED);
+}
+
 /* Compiling for sequences finds nothing more to choose. */
 TEST(HiddenStates, AreChosenOnce)
 {
