@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/dry_run.h"
 #include "runtime/host_memory.h"
 #include "runtime/util/memory.h"
 
@@ -103,7 +102,7 @@ xm_weight_pages_start(const struct xm_program *p, struct xm_weight_pages **out,
 {
     const long page = sysconf(_SC_PAGESIZE);
     *out = NULL;
-    if (p->is_part || page < 1 || xm_engine_only_counts(p->engine) || xm_dry_run())
+    if (p->is_part || page < 1 || xm_engine_only_counts(p->engine))
         return XM_OK;
     struct xm_weight_pages *s =
         xm_calloc(1, sizeof(*s) + p->n_weights * sizeof(s->part[0]));
