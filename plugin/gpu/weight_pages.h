@@ -17,9 +17,9 @@ extern "C" {
 struct xm_weight_pages;
 
 /* Starts the thread for the weights of `p`, which is complete and outlives it. *out is NULL where
- * there is nothing to touch, because the device has copies, or only counts, or only parts
- * of the weights are its own; where the host has not enough free memory for all of them; and where
- * the system refuses a thread. Kernels then meet the pages as they come. XM_NO_MEMORY. */
+ * there is nothing to touch, because the device has copies, or only counts, or has only parts of
+ * the weights; where the host has not enough free memory for all of them; and where the system
+ * refuses a thread. Kernels then meet the pages as they come. XM_NO_MEMORY. */
 enum xm_status xm_weight_pages_start(const struct xm_program *p,
                                      struct xm_weight_pages **out, struct xm_error *err);
 /* Ends the thread; returns when it has ended. NULL is allowed. */

@@ -10,43 +10,19 @@
  */
 #include "transformations/passes/gather_hidden_states.h"
 
-#include <string.h>
-
 #include "transformations/graph/builder.h"
 #include "transformations/passes/slice_last_token.h"
 
 static const char *const hidden_names[] = {"last_hidden_state", "token_embeddings"};
 
-static bool
-has_name(const struct xm_value *v, const char *name)
-{
-    for (uint32_t i = 0; i < v->n_names; i++)
-        if (strcmp(v->names[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* Files name the result, its tensor, or the tensor that it gives. */
-static bool
-is_called_hidden(const struct xm_node *result)
-{
-    const struct xm_value *x = xm_in(result, 0);
-    const char *own = result->attr.name.name ? result->attr.name.name : "";
-    for (size_t i = 0; i < XM_ARRAY_LEN(hidden_names); i++)
-        if (strcmp(own, hidden_names[i]) == 0 ||
-            strcmp(result->name, hidden_names[i]) == 0 ||
-            has_name(&result->out[0], hidden_names[i]) || has_name(x, hidden_names[i]))
-            return x->type.shape.rank == 3;
-    return false;
-}
-
+/* The result that the file calls hidden states of tokens; NULL: there is none. */
 static struct xm_node *
 find_named(const struct xm_graph *g)
 {
-    xm_for_each_node(n, g)
-    {
-        if (n->op == XM_OP_RESULT && is_called_hidden(n))
-            return n;
+    for (size_t i = 0; i < XM_ARRAY_LEN(hidden_names); i++) {
+        const struct xm_value *v = xm_graph_find_value(g, hidden_names[i]);
+        if (v && v->node->op == XM_OP_RESULT && xm_in(v->node, 0)->type.shape.rank == 3)
+            return v->node;
     }
     return NULL;
 }

@@ -58,8 +58,8 @@ add_halves(int16 sum, uint16 a, uint16 b, __global const int *x)
 #endif
 }
 
-/* Sums of a row, spread over lanes. With 16 registers of eight lanes both halves of 16 are added at
- * once, so that the sums with four rows of x stay in registers. */
+/* Sums of a row, spread over lanes. Where a register has eight of them, both halves of 16 are added
+ * at once: then there are registers left for what two rows of x need. */
 #ifdef __AVX512F__
 typedef float16 lane_sums;
 #define ALL_LANES(sum) (sum)

@@ -39,8 +39,8 @@ product_with(const struct weight *w, ulong n, const struct x_row *x)
  * as much as the products of 500 columns. */
 #define ROWS_AT_ONCE 16
 
-/* Rows of x that meet a row of weights while it is decoded. With 16 registers, more rows of 16-bit
- * integers wait for loads longer than decoding takes again. */
+/* Rows of x that meet a row of weights while it is decoded. With 16 registers, more of them wait
+ * for loads of x longer than decoding takes again. */
 #ifdef __AVX512F__
 #define DOTS_AT_ONCE TOKENS_AT_ONCE
 #else
