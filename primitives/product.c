@@ -87,6 +87,15 @@ xm_product_not_in_lanes(const void *product)
 
 /* ---- choosing and building ----------------------------------------------------------- */
 
+bool
+xm_product_wants_coarse(const struct xm_device_info *device, const struct xm_weight *w)
+{
+    enum { SUPER_BLOCK = 256 };
+    return !xm_device_has(device, XM_CAP_BYTE_DOTS) &&
+           xm_weight_info(w)->block_cols == SUPER_BLOCK &&
+           (xm_weight_meets(w) & XM_MEETS_BYTES);
+}
+
 struct xm_problem_class
 xm_product_class(const struct xm_product *p)
 {
@@ -132,18 +141,19 @@ xm_product_form(const struct xm_product *p, const struct xm_variant *row,
 }
 
 enum xm_status
-xm_product_kernel(struct xm_engine *engine, const struct xm_variant *row,
-                  struct xm_kernel_weights weights, struct xm_kernel **out,
-                  struct xm_error *err, const char *fmt, ...)
+xm_product_kernel(struct xm_engine *engine, const struct xm_product *p,
+                  const struct xm_variant *row, struct xm_kernel_weights weights,
+                  struct xm_kernel **out, struct xm_error *err, const char *fmt, ...)
 {
     char options[XM_WEIGHT_DEFINES];
     va_list ap;
     va_start(ap, fmt);
     xm_defines_print_v(options, sizeof(options), fmt, ap);
     va_end(ap);
-    return xm_weight_kernel(engine, xm_variant_kernel(row), weights, out, err, "%s%s",
-                            options,
-                            xm_variant_defines(row, xm_engine_info(engine)).text);
+    const bool is_coarse = row->form == XM_FORM_BYTES && p->factor == XM_FACTOR_COARSE;
+    return xm_weight_kernel(engine, xm_variant_kernel(row), weights, out, err, "%s%s%s",
+                            options, xm_variant_defines(row, xm_engine_info(engine)).text,
+                            is_coarse ? " -DX_COLUMNS=128" : "");
 }
 
 /* ---- the activations ----------------------------------------------------------------- */

@@ -41,6 +41,12 @@ const char *xm_product_not_in_lanes(const void *product);
 /* The same for kernels that read `words` 32-bit words of a row at a time. */
 const char *xm_product_not_in_runs(const void *product, uint32_t words);
 
+/* Whether 8-bit activations with one factor each 128 columns are multiplied by w with fewer
+ * instructions than with one each 32: the integers of w have multipliers within blocks of 256,
+ * which then meet integers (kernels/cl/include/units.h), and the device has no products of four
+ * bytes. */
+bool xm_product_wants_coarse(const struct xm_device_info *device,
+                             const struct xm_weight *w);
 /* Products of one format, size and precision. */
 struct xm_problem_class xm_product_class(const struct xm_product *p);
 /* A table's part in xm_variant_build. `p` must stay. */
@@ -57,11 +63,12 @@ struct xm_rows_form xm_product_reads(struct xm_engine *engine,
 /* The form in which a row reads the activations, which are rows of type `plain` first. */
 struct xm_rows_form xm_product_form(const struct xm_product *p,
                                     const struct xm_variant *row, enum xm_element plain);
-/* Builds the row's kernel for the weights of a launch, with further options (printf). */
-enum xm_status xm_product_kernel(struct xm_engine *engine, const struct xm_variant *row,
+/* Builds the row's kernel of p for the weights of a launch, with further options (printf). */
+enum xm_status xm_product_kernel(struct xm_engine *engine, const struct xm_product *p,
+                                 const struct xm_variant *row,
                                  struct xm_kernel_weights weights, struct xm_kernel **out,
                                  struct xm_error *err, const char *fmt, ...)
-    XM_PRINTF(6, 7);
+    XM_PRINTF(7, 8);
 
 /* Activations of a run. */
 struct xm_activations {

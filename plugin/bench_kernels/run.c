@@ -12,6 +12,7 @@
 #include "primitives/form.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
+#include "primitives/product.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 
@@ -232,12 +233,21 @@ xm_bench_destroy(struct xm_bench *b)
 
 /* ---- primitives -------------------------------------------------------------------- */
 
+/* As a program has it by default. */
+static uint32_t
+factor_columns(const struct xm_bench *b, uint32_t number)
+{
+    return xm_product_wants_coarse(xm_engine_info(b->engine), &b->weight[number]->host)
+               ? XM_FACTOR_COARSE
+               : XM_FACTOR_FINE;
+}
+
 static enum xm_status
 create_linear(struct xm_bench *b, uint32_t number, struct xm_error *err)
 {
     const struct xm_linear_desc desc = {.src = b->p->activations,
                                         .dst = b->p->activations,
-                                        .factor = XM_FACTOR_FINE,
+                                        .factor = factor_columns(b, number),
                                         .n = 1,
                                         .segment = {{b->weight[number], NULL}}};
     return xm_linear_create(b->engine, &desc, &b->primitive[number], err);
@@ -253,7 +263,7 @@ create_moe(struct xm_bench *b, struct xm_error *err)
         .src = p->activations,
         .dst = p->activations,
         .add = p->activations,
-        .factor = XM_FACTOR_FINE};
+        .factor = factor_columns(b, 0)};
     return xm_moe_create(b->engine, &desc, &b->primitive[0], err);
 }
 

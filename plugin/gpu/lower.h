@@ -69,8 +69,8 @@ enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const
 /* Whether the operand is f16 or f32. */
 bool xm_lower_is_float(const struct xm_lower *l, const struct xm_step_operand *o);
 /* Columns of activations that share a factor where node n multiplies them by its weights as 8-bit
- * integers (struct xm_product); 0: it does not, because the user does not want it, or the processor
- * would not gain with one of these weights. */
+ * integers (struct xm_product): what the user wants, else what suits these weights; 0: it does not,
+ * because the user does not want it, or the processor would not gain with one of these weights. */
 uint32_t xm_lower_factor_columns(const struct xm_lower *l, const struct xm_node *n);
 /* The element type that a value of the graph has on the device: float types other than f16 become
  * f32. */

@@ -7,6 +7,7 @@
 #include "plugin/gpu/lower.h"
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/onednn/onednn_weight.h"
+#include "primitives/product.h"
 
 enum { LARGEST_PLAIN_CONSTANT = 64 * 1024 * 1024 }; /* bytes; weights are WEIGHT nodes */
 
@@ -451,14 +452,23 @@ xm_lower_is_float(const struct xm_lower *l, const struct xm_step_operand *o)
 uint32_t
 xm_lower_factor_columns(const struct xm_lower *l, const struct xm_node *n)
 {
-    const bool has_dots = xm_device_has(xm_engine_info(l->p->engine), XM_CAP_BYTE_DOTS);
-    bool gains = true;
-    for (uint32_t i = 0; i < n->n_in && !has_dots; i++) {
+    const struct xm_config *config = &l->p->config;
+    const struct xm_device_info *device = xm_engine_info(l->p->engine);
+    const uint32_t asked = xm_config_factor_columns(config);
+    bool gains = true,
+         is_coarse =
+             asked == XM_FACTOR_FINE &&
+             !xm_config_user_set(config, XM_OPTION_dynamic_quantization_group_size);
+    for (uint32_t i = 0; i < n->n_in; i++) {
         const struct xm_weight *w =
             xm_is_none(xm_in(n, i)) ? NULL : xm_asked_weight(xm_in(n, i));
-        gains = gains && (!w || (xm_weight_meets(w) & XM_MEETS_BYTES));
+        if (!w)
+            continue;
+        gains = gains && (xm_device_has(device, XM_CAP_BYTE_DOTS) ||
+                          (xm_weight_meets(w) & XM_MEETS_BYTES));
+        is_coarse = is_coarse && xm_product_wants_coarse(device, w);
     }
-    return gains ? xm_config_factor_columns(&l->p->config) : 0;
+    return !gains ? 0 : is_coarse ? XM_FACTOR_COARSE : asked;
 }
 
 /* ---- operands that a pass asks for ------------------------------------------------------ */

@@ -28,7 +28,7 @@ build_product(const struct xm_linear *l, const struct xm_variant *row,
     if (row->joins)
         xm_defines_print(joined, sizeof(joined), " -DSEGMENTS=%u -DGLU=%d -DACT=%d", d->n,
                          d->is_glu, d->is_glu ? (int)d->activation : 0);
-    return xm_product_kernel(l->base.engine, row, weights, out, err,
+    return xm_product_kernel(l->base.engine, &l->product, row, weights, out, err,
                              "-DSRC=%s -DTILE=%s -DDST=%s%s", src, src,
                              xm_element_text(d->dst), joined);
 }

@@ -379,10 +379,10 @@ build_routes(struct xm_moe_experts *m, const char *options, struct xm_error *err
     if (!can_route(m))
         return XM_OK;
     xm_router_defines(&router, routing, sizeof(routing));
-    return xm_product_kernel(m->engine, xm_moe_row(m, XM_MOE_GATE_UP),
-                             m->product[XM_MOE_GATE_UP].weights, &m->routes, err,
-                             "%s -DROUTES=1 -DEXPERTS=%" PRIu64 " %s", options, m->all,
-                             routing);
+    return xm_product_kernel(
+        m->engine, &m->product[XM_MOE_GATE_UP], xm_moe_row(m, XM_MOE_GATE_UP),
+        m->product[XM_MOE_GATE_UP].weights, &m->routes, err,
+        "%s -DROUTES=1 -DEXPERTS=%" PRIu64 " %s", options, m->all, routing);
 }
 
 static bool
@@ -434,8 +434,9 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     if (step == XM_MOE_GATE_UP)
         XM_TRY(build_routes(m, options, err));
     if (step != XM_MOE_SORT && step != XM_MOE_COMBINE)
-        return xm_product_kernel(m->engine, row, m->product[step].weights,
-                                 &m->kernel[step], err, "%s", options);
+        return xm_product_kernel(m->engine, &m->product[step], row,
+                                 m->product[step].weights, &m->kernel[step], err, "%s",
+                                 options);
     char all[XM_KERNEL_DEFINES];
     xm_defines_print(all, sizeof(all), "%s%s", options,
                      xm_variant_defines(row, xm_engine_info(m->engine)).text);

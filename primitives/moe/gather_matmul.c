@@ -141,9 +141,10 @@ build(void *ctx, size_t i, struct xm_error *err)
     const struct xm_variant *row = &rows[g->pick.row];
     (void)i;
     XM_TRY(xm_converter_build(g->base.engine, &g->product, row, g->desc.src, &g->a, err));
-    return xm_product_kernel(g->base.engine, row, g->product.weights, &g->kernel, err,
-                             "-DSRC=%s -DDST=%s -DIDS=%s", xm_element_text(g->desc.src),
-                             xm_element_text(g->desc.dst), xm_element_text(g->desc.ids));
+    return xm_product_kernel(g->base.engine, &g->product, row, g->product.weights,
+                             &g->kernel, err, "-DSRC=%s -DDST=%s -DIDS=%s",
+                             xm_element_text(g->desc.src), xm_element_text(g->desc.dst),
+                             xm_element_text(g->desc.ids));
 }
 
 static const char *

@@ -166,16 +166,19 @@ struct segment {
     }
 };
 
-/* Where the integers of a block are, and the byte that makes all of them the largest. */
+/* Where the integers of a block are, and its small scales, and the byte that makes all of them the
+ * largest. */
 struct integers {
     xm_weight_format format;
     size_t first, n;
     uint8_t largest;
 };
 const integers of_blocks[] = {
-    {XM_WEIGHT_Q4_0, 2, 16, 0xff},   {XM_WEIGHT_Q5_0, 2, 20, 0xff},
-    {XM_WEIGHT_Q8_0, 2, 32, 0x7f},   {XM_WEIGHT_MXFP4, 1, 16, 0x77},
-    {XM_WEIGHT_Q4_K, 16, 128, 0xff}, {XM_WEIGHT_Q6_K, 0, 192, 0xff}};
+    {XM_WEIGHT_Q4_0, 2, 16, 0xff},  {XM_WEIGHT_Q5_0, 2, 20, 0xff},
+    {XM_WEIGHT_Q8_0, 2, 32, 0x7f},  {XM_WEIGHT_MXFP4, 1, 16, 0x77},
+    {XM_WEIGHT_Q2_K, 0, 80, 0xff},  {XM_WEIGHT_Q3_K, 0, 108, 0xff},
+    {XM_WEIGHT_Q4_K, 4, 140, 0xff}, {XM_WEIGHT_Q5_K, 4, 172, 0xff},
+    {XM_WEIGHT_Q6_K, 0, 192, 0xff}, {XM_WEIGHT_Q6_K, 192, 16, 0x80}};
 
 /* Overwrites what the device reads in place. */
 void
@@ -503,17 +506,34 @@ TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
     }
 }
 
+/* One factor of x for all columns of a unit: multipliers of weights meet integers. */
+TEST_F(Linear, MultipliersMeetSumsOfProducts)
+{
+    if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
+        GTEST_SKIP() << "the processor has no AVX2";
+    factor = 128;
+    const std::vector<xm_weight_format> formats = {
+        XM_WEIGHT_Q2_K, XM_WEIGHT_Q3_K, XM_WEIGHT_Q4_K, XM_WEIGHT_Q5_K, XM_WEIGHT_Q6_K};
+    for (const auto &c : in_bytes) {
+        force_row(*c.table, c.row);
+        for (xm_weight_format f : sample::of(formats, 2))
+            for (uint64_t tokens : c.tokens)
+                EXPECT_TRUE(check(blocks_of(f), {50, 768}, tokens, XM_F16, XM_F16,
+                                  {1, false, false}, c.row));
+    }
+}
+
 /* Sums of products may have 16 bits: the largest that there are, of either sign. */
 TEST_F(Linear, LargestIntegersDoNotOverflow)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
         GTEST_SKIP() << "the processor has no AVX2";
-    factor = 32;
     for (const auto &c : in_bytes) {
         force_row(*c.table, c.row);
         for (const integers &f : of_blocks) {
             for (float x : {1.0f, -1.0f}) {
                 level = x;
+                factor = xm_weight_formats[f.format].block_cols < 256 ? 32 : 128;
                 EXPECT_TRUE(check(blocks_of(f.format), {16, 256}, c.tokens[3], XM_F16,
                                   XM_F16, {1, false, false}, c.row));
             }

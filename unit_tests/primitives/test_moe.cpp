@@ -374,11 +374,12 @@ class Moe : public PrimitiveTest
         xm_primitive_describe(moe.p, operands, used, sizeof(used));
         const std::vector<float> want = reference_of(l, d, to);
         got = l.y.read();
-        /* What h loses is not in the reference; in bf16 it is most, where minimums of weights make
-         * large terms that cancel. */
-        EXPECT_TRUE(l.bytes()  ? rows_of_norm(got, want, p.hidden, XM_I8)
-                    : l.is_amx ? rows_within_norm(got, want, p.hidden, 6e-2)
-                               : rows_close(got, want, p.hidden, p.element));
+        /* What h loses is not in the reference; it is most in bf16, and where 128 columns share a
+         * factor, if minimums of weights make large terms that cancel. */
+        const bool loses_most = l.is_amx || (l.bytes() && l.x_factor == 128);
+        EXPECT_TRUE(loses_most  ? rows_within_norm(got, want, p.hidden, 6e-2)
+                    : l.bytes() ? rows_of_norm(got, want, p.hidden, XM_I8)
+                                : rows_close(got, want, p.hidden, p.element));
         return std::string(used) + " ";
     }
 
@@ -647,7 +648,7 @@ TEST_F(Moe, ExpertsOfFewTokensAndOfManyMeetBytes)
         for (uint64_t tokens : {3, 6, 8, 23, 24, 37}) {
             problem p = {"f16", tokens, 4, 256, 256, 2, f, f};
             p.element = XM_F16;
-            x_factor = 32;
+            x_factor = unit_of(f, 256) == 256 ? 128 : 32;
             is_amx = has_amx && tokens * p.top_k >= 12 * p.experts;
             const std::string used = check(p), with = is_amx ? "_amx" : "_bytes";
             for (const char *step : {"moe_gather", "moe_gemm_gate_up", "moe_gemm_down"})

@@ -30,6 +30,11 @@
 #else
 #define UNIT_BITS 8
 #endif
+/* Whether sums of two products meet the multipliers of their weights as integers, too (units.h): x
+ * has one factor for all columns of a unit, and so have the weights. */
+#define INTEGER_FACTORS                                                                  \
+    (IN_SHORTS && X_COLUMNS == 128 && PASTE(COLUMNS_, FORMAT0) == 256 &&                 \
+     PASTE(COLUMNS_, FORMAT1) == 256 && PASTE(COLUMNS_, FORMAT2) == 256)
 
 static inline uint
 format_columns(const uint format)

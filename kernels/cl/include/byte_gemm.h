@@ -18,7 +18,19 @@
 #include "byte_units.h"
 
 /* A unit as row r of those that are multiplied (unit_rows.h). */
-#if BLOCKS
+#if INTEGER_FACTORS
+static inline void
+put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
+{
+    (void)zero;
+    const ushort8 q = as_ushort8(u->multiplier);
+    put_words(u, out->words[r]);
+    vstore8(convert_uint8(q) * 0x10001u, 0, out->multiplier[r]);
+    vstore4(as_uint4(u->taken), 0, out->taken[r]);
+    out->scale[r][0] = u->d.x;
+    out->minimum[r][0] = u->d.y;
+}
+#elif BLOCKS
 static inline void
 put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
 {
@@ -149,12 +161,23 @@ turn_rest(const struct x_rows *x, uint b, uint n, const uint d, struct x_unit *o
         out->factor[i][n] = in_lanes(f[i], d);
     turn_four(x, n, factors + x->units * X_FACTORS + b * 8, v);
     turn_four(x, n, factors + x->units * X_FACTORS + b * 8 + 4, v + 4);
+#if INTEGER_FACTORS
+    int16 pair[4];
+    for (uint i = 0; i < 4; i++)
+        pair[i] = (as_int16(v[2 * i]) & 0xffff) | as_int16(v[2 * i + 1]) << 16;
+    if (d == 4)
+        out->less[0][n] = LOW16(LOW16(pair[0], pair[2]), LOW16(pair[1], pair[3]));
+    else
+        for (uint i = 0; i < 4; i += d)
+            out->less[i / d][n] = d == 2 ? LOW16(pair[i], pair[i + 1]) : pair[i];
+#else
     for (uint s = 0; s < STRETCHES; s++) {
         const uint i = s * 8 / STRETCHES;
         const int16 sum = as_int16(v[i]) + (STRETCHES == 8 ? 0 : as_int16(v[i + 1]));
         out->less[s][n] = as_int16(in_first(as_float16(sum), d));
     }
-#if MINIMUMS
+#endif
+#if MINIMUMS && !INTEGER_FACTORS
     for (uint s = 0; s < STRETCHES; s++) {
         const uint i = b * 8 + s * 8 / STRETCHES;
 #if X_BYTES
@@ -208,7 +231,9 @@ add_units(const struct short_rows rows[VECTORS], const struct tile_rows *tile,
         decode_rows(rows, tile, b, &w);
 #pragma unroll 1
         for (uint v = 0; v < VECTORS; v++) {
+#if !INTEGER_FACTORS
             begin_sums(&xu, tile->zero[v], vectors);
+#endif
             add_rows(&w, &xu, 16 * v, vectors, d, f);
         }
     }

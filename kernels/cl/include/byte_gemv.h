@@ -93,6 +93,52 @@ add_eight(lane_sums sum, float8 v, float8 factor)
 }
 #endif
 
+#if INTEGER_FACTORS
+/* The multipliers of a unit's halves as its sums of two products lie in vectors. */
+#define EIGHT(n) (n), (n), (n), (n), (n), (n), (n), (n)
+#define LANE_MULTIPLIERS(u, h)                                                           \
+    __builtin_shufflevector((u)->multiplier, (u)->multiplier, EIGHT(h), EIGHT(2 + (h)),  \
+                            EIGHT(4 + (h)), EIGHT(6 + (h)))
+
+/* Minus the sums of x, times what is taken off for each: four lanes of sums. */
+static inline int4
+taken_sums(int8 less, short8 taken)
+{
+    typedef short shorts __attribute__((vector_size(16)));
+    typedef int ints __attribute__((vector_size(16)));
+    return __builtin_astype(
+        __builtin_ia32_pmaddwd128(
+            __builtin_ia32_packssdw128(__builtin_astype(less.lo, ints),
+                                       __builtin_astype(less.hi, ints)),
+            __builtin_astype(taken, shorts)),
+        int4);
+}
+
+/* add_byte_unit of formats with multipliers. */
+__attribute__((always_inline)) static inline void
+add_scaled_unit(const struct unit *u, const struct x_bytes *x, ulong row_words,
+                const uint tokens, lane_sums *sum)
+{
+    const int16 a = __builtin_astype(LANE_MULTIPLIERS(u, 0), int16);
+    const int16 b = __builtin_astype(LANE_MULTIPLIERS(u, 1), int16);
+#pragma unroll
+    for (uint t = 0; t < tokens; t++) {
+        const ulong at = t * row_words;
+        const float2 factor = u->d * x->factor[at];
+        short32 first = byte_products(u->q[0], vload16(0, x->words + at));
+        short32 second = byte_products(u->q[1], vload16(1, x->words + at));
+        if (FACTOR_K == 32)
+            first += second;
+        int16 v = add_pairs(0, __builtin_astype(first, int16), a);
+        if (FACTOR_K == 16)
+            v = add_pairs(v, __builtin_astype(second, int16), b);
+        const int4 taken = taken_sums(vload8(0, x->less + at), u->taken);
+        sum[t] += convert_float8(v.lo + v.hi) * factor.x;
+        sum[t] += (float8)(convert_float4(taken) * factor.y, (float4)0);
+    }
+}
+#endif
+
 /* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x is the
  * first's. `zero` is what is taken off each integer, by lane. */
 __attribute__((always_inline)) static inline void
@@ -174,10 +220,14 @@ byte_format_dots(const uint format, const struct weight *w, ulong n,
 #pragma unroll
         for (uint i = 0; i < run; i += UNIT_COLUMNS, next_bytes(&x)) {
             unit_at(format, row, i, &u);
+#if INTEGER_FACTORS
+            add_scaled_unit(&u, &x, row_words, tokens, lanes);
+#else
             add_byte_unit(&u, zero, &x, row_words, tokens, lanes);
+#endif
         }
     }
-    if (k < w->k_count) {
+    if (!INTEGER_FACTORS && k < w->k_count) {
         unit_of_pieces(format, row, 0, w->k_count - k, &u);
         add_byte_unit(&u, zero, &x, row_words, tokens, lanes);
     }

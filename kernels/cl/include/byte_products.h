@@ -2,8 +2,32 @@
  *
  * Products of a unit of rows of weights with a unit of x (byte_units.h): sums are integers over a
  * stretch of columns with one factor, then floats.
+ *
+ * Tokens are taken so many at once as lanes are in a register: compilers that take vectors of two
+ * registers apart finish one half before the other, and meanwhile store what both need.
  */
-/* Rows whose sums are registers, of one vector of tokens. */
+#if BYTE_MADDS
+typedef int8 lane_ints;
+typedef uint8 lane_words;
+typedef short16 lane_shorts;
+typedef float8 lane_floats;
+#define LANE_PARTS      2 /* of a vector of tokens */
+#define LANE_FLOATS(v)  convert_float8(v)
+#define LANE_PAIRS      add_pairs8
+#define LANE_BYTES      byte_products8
+#else
+typedef int16 lane_ints;
+typedef uint16 lane_words;
+typedef float16 lane_floats;
+#define LANE_PARTS     1
+#define LANE_FLOATS(v) convert_float16(v)
+#define LANE_PAIRS     add_pairs
+#endif
+/* Part n of the vectors of 16 tokens at `v`. */
+#define PART(v, n)        (((const lane_ints *)(v))[n])
+#define FLOATS_OF_PART(v, n) (((const lane_floats *)(v))[n])
+
+/* Rows whose sums are registers, of one part of tokens. */
 #ifdef __AVX512F__
 #define VECTOR_ROWS 16
 #else
@@ -11,31 +35,37 @@
 #endif
 #define MOST_ROWS (VECTOR_ROWS / (BYTE_DOTS ? X_PLANES : 1))
 
-/* Rows and vectors of tokens that are multiplied at once, and their sums. */
+/* Rows and parts of tokens that are multiplied at once, and their sums. */
 struct part {
     uint row, n;
-    uint rows, vectors;
+    uint rows, parts;
 };
 
 struct sums {
-    int16 all[MOST_ROWS][TOKEN_VECTORS];
+    lane_ints all[MOST_ROWS][TOKEN_VECTORS];
 #if IN_SHORTS
-    short32 some[MOST_ROWS][TOKEN_VECTORS]; /* not in `all` yet */
+    lane_shorts some[MOST_ROWS][TOKEN_VECTORS]; /* not in `all` yet */
 #elif BYTE_DOTS && !X_BYTES
-    int16 high[MOST_ROWS][TOKEN_VECTORS]; /* with the high bytes of x */
+    lane_ints high[MOST_ROWS][TOKEN_VECTORS]; /* with the high bytes of x */
 #endif
 };
 
 /* `d` words of a row, as often as lanes hold. */
-__attribute__((always_inline)) static inline uint16
+__attribute__((always_inline)) static inline lane_words
 repeated(const uint *w, const uint d)
 {
     if (d == 1)
         return *w;
+#if LANE_PARTS == 2
+    if (d == 2)
+        return as_uint8((ulong4)(*(const ulong *)w));
+    return (uint8)(*(const uint4 *)w, *(const uint4 *)w);
+#else
     if (d == 2)
         return as_uint16((ulong8)(*(const ulong *)w));
     const uint4 q = *(const uint4 *)w;
     return (uint16)(q, q, q, q);
+#endif
 }
 
 /* What a format's zero takes off the sums with x. */
@@ -50,44 +80,53 @@ begin_sums(struct x_unit *x, int zero, const uint vectors)
 }
 
 /* What the integers of a row over stretch s begin with. */
-__attribute__((always_inline)) static inline int16
+__attribute__((always_inline)) static inline lane_ints
 begin_with(const struct rows_unit *w, const struct x_unit *x, uint row, uint s, uint n)
 {
 #if BLOCKS
-    return x->begin[s][n];
+    return PART(x->begin[s], n);
 #elif HAS_ZP || OFFSET
-    return x->less[s][n] * w->zero[row][s];
+    return PART(x->less[s], n) * w->zero[row][s];
 #else
     return 0;
 #endif
 }
 
-/* Adds the products of plane p with `d` words from `word` on: step `nth` of a stretch. */
+/* Adds the products of plane p with `d` words from `word` on: step `nth` of a stretch, whose
+ * neighbours meet `multiplier`, two of 16 bits in a word. */
 __attribute__((always_inline)) static inline void
 add_words(const struct rows_unit *w, const struct x_unit *x, const struct part *part,
           uint word, const uint p, const uint nth, const bool is_last, const uint d,
-          struct sums *sums)
+          const uint s, struct sums *sums)
 {
 #pragma unroll
     for (uint r = 0; r < part->rows; r++) {
-        const uint16 q = repeated((const uint *)w->words[part->row + r][p] + word, d);
+        const lane_words q =
+            repeated((const uint *)w->words[part->row + r][p] + word, d);
 #pragma unroll
-        for (uint i = 0; i < part->vectors; i++) {
+        for (uint i = 0; i < part->parts; i++) {
             const uint n = part->n + i;
-            int16 *all = &sums->all[r][i];
+            lane_ints *all = &sums->all[r][i];
 #if IN_PAIRS
-            *all = add_pairs(*all, as_int16(q), x->words[p][word / d][n]);
+            *all = LANE_PAIRS(*all, __builtin_astype(q, lane_ints),
+                              PART(x->words[p][word / d], n));
 #elif IN_SHORTS
-            const short32 v = byte_products(q, x->words[0][word / d][n]);
-            short32 *some = &sums->some[r][i];
+#if INTEGER_FACTORS
+            const lane_ints multiplier = (int)w->multiplier[part->row + r][s * 8 / STRETCHES];
+#else
+            const lane_ints multiplier = 0x00010001;
+#endif
+            const lane_shorts v = LANE_BYTES(q, PART(x->words[0][word / d], n));
+            lane_shorts *some = &sums->some[r][i];
             *some = nth % SHORT_SUMS ? *some + v : v;
             if (nth % SHORT_SUMS + 1 == SHORT_SUMS || is_last)
-                *all = add_neighbours(*all, *some);
+                *all = LANE_PAIRS(*all, __builtin_astype(*some, lane_ints), multiplier);
 #else
-            *all = add_bytes(*all, q, x->words[X_PLANES - 1][word / d][n]);
+            *all = add_bytes(*all, q, PART(x->words[X_PLANES - 1][word / d], n));
 #if !X_BYTES
-            int16 *high = &sums->high[r][i];
-            *high = add_bytes(nth ? *high : (int16)0, q, x->words[0][word / d][n]);
+            lane_ints *high = &sums->high[r][i];
+            *high = add_bytes(nth ? *high : (lane_ints)0, q,
+                              PART(x->words[0][word / d], n));
             if (is_last)
                 *all += *high << 8;
 #endif
@@ -96,58 +135,105 @@ add_words(const struct rows_unit *w, const struct x_unit *x, const struct part *
     }
 }
 
-/* Adds the products over stretch s. Inlined by force so that the sums are registers. */
+/* Adds the products over stretch s. */
 __attribute__((always_inline)) static inline void
-add_stretch(const struct rows_unit *w, const struct x_unit *x, const struct part *part,
-            uint s, const uint d, float16 (*f)[TOKEN_VECTORS])
+multiply_stretch(const struct rows_unit *w, const struct x_unit *x,
+                 const struct part *part, const uint s, const uint d, struct sums *sums)
 {
     const uint halves = STRETCHES == 8 ? 1 : 2;
     const uint first = STRETCHES == 8 ? s % 2 * 16 + s / 2 * 4 : s * 4;
-    struct sums sums;
-#pragma unroll
-    for (uint r = 0; r < part->rows; r++)
-#pragma unroll
-        for (uint i = 0; i < part->vectors; i++)
-            sums.all[r][i] = begin_with(w, x, part->row + r, s, part->n + i);
 #pragma unroll
     for (uint i = 0; i < halves * 4; i += d)
 #pragma unroll
         for (uint p = 0; p < PAIR_PLANES; p++)
             add_words(w, x, part, first + i / 4 * 16 + i % 4, p, i / d,
-                      i + d == halves * 4, d, &sums);
+                      i + d == halves * 4, d, s, sums);
+}
+
+#if INTEGER_FACTORS
+/* Adds the products over all stretches. */
+__attribute__((always_inline)) static inline void
+add_unit(const struct rows_unit *w, const struct x_unit *x, const struct part *part,
+         const uint d, float16 (*f)[TOKEN_VECTORS])
+{
+    struct sums sums;
+#pragma unroll
+    for (uint r = 0; r < part->rows; r++)
+        sums.all[r][0] = 0;
+    if (d == 4) {
+#pragma unroll
+        for (uint s = 0; s < STRETCHES; s++)
+            multiply_stretch(w, x, part, s, d, &sums);
+    } else {
+#pragma unroll 1
+        for (uint s = 0; s < STRETCHES; s++)
+            multiply_stretch(w, x, part, s, d, &sums);
+    }
+    const lane_floats factor = FLOATS_OF_PART(x->factor[0], part->n);
+#pragma unroll
+    for (uint r = 0; r < part->rows; r++) {
+        const uint row = part->row + r;
+        lane_ints taken = 0;
+#pragma unroll
+        for (uint i = 0; i < 4; i += d)
+            taken = LANE_PAIRS(taken, PART(x->less[i / d], part->n),
+                               __builtin_astype(repeated(w->taken[row] + i, d), lane_ints));
+        lane_floats *y = (lane_floats *)f[row] + part->n;
+        *y += LANE_FLOATS(sums.all[r][0]) * (factor * w->scale[row][0]) +
+              LANE_FLOATS(taken) * (factor * w->minimum[row][0]);
+    }
+}
+#endif
+
+/* Adds the products over stretch s. Inlined by force so that the sums are registers. */
+__attribute__((always_inline)) static inline void
+add_stretch(const struct rows_unit *w, const struct x_unit *x, const struct part *part,
+            uint s, const uint d, float16 (*f)[TOKEN_VECTORS])
+{
+    struct sums sums;
+#pragma unroll
+    for (uint r = 0; r < part->rows; r++)
+#pragma unroll
+        for (uint i = 0; i < part->parts; i++)
+            sums.all[r][i] = begin_with(w, x, part->row + r, s, part->n + i);
+    multiply_stretch(w, x, part, s, d, &sums);
 #pragma unroll
     for (uint r = 0; r < part->rows; r++) {
         const uint row = part->row + r;
 #pragma unroll
-        for (uint i = 0; i < part->vectors; i++) {
+        for (uint i = 0; i < part->parts; i++) {
             const uint n = part->n + i;
-            const float16 factor = x->factor[X_BYTES ? s * 4 / STRETCHES : 0][n];
-            float16 y = f[row][n];
-            y += convert_float16(sums.all[r][i]) * (factor * w->scale[row][s]);
+            const lane_floats factor =
+                FLOATS_OF_PART(x->factor[X_BYTES ? s * 4 / STRETCHES : 0], n);
+            lane_floats y = FLOATS_OF_PART(f[row], n);
+            y += LANE_FLOATS(sums.all[r][i]) * (factor * w->scale[row][s]);
             if (MINIMUMS)
-                y -= x->sums[s][n] * w->minimum[row][s];
-            f[row][n] = y;
+                y -= FLOATS_OF_PART(x->sums[s], n) * w->minimum[row][s];
+            ((lane_floats *)f[row])[n] = y;
         }
     }
 }
 
 /* The products of 16 rows from `first` on. Without products of four bytes many rows share the words
- * of one vector of tokens. */
+ * of one part of tokens. */
 __attribute__((always_inline)) static inline void
 add_rows(const struct rows_unit *w, const struct x_unit *x, uint first, const uint vectors,
          const uint d, float16 (*f)[TOKEN_VECTORS])
 {
-    const uint at_once = BYTE_DOTS ? vectors : 1;
+    const uint parts = vectors * LANE_PARTS, at_once = BYTE_DOTS ? parts : 1;
     const uint rows = at_once > 1 ? MOST_ROWS / 2 : MOST_ROWS;
 #pragma unroll 1
     for (uint r = first; r < first + 16; r += rows) {
 #pragma unroll 1
-        for (uint s = 0; s < STRETCHES; s++) {
+        for (uint n = 0; n < parts; n += at_once) {
+            const struct part part = {r, n, rows, at_once};
+#if INTEGER_FACTORS
+            add_unit(w, x, &part, d, f);
+#else
 #pragma unroll 1
-            for (uint n = 0; n < vectors; n += at_once) {
-                const struct part part = {r, n, rows, at_once};
+            for (uint s = 0; s < STRETCHES; s++)
                 add_stretch(w, x, &part, s, d, f);
-            }
+#endif
         }
     }
 }

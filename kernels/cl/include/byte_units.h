@@ -20,7 +20,8 @@
 /* A unit of all tokens; each is in so many lanes as words of it are in a vector. */
 struct x_unit {
     int16 words[IN_PAIRS ? 2 : X_PLANES][32][TOKEN_VECTORS];
-    int16 less[STRETCHES][TOKEN_VECTORS]; /* minus the sums of integers */
+    /* Minus the sums of integers; of formats with multipliers each pair of 16 columns as a word. */
+    int16 less[STRETCHES][TOKEN_VECTORS];
     int16 begin[STRETCHES][TOKEN_VECTORS]; /* what a format's zero takes off sums */
     float16 factor[X_FACTORS][TOKEN_VECTORS], sums[STRETCHES][TOKEN_VECTORS];
 };
@@ -30,6 +31,11 @@ struct rows_unit {
     uint16 words[TILE_ROWS][PAIR_PLANES][2];
     float scale[TILE_ROWS][STRETCHES], minimum[TILE_ROWS][STRETCHES];
     int zero[TILE_ROWS][STRETCHES];
+#if INTEGER_FACTORS
+    /* Of each 16 columns, both halves of a word; of pairs of these. scale[0] and minimum[0] are of
+     * all columns. */
+    uint multiplier[TILE_ROWS][8], taken[TILE_ROWS][4];
+#endif
 };
 
 static inline void

@@ -31,10 +31,13 @@ q2_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uint4 a = loose4(p + 16 + 32 * i), b = loose4(p + 32 + 32 * i);
     const uint16 two = (uint16)((uint4)0, (uint4)2, (uint4)4, (uint4)6);
     const uchar8 scales = vload8(0, p + 8 * i);
-    const float8 scale = convert_float8(scales & (uchar)15) * block_half(p + 80);
+    u->d = (float2)(block_half(p + 80), block_half(p + 82));
+    u->multiplier = convert_short8(scales & (uchar)15);
+    u->taken = convert_short8(scales >> (uchar)4);
+    const float8 scale = convert_float8(scales & (uchar)15) * u->d.x;
     u->factor[0] = SPREAD4(scale.even, 0);
     u->factor[1] = SPREAD4(scale.odd, 0);
-    u->minimum = convert_float8(scales >> (uchar)4) * block_half(p + 82);
+    u->minimum = convert_float8(scales >> (uchar)4) * u->d.y;
     u->q[0] = (uint16)(a, a, a, a) >> two & 0x03030303u;
     u->q[1] = (uint16)(b, b, b, b) >> two & 0x03030303u;
 }

@@ -37,8 +37,11 @@ q3_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uchar8 low = vload8(0, p + 96) >> (uchar)(4 * i) & (uchar)15;
     const uchar4 rest = vload4(0, p + 104) >> (uchar)(4 * i);
     const uchar8 high = (uchar8)(rest, rest >> (uchar)2) & (uchar)3;
-    const float8 scale =
-        convert_float8(as_char8(low | high << (uchar)4) - (char)32) * block_half(p + 108);
+    const char8 q = as_char8(low | high << (uchar)4) - (char)32;
+    u->d = block_half(p + 108);
+    u->multiplier = convert_short8(q);
+    u->taken = u->multiplier * (short)ZERO_q3_k;
+    const float8 scale = convert_float8(q) * u->d.x;
     u->factor[0] = SPREAD4(scale.even, 0);
     u->factor[1] = SPREAD4(scale.odd, 0);
     u->q[0] = ((uint16)(a, a, a, a) >> two & 0x03030303u) |

@@ -33,8 +33,11 @@ q6_k_unit(__global const uchar *p, uint i, struct unit *u)
     const uint4 a = loose4(p + 128 + 32 * i), b = loose4(p + 144 + 32 * i);
     const uint16 shift = (uint16)((uint4)0, (uint4)0, (uint4)4, (uint4)4);
     const uint16 two = (uint16)((uint4)0, (uint4)2, (uint4)4, (uint4)6);
-    const float8 scale =
-        convert_float8(as_char8(vload8(0, p + 192 + 8 * i))) * block_half(p + 208);
+    const char8 q = as_char8(vload8(0, p + 192 + 8 * i));
+    u->d = block_half(p + 208);
+    u->multiplier = convert_short8(q);
+    u->taken = u->multiplier * (short)ZERO_q6_k;
+    const float8 scale = convert_float8(q) * u->d.x;
     u->factor[0] = SPREAD4(scale.even, 0);
     u->factor[1] = SPREAD4(scale.odd, 0);
     u->q[0] =

@@ -26,7 +26,11 @@ k_unit_factors(__global const uchar *block, uint i, struct unit *u)
     const uint4 q = (s.yzww >> shift & low) |
                     (s.xxyz >> 2u & (uint4)(0, 0, 0x30303030u, 0x30303030u));
     const float4 d = half_bits4(as_ushort4((uint2)(s.x, s.x)));
-    const float16 v = convert_float16(as_uchar16(q)) *
+    const uchar16 bytes = as_uchar16(q);
+    u->d = d.xy;
+    u->multiplier = convert_short8(i ? SPREAD2(bytes, 8) : SPREAD2(bytes, 0));
+    u->taken = convert_short8(i ? SPREAD2(bytes, 12) : SPREAD2(bytes, 4));
+    const float16 v = convert_float16(bytes) *
                       (float16)(d.xxxx, d.yyyy, d.xxxx, d.yyyy);
     u->factor[0] = u->factor[1] = i ? SPREAD4(v, 8) : SPREAD4(v, 0);
     u->minimum = i ? SPREAD2(v, 12) : SPREAD2(v, 4);

@@ -20,6 +20,9 @@
 #ifndef X_BYTES
 #define X_BYTES 0 /* 1: they are 8-bit integers (bytes.h), SHORTS is 1, too */
 #endif
+#ifndef X_COLUMNS
+#define X_COLUMNS 32 /* of 8-bit integers that share a factor: 32 or 128 */
+#endif
 #ifndef X_PAIRS
 #define X_PAIRS 0 /* 1: they are tiles of bf16 (bf16_tiles.h), SHORTS is 1, too */
 #endif

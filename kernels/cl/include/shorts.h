@@ -66,6 +66,17 @@
     __asm__("%{vex%} " name " %2,%1,%0" : "+x"(sum.hi) : "x"(a.hi), "x"(b.hi));
 #endif
 
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+static inline int8
+add_pairs8(int8 sum, int8 a, int8 b)
+{
+    typedef short shorts __attribute__((vector_size(32)));
+    return sum + __builtin_astype(__builtin_ia32_pmaddwd256(__builtin_astype(a, shorts),
+                                                            __builtin_astype(b, shorts)),
+                                  int8);
+}
+#endif
+
 static inline int16
 add_pairs(int16 sum, int16 a, int16 b)
 {
@@ -78,15 +89,7 @@ add_pairs(int16 sum, int16 a, int16 b)
                                                             __builtin_astype(b, shorts)),
                                   int16);
 #elif defined(__AVX2__)
-    typedef short shorts __attribute__((vector_size(32)));
-    return sum + (int16)(__builtin_astype(
-                             __builtin_ia32_pmaddwd256(__builtin_astype(a.lo, shorts),
-                                                       __builtin_astype(b.lo, shorts)),
-                             int8),
-                         __builtin_astype(
-                             __builtin_ia32_pmaddwd256(__builtin_astype(a.hi, shorts),
-                                                       __builtin_astype(b.hi, shorts)),
-                             int8));
+    return (int16)(add_pairs8(sum.lo, a.lo, b.lo), add_pairs8(sum.hi, a.hi, b.hi));
 #else
     return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 #endif
@@ -95,17 +98,20 @@ add_pairs(int16 sum, int16 a, int16 b)
 #if BYTE_MADDS && defined(SHORTS) && SHORTS
 /* Products of the bytes of a, without sign, and of b: neighbours added up. Whoever calls it knows
  * that they fit 16 bits. */
+static inline short16
+byte_products8(uint8 a, int8 b)
+{
+    typedef char bytes __attribute__((vector_size(32)));
+    return __builtin_astype(__builtin_ia32_pmaddubsw256(__builtin_astype(a, bytes),
+                                                        __builtin_astype(b, bytes)),
+                            short16);
+}
+
 static inline short32
 byte_products(uint16 a, int16 b)
 {
-    typedef char bytes __attribute__((vector_size(32)));
-    const int8 low = __builtin_astype(
-        __builtin_ia32_pmaddubsw256(__builtin_astype(a.lo, bytes),
-                                    __builtin_astype(b.lo, bytes)), int8);
-    const int8 high = __builtin_astype(
-        __builtin_ia32_pmaddubsw256(__builtin_astype(a.hi, bytes),
-                                    __builtin_astype(b.hi, bytes)), int8);
-    return AS_SHORTS((int16)(low, high));
+    return AS_SHORTS((int16)(__builtin_astype(byte_products8(a.lo, b.lo), int8),
+                             __builtin_astype(byte_products8(a.hi, b.hi), int8)));
 }
 
 /* v, its bytes with the signs of those of s. */

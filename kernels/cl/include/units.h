@@ -16,6 +16,10 @@ struct unit {
     uint16 q[2];       /* bytes without sign, the format's zero more than the integers */
     float16 factor[2]; /* of halves 0 and 1 */
     float8 minimum;    /* of each 16 columns; 0 where a format sets none */
+    /* Formats of 256 columns with small integers set these, too, of each 16 columns: what integers
+     * are multiplied with, before d.x, and what is taken off for each 1 in x, before d.y. */
+    short8 multiplier, taken;
+    float2 d;
 };
 
 /* 64 bytes by one instruction: compilers take apart the loads of what is then shuffled. */
