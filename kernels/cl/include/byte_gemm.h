@@ -4,9 +4,9 @@
  * (bytes.h), or the high and the low one of 16 bits (shorts.h). Tokens are in lanes.
  *
  * Unit by unit (units.h) rows of weights are decoded to bytes, and the units of up to 48 tokens
- * turned over so that a vector holds one word of 16 tokens, two words of each of up to 8, or four
- * of up to 4; both stay in the L1 cache. Each word of a row, or two, or four, is broadcast and
- * multiplied. Sums are integers over a stretch of columns with one factor, then floats. Zero points
+ * turned over so that a vector holds one word of 16 tokens, two words of each of 8, or four of 4;
+ * both stay in the L1 cache. Each word of a row, or two, or four, is broadcast and multiplied with
+ * the parts of vectors that hold tokens. Sums are integers over a stretch of columns with one factor, then floats. Zero points
  * are where these integers begin.
  */
 #include "group_units.h"
@@ -217,10 +217,10 @@ turn_x(const struct x_rows *x, uint b, const uint vectors, const uint d,
 
 #include "byte_products.h"
 
-/* Unit by unit, for so many vectors of tokens. */
+/* Unit by unit, for so many vectors of tokens, of which so many parts have any. */
 __attribute__((always_inline)) static inline void
 add_units(const struct short_rows rows[VECTORS], const struct tile_rows *tile,
-          const struct x_rows *x, const uint vectors, const uint d,
+          const struct x_rows *x, const uint vectors, const uint parts, const uint d,
           float16 (*f)[TOKEN_VECTORS])
 {
     struct x_unit xu;
@@ -234,7 +234,7 @@ add_units(const struct short_rows rows[VECTORS], const struct tile_rows *tile,
 #if !INTEGER_FACTORS
             begin_sums(&xu, tile->zero[v], vectors);
 #endif
-            add_rows(&w, &xu, 16 * v, vectors, d, f);
+            add_rows(&w, &xu, 16 * v, parts, d, f);
         }
     }
 }
@@ -259,23 +259,24 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
     const uint k_count = rows[0].w.k_count;
     const struct x_rows xs = {x, prepared_words(k_count, X_FORM), tokens,
                               (k_count + UNIT_COLUMNS - 1) / UNIT_COLUMNS, k_count};
-    const uint d = tokens <= 4 ? 4 : tokens <= 8 ? 2 : 1, vectors = (tokens + 15) / 16;
+    const uint d = tokens <= 4 ? FEW_WORDS : tokens <= 8 ? FEW_WORDS / 2 : 1;
+    const uint vectors = (tokens + 15) / 16;
     float16 f[TILE_ROWS][TOKEN_VECTORS];
     struct tile_rows tile;
     begin_rows(rows, &tile);
     for (uint r = 0; r < TILE_ROWS; r++)
         for (uint n = 0; n < TOKEN_VECTORS; n++)
             f[r][n] = 0;
-    if (d == 4)
-        add_units(rows, &tile, &xs, 1, 4, f);
-    else if (d == 2)
-        add_units(rows, &tile, &xs, 1, 2, f);
+    if (tokens <= 4)
+        add_units(rows, &tile, &xs, 1, 1, FEW_WORDS, f);
+    else if (tokens <= 8)
+        add_units(rows, &tile, &xs, 1, 1, FEW_WORDS / 2, f);
     else if (vectors == 1)
-        add_units(rows, &tile, &xs, 1, 1, f);
+        add_units(rows, &tile, &xs, 1, LANE_PARTS, 1, f);
     else if (vectors == 2)
-        add_units(rows, &tile, &xs, 2, 1, f);
+        add_units(rows, &tile, &xs, 2, 2 * LANE_PARTS, 1, f);
     else
-        add_units(rows, &tile, &xs, 3, 1, f);
+        add_units(rows, &tile, &xs, 3, 3 * LANE_PARTS, 1, f);
 #pragma unroll 1
     for (uint v = 0; v < VECTORS; v++) {
         const float weight = weight_factor(&rows[v].w, rows[v].first);

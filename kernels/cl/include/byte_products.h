@@ -23,6 +23,7 @@ typedef float16 lane_floats;
 #define LANE_FLOATS(v) convert_float16(v)
 #define LANE_PAIRS     add_pairs
 #endif
+#define FEW_WORDS (4 / LANE_PARTS) /* of each of 4 tokens in a part; half as many of 8 */
 /* Part n of the vectors of 16 tokens at `v`. */
 #define PART(v, n)        (((const lane_ints *)(v))[n])
 #define FLOATS_OF_PART(v, n) (((const lane_floats *)(v))[n])
@@ -217,10 +218,10 @@ add_stretch(const struct rows_unit *w, const struct x_unit *x, const struct part
 /* The products of 16 rows from `first` on. Without products of four bytes many rows share the words
  * of one part of tokens. */
 __attribute__((always_inline)) static inline void
-add_rows(const struct rows_unit *w, const struct x_unit *x, uint first, const uint vectors,
+add_rows(const struct rows_unit *w, const struct x_unit *x, uint first, const uint parts,
          const uint d, float16 (*f)[TOKEN_VECTORS])
 {
-    const uint parts = vectors * LANE_PARTS, at_once = BYTE_DOTS ? parts : 1;
+    const uint at_once = BYTE_DOTS ? parts : 1;
     const uint rows = at_once > 1 ? MOST_ROWS / 2 : MOST_ROWS;
 #pragma unroll 1
     for (uint r = first; r < first + 16; r += rows) {
