@@ -186,6 +186,13 @@ class Builds(unittest.TestCase):
             ("linear_gemm_sg", "-DWEI=u4 -DGROUP=128"): without,
             ("attention_decode_sg", "-DD=64"): budget.NAMES})
 
+    def test_a_sample_has_one_of_the_kernels_with_a_loop(self):
+        tiles = [Build(f"{name}_dpas", "-DWEI=u4", chip) for chip in ("dg2", "lnl")
+                 for name in ("linear_gemm", "moe_gemm_gate_up", "moe_gemm_down")]
+        taken = [budget.sample([*tiles, DECODE], seed) for seed in range(6)]
+        self.assertEqual({len(some) for some in taken}, {2})
+        self.assertEqual({b for some in taken for b in some}, {*tiles, DECODE})
+
     def test_a_sample_has_each_row_once(self):
         everything = budget.builds()
         taken = [budget.sample(everything, seed) for seed in range(len(budget.NAMES))]
@@ -193,6 +200,44 @@ class Builds(unittest.TestCase):
             self.assertEqual(sorted((b.kernel, b.options) for b in some), sorted(self.of))
         self.assertEqual({b for some in taken for b in some if b.kernel.endswith("v_dpas")},
                          {b for b in everything if b.kernel.endswith("v_dpas")})
+
+
+class Offline(unittest.TestCase):
+    SOURCE = "#if A\nint a;\n#elif defined(cl_b)\nint b; // why\n#else\nint c;\n#endif\n"
+
+    def test_lists_each_word(self):
+        self.assertEqual(budget.offline.with_words("-DA=%x -DB_%x", {"x": ["p", "q"]}),
+                         ["-DA=p -DB_p", "-DA=q -DB_q"])
+        self.assertEqual(budget.offline.with_words("-DA=1", {}), ["-DA=1"])
+
+    def test_asks_for_the_compilers_own_names(self):
+        names = budget.offline.own_names()
+        self.assertIn("cl_intel_subgroup_2d_block_io", names)
+        self.assertNotIn("__has_builtin", names)
+        log = "k.cl:2:2: warning: defined cl_b [-W]\nerror: the end\nwarning: defined cl_a\n"
+        self.assertEqual(budget.offline.probed(log), ["cl_a", "cl_b"])
+        self.assertIn("#ifdef cl_b\n#warning defined cl_b\n", budget.offline.probe(["cl_b"]))
+
+    def test_compiles_what_a_change_touches(self):
+        made = []
+        def build(source, options="-O -DA=0", defined=("cl_b",)):
+            made.append(0)
+            def make():
+                made[-1] = 1
+                return {"n": len(made)}
+            with mock.patch.object(budget.offline, "CACHE", Path(folder)):
+                budget.offline.cached_build("k", ("lnl",), options, source, lambda: defined, make)
+        with tempfile.TemporaryDirectory() as folder:
+            build(self.SOURCE)
+            build(self.SOURCE)
+            build(self.SOURCE.replace("int a", "int z"))  # another branch
+            build(self.SOURCE.replace("int c", "int z"))
+            build(self.SOURCE.replace("// why", "// because"))
+            build(self.SOURCE.replace("int b", "int z"))
+            build(self.SOURCE, "-O -DA=1")
+            build(self.SOURCE, "-O2 -DA=0")
+            build(self.SOURCE.replace("int c", "int y"), defined=())
+        self.assertEqual(made, [1, 0, 0, 0, 0, 1, 1, 1, 1])
 
 
 class Program(unittest.TestCase):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tools share that compile kernels offline for Intel's GPUs: the chips, the sources, the
 list of builds, samples of it, and a cache of results."""
+import functools
 import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections import namedtuple
@@ -44,16 +46,26 @@ def with_includes(path, seen):
     return re.sub(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)".*$', put, path.read_text(), flags=re.M)
 
 
+def with_words(defines, words):
+    """Options, once for each of the words that a name in them stands for."""
+    name = re.search(r"%(\w+)", defines)
+    return [defines.replace(name.group(), w) for w in words[name.group(1)]] if name else [defines]
+
+
 def listed_builds():
     """What sg_builds.txt lists: a kernel's name, the only devices or none, build options."""
+    words = {}
     for line in (KERNELS / "sg_builds.txt").read_text().splitlines():
-        names, colon, defines = line.partition(":")
+        names, colon, rest = line.partition(":")
         if not colon or line.startswith("#"):
+            continue
+        if names.startswith("%"):
+            words[names[1:]] = rest.split()
             continue
         only = [name[1:] for name in names.split() if name.startswith("@")]
         for name in names.split():
             if not name.startswith("@"):
-                yield name, only, defines.strip()
+                yield from ((name, only, defines) for defines in with_words(rest.strip(), words))
 
 
 def seed():
@@ -77,6 +89,48 @@ def cached(folder, parts, make):
         part.write_text(json.dumps(made))
         part.replace(path)
     return made
+
+
+# What compilers define themselves: extensions, versions, instruction sets. All have __has_builtin.
+OWN_NAME = re.compile(r"\b(?:cl_|__(?!has_|builtin_))\w+")
+CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*", re.M)
+
+
+@functools.lru_cache(maxsize=None)
+def own_names():
+    """The names of compilers' own that conditions in kernels ask for, in order."""
+    texts = (p.read_text() for p in [*KERNELS.glob("*.cl"), *KERNELS.glob("include/*")])
+    return sorted({name for text in texts for line in CONDITION.findall(text)
+                   for name in OWN_NAME.findall(line)})
+
+
+def probe(names):
+    """A source of which a compiler's messages have the `names` that it defines, and an error."""
+    asked = (f"#ifdef {name}\n#warning defined {name}\n#endif\n" for name in names)
+    return "".join(asked) + "#error the end\n"
+
+
+def probed(messages):
+    return sorted(set(re.findall(r"warning: defined (\w+)", messages)))
+
+
+@functools.lru_cache(maxsize=None)
+def preprocessed(source, options, defined):
+    """What of a source is compiled with options, as `cc` sees it; the whole where there is none."""
+    if not shutil.which("cc"):
+        return source
+    given = [w for w in options.split() if w.startswith("-D")] + [f"-D{n}" for n in defined]
+    return subprocess.run(["cc", "-E", "-P", "-undef", "-nostdinc", "-x", "c", *given, "-"],
+                          input=source, capture_output=True, text=True, check=True).stdout
+
+
+def cached_build(folder, of, options, source, defined, make):
+    """cached() of a build with the compiler and for the device that `of` names. A change of the
+    source that this build does not compile compiles nothing; defined(): the compiler's own names."""
+    def of_text():
+        text = preprocessed(source, options, tuple(defined()))
+        return cached(folder, (*of, "preprocessed", options, text), make)
+    return cached(folder, (*of, options, source), of_text)
 
 
 def current_driver():
@@ -104,6 +158,14 @@ def compile_current(chip, source, options, dump):
              "-options", f"-cl-std=CL3.0 {options}"], capture_output=True, text=True,
             env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=str(dump)))
         return (run.stdout + run.stderr).strip() if run.returncode else ""
+
+
+def defined_by_current(chip, compiler):
+    """Those of own_names() that the compiler defines for a chip."""
+    def make():
+        with tempfile.TemporaryDirectory() as dump:
+            return {"names": probed(compile_current(chip, probe(own_names()), "", dump))}
+    return cached("defined", (compiler, chip.ocloc, *own_names()), make)["names"]
 
 
 def engine_options(chip, kernel):

@@ -30,17 +30,8 @@ signed_step(int8 step, uint signs)
     return as_int8(vload8(0, b));
 }
 
-/* A step of 16 sizes, times a factor. */
-static inline int8
-size_step(char16 sizes, uint factor)
-{
-    uint q[4];
-    vstore4(as_uint4(sizes), 0, q);
-    return scaled_step(STEP_OF(BYTES_AS_HALVES, q), (float)factor, 1024.0f);
-}
-
-/* The same of two entries of IQ2: halves 256 + q, then 1024 + size: 8 + 17.375 q, which is rounded
- * to 8, 25, 43. */
+/* A step of sizes, times a factor, of two entries of IQ2: halves 256 + q, then 1024 + size: 8 +
+ * 17.375 q, which is rounded to 8, 25, 43. */
 static inline int8
 iq2_step(uint2 entry, uint factor)
 {
@@ -57,6 +48,37 @@ iq2_step(uint2 entry, uint factor)
     return scaled_step(sizes, (float)factor, 1024.0f);
 }
 
+#if defined(FORMAT_iq3_xxs) || defined(FORMAT_iq3_s)
+/* Halves of the numbers of four entries of IQ3, 2^(10 - at) + n: `bits` are those of n = 0. */
+static inline uint8
+iq3_halves(uint4 entry, int at, uint bits)
+{
+    /* columns k and k + 2 as above; one product, where a shift and an or are two instructions */
+    const uint4 pairs = entry * 257u;
+    const uint mask = 0x00070007u << at;
+    uint8 halves;
+    halves.even = (pairs << at & mask) | bits;
+    halves.odd = ((at > 4 ? pairs << (at - 4) : pairs) & mask) | bits;
+    return halves;
+}
+
+/* Halves 64 + n, then 1024 + half a size: 1.5 + 4.148 n, which is rounded to 2 6 10 … 26 31. */
+static inline int8
+iq3_xxs_step(uint4 entry, uint factor)
+{
+    const uint8 halves = halves_mad(iq3_halves(entry, 4, 0x54005400u), twice(4.1484375f),
+                                    twice(1025.5f - 4.1484375f * 64.0f));
+    return scaled_step(as_int8(halves), (float)(2 * factor), 1024.0f);
+}
+
+/* Halves 16 + n, then sizes 2 n + 1 times the factor: exact. */
+static inline int8
+iq3_s_step(uint4 entry, uint factor)
+{
+    return scaled_step(as_int8(iq3_halves(entry, 6, 0x4c004c00u)), (float)(2 * factor), 15.5f);
+}
+#endif
+
 /* The block that has column k of the super-block at place `at`. */
 #define BLOCK_OF_COLUMN(name, k)                                                         \
     (data + ((ulong)at * 2 + (k) / COLUMNS_##name * BYTES_##name))
@@ -69,11 +91,12 @@ iq2_step(uint2 entry, uint factor)
     }
 
 #define NUMBER_STEP(name) integer_step(name##_numbers(block, i), name##_scale(block, i))
-#define SIZE_STEP(name)                                                                  \
-    signed_step(size_step(name##_sizes(block, i), name##_scale(block, i)),               \
-                name##_signs(block, i))
 #define ENTRY_STEP(name)                                                                 \
     signed_step(iq2_step(name##_entries(block, i), name##_scale(block, i)),              \
+                name##_signs(block, i))
+
+#define FOURS_STEP(name)                                                                 \
+    signed_step(name##_step(name##_fours(block, i), name##_scale(block, i)),             \
                 name##_signs(block, i))
 
 #define SPANS_OF_SCALED(name, STEP)                                                      \
@@ -117,8 +140,8 @@ iq2_step(uint2 entry, uint factor)
 #error "a format with minimums has spans and sums of its own"
 #elif PASTE(ENTRIES_, FORMAT0)
 SPANS_BY(SPANS_OF_SCALED, FORMAT0, ENTRY_STEP)
-#elif PASTE(SIZES_, FORMAT0)
-SPANS_BY(SPANS_OF_SCALED, FORMAT0, SIZE_STEP)
+#elif PASTE(FOURS_, FORMAT0)
+SPANS_BY(SPANS_OF_SCALED, FORMAT0, FOURS_STEP)
 #elif PASTE(SCALED_, FORMAT0)
 SPANS_BY(SPANS_OF_SCALED, FORMAT0, NUMBER_STEP)
 #elif PASTE(FACTORS_, FORMAT0)
@@ -132,8 +155,8 @@ SPANS_BY(SPANS_OF_INTEGERS, FORMAT0, 32)
 #error "a format with minimums has spans and sums of its own"
 #elif PASTE(ENTRIES_, FORMAT1)
 SPANS_BY(SPANS_OF_SCALED, FORMAT1, ENTRY_STEP)
-#elif PASTE(SIZES_, FORMAT1)
-SPANS_BY(SPANS_OF_SCALED, FORMAT1, SIZE_STEP)
+#elif PASTE(FOURS_, FORMAT1)
+SPANS_BY(SPANS_OF_SCALED, FORMAT1, FOURS_STEP)
 #elif PASTE(SCALED_, FORMAT1)
 SPANS_BY(SPANS_OF_SCALED, FORMAT1, NUMBER_STEP)
 #elif PASTE(FACTORS_, FORMAT1)

@@ -17,7 +17,7 @@
  *                                           at most 2048
  *     float <name>_factor(block)            the block's factor
  *
- * Where it has signs apart from sizes, SIZES_<name> is 1 and NUMBERS_OF_SIZES makes the numbers:
+ * Where it has signs apart from sizes, NUMBERS_OF_SIZES makes the numbers:
  *
  *     char16 <name>_sizes(block, i)
  *     uint <name>_signs(block, i)           16 bits, the first column's the lowest
@@ -25,6 +25,10 @@
  * ENTRIES_<name> is 1 where NUMBERS_OF_ENTRIES makes the sizes of entries of IQ2 (iq_numbers.h):
  *
  *     uint2 <name>_entries(block, i)
+ *
+ * FOURS_<name> is 1 where sizes are of entries of IQ3, four numbers of 0 to 7 in nibbles:
+ *
+ *     uint4 <name>_fours(block, i)
  *
  * Weights of one kernel may differ in format: a weight says which of FORMAT0, FORMAT1, FORMAT2 it
  * has, mostly a constant after inlining. Where all are of one, there is FORMAT0 only.

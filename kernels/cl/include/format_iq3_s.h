@@ -7,19 +7,24 @@
 #define COLUMNS_iq3_s 256
 #define BYTES_iq3_s   110
 #define SCALED_iq3_s 1
-#define SIZES_iq3_s 1
+#define FOURS_iq3_s 1
 
 __constant ushort iq3_s_grid[] = {IQ3_S_GRID};
+
+static inline uint4
+iq3_s_fours(__global const uchar *block, uint i)
+{
+    __global const uchar *q = block + 2 + 4 * i;
+    const uint high = block[66 + i / 2] >> i % 2 * 4;
+    return (uint4)(iq3_s_grid[q[0] | (high & 1) << 8], iq3_s_grid[q[1] | (high >> 1 & 1) << 8],
+                   iq3_s_grid[q[2] | (high >> 2 & 1) << 8],
+                   iq3_s_grid[q[3] | (high >> 3 & 1) << 8]);
+}
 
 static inline char16
 iq3_s_sizes(__global const uchar *block, uint i)
 {
-    __global const uchar *q = block + 2 + 4 * i;
-    const uint high = block[66 + i / 2] >> i % 2 * 4;
-    const char16 n = iq3_numbers((uint4)(iq3_s_grid[q[0] | (high & 1) << 8],
-                                         iq3_s_grid[q[1] | (high >> 1 & 1) << 8],
-                                         iq3_s_grid[q[2] | (high >> 2 & 1) << 8],
-                                         iq3_s_grid[q[3] | (high >> 3 & 1) << 8]));
+    const char16 n = iq3_numbers(iq3_s_fours(block, i));
     return as_char16(as_uint4(n) << 1 | 0x01010101u);
 }
 

@@ -8,16 +8,22 @@
 #define COLUMNS_iq3_xxs 256
 #define BYTES_iq3_xxs   98
 #define SCALED_iq3_xxs 1
-#define SIZES_iq3_xxs 1
+#define FOURS_iq3_xxs 1
 
 __constant ushort iq3_xxs_grid[] = {IQ3_XXS_GRID};
+
+static inline uint4
+iq3_xxs_fours(__global const uchar *block, uint i)
+{
+    __global const uchar *q = block + 2 + 4 * i;
+    return (uint4)(iq3_xxs_grid[q[0]], iq3_xxs_grid[q[1]], iq3_xxs_grid[q[2]],
+                   iq3_xxs_grid[q[3]]);
+}
 
 static inline char16
 iq3_xxs_sizes(__global const uchar *block, uint i)
 {
-    __global const uchar *q = block + 2 + 4 * i;
-    const uint4 n = as_uint4(iq3_numbers((uint4)(iq3_xxs_grid[q[0]], iq3_xxs_grid[q[1]],
-                                                 iq3_xxs_grid[q[2]], iq3_xxs_grid[q[3]])));
+    const uint4 n = as_uint4(iq3_numbers(iq3_xxs_fours(block, i)));
     const uint4 is_last = n & n >> 1 & n >> 2 & 0x01010101u;
     return as_char16(n << 3 | 0x04040404u | is_last << 1);
 }
