@@ -158,6 +158,26 @@ mesh_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
     }
 }
 
+enum xm_status
+xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own, struct xm_error *err)
+{
+    struct xm_bytes all[XM_MOST_RANKS];
+    struct xm_collective *c = m->end[0];
+    struct xm_error first = *own;
+    pthread_mutex_lock(&m->lock);
+    if (!m->group &&
+        meet_between_runs(c, (struct xm_bytes){(const uint8_t *)own, sizeof(*own)}, all))
+        for (uint32_t r = c->ranks; r-- > 0;) {
+            struct xm_error of;
+            memcpy(&of, all[r].p, sizeof(of));
+            if (of.status != XM_OK)
+                xm_error_prefix(&of, "rank %u", r);
+            first = of.status != XM_OK ? of : first;
+        }
+    pthread_mutex_unlock(&m->lock);
+    return first.status == XM_OK ? XM_OK : xm_fail(err, first.status, "%s", first.text);
+}
+
 /* Processes of a job have to do the same, and so to be told the same. */
 static bool
 all_say(struct xm_mesh *m, bool own)
@@ -489,10 +509,6 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
                                : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
         s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
-    if (s == XM_OK && is_job && b.parts.wish.by_layer)
-        s = xm_fail(err, XM_UNSUPPORTED,
-                    "processes of an MPI job have parts of layers, not layers: "
-                    "PIPELINE_PARALLEL (--split layer) is for devices of one process");
     if (s == XM_OK)
         s = new_mesh(devices, list, is_job, &m, err);
     if (s != XM_OK) {

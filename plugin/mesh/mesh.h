@@ -49,6 +49,11 @@ enum xm_status xm_mesh_run(struct xm_mesh *m,
                                                  struct xm_error *err),
                            void *ctx, struct xm_error *err);
 
+/* What each process of a job has done alone counts if all have: where one has failed, so have the
+ * others. *own: how this process fared. *err: as on the first rank that failed. */
+enum xm_status xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own,
+                             struct xm_error *err);
+
 /* mesh_requests.c, mesh_sequences.c: operations of xm_compiled_ops. */
 enum xm_status xm_mesh_create_request(struct xm_compiled *c, struct xm_infer **out,
                                       struct xm_error *err);

@@ -193,18 +193,18 @@ enum xm_status
 xm_mesh_create_request(struct xm_compiled *c, struct xm_infer **out, struct xm_error *err)
 {
     struct mesh_infer *r = xm_calloc(1, sizeof(*r));
+    struct xm_error own = {0};
+    enum xm_status s = XM_OK;
     if (!r)
         return xm_no_memory(err, "a request");
     r->base.ops = &infer_ops;
     r->mesh = xm_mesh_of(c);
-    for (uint32_t i = 0; i < r->mesh->n; i++) {
-        const enum xm_status s =
-            xm_compiled_create_request(r->mesh->rank[i], &r->rank[i], err);
-        if (s != XM_OK) {
-            infer_destroy(&r->base);
-            return s;
-        }
-    }
-    *out = &r->base;
-    return XM_OK;
+    for (uint32_t i = 0; i < r->mesh->n && s == XM_OK; i++)
+        s = xm_compiled_create_request(r->mesh->rank[i], &r->rank[i], &own);
+    s = xm_mesh_agree(r->mesh, &own, err);
+    if (s == XM_OK)
+        *out = &r->base;
+    else
+        infer_destroy(&r->base);
+    return s;
 }

@@ -227,8 +227,10 @@ struct xm_graph {
     struct xm_property_text *properties;
     uint32_t n_properties;
     struct xm_note *notes; /* newest first */
-    uint32_t n_rounded;    /* places that round_as_trained has rounded */
-    struct xm_error err;   /* the first failure of a builder call */
+    bool
+        counts_positions; /* without a state, too: other parts of the model have states */
+    uint32_t n_rounded;   /* places that round_as_trained has rounded */
+    struct xm_error err;  /* the first failure of a builder call */
 };
 
 struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */
