@@ -19,7 +19,7 @@ struct xm_compile_options {
     /* A model of the C API, or of a pipeline: it may be kept where CACHE_DIR says, and one without
      * states compiled for each shape. */
     bool for_api;
-    bool keep_graph; /* also on a counting engine */
+    bool keep_graph; /* for xm_infer_ops.check; also on a counting engine */
     /* Compute results per token only for the rows listed in the input sampled_tokens_indices, which
      * batches of sequences set; on a device without sequences only for the last position. */
     bool sampled_logits;

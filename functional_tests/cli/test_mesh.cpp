@@ -416,6 +416,23 @@ TEST_F(Mesh, ALongPromptIsCutIntoChunks)
         EXPECT_EQ(out(on("CPU,CPU", words, split)), one) << split;
 }
 
+/* Each exchange of the prompt and of decoded tokens, and the logits; by layer what arrives. */
+TEST_F(Mesh, IsVerifiedAgainstTheWholeProgram)
+{
+    const std::string gpt_oss = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
+    for (const auto &[model, sums] : {std::pair(qwen, 2 * 2), std::pair(gpt_oss, 2 * 4)})
+        for (const std::string &split : splits) {
+            const Json json(out(on("CPU,CPU", {"verify", model, "--json"}, split)));
+            EXPECT_EQ(json.number("/compared"), split == "layer" ? 2 : sums + 1) << model;
+            EXPECT_EQ(json.number("/over"), 0) << model << " " << split;
+            for (int i = 0; i < json.number("/compared"); i++)
+                EXPECT_LT(json.number("/steps/" + std::to_string(i) + "/error"), 1e-5);
+        }
+    const Outcome o = run(on("CPU,CPU", {"verify", qwen, "--every-kernel"}));
+    EXPECT_EQ(o.code, 2);
+    EXPECT_NE(o.err.find("what they exchange is compared"), std::string::npos) << o.err;
+}
+
 TEST_F(Mesh, ReportsItsDevices)
 {
     const Json json(out(on("MESH:CPU,CPU(2,1)",

@@ -269,6 +269,7 @@ mesh_destroy(struct xm_compiled *c)
     struct xm_mesh *m = xm_mesh_of(c);
     for (uint32_t i = 0; i < m->n; i++)
         xm_compiled_unref(m->rank[i]);
+    xm_compiled_unref(m->whole);
     xm_workers_free(m->threads);
     if (!m->group)
         xm_mpi_free(m->end[0]);
@@ -297,6 +298,11 @@ static const struct xm_compiled_ops mesh_ops = {
 
 /* What the ranks' compiles have in common. */
 struct build {
+    const struct xm_core *core;
+    struct xm_kept_graph *kept; /* the model's */
+    const struct xm_property *properties;
+    uint32_t n_properties;
+    const struct xm_compile_options *options;
     struct xm_mesh *mesh;
     const struct xm_mesh_devices *devices;
     struct xm_mesh_parts parts;
@@ -309,21 +315,21 @@ device_of(const struct build *b, uint32_t i)
     return b->devices->name[b->mesh->end[i]->rank];
 }
 
+/* *out: mesh->rank[i], or mesh->whole, on that rank's device. */
 static enum xm_status
-compile_rank(const struct xm_core *c, struct build *b, uint32_t i,
-             struct xm_kept_graph *kept, const struct xm_property *properties,
-             uint32_t n_properties, const struct xm_compile_options *options,
-             struct xm_error *err)
+compile_on(struct build *b, uint32_t i, struct xm_compiled **out, struct xm_error *err)
 {
-    struct xm_compile_options own = options ? *options : (struct xm_compile_options){0};
+    struct xm_compile_options own =
+        b->options ? *b->options : (struct xm_compile_options){0};
     struct xm_graph *g = NULL;
     own.for_api = false; /* kept models are whole ones */
-    own.replace = xm_mesh_take_part;
+    own.keep_graph = false;
+    own.replace = out == &b->mesh->whole ? xm_mesh_take_whole : xm_mesh_take_part;
     own.replace_ctx = &b->parts;
     b->parts.end = b->mesh->end[i];
-    XM_TRY(xm_graph_clone(kept->graph, &kept->base, &g, err));
-    enum xm_status s = xm_core_compile(c, g, device_of(b, i), properties, n_properties,
-                                       &own, &b->mesh->rank[i], err);
+    XM_TRY(xm_graph_clone(b->kept->graph, &b->kept->base, &g, err));
+    enum xm_status s = xm_core_compile(b->core, g, device_of(b, i), b->properties,
+                                       b->n_properties, &own, out, err);
     if (s != XM_OK)
         xm_error_prefix(err, "rank %u", b->parts.end->rank);
     return s;
@@ -421,17 +427,16 @@ take_facts(struct xm_mesh *m)
 }
 
 static enum xm_status
-compile_ranks(const struct xm_core *c, struct build *b, struct xm_graph *g,
-              const struct xm_property *properties, uint32_t n_properties,
-              const struct xm_compile_options *options, struct xm_error *err)
+compile_ranks(struct build *b, struct xm_graph *g, struct xm_error *err)
 {
-    struct xm_kept_graph *kept = NULL;
-    XM_TRY(xm_graph_keep(&g, &kept, err));
+    XM_TRY(xm_graph_keep(&g, &b->kept, err));
     xm_graph_destroy(g); /* each rank has a copy of its own */
     enum xm_status s = XM_OK;
     for (uint32_t i = 0; i < b->mesh->n && s == XM_OK; i++)
-        s = compile_rank(c, b, i, kept, properties, n_properties, options, err);
-    xm_mapping_unref(&kept->base);
+        s = compile_on(b, i, &b->mesh->rank[i], err);
+    if (s == XM_OK && b->parts.wish.shows_exchanges)
+        s = compile_on(b, 0, &b->mesh->whole, err);
+    xm_mapping_unref(&b->kept->base);
     return s;
 }
 
@@ -501,7 +506,12 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
 {
     struct xm_mesh_devices *devices = xm_calloc(1, sizeof(*devices));
     struct xm_mesh *m = NULL;
-    struct build b = {.devices = devices, .parts.devices = devices};
+    struct build b = {.core = c,
+                      .properties = properties,
+                      .n_properties = n_properties,
+                      .options = options,
+                      .devices = devices,
+                      .parts.devices = devices};
     uint32_t own;
     const uint32_t processes = xm_mpi_ranks(&own);
     const bool is_job = processes > 1;
@@ -509,6 +519,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
                                : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
         s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
+    b.parts.wish.shows_exchanges = options && options->keep_graph;
     if (s == XM_OK)
         s = new_mesh(devices, list, is_job, &m, err);
     if (s != XM_OK) {
@@ -517,7 +528,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
         return s;
     }
     b.mesh = m;
-    s = compile_ranks(c, &b, g, properties, n_properties, options, err);
+    s = compile_ranks(&b, g, err);
     if (s == XM_OK)
         s = check_ports(&b, err);
     m->exchanges = b.parts.exchanges;

@@ -39,7 +39,11 @@ struct xm_mesh_parts {
 enum xm_status xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
                             struct xm_split_wish *out, struct xm_error *err);
 
-/* xm_compile_options.replace; `parts` is a struct xm_mesh_parts. XM_UNSUPPORTED: the ranks would
+/* xm_compile_options.replace; `parts` is a struct xm_mesh_parts.
+ *
+ * The whole graph, as xm_split_whole makes it. */
+enum xm_status xm_mesh_take_whole(void *parts, struct xm_graph **g, struct xm_error *err);
+/* The rank's part. XM_UNSUPPORTED: the ranks would
  * exchange different values. */
 enum xm_status xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err);
 

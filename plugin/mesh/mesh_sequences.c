@@ -269,12 +269,22 @@ control_stats(const struct xm_infer *r, struct xm_request_stats *out)
     xm_mesh_sum_stats(of, b->mesh->n, out);
 }
 
+/* What is checked are requests. */
+static enum xm_status
+control_check(struct xm_infer *r, xm_step_check_fn fn, void *ctx, struct xm_error *err)
+{
+    (void)r;
+    (void)fn;
+    (void)ctx;
+    return xm_fail(err, XM_UNSUPPORTED, "a mesh's batches are not checked");
+}
+
 static const struct xm_infer_ops control_ops = {
     .cancel = control_cancel,
     .resume = control_resume,
     .watch = control_watch,
     .stats = control_stats,
-    .check = xm_mesh_no_check,
+    .check = control_check,
 };
 
 static enum xm_status

@@ -391,6 +391,12 @@ rewire(struct part *p, const struct xm_node *n)
     }
 }
 
+static struct xm_value *
+arrived(const struct xm_value *v, void *ctx)
+{
+    return ((const struct part *)ctx)->arrived[v->node->id + v->index];
+}
+
 static enum xm_status
 convert(struct part *p)
 {
@@ -413,6 +419,7 @@ convert(struct part *p)
         else if (n->op == XM_OP_ASSIGN && p->s->stage[n->id] != p->to->rank)
             xm_node_remove(p->g, p->copy[n->id]);
     }
+    XM_TRY(xm_split_show(p->s, p->g, arrived, p, p->err));
     (void)xm_graph_remove_dead(p->g);
     return xm_graph_infer(p->g) == XM_OK ? XM_OK : failure(p);
 }

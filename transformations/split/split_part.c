@@ -244,6 +244,12 @@ convert_all(struct part *p)
     return s;
 }
 
+static struct xm_value *
+whole_of(const struct xm_value *v, void *ctx)
+{
+    return ((const struct part *)ctx)->whole[v->node->id + v->index];
+}
+
 enum xm_status
 xm_split_part(const struct xm_split *s, struct xm_collective *c, struct xm_mapping *owner,
               struct xm_graph **out, struct xm_error *err)
@@ -255,6 +261,8 @@ xm_split_part(const struct xm_split *s, struct xm_collective *c, struct xm_mappi
     p.whole = xm_calloc(s->g->next_id + 1, sizeof(struct xm_value *));
     enum xm_status status =
         p.whole ? convert_all(&p) : xm_no_memory(err, "a rank's graph");
+    if (status == XM_OK)
+        status = xm_split_show(s, p.g, whole_of, &p, err);
     xm_free(p.whole);
     if (status == XM_OK) {
         (void)xm_graph_remove_dead(p.g);

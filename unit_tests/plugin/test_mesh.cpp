@@ -15,12 +15,27 @@ namespace
 
 // ---- a plugin whose ranks can be told to fail ------------------------------------------------
 
-// The reference, in whose requests run number `fails_at` fails; 0: none does.
+// The reference, in whose requests run number `fails_at` fails; 0: none does. Where `spoils` is
+// set, its part of the last weight is that of rank 0.
 struct Broken {
     xm_plugin base;
     xm_plugin *inner;
 };
 std::atomic<int> fails_at, runs;
+bool spoils;
+const xm_compile_options *split_options;
+
+xm_status
+spoil(void *, xm_graph **g, xm_error *err)
+{
+    const xm_status s = split_options->replace(split_options->replace_ctx, g, err);
+    xm_node *last = nullptr;
+    for (xm_node *n = s == XM_OK ? (*g)->first : nullptr; n; n = n->next)
+        last = n->op == XM_OP_WEIGHT ? n : last;
+    if (last)
+        last->attr.weight.view.first_col = 0;
+    return s;
+}
 
 xm_infer_ops broken_infer_ops;
 xm_status (*inner_infer)(xm_infer *r, xm_error *err);
@@ -54,8 +69,12 @@ broken_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *pro
                xm_compiled **out, xm_error *err)
 {
     xm_plugin *inner = reinterpret_cast<Broken *>(p)->inner;
+    xm_compile_options own = options ? *options : xm_compile_options{};
+    split_options = options;
+    if (spoils)
+        own.replace = spoil;
     const xm_status s =
-        inner->ops->compile(inner, index, g, properties, n_properties, options, out, err);
+        inner->ops->compile(inner, index, g, properties, n_properties, &own, out, err);
     if (s != XM_OK)
         return s;
     broken_compiled_ops = *(*out)->ops;
@@ -389,6 +408,56 @@ TEST_F(Mesh, ARankThatFailsEndsTheRun)
     }
     xm_infer_destroy(r);
     xm_compiled_unref(c);
+}
+
+// Two feed-forwards, so two sums. Rank 1's part of the last weight is wrong: the first sum is
+// right.
+TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
+{
+    const std::string twice =
+        std::string(feed_forward).substr(0, strlen(feed_forward) - strlen(R"(
+    result %6 name="y")")) +
+        R"(
+    %7 = weight f32[48,32] f32 @3
+    %8 = weight f32[32,48] f32 @4
+    %9 = matmul %6, %7 transpose_b=true
+    %10 = swish %9
+    %11 = matmul %10, %8 transpose_b=true
+    %12 = add %11, %6
+    result %12 name="y")";
+    xm_compile_options options = {};
+    options.keep_graph = true;
+    for (bool is_wrong : {false, true}) {
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        spoils = is_wrong;
+        const xm_status s =
+            xm_core_compile(core, parse(twice.c_str()).release(), "REFERENCE,BROKEN",
+                            &tensor, 1, &options, &c, &err);
+        spoils = false;
+        ASSERT_EQ(s, XM_OK) << err.text;
+        ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+        std::vector<xm_step_check> checks;
+        ASSERT_EQ(r->ops->check(
+                      r,
+                      [](const xm_step_check *check, void *ctx) {
+                          static_cast<std::vector<xm_step_check> *>(ctx)->push_back(
+                              *check);
+                      },
+                      &checks, &err),
+                  XM_OK);
+        ASSERT_FALSE(run(r).empty()) << err.text;
+        ASSERT_EQ(checks.size(), 2u) << "a sum, and one that is the result";
+        for (size_t i = 0; i < checks.size(); i++) {
+            EXPECT_TRUE(checks[i].compared);
+            EXPECT_EQ(checks[i].step, i);
+            EXPECT_STREQ(checks[i].op, i < 1 ? "exchange" : "result");
+            EXPECT_EQ(xm_step_check_severity(&checks[i]) > 1.0, is_wrong && i > 0)
+                << i << " " << checks[i].name << ": " << checks[i].error;
+        }
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+    }
 }
 
 TEST_F(Mesh, WhatCannotBeCompiledIsASentence)
