@@ -6,10 +6,12 @@
 #define XM_PLUGIN_COMPILE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "runtime/util/status.h"
 
 struct xm_graph;
+struct xm_rank_group;
 
 /* Drivers that compile at launches (XM_CAP_DRIVER_FILES) make code for text generation when it
  * runs: a prompt of so many tokens and a token behind it bring nearly all of it about. */
@@ -27,6 +29,8 @@ struct xm_compile_options {
      * failure. NULL: the graph stays as it is. */
     enum xm_status (*replace)(void *ctx, struct xm_graph **g, struct xm_error *err);
     void *replace_ctx;
+    /* Of a mesh in one process: who connects its n ranks. NULL: xm_shared_group_create. */
+    struct xm_rank_group *(*connect)(uint32_t n);
 };
 
 #endif

@@ -118,3 +118,22 @@ xm_collective_agree(struct xm_collective *c, struct xm_bytes mine, const char *w
     }
     return XM_OK;
 }
+
+void
+xm_rank_group_free(struct xm_rank_group *g)
+{
+    if (g)
+        g->ops->destroy(g);
+}
+
+struct xm_collective *
+xm_rank_group_rank(struct xm_rank_group *g, uint32_t rank)
+{
+    return g->ops->rank(g, rank);
+}
+
+void
+xm_rank_group_reset(struct xm_rank_group *g, struct xm_error *why)
+{
+    g->ops->reset(g, why);
+}

@@ -48,7 +48,7 @@ xm_mesh_run(struct xm_mesh *m,
     pthread_mutex_lock(&m->lock);
     xm_workers_run(m->threads, m->n, run_rank, &r);
     if (m->group)
-        xm_shared_group_reset(m->group, &r.why);
+        xm_rank_group_reset(m->group, &r.why);
     pthread_mutex_unlock(&m->lock);
     return r.why.status == XM_OK ? XM_OK : xm_fail(err, r.why.status, "%s", r.why.text);
 }
@@ -273,7 +273,7 @@ mesh_destroy(struct xm_compiled *c)
     xm_workers_free(m->threads);
     if (!m->group)
         xm_mpi_free(m->end[0]);
-    xm_shared_group_free(m->group);
+    xm_rank_group_free(m->group);
     pthread_mutex_destroy(&m->lock);
     xm_free(m->devices);
     xm_free(m->exchanges);
@@ -337,15 +337,17 @@ compile_on(struct build *b, uint32_t i, struct xm_compiled **out, struct xm_erro
 
 /* Ranks that are threads: each of them is here. */
 static enum xm_status
-make_threads(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_error *err)
+make_threads(struct xm_mesh *m, const struct build *b, struct xm_error *err)
 {
-    m->group = xm_shared_group_create(d->n);
+    const struct xm_mesh_devices *d = b->devices;
+    m->group = b->options && b->options->connect ? b->options->connect(d->n)
+                                                 : xm_shared_group_create(d->n);
     m->threads = xm_workers_create(d->n);
     if (!m->group || !m->threads || xm_workers_count(m->threads) != d->n)
         return xm_no_memory(err, "a mesh's threads");
     m->n = d->n;
     for (uint32_t i = 0; i < d->n; i++) {
-        m->end[i] = xm_shared_group_rank(m->group, i);
+        m->end[i] = xm_rank_group_rank(m->group, i);
         for (uint32_t k = 0; k < i; k++)
             m->is_again[i] |= strcmp(d->name[i], d->name[k]) == 0;
     }
@@ -369,8 +371,8 @@ join_processes(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_err
 }
 
 static enum xm_status
-new_mesh(const struct xm_mesh_devices *d, const char *list, bool is_job,
-         struct xm_mesh **out, struct xm_error *err)
+new_mesh(const struct build *b, const char *list, bool is_job, struct xm_mesh **out,
+         struct xm_error *err)
 {
     struct xm_mesh *m = xm_calloc(1, sizeof(*m));
     if (!m)
@@ -380,7 +382,7 @@ new_mesh(const struct xm_mesh_devices *d, const char *list, bool is_job,
     m->devices = xm_strdup(list);
     enum xm_status s = m->devices ? XM_OK : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
-        s = is_job ? join_processes(m, d, err) : make_threads(m, d, err);
+        s = is_job ? join_processes(m, b->devices, err) : make_threads(m, b, err);
     if (s == XM_OK)
         *out = m;
     else
@@ -521,7 +523,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
         s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
     b.parts.wish.shows_exchanges = options && options->keep_graph;
     if (s == XM_OK)
-        s = new_mesh(devices, list, is_job, &m, err);
+        s = new_mesh(&b, list, is_job, &m, err);
     if (s != XM_OK) {
         xm_graph_destroy(g);
         xm_free(devices);

@@ -35,7 +35,7 @@ struct xm_mesh {
     bool is_again[XM_MOST_RANKS];             /* an earlier rank has its device */
     struct xm_collective *end[XM_MOST_RANKS]; /* each rank's */
     /* Which owns them; NULL: an MPI job, whose end[0] is of xm_mpi_create. */
-    struct xm_shared_group *group;
+    struct xm_rank_group *group;
     struct xm_workers *threads; /* a thread for each rank */
     struct xm_compiled
         *whole;           /* on the first device: xm_infer_ops.check; NULL: not kept */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meshes: their names, a model on two and more ranks against one, ranks that fail.
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -8,6 +9,7 @@
 #include "plugin/mesh/mesh_names.h"
 #include "plugin/plugin.h"
 #include "runtime/collective_mpi.h"
+#include "runtime/fake/fake_ranks.h"
 #include "unit_tests/graph/graph_text.h"
 
 namespace
@@ -171,7 +173,7 @@ class Mesh : public testing::Test
     {
         err = {};
         return xm_core_compile(core, parse(feed_forward).release(), device, &property, 1,
-                               nullptr, out, &err);
+                               &options, out, &err);
     }
 
     std::vector<float> run(xm_infer *r)
@@ -193,8 +195,18 @@ class Mesh : public testing::Test
     }
 
     xm_core *core = nullptr;
+    xm_compile_options options = {};
     xm_error err = {};
 };
+
+// A network between the ranks (runtime/fake/fake_ranks.h).
+xm_fake_network network;
+
+xm_rank_group *
+connect_by_network(uint32_t n)
+{
+    return xm_fake_group_create(n, &network);
+}
 
 TEST_F(Mesh, GivesWhatOneDeviceGives)
 {
@@ -226,6 +238,64 @@ TEST_F(Mesh, GivesTheSameBitsEachTime)
         EXPECT_EQ(run(r), first);
     xm_infer_destroy(r);
     xm_compiled_unref(c);
+}
+
+// Whatever the messages' order and delays are. By layer the ranks pass values on.
+TEST_F(Mesh, GivesTheSameBitsOverANetworkThatReorders)
+{
+    for (const xm_property &property :
+         {tensor, xm_property{"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"}}) {
+        const char *device = strcmp(property.value, tensor.value) == 0
+                                 ? "REFERENCE,REFERENCE,REFERENCE"
+                                 : "REFERENCE,REFERENCE";
+        options.connect = nullptr;
+        const std::vector<float> wanted = run_on(device, property);
+        options.connect = connect_by_network;
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            network = {seed, 1e-3, 0, 20.0};
+            EXPECT_EQ(run_on(device, property), wanted) << property.value << " " << seed;
+        }
+    }
+}
+
+// All ranks end in time, with the sentence of the one that waited for it; the mesh stays usable.
+TEST_F(Mesh, AMessageThatIsLostEndsTheRun)
+{
+    int lost = 0;
+    options.connect = connect_by_network;
+    network = {3, 1e-5, 12, 0.1};
+    for (const auto &[device, policy] :
+         {std::pair("REFERENCE,REFERENCE,REFERENCE", "TENSOR_PARALLEL"),
+          std::pair("REFERENCE,REFERENCE", "PIPELINE_PARALLEL")}) {
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        std::vector<float> good;
+        ASSERT_EQ(compile(device, &c, {"MODEL_DISTRIBUTION_POLICY", policy}), XM_OK);
+        ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+        for (int turn = 0; turn < 30; turn++) {
+            const auto began = std::chrono::steady_clock::now();
+            const std::vector<float> y = run(r);
+            const std::chrono::duration<double> took =
+                std::chrono::steady_clock::now() - began;
+            EXPECT_LT(took.count(), 5.0);
+            if (y.empty()) {
+                lost++;
+                EXPECT_EQ(err.status, XM_LOST);
+                EXPECT_EQ(std::string(err.text).find("rank "), 0u) << err.text;
+                EXPECT_NE(
+                    std::string(err.text).find("has not come for 0.1 s: it is lost"),
+                    std::string::npos)
+                    << err.text;
+                continue;
+            }
+            EXPECT_TRUE(good.empty() || y == good);
+            good = y;
+        }
+        EXPECT_FALSE(good.empty()) << "no run came through";
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+    }
+    EXPECT_GT(lost, 0) << "the test loses none";
 }
 
 TEST_F(Mesh, RequestsOfSeveralThreadsDoNotMeet)
@@ -290,18 +360,19 @@ TEST_F(Mesh, ARankThatFailsEndsTheRunByLayer)
 // ---- messages --------------------------------------------------------------------------------
 
 struct Group {
-    explicit Group(uint32_t ranks) : g(xm_shared_group_create(ranks))
+    explicit Group(uint32_t ranks, bool by_network = false)
+        : g(by_network ? connect_by_network(ranks) : xm_shared_group_create(ranks))
     {
     }
     ~Group()
     {
-        xm_shared_group_free(g);
+        xm_rank_group_free(g);
     }
     xm_collective *operator[](uint32_t rank) const
     {
-        return xm_shared_group_rank(g, rank);
+        return xm_rank_group_rank(g, rank);
     }
-    xm_shared_group *g;
+    xm_rank_group *g;
 };
 
 xm_status
@@ -311,11 +382,22 @@ send(xm_collective *c, uint32_t to, int n, xm_error *err)
                               err);
 }
 
+class Messages : public testing::TestWithParam<bool>
+{
+  protected:
+    void SetUp() override
+    {
+        network = {1, 1e-4, 0, 20.0};
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Groups, Messages, testing::Values(false, true),
+                         [](const auto &i) { return i.param ? "Fake" : "Shared"; });
+
 // More than may be unread: the sender waits. Each pair has an order of its own.
-TEST(Messages, ArriveInTheOrderOfTheirPair)
+TEST_P(Messages, ArriveInTheOrderOfTheirPair)
 {
     enum { N = 50 * XM_UNREAD_MESSAGES };
-    const Group group(3);
+    const Group group(3, GetParam());
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
     for (uint32_t from : {0u, 1u})
@@ -337,9 +419,9 @@ TEST(Messages, ArriveInTheOrderOfTheirPair)
     EXPECT_EQ(wrong, 0);
 }
 
-TEST(Messages, OfAnotherSizeOrNobodyAreSentences)
+TEST_P(Messages, OfAnotherSizeOrNobodyAreSentences)
 {
-    const Group group(2);
+    const Group group(2, GetParam());
     xm_error err = {};
     uint8_t small[2] = {};
     ASSERT_EQ(send(group[0], 1, 7, &err), XM_OK);
@@ -360,9 +442,9 @@ TEST(Messages, OfAnotherSizeOrNobodyAreSentences)
 }
 
 // One that is there counts; then the receiver, or a sender without room, learns why there is none.
-TEST(Messages, ARankThatLeavesEndsWaiting)
+TEST_P(Messages, ARankThatLeavesEndsWaiting)
 {
-    const Group group(3);
+    const Group group(3, GetParam());
     xm_error err = {}, why = {};
     int n = 0;
     xm_fail(&why, XM_LOST, "gone");
@@ -385,7 +467,7 @@ TEST(Messages, ARankThatLeavesEndsWaiting)
     group[0]->ops->leave(group[0], &why);
     receiver.join();
     sender.join();
-    xm_shared_group_reset(group.g, &why);
+    xm_rank_group_reset(group.g, &why);
     ASSERT_EQ(send(group[2], 1, 8, &err), XM_OK);
     ASSERT_EQ(xm_collective_receive(group[1], 2, (uint8_t *)&n, 4, &err), XM_OK);
     EXPECT_EQ(n, 8) << "what was unread is gone";
