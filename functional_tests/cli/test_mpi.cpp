@@ -90,6 +90,57 @@ TEST_F(Mpi, ALongPromptByLayerIsThatOfOneProcess)
     EXPECT_EQ(Json(o.out).ids("/ids"), one.ids("/ids"));
 }
 
+/* mpirun gives standard input to the first process: the others have its prompt and its lines. Of a
+ * text that is written bit by bit, mpirun's terminal has been seen to lose some: so JSON. */
+TEST_F(Mpi, TheFirstProcessReadsStandardInputForAll)
+{
+    folder.write("prompt.txt", "Once upon a time\n");
+    folder.write("lines.txt", "hello\nand then\n");
+    const std::vector<std::tuple<Words, std::string, Words>> cases = {
+        {{"generate", "-n", "12"}, "prompt.txt", {"/text"}},
+        {{"chat", "-n", "12", "--temp", "0"},
+         "lines.txt",
+         {"/messages/0/content", "/messages/1/content", "/messages/2/content",
+          "/messages/3/content"}}};
+    for (const auto &[words, input, texts] : cases) {
+        Words all = words;
+        all.insert(all.end(), {"-m", qwen, "-d", "CPU", "--precision", "f32", "--split",
+                               "tensor", "--json"});
+        const Outcome one = run(all, {}, folder.path + "/" + input),
+                      o = run(all, job(2), folder.path + "/" + input);
+        ASSERT_EQ(one.code, 0) << one.err;
+        ASSERT_EQ(o.code, 0) << o.err;
+        for (const std::string &text : texts) {
+            ASSERT_NE(Json(one.out).text(text.c_str()), "") << text;
+            EXPECT_EQ(Json(o.out).text(text.c_str()), Json(one.out).text(text.c_str()))
+                << words[0] << " " << text;
+        }
+    }
+}
+
+TEST_F(Mpi, AnEmptyInputIsASentence)
+{
+    folder.write("empty.txt", "");
+    const Outcome o =
+        run({"generate", "-m", qwen, "-d", "CPU"}, job(2), folder.path + "/empty.txt");
+    EXPECT_EQ(o.code, 2) << o.err;
+    EXPECT_NE(o.err.find("standard input is empty"), std::string::npos) << o.err;
+}
+
+/* One that is random is the same on all: else they would go on with other tokens. */
+TEST_F(Mpi, ProcessesDrawFromOneSeed)
+{
+    const Outcome o = run({"generate", "-m", qwen, "-d", "CPU", "--split", "tensor", "-n",
+                           "4", "--ids", "5,77", "--temp", "1", "-v"},
+                          job(2));
+    ASSERT_EQ(o.code, 0) << o.err;
+    const std::string word = "seed:";
+    const size_t first = o.err.find(word), second = o.err.find(word, first + 1);
+    ASSERT_NE(second, std::string::npos) << o.err;
+    EXPECT_EQ(std::stoull(o.err.substr(first + word.size())),
+              std::stoull(o.err.substr(second + word.size())));
+}
+
 TEST_F(Mpi, EachProcessMayHaveADeviceAndAShareOfItsOwn)
 {
     const Json one(run(generation(qwen)).out);
