@@ -2,6 +2,9 @@
  *
  * Models split over processes of an MPI job: texts are those of one process; what fails ends all.
  */
+#include <regex>
+#include <set>
+
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
@@ -150,6 +153,35 @@ TEST_F(Mpi, EachProcessMayHaveADeviceAndAShareOfItsOwn)
     EXPECT_NE(o.code, 0);
     EXPECT_NE(o.err.find("3 devices are named for 2 processes"), std::string::npos)
         << o.err;
+}
+
+/* What the processes call their devices. */
+std::set<std::string>
+devices_of(const Outcome &o)
+{
+    std::set<std::string> out;
+    static const std::regex line(R"(rank \d has device (\S+))");
+    for (std::sregex_iterator i(o.err.begin(), o.err.end(), line), end; i != end; ++i)
+        out.insert((*i)[1]);
+    return out;
+}
+
+/* A name without a number: each process of a machine has a device of its own, as far as there
+ * are. */
+TEST_F(Mpi, ProcessesOfAMachineTakeDifferentDevices)
+{
+    const Json one(run(generation(qwen)).out);
+    for (const auto &[n, name, devices] :
+         {std::tuple(2, "CPU", std::set<std::string>{"CPU.0", "CPU.1"}),
+          {3, "CPU", {"CPU.0", "CPU.1"}},
+          {2, "CPU.1", {"CPU.1"}}}) {
+        Settings settings = job(n);
+        settings.insert(settings.end(), {"XM_SUB_DEVICES=2", "XM_DEBUG=dispatch"});
+        const Outcome o = run(generation(qwen, {"-d", name}), settings);
+        ASSERT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(Json(o.out).ids("/ids"), one.ids("/ids"));
+        EXPECT_EQ(devices_of(o), devices) << n << " " << name << o.err;
+    }
 }
 
 /* One process does something else: `line` of a script changes its model, its other words, or its

@@ -5,6 +5,7 @@
 #include "plugin/mesh/mesh.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plugin/by_shape.h"
@@ -475,6 +476,21 @@ find_wish(const struct xm_core *c, const struct xm_mesh_devices *d, bool is_job,
     return XM_OK;
 }
 
+/* A name that says a kind of device: processes of one machine have different ones of it, as far as
+ * there are. */
+static void
+take_own_device(const struct xm_core *c, char name[XM_DEVICE_NAME])
+{
+    struct xm_plugin *plugin = NULL;
+    uint32_t index = 0;
+    if (strchr(name, '.') ||
+        xm_core_find(c, name, &plugin, &index, &(struct xm_error){0}) != XM_OK)
+        return; /* what is wrong with the name is said when it is compiled for */
+    const uint32_t n = plugin->ops->count(plugin), own = xm_mpi_local_rank();
+    if (n > 1)
+        snprintf(name, XM_DEVICE_NAME, "%.40s.%u", plugin->ops->name, own % n);
+}
+
 /* That all processes have the same model and xemoe, and take the same inputs (check_ports). */
 static enum xm_status
 check_processes(const struct build *b, struct xm_error *err)
@@ -519,6 +535,10 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     const bool is_job = processes > 1;
     enum xm_status s = devices ? xm_mesh_parse(list, is_job ? processes : 0, devices, err)
                                : xm_no_memory(err, "a mesh");
+    if (s == XM_OK && is_job)
+        take_own_device(c, devices->name[own]);
+    if (s == XM_OK && is_job)
+        xm_debug(XM_DEBUG_DISPATCH, "rank %u has device %s", own, devices->name[own]);
     if (s == XM_OK)
         s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
     b.parts.wish.shows_exchanges = options && options->keep_graph;

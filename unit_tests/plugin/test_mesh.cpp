@@ -708,4 +708,20 @@ TEST(MpiJob, IsFoundInTheEnvironment)
     EXPECT_EQ(xm_mpi_ranks(&own), 1u);
 }
 
+TEST(MpiJob, SaysWhichOfItsMachinesProcessesThisIs)
+{
+    const char *names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                           "MV2_COMM_WORLD_LOCAL_RANK"};
+    for (const char *name : names)
+        unsetenv(name);
+    EXPECT_EQ(xm_mpi_local_rank(), 0u);
+    for (const char *name : names) {
+        setenv(name, "3", 1);
+        EXPECT_EQ(xm_mpi_local_rank(), 3u) << name;
+        setenv(name, "x", 1);
+        EXPECT_EQ(xm_mpi_local_rank(), 0u) << name;
+        unsetenv(name);
+    }
+}
+
 } // namespace
