@@ -62,6 +62,12 @@ struct xm_collective {
 enum xm_status xm_collective_sum(struct xm_collective *c, enum xm_element x_element,
                                  const void *x, enum xm_element y_element, void *y,
                                  uint64_t n, struct xm_error *err);
+/* The same, but x, an array of x_element, is first rounded in place to elements of `message`, which
+ * are no larger: what is sent. XM_DYNAMIC: x as it is. */
+enum xm_status xm_collective_sum_as(struct xm_collective *c, enum xm_element message,
+                                    enum xm_element x_element, void *x,
+                                    enum xm_element y_element, void *y, uint64_t n,
+                                    struct xm_error *err);
 /* Joins parts of a tensor along a dimension. A rank's part is [outer, n, inner] in units of bytes:
  * `inner` are the bytes behind the dimension; n may differ from rank to rank, and is 1 or more.
  * `part` follows the rule of meet for `mine`.

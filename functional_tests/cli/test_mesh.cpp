@@ -141,6 +141,31 @@ TEST_F(Mesh, ExpertsThatAreCutBetweenThemHaveAsManySums)
     }
 }
 
+/* A row's error against the same mesh with messages of f32, and whether they are half as long. */
+TEST_F(Mesh, SumsMayBeSentInHalfTheBytes)
+{
+    const std::string gpt_oss = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
+    for (const std::string &model : {qwen, gpt_oss})
+        for (const char *devices : {"CPU,CPU", "REFERENCE,REFERENCE"}) {
+            const Words logits = {"logits",      "-m", model, "--ids",
+                                  "5,77,300,12", "-o", "-"};
+            Words halves = logits;
+            halves.insert(halves.end(), {"--messages", "f16"});
+            const Matrix whole = parse_npy(out(on(devices, logits))),
+                         half = parse_npy(out(on(devices, halves)));
+            ASSERT_EQ(half.rows, 4u);
+            for (uint64_t t = 0; t < half.rows; t++) {
+                EXPECT_GT(nmse(half.row(t), whole.row(t)), 1e-12) << model << devices;
+                EXPECT_LT(nmse(half.row(t), whole.row(t)), 1e-5) << model << devices;
+            }
+        }
+    const Outcome o = run(on("CPU,CPU", {"generate", "-m", qwen, "--ids", "1", "-n", "1",
+                                         "--messages", "f16"}),
+                          {"XM_DEBUG=dispatch"});
+    EXPECT_NE(o.err.find("all_reduce       0.5 KiB a token"), std::string::npos) << o.err;
+    EXPECT_EQ(o.err.find("all_reduce       1.0 KiB a token"), std::string::npos) << o.err;
+}
+
 /* The residual stream, and the logits. */
 TEST_F(Mesh, LayersPassOneValueOn)
 {

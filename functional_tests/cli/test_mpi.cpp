@@ -81,6 +81,19 @@ TEST_F(Mpi, TextsAreThoseOfOneProcess)
     }
 }
 
+/* Summands are added as f32 in the order of ranks, whatever they are sent as. */
+TEST_F(Mpi, HalvesGiveTheSameTextAsOnSubDevices)
+{
+    const Words halves = {"--messages", "f16"};
+    Words in_process = halves;
+    in_process.insert(in_process.end(), {"-d", "CPU,CPU"});
+    const Outcome one = run(generation(gpt_oss, in_process)),
+                  two = run(generation(gpt_oss, halves), job(2));
+    ASSERT_EQ(one.code, 0) << one.err;
+    ASSERT_EQ(two.code, 0) << two.err;
+    EXPECT_EQ(Json(two.out).ids("/ids"), Json(one.out).ids("/ids"));
+}
+
 /* Chunks of a prompt flow through the processes: more of them than messages may be unread, by one
  * that has a layer to one that has three. */
 TEST_F(Mpi, ALongPromptByLayerIsThatOfOneProcess)

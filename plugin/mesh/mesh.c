@@ -464,6 +464,8 @@ find_wish(const struct xm_core *c, const struct xm_mesh_devices *d, bool is_job,
     const char *cache_dir = value_of(properties, n_properties, "CACHE_DIR");
     XM_TRY(xm_mesh_wish(
         d, value_of(properties, n_properties, "MODEL_DISTRIBUTION_POLICY"), out, err));
+    out->halves_sums =
+        xm_mesh_halves_sums(value_of(properties, n_properties, "XM_MESSAGE_PRECISION"));
     for (uint32_t i = 0; i < d->n; i++) {
         struct xm_plugin *plugin = NULL;
         uint32_t index = 0;

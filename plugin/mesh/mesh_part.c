@@ -6,6 +6,12 @@
 #include "plugin/by_shape.h"
 #include "transformations/graph/symbols.h"
 
+bool
+xm_mesh_halves_sums(const char *precision)
+{
+    return precision && strcmp(precision, "f16") == 0;
+}
+
 enum xm_status
 xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
              struct xm_split_wish *out, struct xm_error *err)

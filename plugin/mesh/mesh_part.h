@@ -32,6 +32,8 @@ struct xm_mesh_parts {
     struct xm_exchange_work exchanged, exchanged_chosen;
 };
 
+/* Whether summands are sent as f16, by the value of XM_MESSAGE_PRECISION (NULL: not given). */
+bool xm_mesh_halves_sums(const char *precision);
 /* How a model is split by the value of MODEL_DISTRIBUTION_POLICY (NULL or "": not given). With
  * OpenVINO's TENSOR_PARALLEL all is split that is worth a message at some size, EXPERT_PARALLEL is
  * the same with experts cut between them, PIPELINE_PARALLEL gives each rank layers; without it,

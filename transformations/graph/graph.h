@@ -132,7 +132,8 @@ union xm_attr {
     struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */
     struct xm_attention_attr attention;
     struct { struct xm_collective *of; int64_t axis, size, peer; enum xm_element element; }
-        collective; /* axis, size: all_gather; peer, a rank: send, receive; element: receive */
+        collective; /* axis, size: all_gather; peer, a rank: send, receive; element: receive,
+                      and of all_reduce's messages, DYNAMIC: the operand's */
     struct xm_moe_routing router;
     struct xm_moe_attr moe;
 };

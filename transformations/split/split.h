@@ -45,6 +45,7 @@ struct xm_split_wish {
      * bytes; read_rate and the link's are ignored. */
     bool by_layer;
     bool by_expert; /* a mixture of experts is cut between its experts, not across them */
+    bool halves_sums; /* summands are rounded to f16 and sent so; added as f32 */
     /* Parts have each exchanged value that they receive as a result, too, behind their others, of
      * the name that it has as a result of xm_split_whole. */
     bool shows_exchanges;

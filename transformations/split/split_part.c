@@ -83,8 +83,10 @@ exchanged(struct part *p, const struct xm_split_value *have, const struct xm_val
           struct xm_value *mine)
 {
     union xm_attr attr = {.collective = {.of = p->to}};
-    if (have->kind == XM_PARTIAL)
+    if (have->kind == XM_PARTIAL) {
+        attr.collective.element = p->split->wish.halves_sums ? XM_F16 : XM_DYNAMIC;
         return xm_op_build(&p->b, XM_OP_ALL_REDUCE, &attr, &mine, 1);
+    }
     attr.collective.axis = have->dim;
     attr.collective.size = v->type.shape.dim[have->dim].n;
     return xm_op_build(&p->b, XM_OP_ALL_GATHER, &attr, &mine, 1);
