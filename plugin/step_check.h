@@ -21,6 +21,8 @@ struct xm_step_check {
     double error;          /* |device - reference| / |reference| of that row, 2-norms   */
     double tolerance;      /* 0: integers, which must agree                             */
     uint64_t row;
+    bool
+        accumulates; /* errors of earlier steps are in it: the first over tolerance counts */
     const char *part; /* what it is a row of: NULL, a result; or a static text */
     char kernels[XM_STEP_CHECK_KERNELS]; /* that ran, separated by spaces */
 };

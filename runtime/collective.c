@@ -49,6 +49,18 @@ xm_collective_sum(struct xm_collective *c, enum xm_element x_element, const void
 }
 
 enum xm_status
+xm_collective_sum_as(struct xm_collective *c, enum xm_element message,
+                     enum xm_element x_element, void *x, enum xm_element y_element,
+                     void *y, uint64_t n, struct xm_error *err)
+{
+    if (message == XM_DYNAMIC || message == x_element)
+        return xm_collective_sum(c, x_element, x, y_element, y, n, err);
+    for (uint64_t i = 0; i < n; i++) /* not before it is read: elements do not grow */
+        xm_store_float(message, x, i, xm_load_float(x_element, x, i));
+    return xm_collective_sum(c, message, x, y_element, y, n, err);
+}
+
+enum xm_status
 xm_collective_join(struct xm_collective *c, struct xm_bytes part, uint64_t outer,
                    uint8_t *whole, uint64_t bytes, struct xm_error *err)
 {
@@ -117,4 +129,23 @@ xm_collective_agree(struct xm_collective *c, struct xm_bytes mine, const char *w
                            what, c->rank);
     }
     return XM_OK;
+}
+
+void
+xm_rank_group_free(struct xm_rank_group *g)
+{
+    if (g)
+        g->ops->destroy(g);
+}
+
+struct xm_collective *
+xm_rank_group_rank(struct xm_rank_group *g, uint32_t rank)
+{
+    return g->ops->rank(g, rank);
+}
+
+void
+xm_rank_group_reset(struct xm_rank_group *g, struct xm_error *why)
+{
+    g->ops->reset(g, why);
 }

@@ -62,6 +62,12 @@ struct xm_collective {
 enum xm_status xm_collective_sum(struct xm_collective *c, enum xm_element x_element,
                                  const void *x, enum xm_element y_element, void *y,
                                  uint64_t n, struct xm_error *err);
+/* The same, but x, an array of x_element, is first rounded in place to elements of `message`, which
+ * are no larger: what is sent. XM_DYNAMIC: x as it is. */
+enum xm_status xm_collective_sum_as(struct xm_collective *c, enum xm_element message,
+                                    enum xm_element x_element, void *x,
+                                    enum xm_element y_element, void *y, uint64_t n,
+                                    struct xm_error *err);
 /* Joins parts of a tensor along a dimension. A rank's part is [outer, n, inner] in units of bytes:
  * `inner` are the bytes behind the dimension; n may differ from rank to rank, and is 1 or more.
  * `part` follows the rule of meet for `mine`.
@@ -86,15 +92,25 @@ enum xm_status xm_collective_wait(struct xm_collective *c, struct xm_error *err)
 enum xm_status xm_collective_agree(struct xm_collective *c, struct xm_bytes mine,
                                    const char *what, struct xm_error *err);
 
-/* Ranks that are threads of one process. */
-struct xm_shared_group;
-/* 1 to XM_MOST_RANKS ranks. NULL: no memory. */
-struct xm_shared_group *xm_shared_group_create(uint32_t ranks);
-void xm_shared_group_free(struct xm_shared_group *g); /* NULL is allowed */
-struct xm_collective *xm_shared_group_rank(struct xm_shared_group *g, uint32_t rank);
+/* Ranks that are threads of one process: what their ends are members of. */
+struct xm_rank_group;
+struct xm_rank_group_ops {
+    struct xm_collective *(*rank)(struct xm_rank_group *g, uint32_t rank);
+    void (*reset)(struct xm_rank_group *g, struct xm_error *why);
+    void (*destroy)(struct xm_rank_group *g);
+};
+struct xm_rank_group {
+    const struct xm_rank_group_ops *ops;
+};
+void xm_rank_group_free(struct xm_rank_group *g); /* NULL is allowed */
+struct xm_collective *xm_rank_group_rank(struct xm_rank_group *g, uint32_t rank);
 /* Whether somebody has left, and why (*why, zeroed before); from now on it is as if nobody had. No
  * rank may be in a call. */
-void xm_shared_group_reset(struct xm_shared_group *g, struct xm_error *why);
+void xm_rank_group_reset(struct xm_rank_group *g, struct xm_error *why);
+
+/* Who read each other's bytes where they lie; 1 to XM_MOST_RANKS. NULL: no memory. For tests there
+ * is runtime/fake/fake_ranks.h, too. */
+struct xm_rank_group *xm_shared_group_create(uint32_t ranks);
 
 #ifdef __cplusplus
 }

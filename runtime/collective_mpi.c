@@ -21,14 +21,29 @@ static struct {
     struct xm_error err;
 } mpi = {.once = PTHREAD_ONCE_INIT};
 
+/* Of Open MPI, MPICH and Intel MPI, MVAPICH. */
+static const struct {
+    const char *size, *rank, *local_rank;
+} names[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
+    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK"}};
+
+uint32_t
+xm_mpi_local_rank(void)
+{
+    uint64_t own;
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        const char *text = xm_env(names[i].local_rank);
+        if (text && xm_parse_whole(text, &own) && own < UINT32_MAX)
+            return (uint32_t)own;
+    }
+    return 0;
+}
+
 uint32_t
 xm_mpi_ranks(uint32_t *rank)
 {
-    static const struct {
-        const char *size, *rank;
-    } names[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                 {"PMI_SIZE", "PMI_RANK"},
-                 {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"}};
     for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
         const char *n_text = xm_env(names[i].size), *text = xm_env(names[i].rank);
         uint64_t n = 0, own = 0;

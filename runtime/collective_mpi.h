@@ -18,6 +18,9 @@ extern "C" {
  * MPICH, MVAPICH and Intel MPI set: 1 and 0 where this process is alone. */
 uint32_t xm_mpi_ranks(uint32_t *rank);
 
+/* Which of its machine's processes this is, from 0, by the same; 0 where it is not known. */
+uint32_t xm_mpi_local_rank(void);
+
 /* This process's end of a new group of all processes, each of which makes as many groups in the
  * same order. The first one starts MPI, unless the program has. XM_UNSUPPORTED: the module or MPI's
  * library is not installed, or there are more than XM_MOST_RANKS. */

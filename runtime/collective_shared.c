@@ -16,7 +16,7 @@
 
 struct member {
     struct xm_collective base; /* first */
-    struct xm_shared_group *group;
+    struct shared_group *group;
 };
 
 /* Messages of one rank to another: slots in turn. Between taken and sent, slots are the receiver's,
@@ -29,7 +29,8 @@ struct channel {
     } slot[XM_UNREAD_MESSAGES];
 };
 
-struct xm_shared_group {
+struct shared_group {
+    struct xm_rank_group base; /* first */
     uint32_t ranks;
     bool has_cores;       /* for each rank */
     pthread_mutex_t lock; /* all below */
@@ -51,7 +52,7 @@ struct xm_shared_group {
 #define SPIN_S 5e-5
 
 static void
-spin_until_met(struct xm_shared_group *g, uint64_t meeting)
+spin_until_met(struct shared_group *g, uint64_t meeting)
 {
     const double until = xm_now() + SPIN_S;
     while (atomic_load_explicit(&g->meeting, memory_order_acquire) == meeting &&
@@ -64,7 +65,7 @@ static enum xm_status
 meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
      struct xm_error *err)
 {
-    struct xm_shared_group *g = ((struct member *)c)->group;
+    struct shared_group *g = ((struct member *)c)->group;
     pthread_mutex_lock(&g->lock);
     const uint64_t meeting = g->meeting;
     struct xm_bytes *shown = g->shown[meeting % 2];
@@ -92,7 +93,7 @@ meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
 static void
 leave(struct xm_collective *c, const struct xm_error *why)
 {
-    struct xm_shared_group *g = ((struct member *)c)->group;
+    struct shared_group *g = ((struct member *)c)->group;
     pthread_mutex_lock(&g->lock);
     if (!g->is_left) {
         g->is_left = true;
@@ -114,7 +115,7 @@ unread(const struct channel *ch)
 
 /* Returns when the channel has fewer than `below` messages, or more than `above`. */
 static enum xm_status
-wait_for_channel(struct xm_shared_group *g, const struct channel *ch, uint64_t below,
+wait_for_channel(struct shared_group *g, const struct channel *ch, uint64_t below,
                  uint64_t above, struct xm_error *err)
 {
     const double until = xm_now() + SPIN_S;
@@ -132,7 +133,7 @@ wait_for_channel(struct xm_shared_group *g, const struct channel *ch, uint64_t b
 }
 
 static void
-count(struct xm_shared_group *g, _Atomic uint64_t *messages)
+count(struct shared_group *g, _Atomic uint64_t *messages)
 {
     pthread_mutex_lock(&g->lock);
     atomic_fetch_add_explicit(messages, 1, memory_order_release);
@@ -144,7 +145,7 @@ static enum xm_status
 send_copy(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
           struct xm_error *err)
 {
-    struct xm_shared_group *g = ((struct member *)c)->group;
+    struct shared_group *g = ((struct member *)c)->group;
     struct channel *ch = &g->channel[c->rank * g->ranks + to];
     const uint32_t at = (uint32_t)(ch->sent % XM_UNREAD_MESSAGES);
     XM_TRY(wait_for_channel(g, ch, XM_UNREAD_MESSAGES, UINT64_MAX, err));
@@ -165,7 +166,7 @@ static enum xm_status
 receive_copy(struct xm_collective *c, uint32_t from, uint8_t *to, uint64_t n,
              struct xm_error *err)
 {
-    struct xm_shared_group *g = ((struct member *)c)->group;
+    struct shared_group *g = ((struct member *)c)->group;
     struct channel *ch = &g->channel[from * g->ranks + c->rank];
     const uint32_t at = (uint32_t)(ch->taken % XM_UNREAD_MESSAGES);
     XM_TRY(wait_for_channel(g, ch, 0, 0, err));
@@ -180,7 +181,7 @@ receive_copy(struct xm_collective *c, uint32_t from, uint8_t *to, uint64_t n,
 }
 
 static void
-drop_messages(struct xm_shared_group *g)
+drop_messages(struct shared_group *g)
 {
     for (uint32_t i = 0; i < g->ranks * g->ranks; i++)
         g->channel[i].taken = g->channel[i].sent;
@@ -191,33 +192,10 @@ static const struct xm_collective_ops ops = {
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-struct xm_shared_group *
-xm_shared_group_create(uint32_t ranks)
+static void
+destroy(struct xm_rank_group *base)
 {
-    struct xm_shared_group *g =
-        ranks > 0 && ranks <= XM_MOST_RANKS ? xm_calloc(1, sizeof(*g)) : NULL;
-    struct channel *channel =
-        g ? xm_calloc((size_t)ranks * ranks, sizeof(*channel)) : NULL;
-    if (!channel) {
-        xm_free(g);
-        return NULL;
-    }
-    g->channel = channel;
-    g->ranks = ranks;
-    g->has_cores = ranks <= xm_workers_cores();
-    pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->met, NULL);
-    pthread_cond_init(&g->passed, NULL);
-    for (uint32_t r = 0; r < ranks; r++)
-        g->member[r] = (struct member){{&ops, r, ranks}, g};
-    return g;
-}
-
-void
-xm_shared_group_free(struct xm_shared_group *g)
-{
-    if (!g)
-        return;
+    struct shared_group *g = (struct shared_group *)base;
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->met);
     pthread_cond_destroy(&g->passed);
@@ -229,15 +207,16 @@ xm_shared_group_free(struct xm_shared_group *g)
     xm_free(g);
 }
 
-struct xm_collective *
-xm_shared_group_rank(struct xm_shared_group *g, uint32_t rank)
+static struct xm_collective *
+end_of(struct xm_rank_group *g, uint32_t rank)
 {
-    return &g->member[rank].base;
+    return &((struct shared_group *)g)->member[rank].base;
 }
 
-void
-xm_shared_group_reset(struct xm_shared_group *g, struct xm_error *why)
+static void
+reset(struct xm_rank_group *base, struct xm_error *why)
 {
+    struct shared_group *g = (struct shared_group *)base;
     pthread_mutex_lock(&g->lock);
     *why = g->why;
     g->waiting = 0;
@@ -245,4 +224,30 @@ xm_shared_group_reset(struct xm_shared_group *g, struct xm_error *why)
     drop_messages(g);
     g->why = (struct xm_error){0};
     pthread_mutex_unlock(&g->lock);
+}
+
+static const struct xm_rank_group_ops group_ops = {
+    .rank = end_of, .reset = reset, .destroy = destroy};
+
+struct xm_rank_group *
+xm_shared_group_create(uint32_t ranks)
+{
+    struct shared_group *g =
+        ranks > 0 && ranks <= XM_MOST_RANKS ? xm_calloc(1, sizeof(*g)) : NULL;
+    struct channel *channel =
+        g ? xm_calloc((size_t)ranks * ranks, sizeof(*channel)) : NULL;
+    if (!channel) {
+        xm_free(g);
+        return NULL;
+    }
+    g->base.ops = &group_ops;
+    g->channel = channel;
+    g->ranks = ranks;
+    g->has_cores = ranks <= xm_workers_cores();
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->met, NULL);
+    pthread_cond_init(&g->passed, NULL);
+    for (uint32_t r = 0; r < ranks; r++)
+        g->member[r] = (struct member){{&ops, r, ranks}, g};
+    return &g->base;
 }

@@ -141,6 +141,31 @@ TEST_F(Mesh, ExpertsThatAreCutBetweenThemHaveAsManySums)
     }
 }
 
+/* A row's error against the same mesh with messages of f32, and whether they are half as long. */
+TEST_F(Mesh, SumsMayBeSentInHalfTheBytes)
+{
+    const std::string gpt_oss = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
+    for (const std::string &model : {qwen, gpt_oss})
+        for (const char *devices : {"CPU,CPU", "REFERENCE,REFERENCE"}) {
+            const Words logits = {"logits",      "-m", model, "--ids",
+                                  "5,77,300,12", "-o", "-"};
+            Words halves = logits;
+            halves.insert(halves.end(), {"--messages", "f16"});
+            const Matrix whole = parse_npy(out(on(devices, logits))),
+                         half = parse_npy(out(on(devices, halves)));
+            ASSERT_EQ(half.rows, 4u);
+            for (uint64_t t = 0; t < half.rows; t++) {
+                EXPECT_GT(nmse(half.row(t), whole.row(t)), 1e-12) << model << devices;
+                EXPECT_LT(nmse(half.row(t), whole.row(t)), 1e-5) << model << devices;
+            }
+        }
+    const Outcome o = run(on("CPU,CPU", {"generate", "-m", qwen, "--ids", "1", "-n", "1",
+                                         "--messages", "f16"}),
+                          {"XM_DEBUG=dispatch"});
+    EXPECT_NE(o.err.find("all_reduce       0.5 KiB a token"), std::string::npos) << o.err;
+    EXPECT_EQ(o.err.find("all_reduce       1.0 KiB a token"), std::string::npos) << o.err;
+}
+
 /* The residual stream, and the logits. */
 TEST_F(Mesh, LayersPassOneValueOn)
 {
@@ -391,6 +416,7 @@ TEST(MeshPlan, NamesWhatIsWrong)
 
 /* ---- texts -------------------------------------------------------------------------- */
 
+/* The model has two layers: one of three ranks by layer has no attention, and keeps positions. */
 TEST_F(Mesh, TextsInParallelAreThoseOfOneDevice)
 {
     folder.write("prompts.txt", "Once upon a time\nThe little girl\nOne day a dog\n");
@@ -399,9 +425,7 @@ TEST_F(Mesh, TextsInParallelAreThoseOfOneDevice)
     const std::string one = out(on("CPU", words));
     for (const std::string &split : splits) {
         EXPECT_EQ(out(on("CPU,CPU", words, split)), one) << split;
-        if (split != "layer") { /* of which the model has two */
-            EXPECT_EQ(out(on("MESH:CPU,CPU,CPU(1,2,1)", words, split)), one) << split;
-        }
+        EXPECT_EQ(out(on("MESH:CPU,CPU,CPU(1,2,1)", words, split)), one) << split;
     }
 }
 
@@ -415,6 +439,23 @@ TEST_F(Mesh, ALongPromptIsCutIntoChunks)
     const std::string one = out(on("CPU", words));
     for (const std::string &split : splits)
         EXPECT_EQ(out(on("CPU,CPU", words, split)), one) << split;
+}
+
+/* Each exchange of the prompt and of decoded tokens, and the logits; by layer what arrives. */
+TEST_F(Mesh, IsVerifiedAgainstTheWholeProgram)
+{
+    const std::string gpt_oss = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
+    for (const auto &[model, sums] : {std::pair(qwen, 2 * 2), std::pair(gpt_oss, 2 * 4)})
+        for (const std::string &split : splits) {
+            const Json json(out(on("CPU,CPU", {"verify", model, "--json"}, split)));
+            EXPECT_EQ(json.number("/compared"), split == "layer" ? 2 : sums + 1) << model;
+            EXPECT_EQ(json.number("/over"), 0) << model << " " << split;
+            for (int i = 0; i < json.number("/compared"); i++)
+                EXPECT_LT(json.number("/steps/" + std::to_string(i) + "/error"), 1e-5);
+        }
+    const Outcome o = run(on("CPU,CPU", {"verify", qwen, "--every-kernel"}));
+    EXPECT_EQ(o.code, 2);
+    EXPECT_NE(o.err.find("what they exchange is compared"), std::string::npos) << o.err;
 }
 
 TEST_F(Mesh, ReportsItsDevices)

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "plugin/cli/grammar_option.h"
+#include "plugin/cli/job.h"
 #include "plugin/program_util/line_input.h"
 #include "plugin/program_util/terminal.h"
-#include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
 
 /* clang-format off */
@@ -65,6 +65,27 @@ is_enough(const struct xm_strbuf *line, bool *again)
     return is_second;
 }
 
+/* In an MPI job the first process reads, and all go on with its line. */
+static enum xm_line
+read_line(struct xm_line_input *in, struct xm_strbuf *line, struct xm_error *err)
+{
+    struct xm_strbuf shared = {0};
+    enum xm_line kind = XM_LINE_END;
+    if (xm_job_reads()) {
+        kind = xm_line_input_read(in, line, err);
+        xm_strbuf_printf(&shared, "%c%s", 'a' + (int)kind, xm_strbuf_text(line));
+    }
+    enum xm_status s = kind == XM_LINE_FAILED ? err->status : XM_OK;
+    s = xm_job_share(s, &shared, err);
+    if (s == XM_OK && !xm_job_reads()) {
+        kind = (enum xm_line)(shared.text[0] - 'a');
+        xm_strbuf_clear(line);
+        xm_strbuf_add(line, shared.text + 1);
+    }
+    xm_strbuf_free(&shared);
+    return s == XM_OK ? kind : XM_LINE_FAILED;
+}
+
 static enum xm_status
 converse(struct xm_chat *c, struct xm_line_input *in, struct xm_error *err)
 {
@@ -76,7 +97,7 @@ converse(struct xm_chat *c, struct xm_line_input *in, struct xm_error *err)
         fputs("Type a message; /help lists commands, Ctrl-D ends.\n", stderr);
     }
     while (s == XM_OK && !end) {
-        switch (xm_line_input_read(in, &line, err)) {
+        switch (read_line(in, &line, err)) {
         case XM_LINE_TEXT:
             s = take_line(c, &line, &end, err);
             again = false;
@@ -219,9 +240,6 @@ xm_cli_chat(int argc, char **argv)
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
-    uint32_t rank;
-    if (xm_mpi_ranks(&rank) > 1) /* mpirun gives one of them what a person types */
-        return xm_cli_usage("chat is for one process: generate runs in an MPI job");
     code = xm_cli_prefix_cache_check(&a.prefixes);
     if (code == XM_EXIT_OK)
         code = xm_chat_settings_check(&a, &c.settings);

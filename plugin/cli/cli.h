@@ -52,7 +52,7 @@ struct xm_cli_model;
 struct xm_cli_target {
     const char *model, *device, *precision, *kv, *offload, *expert_cache, *weights,
         *cache_dir;
-    const char *kv_memory, *key_cache, *value_cache, *quantisation, *split;
+    const char *kv_memory, *key_cache, *value_cache, *quantisation, *split, *messages;
     uint64_t ubatch;
     bool json, tune, no_tune;
 
@@ -92,7 +92,7 @@ struct xm_cli_target {
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
 #define XM_CLI_SPLITS      "auto tensor expert layer"
-enum { XM_CLI_N_TARGET_OPTIONS = 17 };
+enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 /* --kv and the options for keys or values alone; AT: the offset of a member. */
@@ -116,6 +116,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 17 };
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several apart by commas share the model, by the shares in parentheses if there are some: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
     { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "what several devices share: auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
+    { 0,   "messages",  XM_CLI_CHOICE, XM_CLI_TARGET(messages), "TYPE", "what several devices send each other to be added up: f32 (default), or f16, which is half as much and rounds", NULL, "f32 f16" }, \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
     XM_CLI_QUANTISATION_ROW(XM_CLI_TARGET), \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)", "ubatch-size -ub" }, \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugin/cli/commands.h"
+#include "plugin/cli/job.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/collective_mpi.h"
 
@@ -85,6 +86,8 @@ main(int argc, char **argv)
     if (code != XM_EXIT_OK)
         return code;
     code = run(argc, argv);
+    if (code == XM_EXIT_OK)
+        xm_job_end();
     xm_mpi_end(code);
     return code;
 }

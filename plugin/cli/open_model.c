@@ -227,7 +227,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 18 };
+enum { N_SETTINGS = 19 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -246,6 +246,7 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {t->no_tune ? "--no-tune" : "XM_TUNED_KERNELS", "XM_TUNED_KERNELS",
          t->no_tune ? "NO" : xm_env("XM_TUNED_KERNELS")},
         {"--split", "MODEL_DISTRIBUTION_POLICY", xm_cli_split_policy(t->split)},
+        {"--messages", "XM_MESSAGE_PRECISION", t->messages},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
         {"XM_NUMERICS", "XM_NUMERICS", t->numerics ? t->numerics : xm_env("XM_NUMERICS")},

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/cli/job.h"
 #include "runtime/util/json.h"
 
 enum xm_status
@@ -70,13 +71,27 @@ xm_prompt_file_name(const char *path)
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
+/* In an MPI job that of its first process. */
+static enum xm_status
+read_input(struct xm_strbuf *out, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    enum xm_status s = XM_OK;
+    if (xm_job_reads())
+        s = xm_file_read_all(STDIN_FILENO, xm_prompt_file_name("-"), "a prompt",
+                             XM_PROMPT_MOST_MIB, &text, err);
+    s = xm_job_share(s, &text, err);
+    xm_strbuf_add_n(out, xm_strbuf_text(&text), s == XM_OK ? text.n : 0);
+    xm_strbuf_free(&text);
+    return s == XM_OK && !xm_strbuf_ok(out) ? xm_no_memory(err, "a prompt") : s;
+}
+
 enum xm_status
 xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
     const enum xm_status s =
         strcmp(path, "-") == 0
-            ? xm_file_read_all(STDIN_FILENO, xm_prompt_file_name(path), "a prompt",
-                               XM_PROMPT_MOST_MIB, out, err)
+            ? read_input(out, err)
             : xm_file_read(path, "a prompt", XM_PROMPT_MOST_MIB, out, err);
     if (s == XM_OK) {
         drop_mark(out);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/cli/job.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/number.h"
@@ -41,14 +42,24 @@ static const size_t offsets[XM_N_SAMPLING] = {
 #undef AT
 /* clang-format on */
 
-/* As llama.cpp has it, -1 asks for a random seed. */
-static bool
-read_seed(const char *text, uint64_t *out)
+/* As llama.cpp has it, -1 asks for a random seed, which all processes of an MPI job draw from. */
+static enum xm_status
+read_seed(const char *text, uint64_t *out, struct xm_error *err)
 {
+    struct xm_strbuf number = {0};
     if (text && strcmp(text, "-1") != 0)
-        return xm_parse_whole(text, out);
-    *out = xm_sampling_random_seed();
-    return true;
+        return xm_parse_whole(text, out)
+                   ? XM_OK
+                   : xm_fail(err, XM_INVALID,
+                             "option --seed takes a whole number from 0 to %" PRIu64
+                             ", or -1 for a random one, found '%.60s'",
+                             UINT64_MAX, text);
+    xm_strbuf_printf(&number, "%" PRIu64, xm_sampling_random_seed());
+    enum xm_status s = xm_job_share(XM_OK, &number, err);
+    if (s == XM_OK && !xm_parse_whole(xm_strbuf_text(&number), out))
+        s = xm_no_memory(err, "a seed");
+    xm_strbuf_free(&number);
+    return s;
 }
 
 void
@@ -140,11 +151,7 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
         return xm_fail(
             err, XM_INVALID,
             "option --mirostat takes 2, for its second version, or 0, found 1");
-    if (!read_seed(a->seed, &seed))
-        return xm_fail(err, XM_INVALID,
-                       "option --seed takes a whole number from 0 to %" PRIu64
-                       ", or -1 for a random one, found '%.60s'",
-                       UINT64_MAX, a->seed);
+    XM_TRY(read_seed(a->seed, &seed, err));
     for (size_t i = 0; i < a->stops.n; i++) {
         if (a->stops.list[i][0] == '\0')
             return xm_fail(err, XM_INVALID,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plugin/cli/prompt_file.h"
+#include "plugin/mesh/mesh_plan.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/util/log.h"
 
@@ -94,6 +95,9 @@ check(const struct args *a)
     if (!checks_steps(a) && a->every_kernel)
         return xm_cli_usage("--%s compares no kernels: leave --every-kernel out",
                             a->against ? "against" : "numerics");
+    if (a->every_kernel && xm_mesh_list(a->target.device))
+        return xm_cli_usage("--every-kernel compares kernels, and with several devices "
+                            "what they exchange is compared: name one");
     if (a->every_kernel && xm_env("XM_FORCE"))
         return xm_cli_usage("--every-kernel chooses the kernels: unset XM_FORCE");
     return a->ids ? xm_cli_ids_check(a->ids, true) : XM_EXIT_OK;
@@ -155,9 +159,11 @@ xm_cli_verify(int argc, char **argv)
         .about =
             "Runs tokens on the device and compares the result of every step with the\n"
             "host reference on the same operands, row by row. Slow: the reference is\n"
-            "plain code. With --every-kernel the model is compiled and run again, each "
-            "time\n"
-            "with the next kernel that each step can take, fast or slow.\n"
+            "plain code. With several devices every value that they exchange is "
+            "compared\n"
+            "with that of the whole program on the first one. With --every-kernel the\n"
+            "model is compiled and run again, each time with the next kernel that each\n"
+            "step can take, fast or slow.\n"
             "\n"
             "With --against the logits are compared with those that another program has\n"
             "computed of the same tokens: the error of each position, the likeliest "

@@ -103,12 +103,15 @@ on_check(const struct xm_step_check *check, void *ctx)
 
 /* ---- the report -------------------------------------------------------------------- */
 
-/* Of steps alike the first: behind one that makes NaN all others do. */
+/* Of steps alike the first: behind one that makes NaN all others do. So of those over tolerance
+ * whose errors accumulate. */
 static int
 by_severity(const void *a, const void *b)
 {
     const struct xm_step_check *p = a, *q = b;
     double x = xm_step_check_severity(p), y = xm_step_check_severity(q);
+    if (p->accumulates && x > 1.0 && y > 1.0)
+        return p->step < q->step ? -1 : 1;
     return x > y ? -1 : x < y ? 1 : p->step < q->step ? -1 : 1;
 }
 

@@ -24,9 +24,10 @@ budget_of(const struct xm_program *p)
 }
 
 enum xm_status
-xm_program_create_kv_pool(struct xm_program *p, struct xm_error *err)
+xm_program_create_kv_pool(struct xm_program *p, bool counts_positions,
+                          struct xm_error *err)
 {
-    if (p->n_kv == 0 && !p->host_states)
+    if (p->n_kv == 0 && !p->host_states && !counts_positions)
         return XM_OK;
     struct xm_kv_need *needs = xm_calloc(p->n_kv + 1, sizeof(*needs));
     if (!needs)

@@ -368,7 +368,7 @@ joins_tokens(const struct xm_node *n)
 static bool
 are_tokens_apart(struct xm_program *p, const struct xm_graph *g)
 {
-    if (p->n_kv == 0 || p->n_host_steps > 0)
+    if ((p->n_kv == 0 && !g->counts_positions) || p->n_host_steps > 0)
         return false;
     for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
         if (!can_cut_port(p, &p->ports.inputs[i], true))
@@ -495,7 +495,7 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     if (s == XM_OK)
         s = xm_expert_caches_create(p, &cause);
     if (s == XM_OK)
-        s = xm_program_create_kv_pool(p, &cause);
+        s = xm_program_create_kv_pool(p, g->counts_positions, &cause);
     xm_queue_destroy(l.queue);
     xm_free(l.first_result);
     xm_free(l.first_value);

@@ -182,7 +182,7 @@ struct xm_program {
     uint32_t *input_values, *output_values; /* by port */
     struct xm_kv_layer *kv;
     uint32_t n_kv;
-    struct xm_kv_pool *kv_pool; /* of all requests; NULL: there are no states */
+    struct xm_kv_pool *kv_pool; /* of all requests; NULL: there is no context */
     const char *beam_idx; /* the input that reorders states; NULL: none            */
     const char *key_mask; /* the input that says which positions are seen; NULL    */
     bool host_states;     /* some states are in the store of the host reference     */
@@ -237,8 +237,10 @@ uint32_t xm_program_root(const struct xm_program *p, uint32_t value);
 void xm_program_ref(struct xm_program *p);
 void xm_program_unref(struct xm_program *p); /* NULL is allowed */
 
-/* kv_budget.c: the pool of a program with states, whose layers are known. */
-enum xm_status xm_program_create_kv_pool(struct xm_program *p, struct xm_error *err);
+/* kv_budget.c: the pool of a program with states, whose layers are known; counts_positions: though
+ * it has none (struct xm_graph). */
+enum xm_status xm_program_create_kv_pool(struct xm_program *p, bool counts_positions,
+                                         struct xm_error *err);
 
 /* lower.c: steps and values from a rewritten graph. */
 enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);

@@ -270,7 +270,7 @@ xm_request_bind(struct xm_request *r, const struct xm_host_tensor *inputs, uint6
                 struct xm_error *err)
 {
     r->bindings.n = 0;
-    if (r->program->n_kv || r->program->host_states)
+    if (r->program->kv_pool)
         XM_TRY(xm_bindings_set(&r->bindings, XM_SYMBOL_PAST, (int64_t)past, err));
     XM_TRY(xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,
                                   r->program->ports.n_inputs, err));

@@ -40,17 +40,19 @@ take_place(struct xm_request *r, uint64_t bytes, uint8_t **out, struct xm_error 
 }
 
 static enum xm_status
-exchange(const struct xm_node *n, const struct xm_operand *x, struct xm_bytes mine,
+exchange(const struct xm_node *n, const struct xm_operand *x, uint8_t *mine,
          const struct xm_operand *y, uint8_t *whole, uint64_t bytes, struct xm_error *err)
 {
     struct xm_collective *c = n->attr.collective.of;
+    uint64_t own = 0;
     if (n->op == XM_OP_ALL_REDUCE)
-        return xm_collective_sum(c, x->element, mine.p, y->element, whole,
-                                 xm_operand_elements(y), err);
+        return xm_collective_sum_as(c, n->attr.collective.element, x->element, mine,
+                                    y->element, whole, xm_operand_elements(y), err);
+    (void)xm_element_bytes(x->element, xm_operand_elements(x), &own);
     uint64_t outer = 1;
     for (int64_t d = 0; d < n->attr.collective.axis; d++)
         outer *= (uint64_t)x->dim[d];
-    return xm_collective_join(c, mine, outer, whole, bytes, err);
+    return xm_collective_join(c, (struct xm_bytes){mine, own}, outer, whole, bytes, err);
 }
 
 /* Reads x to the place; what was sent before has arrived then. */
@@ -115,7 +117,6 @@ xm_request_run_collective(struct xm_request *r, const struct xm_step *s,
     uint8_t *whole = place + (both - y_bytes);
     if (x_bytes)
         XM_TRY(read_operand(r, &x, place, err));
-    XM_TRY(exchange(s->node, &x, (struct xm_bytes){place, x_bytes}, &y, whole, y_bytes,
-                    err));
+    XM_TRY(exchange(s->node, &x, place, &y, whole, y_bytes, err));
     return send_result(r, &y, whole, y_bytes, err);
 }

@@ -5,6 +5,7 @@
 #include "plugin/mesh/mesh.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plugin/by_shape.h"
@@ -48,7 +49,7 @@ xm_mesh_run(struct xm_mesh *m,
     pthread_mutex_lock(&m->lock);
     xm_workers_run(m->threads, m->n, run_rank, &r);
     if (m->group)
-        xm_shared_group_reset(m->group, &r.why);
+        xm_rank_group_reset(m->group, &r.why);
     pthread_mutex_unlock(&m->lock);
     return r.why.status == XM_OK ? XM_OK : xm_fail(err, r.why.status, "%s", r.why.text);
 }
@@ -158,6 +159,26 @@ mesh_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
     }
 }
 
+enum xm_status
+xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own, struct xm_error *err)
+{
+    struct xm_bytes all[XM_MOST_RANKS];
+    struct xm_collective *c = m->end[0];
+    struct xm_error first = *own;
+    pthread_mutex_lock(&m->lock);
+    if (!m->group &&
+        meet_between_runs(c, (struct xm_bytes){(const uint8_t *)own, sizeof(*own)}, all))
+        for (uint32_t r = c->ranks; r-- > 0;) {
+            struct xm_error of;
+            memcpy(&of, all[r].p, sizeof(of));
+            if (of.status != XM_OK)
+                xm_error_prefix(&of, "rank %u", r);
+            first = of.status != XM_OK ? of : first;
+        }
+    pthread_mutex_unlock(&m->lock);
+    return first.status == XM_OK ? XM_OK : xm_fail(err, first.status, "%s", first.text);
+}
+
 /* Processes of a job have to do the same, and so to be told the same. */
 static bool
 all_say(struct xm_mesh *m, bool own)
@@ -249,10 +270,11 @@ mesh_destroy(struct xm_compiled *c)
     struct xm_mesh *m = xm_mesh_of(c);
     for (uint32_t i = 0; i < m->n; i++)
         xm_compiled_unref(m->rank[i]);
+    xm_compiled_unref(m->whole);
     xm_workers_free(m->threads);
     if (!m->group)
         xm_mpi_free(m->end[0]);
-    xm_shared_group_free(m->group);
+    xm_rank_group_free(m->group);
     pthread_mutex_destroy(&m->lock);
     xm_free(m->devices);
     xm_free(m->exchanges);
@@ -277,6 +299,11 @@ static const struct xm_compiled_ops mesh_ops = {
 
 /* What the ranks' compiles have in common. */
 struct build {
+    const struct xm_core *core;
+    struct xm_kept_graph *kept; /* the model's */
+    const struct xm_property *properties;
+    uint32_t n_properties;
+    const struct xm_compile_options *options;
     struct xm_mesh *mesh;
     const struct xm_mesh_devices *devices;
     struct xm_mesh_parts parts;
@@ -289,21 +316,21 @@ device_of(const struct build *b, uint32_t i)
     return b->devices->name[b->mesh->end[i]->rank];
 }
 
+/* *out: mesh->rank[i], or mesh->whole, on that rank's device. */
 static enum xm_status
-compile_rank(const struct xm_core *c, struct build *b, uint32_t i,
-             struct xm_kept_graph *kept, const struct xm_property *properties,
-             uint32_t n_properties, const struct xm_compile_options *options,
-             struct xm_error *err)
+compile_on(struct build *b, uint32_t i, struct xm_compiled **out, struct xm_error *err)
 {
-    struct xm_compile_options own = options ? *options : (struct xm_compile_options){0};
+    struct xm_compile_options own =
+        b->options ? *b->options : (struct xm_compile_options){0};
     struct xm_graph *g = NULL;
     own.for_api = false; /* kept models are whole ones */
-    own.replace = xm_mesh_take_part;
+    own.keep_graph = false;
+    own.replace = out == &b->mesh->whole ? xm_mesh_take_whole : xm_mesh_take_part;
     own.replace_ctx = &b->parts;
     b->parts.end = b->mesh->end[i];
-    XM_TRY(xm_graph_clone(kept->graph, &kept->base, &g, err));
-    enum xm_status s = xm_core_compile(c, g, device_of(b, i), properties, n_properties,
-                                       &own, &b->mesh->rank[i], err);
+    XM_TRY(xm_graph_clone(b->kept->graph, &b->kept->base, &g, err));
+    enum xm_status s = xm_core_compile(b->core, g, device_of(b, i), b->properties,
+                                       b->n_properties, &own, out, err);
     if (s != XM_OK)
         xm_error_prefix(err, "rank %u", b->parts.end->rank);
     return s;
@@ -311,15 +338,17 @@ compile_rank(const struct xm_core *c, struct build *b, uint32_t i,
 
 /* Ranks that are threads: each of them is here. */
 static enum xm_status
-make_threads(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_error *err)
+make_threads(struct xm_mesh *m, const struct build *b, struct xm_error *err)
 {
-    m->group = xm_shared_group_create(d->n);
+    const struct xm_mesh_devices *d = b->devices;
+    m->group = b->options && b->options->connect ? b->options->connect(d->n)
+                                                 : xm_shared_group_create(d->n);
     m->threads = xm_workers_create(d->n);
     if (!m->group || !m->threads || xm_workers_count(m->threads) != d->n)
         return xm_no_memory(err, "a mesh's threads");
     m->n = d->n;
     for (uint32_t i = 0; i < d->n; i++) {
-        m->end[i] = xm_shared_group_rank(m->group, i);
+        m->end[i] = xm_rank_group_rank(m->group, i);
         for (uint32_t k = 0; k < i; k++)
             m->is_again[i] |= strcmp(d->name[i], d->name[k]) == 0;
     }
@@ -343,8 +372,8 @@ join_processes(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_err
 }
 
 static enum xm_status
-new_mesh(const struct xm_mesh_devices *d, const char *list, bool is_job,
-         struct xm_mesh **out, struct xm_error *err)
+new_mesh(const struct build *b, const char *list, bool is_job, struct xm_mesh **out,
+         struct xm_error *err)
 {
     struct xm_mesh *m = xm_calloc(1, sizeof(*m));
     if (!m)
@@ -354,7 +383,7 @@ new_mesh(const struct xm_mesh_devices *d, const char *list, bool is_job,
     m->devices = xm_strdup(list);
     enum xm_status s = m->devices ? XM_OK : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
-        s = is_job ? join_processes(m, d, err) : make_threads(m, d, err);
+        s = is_job ? join_processes(m, b->devices, err) : make_threads(m, b, err);
     if (s == XM_OK)
         *out = m;
     else
@@ -401,17 +430,16 @@ take_facts(struct xm_mesh *m)
 }
 
 static enum xm_status
-compile_ranks(const struct xm_core *c, struct build *b, struct xm_graph *g,
-              const struct xm_property *properties, uint32_t n_properties,
-              const struct xm_compile_options *options, struct xm_error *err)
+compile_ranks(struct build *b, struct xm_graph *g, struct xm_error *err)
 {
-    struct xm_kept_graph *kept = NULL;
-    XM_TRY(xm_graph_keep(&g, &kept, err));
+    XM_TRY(xm_graph_keep(&g, &b->kept, err));
     xm_graph_destroy(g); /* each rank has a copy of its own */
     enum xm_status s = XM_OK;
     for (uint32_t i = 0; i < b->mesh->n && s == XM_OK; i++)
-        s = compile_rank(c, b, i, kept, properties, n_properties, options, err);
-    xm_mapping_unref(&kept->base);
+        s = compile_on(b, i, &b->mesh->rank[i], err);
+    if (s == XM_OK && b->parts.wish.shows_exchanges)
+        s = compile_on(b, 0, &b->mesh->whole, err);
+    xm_mapping_unref(&b->kept->base);
     return s;
 }
 
@@ -436,6 +464,8 @@ find_wish(const struct xm_core *c, const struct xm_mesh_devices *d, bool is_job,
     const char *cache_dir = value_of(properties, n_properties, "CACHE_DIR");
     XM_TRY(xm_mesh_wish(
         d, value_of(properties, n_properties, "MODEL_DISTRIBUTION_POLICY"), out, err));
+    out->halves_sums =
+        xm_mesh_halves_sums(value_of(properties, n_properties, "XM_MESSAGE_PRECISION"));
     for (uint32_t i = 0; i < d->n; i++) {
         struct xm_plugin *plugin = NULL;
         uint32_t index = 0;
@@ -446,6 +476,21 @@ find_wish(const struct xm_core *c, const struct xm_mesh_devices *d, bool is_job,
     }
     xm_mesh_take_rates(cache_dir ? cache_dir : "", info, out);
     return XM_OK;
+}
+
+/* A name that says a kind of device: processes of one machine have different ones of it, as far as
+ * there are. */
+static void
+take_own_device(const struct xm_core *c, char name[XM_DEVICE_NAME])
+{
+    struct xm_plugin *plugin = NULL;
+    uint32_t index = 0;
+    if (strchr(name, '.') ||
+        xm_core_find(c, name, &plugin, &index, &(struct xm_error){0}) != XM_OK)
+        return; /* what is wrong with the name is said when it is compiled for */
+    const uint32_t n = plugin->ops->count(plugin), own = xm_mpi_local_rank();
+    if (n > 1)
+        snprintf(name, XM_DEVICE_NAME, "%.40s.%u", plugin->ops->name, own % n);
 }
 
 /* That all processes have the same model and xemoe, and take the same inputs (check_ports). */
@@ -481,27 +526,33 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
 {
     struct xm_mesh_devices *devices = xm_calloc(1, sizeof(*devices));
     struct xm_mesh *m = NULL;
-    struct build b = {.devices = devices, .parts.devices = devices};
+    struct build b = {.core = c,
+                      .properties = properties,
+                      .n_properties = n_properties,
+                      .options = options,
+                      .devices = devices,
+                      .parts.devices = devices};
     uint32_t own;
     const uint32_t processes = xm_mpi_ranks(&own);
     const bool is_job = processes > 1;
     enum xm_status s = devices ? xm_mesh_parse(list, is_job ? processes : 0, devices, err)
                                : xm_no_memory(err, "a mesh");
+    if (s == XM_OK && is_job)
+        take_own_device(c, devices->name[own]);
+    if (s == XM_OK && is_job)
+        xm_debug(XM_DEBUG_DISPATCH, "rank %u has device %s", own, devices->name[own]);
     if (s == XM_OK)
         s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
-    if (s == XM_OK && is_job && b.parts.wish.by_layer)
-        s = xm_fail(err, XM_UNSUPPORTED,
-                    "processes of an MPI job have parts of layers, not layers: "
-                    "PIPELINE_PARALLEL (--split layer) is for devices of one process");
+    b.parts.wish.shows_exchanges = options && options->keep_graph;
     if (s == XM_OK)
-        s = new_mesh(devices, list, is_job, &m, err);
+        s = new_mesh(&b, list, is_job, &m, err);
     if (s != XM_OK) {
         xm_graph_destroy(g);
         xm_free(devices);
         return s;
     }
     b.mesh = m;
-    s = compile_ranks(c, &b, g, properties, n_properties, options, err);
+    s = compile_ranks(&b, g, err);
     if (s == XM_OK)
         s = check_ports(&b, err);
     m->exchanges = b.parts.exchanges;

@@ -35,11 +35,13 @@ struct xm_mesh {
     bool is_again[XM_MOST_RANKS];             /* an earlier rank has its device */
     struct xm_collective *end[XM_MOST_RANKS]; /* each rank's */
     /* Which owns them; NULL: an MPI job, whose end[0] is of xm_mpi_create. */
-    struct xm_shared_group *group;
+    struct xm_rank_group *group;
     struct xm_workers *threads; /* a thread for each rank */
-    pthread_mutex_t lock;       /* of a run: exchanges of two would meet */
-    char *devices;              /* "GPU.0,GPU.1" */
-    char *exchanges;            /* xm_split_print's lines */
+    struct xm_compiled
+        *whole;           /* on the first device: xm_infer_ops.check; NULL: not kept */
+    pthread_mutex_t lock; /* of a run: exchanges of two would meet */
+    char *devices;        /* "GPU.0,GPU.1" */
+    char *exchanges;      /* xm_split_print's lines */
 };
 
 /* Calls `run` for all ranks at once, each in a thread, and returns when all have returned. Where
@@ -48,6 +50,11 @@ enum xm_status xm_mesh_run(struct xm_mesh *m,
                            enum xm_status (*run)(uint32_t rank, void *ctx,
                                                  struct xm_error *err),
                            void *ctx, struct xm_error *err);
+
+/* What each process of a job has done alone counts if all have: where one has failed, so have the
+ * others. *own: how this process fared. *err: as on the first rank that failed. */
+enum xm_status xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own,
+                             struct xm_error *err);
 
 /* mesh_requests.c, mesh_sequences.c: operations of xm_compiled_ops. */
 enum xm_status xm_mesh_create_request(struct xm_compiled *c, struct xm_infer **out,
@@ -71,10 +78,6 @@ void xm_mesh_level_all(struct xm_mesh *m, uint64_t (*past)(uint32_t rank, void *
 /* The sum over the ranks' requests. */
 void xm_mesh_sum_stats(struct xm_infer *const *rank, uint32_t n,
                        struct xm_request_stats *out);
-/* xm_infer_ops.check: XM_UNSUPPORTED. */
-enum xm_status xm_mesh_no_check(struct xm_infer *r, xm_step_check_fn fn, void *ctx,
-                                struct xm_error *err);
-
 static inline struct xm_mesh *
 xm_mesh_of(struct xm_compiled *c)
 {

@@ -6,6 +6,12 @@
 #include "plugin/by_shape.h"
 #include "transformations/graph/symbols.h"
 
+bool
+xm_mesh_halves_sums(const char *precision)
+{
+    return precision && strcmp(precision, "f16") == 0;
+}
+
 enum xm_status
 xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
              struct xm_split_wish *out, struct xm_error *err)
@@ -159,6 +165,26 @@ xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
     if (s == XM_OK) {
         xm_graph_destroy(*g);
         *g = part;
+    }
+    xm_split_free(split);
+    xm_mapping_unref(&kept->base);
+    return s;
+}
+
+enum xm_status
+xm_mesh_take_whole(void *parts, struct xm_graph **g, struct xm_error *err)
+{
+    struct xm_mesh_parts *p = parts;
+    struct xm_kept_graph *kept = NULL;
+    struct xm_split *split = NULL;
+    struct xm_graph *whole = NULL;
+    XM_TRY(xm_graph_keep(g, &kept, err));
+    enum xm_status s = xm_split_plan(kept->graph, &p->wish, &split, err);
+    if (s == XM_OK)
+        s = xm_split_whole(split, &kept->base, &whole, err);
+    if (s == XM_OK) {
+        xm_graph_destroy(*g);
+        *g = whole;
     }
     xm_split_free(split);
     xm_mapping_unref(&kept->base);

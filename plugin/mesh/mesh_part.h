@@ -32,6 +32,8 @@ struct xm_mesh_parts {
     struct xm_exchange_work exchanged, exchanged_chosen;
 };
 
+/* Whether summands are sent as f16, by the value of XM_MESSAGE_PRECISION (NULL: not given). */
+bool xm_mesh_halves_sums(const char *precision);
 /* How a model is split by the value of MODEL_DISTRIBUTION_POLICY (NULL or "": not given). With
  * OpenVINO's TENSOR_PARALLEL all is split that is worth a message at some size, EXPERT_PARALLEL is
  * the same with experts cut between them, PIPELINE_PARALLEL gives each rank layers; without it,
@@ -39,7 +41,11 @@ struct xm_mesh_parts {
 enum xm_status xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
                             struct xm_split_wish *out, struct xm_error *err);
 
-/* xm_compile_options.replace; `parts` is a struct xm_mesh_parts. XM_UNSUPPORTED: the ranks would
+/* xm_compile_options.replace; `parts` is a struct xm_mesh_parts.
+ *
+ * The whole graph, as xm_split_whole makes it. */
+enum xm_status xm_mesh_take_whole(void *parts, struct xm_graph **g, struct xm_error *err);
+/* The rank's part. XM_UNSUPPORTED: the ranks would
  * exchange different values. */
 enum xm_status xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err);
 

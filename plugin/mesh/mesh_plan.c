@@ -199,7 +199,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
 {
     const uint32_t n = p->devices.n;
     struct xm_mesh_parts parts = {.devices = &p->devices, .wish = p->wish};
-    struct xm_shared_group *group = xm_shared_group_create(n);
+    struct xm_rank_group *group = xm_shared_group_create(n);
     enum xm_status s = group ? XM_OK : xm_no_memory(err, "a plan");
     for (uint32_t i = 0; i < n && s == XM_OK; i++) {
         struct xm_plan *rank = &p->rank[i];
@@ -208,7 +208,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
             s = copy_plan(rank, &p->rank[alike], err);
             continue;
         }
-        parts.end = xm_shared_group_rank(group, i);
+        parts.end = xm_rank_group_rank(group, i);
         rank->replace = xm_mesh_take_part;
         rank->replace_ctx = &parts;
         rank->only_this = !p->wants_advice;
@@ -225,7 +225,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
     p->exchanged = parts.exchanged;
     p->exchanged_chosen = parts.exchanged_chosen;
     xm_free(parts.exchanges);
-    xm_shared_group_free(group);
+    xm_rank_group_free(group);
     if (s == XM_OK) {
         find_shared_excess(p);
         find_advice(p);

@@ -3,11 +3,13 @@
  * Requests of a mesh: one of each rank, told the same.
  */
 #include "plugin/mesh/mesh.h"
+#include "plugin/mesh/mesh_check.h"
 
 struct mesh_infer {
     struct xm_infer base; /* first */
     struct xm_mesh *mesh; /* borrowed: base.compiled holds it */
     struct xm_infer *rank[XM_MOST_RANKS];
+    struct xm_mesh_check check;
 };
 
 static struct mesh_infer *
@@ -23,7 +25,8 @@ infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tens
     struct mesh_infer *r = mesh_of(base);
     for (uint32_t i = 0; i < r->mesh->n; i++)
         XM_TRY(r->rank[i]->ops->set_input(r->rank[i], input, t, err));
-    return XM_OK;
+    struct xm_infer *whole = r->check.whole;
+    return whole ? whole->ops->set_input(whole, input, t, err) : XM_OK;
 }
 
 static enum xm_status
@@ -41,14 +44,18 @@ past_of(uint32_t rank, void *ctx)
 }
 
 static void
-shorten(uint32_t rank, uint64_t past, void *ctx)
+shorten_one(struct xm_infer *of, uint64_t past)
 {
-    const struct mesh_infer *r = ctx;
-    struct xm_infer *of = r->rank[rank];
     if (of->ops->truncate)
         of->ops->truncate(of, past);
     else if (of->ops->past(of) != past)
         of->ops->reset(of);
+}
+
+static void
+shorten(uint32_t rank, uint64_t past, void *ctx)
+{
+    shorten_one(((const struct mesh_infer *)ctx)->rank[rank], past);
 }
 
 static enum xm_status
@@ -58,7 +65,9 @@ infer_run(struct xm_infer *base, struct xm_error *err)
     const enum xm_status s = xm_mesh_run(r->mesh, run_rank, r, err);
     if (s != XM_OK) /* at different chunks of a prompt, maybe */
         xm_mesh_level_all(r->mesh, past_of, shorten, r);
-    return s;
+    return s == XM_OK && r->check.whole
+               ? xm_mesh_check_run(&r->check, r->rank, r->mesh->n, err)
+               : s;
 }
 
 static enum xm_status
@@ -85,6 +94,8 @@ infer_reset(struct xm_infer *base)
     struct mesh_infer *r = mesh_of(base);
     for (uint32_t i = 0; i < r->mesh->n; i++)
         r->rank[i]->ops->reset(r->rank[i]);
+    if (r->check.whole)
+        r->check.whole->ops->reset(r->check.whole);
 }
 
 static void
@@ -94,6 +105,8 @@ infer_truncate(struct xm_infer *base, uint64_t past)
     for (uint32_t i = 0; i < r->mesh->n; i++)
         shorten(i, past, r);
     xm_mesh_level_all(r->mesh, past_of, shorten, r);
+    if (r->check.whole)
+        shorten_one(r->check.whole, r->rank[0]->ops->past(r->rank[0]));
 }
 
 static uint64_t
@@ -154,20 +167,20 @@ infer_stats(const struct xm_infer *base, struct xm_request_stats *out)
     xm_mesh_sum_stats(r->rank, r->mesh->n, out);
 }
 
-enum xm_status
-xm_mesh_no_check(struct xm_infer *r, xm_step_check_fn fn, void *ctx, struct xm_error *err)
+static enum xm_status
+infer_check(struct xm_infer *base, xm_step_check_fn fn, void *ctx, struct xm_error *err)
 {
-    (void)r;
-    (void)fn;
-    (void)ctx;
-    return xm_fail(err, XM_UNSUPPORTED,
-                   "steps are compared on one device, not on a mesh");
+    struct mesh_infer *r = mesh_of(base);
+    return r->mesh->whole
+               ? xm_mesh_check_open(&r->check, r->mesh->whole, fn, ctx, err)
+               : xm_fail(err, XM_INVALID, "the mesh has not kept the whole program");
 }
 
 static void
 infer_destroy(struct xm_infer *base)
 {
     struct mesh_infer *r = mesh_of(base);
+    xm_mesh_check_close(&r->check);
     for (uint32_t i = 0; i < r->mesh->n; i++)
         xm_infer_destroy(r->rank[i]);
     xm_free(r);
@@ -185,7 +198,7 @@ static const struct xm_infer_ops infer_ops = {
     .resume = infer_resume,
     .watch = infer_watch,
     .stats = infer_stats,
-    .check = xm_mesh_no_check,
+    .check = infer_check,
     .destroy = infer_destroy,
 };
 
@@ -193,18 +206,18 @@ enum xm_status
 xm_mesh_create_request(struct xm_compiled *c, struct xm_infer **out, struct xm_error *err)
 {
     struct mesh_infer *r = xm_calloc(1, sizeof(*r));
+    struct xm_error own = {0};
+    enum xm_status s = XM_OK;
     if (!r)
         return xm_no_memory(err, "a request");
     r->base.ops = &infer_ops;
     r->mesh = xm_mesh_of(c);
-    for (uint32_t i = 0; i < r->mesh->n; i++) {
-        const enum xm_status s =
-            xm_compiled_create_request(r->mesh->rank[i], &r->rank[i], err);
-        if (s != XM_OK) {
-            infer_destroy(&r->base);
-            return s;
-        }
-    }
-    *out = &r->base;
-    return XM_OK;
+    for (uint32_t i = 0; i < r->mesh->n && s == XM_OK; i++)
+        s = xm_compiled_create_request(r->mesh->rank[i], &r->rank[i], &own);
+    s = xm_mesh_agree(r->mesh, &own, err);
+    if (s == XM_OK)
+        *out = &r->base;
+    else
+        infer_destroy(&r->base);
+    return s;
 }

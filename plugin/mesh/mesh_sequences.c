@@ -133,7 +133,15 @@ enum xm_status
 xm_mesh_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
                         struct xm_error *err)
 {
-    return make_sequence(xm_mesh_of(c), NULL, out, err);
+    struct xm_error own = {0};
+    struct xm_sequence *s = NULL;
+    (void)make_sequence(xm_mesh_of(c), NULL, &s, &own);
+    const enum xm_status status = xm_mesh_agree(xm_mesh_of(c), &own, err);
+    if (status == XM_OK)
+        *out = s;
+    else if (s)
+        sequence_destroy(s);
+    return status;
 }
 
 /* ---- batches -------------------------------------------------------------------------- */
@@ -261,34 +269,50 @@ control_stats(const struct xm_infer *r, struct xm_request_stats *out)
     xm_mesh_sum_stats(of, b->mesh->n, out);
 }
 
+/* What is checked are requests. */
+static enum xm_status
+control_check(struct xm_infer *r, xm_step_check_fn fn, void *ctx, struct xm_error *err)
+{
+    (void)r;
+    (void)fn;
+    (void)ctx;
+    return xm_fail(err, XM_UNSUPPORTED, "a mesh's batches are not checked");
+}
+
 static const struct xm_infer_ops control_ops = {
     .cancel = control_cancel,
     .resume = control_resume,
     .watch = control_watch,
     .stats = control_stats,
-    .check = xm_mesh_no_check,
+    .check = control_check,
 };
+
+static enum xm_status
+make_rank_batches(struct mesh_batch *b, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < b->mesh->n; i++) {
+        XM_TRY(xm_compiled_create_batch(b->mesh->rank[i], &b->rank[i], err));
+        const struct xm_batch *of = b->rank[i];
+        b->base.chunk = i && b->base.chunk < of->chunk ? b->base.chunk : of->chunk;
+        b->base.page = i && b->base.page > of->page ? b->base.page : of->page;
+    }
+    return XM_OK;
+}
 
 enum xm_status
 xm_mesh_create_batch(struct xm_compiled *c, struct xm_batch **out, struct xm_error *err)
 {
     struct mesh_batch *b = xm_calloc(1, sizeof(*b));
-    enum xm_status s = b ? XM_OK : xm_no_memory(err, "a batch");
+    struct xm_error own = {0};
     if (!b)
-        return s;
+        return xm_no_memory(err, "a batch");
     b->base.ops = &batch_ops;
     b->mesh = xm_mesh_of(c);
     b->control.ops = &control_ops;
     b->base.control = &b->control;
     b->base.chunk = b->base.page = 0;
-    for (uint32_t i = 0; i < b->mesh->n && s == XM_OK; i++) {
-        s = xm_compiled_create_batch(b->mesh->rank[i], &b->rank[i], err);
-        if (s != XM_OK)
-            break;
-        const struct xm_batch *of = b->rank[i];
-        b->base.chunk = i && b->base.chunk < of->chunk ? b->base.chunk : of->chunk;
-        b->base.page = i && b->base.page > of->page ? b->base.page : of->page;
-    }
+    (void)make_rank_batches(b, &own);
+    const enum xm_status s = xm_mesh_agree(b->mesh, &own, err);
     if (s == XM_OK)
         *out = &b->base;
     else

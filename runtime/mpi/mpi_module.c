@@ -4,39 +4,29 @@
  *
  * A meeting is two of MPI's: the sizes, which also say who has left, then the bytes. A rank that
  * leaves comes to one meeting more, in which it says so, because the others are in it or will come
- * to it: at the latest to the one that ends their runs. So nobody waits for a rank that failed.
+ * to it: at the latest to the one that ends their runs. So nobody waits for a rank that failed;
+ * those that wait for a message of it get a notice (mpi_group.h).
  */
 #include "runtime/mpi/mpi_module.h"
 
 #include <inttypes.h>
 #include <limits.h>
-#include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "runtime/mpi/mpi_group.h"
 #include "runtime/util/memory.h"
 
 /* In place of a size. */
 #define LEFT  UINT64_MAX       /* this run */
 #define ENDED (UINT64_MAX - 1) /* the group */
 
-struct group {
-    struct xm_collective base; /* first */
-    MPI_Comm comm;
-    bool has_heard; /* in this run, that a rank has left */
-    bool is_over;   /* a rank has freed its end: nobody meets any more */
-    uint64_t *sizes;
-    int *counts, *offsets; /* all of base.ranks */
-    uint8_t *bytes;        /* of all ranks; valid until the next meeting */
-    uint64_t room;
-};
-
 static bool we_started; /* MPI, not the program */
 
 /* ---- meeting -------------------------------------------------------------------------- */
 
-static enum xm_status
-check(int code, const char *call, struct xm_error *err)
+enum xm_status
+xm_mpi_check(int code, const char *call, struct xm_error *err)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int n = 0;
@@ -54,12 +44,13 @@ is_size(uint64_t shown)
 
 /* Tells all ranks how much each shows; *left: the first that leaves, else the number of ranks. */
 static enum xm_status
-tell_sizes(struct group *g, uint64_t own, uint32_t *left, struct xm_error *err)
+tell_sizes(struct xm_mpi_group *g, uint64_t own, uint32_t *left, struct xm_error *err)
 {
     if (g->is_over)
         return xm_fail(err, XM_UNSUPPORTED, "the job's other processes have ended");
-    XM_TRY(check(MPI_Allgather(&own, 1, MPI_UINT64_T, g->sizes, 1, MPI_UINT64_T, g->comm),
-                 "MPI_Allgather", err));
+    XM_TRY(xm_mpi_check(
+        MPI_Allgather(&own, 1, MPI_UINT64_T, g->sizes, 1, MPI_UINT64_T, g->comm),
+        "MPI_Allgather", err));
     for (*left = 0; *left < g->base.ranks && is_size(g->sizes[*left]); ++*left)
         ;
     for (uint32_t r = 0; r < g->base.ranks; r++)
@@ -67,30 +58,47 @@ tell_sizes(struct group *g, uint64_t own, uint32_t *left, struct xm_error *err)
     return XM_OK;
 }
 
-/* What the first that leaves has to say: "rank 2: the device is lost". */
+/* What the first that leaves has to say: "rank 2: the device is lost". All ranks hear it, and then
+ * nothing of this run is under way any more. */
 static enum xm_status
-hear(struct group *g, uint32_t left, const struct xm_error *own, struct xm_error *err)
+hear(struct xm_mpi_group *g, uint32_t left, struct xm_error *err)
 {
-    struct xm_error why = own ? *own : (struct xm_error){0};
+    struct xm_mpi_farewell said = g->is_told ? g->told : g->own;
     g->has_heard = true;
-    XM_TRY(check(MPI_Bcast(&why, sizeof(why), MPI_BYTE, (int)left, g->comm), "MPI_Bcast",
-                 err));
-    why.text[sizeof(why.text) - 1] = '\0';
-    return xm_fail(err, why.status == XM_OK ? XM_DEVICE : why.status, "rank %u: %s", left,
-                   why.text);
+    XM_TRY(xm_mpi_check(MPI_Bcast(&said, sizeof(said), MPI_BYTE, (int)left, g->comm),
+                        "MPI_Bcast", err));
+    XM_TRY(xm_mpi_settle(g, err));
+    said.why.text[sizeof(said.why.text) - 1] = '\0';
+    return xm_fail(err, said.why.status == XM_OK ? XM_DEVICE : said.why.status,
+                   "rank %u: %s", said.rank, said.why.text);
+}
+
+/* Comes to one meeting more, and says why there is no other. `as` is LEFT or ENDED. Who was told
+ * that another rank has left repeats that rank's reason, and need not tell anybody. */
+static void
+say_farewell(struct xm_mpi_group *g, uint64_t as, const struct xm_error *why)
+{
+    struct xm_error ignored = {0};
+    uint32_t left;
+    g->own = (struct xm_mpi_farewell){g->base.rank, *why};
+    if (!g->is_told && xm_mpi_send_notices(g, &ignored) != XM_OK)
+        return;
+    if (tell_sizes(g, as, &left, &ignored) == XM_OK)
+        (void)hear(g, left, &ignored);
 }
 
 /* All ranks grow at the same meetings, because they know the same sizes: so they can agree that one
  * of them has no memory, and nobody waits for it in the next call. */
 static enum xm_status
-grow(struct group *g, uint64_t bytes, struct xm_error *err)
+grow(struct xm_mpi_group *g, uint64_t bytes, struct xm_error *err)
 {
     xm_free(g->bytes);
     g->bytes = xm_malloc((size_t)bytes);
     int has_memory = g->bytes != NULL;
     g->room = has_memory ? bytes : 0;
-    XM_TRY(check(MPI_Allreduce(MPI_IN_PLACE, &has_memory, 1, MPI_INT, MPI_LAND, g->comm),
-                 "MPI_Allreduce", err));
+    XM_TRY(xm_mpi_check(
+        MPI_Allreduce(MPI_IN_PLACE, &has_memory, 1, MPI_INT, MPI_LAND, g->comm),
+        "MPI_Allreduce", err));
     if (has_memory)
         return XM_OK;
     xm_free(g->bytes);
@@ -101,7 +109,7 @@ grow(struct group *g, uint64_t bytes, struct xm_error *err)
 }
 
 static enum xm_status
-make_room(struct group *g, struct xm_error *err)
+make_room(struct xm_mpi_group *g, struct xm_error *err)
 {
     uint64_t all = 0;
     for (uint32_t r = 0; r < g->base.ranks; r++) {
@@ -122,15 +130,15 @@ static enum xm_status
 meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
      struct xm_error *err)
 {
-    struct group *g = (struct group *)c;
+    struct xm_mpi_group *g = (struct xm_mpi_group *)c;
     uint32_t left;
     XM_TRY(tell_sizes(g, mine.n, &left, err));
     if (left < c->ranks)
-        return hear(g, left, NULL, err);
+        return hear(g, left, err);
     XM_TRY(make_room(g, err));
-    XM_TRY(check(MPI_Allgatherv(mine.p, (int)mine.n, MPI_BYTE, g->bytes, g->counts,
-                                g->offsets, MPI_BYTE, g->comm),
-                 "MPI_Allgatherv", err));
+    XM_TRY(xm_mpi_check(MPI_Allgatherv(mine.p, (int)mine.n, MPI_BYTE, g->bytes, g->counts,
+                                       g->offsets, MPI_BYTE, g->comm),
+                        "MPI_Allgatherv", err));
     for (uint32_t r = 0; r < c->ranks; r++)
         all[r] = (struct xm_bytes){g->bytes + g->offsets[r], g->sizes[r]};
     return XM_OK;
@@ -139,51 +147,51 @@ meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
 static enum xm_status
 end_run(struct xm_collective *c, struct xm_error *err)
 {
-    struct group *g = (struct group *)c;
+    struct xm_mpi_group *g = (struct xm_mpi_group *)c;
     uint32_t left;
     XM_TRY(tell_sizes(g, 0, &left, err));
-    return left < c->ranks ? hear(g, left, NULL, err) : XM_OK;
+    return left < c->ranks ? hear(g, left, err) : XM_OK;
 }
 
 static void
 leave(struct xm_collective *c, const struct xm_error *why)
 {
-    struct group *g = (struct group *)c;
-    struct xm_error ignored = {0};
-    uint32_t left;
-    if (!g->has_heard && !g->is_over && tell_sizes(g, LEFT, &left, &ignored) == XM_OK)
-        (void)hear(g, left, left == c->rank ? why : NULL, &ignored);
+    struct xm_mpi_group *g = (struct xm_mpi_group *)c;
+    if (!g->has_heard && !g->is_over)
+        say_farewell(g, LEFT, why);
     g->has_heard = false; /* the next run begins anew */
 }
 
-static const struct xm_collective_ops ops = {
-    .meet = meet, .end_run = end_run, .leave = leave};
+static const struct xm_collective_ops ops = {.meet = meet,
+                                             .send = xm_mpi_send,
+                                             .receive = xm_mpi_receive,
+                                             .end_run = end_run,
+                                             .leave = leave};
 
 /* ---- groups --------------------------------------------------------------------------- */
 
 /* Comes to one meeting more, too: where this process ends and others go on, they hear of it. */
 static void
-end_group(struct group *g)
+end_group(struct xm_mpi_group *g)
 {
     static const struct xm_error why = {
         XM_UNSUPPORTED, "the process has ended, though others go on: all run the same "
                         "command, on the same files"};
-    struct xm_error ignored = {0};
-    uint32_t left;
-    if (!g->is_over && tell_sizes(g, ENDED, &left, &ignored) == XM_OK)
-        (void)hear(g, left, left == g->base.rank ? &why : NULL, &ignored);
+    if (!g->is_over)
+        say_farewell(g, ENDED, &why);
 }
 
 static void
 free_group(struct xm_collective *c)
 {
-    struct group *g = (struct group *)c;
+    struct xm_mpi_group *g = (struct xm_mpi_group *)c;
     int is_over = 0;
     if (MPI_Finalized(&is_over) == MPI_SUCCESS && !is_over && g->comm != MPI_COMM_NULL) {
-        if (g->sizes && g->counts && g->offsets)
+        if (g->peer)
             end_group(g);
         MPI_Comm_free(&g->comm);
     }
+    xm_mpi_close_peers(g);
     xm_free(g->sizes);
     xm_free(g->counts);
     xm_free(g->offsets);
@@ -205,14 +213,14 @@ static enum xm_status
 start_locked(struct xm_error *err)
 {
     int is_started = 0, level = 0;
-    XM_TRY(check(MPI_Initialized(&is_started), "MPI_Initialized", err));
+    XM_TRY(xm_mpi_check(MPI_Initialized(&is_started), "MPI_Initialized", err));
     if (!is_started) {
-        XM_TRY(check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level),
-                     "MPI_Init_thread", err));
+        XM_TRY(xm_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level),
+                            "MPI_Init_thread", err));
         we_started = true;
         atexit(finalise);
     }
-    XM_TRY(check(MPI_Query_thread(&level), "MPI_Query_thread", err));
+    XM_TRY(xm_mpi_check(MPI_Query_thread(&level), "MPI_Query_thread", err));
     return level >= MPI_THREAD_MULTIPLE
                ? XM_OK
                : xm_fail(err, XM_UNSUPPORTED,
@@ -230,14 +238,14 @@ start(struct xm_error *err)
 }
 
 static enum xm_status
-fill(struct group *g, struct xm_error *err)
+fill(struct xm_mpi_group *g, struct xm_error *err)
 {
     int rank = 0, ranks = 0;
-    XM_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &g->comm), "MPI_Comm_dup", err));
-    XM_TRY(check(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN),
-                 "MPI_Comm_set_errhandler", err));
-    XM_TRY(check(MPI_Comm_rank(g->comm, &rank), "MPI_Comm_rank", err));
-    XM_TRY(check(MPI_Comm_size(g->comm, &ranks), "MPI_Comm_size", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &g->comm), "MPI_Comm_dup", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN),
+                        "MPI_Comm_set_errhandler", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_rank(g->comm, &rank), "MPI_Comm_rank", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_size(g->comm, &ranks), "MPI_Comm_size", err));
     if (ranks > XM_MOST_RANKS)
         return xm_fail(err, XM_UNSUPPORTED, "a mesh has %d ranks at most, this job %d",
                        XM_MOST_RANKS, ranks);
@@ -245,14 +253,15 @@ fill(struct group *g, struct xm_error *err)
     g->sizes = xm_calloc((size_t)ranks, sizeof(*g->sizes));
     g->counts = xm_calloc((size_t)ranks, sizeof(*g->counts));
     g->offsets = xm_calloc((size_t)ranks, sizeof(*g->offsets));
-    return g->sizes && g->counts && g->offsets ? XM_OK : xm_no_memory(err, "a mesh");
+    return g->sizes && g->counts && g->offsets ? xm_mpi_open_peers(g, err)
+                                               : xm_no_memory(err, "a mesh");
 }
 
 static enum xm_status
 create(struct xm_collective **out, struct xm_error *err)
 {
     XM_TRY(start(err));
-    struct group *g = xm_calloc(1, sizeof(*g));
+    struct xm_mpi_group *g = xm_calloc(1, sizeof(*g));
     if (!g)
         return xm_no_memory(err, "a mesh");
     g->comm = MPI_COMM_NULL;

@@ -133,6 +133,7 @@ xm_graph_clone(const struct xm_graph *g, struct xm_mapping *owner, struct xm_gra
         xm_graph_destroy(c.to);
         return xm_no_memory(err, "a copy of graph %s", g->name);
     }
+    c.to->counts_positions = g->counts_positions;
     *out = c.to;
     return XM_OK;
 }

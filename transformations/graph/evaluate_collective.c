@@ -2,6 +2,9 @@
  *
  * References of what the ranks of a split graph exchange. They wait for the other ranks.
  */
+#include <string.h>
+
+#include "runtime/util/memory.h"
 #include "transformations/graph/evaluate_ops.h"
 
 static enum xm_status
@@ -18,9 +21,17 @@ xm_eval_all_reduce(struct xm_eval_call *c)
 {
     struct xm_collective *of;
     XM_TRY(ranks_of(c, &of));
-    XM_TRY(xm_collective_sum(of, XM_F32, c->in[0]->f, XM_F32, c->out[0]->f, c->out[0]->n,
-                             c->err));
-    return xm_collective_wait(of, c->err); /* the operand may die now */
+    const uint64_t n = c->out[0]->n;
+    float *x = xm_malloc((size_t)n * sizeof(*x) + 1); /* which a message may overwrite */
+    if (!x)
+        return xm_no_memory(c->err, "an exchange");
+    memcpy(x, c->in[0]->f, (size_t)n * sizeof(*x));
+    enum xm_status s = xm_collective_sum_as(of, c->node->attr.collective.element, XM_F32,
+                                            x, XM_F32, c->out[0]->f, n, c->err);
+    if (s == XM_OK)
+        s = xm_collective_wait(of, c->err); /* x may die now */
+    xm_free(x);
+    return s;
 }
 
 enum xm_status

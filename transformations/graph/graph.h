@@ -132,7 +132,8 @@ union xm_attr {
     struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */
     struct xm_attention_attr attention;
     struct { struct xm_collective *of; int64_t axis, size, peer; enum xm_element element; }
-        collective; /* axis, size: all_gather; peer, a rank: send, receive; element: receive */
+        collective; /* axis, size: all_gather; peer, a rank: send, receive; element: receive,
+                      and of all_reduce's messages, DYNAMIC: the operand's */
     struct xm_moe_routing router;
     struct xm_moe_attr moe;
 };
@@ -227,8 +228,10 @@ struct xm_graph {
     struct xm_property_text *properties;
     uint32_t n_properties;
     struct xm_note *notes; /* newest first */
-    uint32_t n_rounded;    /* places that round_as_trained has rounded */
-    struct xm_error err;   /* the first failure of a builder call */
+    bool
+        counts_positions; /* without a state, too: other parts of the model have states */
+    uint32_t n_rounded;   /* places that round_as_trained has rounded */
+    struct xm_error err;  /* the first failure of a builder call */
 };
 
 struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */

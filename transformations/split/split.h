@@ -28,6 +28,10 @@
 extern "C" {
 #endif
 
+/* Names of results that are exchanged values: "exchange 3 behind linear blk.0". */
+#define XM_SHOWN_EXCHANGE "exchange "
+#define XM_SHOWN_BEHIND   " behind "
+
 struct xm_split_wish {
     uint32_t ranks;        /* 2 to XM_MOST_RANKS */
     const double *shares;  /* [ranks] > 0, in any unit; NULL: equal ones */
@@ -41,6 +45,10 @@ struct xm_split_wish {
      * bytes; read_rate and the link's are ignored. */
     bool by_layer;
     bool by_expert; /* a mixture of experts is cut between its experts, not across them */
+    bool halves_sums; /* summands are rounded to f16 and sent so; added as f32 */
+    /* Parts have each exchanged value that they receive as a result, too, behind their others, of
+     * the name that it has as a result of xm_split_whole. */
+    bool shows_exchanges;
 };
 
 /* Why a value is exchanged. */
@@ -75,6 +83,10 @@ void xm_split_print_kinds(const struct xm_split *s, struct xm_strbuf *out);
 enum xm_status xm_split_part(const struct xm_split *s, struct xm_collective *c,
                              struct xm_mapping *owner, struct xm_graph **out,
                              struct xm_error *err);
+
+/* The graph that was split, with every exchanged value as a result behind its others. */
+enum xm_status xm_split_whole(const struct xm_split *s, struct xm_mapping *owner,
+                              struct xm_graph **out, struct xm_error *err);
 
 #ifdef __cplusplus
 }

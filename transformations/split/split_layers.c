@@ -35,8 +35,6 @@ struct cutting {
     int64_t
         *alive; /* [n + 1]: bytes of a token that nodes before it make and others read */
     uint32_t *is_inside; /* [n + 1]: above 0: a state is on both sides */
-    uint32_t *states;    /* [n + 1]: states of attention that nodes before it write */
-    bool gives_states;   /* each rank is to have one, where there are enough */
     uint32_t n;          /* nodes */
 };
 
@@ -81,12 +79,6 @@ static bool
 is_variable(const struct xm_node *n)
 {
     return n->op == XM_OP_READ_VALUE || n->op == XM_OP_ASSIGN;
-}
-
-static bool
-writes_state(const struct xm_node *n)
-{
-    return n->op == XM_OP_ATTENTION && !xm_is_none(xm_in(n, XM_ATTENTION_K));
 }
 
 /* The first node that has a state of n's; n itself: it is the first. */
@@ -135,7 +127,6 @@ list_nodes(struct cutting *c, struct xm_error *err)
                            "it is not split by layer: result '%s' stands before '%s'",
                            result->name, n->name);
         c->before[c->n + 1] = c->before[c->n] + weight_bytes(n);
-        c->states[c->n + 1] = c->states[c->n] + writes_state(n);
         c->index[n->id] = c->n;
         c->nodes[c->n++] = n;
     }
@@ -172,16 +163,6 @@ is_better(const struct cutting *c, double wanted, double tolerance, uint32_t k,
     return miss[0] != miss[1] ? miss[0] < miss[1] : c->alive[k] < c->alive[than];
 }
 
-/* Whether each rank could have a state, and a cut at k would not let it: a program without one
- * keeps no contexts. */
-static bool
-wants_states(const struct cutting *c, uint32_t from, uint32_t rank, uint32_t k)
-{
-    const uint32_t all = c->states[c->n], ranks = c->s->wish.ranks;
-    return c->gives_states && all >= ranks &&
-           (c->states[k] == c->states[from] || all - c->states[k] < ranks - rank);
-}
-
 /* The place where rank `rank` begins, behind `from`; 0: there is none. Each rank has a weight. */
 static uint32_t
 find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
@@ -191,7 +172,7 @@ find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
     for (uint32_t k = c->n; k-- > from + 1;) {
         left += c->before[k + 1] > c->before[k];
         if (left < c->s->wish.ranks - rank || c->is_inside[k] ||
-            c->before[k] == c->before[from] || wants_states(c, from, rank, k))
+            c->before[k] == c->before[from])
             continue;
         if (!best || is_better(c, wanted, tolerance, k, best))
             best = k;
@@ -199,9 +180,8 @@ find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
     return best;
 }
 
-/* False: a rank has no place to begin. */
-static bool
-find_stages(struct cutting *c)
+static enum xm_status
+find_stages(struct cutting *c, struct xm_error *err)
 {
     const struct xm_split *s = c->s;
     const double all = (double)c->before[c->n];
@@ -215,28 +195,14 @@ find_stages(struct cutting *c)
         share += s->shares[r - 1];
         from = find_place(c, from, r, share * all, TOLERANCE * smallest * all);
         if (!from)
-            return false;
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "it is not split by layer over %u devices: there are too few "
+                           "places to cut between its weights and states",
+                           s->wish.ranks);
         for (uint32_t k = from; k < c->n; k++)
             s->stage[c->nodes[k]->id] = r;
     }
-    return true;
-}
-
-/* Where late layers read an early one's state, as in Gemma 3n and its kin, there may be no places
- * that give each rank a state, though there are states enough. */
-static enum xm_status
-find_any_stages(struct cutting *c, struct xm_error *err)
-{
-    c->gives_states = true;
-    if (find_stages(c))
-        return XM_OK;
-    c->gives_states = false;
-    return find_stages(c)
-               ? XM_OK
-               : xm_fail(err, XM_UNSUPPORTED,
-                         "it is not split by layer over %u devices: there are "
-                         "too few places to cut between its weights and states",
-                         c->s->wish.ranks);
+    return XM_OK;
 }
 
 /* ---- what is passed on ---------------------------------------------------------------------- */
@@ -292,14 +258,13 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
     c.before = xm_calloc(n + 1, sizeof(*c.before));
     c.alive = xm_calloc(n + 1, sizeof(*c.alive));
     c.is_inside = xm_calloc(n + 1, sizeof(*c.is_inside));
-    c.states = xm_calloc(n + 1, sizeof(*c.states));
     enum xm_status status =
-        s->stage && c.nodes && c.index && c.before && c.alive && c.is_inside && c.states
+        s->stage && c.nodes && c.index && c.before && c.alive && c.is_inside
             ? list_nodes(&c, err)
             : xm_no_memory(err, "the split of a graph");
     if (status == XM_OK) {
         find_alive(&c);
-        status = find_any_stages(&c, err);
+        status = find_stages(&c, err);
     }
     if (status == XM_OK)
         status = list_exchanges(s, err);
@@ -308,7 +273,6 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
     xm_free(c.before);
     xm_free(c.alive);
     xm_free(c.is_inside);
-    xm_free(c.states);
     return status;
 }
 
@@ -427,6 +391,12 @@ rewire(struct part *p, const struct xm_node *n)
     }
 }
 
+static struct xm_value *
+arrived(const struct xm_value *v, void *ctx)
+{
+    return ((const struct part *)ctx)->arrived[v->node->id + v->index];
+}
+
 static enum xm_status
 convert(struct part *p)
 {
@@ -449,8 +419,20 @@ convert(struct part *p)
         else if (n->op == XM_OP_ASSIGN && p->s->stage[n->id] != p->to->rank)
             xm_node_remove(p->g, p->copy[n->id]);
     }
+    XM_TRY(xm_split_show(p->s, p->g, arrived, p, p->err));
     (void)xm_graph_remove_dead(p->g);
     return xm_graph_infer(p->g) == XM_OK ? XM_OK : failure(p);
+}
+
+static bool
+has_state(const struct xm_graph *g)
+{
+    xm_for_each_node(n, g)
+    {
+        if (xm_op_info(n->op)->flags & XM_OPF_STATE)
+            return true;
+    }
+    return false;
 }
 
 enum xm_status
@@ -467,6 +449,7 @@ xm_split_layers_part(const struct xm_split *s, struct xm_collective *c,
         p.copy && p.arrived ? convert(&p) : xm_no_memory(err, "a rank's graph");
     xm_free(p.copy);
     xm_free(p.arrived);
+    p.g->counts_positions = has_state(s->g);
     if (status == XM_OK)
         *out = p.g;
     else

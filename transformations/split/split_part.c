@@ -83,8 +83,10 @@ exchanged(struct part *p, const struct xm_split_value *have, const struct xm_val
           struct xm_value *mine)
 {
     union xm_attr attr = {.collective = {.of = p->to}};
-    if (have->kind == XM_PARTIAL)
+    if (have->kind == XM_PARTIAL) {
+        attr.collective.element = p->split->wish.halves_sums ? XM_F16 : XM_DYNAMIC;
         return xm_op_build(&p->b, XM_OP_ALL_REDUCE, &attr, &mine, 1);
+    }
     attr.collective.axis = have->dim;
     attr.collective.size = v->type.shape.dim[have->dim].n;
     return xm_op_build(&p->b, XM_OP_ALL_GATHER, &attr, &mine, 1);
@@ -244,6 +246,12 @@ convert_all(struct part *p)
     return s;
 }
 
+static struct xm_value *
+whole_of(const struct xm_value *v, void *ctx)
+{
+    return ((const struct part *)ctx)->whole[v->node->id + v->index];
+}
+
 enum xm_status
 xm_split_part(const struct xm_split *s, struct xm_collective *c, struct xm_mapping *owner,
               struct xm_graph **out, struct xm_error *err)
@@ -255,6 +263,8 @@ xm_split_part(const struct xm_split *s, struct xm_collective *c, struct xm_mappi
     p.whole = xm_calloc(s->g->next_id + 1, sizeof(struct xm_value *));
     enum xm_status status =
         p.whole ? convert_all(&p) : xm_no_memory(err, "a rank's graph");
+    if (status == XM_OK)
+        status = xm_split_show(s, p.g, whole_of, &p, err);
     xm_free(p.whole);
     if (status == XM_OK) {
         (void)xm_graph_remove_dead(p.g);

@@ -335,9 +335,11 @@ exchange(struct xm_split *s, const struct xm_value *v, const struct xm_node *bec
          struct xm_error *err)
 {
     struct xm_split_value *have = xm_split_value(s, v);
-    const struct xm_exchange e = {have->kind == XM_PARTIAL ? XM_EXCHANGE_SUM
-                                                           : XM_EXCHANGE_PARTS,
-                                  v, because, xm_split_token_bytes(v)};
+    const bool is_sum = have->kind == XM_PARTIAL;
+    const uint64_t bytes = xm_split_token_bytes(v);
+    const struct xm_exchange e = {is_sum ? XM_EXCHANGE_SUM : XM_EXCHANGE_PARTS, v,
+                                  because,
+                                  is_sum && s->wish.halves_sums ? bytes / 2 : bytes};
     XM_TRY(xm_split_note(s, &e, err));
     have->is_made_whole = true;
     return XM_OK;

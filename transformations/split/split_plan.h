@@ -64,6 +64,12 @@ uint64_t xm_split_layers_bytes(const struct xm_split *s, uint32_t rank);
 /* Adds an exchange to the list. */
 enum xm_status xm_split_note(struct xm_split *s, const struct xm_exchange *e,
                              struct xm_error *err);
+/* Where the wish asks for it: adds to a part of the graph, or a copy of it, the results of
+ * exchanged values. copy_of: what stands for one there; NULL: it has none. */
+enum xm_status xm_split_show(const struct xm_split *s, struct xm_graph *part,
+                             struct xm_value *(*copy_of)(const struct xm_value *v,
+                                                         void *ctx),
+                             void *ctx, struct xm_error *err);
 /* Bytes of a value that a token has, as f32. */
 uint64_t xm_split_token_bytes(const struct xm_value *v);
 

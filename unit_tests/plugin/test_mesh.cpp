@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meshes: their names, a model on two and more ranks against one, ranks that fail.
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -8,6 +9,7 @@
 #include "plugin/mesh/mesh_names.h"
 #include "plugin/plugin.h"
 #include "runtime/collective_mpi.h"
+#include "runtime/fake/fake_ranks.h"
 #include "unit_tests/graph/graph_text.h"
 
 namespace
@@ -15,12 +17,27 @@ namespace
 
 // ---- a plugin whose ranks can be told to fail ------------------------------------------------
 
-// The reference, in whose requests run number `fails_at` fails; 0: none does.
+// The reference, in whose requests run number `fails_at` fails; 0: none does. Where `spoils` is
+// set, its part of the last weight is that of rank 0.
 struct Broken {
     xm_plugin base;
     xm_plugin *inner;
 };
 std::atomic<int> fails_at, runs;
+bool spoils;
+const xm_compile_options *split_options;
+
+xm_status
+spoil(void *, xm_graph **g, xm_error *err)
+{
+    const xm_status s = split_options->replace(split_options->replace_ctx, g, err);
+    xm_node *last = nullptr;
+    for (xm_node *n = s == XM_OK ? (*g)->first : nullptr; n; n = n->next)
+        last = n->op == XM_OP_WEIGHT ? n : last;
+    if (last)
+        last->attr.weight.view.first_col = 0;
+    return s;
+}
 
 xm_infer_ops broken_infer_ops;
 xm_status (*inner_infer)(xm_infer *r, xm_error *err);
@@ -54,8 +71,12 @@ broken_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *pro
                xm_compiled **out, xm_error *err)
 {
     xm_plugin *inner = reinterpret_cast<Broken *>(p)->inner;
+    xm_compile_options own = options ? *options : xm_compile_options{};
+    split_options = options;
+    if (spoils)
+        own.replace = spoil;
     const xm_status s =
-        inner->ops->compile(inner, index, g, properties, n_properties, options, out, err);
+        inner->ops->compile(inner, index, g, properties, n_properties, &own, out, err);
     if (s != XM_OK)
         return s;
     broken_compiled_ops = *(*out)->ops;
@@ -152,7 +173,7 @@ class Mesh : public testing::Test
     {
         err = {};
         return xm_core_compile(core, parse(feed_forward).release(), device, &property, 1,
-                               nullptr, out, &err);
+                               &options, out, &err);
     }
 
     std::vector<float> run(xm_infer *r)
@@ -174,8 +195,18 @@ class Mesh : public testing::Test
     }
 
     xm_core *core = nullptr;
+    xm_compile_options options = {};
     xm_error err = {};
 };
+
+// A network between the ranks (runtime/fake/fake_ranks.h).
+xm_fake_network network;
+
+xm_rank_group *
+connect_by_network(uint32_t n)
+{
+    return xm_fake_group_create(n, &network);
+}
 
 TEST_F(Mesh, GivesWhatOneDeviceGives)
 {
@@ -207,6 +238,64 @@ TEST_F(Mesh, GivesTheSameBitsEachTime)
         EXPECT_EQ(run(r), first);
     xm_infer_destroy(r);
     xm_compiled_unref(c);
+}
+
+// Whatever the messages' order and delays are. By layer the ranks pass values on.
+TEST_F(Mesh, GivesTheSameBitsOverANetworkThatReorders)
+{
+    for (const xm_property &property :
+         {tensor, xm_property{"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"}}) {
+        const char *device = strcmp(property.value, tensor.value) == 0
+                                 ? "REFERENCE,REFERENCE,REFERENCE"
+                                 : "REFERENCE,REFERENCE";
+        options.connect = nullptr;
+        const std::vector<float> wanted = run_on(device, property);
+        options.connect = connect_by_network;
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            network = {seed, 1e-3, 0, 20.0};
+            EXPECT_EQ(run_on(device, property), wanted) << property.value << " " << seed;
+        }
+    }
+}
+
+// All ranks end in time, with the sentence of the one that waited for it; the mesh stays usable.
+TEST_F(Mesh, AMessageThatIsLostEndsTheRun)
+{
+    int lost = 0;
+    options.connect = connect_by_network;
+    network = {3, 1e-5, 12, 0.1};
+    for (const auto &[device, policy] :
+         {std::pair("REFERENCE,REFERENCE,REFERENCE", "TENSOR_PARALLEL"),
+          std::pair("REFERENCE,REFERENCE", "PIPELINE_PARALLEL")}) {
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        std::vector<float> good;
+        ASSERT_EQ(compile(device, &c, {"MODEL_DISTRIBUTION_POLICY", policy}), XM_OK);
+        ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+        for (int turn = 0; turn < 30; turn++) {
+            const auto began = std::chrono::steady_clock::now();
+            const std::vector<float> y = run(r);
+            const std::chrono::duration<double> took =
+                std::chrono::steady_clock::now() - began;
+            EXPECT_LT(took.count(), 5.0);
+            if (y.empty()) {
+                lost++;
+                EXPECT_EQ(err.status, XM_LOST);
+                EXPECT_EQ(std::string(err.text).find("rank "), 0u) << err.text;
+                EXPECT_NE(
+                    std::string(err.text).find("has not come for 0.1 s: it is lost"),
+                    std::string::npos)
+                    << err.text;
+                continue;
+            }
+            EXPECT_TRUE(good.empty() || y == good);
+            good = y;
+        }
+        EXPECT_FALSE(good.empty()) << "no run came through";
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+    }
+    EXPECT_GT(lost, 0) << "the test loses none";
 }
 
 TEST_F(Mesh, RequestsOfSeveralThreadsDoNotMeet)
@@ -271,18 +360,19 @@ TEST_F(Mesh, ARankThatFailsEndsTheRunByLayer)
 // ---- messages --------------------------------------------------------------------------------
 
 struct Group {
-    explicit Group(uint32_t ranks) : g(xm_shared_group_create(ranks))
+    explicit Group(uint32_t ranks, bool by_network = false)
+        : g(by_network ? connect_by_network(ranks) : xm_shared_group_create(ranks))
     {
     }
     ~Group()
     {
-        xm_shared_group_free(g);
+        xm_rank_group_free(g);
     }
     xm_collective *operator[](uint32_t rank) const
     {
-        return xm_shared_group_rank(g, rank);
+        return xm_rank_group_rank(g, rank);
     }
-    xm_shared_group *g;
+    xm_rank_group *g;
 };
 
 xm_status
@@ -292,11 +382,22 @@ send(xm_collective *c, uint32_t to, int n, xm_error *err)
                               err);
 }
 
+class Messages : public testing::TestWithParam<bool>
+{
+  protected:
+    void SetUp() override
+    {
+        network = {1, 1e-4, 0, 20.0};
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Groups, Messages, testing::Values(false, true),
+                         [](const auto &i) { return i.param ? "Fake" : "Shared"; });
+
 // More than may be unread: the sender waits. Each pair has an order of its own.
-TEST(Messages, ArriveInTheOrderOfTheirPair)
+TEST_P(Messages, ArriveInTheOrderOfTheirPair)
 {
     enum { N = 50 * XM_UNREAD_MESSAGES };
-    const Group group(3);
+    const Group group(3, GetParam());
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
     for (uint32_t from : {0u, 1u})
@@ -318,9 +419,9 @@ TEST(Messages, ArriveInTheOrderOfTheirPair)
     EXPECT_EQ(wrong, 0);
 }
 
-TEST(Messages, OfAnotherSizeOrNobodyAreSentences)
+TEST_P(Messages, OfAnotherSizeOrNobodyAreSentences)
 {
-    const Group group(2);
+    const Group group(2, GetParam());
     xm_error err = {};
     uint8_t small[2] = {};
     ASSERT_EQ(send(group[0], 1, 7, &err), XM_OK);
@@ -341,9 +442,9 @@ TEST(Messages, OfAnotherSizeOrNobodyAreSentences)
 }
 
 // One that is there counts; then the receiver, or a sender without room, learns why there is none.
-TEST(Messages, ARankThatLeavesEndsWaiting)
+TEST_P(Messages, ARankThatLeavesEndsWaiting)
 {
-    const Group group(3);
+    const Group group(3, GetParam());
     xm_error err = {}, why = {};
     int n = 0;
     xm_fail(&why, XM_LOST, "gone");
@@ -366,7 +467,7 @@ TEST(Messages, ARankThatLeavesEndsWaiting)
     group[0]->ops->leave(group[0], &why);
     receiver.join();
     sender.join();
-    xm_shared_group_reset(group.g, &why);
+    xm_rank_group_reset(group.g, &why);
     ASSERT_EQ(send(group[2], 1, 8, &err), XM_OK);
     ASSERT_EQ(xm_collective_receive(group[1], 2, (uint8_t *)&n, 4, &err), XM_OK);
     EXPECT_EQ(n, 8) << "what was unread is gone";
@@ -389,6 +490,56 @@ TEST_F(Mesh, ARankThatFailsEndsTheRun)
     }
     xm_infer_destroy(r);
     xm_compiled_unref(c);
+}
+
+// Two feed-forwards, so two sums. Rank 1's part of the last weight is wrong: the first sum is
+// right.
+TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
+{
+    const std::string twice =
+        std::string(feed_forward).substr(0, strlen(feed_forward) - strlen(R"(
+    result %6 name="y")")) +
+        R"(
+    %7 = weight f32[48,32] f32 @3
+    %8 = weight f32[32,48] f32 @4
+    %9 = matmul %6, %7 transpose_b=true
+    %10 = swish %9
+    %11 = matmul %10, %8 transpose_b=true
+    %12 = add %11, %6
+    result %12 name="y")";
+    xm_compile_options options = {};
+    options.keep_graph = true;
+    for (bool is_wrong : {false, true}) {
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        spoils = is_wrong;
+        const xm_status s =
+            xm_core_compile(core, parse(twice.c_str()).release(), "REFERENCE,BROKEN",
+                            &tensor, 1, &options, &c, &err);
+        spoils = false;
+        ASSERT_EQ(s, XM_OK) << err.text;
+        ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+        std::vector<xm_step_check> checks;
+        ASSERT_EQ(r->ops->check(
+                      r,
+                      [](const xm_step_check *check, void *ctx) {
+                          static_cast<std::vector<xm_step_check> *>(ctx)->push_back(
+                              *check);
+                      },
+                      &checks, &err),
+                  XM_OK);
+        ASSERT_FALSE(run(r).empty()) << err.text;
+        ASSERT_EQ(checks.size(), 2u) << "a sum, and one that is the result";
+        for (size_t i = 0; i < checks.size(); i++) {
+            EXPECT_TRUE(checks[i].compared);
+            EXPECT_EQ(checks[i].step, i);
+            EXPECT_STREQ(checks[i].op, i < 1 ? "exchange" : "result");
+            EXPECT_EQ(xm_step_check_severity(&checks[i]) > 1.0, is_wrong && i > 0)
+                << i << " " << checks[i].name << ": " << checks[i].error;
+        }
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+    }
 }
 
 TEST_F(Mesh, WhatCannotBeCompiledIsASentence)
@@ -555,6 +706,22 @@ TEST(MpiJob, IsFoundInTheEnvironment)
     }
     forget();
     EXPECT_EQ(xm_mpi_ranks(&own), 1u);
+}
+
+TEST(MpiJob, SaysWhichOfItsMachinesProcessesThisIs)
+{
+    const char *names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                           "MV2_COMM_WORLD_LOCAL_RANK"};
+    for (const char *name : names)
+        unsetenv(name);
+    EXPECT_EQ(xm_mpi_local_rank(), 0u);
+    for (const char *name : names) {
+        setenv(name, "3", 1);
+        EXPECT_EQ(xm_mpi_local_rank(), 3u) << name;
+        setenv(name, "x", 1);
+        EXPECT_EQ(xm_mpi_local_rank(), 0u) << name;
+        unsetenv(name);
+    }
 }
 
 } // namespace

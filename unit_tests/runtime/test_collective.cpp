@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads: sums in the order of ranks, joined parts, one that leaves.
+#include <chrono>
 #include <gtest/gtest.h>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/collective.h"
+#include "runtime/fake/fake_ranks.h"
 
 // Calls fn(rank's end) in a thread for each rank.
 template <typename Fn>
 static void
-run_all(xm_shared_group *g, uint32_t ranks, Fn fn)
+run_all(xm_rank_group *g, uint32_t ranks, Fn fn)
 {
     std::vector<std::thread> threads;
     for (uint32_t r = 0; r < ranks; r++)
-        threads.emplace_back([=] { fn(xm_shared_group_rank(g, r)); });
+        threads.emplace_back([=] { fn(xm_rank_group_rank(g, r)); });
     for (std::thread &t : threads)
         t.join();
 }
 
-class Collective : public testing::Test
+// In place, and over a network that delays and reorders messages.
+class Collective : public testing::TestWithParam<bool>
 {
   protected:
     enum { RANKS = 3 };
-    xm_shared_group *g = xm_shared_group_create(RANKS);
+    const xm_fake_network network = {7, 1e-4, 0, 20.0};
+    xm_rank_group *g = GetParam() ? xm_fake_group_create(RANKS, &network)
+                                  : xm_shared_group_create(RANKS);
     ~Collective() override
     {
-        xm_shared_group_free(g);
+        xm_rank_group_free(g);
     }
 };
 
 // 1e8 + 3 and - 1e8 round differently in another order.
-TEST_F(Collective, SumsAreAddedInTheOrderOfRanks)
+TEST_P(Collective, SumsAreAddedInTheOrderOfRanks)
 {
     const float x[RANKS] = {3.0f, 1e8f, -1e8f};
     const float wanted = (x[0] + x[1]) + x[2];
@@ -54,7 +59,7 @@ TEST_F(Collective, SumsAreAddedInTheOrderOfRanks)
 }
 
 // f16 summands are added as f32 and rounded once: 2048 + 1 + 1 in f16 would stay 2048.
-TEST_F(Collective, SumsOfHalvesAreRoundedOnce)
+TEST_P(Collective, SumsOfHalvesAreRoundedOnce)
 {
     const float x[RANKS] = {2048.0f, 1.0f, 1.0f};
     uint16_t mine[RANKS] = {}, y[RANKS] = {};
@@ -72,7 +77,7 @@ TEST_F(Collective, SumsOfHalvesAreRoundedOnce)
 }
 
 // What is shown from two places in turn is read before it is shown over.
-TEST_F(Collective, EachMeetingShowsItsOwn)
+TEST_P(Collective, EachMeetingShowsItsOwn)
 {
     enum { TURNS = 3000 };
     float places[RANKS][2] = {};
@@ -88,7 +93,7 @@ TEST_F(Collective, EachMeetingShowsItsOwn)
 }
 
 // [2, n] of 1, 2 and 3 columns.
-TEST_F(Collective, PartsAreJoinedAlongADimension)
+TEST_P(Collective, PartsAreJoinedAlongADimension)
 {
     const std::string parts[RANKS] = {"ag", "bchi", "defjkl"};
     std::string whole[RANKS];
@@ -105,7 +110,7 @@ TEST_F(Collective, PartsAreJoinedAlongADimension)
         EXPECT_EQ(w, "abcdefghijkl");
 }
 
-TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
+TEST_P(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
 {
     const float x[2] = {};
     const uint8_t part[2] = {};
@@ -124,7 +129,7 @@ TEST_F(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
 }
 
 // The others do not wait for it, and hear why; later runs begin anew.
-TEST_F(Collective, OneThatLeavesEndsTheOthersWaiting)
+TEST_P(Collective, OneThatLeavesEndsTheOthersWaiting)
 {
     const float x = 1;
     for (int turn = 0; turn < 50; turn++) {
@@ -142,16 +147,16 @@ TEST_F(Collective, OneThatLeavesEndsTheOthersWaiting)
             c->ops->leave(c, &err); /* is not heard any more */
         });
         xm_error why = {};
-        xm_shared_group_reset(g, &why);
+        xm_rank_group_reset(g, &why);
         EXPECT_EQ(why.status, XM_DEVICE);
         EXPECT_STREQ(why.text, "rank 1: the device is lost");
         xm_error none = {};
-        xm_shared_group_reset(g, &none);
+        xm_rank_group_reset(g, &none);
         EXPECT_EQ(none.status, XM_OK);
     }
 }
 
-TEST_F(Collective, PartsOfNoWholeRowsAreASentence)
+TEST_P(Collective, PartsOfNoWholeRowsAreASentence)
 {
     const uint8_t part[3] = {};
     run_all(g, RANKS, [&](xm_collective *c) {
@@ -164,7 +169,7 @@ TEST_F(Collective, PartsOfNoWholeRowsAreASentence)
     });
 }
 
-TEST_F(Collective, ThoseThatDoNotAgreeAreNamed)
+TEST_P(Collective, ThoseThatDoNotAgreeAreNamed)
 {
     run_all(g, RANKS, [&](xm_collective *c) {
         static const uint8_t same[] = {1, 2}, other[] = {1, 3};
@@ -179,8 +184,57 @@ TEST_F(Collective, ThoseThatDoNotAgreeAreNamed)
     });
 }
 
+INSTANTIATE_TEST_SUITE_P(Groups, Collective, testing::Values(false, true),
+                         [](const auto &i) { return i.param ? "Fake" : "Shared"; });
+
+// A message that is lost is one rank's sentence, which all hear in time.
+TEST(FakeGroup, EndsAllRanksWhenAMessageIsLost)
+{
+    enum { RANKS = 3, SEEDS = 8 };
+    int lost = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const xm_fake_network network = {seed, 1e-5, 80, 0.2};
+        xm_rank_group *g = xm_fake_group_create(RANKS, &network);
+        std::string said[RANKS];
+        float shown[RANKS][2] = {}; // until all runs have ended
+        const auto began = std::chrono::steady_clock::now();
+        run_all(g, RANKS, [&](xm_collective *c) {
+            float *places = shown[c->rank], y = 0;
+            xm_error err = {};
+            xm_status s = XM_OK;
+            for (int turn = 0; turn < 10 && s == XM_OK; turn++) {
+                places[turn % 2] = (float)(turn * (c->rank + 1));
+                s = xm_collective_sum(c, XM_F32, &places[turn % 2], XM_F32, &y, 1, &err);
+                EXPECT_TRUE(s != XM_OK || y == (float)(turn * 6));
+            }
+            if (s != XM_OK)
+                c->ops->leave(c, &err);
+            said[c->rank] = err.text;
+        });
+        const std::chrono::duration<double> took =
+            std::chrono::steady_clock::now() - began;
+        xm_error why = {};
+        xm_rank_group_reset(g, &why);
+        lost += why.status != XM_OK;
+        EXPECT_LT(took.count(), 5.0);
+        EXPECT_TRUE(why.status == XM_OK || why.status == XM_LOST) << why.text;
+        for (const std::string &text : said) // none: the rank had met for the last time
+            EXPECT_TRUE(text.empty() || text.find("has not come for 0.2 s: it is lost") !=
+                                            std::string::npos)
+                << text;
+        EXPECT_EQ(std::string(why.text).find("rank "),
+                  why.status == XM_OK ? std::string::npos : 0u);
+        xm_rank_group_free(g);
+    }
+    EXPECT_GT(lost, 0) << "the test loses none";
+    EXPECT_LT(lost, SEEDS) << "the test loses one each time";
+}
+
 TEST(SharedGroup, HasAtLeastOneRankAndAtMostSo)
 {
     EXPECT_EQ(xm_shared_group_create(0), nullptr);
     EXPECT_EQ(xm_shared_group_create(XM_MOST_RANKS + 1), nullptr);
+    const xm_fake_network network = {};
+    EXPECT_EQ(xm_fake_group_create(0, &network), nullptr);
+    EXPECT_EQ(xm_fake_group_create(XM_MOST_RANKS + 1, &network), nullptr);
 }

@@ -130,15 +130,14 @@ evaluate(const xm_graph *g, unsigned seed)
 }
 
 static std::vector<Graph>
-parts(const Split &s, xm_shared_group *group, uint32_t ranks)
+parts(const Split &s, xm_rank_group *group, uint32_t ranks)
 {
     std::vector<Graph> list;
     for (uint32_t r = 0; r < ranks; r++) {
         xm_graph *g = nullptr;
         xm_error err = {};
-        EXPECT_EQ(
-            xm_split_part(s.get(), xm_shared_group_rank(group, r), nullptr, &g, &err),
-            XM_OK)
+        EXPECT_EQ(xm_split_part(s.get(), xm_rank_group_rank(group, r), nullptr, &g, &err),
+                  XM_OK)
             << err.text;
         if (!g)
             return {};
@@ -170,7 +169,7 @@ expect_whole(const Graph &g, const xm_split_wish &wish, unsigned seed = 1)
 {
     const Split s = plan(g, wish);
     ASSERT_TRUE(s);
-    xm_shared_group *group = xm_shared_group_create(wish.ranks);
+    xm_rank_group *group = xm_shared_group_create(wish.ranks);
     const std::vector<Graph> list = parts(s, group, wish.ranks);
     ASSERT_EQ(list.size(), wish.ranks);
     const Run whole = evaluate(g.get(), seed);
@@ -181,7 +180,7 @@ expect_whole(const Graph &g, const xm_split_wish &wish, unsigned seed = 1)
         threads.emplace_back([&, r] {
             runs[r] = evaluate(list[r].get(), seed);
             xm_error err = {runs[r].status, ""};
-            xm_collective *c = xm_shared_group_rank(group, r);
+            xm_collective *c = xm_rank_group_rank(group, r);
             if (err.status != XM_OK)
                 c->ops->leave(c, &err);
         });
@@ -189,7 +188,7 @@ expect_whole(const Graph &g, const xm_split_wish &wish, unsigned seed = 1)
         t.join();
     for (uint32_t r = 0; r < wish.ranks; r++)
         expect_equal(whole, runs[r], print(list[r].get()));
-    xm_shared_group_free(group);
+    xm_rank_group_free(group);
 }
 
 using Wish = xm_split_wish (*)(uint32_t ranks, const double *shares);
@@ -504,7 +503,7 @@ TEST(Split, WishesOutOfRangeAreSentences)
 static xm_moe_attr
 experts_of(const Split &s, uint32_t rank, uint32_t ranks)
 {
-    xm_shared_group *group = xm_shared_group_create(ranks);
+    xm_rank_group *group = xm_shared_group_create(ranks);
     const std::vector<Graph> list = parts(s, group, ranks);
     xm_moe_attr attr = {};
     xm_for_each_node(n, list.at(rank).get())
@@ -512,7 +511,7 @@ experts_of(const Split &s, uint32_t rank, uint32_t ranks)
         if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
             attr = n->attr.moe;
     }
-    xm_shared_group_free(group);
+    xm_rank_group_free(group);
     return attr;
 }
 
@@ -649,7 +648,7 @@ TEST(Split, LayersAreCutWhereTheLeastIsPassedOn)
 // No rank has a part of what another runs.
 TEST(Split, ARankByLayerHasItsStatesAlone)
 {
-    xm_shared_group *group = xm_shared_group_create(2);
+    xm_rank_group *group = xm_shared_group_create(2);
     const Graph g = parse(layer_of("4", "64"));
     const std::vector<Graph> list = parts(plan(g, by_layer(2, nullptr)), group, 2);
     int attentions = 0, experts = 0;
@@ -661,7 +660,7 @@ TEST(Split, ARankByLayerHasItsStatesAlone)
         }
     EXPECT_EQ(attentions, 1);
     EXPECT_EQ(experts, 1);
-    xm_shared_group_free(group);
+    xm_rank_group_free(group);
 }
 
 // An attention is on the rank whose state it reads, though a cut between them would be even.
@@ -689,13 +688,13 @@ TEST(Split, AStateIsNotCutByLayer)
                                      {{"CAUSAL", causal}});
     const Graph g = parse(lines);
     const Split s = plan(g, by_layer(2, nullptr));
-    xm_shared_group *group = xm_shared_group_create(2);
+    xm_rank_group *group = xm_shared_group_create(2);
     for (const Graph &part : parts(s, group, 2)) {
         int attentions = 0;
         xm_for_each_node(n, part.get()) attentions += n->op == XM_OP_ATTENTION;
         EXPECT_NE(attentions, 1) << print(part.get());
     }
-    xm_shared_group_free(group);
+    xm_rank_group_free(group);
     expect_whole(g, by_layer(2, nullptr));
     xm_split *none = nullptr;
     xm_error err = {};
