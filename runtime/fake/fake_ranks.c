@@ -231,7 +231,8 @@ send_locked(struct fake_group *g, struct way *w, struct xm_bytes mine,
     uint8_t *bytes = xm_malloc((size_t)mine.n + 1);
     if (!bytes)
         return xm_no_memory(err, "a message to another rank");
-    memcpy(bytes, mine.p, (size_t)mine.n);
+    if (mine.n)
+        memcpy(bytes, mine.p, (size_t)mine.n);
     const enum xm_status s = put(g, w, (struct xm_bytes){bytes, mine.n}, err);
     if (s != XM_OK)
         xm_free(bytes);

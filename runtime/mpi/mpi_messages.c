@@ -114,14 +114,15 @@ xm_mpi_send(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
                        "a message of 2 GiB or more; a smaller --ubatch makes smaller "
                        "ones");
     XM_TRY(wait_for_arrival(g, m, err));
-    if (m->room < mine.n) {
+    if (!m->bytes || m->room < mine.n) {
         xm_free(m->bytes);
-        m->bytes = xm_malloc((size_t)mine.n);
+        m->bytes = xm_malloc((size_t)mine.n + 1); /* a message may have no bytes */
         m->room = m->bytes ? mine.n : 0;
     }
     if (!m->bytes)
         return xm_no_memory(err, "a message to another rank");
-    memcpy(m->bytes, mine.p, (size_t)mine.n);
+    if (mine.n)
+        memcpy(m->bytes, mine.p, (size_t)mine.n);
     XM_TRY(xm_mpi_check(
         MPI_Issend(m->bytes, (int)mine.n, MPI_BYTE, (int)to, VALUE, g->comm, &m->request),
         "MPI_Issend", err));

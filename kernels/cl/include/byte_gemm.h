@@ -6,8 +6,8 @@
  * Unit by unit (units.h) rows of weights are decoded to bytes, and the units of up to 48 tokens
  * turned over so that a vector holds one word of 16 tokens, two words of each of 8, or four of 4;
  * both stay in the L1 cache. Each word of a row, or two, or four, is broadcast and multiplied with
- * the parts of vectors that hold tokens. Sums are integers over a stretch of columns with one factor, then floats. Zero points
- * are where these integers begin.
+ * the parts of vectors that hold tokens. Sums are integers over a stretch of columns with one
+ * factor, then floats. Zero points are where these integers begin.
  */
 #include "group_units.h"
 
