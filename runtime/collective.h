@@ -92,7 +92,8 @@ enum xm_status xm_collective_wait(struct xm_collective *c, struct xm_error *err)
 enum xm_status xm_collective_agree(struct xm_collective *c, struct xm_bytes mine,
                                    const char *what, struct xm_error *err);
 
-/* Ranks that are threads of one process: what their ends are members of. */
+/* A group of ranks that are threads of one process; it owns each rank's struct xm_collective. The
+ * members do what xm_rank_group_rank, _reset and _free say. */
 struct xm_rank_group;
 struct xm_rank_group_ops {
     struct xm_collective *(*rank)(struct xm_rank_group *g, uint32_t rank);
@@ -108,8 +109,8 @@ struct xm_collective *xm_rank_group_rank(struct xm_rank_group *g, uint32_t rank)
  * rank may be in a call. */
 void xm_rank_group_reset(struct xm_rank_group *g, struct xm_error *why);
 
-/* Who read each other's bytes where they lie; 1 to XM_MOST_RANKS. NULL: no memory. For tests there
- * is runtime/fake/fake_ranks.h, too. */
+/* A group whose ranks read each other's bytes in place. NULL: no memory, or not 1 to XM_MOST_RANKS
+ * ranks. For tests there is runtime/fake/fake_ranks.h, too. */
 struct xm_rank_group *xm_shared_group_create(uint32_t ranks);
 
 #ifdef __cplusplus

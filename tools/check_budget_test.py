@@ -218,6 +218,14 @@ class Offline(unittest.TestCase):
         self.assertEqual(budget.offline.probed(log), ["cl_a", "cl_b"])
         self.assertIn("#ifdef cl_b\n#warning defined cl_b\n", budget.offline.probe(["cl_b"]))
 
+    def test_knows_names_that_conditions_compare(self):
+        self.assertIn("__OPENCL_C_VERSION__", budget.offline.own_names())  # on a second line
+        source = "#if defined(A) && \\\n    __OPENCL_C_VERSION__ >= 200\nnew\n#else\nold\n#endif\n"
+        log = "warning: defined __OPENCL_C_VERSION__=120\nwarning: defined __OPENCL_C_VERSION__\n"
+        for version, kept in ("120", "old"), ("300", "new"):
+            names = tuple(budget.offline.probed(log.replace("120", version)))
+            self.assertEqual(budget.offline.preprocessed(source, "-DA", names).split(), [kept])
+
     def test_compiles_what_a_change_touches(self):
         made = []
         def build(source, options="-O -DA=0", defined=("cl_b",)):

@@ -93,7 +93,9 @@ def cached(folder, parts, make):
 
 # What compilers define themselves: extensions, versions, instruction sets. All have __has_builtin.
 OWN_NAME = re.compile(r"\b(?:cl_|__(?!has_|builtin_))\w+")
-CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if.*", re.M)
+CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:.*\\\n)*.*", re.M)
+# Those that conditions compare, and the values that they may have.
+VALUES = {"__OPENCL_C_VERSION__": (100, 110, 120, 200, 300)}
 
 
 @functools.lru_cache(maxsize=None)
@@ -106,12 +108,15 @@ def own_names():
 
 def probe(names):
     """A source of which a compiler's messages have the `names` that it defines, and an error."""
-    asked = (f"#ifdef {name}\n#warning defined {name}\n#endif\n" for name in names)
+    asked = [f"#ifdef {name}\n#warning defined {name}\n#endif\n" for name in names]
+    asked += [f"#if {name} == {value}\n#warning defined {name}={value}\n#endif\n"
+              for name in names for value in VALUES.get(name, ())]
     return "".join(asked) + "#error the end\n"
 
 
 def probed(messages):
-    return sorted(set(re.findall(r"warning: defined (\w+)", messages)))
+    """Names and NAME=VALUE, the latter behind the name alone, so that it counts."""
+    return sorted(set(re.findall(r"warning: defined ([\w=]+)", messages)))
 
 
 @functools.lru_cache(maxsize=None)
@@ -165,7 +170,7 @@ def defined_by_current(chip, compiler):
     def make():
         with tempfile.TemporaryDirectory() as dump:
             return {"names": probed(compile_current(chip, probe(own_names()), "", dump))}
-    return cached("defined", (compiler, chip.ocloc, *own_names()), make)["names"]
+    return cached("defined", (compiler, chip.ocloc, probe(own_names())), make)["names"]
 
 
 def engine_options(chip, kernel):

@@ -233,13 +233,15 @@ xm_bench_destroy(struct xm_bench *b)
 
 /* ---- primitives -------------------------------------------------------------------- */
 
-/* As a program has it by default. */
+/* As a program has it by default for a step with these n weights. */
 static uint32_t
-factor_columns(const struct xm_bench *b, uint32_t number)
+factor_columns(const struct xm_bench *b, uint32_t first, uint32_t n)
 {
-    return xm_product_wants_coarse(xm_engine_info(b->engine), &b->weight[number]->host)
-               ? XM_FACTOR_COARSE
-               : XM_FACTOR_FINE;
+    bool is_coarse = true;
+    for (uint32_t i = first; i < first + n; i++)
+        is_coarse = is_coarse && xm_product_wants_coarse(xm_engine_info(b->engine),
+                                                         &b->weight[i]->host);
+    return is_coarse ? XM_FACTOR_COARSE : XM_FACTOR_FINE;
 }
 
 static enum xm_status
@@ -247,7 +249,7 @@ create_linear(struct xm_bench *b, uint32_t number, struct xm_error *err)
 {
     const struct xm_linear_desc desc = {.src = b->p->activations,
                                         .dst = b->p->activations,
-                                        .factor = factor_columns(b, number),
+                                        .factor = factor_columns(b, number, 1),
                                         .n = 1,
                                         .segment = {{b->weight[number], NULL}}};
     return xm_linear_create(b->engine, &desc, &b->primitive[number], err);
@@ -263,7 +265,7 @@ create_moe(struct xm_bench *b, struct xm_error *err)
         .src = p->activations,
         .dst = p->activations,
         .add = p->activations,
-        .factor = factor_columns(b, 0)};
+        .factor = factor_columns(b, 0, 3)};
     return xm_moe_create(b->engine, &desc, &b->primitive[0], err);
 }
 

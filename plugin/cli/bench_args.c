@@ -50,7 +50,7 @@ common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
                                        "kv-memory",    "offload",
                                        "expert-cache", "weights",
                                        "cache-dir",    "no-tune",
-                                       "split"};
+                                       "split",        "messages"};
     static const struct xm_cli_option group =
         XM_CLI_GROUP("How the models run", "xemoe bench model.gguf --precision f16");
     static const struct xm_cli_option tune = XM_CLI_TUNE_ROW;

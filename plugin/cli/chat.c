@@ -71,13 +71,13 @@ read_line(struct xm_line_input *in, struct xm_strbuf *line, struct xm_error *err
 {
     struct xm_strbuf shared = {0};
     enum xm_line kind = XM_LINE_END;
-    if (xm_job_reads()) {
+    if (xm_mpi_job_is_first()) {
         kind = xm_line_input_read(in, line, err);
         xm_strbuf_printf(&shared, "%c%s", 'a' + (int)kind, xm_strbuf_text(line));
     }
     enum xm_status s = kind == XM_LINE_FAILED ? err->status : XM_OK;
-    s = xm_job_share(s, &shared, err);
-    if (s == XM_OK && !xm_job_reads()) {
+    s = xm_mpi_job_share(s, &shared, err);
+    if (s == XM_OK && !xm_mpi_job_is_first()) {
         kind = (enum xm_line)(shared.text[0] - 'a');
         xm_strbuf_clear(line);
         xm_strbuf_add(line, shared.text + 1);

@@ -8,6 +8,7 @@
 
 #include "plugin/cli/chat.h"
 #include "plugin/cli/conversation_file.h"
+#include "plugin/cli/job.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/home.h"
 #include "plugin/program_util/lines.h"
@@ -35,7 +36,7 @@ save(struct xm_chat *c, const char *typed, bool replace)
     struct xm_strbuf path = {0};
     struct xm_error err = {0};
     enum xm_status s = find_path(typed, &path, &err);
-    if (s == XM_OK)
+    if (s == XM_OK && xm_mpi_job_is_first()) /* one process of a job writes for all */
         s = xm_conversation_save(&c->conversation, xm_strbuf_text(&path), replace, &err);
     xm_strbuf_free(&path);
     if (s != XM_OK)

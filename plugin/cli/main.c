@@ -87,7 +87,7 @@ main(int argc, char **argv)
         return code;
     code = run(argc, argv);
     if (code == XM_EXIT_OK)
-        xm_job_end();
+        xm_mpi_job_end();
     xm_mpi_end(code);
     return code;
 }

@@ -77,10 +77,10 @@ read_input(struct xm_strbuf *out, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
     enum xm_status s = XM_OK;
-    if (xm_job_reads())
+    if (xm_mpi_job_is_first())
         s = xm_file_read_all(STDIN_FILENO, xm_prompt_file_name("-"), "a prompt",
                              XM_PROMPT_MOST_MIB, &text, err);
-    s = xm_job_share(s, &text, err);
+    s = xm_mpi_job_share(s, &text, err);
     xm_strbuf_add_n(out, xm_strbuf_text(&text), s == XM_OK ? text.n : 0);
     xm_strbuf_free(&text);
     return s == XM_OK && !xm_strbuf_ok(out) ? xm_no_memory(err, "a prompt") : s;

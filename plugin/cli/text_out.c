@@ -55,7 +55,7 @@ read_seed(const char *text, uint64_t *out, struct xm_error *err)
                              ", or -1 for a random one, found '%.60s'",
                              UINT64_MAX, text);
     xm_strbuf_printf(&number, "%" PRIu64, xm_sampling_random_seed());
-    enum xm_status s = xm_job_share(XM_OK, &number, err);
+    enum xm_status s = xm_mpi_job_share(XM_OK, &number, err);
     if (s == XM_OK && !xm_parse_whole(xm_strbuf_text(&number), out))
         s = xm_no_memory(err, "a seed");
     xm_strbuf_free(&number);

@@ -455,10 +455,10 @@ xm_lower_factor_columns(const struct xm_lower *l, const struct xm_node *n)
     const struct xm_config *config = &l->p->config;
     const struct xm_device_info *device = xm_engine_info(l->p->engine);
     const uint32_t asked = xm_config_factor_columns(config);
-    bool gains = true,
-         is_coarse =
-             asked == XM_FACTOR_FINE &&
-             !xm_config_user_set(config, XM_OPTION_dynamic_quantization_group_size);
+    bool gains = true, has_weight = false;
+    bool is_coarse =
+        asked == XM_FACTOR_FINE &&
+        !xm_config_user_set(config, XM_OPTION_dynamic_quantization_group_size);
     for (uint32_t i = 0; i < n->n_in; i++) {
         const struct xm_weight *w =
             xm_is_none(xm_in(n, i)) ? NULL : xm_asked_weight(xm_in(n, i));
@@ -467,8 +467,9 @@ xm_lower_factor_columns(const struct xm_lower *l, const struct xm_node *n)
         gains = gains && (xm_device_has(device, XM_CAP_BYTE_DOTS) ||
                           (xm_weight_meets(w) & XM_MEETS_BYTES));
         is_coarse = is_coarse && xm_product_wants_coarse(device, w);
+        has_weight = true;
     }
-    return !gains ? 0 : is_coarse ? XM_FACTOR_COARSE : asked;
+    return !gains ? 0 : has_weight && is_coarse ? XM_FACTOR_COARSE : asked;
 }
 
 /* ---- operands that a pass asks for ------------------------------------------------------ */

@@ -237,8 +237,8 @@ uint32_t xm_program_root(const struct xm_program *p, uint32_t value);
 void xm_program_ref(struct xm_program *p);
 void xm_program_unref(struct xm_program *p); /* NULL is allowed */
 
-/* kv_budget.c: the pool of a program with states, whose layers are known; counts_positions: though
- * it has none (struct xm_graph). */
+/* kv_budget.c: makes the pool of KV pages of a program whose layers are known; one without states
+ * gets a pool only if counts_positions (struct xm_graph). */
 enum xm_status xm_program_create_kv_pool(struct xm_program *p, bool counts_positions,
                                          struct xm_error *err);
 

@@ -125,6 +125,9 @@ enum xm_status
 xm_mesh_check_run(struct xm_mesh_check *c, struct xm_infer *const *rank, uint32_t n,
                   struct xm_error *err)
 {
+    if (c->is_apart)
+        return xm_fail(err, XM_INVALID,
+                       "nothing to compare with: a run before this one has failed");
     const struct xm_ports *ports = &c->whole->compiled->ports;
     const double tolerance = tolerance_of(c->whole->compiled);
     uint32_t n_own = 0;

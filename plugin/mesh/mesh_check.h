@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A split program against the whole one, which one device has: every value that ranks exchange, and
- * the results. So a rank with a wrong part is found at the first exchange behind it.
+ * the results. A rank with a wrong part of a weight is found at the first exchange after it.
  *
  *     error of a row = |rank - whole| / |whole|     (Euclidean, along the last axis)
  *
- * Other than step_checker.h's, errors accumulate: each side goes on from its own values.
+ * Unlike in plugin/gpu/step_checker.h, errors accumulate: ranks and the whole program each continue
+ * with their own values.
  */
 #ifndef XM_PLUGIN_MESH_MESH_CHECK_H
 #define XM_PLUGIN_MESH_MESH_CHECK_H
@@ -21,6 +22,8 @@ struct xm_mesh_check {
         *whole; /* owned: a request of the whole program; NULL: nobody checks */
     xm_step_check_fn fn;
     void *ctx;
+    bool
+        is_apart; /* a run has failed: the ranks may be at another position than the whole */
 };
 
 /* `whole` has all results that ranks have, of the same names (xm_split_whole). Its request gets the
@@ -29,8 +32,9 @@ enum xm_status xm_mesh_check_open(struct xm_mesh_check *c, struct xm_compiled *w
                                   xm_step_check_fn fn, void *ctx, struct xm_error *err);
 void xm_mesh_check_close(struct xm_mesh_check *c);
 
-/* Behind a run of the n ranks: runs the whole program and calls fn for each of its results that a
- * rank has, exchanges first, with the worst row of all ranks. */
+/* After a run of the n ranks: runs the whole program and calls fn once for each of its results,
+ * exchanges first, with the row of the largest error over the ranks of this process. `compared` is
+ * false where no rank here has the result, or it is an integer. */
 enum xm_status xm_mesh_check_run(struct xm_mesh_check *c, struct xm_infer *const *rank,
                                  uint32_t n, struct xm_error *err);
 

@@ -9,7 +9,7 @@
 bool
 xm_mesh_halves_sums(const char *precision)
 {
-    return precision && strcmp(precision, "f16") == 0;
+    return precision && (strcmp(precision, "f16") == 0 || strcmp(precision, "FP16") == 0);
 }
 
 enum xm_status

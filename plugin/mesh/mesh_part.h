@@ -26,7 +26,7 @@ struct xm_mesh_parts {
     uint64_t weight_bytes[XM_MOST_RANKS]; /* of all ranks, as the last split has it */
     const char *weight_format; /* that most bytes of the whole model's have; static */
     uint32_t n_exchanges;
-    /* Of a token, as f32. */
+    /* Of a token, as it is sent. */
     uint64_t exchanged_bytes;
     /* Of all tokens alike, and what only tokens whose logits are wanted have besides. */
     struct xm_exchange_work exchanged, exchanged_chosen;
@@ -41,12 +41,11 @@ bool xm_mesh_halves_sums(const char *precision);
 enum xm_status xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
                             struct xm_split_wish *out, struct xm_error *err);
 
-/* xm_compile_options.replace; `parts` is a struct xm_mesh_parts.
+/* Values of xm_compile_options.replace; `parts` is a struct xm_mesh_parts.
  *
- * The whole graph, as xm_split_whole makes it. */
+ * The whole graph with each exchanged value as a result (xm_split_whole). */
 enum xm_status xm_mesh_take_whole(void *parts, struct xm_graph **g, struct xm_error *err);
-/* The rank's part. XM_UNSUPPORTED: the ranks would
- * exchange different values. */
+/* The part of rank parts->end. XM_UNSUPPORTED: the ranks would exchange different values. */
 enum xm_status xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err);
 
 #ifdef __cplusplus

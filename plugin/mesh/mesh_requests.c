@@ -63,11 +63,13 @@ infer_run(struct xm_infer *base, struct xm_error *err)
 {
     struct mesh_infer *r = mesh_of(base);
     const enum xm_status s = xm_mesh_run(r->mesh, run_rank, r, err);
-    if (s != XM_OK) /* at different chunks of a prompt, maybe */
-        xm_mesh_level_all(r->mesh, past_of, shorten, r);
-    return s == XM_OK && r->check.whole
-               ? xm_mesh_check_run(&r->check, r->rank, r->mesh->n, err)
-               : s;
+    if (s == XM_OK)
+        return r->check.whole ? xm_mesh_check_run(&r->check, r->rank, r->mesh->n, err)
+                              : XM_OK;
+    xm_mesh_level_all(r->mesh, past_of, shorten,
+                      r); /* they were at different chunks, maybe */
+    r->check.is_apart = true;
+    return s;
 }
 
 static enum xm_status
@@ -96,6 +98,7 @@ infer_reset(struct xm_infer *base)
         r->rank[i]->ops->reset(r->rank[i]);
     if (r->check.whole)
         r->check.whole->ops->reset(r->check.whole);
+    r->check.is_apart = false;
 }
 
 static void
@@ -122,6 +125,8 @@ infer_cancel(struct xm_infer *base)
     struct mesh_infer *r = mesh_of(base);
     for (uint32_t i = 0; i < r->mesh->n; i++)
         r->rank[i]->ops->cancel(r->rank[i]);
+    if (r->check.whole)
+        r->check.whole->ops->cancel(r->check.whole);
 }
 
 static void
@@ -130,6 +135,8 @@ infer_resume(struct xm_infer *base)
     struct mesh_infer *r = mesh_of(base);
     for (uint32_t i = 0; i < r->mesh->n; i++)
         r->rank[i]->ops->resume(r->rank[i]);
+    if (r->check.whole)
+        r->check.whole->ops->resume(r->check.whole);
 }
 
 /* Rank 0 tells: the others are where it is. */

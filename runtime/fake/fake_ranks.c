@@ -24,7 +24,7 @@ struct message {
     struct xm_bytes bytes; /* of a meeting: the sender's; of a value: the message's own */
 };
 
-struct way {
+struct channel {
     struct message *first; /* in no order */
     uint64_t sent, taken;
 };
@@ -46,13 +46,13 @@ struct fake_group {
     struct xm_error why; /* of the first that has left */
     uint64_t runs;       /* resets so far: each has a fate of its own */
     struct member member[XM_MOST_RANKS];
-    struct way *way; /* [(from * ranks + to) * N_STREAMS + stream] */
+    struct channel *channel; /* [(from * ranks + to) * N_STREAMS + stream] */
 };
 
-static struct way *
-way_of(struct fake_group *g, uint32_t from, uint32_t to, enum stream stream)
+static struct channel *
+channel_of(struct fake_group *g, uint32_t from, uint32_t to, enum stream stream)
 {
-    return &g->way[((size_t)from * g->ranks + to) * N_STREAMS + stream];
+    return &g->channel[((size_t)from * g->ranks + to) * N_STREAMS + stream];
 }
 
 /* splitmix64's mixing function. */
@@ -66,10 +66,10 @@ mix(uint64_t x)
 
 /* The same for the same message, whatever else is on its way. */
 static uint64_t
-fate_of(const struct fake_group *g, const struct way *w, uint64_t number)
+fate_of(const struct fake_group *g, const struct channel *w, uint64_t number)
 {
     return mix(mix(mix(g->network.seed + 1) + g->runs) * 31 +
-               (uint64_t)(w - g->way) * 1000003 + number);
+               (uint64_t)(w - g->channel) * 1000003 + number);
 }
 
 /* ---- messages ------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ free_message(struct message *m, enum stream stream)
 
 /* `bytes` as in struct message. */
 static enum xm_status
-put(struct fake_group *g, struct way *w, struct xm_bytes bytes, struct xm_error *err)
+put(struct fake_group *g, struct channel *w, struct xm_bytes bytes, struct xm_error *err)
 {
     struct message *m = xm_calloc(1, sizeof(*m));
     if (!m)
@@ -117,7 +117,7 @@ sleep_until(struct fake_group *g, double until)
 }
 
 static enum xm_status
-gone(const struct fake_group *g, struct xm_error *err)
+fail_as_left(const struct fake_group *g, struct xm_error *err)
 {
     return xm_fail(err, g->why.status, "%s", g->why.text);
 }
@@ -125,7 +125,7 @@ gone(const struct fake_group *g, struct xm_error *err)
 /* Waits for the next message of a way to arrive and takes it off. One that was sent counts, whoever
  * has left since. */
 static enum xm_status
-take(struct fake_group *g, struct way *w, uint32_t from, struct message **out,
+take(struct fake_group *g, struct channel *w, uint32_t from, struct message **out,
      struct xm_error *err)
 {
     const double deadline = xm_now() + g->network.patience_s;
@@ -143,7 +143,7 @@ take(struct fake_group *g, struct way *w, uint32_t from, struct message **out,
         }
         const bool is_coming = *at && (*at)->arrives < LOST;
         if (g->is_left && !is_coming)
-            return gone(g, err);
+            return fail_as_left(g, err);
         if (now >= deadline)
             return xm_fail(err, XM_LOST,
                            "message %" PRIu64 " of rank %u has not come for %g s: it is "
@@ -193,10 +193,10 @@ meet_locked(struct member *m, struct xm_bytes mine, struct xm_bytes *all,
     enum xm_status s = XM_OK;
     for (uint32_t r = 0; r < g->ranks && s == XM_OK; r++)
         if (r != own)
-            s = put(g, way_of(g, own, r, MEETINGS), mine, err);
+            s = put(g, channel_of(g, own, r, MEETINGS), mine, err);
     for (uint32_t r = 0; r < g->ranks && s == XM_OK; r++)
         if (r != own)
-            s = take(g, way_of(g, r, own, MEETINGS), r, &came[r], err);
+            s = take(g, channel_of(g, r, own, MEETINGS), r, &came[r], err);
     drop_shown(m);
     for (uint32_t r = 0; r < g->ranks && s == XM_OK; r++)
         s = show(m, r, r == own ? mine : came[r]->bytes, &all[r], err);
@@ -218,14 +218,14 @@ meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
 }
 
 static enum xm_status
-send_locked(struct fake_group *g, struct way *w, struct xm_bytes mine,
+send_locked(struct fake_group *g, struct channel *w, struct xm_bytes mine,
             struct xm_error *err)
 {
     const double deadline = xm_now() + g->network.patience_s;
     while (w->sent - w->taken >= XM_UNREAD_MESSAGES && !g->is_left && xm_now() < deadline)
         sleep_until(g, deadline);
     if (w->sent - w->taken >= XM_UNREAD_MESSAGES)
-        return g->is_left ? gone(g, err)
+        return g->is_left ? fail_as_left(g, err)
                           : xm_fail(err, XM_LOST, "messages have not been read for %g s",
                                     g->network.patience_s);
     uint8_t *bytes = xm_malloc((size_t)mine.n + 1);
@@ -245,7 +245,8 @@ send_value(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
 {
     struct fake_group *g = ((struct member *)c)->group;
     pthread_mutex_lock(&g->lock);
-    const enum xm_status s = send_locked(g, way_of(g, c->rank, to, VALUES), mine, err);
+    const enum xm_status s =
+        send_locked(g, channel_of(g, c->rank, to, VALUES), mine, err);
     pthread_mutex_unlock(&g->lock);
     return s;
 }
@@ -257,7 +258,7 @@ receive_value(struct xm_collective *c, uint32_t from, uint8_t *to, uint64_t n,
     struct fake_group *g = ((struct member *)c)->group;
     struct message *m = NULL;
     pthread_mutex_lock(&g->lock);
-    enum xm_status s = take(g, way_of(g, from, c->rank, VALUES), from, &m, err);
+    enum xm_status s = take(g, channel_of(g, from, c->rank, VALUES), from, &m, err);
     pthread_mutex_unlock(&g->lock);
     if (s != XM_OK)
         return s;
@@ -292,11 +293,11 @@ static void
 drop_messages(struct fake_group *g)
 {
     for (size_t i = 0; i < (size_t)g->ranks * g->ranks * N_STREAMS; i++) {
-        for (struct message *m = g->way[i].first, *next; m; m = next) {
+        for (struct message *m = g->channel[i].first, *next; m; m = next) {
             next = m->next;
             free_message(m, (enum stream)(i % N_STREAMS));
         }
-        g->way[i] = (struct way){0};
+        g->channel[i] = (struct channel){0};
     }
 }
 
@@ -328,7 +329,7 @@ destroy(struct xm_rank_group *base)
         drop_shown(&g->member[r]);
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->changed);
-    xm_free(g->way);
+    xm_free(g->channel);
     xm_free(g);
 }
 
@@ -340,7 +341,7 @@ xm_fake_group_create(uint32_t ranks, const struct xm_fake_network *network)
 {
     struct fake_group *g =
         ranks > 0 && ranks <= XM_MOST_RANKS ? xm_calloc(1, sizeof(*g)) : NULL;
-    struct way *way =
+    struct channel *way =
         g ? xm_calloc((size_t)ranks * ranks * N_STREAMS, sizeof(*way)) : NULL;
     if (!way) {
         xm_free(g);
@@ -349,7 +350,7 @@ xm_fake_group_create(uint32_t ranks, const struct xm_fake_network *network)
     g->base.ops = &group_ops;
     g->ranks = ranks;
     g->network = *network;
-    g->way = way;
+    g->channel = way;
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
     for (uint32_t r = 0; r < ranks; r++)

@@ -23,7 +23,7 @@ struct xm_fake_network {
         patience_s; /* a rank that has waited so long for a message takes it for lost */
 };
 
-/* 1 to XM_MOST_RANKS ranks. NULL: no memory. */
+/* 1 to XM_MOST_RANKS ranks. NULL: no memory, or another number. */
 struct xm_rank_group *xm_fake_group_create(uint32_t ranks,
                                            const struct xm_fake_network *network);
 

@@ -99,6 +99,19 @@ xm_cpu_has_avx2(void)
 #endif
 }
 
+/* Whether compilers for this processor multiply bytes by AVX2's instruction, whose sums of two
+ * products have 16 bits: it has neither AVX-512 nor products of four bytes. */
+static inline bool
+xm_cpu_has_byte_pairs_only(void)
+{
+#if defined(__x86_64__)
+    return xm_cpu_has_avx2() && !__builtin_cpu_supports("avx512bw") &&
+           !xm_cpu_has_avx_vnni();
+#else
+    return false;
+#endif
+}
+
 /* Whether the processor has AVX512-BF16, products of bf16; every one with AMX tiles has it. */
 static inline bool
 xm_cpu_has_bf16(void)

@@ -228,10 +228,11 @@ struct xm_graph {
     struct xm_property_text *properties;
     uint32_t n_properties;
     struct xm_note *notes; /* newest first */
-    bool
-        counts_positions; /* without a state, too: other parts of the model have states */
-    uint32_t n_rounded;   /* places that round_as_trained has rounded */
-    struct xm_error err;  /* the first failure of a builder call */
+    /* Programs keep the length of contexts though this graph has no state: by layer, another rank
+     * has the states. */
+    bool counts_positions;
+    uint32_t n_rounded;  /* places that round_as_trained has rounded */
+    struct xm_error err; /* the first failure of a builder call */
 };
 
 struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */

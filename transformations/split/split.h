@@ -46,8 +46,8 @@ struct xm_split_wish {
     bool by_layer;
     bool by_expert; /* a mixture of experts is cut between its experts, not across them */
     bool halves_sums; /* summands are rounded to f16 and sent so; added as f32 */
-    /* Parts have each exchanged value that they receive as a result, too, behind their others, of
-     * the name that it has as a result of xm_split_whole. */
+    /* For checks: each part also returns every exchanged value that it has, as results after its
+     * own. xm_split_whole gives its results the same names, so that both can be compared. */
     bool shows_exchanges;
 };
 

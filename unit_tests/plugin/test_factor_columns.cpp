@@ -50,8 +50,9 @@ factors(const std::string &format, uint32_t caps, const char *of_user)
 
 TEST(FactorColumns, SuitTheWeightsUnlessTheUserSays)
 {
-    const uint32_t avx2 = XM_CAP_SHORT_PAIRS | XM_CAP_FP16,
-                   vnni = avx2 | XM_CAP_BYTE_DOTS;
+    const uint32_t avx512 = XM_CAP_SHORT_PAIRS | XM_CAP_FP16,
+                   avx2 = avx512 | XM_CAP_BYTE_PAIRS_ONLY,
+                   vnni = avx512 | XM_CAP_BYTE_DOTS;
     const struct {
         const char *format;
         uint32_t caps;
@@ -60,9 +61,10 @@ TEST(FactorColumns, SuitTheWeightsUnlessTheUserSays)
     } cases[] = {
         {"q4_0", avx2, nullptr, {32}},   {"q4_k", avx2, nullptr, {128}},
         {"q6_k", avx2, nullptr, {128}},  {"q4_k", vnni, nullptr, {32}},
-        {"q4_k", avx2, "32", {32}},      {"q4_0", avx2, "128", {128}},
-        {"q4_k", avx2, "0", {}},         {"iq4_xs", avx2, nullptr, {}},
-        {"iq4_xs", vnni, nullptr, {32}},
+        {"q4_k", avx512, nullptr, {32}}, {"q4_k", avx2, "32", {32}},
+        {"q4_0", avx2, "128", {128}},    {"q4_k", avx2, "0", {}},
+        {"iq4_xs", avx2, nullptr, {}},   {"iq4_xs", vnni, nullptr, {32}},
+        {"iq4_xs", avx2, "128", {}},
     };
     for (const auto &c : cases)
         EXPECT_EQ(factors(c.format, c.caps, c.of_user), c.want)

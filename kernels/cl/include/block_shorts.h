@@ -30,8 +30,8 @@
 #else
 #define UNIT_BITS 8
 #endif
-/* Whether sums of two products meet the multipliers of their weights as integers, too (units.h): x
- * has one factor for all columns of a unit, and so have the weights. */
+/* Whether integer scales of weights multiply sums of 16 bits before these become floats: x has one
+ * factor for 128 columns; of formats with 256 columns, IN_SHORTS leaves Q2_K to Q6_K. */
 #define INTEGER_FACTORS                                                                  \
     (IN_SHORTS && X_COLUMNS == 128 && PASTE(COLUMNS_, FORMAT0) == 256 &&                 \
      PASTE(COLUMNS_, FORMAT1) == 256 && PASTE(COLUMNS_, FORMAT2) == 256)

@@ -165,11 +165,8 @@ turn_rest(const struct x_rows *x, uint b, uint n, const uint d, struct x_unit *o
     int16 pair[4];
     for (uint i = 0; i < 4; i++)
         pair[i] = (as_int16(v[2 * i]) & 0xffff) | as_int16(v[2 * i + 1]) << 16;
-    if (d == 4)
-        out->less[0][n] = LOW16(LOW16(pair[0], pair[2]), LOW16(pair[1], pair[3]));
-    else
-        for (uint i = 0; i < 4; i += d)
-            out->less[i / d][n] = d == 2 ? LOW16(pair[i], pair[i + 1]) : pair[i];
+    for (uint i = 0; i < 4; i += d) /* FEW_WORDS: d is 1 or 2 */
+        out->less[i / d][n] = d == 2 ? LOW16(pair[i], pair[i + 1]) : pair[i];
 #else
     for (uint s = 0; s < STRETCHES; s++) {
         const uint i = s * 8 / STRETCHES;

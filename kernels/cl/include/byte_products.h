@@ -13,15 +13,15 @@ typedef short16 lane_shorts;
 typedef float8 lane_floats;
 #define LANE_PARTS      2 /* of a vector of tokens */
 #define LANE_FLOATS(v)  convert_float8(v)
-#define LANE_PAIRS      add_pairs8
-#define LANE_BYTES      byte_products8
+#define ADD_PAIRS       add_pairs8
+#define MULTIPLY_BYTES  byte_products8
 #else
 typedef int16 lane_ints;
 typedef uint16 lane_words;
 typedef float16 lane_floats;
 #define LANE_PARTS     1
 #define LANE_FLOATS(v) convert_float16(v)
-#define LANE_PAIRS     add_pairs
+#define ADD_PAIRS      add_pairs
 #endif
 #define FEW_WORDS (4 / LANE_PARTS) /* of each of 4 tokens in a part; half as many of 8 */
 /* Part n of the vectors of 16 tokens at `v`. */
@@ -36,10 +36,9 @@ typedef float16 lane_floats;
 #endif
 #define MOST_ROWS (VECTOR_ROWS / (BYTE_DOTS ? X_PLANES : 1))
 
-/* Rows and parts of tokens that are multiplied at once, and their sums. */
-struct part {
-    uint row, n;
-    uint rows, parts;
+/* Rows, and parts of tokens, whose products are summed at once, and their sums. */
+struct row_block {
+    uint row, rows, n, parts;
 };
 
 struct sums {
@@ -96,32 +95,33 @@ begin_with(const struct rows_unit *w, const struct x_unit *x, uint row, uint s, 
 /* Adds the products of plane p with `d` words from `word` on: step `nth` of a stretch, whose
  * neighbours meet `multiplier`, two of 16 bits in a word. */
 __attribute__((always_inline)) static inline void
-add_words(const struct rows_unit *w, const struct x_unit *x, const struct part *part,
+add_words(const struct rows_unit *w, const struct x_unit *x, const struct row_block *block,
           uint word, const uint p, const uint nth, const bool is_last, const uint d,
           const uint s, struct sums *sums)
 {
 #pragma unroll
-    for (uint r = 0; r < part->rows; r++) {
+    for (uint r = 0; r < block->rows; r++) {
         const lane_words q =
-            repeated((const uint *)w->words[part->row + r][p] + word, d);
+            repeated((const uint *)w->words[block->row + r][p] + word, d);
 #pragma unroll
-        for (uint i = 0; i < part->parts; i++) {
-            const uint n = part->n + i;
+        for (uint i = 0; i < block->parts; i++) {
+            const uint n = block->n + i;
             lane_ints *all = &sums->all[r][i];
 #if IN_PAIRS
-            *all = LANE_PAIRS(*all, __builtin_astype(q, lane_ints),
-                              PART(x->words[p][word / d], n));
+            *all = ADD_PAIRS(*all, __builtin_astype(q, lane_ints),
+                             PART(x->words[p][word / d], n));
 #elif IN_SHORTS
 #if INTEGER_FACTORS
-            const lane_ints multiplier = (int)w->multiplier[part->row + r][s * 8 / STRETCHES];
+            const lane_ints multiplier =
+                (int)w->multiplier[block->row + r][s * 8 / STRETCHES];
 #else
             const lane_ints multiplier = 0x00010001;
 #endif
-            const lane_shorts v = LANE_BYTES(q, PART(x->words[0][word / d], n));
+            const lane_shorts v = MULTIPLY_BYTES(q, PART(x->words[0][word / d], n));
             lane_shorts *some = &sums->some[r][i];
             *some = nth % SHORT_SUMS ? *some + v : v;
             if (nth % SHORT_SUMS + 1 == SHORT_SUMS || is_last)
-                *all = LANE_PAIRS(*all, __builtin_astype(*some, lane_ints), multiplier);
+                *all = ADD_PAIRS(*all, __builtin_astype(*some, lane_ints), multiplier);
 #else
             *all = add_bytes(*all, q, PART(x->words[X_PLANES - 1][word / d], n));
 #if !X_BYTES
@@ -139,7 +139,8 @@ add_words(const struct rows_unit *w, const struct x_unit *x, const struct part *
 /* Adds the products over stretch s. */
 __attribute__((always_inline)) static inline void
 multiply_stretch(const struct rows_unit *w, const struct x_unit *x,
-                 const struct part *part, const uint s, const uint d, struct sums *sums)
+                 const struct row_block *block, const uint s, const uint d,
+                 struct sums *sums)
 {
     const uint halves = STRETCHES == 8 ? 1 : 2;
     const uint first = STRETCHES == 8 ? s % 2 * 16 + s / 2 * 4 : s * 4;
@@ -147,39 +148,33 @@ multiply_stretch(const struct rows_unit *w, const struct x_unit *x,
     for (uint i = 0; i < halves * 4; i += d)
 #pragma unroll
         for (uint p = 0; p < PAIR_PLANES; p++)
-            add_words(w, x, part, first + i / 4 * 16 + i % 4, p, i / d,
+            add_words(w, x, block, first + i / 4 * 16 + i % 4, p, i / d,
                       i + d == halves * 4, d, s, sums);
 }
 
 #if INTEGER_FACTORS
 /* Adds the products over all stretches. */
 __attribute__((always_inline)) static inline void
-add_unit(const struct rows_unit *w, const struct x_unit *x, const struct part *part,
+add_unit(const struct rows_unit *w, const struct x_unit *x, const struct row_block *block,
          const uint d, float16 (*f)[TOKEN_VECTORS])
 {
     struct sums sums;
 #pragma unroll
-    for (uint r = 0; r < part->rows; r++)
+    for (uint r = 0; r < block->rows; r++)
         sums.all[r][0] = 0;
-    if (d == 4) {
-#pragma unroll
-        for (uint s = 0; s < STRETCHES; s++)
-            multiply_stretch(w, x, part, s, d, &sums);
-    } else {
 #pragma unroll 1
-        for (uint s = 0; s < STRETCHES; s++)
-            multiply_stretch(w, x, part, s, d, &sums);
-    }
-    const lane_floats factor = FLOATS_OF_PART(x->factor[0], part->n);
+    for (uint s = 0; s < STRETCHES; s++)
+        multiply_stretch(w, x, block, s, d, &sums);
+    const lane_floats factor = FLOATS_OF_PART(x->factor[0], block->n);
 #pragma unroll
-    for (uint r = 0; r < part->rows; r++) {
-        const uint row = part->row + r;
+    for (uint r = 0; r < block->rows; r++) {
+        const uint row = block->row + r;
         lane_ints taken = 0;
 #pragma unroll
         for (uint i = 0; i < 4; i += d)
-            taken = LANE_PAIRS(taken, PART(x->less[i / d], part->n),
-                               __builtin_astype(repeated(w->taken[row] + i, d), lane_ints));
-        lane_floats *y = (lane_floats *)f[row] + part->n;
+            taken = ADD_PAIRS(taken, PART(x->less[i / d], block->n),
+                              __builtin_astype(repeated(w->taken[row] + i, d), lane_ints));
+        lane_floats *y = (lane_floats *)f[row] + block->n;
         *y += LANE_FLOATS(sums.all[r][0]) * (factor * w->scale[row][0]) +
               LANE_FLOATS(taken) * (factor * w->minimum[row][0]);
     }
@@ -188,22 +183,22 @@ add_unit(const struct rows_unit *w, const struct x_unit *x, const struct part *p
 
 /* Adds the products over stretch s. Inlined by force so that the sums are registers. */
 __attribute__((always_inline)) static inline void
-add_stretch(const struct rows_unit *w, const struct x_unit *x, const struct part *part,
+add_stretch(const struct rows_unit *w, const struct x_unit *x, const struct row_block *block,
             uint s, const uint d, float16 (*f)[TOKEN_VECTORS])
 {
     struct sums sums;
 #pragma unroll
-    for (uint r = 0; r < part->rows; r++)
+    for (uint r = 0; r < block->rows; r++)
 #pragma unroll
-        for (uint i = 0; i < part->parts; i++)
-            sums.all[r][i] = begin_with(w, x, part->row + r, s, part->n + i);
-    multiply_stretch(w, x, part, s, d, &sums);
+        for (uint i = 0; i < block->parts; i++)
+            sums.all[r][i] = begin_with(w, x, block->row + r, s, block->n + i);
+    multiply_stretch(w, x, block, s, d, &sums);
 #pragma unroll
-    for (uint r = 0; r < part->rows; r++) {
-        const uint row = part->row + r;
+    for (uint r = 0; r < block->rows; r++) {
+        const uint row = block->row + r;
 #pragma unroll
-        for (uint i = 0; i < part->parts; i++) {
-            const uint n = part->n + i;
+        for (uint i = 0; i < block->parts; i++) {
+            const uint n = block->n + i;
             const lane_floats factor =
                 FLOATS_OF_PART(x->factor[X_BYTES ? s * 4 / STRETCHES : 0], n);
             lane_floats y = FLOATS_OF_PART(f[row], n);
@@ -227,13 +222,13 @@ add_rows(const struct rows_unit *w, const struct x_unit *x, uint first, const ui
     for (uint r = first; r < first + 16; r += rows) {
 #pragma unroll 1
         for (uint n = 0; n < parts; n += at_once) {
-            const struct part part = {r, n, rows, at_once};
+            const struct row_block block = {r, rows, n, at_once};
 #if INTEGER_FACTORS
-            add_unit(w, x, &part, d, f);
+            add_unit(w, x, &block, d, f);
 #else
 #pragma unroll 1
             for (uint s = 0; s < STRETCHES; s++)
-                add_stretch(w, x, &part, s, d, f);
+                add_stretch(w, x, &block, s, d, f);
 #endif
         }
     }

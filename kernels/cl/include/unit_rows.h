@@ -38,7 +38,8 @@ decode_format(const uint format, const struct tile_rows *rows, uint b, uint k_co
 #pragma unroll
     for (uint i = 0; i < bytes; i += 64)
         prefetch_line(p + i + rows->ahead[r / 16]);
-    if (k + UNIT_COLUMNS <= k_count || INTEGER_FACTORS)
+    if (INTEGER_FACTORS /* blocks of 256 columns end with a unit */ ||
+        k + UNIT_COLUMNS <= k_count)
         unit_at(format, row, k, &u);
     else
         unit_of_pieces(format, row, k, k_count, &u);

@@ -16,8 +16,8 @@ struct unit {
     uint16 q[2];       /* bytes without sign, the format's zero more than the integers */
     float16 factor[2]; /* of halves 0 and 1 */
     float8 minimum;    /* of each 16 columns; 0 where a format sets none */
-    /* Formats of 256 columns with small integers set these, too, of each 16 columns: what integers
-     * are multiplied with, before d.x, and what is taken off for each 1 in x, before d.y. */
+    /* Q2_K to Q6_K set these, too, for INTEGER_FACTORS (block_shorts.h): a weight in a run of 16
+     * columns is d.x multiplier q - d.y taken. */
     short8 multiplier, taken;
     float2 d;
 };
