@@ -39,7 +39,7 @@ static bool
 is_usual(const struct xm_cli_target *t)
 {
     return !t->precision && !t->quantisation && !t->offload && !t->expert_cache &&
-           !t->weights && !t->no_tune;
+           !t->weights && !t->no_tune && !t->messages;
 }
 
 static enum xm_status

@@ -92,8 +92,7 @@ begin_with(const struct rows_unit *w, const struct x_unit *x, uint row, uint s, 
 #endif
 }
 
-/* Adds the products of plane p with `d` words from `word` on: step `nth` of a stretch, whose
- * neighbours meet `multiplier`, two of 16 bits in a word. */
+/* Adds the products of plane p with `d` words from `word` on: step `nth` of stretch s. */
 __attribute__((always_inline)) static inline void
 add_words(const struct rows_unit *w, const struct x_unit *x, const struct row_block *block,
           uint word, const uint p, const uint nth, const bool is_last, const uint d,
