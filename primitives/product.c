@@ -91,7 +91,8 @@ bool
 xm_product_wants_coarse(const struct xm_device_info *device, const struct xm_weight *w)
 {
     enum { SUPER_BLOCK = 256 };
-    return xm_device_has(device, XM_CAP_BYTE_PAIRS_ONLY) &&
+    return (xm_device_has(device, XM_CAP_BYTE_PAIRS_ONLY) ||
+            xm_device_has(device, XM_CAP_BYTE_DOTS)) &&
            xm_weight_info(w)->block_cols == SUPER_BLOCK &&
            (xm_weight_meets(w) & XM_MEETS_BYTES);
 }

@@ -43,8 +43,8 @@ const char *xm_product_not_in_runs(const void *product, uint32_t words);
 
 /* Whether 8-bit activations with one factor each 128 columns are multiplied by w with fewer
  * instructions than with one each 32: integer scales of w, within blocks of 256 columns, then
- * multiply sums of 16 bits (INTEGER_FACTORS, kernels/cl/include/block_shorts.h), which only
- * processors with AVX2 and no more have. */
+ * multiply sums of integers (INTEGER_FACTORS, kernels/cl/include/block_shorts.h). AVX-512 without
+ * VNNI has no such kernels. */
 bool xm_product_wants_coarse(const struct xm_device_info *device,
                              const struct xm_weight *w);
 /* Products of one format, size and precision. */

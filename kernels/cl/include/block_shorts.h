@@ -30,11 +30,12 @@
 #else
 #define UNIT_BITS 8
 #endif
-/* Whether integer scales of weights multiply sums of 16 bits before these become floats: x has one
- * factor for 128 columns; of formats with 256 columns, IN_SHORTS leaves Q2_K to Q6_K. */
+/* Whether integer scales of weights multiply sums of integers before these become floats: x has one
+ * factor for 128 columns; of formats with 256 columns, UNIT_BITS leaves Q2_K to Q6_K. */
 #define INTEGER_FACTORS                                                                  \
-    (IN_SHORTS && X_COLUMNS == 128 && PASTE(COLUMNS_, FORMAT0) == 256 &&                 \
-     PASTE(COLUMNS_, FORMAT1) == 256 && PASTE(COLUMNS_, FORMAT2) == 256)
+    (BYTE_PRODUCTS && X_BYTES && UNIT_BITS < 8 && X_COLUMNS == 128 &&                    \
+     PASTE(COLUMNS_, FORMAT0) == 256 && PASTE(COLUMNS_, FORMAT1) == 256 &&               \
+     PASTE(COLUMNS_, FORMAT2) == 256)
 
 static inline uint
 format_columns(const uint format)

@@ -141,6 +141,7 @@ FROM(short8, 8, convert_short8)
 FROM(ushort8, 8, convert_ushort8)
 FROM(uint8, 8, convert_uint8)
 FROM(ushort16, 16, convert_ushort16)
+FROM(int8, 8, convert_int8)
 FROM(int16, 16, convert_int16)
 FROM(uint16, 16, convert_uint16)
 #ifdef cl_khr_fp16

@@ -18,6 +18,17 @@
 #include "byte_units.h"
 
 /* A unit as row r of those that are multiplied (unit_rows.h). */
+#if BLOCKS
+static inline void
+put_minimums(const struct unit *u, float *out)
+{
+    if (MINIMUMS && FACTOR_K == 16)
+        vstore8(u->minimum, 0, out);
+    else if (MINIMUMS)
+        vstore4(u->minimum.even, 0, out);
+}
+#endif
+
 #if INTEGER_FACTORS
 static inline void
 put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
@@ -25,10 +36,11 @@ put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
     (void)zero;
     const ushort8 q = as_ushort8(u->multiplier);
     put_words(u, out->words[r]);
-    vstore8(convert_uint8(q) * 0x10001u, 0, out->multiplier[r]);
+    vstore8(IN_SHORTS ? convert_uint8(q) * 0x10001u : as_uint8(convert_int8(u->multiplier)),
+            0, out->multiplier[r]);
     vstore4(as_uint4(u->taken), 0, out->taken[r]);
     out->scale[r][0] = u->d.x;
-    out->minimum[r][0] = u->d.y;
+    put_minimums(u, out->minimum[r]);
 }
 #elif BLOCKS
 static inline void
@@ -38,13 +50,10 @@ put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
 #if FACTOR_K == 16
     const float4 a = u->factor[0].s048c, c = u->factor[1].s048c;
     vstore8((float8)(a.x, c.x, a.y, c.y, a.z, c.z, a.w, c.w), 0, out->scale[r]);
-    if (MINIMUMS)
-        vstore8(u->minimum, 0, out->minimum[r]);
 #else
     vstore4(u->factor[0].s048c, 0, out->scale[r]);
-    if (MINIMUMS)
-        vstore4(u->minimum.even, 0, out->minimum[r]);
 #endif
+    put_minimums(u, out->minimum[r]);
 }
 #else
 static inline void
@@ -125,6 +134,19 @@ in_first(float16 v, const uint d)
     return as_float16(as_int16(in_lanes(v, d)) & first);
 }
 
+/* d numbers of each token, v[i] the tokens' i-th, in its lanes. */
+static inline float16
+numbers_in_lanes(const float16 *v, const uint d)
+{
+    if (d == 1)
+        return v[0];
+    if (d == 2)
+        return LOW16(v[0], v[1]);
+    const float8 a = LOW8(v[0].lo, v[1].lo), b = LOW8(v[2].lo, v[3].lo);
+    return as_float16(
+        __builtin_shufflevector(as_ulong4(a), as_ulong4(b), 0, 4, 1, 5, 2, 6, 3, 7));
+}
+
 /* Words at … of tokens 16 n …, four of each. */
 static inline void
 turn_four(const struct x_rows *x, uint n, ulong at, float16 out[4])
@@ -161,12 +183,21 @@ turn_rest(const struct x_rows *x, uint b, uint n, const uint d, struct x_unit *o
         out->factor[i][n] = in_lanes(f[i], d);
     turn_four(x, n, factors + x->units * X_FACTORS + b * 8, v);
     turn_four(x, n, factors + x->units * X_FACTORS + b * 8 + 4, v + 4);
-#if INTEGER_FACTORS
-    int16 pair[4];
+#if INTEGER_FACTORS && MINIMUMS
+    float16 sum[STRETCHES];
+    for (uint s = 0; s < STRETCHES; s++) {
+        const uint i = s * 8 / STRETCHES;
+        sum[s] = -f[0] * convert_float16(as_int16(v[i]) +
+                                         (STRETCHES == 8 ? 0 : as_int16(v[i + 1])));
+    }
+    for (uint s = 0; s < STRETCHES; s += d)
+        out->sums[s / d][n] = numbers_in_lanes(sum + s, d);
+#elif INTEGER_FACTORS
+    float16 pair[4];
     for (uint i = 0; i < 4; i++)
-        pair[i] = (as_int16(v[2 * i]) & 0xffff) | as_int16(v[2 * i + 1]) << 16;
-    for (uint i = 0; i < 4; i += d) /* FEW_WORDS: d is 1 or 2 */
-        out->less[i / d][n] = d == 2 ? LOW16(pair[i], pair[i + 1]) : pair[i];
+        pair[i] = as_float16((as_int16(v[2 * i]) & 0xffff) | as_int16(v[2 * i + 1]) << 16);
+    for (uint i = 0; i < 4; i += d)
+        out->less[i / d][n] = as_int16(numbers_in_lanes(pair + i, d));
 #else
     for (uint s = 0; s < STRETCHES; s++) {
         const uint i = s * 8 / STRETCHES;

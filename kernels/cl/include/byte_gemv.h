@@ -59,37 +59,57 @@ add_halves(int16 sum, uint16 a, uint16 b, __global const int *x)
 }
 
 /* Sums of a row, spread over lanes. Where a register has eight of them, both halves of 16 are added
- * at once: then there are registers left for what two rows of x need. */
+ * at once: then there are registers left for what two rows of x need. Elsewhere sums of eight stay
+ * apart: adding to half of a register takes three instructions. */
 #ifdef __AVX512F__
-typedef float16 lane_sums;
-#define ALL_LANES(sum) (sum)
+struct lane_sums {
+    float16 all;
+    float8 eight;
+};
+#define ALL_LANES(sum) ((sum).all + (float16)((sum).eight, (float8)0))
 
-static inline lane_sums
-add_scaled(lane_sums sum, float16 v, float16 factor)
+static inline void
+add_scaled(struct lane_sums *sum, float16 v, float16 factor)
 {
-    return sum + v * factor;
+    sum->all += v * factor;
 }
 
-static inline lane_sums
-add_eight(lane_sums sum, float8 v, float8 factor)
+static inline void
+add_eight(struct lane_sums *sum, float8 v, float8 factor)
 {
-    sum.lo += v * factor;
-    return sum;
+    sum->eight += v * factor;
+}
+
+/* Integers that have a factor each, and both another. */
+static inline void
+add_integers(struct lane_sums *sum, int16 a, int16 b, const float2 factor, float both)
+{
+    sum->all += (convert_float16(a) * factor.x + convert_float16(b) * factor.y) * both;
 }
 #else
-typedef float8 lane_sums;
-#define ALL_LANES(sum) ((float16)(sum, (float8)0))
+struct lane_sums {
+    float8 all;
+};
+#define ALL_LANES(sum) ((float16)((sum).all, (float8)0))
 
-static inline lane_sums
-add_scaled(lane_sums sum, float16 v, float16 factor)
+static inline void
+add_scaled(struct lane_sums *sum, float16 v, float16 factor)
 {
-    return sum + v.lo * factor.lo + v.hi * factor.hi;
+    sum->all += v.lo * factor.lo;
+    sum->all += v.hi * factor.hi;
 }
 
-static inline lane_sums
-add_eight(lane_sums sum, float8 v, float8 factor)
+static inline void
+add_eight(struct lane_sums *sum, float8 v, float8 factor)
 {
-    return sum + v * factor;
+    sum->all += v * factor;
+}
+
+static inline void
+add_integers(struct lane_sums *sum, int16 a, int16 b, const float2 factor, float both)
+{
+    sum->all += (convert_float8(a.lo + a.hi) * factor.x +
+                 convert_float8(b.lo + b.hi) * factor.y) * both;
 }
 #endif
 
@@ -100,41 +120,51 @@ add_eight(lane_sums sum, float8 v, float8 factor)
     __builtin_shufflevector((u)->multiplier, (u)->multiplier, EIGHT(h), EIGHT(2 + (h)),  \
                             EIGHT(4 + (h)), EIGHT(6 + (h)))
 
-/* Minus the sums of x, times what is taken off for each: four lanes of sums. */
-static inline int4
-taken_sums(int8 less, short8 taken)
+/* Minus the sums of x of two units, times what is taken off for each 16 columns, added up in pairs:
+ * two of the first unit, two of the second, and again. */
+static inline int8
+taken_sums(__global const int *less, short8 a, short8 b)
 {
-    typedef short shorts __attribute__((vector_size(16)));
-    typedef int ints __attribute__((vector_size(16)));
+    typedef short shorts __attribute__((vector_size(32)));
+    typedef int ints __attribute__((vector_size(32)));
+    const short16 taken = (short16)(a.lo, b.lo, a.hi, b.hi);
     return __builtin_astype(
-        __builtin_ia32_pmaddwd128(
-            __builtin_ia32_packssdw128(__builtin_astype(less.lo, ints),
-                                       __builtin_astype(less.hi, ints)),
+        __builtin_ia32_pmaddwd256(
+            __builtin_ia32_packssdw256(__builtin_astype(vload8(0, less), ints),
+                                       __builtin_astype(vload8(1, less), ints)),
             __builtin_astype(taken, shorts)),
-        int4);
+        int8);
 }
 
-/* add_byte_unit of formats with multipliers. */
-__attribute__((always_inline)) static inline void
-add_scaled_unit(const struct unit *u, const struct x_bytes *x, ulong row_words,
-                const uint tokens, lane_sums *sum)
+/* Products of a unit with x, times its multipliers. */
+__attribute__((always_inline)) static inline int16
+scaled_products(const struct unit *u, __global const int *words)
 {
-    const int16 a = __builtin_astype(LANE_MULTIPLIERS(u, 0), int16);
-    const int16 b = __builtin_astype(LANE_MULTIPLIERS(u, 1), int16);
+    short32 first = byte_products(u->q[0], vload16(0, words));
+    const short32 second = byte_products(u->q[1], vload16(1, words));
+    if (FACTOR_K == 32)
+        first += second;
+    const int16 v = add_pairs(0, __builtin_astype(first, int16),
+                              __builtin_astype(LANE_MULTIPLIERS(u, 0), int16));
+    return FACTOR_K == 32 ? v
+                          : add_pairs(v, __builtin_astype(second, int16),
+                                      __builtin_astype(LANE_MULTIPLIERS(u, 1), int16));
+}
+
+/* add_byte_unit of both units of a block of a format with multipliers. */
+__attribute__((always_inline)) static inline void
+add_scaled_units(const struct unit u[2], const struct x_bytes *x, ulong row_words,
+                 const uint tokens, struct lane_sums *sum)
+{
 #pragma unroll
     for (uint t = 0; t < tokens; t++) {
         const ulong at = t * row_words;
-        const float2 factor = u->d * x->factor[at];
-        short32 first = byte_products(u->q[0], vload16(0, x->words + at));
-        short32 second = byte_products(u->q[1], vload16(1, x->words + at));
-        if (FACTOR_K == 32)
-            first += second;
-        int16 v = add_pairs(0, __builtin_astype(first, int16), a);
-        if (FACTOR_K == 16)
-            v = add_pairs(v, __builtin_astype(second, int16), b);
-        const int4 taken = taken_sums(vload8(0, x->less + at), u->taken);
-        sum[t] += convert_float8(v.lo + v.hi) * factor.x;
-        sum[t] += (float8)(convert_float4(taken) * factor.y, (float4)0);
+        const float8 f = vload8(0, x->factor + at);
+        const int8 taken = taken_sums(x->less + at, u[0].taken, u[1].taken);
+        add_integers(sum + t, scaled_products(u, x->words + at),
+                     scaled_products(u + 1, x->words + at + 32),
+                     (float2)(x->factor[at], x->factor[at + 4]), u->d.x);
+        add_eight(sum + t, convert_float8(taken), f.s00440044 * u->d.y);
     }
 }
 #endif
@@ -143,7 +173,7 @@ add_scaled_unit(const struct unit *u, const struct x_bytes *x, ulong row_words,
  * first's. `zero` is what is taken off each integer, by lane. */
 __attribute__((always_inline)) static inline void
 add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong row_words,
-              const uint tokens, lane_sums *sum)
+              const uint tokens, struct lane_sums *sum)
 {
 #pragma unroll
     for (uint t = 0; t < tokens; t++) {
@@ -160,15 +190,15 @@ add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong r
         const int16 b = add_half(second * zero, u->q[1], x->words + at + 16);
         const float16 both =
             convert_float16(a) * u->factor[0] + convert_float16(b) * u->factor[1];
-        sum[t] = add_scaled(sum[t], both, factor);
+        add_scaled(sum + t, both, factor);
 #else
         const int16 first = __builtin_shufflevector(less, (int8)0, 0, 8, 1, 8, 2, 8, 3, 8,
                                                     4, 8, 5, 8, 6, 8, 7, 8);
         const int16 a = add_halves(first * zero, u->q[0], u->q[1], x->words + at);
-        sum[t] = add_scaled(sum[t], convert_float16(a), u->factor[0] * factor);
+        add_scaled(sum + t, convert_float16(a), u->factor[0] * factor);
 #endif
         if (MINIMUMS)
-            sum[t] = add_eight(sum[t], convert_float8(less), u->minimum * SPREAD2(f, 0));
+            add_eight(sum + t, convert_float8(less), u->minimum * SPREAD2(f, 0));
     }
 }
 
@@ -181,9 +211,9 @@ short_row_dots(const struct weight *w, ulong n, __global const int *words,
     const uint units = (w->k_count + UNIT_COLUMNS - 1) / UNIT_COLUMNS;
     __global const uchar *row = row_bytes(w, n);
     struct x_bytes x = begin_bytes(words, w->k_count);
-    lane_sums lanes[TOKENS_AT_ONCE];
+    struct lane_sums lanes[TOKENS_AT_ONCE];
     for (uint t = 0; t < tokens; t++)
-        lanes[t] = 0;
+        lanes[t] = (struct lane_sums){0};
     for (uint b = 0; b < units; b++, next_bytes(&x)) {
         struct group_factors f;
         struct unit u;
@@ -208,28 +238,32 @@ byte_format_dots(const uint format, const struct weight *w, ulong n,
     const int zero = (int)format_zero(format) - BYTES_LESS;
     __global const uchar *row = blocks_begin(format, w, n);
     struct x_bytes x = begin_bytes(words, w->k_count);
-    lane_sums lanes[TOKENS_AT_ONCE];
-    struct unit u;
+    struct lane_sums lanes[TOKENS_AT_ONCE];
+    struct unit u[2];
     uint k = 0;
     for (uint t = 0; t < tokens; t++)
-        lanes[t] = 0;
+        lanes[t] = (struct lane_sums){0};
     for (; k + run <= w->k_count; k += run, row += bytes) {
 #pragma unroll
         for (uint i = 0; i < bytes; i += 64)
             prefetch_ahead(row + i);
+#if INTEGER_FACTORS
+        unit_at(format, row, 0, u);
+        unit_at(format, row, UNIT_COLUMNS, u + 1);
+        add_scaled_units(u, &x, row_words, tokens, lanes);
+        next_bytes(&x);
+        next_bytes(&x);
+#else
 #pragma unroll
         for (uint i = 0; i < run; i += UNIT_COLUMNS, next_bytes(&x)) {
-            unit_at(format, row, i, &u);
-#if INTEGER_FACTORS
-            add_scaled_unit(&u, &x, row_words, tokens, lanes);
-#else
-            add_byte_unit(&u, zero, &x, row_words, tokens, lanes);
-#endif
+            unit_at(format, row, i, u);
+            add_byte_unit(u, zero, &x, row_words, tokens, lanes);
         }
+#endif
     }
     if (!INTEGER_FACTORS && k < w->k_count) {
-        unit_of_pieces(format, row, 0, w->k_count - k, &u);
-        add_byte_unit(&u, zero, &x, row_words, tokens, lanes);
+        unit_of_pieces(format, row, 0, w->k_count - k, u);
+        add_byte_unit(u, zero, &x, row_words, tokens, lanes);
     }
     const float weight = weight_factor(w, n);
     for (uint t = 0; t < tokens; t++)

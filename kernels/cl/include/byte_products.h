@@ -35,6 +35,11 @@ typedef float16 lane_floats;
 #define VECTOR_ROWS 4
 #endif
 #define MOST_ROWS (VECTOR_ROWS / (BYTE_DOTS ? X_PLANES : 1))
+#if INTEGER_FACTORS && BYTE_DOTS
+#define ROW_SUMS 2 /* of a stretch and of all */
+#else
+#define ROW_SUMS 1
+#endif
 
 /* Rows, and parts of tokens, whose products are summed at once, and their sums. */
 struct row_block {
@@ -45,6 +50,8 @@ struct sums {
     lane_ints all[MOST_ROWS][TOKEN_VECTORS];
 #if IN_SHORTS
     lane_shorts some[MOST_ROWS][TOKEN_VECTORS]; /* not in `all` yet */
+#elif INTEGER_FACTORS
+    lane_ints some[MOST_ROWS][TOKEN_VECTORS]; /* the same */
 #elif BYTE_DOTS && !X_BYTES
     lane_ints high[MOST_ROWS][TOKEN_VECTORS]; /* with the high bytes of x */
 #endif
@@ -121,6 +128,12 @@ add_words(const struct rows_unit *w, const struct x_unit *x, const struct row_bl
             *some = nth % SHORT_SUMS ? *some + v : v;
             if (nth % SHORT_SUMS + 1 == SHORT_SUMS || is_last)
                 *all = ADD_PAIRS(*all, __builtin_astype(*some, lane_ints), multiplier);
+#elif INTEGER_FACTORS
+            lane_ints *some = &sums->some[r][i];
+            *some = add_bytes(nth ? *some : (lane_ints)0, q,
+                              PART(x->words[0][word / d], n));
+            if (is_last)
+                *all += *some * (int)w->multiplier[block->row + r][s * 8 / STRETCHES];
 #else
             *all = add_bytes(*all, q, PART(x->words[X_PLANES - 1][word / d], n));
 #if !X_BYTES
@@ -152,6 +165,19 @@ multiply_stretch(const struct rows_unit *w, const struct x_unit *x,
 }
 
 #if INTEGER_FACTORS
+/* The integers that the sums of a row over all stretches begin with: what zeros take off. */
+__attribute__((always_inline)) static inline lane_ints
+taken_off(const struct rows_unit *w, const struct x_unit *x, uint row, uint n,
+          const uint d)
+{
+    lane_ints sum = 0;
+#pragma unroll
+    for (uint i = 0; !MINIMUMS && i < 4; i += d)
+        sum = ADD_PAIRS(sum, PART(x->less[i / d], n),
+                        __builtin_astype(repeated(w->taken[row] + i, d), lane_ints));
+    return sum;
+}
+
 /* Adds the products over all stretches. */
 __attribute__((always_inline)) static inline void
 add_unit(const struct rows_unit *w, const struct x_unit *x, const struct row_block *block,
@@ -160,22 +186,28 @@ add_unit(const struct rows_unit *w, const struct x_unit *x, const struct row_blo
     struct sums sums;
 #pragma unroll
     for (uint r = 0; r < block->rows; r++)
-        sums.all[r][0] = 0;
+#pragma unroll
+        for (uint i = 0; i < block->parts; i++)
+            sums.all[r][i] = taken_off(w, x, block->row + r, block->n + i, d);
 #pragma unroll 1
     for (uint s = 0; s < STRETCHES; s++)
         multiply_stretch(w, x, block, s, d, &sums);
-    const lane_floats factor = FLOATS_OF_PART(x->factor[0], block->n);
 #pragma unroll
     for (uint r = 0; r < block->rows; r++) {
         const uint row = block->row + r;
-        lane_ints taken = 0;
 #pragma unroll
-        for (uint i = 0; i < 4; i += d)
-            taken = ADD_PAIRS(taken, PART(x->less[i / d], block->n),
-                              __builtin_astype(repeated(w->taken[row] + i, d), lane_ints));
-        lane_floats *y = (lane_floats *)f[row] + block->n;
-        *y += LANE_FLOATS(sums.all[r][0]) * (factor * w->scale[row][0]) +
-              LANE_FLOATS(taken) * (factor * w->minimum[row][0]);
+        for (uint i = 0; i < block->parts; i++) {
+            const uint n = block->n + i;
+            const lane_floats factor = FLOATS_OF_PART(x->factor[0], n);
+            lane_floats y = FLOATS_OF_PART(f[row], n);
+            y += LANE_FLOATS(sums.all[r][i]) * (factor * w->scale[row][0]);
+#pragma unroll
+            for (uint s = 0; MINIMUMS && s < STRETCHES; s += d) {
+                const lane_words m = repeated((const uint *)w->minimum[row] + s, d);
+                y -= FLOATS_OF_PART(x->sums[s / d], n) * __builtin_astype(m, lane_floats);
+            }
+            ((lane_floats *)f[row])[n] = y;
+        }
     }
 }
 #endif
@@ -216,7 +248,7 @@ add_rows(const struct rows_unit *w, const struct x_unit *x, uint first, const ui
          const uint d, float16 (*f)[TOKEN_VECTORS])
 {
     const uint at_once = BYTE_DOTS ? parts : 1;
-    const uint rows = at_once > 1 ? MOST_ROWS / 2 : MOST_ROWS;
+    const uint rows = (at_once > 1 ? MOST_ROWS / 2 : MOST_ROWS) / ROW_SUMS;
 #pragma unroll 1
     for (uint r = first; r < first + 16; r += rows) {
 #pragma unroll 1

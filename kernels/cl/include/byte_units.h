@@ -32,8 +32,8 @@ struct rows_unit {
     float scale[TILE_ROWS][STRETCHES], minimum[TILE_ROWS][STRETCHES];
     int zero[TILE_ROWS][STRETCHES];
 #if INTEGER_FACTORS
-    /* Of each 16 columns, both halves of a word; of pairs of these. scale[0] and minimum[0] are of
-     * all columns. */
+    /* Of each 16 columns, for sums of 16 bits as both halves of a word; of pairs of these. scale[0]
+     * is of all columns. */
     uint multiplier[TILE_ROWS][8], taken[TILE_ROWS][4];
 #endif
 };

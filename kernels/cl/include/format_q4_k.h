@@ -25,10 +25,10 @@ static inline void
 q4_k_unit(__global const uchar *p, uint i, struct unit *u)
 {
     const uint16 q = load_whole(p + 16 + 64 * i);
-    const uint16 shift = (uint16)((uint4)0, (uint4)4, (uint4)0, (uint4)4);
+    const uint16 shifted = q >> 4;
     k_unit_factors(p, i, u);
-    u->q[0] = QUARTERS(q, 0, 0, 2, 2) >> shift & 0x0f0f0f0fu;
-    u->q[1] = QUARTERS(q, 1, 1, 3, 3) >> shift & 0x0f0f0f0fu;
+    u->q[0] = QUARTERS_OF(q, shifted, 0, 4, 2, 6) & 0x0f0f0f0fu;
+    u->q[1] = QUARTERS_OF(q, shifted, 1, 5, 3, 7) & 0x0f0f0f0fu;
 }
 #endif
 #endif

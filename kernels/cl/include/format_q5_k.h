@@ -27,13 +27,13 @@ static inline void
 q5_k_unit(__global const uchar *p, uint i, struct unit *u)
 {
     const uint16 q = load_whole(p + 48 + 64 * i);
-    const uint16 shift = (uint16)((uint4)0, (uint4)4, (uint4)0, (uint4)4);
+    const uint16 shifted = q >> 4;
     const uint16 bit = (uint16)((uint4)0, (uint4)1, (uint4)2, (uint4)3) + 4 * i;
     const uint4 low = loose4(p + 16), high = loose4(p + 32);
     k_unit_factors(p, i, u);
-    u->q[0] = (QUARTERS(q, 0, 0, 2, 2) >> shift & 0x0f0f0f0fu) |
+    u->q[0] = (QUARTERS_OF(q, shifted, 0, 4, 2, 6) & 0x0f0f0f0fu) |
               ((uint16)(low, low, low, low) >> bit & 0x01010101u) << 4;
-    u->q[1] = (QUARTERS(q, 1, 1, 3, 3) >> shift & 0x0f0f0f0fu) |
+    u->q[1] = (QUARTERS_OF(q, shifted, 1, 5, 3, 7) & 0x0f0f0f0fu) |
               ((uint16)(high, high, high, high) >> bit & 0x01010101u) << 4;
 }
 #endif

@@ -51,6 +51,12 @@
 #else
 #define BYTE_MADDS 0
 #endif
+/* That instruction is there, and best for some or all products of bytes. */
+#if BYTE_MADDS || (BYTE_DOTS && defined(__AVX2__))
+#define BYTE_PRODUCTS 1
+#else
+#define BYTE_PRODUCTS 0
+#endif
 /* Their sums fit 16 bits: so many of weights of UNIT_BITS with x of 8 bits. */
 #define IN_SHORTS  (BYTE_MADDS && X_BYTES && UNIT_BITS < 8)
 #define SHORT_SUMS (128 >> UNIT_BITS)
@@ -95,7 +101,7 @@ add_pairs(int16 sum, int16 a, int16 b)
 #endif
 }
 
-#if BYTE_MADDS && defined(SHORTS) && SHORTS
+#if BYTE_PRODUCTS && defined(SHORTS) && SHORTS
 /* Products of the bytes of a, without sign, and of b: neighbours added up. Whoever calls it knows
  * that they fit 16 bits. */
 static inline short16
@@ -110,10 +116,19 @@ byte_products8(uint8 a, int8 b)
 static inline short32
 byte_products(uint16 a, int16 b)
 {
+#ifdef __AVX512BW__
+    typedef char bytes __attribute__((vector_size(64)));
+    return __builtin_astype(__builtin_ia32_pmaddubsw512(__builtin_astype(a, bytes),
+                                                        __builtin_astype(b, bytes)),
+                            short32);
+#else
     return AS_SHORTS((int16)(__builtin_astype(byte_products8(a.lo, b.lo), int8),
                              __builtin_astype(byte_products8(a.hi, b.hi), int8)));
+#endif
 }
+#endif
 
+#if BYTE_MADDS && defined(SHORTS) && SHORTS
 /* v, its bytes with the signs of those of s. */
 static inline int16
 signed_as(int16 v, int16 s)

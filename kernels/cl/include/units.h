@@ -44,6 +44,7 @@ load_whole(__global const uchar *p)
     __builtin_shufflevector(v, v, (first), (first), (first) + 1, (first) + 1,            \
                             (first) + 2, (first) + 2, (first) + 3, (first) + 3)
 #define QUARTER(n) 4 * (n), 4 * (n) + 1, 4 * (n) + 2, 4 * (n) + 3
-#define QUARTERS(v, a, b, c, d)                                                          \
-    __builtin_shufflevector(v, v, QUARTER(a), QUARTER(b), QUARTER(c), QUARTER(d))
+#define QUARTERS_OF(v, w, a, b, c, d)                                                    \
+    __builtin_shufflevector(v, w, QUARTER(a), QUARTER(b), QUARTER(c), QUARTER(d))
+#define QUARTERS(v, a, b, c, d) QUARTERS_OF(v, v, a, b, c, d)
 #endif
