@@ -18,7 +18,7 @@
 #include "plugin/logits/kld.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
-#include "plugin/text/sampler.h"
+#include "plugin/text/log_sum_exp.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/logits/kld.h"
-#include "plugin/text/sampler.h"
+#include "plugin/text/log_sum_exp.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plugin/logits/distribution.h"
-#include "plugin/text/sampler.h"
+#include "plugin/text/log_sum_exp.h"
 #include "runtime/util/memory.h"
 
 static const char magic[] = "_logits_";

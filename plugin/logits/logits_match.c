@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "plugin/logits/distribution.h"
-#include "plugin/text/sampler.h"
+#include "plugin/text/log_sum_exp.h"
 #include "runtime/util/compiler.h"
 
 static double

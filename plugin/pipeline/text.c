@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin/pipeline/text_grammar.h"
+#include "plugin/text/log_sum_exp.h"
 #include "runtime/dry_run.h"
 
 /* ---- what is shown ------------------------------------------------------------------------ */

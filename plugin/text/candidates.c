@@ -61,7 +61,7 @@ xm_candidates_free(struct xm_candidates *c)
 /* ---- the largest logit ------------------------------------------------------------ */
 
 /* NaN compares false with everything. */
-static float
+XM_FOR_AVX2_TOO static float
 largest_of(const float *logits, size_t n)
 {
     float lanes[LANES], largest = -INFINITY;
@@ -245,7 +245,7 @@ weigh_candidates(struct xm_candidates *c, const float *logits, size_t n, float l
 
 /* The weights of a block of tokens; their sum. Loops without branches, which compilers make vector
  * code of. */
-static int64_t
+XM_FOR_AVX2_TOO static int64_t
 weigh_block(float *shares, const float *logits, size_t n, float largest, float steps,
             float scale)
 {
@@ -351,7 +351,7 @@ sum_from(const float *shares, size_t n, float least, float scale)
 /* What tokens from `high` on weigh together, and block for block in `kept`; gathers the keys of the
  * n tokens between `low` and `high`, in the order of ids. Blocks whose sums are below `least` have
  * neither. */
-static int64_t
+XM_FOR_AVX2_TOO static int64_t
 part_tokens(struct xm_candidates *c, const float *logits, size_t vocab_size,
             int64_t least, const struct staying *s, size_t *n)
 {
@@ -364,9 +364,11 @@ part_tokens(struct xm_candidates *c, const float *logits, size_t vocab_size,
         *kept = 0;
         if (c->sums[first / BLOCK] < least)
             continue;
-        for (size_t i = first; i < end; i++)
-            if (bits_of(c->shares[i]) - low < span) /* one branch: it is rarely taken */
-                c->keys[(*n)++] = key_of(logits[i], (uint32_t)i);
+        uint64_t between = find_between(c->shares + first, end - first, low, span);
+        for (; between > 0; between &= between - 1) {
+            const size_t i = first + (size_t)xm_lowest_bit(between);
+            c->keys[(*n)++] = key_of(logits[i], (uint32_t)i);
+        }
         if (s->high < INFINITY)
             *kept = sum_from(c->shares + first, end - first, s->high, c->scale);
         all += *kept;

@@ -10,6 +10,7 @@
 
 #include "plugin/text/candidates.h"
 #include "plugin/text/token_weight.h"
+#include "runtime/util/compiler.h"
 
 enum {
     LANES = 16, /* logits that are compared at once         */
@@ -85,6 +86,24 @@ bits_of(float share)
 {
     uint32_t bits;
     memcpy(&bits, &share, sizeof(bits));
+    return bits;
+}
+
+/* Which of at most BLOCK tokens have bits from `low` on and below `low + span`, a bit each. Without
+ * a branch for each: compilers make vector code of the comparisons, and eight bytes that are 0 or 1
+ * become eight bits by a product. */
+static inline uint64_t
+find_between(const float *x, size_t n, uint32_t low, uint32_t span)
+{
+    const uint64_t gather = 0x0102040810204080u;
+    uint8_t found[BLOCK] = {0};
+    uint64_t bits = 0, eight;
+    for (size_t i = 0; i < n; i++)
+        found[i] = bits_of(x[i]) - low < span;
+    for (size_t i = 0; i < BLOCK; i += 8) {
+        memcpy(&eight, found + i, sizeof(eight));
+        bits |= (eight * gather >> 56) << i;
+    }
     return bits;
 }
 

@@ -53,37 +53,60 @@ xm_candidates_keep_typical(struct xm_candidates *c, const float *logits, size_t 
     return n;
 }
 
+/* Sums over tokens, in lanes. */
+struct moments {
+    double weights[LANES],
+        products[LANES]; /* the latter with the differences to the largest logit */
+};
+
+/* Adds those of a whole block. */
+XM_FOR_AVX2_TOO static void
+add_moments(struct moments *m, const float *shares, const float *logits, float largest,
+            float least)
+{
+    const float farthest = 1e30f; /* so that sums of few are finite */
+    float weights[BLOCK], products[BLOCK];
+    for (size_t i = 0; i < BLOCK; i++) {
+        const float gap = largest - logits[i];
+        weights[i] = shares[i] >= least ? shares[i] : 0.0f;
+        products[i] = weights[i] * (gap < farthest ? gap : farthest);
+    }
+    for (size_t i = LANES; i < BLOCK; i += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            weights[k] += weights[i + k];
+            products[k] += products[i + k];
+        }
+    for (size_t k = 0; k < LANES; k++)
+        m->weights[k] += (double)weights[k];
+    for (size_t k = 0; k < LANES; k++)
+        m->products[k] += (double)products[k];
+}
+
 /* The mean by weight of the differences of all tokens to the largest logit. */
 static float
 mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
                 float largest)
 {
     const float least = 1.0f / c->scale; /* of a token that weighs something */
-    const float farthest = 1e30f;        /* so that sums of few are finite       */
-    double moment = 0.0, sum = 0.0;
-    for (size_t first = 0; first < n && largest < INFINITY; first += BLOCK) {
-        float shares[BLOCK] = {0.0f}, d[BLOCK] = {0.0f};
-        const float *share = c->shares + first, *logit = logits + first;
-        const size_t in_block = end_of_block(first, n) - first;
-        if (c->sums[first / BLOCK] == 0)
-            continue;
-        for (size_t i = 0; i < in_block; i++)
-            shares[i] = share[i] >= least ? share[i] : 0.0f;
-        for (size_t i = 0; i < in_block; i++)
-            d[i] = largest - logit[i] < farthest ? largest - logit[i] : farthest;
-        for (size_t i = 0; i < in_block; i++)
-            d[i] = shares[i] * d[i];
-        for (size_t i = LANES; i < BLOCK; i += LANES)
-            for (size_t k = 0; k < LANES; k++) {
-                d[k] += d[i + k];
-                shares[k] += shares[i + k];
-            }
-        for (size_t k = 0; k < LANES; k++) {
-            moment += (double)d[k];
-            sum += (double)shares[k];
-        }
+    const size_t whole = n / BLOCK * BLOCK;
+    float shares[BLOCK] = {0.0f}, rest[BLOCK] = {0.0f};
+    struct moments m = {.weights = {0.0}};
+    double weight = 0.0, product = 0.0;
+    if (!(largest < INFINITY))
+        return 0.0f;
+    for (size_t first = 0; first < whole; first += BLOCK)
+        if (c->sums[first / BLOCK] > 0)
+            add_moments(&m, c->shares + first, logits + first, largest, least);
+    for (size_t i = whole; i < n; i++) {
+        shares[i - whole] = c->shares[i];
+        rest[i - whole] = logits[i];
     }
-    return sum > 0.0 ? (float)(moment / sum) : 0.0f;
+    add_moments(&m, shares, rest, largest, least);
+    for (size_t k = 0; k < LANES; k++) {
+        weight += m.weights[k];
+        product += m.products[k];
+    }
+    return weight > 0.0 ? (float)(product / weight) : 0.0f;
 }
 
 /* How far the logits of a block are from the mean. */
@@ -151,13 +174,15 @@ count_heavy(struct xm_candidates *c, const float *logits, size_t n, float larges
 }
 
 /* Where the last of the staying most likely is: by the heavy tokens and some of the others, whose
- * sums say those of all but for a few standard deviations. False: they do not. */
+ * sums say those of all but for a few standard deviations. What lies below a distance follows from
+ * the tokens on either side of it, because the sum of all is known: those say it that vary less.
+ * False: they do not. */
 static bool
 guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float largest,
                int64_t whole, int64_t enough, struct xm_nearness *near)
 {
     const int64_t heavy = whole / HEAVY + 1;
-    double sum = 0.0, variance = 0.0;
+    double below = 0.0, variance = 0.0, whole_variance = 0.0;
     memset(c->bins, 0, sizeof(c->bins));
     memset(c->squares, 0, sizeof(c->squares));
     int64_t seen = count_heavy(c, logits, n, largest, near->mean, heavy);
@@ -169,17 +194,22 @@ guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float lar
         seen += weight * SAMPLED;
         c->bins[bin] += (uint64_t)weight * SAMPLED;
         c->squares[bin] += (double)weight * (double)weight * SAMPLED * SAMPLED;
+        whole_variance += (double)weight * (double)weight * SAMPLED * SAMPLED;
     }
     if (fabs((double)seen - (double)whole) > 0.2 * (double)whole)
         return false;
     near->low = 0.0f;
     near->high = INFINITY;
     for (size_t bin = 0; bin + 1 < BINS && near->high == INFINITY; bin++) {
-        sum += (double)c->bins[bin];
+        below += (double)c->bins[bin];
         variance += c->squares[bin];
-        if (sum + 3.0 * sqrt(variance) <= (double)enough)
+        const bool by_those_below = variance <= whole_variance - variance;
+        const double sum = by_those_below ? below : below + (double)(whole - seen);
+        const double varies =
+            3.0 * sqrt(by_those_below ? variance : fmax(whole_variance - variance, 0.0));
+        if (sum + varies <= (double)enough)
             near->low = distance_of_bin(bin + 1);
-        if (sum - 3.0 * sqrt(variance) > (double)enough)
+        if (sum - varies > (double)enough)
             near->high = distance_of_bin(bin + 1);
     }
     return true;
@@ -209,7 +239,7 @@ least_of_near(const struct xm_candidates *c, const struct xm_nearness *near, flo
 
 /* What tokens nearer than `low` weigh together, and block for block in `kept`; gathers the keys of
  * those between `low` and `high`, in the order of ids. */
-static int64_t
+XM_FOR_AVX2_TOO static int64_t
 part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size,
                  float largest, float steps, struct xm_nearness *near)
 {
@@ -230,15 +260,10 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
             kept[i] = share_below(shares[i], d[i], low);
         c->kept[first / BLOCK] = sum_weights(kept, in_block, scale);
         inner += c->kept[first / BLOCK];
-        if (low > 0.0f) { /* a guess: the branch is rarely taken */
-            for (size_t i = 0; i < in_block; i++)
-                if (bits_of(d[i]) - low_bits < span)
-                    c->keys[n_keys++] = typical_key(d[i], (uint32_t)(first + i));
-        } else {
-            for (size_t i = 0; i < in_block; i++) {
-                c->keys[n_keys] = typical_key(d[i], (uint32_t)(first + i));
-                n_keys += bits_of(d[i]) - low_bits < span;
-            }
+        uint64_t between = find_between(d, in_block, low_bits, span);
+        for (; between > 0; between &= between - 1) {
+            const int i = xm_lowest_bit(between);
+            c->keys[n_keys++] = typical_key(d[i], (uint32_t)first + (uint32_t)i);
         }
     }
     near->n_keys = n_keys;
@@ -246,7 +271,7 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
 }
 
 /* The tokens from `high` on weigh nothing from now on. */
-static void
+XM_FOR_AVX2_TOO static void
 drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float largest,
          float steps, const struct xm_nearness *near)
 {
@@ -301,10 +326,9 @@ xm_candidates_drop_others(struct xm_candidates *c, const float *logits, size_t n
     drop_far(c, logits, n, largest, steps, near);
     for (size_t i = 0; i < near->n_keys; i++) {
         const uint32_t id = id_of(c->keys[i]);
-        if (c->keys[i] >= near->threshold)
-            continue;
-        c->sums[id / BLOCK] -= weight_of(c, id);
-        c->shares[id] = no_share;
+        const bool stays = c->keys[i] >= near->threshold; /* at random: no branch */
+        c->sums[id / BLOCK] -= stays ? 0 : weight_of(c, id);
+        c->shares[id] = stays ? c->shares[id] : no_share;
     }
 }
 

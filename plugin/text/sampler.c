@@ -16,6 +16,7 @@
 #include "plugin/text/token_counts.h"
 #include "plugin/text/token_list.h"
 #include "plugin/text/token_weight.h"
+#include "runtime/util/compiler.h"
 #include "runtime/util/memory.h"
 
 struct xm_sampler_scratch {
@@ -331,32 +332,42 @@ bar_sequences(const struct xm_token_view *sequences, const struct xm_token_list 
 
 enum { LANES = 16 }; /* logits that are summed at once */
 
+struct spread {
+    double counts[LANES], sums[LANES], squares[LANES];
+};
+
+/* Adds n logits, a multiple of LANES, that are finite. */
+XM_FOR_AVX2_TOO static void
+add_spread(struct spread *s, const float *logits, size_t n, float largest)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            const float x = logits[i + k];
+            const float finite = x >= -FLT_MAX ? x : largest;
+            const double d = (double)finite - (double)largest;
+            s->counts[k] += (double)(x >= -FLT_MAX ? 1.0f : 0.0f);
+            s->sums[k] += d;
+            s->squares[k] += d * d;
+        }
+}
+
 /* The standard deviation of the finite logits, of which `largest` is the largest: squares of the
  * differences to it are no larger than a few hundred thousand times what they have in common. */
 static double
 deviation_of(const float *logits, size_t n, float largest)
 {
-    double sums[LANES] = {0.0}, squares[LANES] = {0.0}, sum = 0.0, square = 0.0;
-    double counts[LANES] = {0.0}, count = 0.0;
-    for (size_t first = 0; first < n; first += LANES) {
-        const size_t end = n - first < LANES ? n - first : LANES;
-        float d[LANES] = {0.0f}, is_counted[LANES] = {0.0f};
-        for (size_t k = 0; k < end; k++) {
-            const float x = logits[first + k];
-            is_counted[k] = x >= -FLT_MAX ? 1.0f : 0.0f;
-            d[k] = x >= -FLT_MAX ? x : largest;
-        }
-        for (size_t k = 0; k < LANES; k++) {
-            const double difference = k < end ? (double)d[k] - (double)largest : 0.0;
-            counts[k] += (double)is_counted[k];
-            sums[k] += difference;
-            squares[k] += difference * difference;
-        }
-    }
+    struct spread s = {.counts = {0.0}};
+    double sum = 0.0, square = 0.0, count = 0.0;
+    const size_t whole = n / LANES * LANES;
+    float rest[LANES];
+    for (size_t k = 0; k < LANES; k++)
+        rest[k] = whole + k < n ? logits[whole + k] : -INFINITY;
+    add_spread(&s, logits, whole, largest);
+    add_spread(&s, rest, LANES, largest);
     for (size_t k = 0; k < LANES; k++) {
-        sum += sums[k];
-        square += squares[k];
-        count += counts[k];
+        sum += s.sums[k];
+        square += s.squares[k];
+        count += s.counts[k];
     }
     const double mean = sum / count, variance = square / count - mean * mean;
     return variance > 0.0 ? sqrt(variance) : 0.0;
@@ -394,8 +405,7 @@ bar_others(const uint64_t *allowed, size_t n, float *logits, size_t vocab_size)
         const uint64_t bits = word < n ? allowed[word] : 0;
         const size_t end = vocab_size < word * 64 + 64 ? vocab_size : word * 64 + 64;
         for (size_t i = word * 64; bits != UINT64_MAX && i < end; i++)
-            if (!(bits >> i % 64 & 1))
-                logits[i] = -INFINITY;
+            logits[i] = bits >> i % 64 & 1 ? logits[i] : -INFINITY;
     }
 }
 
@@ -536,15 +546,4 @@ void
 xm_sampler_skip(struct xm_sampler *sampler)
 {
     sampler->n_drawn += sampler->sampling.temperature > 0.0f;
-}
-
-double
-xm_log_sum_exp(const float *row, uint64_t n)
-{
-    double largest = -INFINITY, sum = 0.0;
-    for (uint64_t i = 0; i < n; i++)
-        largest = (double)row[i] > largest ? (double)row[i] : largest;
-    for (uint64_t i = 0; i < n; i++)
-        sum += exp((double)row[i] - largest);
-    return largest + log(sum);
 }

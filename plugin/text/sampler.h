@@ -120,9 +120,6 @@ bool xm_sampler_on_device(const struct xm_sampler *sampler, struct xm_token_choi
 /* A device has chosen in place of xm_sampler_next. */
 void xm_sampler_skip(struct xm_sampler *sampler);
 
-/* log(sum of exp(row[0..n-1])). Finite unless a logit is NaN or +infinity, or all are -infinity. */
-double xm_log_sum_exp(const float *row, uint64_t n);
-
 #ifdef __cplusplus
 }
 #endif

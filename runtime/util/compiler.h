@@ -6,6 +6,7 @@
 #define XM_RUNTIME_UTIL_COMPILER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -154,6 +155,22 @@ xm_cpu_has_amx(void)
 #else
 #define XM_SANITIZER 0
 #endif
+
+/* Before a static function of plain loops: it is compiled for AVX2, too, and the processor's is
+ * taken when the program is loaded. What it computes is the same, because nothing is contracted
+ * (-ffp-contract=off). Sanitizers' builds cannot run what chooses so early. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !XM_SANITIZER
+#define XM_FOR_AVX2_TOO __attribute__((target_clones("avx2", "default")))
+#else
+#define XM_FOR_AVX2_TOO
+#endif
+
+/* Which bit of x is the lowest that is set; x is not 0. */
+static inline int
+xm_lowest_bit(uint64_t x)
+{
+    return __builtin_ctzll(x);
+}
 
 #define XM_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -4,7 +4,7 @@
  * has written and computed (make_kld_base.py).
  */
 #include "plugin/logits/kld.h"
-#include "plugin/text/sampler.h"
+#include "plugin/text/log_sum_exp.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

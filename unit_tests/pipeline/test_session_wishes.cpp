@@ -5,7 +5,7 @@
  */
 #include <cmath>
 
-#include "plugin/text/sampler.h"
+#include "plugin/text/log_sum_exp.h"
 #include "unit_tests/pipeline/scripted_model.h"
 
 namespace

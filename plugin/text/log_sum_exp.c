@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exp is calculated here, in loops that compilers make vector code of: a call of the library's for
+ * each token of a vocabulary would cost more than choosing one.
+ */
+#include "plugin/text/log_sum_exp.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "runtime/util/compiler.h"
+
+enum { AT_ONCE = 64 }; /* logits that are summed in lanes of their own */
+
+/* e^x for -700 <= x <= 0, within two units in the last place. x = k ln 2 + r, and e^r by its
+ * series: the first term that is left out is below 2^-57. */
+static inline double
+exp_of(double x)
+{
+    const double log2_e = 0x1.71547652b82fep+0;
+    const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
+    const int32_t k = (int32_t)(x * log2_e - 0.5); /* the nearest */
+    const double r = (x - (double)k * ln2_high) - (double)k * ln2_low;
+    const uint64_t bits = (uint64_t)(uint32_t)(k + 1023) << 52;
+    double e = 1.0 / 6227020800.0, power;
+    e = e * r + 1.0 / 479001600.0;
+    e = e * r + 1.0 / 39916800.0;
+    e = e * r + 1.0 / 3628800.0;
+    e = e * r + 1.0 / 362880.0;
+    e = e * r + 1.0 / 40320.0;
+    e = e * r + 1.0 / 5040.0;
+    e = e * r + 1.0 / 720.0;
+    e = e * r + 1.0 / 120.0;
+    e = e * r + 1.0 / 24.0;
+    e = e * r + 1.0 / 6.0;
+    e = e * r + 0.5;
+    e = e * r + 1.0;
+    e = e * r + 1.0;
+    memcpy(&power, &bits, sizeof(power));
+    return e * power;
+}
+
+/* Adds exp(row[i] - largest) to sums[i]. e^-700 adds nothing to a sum of at least 1, nor does what
+ * is smaller. */
+XM_FOR_AVX2_TOO static void
+add_exps(const float *row, double largest, double *sums)
+{
+    double x[AT_ONCE];
+    for (size_t i = 0; i < AT_ONCE; i++)
+        x[i] = (double)row[i] - largest;
+    for (size_t i = 0; i < AT_ONCE; i++)
+        x[i] = x[i] > -700.0 ? x[i] : -700.0;
+    for (size_t i = 0; i < AT_ONCE; i++)
+        sums[i] += exp_of(x[i]);
+}
+
+/* NaN: one of so many logits is. */
+XM_FOR_AVX2_TOO static float
+largest_of(const float *row)
+{
+    float most[AT_ONCE / 4], largest = row[0];
+    int n_nan = 0;
+    for (size_t k = 0; k < AT_ONCE / 4; k++)
+        most[k] = row[k];
+    for (size_t i = AT_ONCE / 4; i < AT_ONCE; i += AT_ONCE / 4)
+        for (size_t k = 0; k < AT_ONCE / 4; k++)
+            most[k] = row[i + k] > most[k] ? row[i + k] : most[k];
+    for (size_t i = 0; i < AT_ONCE; i++)
+        n_nan += row[i] != row[i];
+    for (size_t k = 0; k < AT_ONCE / 4; k++)
+        largest = most[k] > largest ? most[k] : largest;
+    return n_nan > 0 ? NAN : largest;
+}
+
+double
+xm_log_sum_exp(const float *row, uint64_t n)
+{
+    const uint64_t whole = n / AT_ONCE * AT_ONCE;
+    double sums[AT_ONCE] = {0.0}, sum = 0.0, largest = -INFINITY;
+    float rest[AT_ONCE];
+    for (uint64_t i = 0; i < AT_ONCE; i++)
+        rest[i] = whole + i < n ? row[whole + i] : -INFINITY;
+    for (uint64_t i = 0; i < n; i += AT_ONCE) {
+        const float of = largest_of(i < whole ? row + i : rest);
+        largest = (double)of <= largest ? largest : (double)of;
+        if (!(largest < INFINITY))
+            return NAN;
+    }
+    if (!(largest > -INFINITY))
+        return NAN;
+    for (uint64_t i = 0; i < n; i += AT_ONCE)
+        add_exps(i < whole ? row + i : rest, largest, sums);
+    for (size_t i = 0; i < AT_ONCE; i++)
+        sum += sums[i];
+    return largest + log(sum);
+}
