@@ -41,6 +41,7 @@ struct compiler {
     size_t n_bodies, bodies_capacity;
     struct xm_grammar_state *states;
     size_t n_states, states_capacity;
+    uint32_t place; /* the innermost marked node that is emitted; 0: none */
     struct xm_error *err;
     enum xm_status failed;
 };
@@ -137,6 +138,9 @@ measure_all(struct compiler *c, uint32_t root)
         } else {
             measure_done(c, top->node);
             const bool is_too_tall = c->measures[top->node].tall > TALLEST;
+            for (size_t i = n; is_too_tall && i-- > 0 && c->t->too_large_at == 0;)
+                if (c->t->nodes[stack[i].node].is_place)
+                    c->t->too_large_at = stack[i].node;
             if (--n == 0 || is_too_tall) {
                 xm_free(stack);
                 return is_too_tall
@@ -156,10 +160,12 @@ measure_all(struct compiler *c, uint32_t root)
 static uint32_t
 add_state(struct compiler *c, struct xm_grammar_state s)
 {
-    if (c->failed == XM_OK && c->n_states >= XM_GRAMMAR_MOST_STATES)
+    if (c->failed == XM_OK && c->n_states >= XM_GRAMMAR_MOST_STATES) {
+        c->t->too_large_at = c->place;
         c->failed = xm_fail(c->err, XM_UNSUPPORTED,
                             "the grammar is too large: it needs more than %d states",
                             XM_GRAMMAR_MOST_STATES);
+    }
     if (c->failed != XM_OK)
         return 0;
     struct xm_grammar_state *grown =
@@ -263,14 +269,11 @@ emit_list(struct compiler *c, uint32_t node, uint32_t next)
     return first;
 }
 
-/* The state from which `node` and then all from `next` on is matched. */
 static uint32_t
-emit(struct compiler *c, uint32_t node, uint32_t next)
+emit_kind(struct compiler *c, uint32_t node, uint32_t next)
 {
     const struct xm_node_row row = c->t->nodes[node];
     uint32_t start = next;
-    if (c->failed != XM_OK)
-        return 0;
     switch ((enum xm_node_kind)row.kind) {
     case XM_NODE_NEVER:
         return add_state(c, (struct xm_grammar_state){.kind = XM_STATE_NEVER});
@@ -301,6 +304,19 @@ emit(struct compiler *c, uint32_t node, uint32_t next)
         return emit_list(c, node, next);
     }
     return 0;
+}
+
+/* The state from which `node` and then all from `next` on is matched. */
+static uint32_t
+emit(struct compiler *c, uint32_t node, uint32_t next)
+{
+    const uint32_t outer = c->place;
+    if (c->failed != XM_OK)
+        return 0;
+    c->place = c->t->nodes[node].is_place ? node : outer;
+    const uint32_t start = emit_kind(c, node, next);
+    c->place = outer;
+    return start;
 }
 
 /* The root's body is the first. */

@@ -113,6 +113,7 @@ enum { XM_LIST_OPTIONAL = 1, XM_LIST_REPEATS = 2 }; /* flags of a list's childre
 
 struct xm_node_row {
     uint8_t kind;
+    bool is_place; /* xm_tree_mark */
     uint32_t a, b;
     uint32_t first, n; /* children in `children` */
 };
@@ -152,6 +153,8 @@ struct xm_grammar_tree {
     size_t n_tokens, tokens_capacity;
     struct xm_strbuf bytes;
     enum xm_status failed; /* XM_NO_MEMORY, or XM_UNSUPPORTED: too large */
+    /* The innermost marked node in which compiling has met a limit; 0: none, or it met none. */
+    uint32_t too_large_at;
 };
 
 void xm_tree_free(struct xm_grammar_tree *t);
@@ -174,6 +177,8 @@ uint32_t xm_tree_repeat(struct xm_grammar_tree *t, uint32_t child, uint32_t leas
                         uint32_t most);
 uint32_t xm_tree_list(struct xm_grammar_tree *t, uint32_t separator,
                       const uint32_t *children, const uint8_t *flags, size_t n);
+/* Marks the node as one that its maker can name. A node that matches nothing is none. */
+void xm_tree_mark(struct xm_grammar_tree *t, uint32_t node);
 bool xm_tree_is_never(const struct xm_grammar_tree *t, uint32_t node);
 /* A new rule without a body. */
 uint32_t xm_tree_add_rule(struct xm_grammar_tree *t, const char *name, size_t n);

@@ -74,6 +74,13 @@ xm_tree_is_never(const struct xm_grammar_tree *t, uint32_t node)
     return t->failed != XM_OK || t->nodes[node].kind == XM_NODE_NEVER;
 }
 
+void
+xm_tree_mark(struct xm_grammar_tree *t, uint32_t node)
+{
+    if (node != NEVER && t->failed == XM_OK)
+        t->nodes[node].is_place = true;
+}
+
 /* Offset of a copy of the bytes. */
 static uint32_t
 add_bytes(struct xm_grammar_tree *t, const char *text, size_t n)

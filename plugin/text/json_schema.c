@@ -549,15 +549,48 @@ xm_schema_works(struct xm_schema *s, unsigned n, const char *path)
     return s->failed == XM_OK;
 }
 
+/* A tree that has become too large has become so within the schema at `path`. */
+static void
+check_tree(struct xm_schema *s, const char *path)
+{
+    struct xm_error why = {0};
+    if (s->failed != XM_OK || xm_tree_check(s->t, &why) == XM_OK)
+        return;
+    if (why.status == XM_NO_MEMORY)
+        xm_schema_no_memory(s);
+    else
+        xm_schema_fail(s, why.status, path, "%s", why.text);
+}
+
+static void
+note_place(struct xm_schema *s, uint32_t node, const char *path)
+{
+    struct xm_schema_place *grown =
+        xm_grow(s->places, &s->places_capacity, s->n_places + 1, sizeof(*grown));
+    if (!grown) {
+        xm_schema_no_memory(s);
+        return;
+    }
+    s->places = grown;
+    s->places[s->n_places++] = (struct xm_schema_place){node, path};
+    xm_tree_mark(s->t, node);
+}
+
+/* The innermost schema in which the grammar has become too large. */
+static const char *
+too_large_at(const struct xm_schema *s)
+{
+    for (size_t i = 0; s->t->too_large_at != 0 && i < s->n_places; i++)
+        if (s->places[i].node == s->t->too_large_at)
+            return s->places[i].path;
+    return "";
+}
+
 uint32_t
 xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
 {
     if (s->failed != XM_OK)
         return 0;
-    if (s->t->failed != XM_OK) {
-        s->failed = xm_tree_check(s->t, s->err);
-        return 0;
-    }
     if (!xm_schema_works(s, (unsigned)c->n + 1, c->list[0].path))
         return 0;
     if (s->depth >= XM_GRAMMAR_DEPTH)
@@ -570,6 +603,9 @@ xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
     const uint32_t node = make_node(s, c);
     s->depth--;
     xm_schema_note(s, node, before, schema);
+    check_tree(s, schema.path);
+    if (s->failed == XM_OK)
+        note_place(s, node, schema.path);
     return s->failed == XM_OK ? node : 0;
 }
 
@@ -646,6 +682,7 @@ void
 xm_schema_close(struct xm_schema *s)
 {
     xm_free(s->wanted);
+    xm_free(s->places);
     xm_hash_free(&s->wanted_index);
     xm_arena_free(&s->arena);
 }
@@ -681,8 +718,10 @@ read_schema(struct xm_schema *s, struct xm_grammar **out)
         xm_schema_fail_impossible(s);
         return s->failed;
     }
-    if (status != XM_OK && status != XM_NO_MEMORY)
-        return xm_fail(s->err, status, "JSON Schema: %s", why.text);
+    if (status != XM_OK && status != XM_NO_MEMORY) {
+        xm_schema_fail(s, status, too_large_at(s), "%s", why.text);
+        return s->failed;
+    }
     return status == XM_OK ? XM_OK : xm_fail(s->err, status, "%s", why.text);
 }
 

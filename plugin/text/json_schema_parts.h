@@ -49,6 +49,12 @@ struct xm_wanted {
     uint32_t rule;
 };
 
+/* The node of a schema. */
+struct xm_schema_place {
+    uint32_t node;
+    const char *path;
+};
+
 struct xm_schema {
     struct xm_grammar_tree *t;
     yyjson_val *root;
@@ -56,8 +62,11 @@ struct xm_schema {
     struct xm_wanted *wanted;
     size_t n_wanted, wanted_capacity;
     struct xm_hash_index wanted_index; /* by value */
-    uint32_t any_value;                /* rule of all JSON values; XM_NOWHERE: not made */
-    uint32_t space, separator, colon;  /* nodes */
+    struct xm_schema_place
+        *places; /* in the order in which they were made: inner ones first */
+    size_t n_places, places_capacity;
+    uint32_t any_value;               /* rule of all JSON values; XM_NOWHERE: not made */
+    uint32_t space, separator, colon; /* nodes */
     /* Objects whose schemas declare properties have no others, unless these say otherwise; false:
      * as the standard has it. */
     bool closes;

@@ -89,6 +89,7 @@ struct making {
     const struct xm_tool_choice *choice;
     uint32_t any;             /* text of any length */
     const struct xm_tool *at; /* whose call is made; NULL: none is */
+    struct xm_nodes first;    /* of the nodes of each tool's call   */
     struct xm_error *err;
 };
 
@@ -146,7 +147,9 @@ add_calls(struct making *m, uint32_t *node)
     for (size_t i = 0; i < tools->n && s == XM_OK; i++) {
         uint32_t one = 0;
         m->at = &tools->list[i];
+        xm_nodes_add(m->t, &m->first, (uint32_t)m->t->n_nodes);
         s = add_pieces(m, m->syntax->call, &tools->list[i], &one);
+        xm_tree_mark(m->t, one);
         xm_nodes_add(m->t, &nodes, one);
     }
     if (s == XM_OK)
@@ -189,6 +192,16 @@ add_root(struct making *m, uint32_t *node)
     return XM_OK;
 }
 
+/* In whose call the grammar has become too large; NULL: that is not known. */
+static const struct xm_tool *
+too_large_at(const struct making *m)
+{
+    const struct xm_tool *found = NULL;
+    for (size_t i = 0; i < m->first.n && m->first.list[i] <= m->t->too_large_at; i++)
+        found = &m->choice->tools.list[i];
+    return found;
+}
+
 static enum xm_status
 make(struct making *m, struct xm_grammar **out)
 {
@@ -197,7 +210,9 @@ make(struct making *m, struct xm_grammar **out)
     XM_TRY(add_root(m, &node));
     XM_TRY(xm_tree_check(m->t, m->err));
     m->t->rules[root].node = node;
-    return xm_grammar_compile(m->t, root, out, m->err);
+    const enum xm_status s = xm_grammar_compile(m->t, root, out, m->err);
+    m->at = too_large_at(m);
+    return s;
 }
 
 enum xm_status
@@ -217,6 +232,7 @@ xm_tool_grammar(const struct xm_tool_choice *choice, const struct xm_tokenizer *
     const enum xm_status s = make(&m, out);
     if (which)
         *which = m.at;
+    xm_nodes_free(&m.first);
     xm_tree_free(&t);
     return s;
 }

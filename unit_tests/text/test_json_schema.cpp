@@ -485,6 +485,30 @@ TEST(JsonSchema, LongListsOfValuesAreNoEndlessWork)
     xm_grammar_free(g);
 }
 
+/* Where the limits of a grammar are met is told: by its states, and by its parts. */
+TEST(JsonSchema, NamesThePlaceThatIsTooLarge)
+{
+    const auto with_values = [](int n, bool are_distinct) {
+        std::string list = "0";
+        for (int i = 1; i < n; i++)
+            list += "," + std::to_string(are_distinct ? i : i % 10);
+        return R"({"properties":{"few":{"enum":[1,2,3]},"many":{"items":{"enum":[)" +
+               list + R"(]}},"none":{"type":"null"}}})";
+    };
+    const Grammar states = Grammar::schema(with_values(140000, true));
+    EXPECT_EQ(states.status, XM_UNSUPPORTED);
+    EXPECT_STREQ(states.err.text,
+                 "JSON Schema, /properties/many/items: the grammar is too large: it "
+                 "needs more than 262144 states");
+    const Grammar parts = Grammar::schema(with_values(1100000, false));
+    EXPECT_EQ(parts.status, XM_UNSUPPORTED);
+    EXPECT_STREQ(parts.err.text,
+                 "JSON Schema, /properties/many/items: the grammar is too large: at most "
+                 "1048576 parts, 65536 rules, and 4096 ranges of characters in a class");
+    const Grammar good = Grammar::schema(with_values(60000, true));
+    EXPECT_EQ(good.status, XM_OK) << good.err.text;
+}
+
 TEST(JsonSchema, RefusesWhatIsTooDeepForTheStack)
 {
     const std::string name(200000, 'a');

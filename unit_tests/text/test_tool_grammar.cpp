@@ -82,7 +82,7 @@ class Calling
                              yyjson_doc_get_root(docs.back()), d.strict});
         }
         choice = {{tools.data(), tools.size()}, must_call, one};
-        status = xm_tool_grammar(&choice, tokenizer.t, tmpl, &g, nullptr, &err);
+        status = xm_tool_grammar(&choice, tokenizer.t, tmpl, &g, &to_blame, &err);
     }
     ~Calling()
     {
@@ -201,6 +201,7 @@ class Calling
     std::vector<xm_tool> tools;
     xm_tool_choice choice = {};
     xm_grammar *g = nullptr;
+    const xm_tool *to_blame = nullptr;
     xm_error err = {};
     xm_status status = XM_OK;
 
@@ -533,6 +534,23 @@ TEST(ToolGrammar, RefusalsNameToolAndKeyword)
     const Way none = {"{# no calls #}", {"<think>", "</think>"}};
     EXPECT_NE(refused(none, "{}").find("how this model writes them is not known"),
               std::string::npos);
+}
+
+/* Together, when the automaton is made: no schema is too large for the trees. */
+TEST(ToolGrammar, NamesTheToolThatIsTooLarge)
+{
+    std::string list = "0";
+    for (int i = 1; i < 280000; i++)
+        list += "," + std::to_string(i);
+    const std::string small = R"({"properties":{"a":{"enum":[1,2]}}})",
+                      large = R"({"properties":{"a":{"enum":[)" + list + "]}}}";
+    for (const Way *way : {&json, &coder, &harmony, &gemma}) {
+        const Calling all(*way, {{"f", small}, {"g", large}, {"h", small}});
+        EXPECT_EQ(all.status, XM_UNSUPPORTED);
+        EXPECT_EQ(all.to_blame, &all.tools[1]);
+        EXPECT_STREQ(all.err.text,
+                     "the grammar is too large: it needs more than 262144 states");
+    }
 }
 
 struct Keyword {
