@@ -202,3 +202,14 @@ xm_embedding_queue_cancel(struct xm_embedding_queue *q, struct xm_embedding_job 
         xm_embedder_cancel(q->embedder);
     pthread_mutex_unlock(&q->lock);
 }
+
+size_t
+xm_embedding_queue_n_waiting(struct xm_embedding_queue *q)
+{
+    if (!q)
+        return 0;
+    pthread_mutex_lock(&q->lock);
+    const size_t n = q->n_waiting;
+    pthread_mutex_unlock(&q->lock);
+    return n;
+}

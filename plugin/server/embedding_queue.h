@@ -58,6 +58,9 @@ enum xm_status xm_embedding_queue_submit(struct xm_embedding_queue *q,
 void xm_embedding_queue_cancel(struct xm_embedding_queue *q,
                                struct xm_embedding_job *job);
 
+/* Jobs that wait, beside the one that runs. Any thread; NULL: 0. */
+size_t xm_embedding_queue_n_waiting(struct xm_embedding_queue *q);
+
 #ifdef __cplusplus
 }
 #endif

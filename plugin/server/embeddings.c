@@ -150,6 +150,7 @@ run(struct xm_embedder *e, const struct xm_error *why, void *ctx)
     xm_json_begin(&j);
     const bool good = e ? make(w, e, &j, &r) : xm_refuse_at(&r, "model", NULL, why);
     if (good) {
+        xm_metrics_add_embeddings(&w->model->metrics, w->n, w->tokens);
         xm_answer_json(x, &j);
     } else {
         xm_json_end(&j);

@@ -227,6 +227,8 @@ xm_served_look(const struct xm_served *m, struct xm_metrics_now *out)
                                    .waiting = t->n_waiting,
                                    .running = t->n_running,
                                    .slots = m->options.slots,
+                                   .embeddings_waiting =
+                                       xm_embedding_queue_n_waiting(m->embeddings),
                                    .pages = stats.kv_pages,
                                    .used_pages = stats.kv_pages_used,
                                    .cached_pages = stats.kv_pages_cached};

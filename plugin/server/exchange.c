@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plugin/server/server.h"
 #include "runtime/util/memory.h"
 
 enum xm_status
@@ -61,14 +62,21 @@ tell(struct xm_exchange *x)
 
 /* ---- answering ----------------------------------------------------------------------------- */
 
+static void
+set_status(struct xm_exchange *x, int status, const char *type)
+{
+    x->status = status;
+    x->type = type;
+    xm_request_counts_add(&x->server->requests, x->route, status);
+}
+
 void
 xm_exchange_answer(struct xm_exchange *x, int status, const char *type, const char *text,
                    size_t n)
 {
     if (x->status != 0)
         return;
-    x->status = status;
-    x->type = type;
+    set_status(x, status, type);
     xm_strbuf_add_n(&x->out, text, n);
     x->is_over = true;
     tell(x);
@@ -79,8 +87,7 @@ xm_exchange_begin_stream(struct xm_exchange *x, const char *type)
 {
     if (x->status != 0)
         return;
-    x->status = 200;
-    x->type = type;
+    set_status(x, 200, type);
     x->is_stream = true;
     tell(x);
 }

@@ -60,6 +60,15 @@ xm_metrics_add_refused(struct xm_metrics *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+void
+xm_metrics_add_embeddings(struct xm_metrics *m, uint64_t n, uint64_t tokens)
+{
+    pthread_mutex_lock(&m->lock);
+    m->embeddings += n;
+    m->embedded_tokens += tokens;
+    pthread_mutex_unlock(&m->lock);
+}
+
 /* ---- text -------------------------------------------------------------------------------- */
 
 /* A label's value: backslash, quote and line feed are escaped. */
@@ -102,9 +111,12 @@ static const struct row rows[] = {
     { "texts_whole_total",      "counter", "Texts that ended by themselves or their length",  DONE(texts[XM_ENDED_WHOLE]) },
     { "texts_cancelled_total",  "counter", "Texts whose client went away, or the server",     DONE(texts[XM_ENDED_CANCELLED]) },
     { "texts_failed_total",     "counter", "Texts that failed",                               DONE(texts[XM_ENDED_FAILED]) },
+    { "embeddings_total",       "counter", "Embeddings that were made",                       DONE(embeddings) },
+    { "embedded_tokens_total",  "counter", "Tokens of their inputs",                          DONE(embedded_tokens) },
     { "texts_waiting",          "gauge",   "Texts that wait to begin",                        NOW(waiting) },
     { "texts_running",          "gauge",   "Texts that run",                                  NOW(running) },
     { "slots",                  "gauge",   "Texts that can run together",                     NOW(slots) },
+    { "embeddings_waiting",     "gauge",   "Requests for embeddings that wait to begin",      NOW(embeddings_waiting) },
     { "kv_pages",               "gauge",   "Pages of the KV cache that are allocated",        NOW(pages) },
     { "kv_pages_used",          "gauge",   "Of them those that texts use",                    NOW(used_pages) },
     { "kv_pages_cached",        "gauge",   "Of the free ones those that a prompt can reuse",  NOW(cached_pages) },

@@ -30,6 +30,7 @@ enum xm_metrics_end { XM_ENDED_WHOLE, XM_ENDED_CANCELLED, XM_ENDED_FAILED, XM_N_
 struct xm_metrics {
     pthread_mutex_t lock;
     uint64_t prompt_tokens, reused_tokens, new_tokens, texts[XM_N_ENDS], refused;
+    uint64_t embeddings, embedded_tokens;
     struct xm_histogram first_token, between_tokens;
 };
 
@@ -44,11 +45,14 @@ struct xm_metrics_text {
 };
 void xm_metrics_add_text(struct xm_metrics *m, const struct xm_metrics_text *text);
 void xm_metrics_add_refused(struct xm_metrics *m);
+/* A request for embeddings of n inputs was answered. */
+void xm_metrics_add_embeddings(struct xm_metrics *m, uint64_t n, uint64_t tokens);
 
 /* What there is now. */
 struct xm_metrics_now {
     const char *model; /* its name, the value of a label */
     uint64_t waiting, running, slots;
+    uint64_t embeddings_waiting; /* requests                                            */
     uint64_t pages, used_pages, cached_pages; /* of the KV cache; pages = 0: not known */
 };
 /* Appends the samples of n models. */

@@ -119,6 +119,8 @@ xm_answer_metrics(struct xm_exchange *x)
     }
     if (all && now)
         xm_metrics_print(all, now, s->n_models, &text);
+    if (all && now)
+        xm_request_counts_print(&x->server->requests, &text);
     if (text.n && xm_strbuf_ok(&text)) {
         xm_exchange_lock(x);
         xm_exchange_answer(x, 200, "text/plain; version=0.0.4; charset=utf-8", text.text,

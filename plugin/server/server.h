@@ -13,6 +13,7 @@
 #include "plugin/server/exchange.h"
 #include "plugin/server/keys.h"
 #include "plugin/server/refusal.h"
+#include "plugin/server/request_counts.h"
 #include "plugin/server/routes.h"
 
 #ifdef __cplusplus
@@ -34,6 +35,7 @@ struct xm_server {
     size_t most_body;        /* bytes */
     bool is_draining;        /* xm_flag_get: no new texts are taken */
     uint64_t n_ids;          /* of answers so far; atomic */
+    struct xm_request_counts requests;
 };
 
 /* Finds the route. False: the exchange has been refused, and the body is not wanted. */

@@ -349,6 +349,32 @@ TEST(Embeddings, MoreThanTheQueueTakesAreRefused)
     EXPECT_EQ((refused == &second ? third : second).get(), 200);
 }
 
+TEST(Embeddings, AreInTheMetrics)
+{
+    ServedEmbeddings s;
+    Gate gate;
+    s.hidden.on_run = [&] { gate.pass(); };
+    const auto metrics = [&] { return s.ask("/metrics", "", "GET").text; };
+    const auto ask = [&] {
+        return s.ask(embeddings, R"({"input":[[1],[2,3,1]]})").status;
+    };
+    auto runs = std::async(std::launch::async, ask);
+    gate.wait_for(1);
+    auto waits = std::async(std::launch::async, ask);
+    while (!has(metrics(), "xemoe_embeddings_waiting{model=\"small\"} 1\n"))
+        std::this_thread::yield();
+    gate.open();
+    EXPECT_EQ(runs.get(), 200);
+    EXPECT_EQ(waits.get(), 200);
+    s.ask(embeddings, R"({"input":"a","dimensions":100000})"); /* which is refused */
+    for (const char *sample : {"embeddings_total{model=\"small\"} 4",
+                               "embedded_tokens_total{model=\"small\"} 8",
+                               "embeddings_waiting{model=\"small\"} 0",
+                               "requests_total{path=\"/v1/embeddings\",code=\"200\"} 2",
+                               "requests_total{path=\"/v1/embeddings\",code=\"400\"} 1"})
+        EXPECT_TRUE(has(metrics(), "\nxemoe_" + std::string(sample) + "\n")) << sample;
+}
+
 TEST(Embeddings, StoppingEndsThoseThatRunAndWait)
 {
     ServedEmbeddings s;

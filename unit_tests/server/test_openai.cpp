@@ -631,26 +631,6 @@ TEST(Routes, TokensAndTexts)
     EXPECT_EQ(s.ask("/v1/models", "", "OPTIONS").status, 204);
 }
 
-TEST(Metrics, BucketsHoldWhatIsNotAboveTheirBound)
-{
-    xm_metrics m;
-    xm_metrics *all[] = {&m};
-    xm_metrics_now now = {};
-    xm_strbuf out = {};
-    now.model = "a\"b";
-    ASSERT_EQ(xm_metrics_init(&m, nullptr), XM_OK);
-    xm_metrics_add_token(&m, true, 0.02);
-    xm_metrics_add_token(&m, true, 0.03);
-    xm_metrics_add_token(&m, true, 1000.0);
-    xm_metrics_print(all, &now, 1, &out);
-    for (const char *line :
-         {"le=\"0.01\"} 0\n", "le=\"0.02\"} 1\n", "le=\"0.04\"} 2\n", "le=\"40.96\"} 2\n",
-          "le=\"+Inf\"} 3\n", "first_token_seconds_sum{model=\"a\\\"b\"} 1000.05\n"})
-        EXPECT_TRUE(has(xm_strbuf_text(&out), line)) << line << xm_strbuf_text(&out);
-    xm_strbuf_free(&out);
-    xm_metrics_free(&m);
-}
-
 TEST(Metrics, CountWhatWasDone)
 {
     Served s;
