@@ -34,7 +34,7 @@ xm_candidates_create(size_t vocab_size)
         return NULL;
     c->vocab_size = vocab_size;
     c->scale = ldexpf(1.0f, xm_weight_bits(vocab_size));
-    c->shares = xm_calloc(vocab_size, sizeof(*c->shares));
+    c->shares = xm_calloc(vocab_size + BLOCK, sizeof(*c->shares));
     c->sums = xm_calloc(vocab_size / BLOCK + 1, sizeof(*c->sums));
     c->kept = xm_calloc(vocab_size / BLOCK + 1, sizeof(*c->kept));
     c->keys = xm_calloc(vocab_size, sizeof(*c->keys));
@@ -246,30 +246,28 @@ weigh_candidates(struct xm_candidates *c, const float *logits, size_t n, float l
 /* The weights of a block of tokens; their sum. Loops without branches, which compilers make vector
  * code of. */
 XM_FOR_AVX2_TOO static int64_t
-weigh_block(float *shares, const float *logits, size_t n, float largest, float steps,
-            float scale)
+weigh_block(float *shares, const float *logits, float largest, float steps, float scale)
 {
     if (largest < INFINITY)
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < BLOCK; i++)
             shares[i] = xm_weight_exponent(largest - logits[i], steps);
     else
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < BLOCK; i++)
             shares[i] = xm_weight_exponent(difference(largest, logits[i]), steps);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < BLOCK; i++)
         shares[i] = xm_weight_power(shares[i]);
-    return sum_weights(shares, n, scale);
+    return sum_weights(shares, scale);
 }
 
 static int64_t
 weigh_all(struct xm_candidates *c, const float *logits, size_t n, float largest,
           float steps)
 {
+    float rest[BLOCK];
     int64_t sum = 0;
     for (size_t i = 0; i < n; i += BLOCK) {
-        const size_t left = n - i;
-        c->sums[i / BLOCK] =
-            weigh_block(c->shares + i, logits + i, left < BLOCK ? left : BLOCK, largest,
-                        steps, c->scale);
+        c->sums[i / BLOCK] = weigh_block(c->shares + i, whole_block(logits, i, n, rest),
+                                         largest, steps, c->scale);
         sum += c->sums[i / BLOCK];
     }
     return sum;
@@ -340,12 +338,12 @@ guess_staying(struct xm_candidates *c, size_t vocab_size, int64_t left_out)
 }
 
 static int64_t
-sum_from(const float *shares, size_t n, float least, float scale)
+sum_from(const float *shares, float least, float scale)
 {
     float kept[BLOCK];
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < BLOCK; i++)
         kept[i] = shares[i] >= least ? shares[i] : 0.0f;
-    return sum_weights(kept, n, scale);
+    return sum_weights(kept, scale);
 }
 
 /* What tokens from `high` on weigh together, and block for block in `kept`; gathers the keys of the
@@ -359,18 +357,17 @@ part_tokens(struct xm_candidates *c, const float *logits, size_t vocab_size,
     int64_t all = 0;
     *n = 0;
     for (size_t first = 0; first < vocab_size; first += BLOCK) {
-        const size_t end = end_of_block(first, vocab_size);
         int64_t *kept = &c->kept[first / BLOCK];
         *kept = 0;
         if (c->sums[first / BLOCK] < least)
             continue;
-        uint64_t between = find_between(c->shares + first, end - first, low, span);
+        uint64_t between = find_between(c->shares + first, low, span);
         for (; between > 0; between &= between - 1) {
             const size_t i = first + (size_t)xm_lowest_bit(between);
             c->keys[(*n)++] = key_of(logits[i], (uint32_t)i);
         }
         if (s->high < INFINITY)
-            *kept = sum_from(c->shares + first, end - first, s->high, c->scale);
+            *kept = sum_from(c->shares + first, s->high, c->scale);
         all += *kept;
     }
     return all;

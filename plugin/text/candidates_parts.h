@@ -24,7 +24,7 @@ enum {
 
 struct xm_candidates {
     size_t vocab_size;
-    float *shares;   /* owned; [vocab_size] of the largest weight, by id             */
+    float *shares;   /* owned; of the largest weight, by id; whole blocks            */
     int64_t *sums;   /* owned; of the weights of each block of tokens                */
     int64_t *kept;   /* owned; of those of the ones that stay                        */
     uint64_t *keys;  /* owned; [vocab_size] of the candidates, in the order of ids   */
@@ -57,21 +57,21 @@ weight_of(const struct xm_candidates *c, uint32_t id)
     return (int64_t)(c->shares[id] * c->scale);
 }
 
-/* What a block of at most BLOCK tokens weighs. Compilers make vector code of conversions to 32
+/* What a block of tokens weighs. Compilers make vector code of conversions to 32
  * bits, not of those to 64: up to 2^47 a weight is the sum of two parts that are converted alone,
  * exactly, because a float has only 24 digits. */
 static inline int64_t
-sum_weights(const float *shares, size_t n, float scale)
+sum_weights(const float *shares, float scale)
 {
     const float unit = 0x1p24f;
     int64_t sum = 0;
     int32_t high = 0, low = 0;
     if (scale > 0x1p47f) { /* few tokens */
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < BLOCK; i++)
             sum += (int64_t)(shares[i] * scale);
         return sum;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < BLOCK; i++) {
         const float weight = shares[i] * scale;
         const int32_t units = (int32_t)(weight * (1.0f / unit));
         high += units;
@@ -89,16 +89,16 @@ bits_of(float share)
     return bits;
 }
 
-/* Which of at most BLOCK tokens have bits from `low` on and below `low + span`, a bit each. Without
+/* Which tokens of a block have bits from `low` on and below `low + span`, a bit each. Without
  * a branch for each: compilers make vector code of the comparisons, and eight bytes that are 0 or 1
  * become eight bits by a product. */
 static inline uint64_t
-find_between(const float *x, size_t n, uint32_t low, uint32_t span)
+find_between(const float *x, uint32_t low, uint32_t span)
 {
     const uint64_t gather = 0x0102040810204080u;
-    uint8_t found[BLOCK] = {0};
+    uint8_t found[BLOCK];
     uint64_t bits = 0, eight;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < BLOCK; i++)
         found[i] = bits_of(x[i]) - low < span;
     for (size_t i = 0; i < BLOCK; i += 8) {
         memcpy(&eight, found + i, sizeof(eight));
@@ -111,6 +111,18 @@ static inline float
 difference(float largest, float logit)
 {
     return logit == largest ? 0.0f : largest - logit; /* infinity - infinity is NaN */
+}
+
+/* The logits of a block: those that are missing in the last one are -infinity, in `rest`. Loops of a
+ * known length need no code for what is left over. */
+static inline const float *
+whole_block(const float *logits, size_t first, size_t vocab_size, float rest[BLOCK])
+{
+    if (vocab_size - first >= BLOCK)
+        return logits + first;
+    for (size_t i = 0; i < BLOCK; i++)
+        rest[i] = first + i < vocab_size ? logits[first + i] : -INFINITY;
+    return rest;
 }
 
 static inline size_t

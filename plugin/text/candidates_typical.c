@@ -88,20 +88,13 @@ mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
                 float largest)
 {
     const float least = 1.0f / c->scale; /* of a token that weighs something */
-    const size_t whole = n / BLOCK * BLOCK;
-    float shares[BLOCK] = {0.0f}, rest[BLOCK] = {0.0f};
     struct moments m = {.weights = {0.0}};
     double weight = 0.0, product = 0.0;
-    if (!(largest < INFINITY))
-        return 0.0f;
-    for (size_t first = 0; first < whole; first += BLOCK)
+    float rest[BLOCK];
+    for (size_t first = 0; first < n && largest < INFINITY; first += BLOCK)
         if (c->sums[first / BLOCK] > 0)
-            add_moments(&m, c->shares + first, logits + first, largest, least);
-    for (size_t i = whole; i < n; i++) {
-        shares[i - whole] = c->shares[i];
-        rest[i - whole] = logits[i];
-    }
-    add_moments(&m, shares, rest, largest, least);
+            add_moments(&m, c->shares + first, whole_block(logits, first, n, rest),
+                        largest, least);
     for (size_t k = 0; k < LANES; k++) {
         weight += m.weights[k];
         product += m.products[k];
@@ -111,13 +104,13 @@ mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
 
 /* How far the logits of a block are from the mean. */
 static void
-find_distances(const float *logits, size_t n, float largest, float mean, float *d)
+find_distances(const float *logits, float largest, float mean, float *d)
 {
     if (largest < INFINITY)
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < BLOCK; i++)
             d[i] = fabsf(largest - logits[i] - mean);
     else
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < BLOCK; i++)
             d[i] = distance(largest, logits[i], mean);
 }
 
@@ -249,18 +242,18 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
     size_t n_keys = 0;
     int64_t inner = 0;
     for (size_t first = 0; first < vocab_size; first += BLOCK) {
-        float d[BLOCK], kept[BLOCK];
+        float d[BLOCK], kept[BLOCK], rest[BLOCK];
         const float *shares = c->shares + first;
-        const size_t in_block = end_of_block(first, vocab_size) - first;
         c->kept[first / BLOCK] = 0;
         if (c->sums[first / BLOCK] < least)
             continue;
-        find_distances(logits + first, in_block, largest, near->mean, d);
-        for (size_t i = 0; i < in_block; i++)
+        find_distances(whole_block(logits, first, vocab_size, rest), largest, near->mean,
+                       d);
+        for (size_t i = 0; i < BLOCK; i++)
             kept[i] = share_below(shares[i], d[i], low);
-        c->kept[first / BLOCK] = sum_weights(kept, in_block, scale);
+        c->kept[first / BLOCK] = sum_weights(kept, scale);
         inner += c->kept[first / BLOCK];
-        uint64_t between = find_between(d, in_block, low_bits, span);
+        uint64_t between = find_between(d, low_bits, span);
         for (; between > 0; between &= between - 1) {
             const int i = xm_lowest_bit(between);
             c->keys[n_keys++] = typical_key(d[i], (uint32_t)first + (uint32_t)i);
@@ -278,18 +271,18 @@ drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float 
     const float high = near->high, scale = c->scale;
     const int64_t least = least_of_near(c, near, steps);
     for (size_t first = 0; first < vocab_size; first += BLOCK) {
-        float d[BLOCK], *shares = c->shares + first;
-        const size_t in_block = end_of_block(first, vocab_size) - first;
+        float d[BLOCK], rest[BLOCK], *shares = c->shares + first;
         if (c->sums[first / BLOCK] < least) {
-            for (size_t i = 0; i < in_block; i++)
+            for (size_t i = 0; i < BLOCK; i++)
                 shares[i] = no_share;
             c->sums[first / BLOCK] = 0;
             continue;
         }
-        find_distances(logits + first, in_block, largest, near->mean, d);
-        for (size_t i = 0; i < in_block; i++)
+        find_distances(whole_block(logits, first, vocab_size, rest), largest, near->mean,
+                       d);
+        for (size_t i = 0; i < BLOCK; i++)
             shares[i] = d[i] < high ? shares[i] : no_share;
-        c->sums[first / BLOCK] = sum_weights(shares, in_block, scale);
+        c->sums[first / BLOCK] = sum_weights(shares, scale);
     }
 }
 
