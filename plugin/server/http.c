@@ -16,11 +16,13 @@
 #include "plugin/server/listen.h"
 #include "plugin/server/watch.h"
 #include "runtime/util/number.h"
+#include "runtime/util/utf8.h"
 
 enum {
     THREADS = 4,
     HEADER_BYTES = 32 << 10, /* of a connection, most of all headers */
     STREAM_BYTES = 16 << 10, /* sent at once */
+    SPARE = 64,              /* connections beyond the bound, each of which is told */
 };
 
 struct xm_http {
@@ -28,7 +30,14 @@ struct xm_http {
     struct MHD_Daemon *daemon;
     struct xm_watch *watch;
     struct xm_listener listener;
-    size_t n_open; /* atomic */
+    unsigned most;          /* connections */
+    unsigned n_connections; /* atomic      */
+    size_t n_open;          /* atomic      */
+};
+
+struct connection {
+    struct xm_watched *watched;
+    bool is_beyond; /* the bound, as far as is known; its thread's */
 };
 
 /* A request on its connection. */
@@ -38,6 +47,7 @@ struct request {
     struct xm_watched *watched;
     struct xm_exchange *x;
     bool is_refused; /* by its headers */
+    bool is_last;    /* of its connection, which is closed behind the answer */
     bool is_handled;
     bool is_suspended; /* under the exchange's lock */
 };
@@ -149,7 +159,7 @@ queue(struct request *q, bool is_gone)
     if (!response)
         return MHD_NO;
     add_headers(q, response);
-    if (is_gone)
+    if (is_gone || q->is_last)
         MHD_add_response_header(response, "Connection", "close");
     const enum MHD_Result result = MHD_queue_response(q->mhd, (unsigned)status, response);
     MHD_destroy_response(response);
@@ -173,8 +183,8 @@ answer(struct request *q)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static struct xm_watched *
-watched_of(struct MHD_Connection *c)
+static struct connection *
+connection_of(struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -186,14 +196,14 @@ open_request(struct xm_http *h, struct MHD_Connection *c, const char *url,
              const char *method)
 {
     struct request *q = xm_calloc(1, sizeof(*q));
-    struct xm_watched *watched = watched_of(c);
-    if (!q || !watched || xm_exchange_create(h->server, &q->x, NULL) != XM_OK) {
+    const struct connection *connection = connection_of(c);
+    if (!q || !connection || xm_exchange_create(h->server, &q->x, NULL) != XM_OK) {
         xm_free(q);
         return NULL;
     }
     q->h = h;
     q->mhd = c;
-    q->watched = watched;
+    q->watched = connection->watched;
     q->x->request.method = method;
     q->x->request.path = url;
     q->x->request.host = header(c, "Host");
@@ -209,17 +219,83 @@ open_request(struct xm_http *h, struct MHD_Connection *c, const char *url,
     return q;
 }
 
+/* ---- what HTTP itself forbids ---- */
+
+/* A header that may come once only, or more often with the same value. */
+struct found {
+    const char *name, *value;
+    bool differs;
+};
+
+static enum MHD_Result
+find(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct found *f = ctx;
+    (void)kind;
+    if (strcasecmp(name, f->name) != 0)
+        return MHD_YES;
+    f->differs |= f->value && value && strcmp(f->value, value) != 0;
+    f->value = value;
+    return MHD_YES;
+}
+
+/* Where a body ends must be certain, for servers on the way, too: or what one takes for a body is a
+ * request for another (RFC 9112, 6.3). */
+static bool
+check_length(const struct request *q, struct xm_refusal *r)
+{
+    struct found length = {"Content-Length", NULL, false},
+                 coding = {"Transfer-Encoding", NULL, false};
+    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, find, &length);
+    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, find, &coding);
+    if (coding.value && (coding.differs || strcasecmp(coding.value, "chunked") != 0))
+        return xm_refuse(
+            r, 501, NULL, "unknown_coding",
+            "the request's Transfer-Encoding is '%s', only 'chunked' is taken",
+            xm_utf8_shown(xm_slice_of(coding.value, strlen(coding.value))).text);
+    if (coding.value && length.value)
+        return xm_refuse(r, 400, NULL, "invalid_request",
+                         "the request has both Content-Length and Transfer-Encoding");
+    return !length.differs || xm_refuse(r, 400, NULL, "invalid_request",
+                                        "the request has Content-Length twice");
+}
+
+/* Whether there is a connection for it. */
+static bool
+check_bound(const struct request *q, struct xm_refusal *r)
+{
+    struct connection *c = connection_of(q->mhd);
+    c->is_beyond &= __atomic_load_n(&q->h->n_connections, __ATOMIC_RELAXED) > q->h->most;
+    return !c->is_beyond ||
+           xm_refuse(r, 503, NULL, NULL,
+                     "the server has %u connections, and takes no more now", q->h->most);
+}
+
+static bool
+check_request(struct request *q, const char *version)
+{
+    struct xm_refusal r = {0};
+    if (check_bound(q, &r) && check_length(q, &r) && !q->x->request.host &&
+        strcasecmp(version, "HTTP/1.1") == 0)
+        xm_refuse(&r, 400, NULL, "invalid_request", "the request has no Host header");
+    if (r.status == 0)
+        return true;
+    q->is_last = true;
+    xm_refusal_answer(&r, q->x);
+    return false;
+}
+
 /* Its headers have come. What is refused for them is answered at once where a body follows, which
  * is then not read. */
 static enum MHD_Result
-begin(struct request *q)
+begin(struct request *q, const char *version)
 {
     const char *length = header(q->mhd, "Content-Length");
     uint64_t body = 0;
     const bool has_length = length && xm_parse_whole(length, &body);
     const bool has_body =
         header(q->mhd, "Transfer-Encoding") || (length && (!has_length || body > 0));
-    q->is_refused = !xm_server_admit(q->x, body);
+    q->is_refused = !check_request(q, version) || !xm_server_admit(q->x, body);
     q->is_handled = q->is_refused;
     return q->is_refused && has_body ? answer(q) : MHD_YES;
 }
@@ -237,11 +313,10 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
            const char *version, const char *bytes, size_t *n, void **state)
 {
     struct request *q = *state;
-    (void)version;
     if (!q) {
         q = open_request(ctx, c, url, method);
         *state = q;
-        return q ? begin(q) : MHD_NO;
+        return q ? begin(q, version) : MHD_NO;
     }
     if (*n > 0) {
         take_body(q, bytes, *n);
@@ -281,17 +356,35 @@ on_completed(void *ctx, struct MHD_Connection *c, void **state,
     *state = NULL;
 }
 
+static struct connection *
+open_connection(struct xm_http *h, int fd)
+{
+    struct connection *c = xm_calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->watched = xm_watch_add(h->watch, fd);
+    if (!c->watched) {
+        xm_free(c);
+        return NULL;
+    }
+    c->is_beyond = __atomic_add_fetch(&h->n_connections, 1, __ATOMIC_RELAXED) > h->most;
+    return c;
+}
+
 static void
 on_connection(void *ctx, struct MHD_Connection *c, void **state,
               enum MHD_ConnectionNotificationCode what)
 {
     struct xm_http *h = ctx;
+    struct connection *ended = *state;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *state = info ? xm_watch_add(h->watch, info->connect_fd) : NULL;
-    } else if (*state) {
-        xm_watch_remove(h->watch, *state);
+        *state = info ? open_connection(h, info->connect_fd) : NULL;
+    } else if (ended) {
+        __atomic_sub_fetch(&h->n_connections, 1, __ATOMIC_RELAXED);
+        xm_watch_remove(h->watch, ended->watched);
+        xm_free(ended);
         *state = NULL;
     }
 }
@@ -325,11 +418,10 @@ start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error
     h->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, say_nothing,
         NULL, MHD_OPTION_LISTEN_SOCKET, h->listener.fd, MHD_OPTION_THREAD_POOL_SIZE,
-        (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, o->connections,
+        (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, o->connections + SPARE,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_END);
+        on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (h->daemon)
         h->listener.fd = -1; /* which the daemon closes */
@@ -350,6 +442,7 @@ xm_http_start(struct xm_server *server, const struct xm_http_options *options,
     if (!h)
         return xm_no_memory(err, "the server");
     h->server = server;
+    h->most = options->connections;
     h->listener.fd = -1;
     enum xm_status s = xm_listener_is_given()
                            ? xm_listener_take_given(&h->listener, err)

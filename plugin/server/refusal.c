@@ -23,6 +23,7 @@ static const struct kind { int status; const char *openai, *anthropic; } kinds[]
     { 415, "invalid_request_error", "invalid_request_error" },
     { 429, "rate_limit_error",      "rate_limit_error" },
     { 500, "server_error",          "api_error" },
+    { 501, "invalid_request_error", "invalid_request_error" },
     { 503, "server_error",          "overloaded_error" },
 };
 

@@ -6,8 +6,8 @@
 #include "plugin/server/routes.h"
 
 /* The statuses that answers have; what is none of them counts as the last. */
-static const int statuses[XM_N_COUNTED_STATUSES] = {200, 204, 400, 401, 403, 404,
-                                                    405, 413, 415, 429, 503, 500};
+static const int statuses[XM_N_COUNTED_STATUSES] = {200, 204, 400, 401, 403, 404, 405,
+                                                    413, 415, 429, 501, 503, 500};
 
 static size_t
 index_of(const struct xm_route *route)

@@ -21,7 +21,7 @@ enum {
     XM_N_COUNTED = 1 /* all other paths, which come last */
 #include "plugin/server/routes.def"
     ,
-    XM_N_COUNTED_STATUSES = 12 /* request_counts.c has them */
+    XM_N_COUNTED_STATUSES = 13 /* request_counts.c has them */
 };
 #undef ROUTE
 

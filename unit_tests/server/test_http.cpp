@@ -60,6 +60,16 @@ class Http : public ::testing::Test
                    : text.substr(at + line.size(),
                                  text.find('\n', at + 1) - at - line.size());
     }
+    /* Whether there is a connection, soon: the server sees later than its clients that some went. */
+    bool has_room()
+    {
+        int status = 503;
+        for (int i = 0; i < 3000 && status == 503; i++) {
+            status = ask(RawClient::get("/health")).status;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return status == 200;
+    }
     bool becomes(const std::string &name, const std::string &value)
     {
         for (int i = 0; i < 3000; i++) {
@@ -236,18 +246,56 @@ TEST_F(Http, SlowClientsAreCut)
     EXPECT_EQ(ask(RawClient::request(completions, small)).status, 200);
 }
 
-/* Those beyond the limit wait until others have gone. */
+/* Those beyond the limit are told, and may come again. */
 TEST_F(Http, ConnectionsAreBounded)
 {
     begin(0.5, 8);
     std::vector<std::unique_ptr<RawClient>> idle;
     for (int i = 0; i < 24; i++)
         idle.push_back(std::make_unique<RawClient>(port));
-    RawClient c(port);
-    c.send(RawClient::get("/health"));
-    EXPECT_EQ(c.read().status, 200) << "once the others were cut";
+    for (int i = 0; i < 3; i++) {
+        RawClient c(port);
+        c.send(i ? RawClient::request(completions, small) : RawClient::get("/health"));
+        const Response r = c.read();
+        EXPECT_EQ(r.status, 503);
+        EXPECT_TRUE(has(r.body, "the server has 8 connections, and takes no more"))
+            << r.body;
+        EXPECT_TRUE(has(r.head, "Retry-After: 1")) << r.head;
+        EXPECT_TRUE(c.is_closed());
+    }
     for (const auto &other : idle)
         EXPECT_TRUE(other->is_closed());
+    EXPECT_TRUE(has_room()) << "once the others were cut";
+}
+
+/* More than there is room to tell wait until others have gone. */
+TEST_F(Http, ManyConnectionsBeyondTheBoundWait)
+{
+    begin(0.5, 8);
+    std::vector<std::unique_ptr<RawClient>> idle;
+    for (int i = 0; i < 200; i++)
+        idle.push_back(std::make_unique<RawClient>(port));
+    RawClient c(port);
+    c.send(RawClient::get("/health"));
+    const int status = c.read().status;
+    EXPECT_TRUE(status == 200 || status == 503) << status;
+    for (const auto &other : idle)
+        EXPECT_TRUE(other->is_closed());
+    EXPECT_TRUE(has_room());
+}
+
+/* One that was beyond the bound when it was made is not any more when others have gone. */
+TEST_F(Http, AConnectionIsWithinTheBoundOnceOthersHaveGone)
+{
+    begin(30.0, 8);
+    std::vector<std::unique_ptr<RawClient>> idle;
+    for (int i = 0; i < 8; i++)
+        idle.push_back(std::make_unique<RawClient>(port));
+    RawClient late(port);
+    idle.clear();
+    EXPECT_TRUE(has_room());
+    late.send(RawClient::get("/health"));
+    EXPECT_EQ(late.read().status, 200);
 }
 
 TEST_F(Http, AnErrorLeavesTheConnectionToTheNextRequest)
@@ -295,6 +343,56 @@ TEST_F(Http, WhatIsNoRequestIsRefused)
     const int status = ask("nonsense\r\n\r\n").status;
     EXPECT_TRUE(status == 0 || status == 400) << "libmicrohttpd closes, or says so";
     EXPECT_EQ(ask(RawClient::get("/health")).status, 200);
+}
+
+/* What other servers on the way might read as another request than this one does (RFC 9112, 6.3). */
+TEST_F(Http, BodiesWhoseEndIsNotCertainAreRefused)
+{
+    begin();
+    const std::string head =
+                          "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                          "application/json\r\n",
+                      chunks = "f\r\n{\"content\":\"a\"}\r\n0\r\n\r\n";
+    struct {
+        std::string fields;
+        int status;
+        const char *says;
+    } const rows[] = {
+        {"Content-Length: 15\r\nTransfer-Encoding: chunked\r\n", 400,
+         "both Content-Length and Transfer-Encoding"},
+        {"Content-Length: 3\r\nContent-Length: 15\r\n", 400, "Content-Length twice"},
+        {"Transfer-Encoding: gzip\r\n", 501,
+         "Transfer-Encoding is 'gzip', only 'chunked'"},
+        {"Transfer-Encoding: gzip, chunked\r\n", 501, "'gzip, chunked'"},
+        {"Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n", 501,
+         "Transfer-Encoding"},
+    };
+    for (const auto &row : rows) {
+        RawClient c(port);
+        c.send(head + row.fields + "\r\n" + chunks);
+        const Response r = c.read();
+        EXPECT_EQ(r.status, row.status) << row.fields;
+        EXPECT_TRUE(has(r.head, "Content-Type: application/json")) << r.head;
+        EXPECT_TRUE(has(r.body, row.says)) << r.body;
+        EXPECT_TRUE(c.is_closed()) << row.fields << "what follows is no request";
+    }
+    EXPECT_EQ(ask(head + "Transfer-Encoding: Chunked\r\n\r\n" + chunks).status, 200);
+    EXPECT_EQ(ask(head + "Content-Length: 15\r\nContent-Length: 15\r\n\r\n" +
+                  chunks.substr(3, 15))
+                  .status,
+              200);
+}
+
+TEST_F(Http, AMissingHostIsTold)
+{
+    begin();
+    RawClient c(port);
+    c.send("GET /health HTTP/1.1\r\n\r\n");
+    const Response r = c.read();
+    EXPECT_EQ(r.status, 400);
+    EXPECT_TRUE(has(r.head, "Content-Type: application/json")) << r.head;
+    EXPECT_TRUE(has(r.body, "the request has no Host header")) << r.body;
+    EXPECT_EQ(ask("GET /health HTTP/1.0\r\n\r\n").status, 200);
 }
 
 TEST_F(Http, ABodyThatGrowsTooLargeIsRefused)
