@@ -113,8 +113,8 @@ difference(float largest, float logit)
     return logit == largest ? 0.0f : largest - logit; /* infinity - infinity is NaN */
 }
 
-/* The logits of a block: those that are missing in the last one are -infinity, in `rest`. Loops of a
- * known length need no code for what is left over. */
+/* The logits of a block: those that are missing in the last one are -infinity, in `rest`. Loops of
+ * a known length need no code for what is left over. */
 static inline const float *
 whole_block(const float *logits, size_t first, size_t vocab_size, float rest[BLOCK])
 {

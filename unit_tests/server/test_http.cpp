@@ -60,7 +60,7 @@ class Http : public ::testing::Test
                    : text.substr(at + line.size(),
                                  text.find('\n', at + 1) - at - line.size());
     }
-    /* Whether there is a connection, soon: the server sees later than its clients that some went. */
+    /* Whether there is a connection, soon: the server sees after its clients that some went. */
     bool has_room()
     {
         int status = 503;
@@ -345,7 +345,7 @@ TEST_F(Http, WhatIsNoRequestIsRefused)
     EXPECT_EQ(ask(RawClient::get("/health")).status, 200);
 }
 
-/* What other servers on the way might read as another request than this one does (RFC 9112, 6.3). */
+/* What servers on the way might read as another request than this one does (RFC 9112, 6.3). */
 TEST_F(Http, BodiesWhoseEndIsNotCertainAreRefused)
 {
     begin();
