@@ -232,10 +232,12 @@ enum xm_status xm_grammar_compile(struct xm_grammar_tree *t, uint32_t root,
 
 /* ---- parts of a JSON Schema ---- */
 
-/* The contents of a JSON string that a regular expression (ECMA-262, the regular part of it)
- * matches somewhere, as JSON spells them. `where` is prefixed to sentences. */
+/* The contents of a string that a regular expression (ECMA-262, the regular part of it) matches
+ * somewhere, as JSON spells them or plain; `without` one character of ASCII ('\0': all may come).
+ * `where` is prefixed to sentences. */
 uint32_t xm_tree_pattern(struct xm_grammar_tree *t, struct xm_slice pattern,
-                         const char *where, struct xm_error *err);
+                         enum xm_spelling spelling, char without, const char *where,
+                         struct xm_error *err);
 
 /* Most remainders that numbers of a factor are told apart by, at each number of digits. */
 enum { XM_MOST_REMAINDERS = 4096 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Regular expressions of "pattern" (ECMA-262) as what a JSON string holds between its quotes.
+ * Regular expressions of "pattern" (ECMA-262) as what a string holds.
  *
  * The regular part: characters, classes, groups, alternatives, repetitions (lazy ones, too), and
  * ^ and $ at the two ends of an alternative that is in no group. Without them anything may stand
@@ -15,6 +15,8 @@ struct pattern {
     struct xm_grammar_tree *t;
     const char *text;
     size_t n, at;
+    enum xm_spelling spelling;
+    char without; /* a character that no text has; '\0': any may come */
     const char *where;
     struct xm_error *err;
     enum xm_status failed;
@@ -45,11 +47,35 @@ takes(struct pattern *p, const char *what)
     return true;
 }
 
+/* One of the class, which is normalised; frees it. */
 static uint32_t
-any_text(struct xm_grammar_tree *t)
+one_of(struct pattern *p, struct xm_class *c)
 {
-    static const struct xm_class none;
-    return xm_tree_repeat(t, xm_tree_class(t, &none, XM_SPELL_JSON_ANY), 0, XM_UNBOUNDED);
+    if (p->without) {
+        xm_class_negate(c);
+        xm_class_add(c, (unsigned char)p->without, (unsigned char)p->without);
+        xm_class_normalise(c);
+        xm_class_negate(c);
+    }
+    const uint32_t node =
+        p->failed == XM_OK ? xm_tree_class(p->t, c, p->spelling) : xm_tree_never(p->t);
+    xm_class_free(c);
+    return node;
+}
+
+static uint32_t
+any_text(struct pattern *p)
+{
+    struct xm_class all = {0};
+    uint32_t one;
+    xm_class_negate(&all);
+    if (p->spelling == XM_SPELL_JSON) {
+        one = xm_tree_class(p->t, &all, XM_SPELL_JSON_ANY);
+        xm_class_free(&all);
+    } else {
+        one = one_of(p, &all);
+    }
+    return xm_tree_repeat(p->t, one, 0, XM_UNBOUNDED);
 }
 
 /* ---- characters ------------------------------------------------------------------- */
@@ -200,10 +226,7 @@ read_class(struct pattern *p)
     xm_class_normalise(&c);
     if (negated)
         xm_class_negate(&c);
-    const uint32_t node =
-        p->failed == XM_OK ? xm_tree_class(p->t, &c, XM_SPELL_JSON) : xm_tree_never(p->t);
-    xm_class_free(&c);
-    return node;
+    return one_of(p, &c);
 }
 
 /* ---- structure -------------------------------------------------------------------- */
@@ -235,16 +258,13 @@ one_character(struct pattern *p, uint32_t code)
 {
     struct xm_class c = {0};
     xm_class_add(&c, code, code);
-    const uint32_t node = xm_tree_class(p->t, &c, XM_SPELL_JSON);
-    xm_class_free(&c);
-    return node;
+    return one_of(p, &c);
 }
 
 static uint32_t
 read_item(struct pattern *p, int depth)
 {
     struct xm_class c = {0};
-    uint32_t node;
     switch (peek(p)) {
     case '(':
         p->at++;
@@ -279,9 +299,7 @@ read_item(struct pattern *p, int depth)
     default:
         return one_character(p, read_character(p, false));
     }
-    node = xm_tree_class(p->t, &c, XM_SPELL_JSON);
-    xm_class_free(&c);
-    return node;
+    return one_of(p, &c);
 }
 
 static uint32_t
@@ -331,7 +349,7 @@ read_sequence(struct pattern *p, int depth)
     const bool begins = depth == 0 && takes(p, "^");
     bool ends = false;
     if (depth == 0 && !begins)
-        xm_nodes_add(p->t, &items, any_text(p->t));
+        xm_nodes_add(p->t, &items, any_text(p));
     while (p->failed == XM_OK && p->at < p->n && peek(p) != '|' && peek(p) != ')') {
         if (depth == 0 && peek(p) == '$' &&
             (p->at + 1 == p->n || p->text[p->at + 1] == '|')) {
@@ -345,7 +363,7 @@ read_sequence(struct pattern *p, int depth)
             break;
     }
     if (depth == 0 && !ends)
-        xm_nodes_add(p->t, &items, any_text(p->t));
+        xm_nodes_add(p->t, &items, any_text(p));
     const uint32_t node = xm_tree_all(p->t, items.list, items.n);
     xm_nodes_free(&items);
     return node;
@@ -364,11 +382,17 @@ read_choices(struct pattern *p, int depth)
 }
 
 uint32_t
-xm_tree_pattern(struct xm_grammar_tree *t, struct xm_slice pattern, const char *where,
+xm_tree_pattern(struct xm_grammar_tree *t, struct xm_slice pattern,
+                enum xm_spelling spelling, char without, const char *where,
                 struct xm_error *err)
 {
-    struct pattern p = {
-        .t = t, .text = pattern.text, .n = pattern.n, .where = where, .err = err};
+    struct pattern p = {.t = t,
+                        .text = pattern.text,
+                        .n = pattern.n,
+                        .spelling = spelling,
+                        .without = without,
+                        .where = where,
+                        .err = err};
     const uint32_t node = read_choices(&p, 0);
     if (p.failed == XM_OK && t->failed == XM_OK && p.at < p.n)
         fail(&p, "a ) closes no group");

@@ -202,7 +202,8 @@ matches(struct xm_schema *s, const struct pattern *p, const char *name, size_t n
     char *json = yyjson_val_write_opts(&value, YYJSON_WRITE_NOFLAG, &xm_json_allocator,
                                        &n_text, NULL);
     const uint32_t rule = xm_tree_add_rule(&t, "pattern", 7);
-    const uint32_t node = xm_tree_pattern(&t, p->text, "the pattern", &why);
+    const uint32_t node =
+        xm_tree_pattern(&t, p->text, XM_SPELL_JSON, '\0', "the pattern", &why);
     enum xm_status status = json ? xm_tree_check(&t, &why) : XM_NO_MEMORY;
     if (status == XM_OK && why.status == XM_OK) {
         t.rules[rule].node = node;

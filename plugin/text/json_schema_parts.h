@@ -132,6 +132,10 @@ uint32_t xm_schema_any_value(struct xm_schema *s);
 uint32_t xm_schema_any_string(struct xm_schema *s, uint32_t least, uint32_t most);
 /* The texts of one type (of numbers: a set), whose keywords are in `c`. */
 uint32_t xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c);
+/* The contents of strings that stand as they are, where a pattern or a format says what they are:
+ * those `without` a character. False: nothing does, or it failed. */
+bool xm_schema_plain_string(struct xm_schema *s, const struct xm_conjunction *c,
+                            char without, uint32_t *node);
 uint32_t xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c,
                           unsigned types);
 uint32_t xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c);

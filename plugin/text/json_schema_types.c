@@ -137,8 +137,9 @@ format_pattern(struct xm_schema *s, const struct xm_applied *a)
     return NULL;
 }
 
-uint32_t
-xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern, const char *path)
+static uint32_t
+pattern_of(struct xm_schema *s, struct xm_slice pattern, enum xm_spelling spelling,
+           char without, const char *path)
 {
     struct xm_strbuf where = {0};
     if (s->failed != XM_OK)
@@ -146,11 +147,18 @@ xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern, const char *path
     const struct xm_shown shown = xm_utf8_shown(xm_slice_of(path, strlen(path)));
     xm_strbuf_printf(&where, "JSON Schema, %s", shown.text);
     struct xm_error why = {0};
-    const uint32_t node = xm_tree_pattern(s->t, pattern, xm_strbuf_text(&where), &why);
+    const uint32_t node =
+        xm_tree_pattern(s->t, pattern, spelling, without, xm_strbuf_text(&where), &why);
     if (why.status != XM_OK)
         s->failed = xm_fail(s->err, why.status, "%s", why.text);
     xm_strbuf_free(&where);
     return node;
+}
+
+uint32_t
+xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern, const char *path)
+{
+    return pattern_of(s, pattern, XM_SPELL_JSON, '\0', path);
 }
 
 /* Of pattern and format there may be one. */
@@ -177,25 +185,48 @@ find_pattern(struct xm_schema *s, const struct xm_conjunction *c,
     return s->failed == XM_OK && pattern->text;
 }
 
-uint32_t
-xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c)
+/* Contents by a pattern or a format, and the lengths beside it. False: there is none, or it
+ * failed. */
+static bool
+find_contents(struct xm_schema *s, const struct xm_conjunction *c,
+              enum xm_spelling spelling, char without, uint32_t *node)
 {
     const uint32_t least = xm_schema_count(s, c, "minLength", true, 0);
     const uint32_t most = xm_schema_count(s, c, "maxLength", false, XM_UNBOUNDED);
     struct xm_slice pattern = {0};
     const char *path = "";
     if (!find_pattern(s, c, &pattern, &path))
-        return s->failed == XM_OK ? xm_schema_any_string(s, least, most) : 0;
-    const uint32_t any = xm_schema_pattern(s, pattern, path);
-    const uint32_t node = s->failed == XM_OK && s->t->failed == XM_OK
-                              ? xm_tree_of_length(s->t, any, least, most)
-                              : 0;
-    if (node == XM_NOWHERE)
-        return xm_schema_fail(s, XM_UNSUPPORTED, path,
-                              "beside minLength or maxLength only patterns and formats "
-                              "are supported in which one repetition of characters "
-                              "makes the length");
-    return xm_schema_quoted(s, node);
+        return false;
+    const uint32_t any = pattern_of(s, pattern, spelling, without, path);
+    *node = s->failed == XM_OK && s->t->failed == XM_OK
+                ? xm_tree_of_length(s->t, any, least, most)
+                : 0;
+    if (*node == XM_NOWHERE)
+        xm_schema_fail(s, XM_UNSUPPORTED, path,
+                       "beside minLength or maxLength only patterns and formats "
+                       "are supported in which one repetition of characters "
+                       "makes the length");
+    return s->failed == XM_OK;
+}
+
+uint32_t
+xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c)
+{
+    uint32_t node = 0;
+    if (find_contents(s, c, XM_SPELL_JSON, '\0', &node))
+        return xm_schema_quoted(s, node);
+    return s->failed == XM_OK
+               ? xm_schema_any_string(
+                     s, xm_schema_count(s, c, "minLength", true, 0),
+                     xm_schema_count(s, c, "maxLength", false, XM_UNBOUNDED))
+               : 0;
+}
+
+bool
+xm_schema_plain_string(struct xm_schema *s, const struct xm_conjunction *c, char without,
+                       uint32_t *node)
+{
+    return find_contents(s, c, XM_SPELL_PLAIN, without, node);
 }
 
 /* ---- numbers ---------------------------------------------------------------------- */

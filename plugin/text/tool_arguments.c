@@ -120,18 +120,36 @@ string(struct making *m, uint32_t inside)
     return m->form == XM_ARGUMENTS_BRACES ? quoted(m, inside) : inside;
 }
 
+/* What ends a string of the form. Both begin with a character that is not in it again. */
+static const char *
+end_of_string(const struct making *m)
+{
+    return m->form == XM_ARGUMENTS_BRACES ? XM_BRACES_QUOTE : XM_PARAMETER_END;
+}
+
+/* What a string of this schema holds. Where a pattern or a format says what, it has no character
+ * with which its end begins. */
+static uint32_t
+contents(struct making *m, yyjson_val *v, const char *path)
+{
+    struct xm_applied applied = {v, path, 0};
+    const struct xm_conjunction c = {&applied, 1, 1};
+    uint32_t node = m->raw;
+    xm_schema_plain_string(&m->s, &c, end_of_string(m)[0], &node);
+    return node;
+}
+
 /* A string that a schema lists. */
 static uint32_t
 literal(struct making *m, yyjson_val *v, const char *path)
 {
-    const char *end = m->form == XM_ARGUMENTS_BRACES ? XM_BRACES_QUOTE : XM_PARAMETER_END;
     if (!yyjson_is_str(v))
         return m->form == XM_ARGUMENTS_BRACES && yyjson_is_ctn(v)
                    ? xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
                                     "objects and lists as values are not supported in "
                                     "calls of this model")
                    : xm_schema_literal(&m->s, v);
-    if (strstr(yyjson_get_str(v), end))
+    if (strstr(yyjson_get_str(v), end_of_string(m)))
         return xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
                               "a value has the characters that end a string in calls of "
                               "this model");
@@ -524,7 +542,7 @@ braces_types(struct making *m, yyjson_val *v, const char *path)
     struct xm_nodes nodes = {0};
     refuse(m, v, types, path);
     if (m->s.failed == XM_OK && (types & XM_JSON_STRING))
-        xm_nodes_add(m->t, &nodes, quoted(m, m->raw));
+        xm_nodes_add(m->t, &nodes, quoted(m, contents(m, v, path)));
     if (m->s.failed == XM_OK && (types & XM_JSON_NUMBER))
         xm_nodes_add(m->t, &nodes, xm_schema_number(&m->s, &c, types & XM_JSON_NUMBER));
     if (types & XM_JSON_BOOLEAN)
@@ -565,13 +583,16 @@ make_any(struct making *m)
 
 /* ---- any of them ----------------------------------------------------------------------------- */
 
-/* A value that may be a string stands as it is; others are JSON. */
+/* A value that may be a string stands as it is; others are JSON. Of several types, one of which is
+ * a string, it may be anything: what is no string is not told apart. */
 static uint32_t
 parameter_types(struct making *m, yyjson_val *v, const char *path)
 {
     const struct xm_applied applied = {v, path, 0};
-    refuse(m, v, xm_schema_types(&m->s, &applied), path);
-    return m->raw;
+    const unsigned types = xm_schema_types(&m->s, &applied);
+    refuse(m, v, types, path);
+    return types == XM_JSON_STRING && m->s.failed == XM_OK ? contents(m, v, path)
+                                                           : m->raw;
 }
 
 static uint32_t

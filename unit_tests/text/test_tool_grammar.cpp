@@ -4,6 +4,7 @@
  * one is parsed into calls whose arguments match their schemas.
  */
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "plugin/text/constraint.h"
@@ -534,6 +535,45 @@ TEST(ToolGrammar, RefusalsNameToolAndKeyword)
     const Way none = {"{# no calls #}", {"<think>", "</think>"}};
     EXPECT_NE(refused(none, "{}").find("how this model writes them is not known"),
               std::string::npos);
+}
+
+/* In both forms whose strings stand as they are. */
+TEST(ToolGrammar, StringsHaveTheirPatterns)
+{
+    const struct {
+        const char *schema;
+        std::vector<const char *> good, bad;
+    } rows[] = {
+        {R"({"type":"string","pattern":"^[A-Z]{2}-\\d+$"})",
+         {"AB-1", "XY-007"},
+         {"ab-1", "AB-", "AB-1x", ""}},
+        {R"({"type":"string","pattern":"a.c"})",
+         {"abc", "xx a\"c\\n"},
+         {"ac", "<abc", "a<c"}},
+        {R"({"type":"string","pattern":"^[^x]*$","maxLength":3})",
+         {"", "a\"\\"},
+         {"abcd", "ax", "<"}},
+        {R"({"type":"string","format":"date"})", {"2026-02-28"}, {"2026-02-30", "soon"}},
+        {R"({"type":"string","maxLength":2})", {"longer", "<"}, {}},
+        {R"({"type":"string"})", {"a <b> c"}, {}},
+    };
+    const std::pair<const Way *, std::array<const char *, 2>> ways[] = {
+        {&coder,
+         {"<tool_call>\n<function=f>\n<parameter=a>\n",
+          "\n</parameter>\n</function>\n</tool_call>"}},
+        {&gemma, {"<|tool_call>call:f{a:<|\"|>", "<|\"|>}<tool_call|>"}}};
+    for (const auto &[way, around] : ways)
+        for (const auto &row : rows) {
+            const std::string schema = std::string(R"({"properties":{"a":)") +
+                                       row.schema + R"(},"required":["a"]})";
+            Calling f(*way, {{"f", schema}});
+            for (const char *text : row.good)
+                EXPECT_TRUE(f.admits(around[0] + std::string(text) + around[1]))
+                    << schema << " " << text;
+            for (const char *text : row.bad)
+                EXPECT_FALSE(f.admits(around[0] + std::string(text) + around[1]))
+                    << schema << " " << text;
+        }
 }
 
 /* Together, when the automaton is made: no schema is too large for the trees. */
