@@ -32,14 +32,14 @@ hash_thread(const struct xm_thread *t)
                           xm_hash_number((uint64_t)t->at.count << 32 | t->at.sub));
 }
 
-/* Few threads are compared one by one, many are found by their hash. */
+/* Few threads are compared one by one; of more each is found by its hash. */
 enum { FEW = 24 };
 
 static bool
 has_thread(const struct xm_constraint *c, const struct xm_thread *t)
 {
     const struct xm_threads *w = &c->work;
-    for (size_t i = 0; i < w->n && i < FEW; i++)
+    for (size_t i = 0; i < w->n && w->n <= FEW; i++)
         if (equal_threads(&w->list[i], t))
             return true;
     if (w->n <= FEW)
@@ -49,6 +49,19 @@ has_thread(const struct xm_constraint *c, const struct xm_thread *t)
         if (equal_threads(&w->list[p.item], t))
             return true;
     return false;
+}
+
+/* The newest thread is in the list. False: no memory. */
+static bool
+index_thread(struct xm_constraint *c)
+{
+    const struct xm_threads *w = &c->work;
+    if (w->n <= FEW)
+        return true;
+    for (size_t i = w->n == FEW + 1 ? 0 : w->n - 1; i < w->n; i++)
+        if (!xm_hash_add(&c->work_index, hash_thread(&w->list[i]), (uint32_t)i))
+            return false;
+    return true;
 }
 
 static void
@@ -68,18 +81,20 @@ add_thread(struct xm_constraint *c, struct xm_thread t)
         return;
     }
     w->list = grown;
-    if (w->n >= FEW && !xm_hash_add(&c->work_index, hash_thread(&t), (uint32_t)w->n)) {
-        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
-        return;
-    }
     w->list[w->n++] = t;
+    if (!index_thread(c))
+        xm_constraint_fail(c, XM_NO_MEMORY, "the state of a grammar");
 }
 
 void
 xm_closure_begin(struct xm_constraint *c, bool is_local)
 {
-    if (c->work_index.n > 0)
-        xm_hash_clear(&c->work_index);
+    struct xm_hash_index *index = &c->work_index;
+    /* To empty one that was large once would cost more than all that it held since. */
+    if (index->n > 0 && (uint64_t)index->n * 32 < (uint64_t)index->mask)
+        xm_hash_free(index);
+    else if (index->n > 0)
+        xm_hash_clear(index);
     c->work.n = 0;
     c->is_local = is_local;
     c->ended = false;

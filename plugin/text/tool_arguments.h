@@ -9,8 +9,8 @@
  * In PARAMETERS and BRACES strings stand as they are. Those with a pattern or a format have no '<',
  * which begins what ends them; lengths alone are not looked at, and in PARAMETERS nothing of an
  * argument that may be something else than a string. An argument of PARAMETERS that can be no
- * string is JSON, with all keywords of JSON. Of others schemas that refer to themselves are refused,
- * and so is each keyword that restricts instances and has no grammar, by its name.
+ * string is JSON, with all keywords of JSON. Of others schemas that refer to themselves are
+ * refused, and so is each keyword that restricts instances and has no grammar, by its name.
  */
 #ifndef XM_PLUGIN_TEXT_TOOL_ARGUMENTS_H
 #define XM_PLUGIN_TEXT_TOOL_ARGUMENTS_H
