@@ -250,7 +250,8 @@ TEST_F(BesideAModel, CtrlCEndsABenchThatMeasures)
 {
     Folder empty("bench"); /* so that there is much to build */
     Program bench(
-        {"bench", gguf, "-p", "4", "-n", "2", "--tune", "--cache-dir", empty.path});
+        {"bench", gguf, "-p", "4", "-n", "2", "--tune", "--cache-dir", empty.path},
+        {"POCL_CACHE_DIR=" + empty / "driver"});
     const std::string lock = empty / "tuning.lock";
     for (int waits = 0; waits < 6000 && !std::filesystem::exists(lock); waits++)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -267,7 +268,8 @@ TEST_F(BesideAModel, ALineTypedInAChatEndsTheMeasuring)
 {
     Folder empty("typed"); /* so that there is much to build */
     Terminal t(
-        {"chat", gguf, "-n", "2", "--no-history", "--tune", "--cache-dir", empty.path});
+        {"chat", gguf, "-n", "2", "--no-history", "--tune", "--cache-dir", empty.path},
+        {"POCL_CACHE_DIR=" + empty / "driver"});
     ASSERT_TRUE(t.wait_for("> ")) << t.raw();
     t.type("hello\r");
     ASSERT_TRUE(t.wait_for("measuring kernels (Enter")) << t.raw();
