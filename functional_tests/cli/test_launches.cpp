@@ -17,6 +17,7 @@ struct Kind {
     double a_layer; /* kernels */
     /* embedding, positions, last norm, its rows prepared, logits, two of choosing, what differs */
     double outside;
+    double more_a_layer = 0; /* on some processors */
 };
 
 /* Many processors cut attention's keys into parts, which are joined, and share gate and up out in
@@ -45,8 +46,9 @@ const Kind kinds[] = {
     {"qwen3moe-tiny/ov/int4_asym_g64", 2, 10, 7},
     {"qwen3moe-tiny/ov/int4_sym_g64", 2, 10, 7},
     {"qwen3moe-tiny/ov/int4_asym_g128_r1", 2, 10, 7},
-    /* scales of whole rows: what down reads is prepared by a launch of its own */
-    {"qwen3moe-tiny/ov/int8_asym", 2, 11, 7},
+    /* scales of whole rows: without products of four bytes, what down reads is in 16 bits with
+     * sums of whole rows, prepared by a launch of its own */
+    {"qwen3moe-tiny/ov/int8_asym", 2, 10, 7, 1},
     {"gpt-oss-tiny/ov/int4_sym_g64", 4, 10, 7},
     {"gemma4-moe-tiny/ov/int4_asym_g32", 6, 14, 11},
     {"gemma4-e-tiny/ov/int4_asym_g64", 6, 13, 16},
@@ -84,7 +86,8 @@ TEST_P(Launches, OfATokenAreFewAndReplayed)
     const std::string last = "/runs/" + std::to_string(runs - 1) + "/";
     const double launches = kind.layers * kind.a_layer + kind.outside;
     EXPECT_GE(counted.number(last + "kernels"), launches);
-    EXPECT_LE(counted.number(last + "kernels"), launches + kind.layers * more_a_layer());
+    EXPECT_LE(counted.number(last + "kernels"),
+              launches + kind.layers * (kind.more_a_layer + more_a_layer()));
     EXPECT_EQ(counted.number(last + "builds"), 0);
     EXPECT_EQ(counted.number(last + "waits"), 1);
     EXPECT_GE(counted.number(last + "flushes"),
