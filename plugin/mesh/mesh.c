@@ -510,9 +510,11 @@ check_processes(const struct build *b, struct xm_error *err)
     }
     const enum xm_status s =
         xm_strbuf_ok(&text)
-            ? xm_collective_agree(b->mesh->end[0],
-                                  (struct xm_bytes){(const uint8_t *)text.text, text.n},
-                                  "model, kind of device or version of xemoe", err)
+            ? xm_collective_agree(
+                  b->mesh->end[0], (struct xm_bytes){(const uint8_t *)text.text, text.n},
+                  "model, kind of device, version of xemoe, way to split it "
+                  "or type of messages",
+                  err)
             : xm_no_memory(err, "a mesh");
     xm_strbuf_free(&text);
     return s;
