@@ -17,13 +17,13 @@ struct Kind {
     double a_layer; /* kernels */
     /* embedding, positions, last norm, its rows prepared, logits, two of choosing, what differs */
     double outside;
-    double more_a_layer = 0; /* on some processors */
+    double without_byte_dots = 0; /* more a layer, where there are none */
 };
 
-/* Many processors cut attention's keys into parts, which are joined, and share gate and up out in
- * pieces too small to prepare h. */
+/* More a layer: many processors cut attention's keys into parts, which are joined, and share gate
+ * and up out in pieces too small to prepare h. */
 double
-more_a_layer()
+with_many_processors()
 {
     return std::thread::hardware_concurrency() > 4 ? 2 : 0;
 }
@@ -87,7 +87,7 @@ TEST_P(Launches, OfATokenAreFewAndReplayed)
     const double launches = kind.layers * kind.a_layer + kind.outside;
     EXPECT_GE(counted.number(last + "kernels"), launches);
     EXPECT_LE(counted.number(last + "kernels"),
-              launches + kind.layers * (kind.more_a_layer + more_a_layer()));
+              launches + kind.layers * (kind.without_byte_dots + with_many_processors()));
     EXPECT_EQ(counted.number(last + "builds"), 0);
     EXPECT_EQ(counted.number(last + "waits"), 1);
     EXPECT_GE(counted.number(last + "flushes"),

@@ -110,7 +110,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 #define XM_CLI_WEIGHTS_ROW(AT) \
     { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }
 #define XM_CLI_QUANTISATION_ROW(AT) \
-    { 0,   "dynamic-quantization", XM_CLI_CHOICE, AT(quantisation), "N", "columns of activations that share a factor where a processor multiplies in 8 bits: 32 or 128; 0: 16 bits; default: 32 if the processor has AVX2 and activations are f16, 128 for K formats, but 0 in logits and verify", NULL, "0 32 128" }
+    { 0,   "dynamic-quantization", XM_CLI_CHOICE, AT(quantisation), "N", "columns of activations that share a factor where a processor multiplies in 8 bits: 32 or 128; 0: 16 bits; default: 32 if the processor has AVX2 and activations are f16, 128 for Q2_K to Q6_K unless it has AVX-512 without VNNI, but 0 in logits and verify", NULL, "0 32 128" }
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \

@@ -222,13 +222,13 @@ xm_served_look(const struct xm_served *m, struct xm_metrics_now *out)
     struct xm_compiled_stats stats = {0};
     if (m->compiled->ops->stats)
         m->compiled->ops->stats(m->compiled, &stats);
+    const uint64_t embeddings_waiting = xm_embedding_queue_n_waiting(m->embeddings);
     pthread_mutex_lock(&t->lock);
     *out = (struct xm_metrics_now){.model = m->name,
                                    .waiting = t->n_waiting,
                                    .running = t->n_running,
                                    .slots = m->options.slots,
-                                   .embeddings_waiting =
-                                       xm_embedding_queue_n_waiting(m->embeddings),
+                                   .embeddings_waiting = embeddings_waiting,
                                    .pages = stats.kv_pages,
                                    .used_pages = stats.kv_pages_used,
                                    .cached_pages = stats.kv_pages_cached};

@@ -22,7 +22,7 @@ enum {
     THREADS = 4,
     HEADER_BYTES = 32 << 10, /* of a connection, most of all headers */
     STREAM_BYTES = 16 << 10, /* sent at once */
-    SPARE = 64,              /* connections beyond the bound, each of which is told */
+    SPARE = 64,              /* connections beyond the bound, whose requests get 503 */
 };
 
 struct xm_http {
@@ -222,15 +222,15 @@ open_request(struct xm_http *h, struct MHD_Connection *c, const char *url,
 /* ---- what HTTP itself forbids ---- */
 
 /* A header that may come once only, or more often with the same value. */
-struct found {
+struct seen_header {
     const char *name, *value;
     bool differs;
 };
 
 static enum MHD_Result
-find(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+see_header(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-    struct found *f = ctx;
+    struct seen_header *f = ctx;
     (void)kind;
     if (strcasecmp(name, f->name) != 0)
         return MHD_YES;
@@ -244,10 +244,10 @@ find(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
 static bool
 check_length(const struct request *q, struct xm_refusal *r)
 {
-    struct found length = {"Content-Length", NULL, false},
-                 coding = {"Transfer-Encoding", NULL, false};
-    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, find, &length);
-    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, find, &coding);
+    struct seen_header length = {"Content-Length", NULL, false},
+                       coding = {"Transfer-Encoding", NULL, false};
+    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, see_header, &length);
+    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, see_header, &coding);
     if (coding.value && (coding.differs || strcasecmp(coding.value, "chunked") != 0))
         return xm_refuse(
             r, 501, NULL, "unknown_coding",
@@ -260,7 +260,7 @@ check_length(const struct request *q, struct xm_refusal *r)
                                         "the request has Content-Length twice");
 }
 
-/* Whether there is a connection for it. */
+/* Refuses it on a connection beyond the bound, unless others have closed since. */
 static bool
 check_bound(const struct request *q, struct xm_refusal *r)
 {
@@ -276,7 +276,7 @@ check_request(struct request *q, const char *version)
 {
     struct xm_refusal r = {0};
     if (check_bound(q, &r) && check_length(q, &r) && !q->x->request.host &&
-        strcasecmp(version, "HTTP/1.1") == 0)
+        strcasecmp(version, "HTTP/1.0") != 0)
         xm_refuse(&r, 400, NULL, "invalid_request", "the request has no Host header");
     if (r.status == 0)
         return true;
@@ -415,6 +415,7 @@ start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error
     sigfillset(&all); /* signals are the main thread's */
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* Without MHD_OPTION_STRICT_FOR_CLIENT, whose refusals are pages: check_request refuses. */
     h->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, say_nothing,
         NULL, MHD_OPTION_LISTEN_SOCKET, h->listener.fd, MHD_OPTION_THREAD_POOL_SIZE,

@@ -25,7 +25,7 @@ struct xm_http_options {
     const char *host;       /* a name or address to listen on       */
     uint16_t port;          /* 0: one that is free                  */
     double patience;        /* seconds                              */
-    unsigned connections;   /* at most; some more are told so       */
+    unsigned connections;   /* at most; requests of 64 more get 503 */
     const char *cert, *key; /* PEM texts, for TLS; NULL: none      */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How often each endpoint was asked, and with which of HTTP's statuses it answered: for each row of
- * routes.def, and together for all other paths.
+ * routes.def, and together for all other paths and what is refused before its path is looked at.
  */
 #ifndef XM_PLUGIN_SERVER_REQUEST_COUNTS_H
 #define XM_PLUGIN_SERVER_REQUEST_COUNTS_H

@@ -91,7 +91,7 @@ bits_of(float share)
 
 /* Which tokens of a block have bits from `low` on and below `low + span`, a bit each. Without
  * a branch for each: compilers make vector code of the comparisons, and eight bytes that are 0 or 1
- * become eight bits by a product. */
+ * become eight bits by a product (of little-endian words). */
 static inline uint64_t
 find_between(const float *x, uint32_t low, uint32_t span)
 {

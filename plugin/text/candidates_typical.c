@@ -55,8 +55,8 @@ xm_candidates_keep_typical(struct xm_candidates *c, const float *logits, size_t 
 
 /* Sums over tokens, in lanes. */
 struct moments {
-    double weights[LANES],
-        products[LANES]; /* the latter with the differences to the largest logit */
+    double weights[LANES];
+    double products[LANES]; /* of weights and differences to the largest logit */
 };
 
 /* Adds those of a whole block. */

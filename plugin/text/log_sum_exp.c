@@ -55,9 +55,9 @@ add_exps(const float *row, double largest, double *sums)
         sums[i] += exp_of(x[i]);
 }
 
-/* NaN: one of so many logits is. */
+/* The largest of so many logits; NaN if one of them is. */
 XM_FOR_AVX2_TOO static float
-largest_of(const float *row)
+largest_or_nan(const float *row)
 {
     float most[AT_ONCE / 4], largest = row[0];
     int n_nan = 0;
@@ -82,8 +82,8 @@ xm_log_sum_exp(const float *row, uint64_t n)
     for (uint64_t i = 0; i < AT_ONCE; i++)
         rest[i] = whole + i < n ? row[whole + i] : -INFINITY;
     for (uint64_t i = 0; i < n; i += AT_ONCE) {
-        const float of = largest_of(i < whole ? row + i : rest);
-        largest = (double)of <= largest ? largest : (double)of;
+        const double of_block = (double)largest_or_nan(i < whole ? row + i : rest);
+        largest = of_block <= largest ? largest : of_block;
         if (!(largest < INFINITY))
             return NAN;
     }

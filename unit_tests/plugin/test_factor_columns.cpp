@@ -61,6 +61,7 @@ TEST(FactorColumns, SuitTheWeightsUnlessTheUserSays)
     } cases[] = {
         {"q4_0", avx2, nullptr, {32}},   {"q4_k", avx2, nullptr, {128}},
         {"q6_k", avx2, nullptr, {128}},  {"q4_k", vnni, nullptr, {128}},
+        {"q6_k", vnni, nullptr, {128}},  {"q4_k", vnni, "32", {32}},
         {"q4_k", avx512, nullptr, {32}}, {"q4_k", avx2, "32", {32}},
         {"q4_0", avx2, "128", {128}},    {"q4_k", avx2, "0", {}},
         {"iq4_xs", avx2, nullptr, {}},   {"iq4_xs", vnni, nullptr, {32}},

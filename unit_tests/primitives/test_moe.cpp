@@ -657,6 +657,22 @@ TEST_F(Moe, ExpertsOfFewTokensAndOfManyMeetBytes)
     }
 }
 
+/* Formats with minimums beside formats with zero points, in one kernel. */
+TEST_F(Moe, MultipliersOfTwoKindsMeetBytes)
+{
+    if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
+        GTEST_SKIP() << "the processor has no AVX2";
+    x_factor = 128;
+    for (xm_weight_format f : {XM_WEIGHT_Q5_K, XM_WEIGHT_Q2_K}) {
+        for (uint64_t tokens : {1, 6, 37}) {
+            problem p = {"f16", tokens, 4, 256, 256, 2, blocks_of(f), q4_k};
+            p.element = XM_F16;
+            EXPECT_NE(up_of(p).blocks, p.gate.blocks);
+            EXPECT_NE(check(p).find("_bytes"), std::string::npos);
+        }
+    }
+}
+
 /* Up to a fifth as many slots as experts are multiplied one by one, more of them sorted. */
 TEST_F(Moe, FewTokensEndWhereExpertsAreShared)
 {

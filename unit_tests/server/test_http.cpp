@@ -249,7 +249,7 @@ TEST_F(Http, SlowClientsAreCut)
 /* Those beyond the limit are told, and may come again. */
 TEST_F(Http, ConnectionsAreBounded)
 {
-    begin(0.5, 8);
+    begin(3.0, 8);
     std::vector<std::unique_ptr<RawClient>> idle;
     for (int i = 0; i < 24; i++)
         idle.push_back(std::make_unique<RawClient>(port));

@@ -6,7 +6,8 @@
  *     void <name>_unit(block, i, u)   columns 128 i … of the block or blocks at an address;
  *                                     UNIT_<name> is 1, ZERO_<name> what is taken off each
  *                                     integer: 0 or a power of two, and BITS_<name> the bits
- *                                     of an integer if they are less than 8
+ *                                     of an integer if they are less than 8. With these and 256
+ *                                     columns it sets multiplier, taken and d, too
  */
 #ifdef UNITS
 typedef struct __attribute__((packed)) {

@@ -17,18 +17,19 @@
 #endif
 #include "byte_units.h"
 
-/* A unit as row r of those that are multiplied (unit_rows.h). */
 #if BLOCKS
+/* The minimums of a unit, one a stretch. */
 static inline void
-put_minimums(const struct unit *u, float *out)
+put_minimums(float8 minimum, float *out)
 {
-    if (MINIMUMS && FACTOR_K == 16)
-        vstore8(u->minimum, 0, out);
-    else if (MINIMUMS)
-        vstore4(u->minimum.even, 0, out);
+    if (FACTOR_K == 16)
+        vstore8(minimum, 0, out);
+    else
+        vstore4(minimum.even, 0, out);
 }
 #endif
 
+/* A unit as row r of those that are multiplied (unit_rows.h). */
 #if INTEGER_FACTORS
 static inline void
 put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
@@ -38,9 +39,11 @@ put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
     put_words(u, out->words[r]);
     vstore8(IN_SHORTS ? convert_uint8(q) * 0x10001u : as_uint8(convert_int8(u->multiplier)),
             0, out->multiplier[r]);
-    vstore4(as_uint4(u->taken), 0, out->taken[r]);
     out->scale[r][0] = u->d.x;
-    put_minimums(u, out->minimum[r]);
+    if (MINIMUMS) /* zero points of a format beside one with minimums, too */
+        put_minimums(convert_float8(u->taken) * u->d.y, out->minimum[r]);
+    else
+        vstore4(as_uint4(u->taken), 0, out->taken[r]);
 }
 #elif BLOCKS
 static inline void
@@ -53,7 +56,8 @@ put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
 #else
     vstore4(u->factor[0].s048c, 0, out->scale[r]);
 #endif
-    put_minimums(u, out->minimum[r]);
+    if (MINIMUMS)
+        put_minimums(u->minimum, out->minimum[r]);
 }
 #else
 static inline void

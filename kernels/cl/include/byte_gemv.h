@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of weights times one or two rows of activations of 8 bits (bytes.h), 16 words wide: what
+ * One row of weights times up to four rows of activations of 8 bits (bytes.h), 16 words wide: what
  * short_gemv.h does for those of 16 bits, for the few tokens of an expert in a prompt.
  */
 #if X_BYTES

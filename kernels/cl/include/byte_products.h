@@ -165,7 +165,8 @@ multiply_stretch(const struct rows_unit *w, const struct x_unit *x,
 }
 
 #if INTEGER_FACTORS
-/* The integers that the sums of a row over all stretches begin with: what zeros take off. */
+/* The integers that the sums of a row over all stretches begin with: what zero points take off,
+ * which are minimums where there are any. */
 __attribute__((always_inline)) static inline lane_ints
 taken_off(const struct rows_unit *w, const struct x_unit *x, uint row, uint n,
           const uint d)

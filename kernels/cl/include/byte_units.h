@@ -20,7 +20,8 @@
 /* A unit of all tokens; each is in so many lanes as words of it are in a vector. */
 struct x_unit {
     int16 words[IN_PAIRS ? 2 : X_PLANES][32][TOKEN_VECTORS];
-    /* Minus the sums of integers; of formats with multipliers each pair of 16 columns as a word. */
+    /* Minus the sums of integers; with multipliers each pair of 16 columns as a word, and none
+     * where there are minimums. */
     int16 less[STRETCHES][TOKEN_VECTORS];
     int16 begin[STRETCHES][TOKEN_VECTORS]; /* what a format's zero takes off sums */
     float16 factor[X_FACTORS][TOKEN_VECTORS], sums[STRETCHES][TOKEN_VECTORS];
@@ -32,8 +33,8 @@ struct rows_unit {
     float scale[TILE_ROWS][STRETCHES], minimum[TILE_ROWS][STRETCHES];
     int zero[TILE_ROWS][STRETCHES];
 #if INTEGER_FACTORS
-    /* Of each 16 columns, for sums of 16 bits as both halves of a word; of pairs of these. scale[0]
-     * is of all columns. */
+    /* Of each 16 columns, for sums of 16 bits as both halves of a word; of pairs of these, where
+     * there are no minimums. scale[0] is of all columns. */
     uint multiplier[TILE_ROWS][8], taken[TILE_ROWS][4];
 #endif
 };
