@@ -11,22 +11,17 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/number.h"
 
-/* clang-format off */
-/* HTTP's status, and what clients call it. */
-static const struct kind { int status; const char *openai, *anthropic; } kinds[] = {
-    { 400, "invalid_request_error", "invalid_request_error" },
-    { 401, "authentication_error",  "authentication_error" },
-    { 403, "permission_error",      "permission_error" },
-    { 404, "invalid_request_error", "not_found_error" },
-    { 405, "invalid_request_error", "invalid_request_error" },
-    { 413, "invalid_request_error", "request_too_large" },
-    { 415, "invalid_request_error", "invalid_request_error" },
-    { 429, "rate_limit_error",      "rate_limit_error" },
-    { 500, "server_error",          "api_error" },
-    { 501, "invalid_request_error", "invalid_request_error" },
-    { 503, "server_error",          "overloaded_error" },
+/* What clients call a status of HTTP. */
+static const struct kind {
+    int status;
+    const char *openai, *anthropic;
+} kinds[] = {
+#define STATUS(status, openai, anthropic) {status, openai, anthropic},
+#include "plugin/server/statuses.def"
+#undef STATUS
 };
 
+/* clang-format off */
 static const int status_of[] = {
     [XM_OK] = 200, [XM_INVALID] = 400, [XM_UNSUPPORTED] = 400, [XM_NO_MEMORY] = 503,
     [XM_NOT_FOUND] = 404, [XM_CANCELLED] = 503, [XM_BUSY] = 429,
@@ -116,9 +111,9 @@ xm_refuse_at(struct xm_refusal *r, const char *param, const char *code,
 static const struct kind *
 kind_of(int status)
 {
-    size_t i = 0;
-    while (i + 1 < XM_ARRAY_LEN(kinds) && kinds[i].status != status)
-        i++;
+    size_t i = XM_ARRAY_LEN(kinds) - 1;
+    while (i > 0 && kinds[i].status != status)
+        i--;
     return &kinds[i];
 }
 

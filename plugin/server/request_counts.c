@@ -5,9 +5,11 @@
 
 #include "plugin/server/routes.h"
 
-/* The statuses that answers have; what is none of them counts as the last. */
-static const int statuses[XM_N_COUNTED_STATUSES] = {200, 204, 400, 401, 403, 404, 405,
-                                                    413, 415, 429, 501, 503, 500};
+static const int statuses[] = {
+#define STATUS(status, openai, anthropic) status,
+#include "plugin/server/statuses.def"
+#undef STATUS
+};
 
 static size_t
 index_of(const struct xm_route *route)
@@ -22,9 +24,9 @@ void
 xm_request_counts_add(struct xm_request_counts *c, const struct xm_route *route,
                       int status)
 {
-    size_t i = 0;
-    while (i + 1 < XM_N_COUNTED_STATUSES && statuses[i] != status)
-        i++;
+    size_t i = XM_N_COUNTED_STATUSES - 1;
+    while (i > 0 && statuses[i] != status)
+        i--;
     __atomic_add_fetch(&c->n[index_of(route)][i], 1, __ATOMIC_RELAXED);
 }
 

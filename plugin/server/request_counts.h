@@ -17,12 +17,15 @@ extern "C" {
 struct xm_route;
 
 #define ROUTE(method, path, form, access, answer) +1
+#define STATUS(status, openai, anthropic)         +1
 enum {
     XM_N_COUNTED = 1 /* all other paths, which come last */
 #include "plugin/server/routes.def"
     ,
-    XM_N_COUNTED_STATUSES = 13 /* request_counts.c has them */
+    XM_N_COUNTED_STATUSES = 0
+#include "plugin/server/statuses.def"
 };
+#undef STATUS
 #undef ROUTE
 
 struct xm_request_counts {
