@@ -576,7 +576,7 @@ TEST(ToolGrammar, StringsHaveTheirPatterns)
         }
 }
 
-/* Together, when the automaton is made: no schema is too large for the trees. */
+/* Together, when the automaton is made: its limit is met before that of the trees. */
 TEST(ToolGrammar, NamesTheToolThatIsTooLarge)
 {
     std::string list = "0";
