@@ -228,6 +228,29 @@ xm_json_equal(yyjson_val *a, yyjson_val *b)
     return true;
 }
 
+/* Takes the fraction from each number of a JSON text that is whole: 2.0 becomes 2. Fractions that
+ * are written for doubles end in 0 only where they are nothing else. */
+static size_t
+drop_fractions(char *text, size_t n)
+{
+    bool in_string = false;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool is_whole = !in_string && i + 1 < n && text[i] == '.' &&
+                              text[i + 1] == '0' &&
+                              (i + 2 == n || strchr(",]}", text[i + 2]));
+        in_string ^= text[i] == '"';
+        if (is_whole) {
+            i++;
+            continue;
+        }
+        text[kept++] = text[i];
+        if (in_string && text[i] == '\\')
+            text[kept++] = text[++i];
+    }
+    return kept;
+}
+
 /* The text of a value without `skip` bytes at either end. */
 static uint32_t
 write_value(struct xm_schema *s, yyjson_val *value, size_t skip)
@@ -237,6 +260,7 @@ write_value(struct xm_schema *s, yyjson_val *value, size_t skip)
         yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
     if (!text)
         return xm_schema_no_memory(s);
+    n = drop_fractions(text, n);
     const uint32_t node = xm_tree_text(s->t, text + skip, n - 2 * skip);
     xm_free(text);
     return node;
