@@ -4,6 +4,7 @@
  *
  *     json_schema.c         which schemas apply together; references, choices, keywords
  *     json_schema_types.c   the texts of one type: strings, numbers, arrays
+ *     json_schema_formats.c what the formats of strings admit
  *     json_schema_object.c  objects: which names may come, and what each name's value may be
  *     json_schema_values.c  values that a schema lists, and what is known of a schema's type
  */
@@ -132,6 +133,9 @@ uint32_t xm_schema_any_value(struct xm_schema *s);
 uint32_t xm_schema_any_string(struct xm_schema *s, uint32_t least, uint32_t most);
 /* The texts of one type (of numbers: a set), whose keywords are in `c`. */
 uint32_t xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c);
+/* The pattern of a schema's format, perhaps a narrower one beside lengths; NULL: it has none. */
+const char *xm_schema_format(struct xm_schema *s, const struct xm_applied *a,
+                             bool has_length);
 /* The contents of strings that stand as they are, where a pattern or a format says what they are:
  * those `without` a character. False: nothing does, or it failed. */
 bool xm_schema_plain_string(struct xm_schema *s, const struct xm_conjunction *c,

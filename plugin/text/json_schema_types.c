@@ -65,51 +65,6 @@ xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c, const char 
 
 /* ---- strings ---------------------------------------------------------------------- */
 
-#define YEAR "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
-#define LEAP "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
-#define MONTHS                                                                           \
-    "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[" \
-    "1-9]|1[0-9]|2[0-8])"
-#define DATE "(" YEAR "-(" MONTHS ")|" LEAP "-02-29)"
-#define TIME                                                                             \
-    "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):" \
-    "[0-5][0-9])"
-#define OCTET "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-#define LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-#define GROUP "[0-9a-fA-F]{1,4}"
-
-#define HEX   "[0-9a-fA-F]"
-#define DAYS  "([0-9]+D|[0-9]+M([0-9]+D)?|[0-9]+Y([0-9]+M([0-9]+D)?)?)"
-#define HOURS "T([0-9]+S|[0-9]+M([0-9]+S)?|[0-9]+H([0-9]+M([0-9]+S)?)?)"
-
-/* What a format admits: perhaps less than the standard, never more. */
-static const struct {
-    const char *name, *pattern;
-} formats[] = {
-    /* clang-format off */
-    { "date",      "^" DATE "$" },
-    { "time",      "^" TIME "$" },
-    { "date-time", "^" DATE "T" TIME "$" },
-    { "uuid",      "^" HEX "{8}-" HEX "{4}-" HEX "{4}-" HEX "{4}-" HEX "{12}$" },
-    { "ipv4",      "^" OCTET "(\\." OCTET "){3}$" },
-    { "ipv6",      "^((" GROUP ":){7}" GROUP "|(" GROUP ":){1,7}:|(" GROUP ":){1,6}:" GROUP
-                   "|(" GROUP ":){1,5}(:" GROUP "){1,2}|(" GROUP ":){1,4}(:" GROUP "){1,3}"
-                   "|(" GROUP ":){1,3}(:" GROUP "){1,4}|(" GROUP ":){1,2}(:" GROUP "){1,5}"
-                   "|" GROUP ":(:" GROUP "){1,6}|:((:" GROUP "){1,7}|:))$" },
-    { "email",     "^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@"
-                   LABEL "(\\." LABEL ")*$" },
-    { "hostname",  "^" LABEL "(\\." LABEL "){0,3}$" },
-    { "uri",       "^https?://" LABEL "(\\." LABEL ")*(/[A-Za-z0-9._~-]*)*(\\?[A-Za-z0-9._~=&-]*)?$" },
-    { "duration",  "^P([0-9]+W|" DAYS "(" HOURS ")?|" HOURS ")$" },
-    /* clang-format on */
-};
-
-/* Formats of the standard that have no grammar here. Others are annotations. */
-static const char *const refused_formats[] = {
-    "idn-email",     "idn-hostname",          "iri",
-    "iri-reference", "uri-reference",         "uri-template",
-    "json-pointer",  "relative-json-pointer", "regex"};
-
 uint32_t
 xm_schema_any_string(struct xm_schema *s, uint32_t least, uint32_t most)
 {
@@ -117,24 +72,6 @@ xm_schema_any_string(struct xm_schema *s, uint32_t least, uint32_t most)
     return xm_schema_quoted(
         s,
         xm_tree_repeat(s->t, xm_tree_class(s->t, &none, XM_SPELL_JSON_ANY), least, most));
-}
-
-static const char *
-format_pattern(struct xm_schema *s, const struct xm_applied *a)
-{
-    yyjson_val *format = yyjson_obj_get(a->value, "format");
-    const char *name = yyjson_get_str(format);
-    if (format && !name)
-        xm_schema_fail(s, XM_INVALID, xm_schema_path(s, a->path, "format"),
-                       "expected a string");
-    for (size_t i = 0; name && i < XM_ARRAY_LEN(formats); i++)
-        if (strcmp(formats[i].name, name) == 0)
-            return formats[i].pattern;
-    for (size_t i = 0; name && i < XM_ARRAY_LEN(refused_formats); i++)
-        if (strcmp(refused_formats[i], name) == 0)
-            xm_schema_fail(s, XM_UNSUPPORTED, xm_schema_path(s, a->path, "format"),
-                           "the format '%s' is not supported", name);
-    return NULL;
 }
 
 static uint32_t
@@ -163,12 +100,12 @@ xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern, const char *path
 
 /* Of pattern and format there may be one. */
 static bool
-find_pattern(struct xm_schema *s, const struct xm_conjunction *c,
+find_pattern(struct xm_schema *s, const struct xm_conjunction *c, bool has_length,
              struct xm_slice *pattern, const char **path)
 {
     for (size_t i = 0; i < c->n && s->failed == XM_OK; i++) {
         yyjson_val *own = yyjson_obj_get(c->list[i].value, "pattern");
-        const char *format = format_pattern(s, &c->list[i]);
+        const char *format = xm_schema_format(s, &c->list[i], has_length);
         const char *key = own ? "pattern" : "format";
         if (!own && !format)
             continue;
@@ -195,7 +132,8 @@ find_contents(struct xm_schema *s, const struct xm_conjunction *c,
     const uint32_t most = xm_schema_count(s, c, "maxLength", false, XM_UNBOUNDED);
     struct xm_slice pattern = {0};
     const char *path = "";
-    if (!find_pattern(s, c, &pattern, &path))
+    const bool has_length = least > 1 || most != XM_UNBOUNDED;
+    if (!find_pattern(s, c, has_length, &pattern, &path))
         return false;
     const uint32_t any = pattern_of(s, pattern, spelling, without, path);
     *node = s->failed == XM_OK && s->t->failed == XM_OK
