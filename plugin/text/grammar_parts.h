@@ -239,17 +239,18 @@ uint32_t xm_tree_pattern(struct xm_grammar_tree *t, struct xm_slice pattern,
                          enum xm_spelling spelling, char without, const char *where,
                          struct xm_error *err);
 
-/* Most remainders that numbers of a factor are told apart by, at each number of digits. */
-enum { XM_MOST_REMAINDERS = 4096 };
+/* Most remainders that numbers of a factor are told apart by, at each number of digits; most digits
+ * that a factor has behind the point. */
+enum { XM_MOST_REMAINDERS = 4096, XM_MOST_PLACES = 30 };
 /* Decimal numbers from low to high; a bound of NULL: none. Bounds are decimals without exponent
  * ("-12.5"). With `whole` integers only. */
 struct xm_number_range {
     const char *low, *high;
     bool low_is_out, high_is_out; /* the bound itself is outside */
     bool whole;
-    /* With `whole`: multiples of it only; 0: any. It and one more than the digits of a bound
-     * multiply to at most XM_MOST_REMAINDERS. */
-    uint32_t multiple_of;
+    /* Multiples of multiple_of / 10^places only; 0: any. With `whole` places is 0. multiple_of and
+     * one more than the digits of a bound and `places` multiply to at most XM_MOST_REMAINDERS. */
+    uint32_t multiple_of, places;
 };
 uint32_t xm_tree_numbers(struct xm_grammar_tree *t, const struct xm_number_range *r);
 

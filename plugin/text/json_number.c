@@ -10,17 +10,18 @@
  *     1[3-9], [2-9][0-9], or more digits, with any fraction
  *
  * Of multiples of m, the digits so far are known by their remainder: a rule for each remainder and
- * number of digits that are left.
+ * number of digits that are left. Multiples of 0.25 are those of 25 with a point before the last
+ * two digits; zeros at the end of the fraction may be left out.
  */
 #include <string.h>
 
 #include "plugin/text/grammar_parts.h"
 
-enum { MOST_DIGITS = 400 };
+enum { MOST_DIGITS = 400, MOST_SCALED = MOST_DIGITS + XM_MOST_PLACES };
 
 /* A magnitude: digits before and behind the point, without zeros that mean nothing. */
 struct decimal {
-    char whole[MOST_DIGITS + 2], fraction[MOST_DIGITS + 2];
+    char whole[MOST_SCALED + 2], fraction[MOST_DIGITS + 2];
 };
 
 /* What is left of the bounds; NULL: does not matter. */
@@ -39,6 +40,12 @@ digits(struct xm_grammar_tree *t, char low, char high)
     const uint32_t node = xm_tree_class(t, &c, XM_SPELL_PLAIN);
     xm_class_free(&c);
     return node;
+}
+
+static bool
+is_zero(const char *s)
+{
+    return s[strspn(s, "0")] == '\0';
 }
 
 static uint32_t
@@ -64,6 +71,7 @@ either(struct xm_grammar_tree *t, uint32_t a, uint32_t b)
 /* Which numbers are wanted: those that leave no remainder. */
 struct multiples {
     uint32_t of;     /* 1: all                                               */
+    uint32_t places; /* digits behind the point                              */
     uint32_t most;   /* digits that may be left                              */
     uint32_t *rules; /* owned; [2][most + 1][of]; XM_NOWHERE: it is not made */
 };
@@ -86,6 +94,22 @@ has_multiple(const struct multiples *m, uint32_t remainder, uint32_t n)
     return power > m->of || (m->of - left) % m->of < power;
 }
 
+/* What is left of a number, `node`, where n more digits are: the point before them, or its end where
+ * they are zeros. */
+static uint32_t
+with_point(struct xm_grammar_tree *t, const struct multiples *m, uint32_t remainder,
+           uint32_t n, uint32_t node, bool may_be_zeros)
+{
+    uint64_t left = remainder;
+    if (n == 0 || n > m->places)
+        return node;
+    if (n == m->places)
+        node = both(t, xm_tree_text(t, ".", 1), node);
+    for (uint32_t i = 0; i < n; i++)
+        left = left * 10 % m->of;
+    return may_be_zeros && left == 0 ? either(t, node, xm_tree_empty(t)) : node;
+}
+
 static uint32_t rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
                      uint32_t n, bool or_more);
 
@@ -103,12 +127,13 @@ digit_and_rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainde
     return xm_tree_any(t, list, k);
 }
 
-/* n more digits, or at least n, that make a multiple of a number with this remainder. */
+/* n more digits, or at least n, that make a multiple of a number with this remainder. Those that may
+ * be more are before the point: n is no less than m->places. */
 static uint32_t
 rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder, uint32_t n,
      bool or_more)
 {
-    if (m->of == 1)
+    if (m->of == 1 && m->places == 0)
         return any_digits(t, n, or_more ? XM_UNBOUNDED : n);
     if (!or_more && !has_multiple(m, remainder, n))
         return xm_tree_never(t);
@@ -118,9 +143,12 @@ rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder, uint32_
     if (*rule != XM_NOWHERE || t->failed != XM_OK)
         return t->failed == XM_OK ? xm_tree_rule_ref(t, *rule) : xm_tree_never(t);
     *rule = xm_tree_add_rule(t, "multiples", 9);
-    uint32_t node = digit_and_rest(t, m, remainder, '0', '9', n > 0 ? n - 1 : 0, or_more);
-    if (n == 0 && remainder == 0)
-        node = either(t, node, xm_tree_empty(t));
+    const uint32_t fewer = or_more && n == m->places ? n : n - 1;
+    uint32_t node = digit_and_rest(t, m, remainder, '0', '9', fewer, or_more);
+    if (!or_more)
+        node = with_point(t, m, remainder, n, node, true);
+    else if (n == m->places)
+        node = either(t, node, rest(t, m, remainder, n, false));
     if (t->failed != XM_OK)
         return xm_tree_never(t);
     t->rules[*rule].node = node;
@@ -141,11 +169,14 @@ same_length(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
     const char *next_low = low ? low + 1 : NULL, *next_high = high ? high + 1 : NULL;
     const uint32_t at_low = remainder_behind(m, remainder, l);
     const uint32_t at_high = remainder_behind(m, remainder, h);
-    if (l == h)
-        return both(t, digits(t, l, l),
-                    same_length(t, m, at_low, next_low, next_high, n - 1));
+    const bool may_be_zeros = !low || is_zero(low);
     uint32_t list[3], k = 0;
     char from = l, to = h;
+    if (l == h) {
+        list[0] = both(t, digits(t, l, l),
+                       same_length(t, m, at_low, next_low, next_high, n - 1));
+        return with_point(t, m, remainder, (uint32_t)n, list[0], may_be_zeros);
+    }
     if (low)
         list[k++] =
             both(t, digits(t, l, l), same_length(t, m, at_low, next_low, NULL, n - 1)),
@@ -155,7 +186,8 @@ same_length(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
             both(t, digits(t, h, h), same_length(t, m, at_high, NULL, next_high, n - 1)),
         to--;
     list[k++] = digit_and_rest(t, m, remainder, from, to, (uint32_t)n - 1, false);
-    return xm_tree_any(t, list, k);
+    return with_point(t, m, remainder, (uint32_t)n, xm_tree_any(t, list, k),
+                      may_be_zeros);
 }
 
 static int
@@ -170,13 +202,13 @@ whole_multiples(struct xm_grammar_tree *t, struct multiples *m, const char *low,
                 const char *high)
 {
     struct xm_nodes list = {0};
-    char least[MOST_DIGITS + 2], most[MOST_DIGITS + 2];
+    char least[MOST_SCALED + 2], most[MOST_SCALED + 2];
     const size_t first = strlen(low), last = high ? strlen(high) : first;
     if (high && compare_whole(low, high) > 0)
         return xm_tree_never(t);
     for (size_t n = first; n <= last; n++) {
         memset(least, '0', n);
-        least[0] = n == 1 ? '0' : '1';
+        least[0] = '1';
         memset(most, '9', n);
         least[n] = most[n] = '\0';
         xm_nodes_add(t, &list,
@@ -190,15 +222,18 @@ whole_multiples(struct xm_grammar_tree *t, struct multiples *m, const char *low,
     return node;
 }
 
-/* Multiples of `of` without leading zeros from low to high; high may be NULL. */
+/* Multiples of `of` without leading zeros from low to high, with a point before the last `places`
+ * digits: each bound has more digits. high may be NULL. */
 static uint32_t
-whole(struct xm_grammar_tree *t, const char *low, const char *high, uint32_t of)
+whole(struct xm_grammar_tree *t, const char *low, const char *high, uint32_t of,
+      uint32_t places)
 {
     const size_t n_low = strlen(low), n_high = high ? strlen(high) : 0;
     struct multiples m = {.of = of ? of : 1,
+                          .places = places,
                           .most = (uint32_t)(n_low > n_high ? n_low : n_high)};
     const size_t n = 2 * ((size_t)m.most + 1) * m.of;
-    if (m.of > 1) {
+    if (m.of > 1 || places > 0) {
         m.rules = xm_malloc(n * sizeof(*m.rules));
         if (!m.rules) {
             t->failed = t->failed == XM_OK ? XM_NO_MEMORY : t->failed;
@@ -241,12 +276,6 @@ decrease(char *s)
 }
 
 /* ---- fractions -------------------------------------------------------------------- */
-
-static bool
-is_zero(const char *s)
-{
-    return s[strspn(s, "0")] == '\0';
-}
 
 static uint32_t
 zeros(struct xm_grammar_tree *t, uint32_t least)
@@ -343,18 +372,47 @@ read_decimal(const char *s, struct decimal *d)
     return true;
 }
 
+/* Moves digits from the fraction to the whole part, which has more than these afterwards. */
+static void
+scale(struct decimal *d, uint32_t places)
+{
+    const size_t n = strlen(d->fraction), taken = n < places ? n : places;
+    size_t at = strlen(d->whole);
+    if (places == 0)
+        return;
+    memcpy(d->whole + at, d->fraction, taken);
+    memmove(d->fraction, d->fraction + taken, n - taken + 1);
+    memset(d->whole + at + taken, '0', places - taken);
+    d->whole[at + places] = '\0';
+}
+
+/* Zeros at the beginning, for a bound that may have become shorter. */
+static void
+pad(char *s, uint32_t places)
+{
+    const size_t n = strlen(s);
+    if (n > places)
+        return;
+    memmove(s + places + 1 - n, s, n + 1);
+    memset(s, '0', places + 1 - n);
+}
+
 static uint32_t
 whole_magnitudes(struct xm_grammar_tree *t, struct decimal *low, struct decimal *high,
                  const struct xm_number_range *r)
 {
+    scale(low, r->places);
+    if (high)
+        scale(high, r->places);
     if (low->fraction[0] || r->low_is_out)
         increase(low->whole);
     if (high && !high->fraction[0] && r->high_is_out) {
-        if (strcmp(high->whole, "0") == 0)
+        if (is_zero(high->whole))
             return xm_tree_never(t);
         decrease(high->whole);
+        pad(high->whole, r->places);
     }
-    return whole(t, low->whole, high ? high->whole : NULL, r->multiple_of);
+    return whole(t, low->whole, high ? high->whole : NULL, r->multiple_of, r->places);
 }
 
 /* Numbers without a sign; low is not NULL. */
@@ -368,7 +426,7 @@ magnitudes(struct xm_grammar_tree *t, const struct xm_number_range *r)
             t->failed = XM_UNSUPPORTED;
         return xm_tree_never(t);
     }
-    if (r->whole)
+    if (r->whole || r->multiple_of > 0)
         return whole_magnitudes(t, &low, r->high ? &high : NULL, r);
     const struct bounds at_low = {low.fraction, NULL, r->low_is_out, false};
     const struct bounds at_high = {NULL, r->high ? high.fraction : NULL, false,
@@ -389,7 +447,7 @@ magnitudes(struct xm_grammar_tree *t, const struct xm_number_range *r)
         decrease(high.whole);
     }
     increase(low.whole);
-    list[n++] = both(t, whole(t, low.whole, r->high ? high.whole : NULL, 1),
+    list[n++] = both(t, whole(t, low.whole, r->high ? high.whole : NULL, 1, 0),
                      optional_fraction(t, none));
     return xm_tree_any(t, list, n);
 }
@@ -400,9 +458,12 @@ static uint32_t
 unbounded(struct xm_grammar_tree *t, const struct xm_number_range *r)
 {
     const uint32_t sign = xm_tree_repeat(t, xm_tree_text(t, "-", 1), 0, 1);
-    const uint32_t number = both(t, sign, whole(t, "0", NULL, r->multiple_of));
+    struct decimal zero = {"0", ""};
     struct xm_class e = {0}, plus = {0};
-    if (r->whole)
+    scale(&zero, r->places);
+    const uint32_t number =
+        both(t, sign, whole(t, zero.whole, NULL, r->multiple_of, r->places));
+    if (r->whole || r->multiple_of > 0)
         return number;
     xm_class_add(&e, 'E', 'E');
     xm_class_add(&e, 'e', 'e');
@@ -448,7 +509,8 @@ xm_tree_numbers(struct xm_grammar_tree *t, const struct xm_number_range *r)
                                                  is_zero(r->high + strspn(r->high, "0.")),
             .high_is_out = r->low_is_out,
             .whole = r->whole,
-            .multiple_of = r->multiple_of};
+            .multiple_of = r->multiple_of,
+            .places = r->places};
         negative = both(t, xm_tree_text(t, "-", 1), magnitudes(t, &n));
     }
     return either(t, positive, negative);

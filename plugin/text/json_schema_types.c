@@ -171,29 +171,33 @@ xm_schema_plain_string(struct xm_schema *s, const struct xm_conjunction *c, char
 
 enum { NUMBER_TEXT = 400 };
 
-/* A bound as a decimal without exponent; false: it needs more digits than there is room for. */
+static bool print(char *out, const char *fmt, ...) XM_PRINTF(2, 3);
+
+/* False: there is no room. */
+static bool
+print(char *out, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = xm_print_v(out, NUMBER_TEXT, fmt, ap);
+    va_end(ap);
+    return n >= 0 && n < NUMBER_TEXT;
+}
+
+/* A number as a decimal without exponent; false: it needs more digits than there is room for. */
 static bool
 write_bound(yyjson_val *v, char out[NUMBER_TEXT])
 {
-    struct xm_strbuf b = {0};
     const double real = yyjson_get_num(v);
     bool ok = false;
     if (yyjson_is_uint(v))
-        xm_strbuf_printf(&b, "%" PRIu64, yyjson_get_uint(v));
-    else if (yyjson_is_sint(v))
-        xm_strbuf_printf(&b, "%" PRId64, yyjson_get_sint(v));
-    for (int digits = 0; !yyjson_is_int(v) && digits <= 30 && !ok; digits++) {
-        xm_strbuf_clear(&b);
-        xm_strbuf_printf(&b, "%.*f", digits, real);
-        ok = xm_strbuf_ok(&b) && xm_parse_double(xm_strbuf_text(&b), NULL) == real;
-    }
-    ok |= yyjson_is_int(v);
-    ok = ok && xm_strbuf_ok(&b) && b.n < NUMBER_TEXT;
-    if (ok)
-        snprintf(out, NUMBER_TEXT, "%s", xm_strbuf_text(&b));
+        return print(out, "%" PRIu64, yyjson_get_uint(v));
+    if (yyjson_is_sint(v))
+        return print(out, "%" PRId64, yyjson_get_sint(v));
+    for (int digits = 0; digits <= 30 && !ok; digits++)
+        ok = print(out, "%.*f", digits, real) && xm_parse_double(out, NULL) == real;
     if (ok && out[0] == '-' && out[1 + strspn(out + 1, "0.")] == '\0')
-        snprintf(out, NUMBER_TEXT, "0");
-    xm_strbuf_free(&b);
+        print(out, "0");
     return ok;
 }
 
@@ -235,30 +239,98 @@ common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The least common multiple of all multipleOf; 0: there is none. `digits`: of the longer bound. */
-static uint32_t
-common_multiple(struct xm_schema *s, const struct xm_conjunction *c, size_t digits)
+/* A number above 0 is of / 10^places. */
+struct factor {
+    uint64_t of; /* 0: there is none */
+    uint32_t places;
+};
+
+static uint64_t
+power_of_ten(uint32_t n)
 {
-    const double most = (double)(XM_MOST_REMAINDERS / (digits + 1));
-    uint64_t of = 0;
+    uint64_t power = 1;
+    while (n-- > 0)
+        power *= 10;
+    return power;
+}
+
+/* False: it has more digits than there is room for. */
+static bool
+read_factor(yyjson_val *v, struct factor *f)
+{
+    char text[NUMBER_TEXT];
+    *f = (struct factor){0};
+    if (!write_bound(v, text))
+        return false;
+    const char *point = strchr(text, '.');
+    f->places = point ? (uint32_t)strlen(point + 1) : 0;
+    for (const char *c = text; *c; c++) {
+        if (*c == '.')
+            continue;
+        if (f->of > XM_MOST_REMAINDERS * power_of_ten(10) || f->places > XM_MOST_PLACES)
+            return false;
+        f->of = f->of * 10 + (uint64_t)(*c - '0');
+    }
+    return true;
+}
+
+/* The least common multiple of two factors; false: it is too large for a grammar in any case. */
+static bool
+combine(struct factor *all, struct factor one)
+{
+    struct factor *const shorter = all->places < one.places ? all : &one;
+    const uint32_t places = all->places > one.places ? all->places : one.places;
+    if (all->of == 0) {
+        *all = one;
+        return true;
+    }
+    for (; shorter->places < places; shorter->places++)
+        if (!xm_mul_size(shorter->of, 10, &shorter->of))
+            return false;
+    return xm_mul_size(all->of / common_divisor(all->of, one.of), one.of, &all->of);
+}
+
+/* The whole multiples of a factor are those of the result, which has no places. */
+static struct factor
+whole_factor(struct factor f)
+{
+    for (; f.places > 0; f.places--) {
+        /* of 10^places the factor's own 2s and 5s are cancelled, one of each at a time */
+        f.of /= f.of % 2 == 0 ? 2 : 1;
+        f.of /= f.of % 5 == 0 ? 5 : 1;
+    }
+    return f;
+}
+
+/* The least common multiple of all multipleOf. `digits`: of the longer bound. */
+static struct factor
+common_multiple(struct xm_schema *s, const struct xm_conjunction *c, bool whole,
+                size_t digits)
+{
+    struct factor all = {0}, one;
     for (size_t i = 0; i < c->n && s->failed == XM_OK; i++) {
         yyjson_val *v = yyjson_obj_get(c->list[i].value, "multipleOf");
         if (!v)
             continue;
-        const double x = yyjson_get_num(v);
         const char *path = xm_schema_path(s, c->list[i].path, "multipleOf");
-        if (!yyjson_is_num(v) || !(x > 0.0))
-            return xm_schema_fail(s, XM_INVALID, path, "expected a number above 0");
-        const bool is_whole = x <= most && x == trunc(x);
-        const uint64_t factor = is_whole ? (uint64_t)x : 1;
-        of = of ? of / common_divisor(of, factor) * factor : factor;
-        if (!is_whole || (double)of > most)
-            return xm_schema_fail(
+        if (!yyjson_is_num(v) || !(yyjson_get_num(v) > 0.0)) {
+            xm_schema_fail(s, XM_INVALID, path, "expected a number above 0");
+            return all;
+        }
+        bool fits = read_factor(v, &one) && combine(&all, one);
+        all = whole ? whole_factor(all) : all;
+        for (; all.places > 0 && all.of % 10 == 0; all.places--)
+            all.of /= 10;
+        const uint64_t most = XM_MOST_REMAINDERS / (digits + all.places + 1);
+        fits &= all.of <= most;
+        if (!fits)
+            xm_schema_fail(
                 s, XM_UNSUPPORTED, path,
-                "the keyword 'multipleOf' is supported for whole numbers, here up to %g",
+                "the keyword 'multipleOf' is supported for whole numbers, here up to "
+                "%" PRIu64 ", and for decimals with the digits of such a number",
                 most);
     }
-    return (uint32_t)of;
+    return all;
 }
 
 static size_t
@@ -285,8 +357,11 @@ xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
     r.high = most ? high : NULL;
     const size_t n_low = digits_of(r.low), n_high = digits_of(r.high);
     /* A bound that is outside may become one digit longer. */
-    r.multiple_of = common_multiple(s, c, 1 + (n_low > n_high ? n_low : n_high));
-    r.whole |= r.multiple_of > 0;
+    const struct factor f =
+        common_multiple(s, c, r.whole, 1 + (n_low > n_high ? n_low : n_high));
+    r.multiple_of = (uint32_t)f.of;
+    r.places = f.places;
+    r.whole |= f.of > 0 && f.places == 0;
     if (s->failed != XM_OK)
         return 0;
     if (least && most && yyjson_get_num(least) > yyjson_get_num(most))

@@ -60,6 +60,14 @@ const SchemaCase cases[] = {
      {"-2.0", "-20", "[0.0,\"1.0\\\",2.0\"]", "[0,\"1\\\",2\"]"}},
     {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
     {R"({"type":"number","multipleOf":5})", {"0", "-15", "100"}, {"3", "5.0", "5.5"}},
+    {R"({"type":"number","multipleOf":0.25})",
+     {"0", "-0.25", "1.5", "1.50", "10.0", "7", "100.75"},
+     {"0.2", "1.", "1.500", "0.26", ".25", "01.5", "-.5"}},
+    {R"({"type":"integer","multipleOf":1.5})", {"3", "-12", "0"}, {"1.5", "2", "3.0"}},
+    {R"({"type":"integer","multipleOf":1e-8})", {"12391239123", "0"}, {"0.1"}},
+    {R"({"type":"number","allOf":[{"multipleOf":0.5},{"multipleOf":0.2}],"minimum":1e15})",
+     {"1000000000000000", "1000000000000001"},
+     {"1000000000000000.5", "999999999999999", "1"}},
     {R"({"type":"integer","multipleOf":2048})", {"2048", "-4096", "2048000"}, {"2047"}},
     {R"({"allOf":[{"multipleOf":4},{"multipleOf":6,"type":"integer"}]})",
      {"0", "12", "144"},
@@ -303,7 +311,9 @@ const struct {
      "JSON Schema, /properties/a/not: the keyword 'not' is not supported"},
     {R"({"type":"array","uniqueItems":true})",
      "JSON Schema, /uniqueItems: the keyword 'uniqueItems' is not supported"},
-    {R"({"type":"number","multipleOf":0.3})",
+    {R"({"type":"number","multipleOf":0.40961})",
+     "JSON Schema, /multipleOf: the keyword 'multipleOf' is supported for whole numbers"},
+    {R"({"type":"number","multipleOf":1e-31})",
      "JSON Schema, /multipleOf: the keyword 'multipleOf' is supported for whole numbers"},
     {R"({"type":"integer","multipleOf":4097})",
      "JSON Schema, /multipleOf: the keyword 'multipleOf' is supported for whole numbers"},
@@ -420,12 +430,61 @@ TEST(JsonSchema, MultiplesAreExact)
                 }
 }
 
+/* A number of hundredths without zeros at its end. */
+std::string
+hundredths(int n)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%s%d.%02d", n < 0 ? "-" : "", abs(n) / 100,
+             abs(n) % 100);
+    std::string out = text;
+    while (out.back() == '0')
+        out.pop_back();
+    if (out.back() == '.')
+        out.pop_back();
+    return out;
+}
+
+TEST(JsonSchema, MultiplesOfDecimalsAreExact)
+{
+    const int bounds[] = {-1234, -1000, -105, -100, -75, -7,  0,
+                          1,     10,    99,   100,  325, 1000};
+    for (const int of : {1, 7, 25, 150})
+        for (const int low : bounds)
+            for (const int high : bounds)
+                for (const int is_out : {0, 1, 2}) {
+                    if (high < low)
+                        continue;
+                    std::string schema =
+                        R"({"type":"number","multipleOf":)" + hundredths(of);
+                    schema += is_out == 1 ? R"(,"exclusiveMinimum":)" : R"(,"minimum":)";
+                    schema += hundredths(low);
+                    schema += is_out == 2 ? R"(,"exclusiveMaximum":)" : R"(,"maximum":)";
+                    schema += hundredths(high) + "}";
+                    const Grammar g = Grammar::schema(schema);
+                    for (int n = -1300; n <= 1300; n += abs(n) < 120 ? 1 : 5) {
+                        const bool is_in = n % of == 0 &&
+                                           (is_out == 1 ? n > low : n >= low) &&
+                                           (is_out == 2 ? n < high : n <= high);
+                        bool is_matched = false;
+                        const std::string text = hundredths(n);
+                        if (g.g)
+                            xm_grammar_matches(g.g, text.data(), text.size(), &is_matched,
+                                               nullptr);
+                        ASSERT_EQ(is_matched, is_in)
+                            << schema << " " << text << " " << g.err.text;
+                    }
+                }
+}
+
 /* Each beginning of a number can become a multiple: a text does not get stuck. */
 TEST(JsonSchema, MultiplesLeaveNoDeadEnds)
 {
     for (const char *schema :
          {R"({"type":"integer","multipleOf":50,"minimum":120,"maximum":949})",
           R"({"type":"integer","multipleOf":499,"maximum":123456})",
+          R"({"type":"number","multipleOf":0.75,"minimum":1.2,"exclusiveMaximum":9})",
+          R"({"type":"number","multipleOf":0.07,"maximum":-0.5})",
           R"({"type":"integer","multipleOf":128,"minimum":1000})"}) {
         const Grammar g = Grammar::schema(schema);
         ASSERT_EQ(g.status, XM_OK) << g.err.text;
@@ -433,7 +492,7 @@ TEST(JsonSchema, MultiplesLeaveNoDeadEnds)
         for (size_t i = 0; i < texts.size() && texts[i].size() < 4; i++) {
             bool matches = false, goes_on = false;
             xm_grammar_matches(g.g, texts[i].data(), texts[i].size(), &matches, nullptr);
-            for (char d : std::string("-0123456789"))
+            for (char d : std::string("-.0123456789"))
                 if (xm_grammar_may_begin(g.g, (texts[i] + d).data(),
                                          texts[i].size() + 1)) {
                     goes_on = true;
