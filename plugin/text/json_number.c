@@ -94,8 +94,8 @@ has_multiple(const struct multiples *m, uint32_t remainder, uint32_t n)
     return power > m->of || (m->of - left) % m->of < power;
 }
 
-/* What is left of a number, `node`, where n more digits are: the point before them, or its end where
- * they are zeros. */
+/* What is left of a number, `node`, where n more digits are: the point before them, or its end
+ * where they are zeros. */
 static uint32_t
 with_point(struct xm_grammar_tree *t, const struct multiples *m, uint32_t remainder,
            uint32_t n, uint32_t node, bool may_be_zeros)
@@ -127,8 +127,8 @@ digit_and_rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainde
     return xm_tree_any(t, list, k);
 }
 
-/* n more digits, or at least n, that make a multiple of a number with this remainder. Those that may
- * be more are before the point: n is no less than m->places. */
+/* n more digits, or at least n, that make a multiple of a number with this remainder. Those that
+ * may be more are before the point: n is no less than m->places. */
 static uint32_t
 rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder, uint32_t n,
      bool or_more)

@@ -119,7 +119,8 @@ xm_conjunction_free(struct xm_conjunction *c)
 
 /* ---- keywords that are refused ---------------------------------------------------- */
 
-enum unless { ALWAYS, UNLESS_FALSE, UNLESS_ZERO };
+/* When a keyword restricts nothing: a schema that is true or {}, `then` without `if`, … */
+enum unless { ALWAYS, UNLESS_FALSE, UNLESS_TRUE, UNLESS_ZERO, WITHOUT_IF, WITHOUT_THEN };
 
 /* Keywords that restrict instances of these types and have no grammar. */
 static const struct refused {
@@ -128,18 +129,18 @@ static const struct refused {
     enum unless unless;
 } refused[] = {
     /* clang-format off */
-    { "not",                   XM_JSON_ANY,    ALWAYS },
-    { "if",                    XM_JSON_ANY,    ALWAYS },
-    { "then",                  XM_JSON_ANY,    ALWAYS },
-    { "else",                  XM_JSON_ANY,    ALWAYS },
+    { "not",                   XM_JSON_ANY,    UNLESS_FALSE },
+    { "if",                    XM_JSON_ANY,    WITHOUT_THEN },
+    { "then",                  XM_JSON_ANY,    WITHOUT_IF },
+    { "else",                  XM_JSON_ANY,    WITHOUT_IF },
     { "$dynamicRef",           XM_JSON_ANY,    ALWAYS },
     { "$recursiveRef",         XM_JSON_ANY,    ALWAYS },
     { "uniqueItems",           XM_JSON_ARRAY,  UNLESS_FALSE },
     { "contains",              XM_JSON_ARRAY,  ALWAYS },
-    { "unevaluatedItems",      XM_JSON_ARRAY,  ALWAYS },
+    { "unevaluatedItems",      XM_JSON_ARRAY,  UNLESS_TRUE },
     { "additionalItems",       XM_JSON_ARRAY,  ALWAYS },
-    { "unevaluatedProperties", XM_JSON_OBJECT, ALWAYS },
-    { "propertyNames",         XM_JSON_OBJECT, ALWAYS },
+    { "unevaluatedProperties", XM_JSON_OBJECT, UNLESS_TRUE },
+    { "propertyNames",         XM_JSON_OBJECT, UNLESS_TRUE },
     { "minProperties",         XM_JSON_OBJECT, UNLESS_ZERO },
     { "maxProperties",         XM_JSON_OBJECT, ALWAYS },
     { "dependentRequired",     XM_JSON_OBJECT, ALWAYS },
@@ -151,6 +152,26 @@ static const struct refused {
     /* clang-format on */
 };
 
+static bool
+restricts_nothing(yyjson_val *schema, yyjson_val *v, enum unless unless)
+{
+    switch (unless) {
+    case ALWAYS:
+        return false;
+    case UNLESS_FALSE:
+        return yyjson_is_false(v);
+    case UNLESS_TRUE:
+        return yyjson_is_true(v) || (yyjson_is_obj(v) && yyjson_obj_size(v) == 0);
+    case UNLESS_ZERO:
+        return yyjson_is_num(v) && yyjson_get_num(v) == 0.0;
+    case WITHOUT_IF:
+        return !yyjson_obj_get(schema, "if");
+    case WITHOUT_THEN:
+        return !yyjson_obj_get(schema, "then") && !yyjson_obj_get(schema, "else");
+    }
+    return false;
+}
+
 void
 xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
 {
@@ -158,10 +179,8 @@ xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         for (size_t k = 0; k < XM_ARRAY_LEN(refused); k++) {
             const struct refused *r = &refused[k];
             yyjson_val *v = yyjson_obj_get(c->list[i].value, r->key);
-            const bool is_nothing = (r->unless == UNLESS_FALSE && yyjson_is_false(v)) ||
-                                    (r->unless == UNLESS_ZERO && yyjson_is_num(v) &&
-                                     yyjson_get_num(v) == 0.0);
-            if (v && (r->types & types) && !is_nothing)
+            if (v && (r->types & types) &&
+                !restricts_nothing(c->list[i].value, v, r->unless))
                 xm_schema_fail(s, XM_UNSUPPORTED,
                                xm_schema_path(s, c->list[i].path, r->key),
                                "the keyword '%s' is not supported", r->key);

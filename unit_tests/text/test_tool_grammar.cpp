@@ -601,7 +601,7 @@ struct Keyword {
  * over in silence. */
 const Keyword keywords[] = {
     {R"({"not":{}})", "not"},
-    {R"({"type":"string","if":{}})", "if"},
+    {R"({"type":"string","if":{},"else":{}})", "if"},
     {R"({"enum":["a"],"not":{}})", "not"},
     {R"({"anyOf":[{"type":"string"}],"not":{}})", "not"},
     {R"({"type":["string","array"],"prefixItems":[{}]})", "prefixItems"},
@@ -635,11 +635,12 @@ TEST(ToolGrammar, KeywordsWithoutAGrammarAreRefusedByName)
                 << k.schema << ": " << c.err.text;
         }
     for (const Way &way : {json, coder, harmony, gemma})
-        for (const char *keyword :
-             {"not", "if", "minProperties", "dependentRequired", "propertyNames"}) {
-            Calling c(way, {{"f", std::string(R"({"properties":{"a":{}},")") + keyword +
-                                      R"(":{}})"}});
-            const std::string where = std::string("JSON Schema, /") + keyword + ":";
+        for (const std::string keyword :
+             {R"("not":{})", R"("if":{},"then":false)", R"("minProperties":1)",
+              R"("dependentRequired":{})", R"("propertyNames":{"maxLength":1})"}) {
+            Calling c(way, {{"f", R"({"properties":{"a":{}},)" + keyword + "}"}});
+            const std::string where =
+                "JSON Schema, /" + keyword.substr(1, keyword.find(':') - 2) + ":";
             EXPECT_NE(std::string(c.err.text).find(where), std::string::npos)
                 << keyword << ": " << c.err.text;
         }
