@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/text/constraint.h"
 #include "plugin/text/json_schema_parts.h"
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
@@ -188,35 +187,24 @@ begins_with(const char *text, size_t n, const char *with, size_t n_with)
 static bool
 matches(struct xm_schema *s, const struct pattern *p, const char *name, size_t n)
 {
-    struct xm_grammar_tree t = {0};
-    struct xm_grammar *g = NULL;
+    struct xm_grammar_tree own = {0};
     struct xm_error why = {0};
     yyjson_val value = {0};
-    bool is_matched = false;
     size_t n_text = 0;
     if (p->is_beginning || !begins_with(name, n, p->literal, p->n_literal))
         return begins_with(name, n, p->literal, p->n_literal);
     if (!xm_schema_works(s, 16, p->path))
         return false;
     unsafe_yyjson_set_strn(&value, name, n);
-    char *json = yyjson_val_write_opts(&value, YYJSON_WRITE_NOFLAG, &xm_json_allocator,
-                                       &n_text, NULL);
-    const uint32_t rule = xm_tree_add_rule(&t, "pattern", 7);
+    char *json = xm_schema_json(s, &value, &n_text);
     const uint32_t node =
-        xm_tree_pattern(&t, p->text, XM_SPELL_JSON, '\0', "the pattern", &why);
-    enum xm_status status = json ? xm_tree_check(&t, &why) : XM_NO_MEMORY;
-    if (status == XM_OK && why.status == XM_OK) {
-        t.rules[rule].node = node;
-        status = xm_grammar_compile(&t, rule, &g, &why);
-    }
-    if (g && status == XM_OK)
-        status = xm_grammar_matches(g, json + 1, n_text - 2, &is_matched, &why);
-    if (!json)
-        xm_schema_no_memory(s);
-    else if (why.status != XM_OK)
+        xm_tree_pattern(&own, p->text, XM_SPELL_JSON, '\0', "the pattern", &why);
+    if (why.status != XM_OK)
         xm_schema_fail(s, why.status, p->path, "%s", why.text);
+    struct xm_grammar *g = xm_schema_compile(s, &own, node, p->path);
+    const bool is_matched = g && xm_schema_matches(s, g, json + 1, n_text - 2);
     xm_grammar_free(g);
-    xm_tree_free(&t);
+    xm_tree_free(&own);
     xm_free(json);
     return is_matched;
 }

@@ -142,6 +142,9 @@ bool xm_schema_plain_string(struct xm_schema *s, const struct xm_conjunction *c,
                             char without, uint32_t *node);
 uint32_t xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c,
                           unsigned types);
+/* A number as a decimal without exponent; false: it needs more digits than there is room for. */
+enum { XM_SCHEMA_NUMBER = 400 };
+bool xm_schema_decimal(yyjson_val *v, char out[XM_SCHEMA_NUMBER]);
 uint32_t xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c);
 uint32_t xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c);
 /* What a string holds that a regular expression matches; contents in quotes; a key and a value. */
@@ -172,7 +175,15 @@ bool xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsig
                       uint32_t *node);
 /* Whether no instance is valid for both; false: that is not known. */
 bool xm_schema_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth);
-/* A JSON text of a value; of a string without its quotes. */
+/* The JSON text of a value, to be freed; NULL: it failed. */
+char *xm_schema_json(struct xm_schema *s, yyjson_val *value, size_t *n);
+/* The grammar of a node of a tree of its own; NULL: nothing matches it, or it failed. */
+struct xm_grammar *xm_schema_compile(struct xm_schema *s, struct xm_grammar_tree *own,
+                                     uint32_t node, const char *path);
+/* Whether a grammar of xm_schema_compile matches a text. */
+bool xm_schema_matches(struct xm_schema *s, const struct xm_grammar *g, const char *text,
+                       size_t n);
+/* A node for that JSON text; of a string without its quotes. */
 uint32_t xm_schema_literal(struct xm_schema *s, yyjson_val *value);
 uint32_t xm_schema_contents(struct xm_schema *s, yyjson_val *string);
 

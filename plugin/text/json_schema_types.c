@@ -169,8 +169,6 @@ xm_schema_plain_string(struct xm_schema *s, const struct xm_conjunction *c, char
 
 /* ---- numbers ---------------------------------------------------------------------- */
 
-enum { NUMBER_TEXT = 400 };
-
 static bool print(char *out, const char *fmt, ...) XM_PRINTF(2, 3);
 
 /* False: there is no room. */
@@ -179,14 +177,13 @@ print(char *out, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    const int n = xm_print_v(out, NUMBER_TEXT, fmt, ap);
+    const int n = xm_print_v(out, XM_SCHEMA_NUMBER, fmt, ap);
     va_end(ap);
-    return n >= 0 && n < NUMBER_TEXT;
+    return n >= 0 && n < XM_SCHEMA_NUMBER;
 }
 
-/* A number as a decimal without exponent; false: it needs more digits than there is room for. */
-static bool
-write_bound(yyjson_val *v, char out[NUMBER_TEXT])
+bool
+xm_schema_decimal(yyjson_val *v, char out[XM_SCHEMA_NUMBER])
 {
     const double real = yyjson_get_num(v);
     bool ok = false;
@@ -258,9 +255,9 @@ power_of_ten(uint32_t n)
 static bool
 read_factor(yyjson_val *v, struct factor *f)
 {
-    char text[NUMBER_TEXT];
+    char text[XM_SCHEMA_NUMBER];
     *f = (struct factor){0};
-    if (!write_bound(v, text))
+    if (!xm_schema_decimal(v, text))
         return false;
     const char *point = strchr(text, '.');
     f->places = point ? (uint32_t)strlen(point + 1) : 0;
@@ -342,13 +339,14 @@ digits_of(const char *bound)
 uint32_t
 xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
 {
-    char low[NUMBER_TEXT], high[NUMBER_TEXT];
+    char low[XM_SCHEMA_NUMBER], high[XM_SCHEMA_NUMBER];
     struct xm_number_range r = {.whole = !(types & XM_JSON_FRACTION)};
     yyjson_val *least = tightest(s, c, true, &r.low_is_out);
     yyjson_val *most = tightest(s, c, false, &r.high_is_out);
     if (s->failed != XM_OK)
         return 0;
-    if ((least && !write_bound(least, low)) || (most && !write_bound(most, high)))
+    if ((least && !xm_schema_decimal(least, low)) ||
+        (most && !xm_schema_decimal(most, high)))
         return xm_schema_fail(
             s, XM_UNSUPPORTED, c->list[0].path,
             "a bound of numbers is too small or too large to be written "

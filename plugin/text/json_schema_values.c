@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plugin/text/constraint.h"
 #include "plugin/text/json_schema_parts.h"
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
@@ -228,10 +229,10 @@ xm_json_equal(yyjson_val *a, yyjson_val *b)
     return true;
 }
 
-/* Takes the fraction from each number of a JSON text that is whole: 2.0 becomes 2. Fractions that
- * are written for doubles end in 0 only where they are nothing else. */
+/* Spells a JSON text as JSON.stringify does: 2 for 2.0, \u000b for \u000B. The fraction of a double
+ * is .0 only where it is whole. */
 static size_t
-drop_fractions(char *text, size_t n)
+respell(char *text, size_t n)
 {
     bool in_string = false;
     size_t kept = 0;
@@ -239,16 +240,33 @@ drop_fractions(char *text, size_t n)
         const bool is_whole = !in_string && i + 1 < n && text[i] == '.' &&
                               text[i + 1] == '0' &&
                               (i + 2 == n || strchr(",]}", text[i + 2]));
-        in_string ^= text[i] == '"';
         if (is_whole) {
             i++;
             continue;
         }
+        in_string ^= text[i] == '"';
         text[kept++] = text[i];
-        if (in_string && text[i] == '\\')
-            text[kept++] = text[++i];
+        if (!in_string || text[i] != '\\')
+            continue;
+        text[kept++] = text[++i];
+        for (int k = text[i] == 'u' ? 4 : 0; k > 0; k--) {
+            const char c = text[++i];
+            text[kept++] = c >= 'A' && c <= 'F' ? (char)(c | 32) : c;
+        }
     }
     return kept;
+}
+
+char *
+xm_schema_json(struct xm_schema *s, yyjson_val *value, size_t *n)
+{
+    char *text =
+        yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &xm_json_allocator, n, NULL);
+    if (text)
+        *n = respell(text, *n);
+    else
+        xm_schema_no_memory(s);
+    return text;
 }
 
 /* The text of a value without `skip` bytes at either end. */
@@ -256,12 +274,8 @@ static uint32_t
 write_value(struct xm_schema *s, yyjson_val *value, size_t skip)
 {
     size_t n = 0;
-    char *text =
-        yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
-    if (!text)
-        return xm_schema_no_memory(s);
-    n = drop_fractions(text, n);
-    const uint32_t node = xm_tree_text(s->t, text + skip, n - 2 * skip);
+    char *text = xm_schema_json(s, value, &n);
+    const uint32_t node = text ? xm_tree_text(s->t, text + skip, n - 2 * skip) : 0;
     xm_free(text);
     return node;
 }
@@ -295,59 +309,180 @@ lists(yyjson_val *schema, yyjson_val *value)
     return found;
 }
 
+/* ---- values beside other keywords -------------------------------------------------- */
+
+/* Keywords that restrict values of these types, beside type, enum and const. */
+static const struct beside {
+    const char *key;
+    unsigned types;
+} all_beside[] = {{"minimum", XM_JSON_NUMBER},
+                  {"maximum", XM_JSON_NUMBER},
+                  {"exclusiveMinimum", XM_JSON_NUMBER},
+                  {"exclusiveMaximum", XM_JSON_NUMBER},
+                  {"multipleOf", XM_JSON_NUMBER},
+                  {"minLength", XM_JSON_STRING},
+                  {"maxLength", XM_JSON_STRING},
+                  {"pattern", XM_JSON_STRING},
+                  {"format", XM_JSON_STRING},
+                  {"items", XM_JSON_ARRAY},
+                  {"prefixItems", XM_JSON_ARRAY},
+                  {"minItems", XM_JSON_ARRAY},
+                  {"maxItems", XM_JSON_ARRAY},
+                  {"properties", XM_JSON_OBJECT},
+                  {"patternProperties", XM_JSON_OBJECT},
+                  {"additionalProperties", XM_JSON_OBJECT},
+                  {"required", XM_JSON_OBJECT}};
+
+/* The next such keyword of a schema from number *k on; NULL: there is none. */
+static const char *
+next_beside(const struct xm_applied *a, unsigned types, size_t *k)
+{
+    for (; *k < XM_ARRAY_LEN(all_beside); ++*k)
+        if ((all_beside[*k].types & types) &&
+            yyjson_obj_get(a->value, all_beside[*k].key))
+            return all_beside[(*k)++].key;
+    return NULL;
+}
+
 void
 xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
                         unsigned types, const char *what)
 {
-    static const struct {
-        const char *key;
-        unsigned types;
-    } list[] = {{"minimum", XM_JSON_NUMBER},
-                {"maximum", XM_JSON_NUMBER},
-                {"exclusiveMinimum", XM_JSON_NUMBER},
-                {"exclusiveMaximum", XM_JSON_NUMBER},
-                {"multipleOf", XM_JSON_NUMBER},
-                {"minLength", XM_JSON_STRING},
-                {"maxLength", XM_JSON_STRING},
-                {"pattern", XM_JSON_STRING},
-                {"format", XM_JSON_STRING},
-                {"items", XM_JSON_ARRAY},
-                {"prefixItems", XM_JSON_ARRAY},
-                {"minItems", XM_JSON_ARRAY},
-                {"maxItems", XM_JSON_ARRAY},
-                {"properties", XM_JSON_OBJECT},
-                {"patternProperties", XM_JSON_OBJECT},
-                {"additionalProperties", XM_JSON_OBJECT},
-                {"required", XM_JSON_OBJECT}};
+    const char *key;
     for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; k < XM_ARRAY_LEN(list); k++)
-            if ((list[k].types & types) && yyjson_obj_get(c->list[i].value, list[k].key))
-                xm_schema_fail(
-                    s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, list[k].key),
-                    "the keyword '%s' is not supported beside %s", list[k].key, what);
+        for (size_t k = 0; (key = next_beside(&c->list[i], types, &k)) != NULL;)
+            xm_schema_fail(s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, key),
+                           "the keyword '%s' is not supported beside %s", key, what);
 }
 
-/* A value of the schema `from`. */
-static void
-add_value(struct xm_schema *s, const struct xm_conjunction *c,
-          const struct xm_applied *from, unsigned types, yyjson_val *value,
-          struct xm_nodes *nodes, unsigned *found)
+struct xm_grammar *
+xm_schema_compile(struct xm_schema *s, struct xm_grammar_tree *own, uint32_t node,
+                  const char *path)
+{
+    struct xm_grammar *g = NULL;
+    struct xm_error why = {0};
+    const uint32_t rule = xm_tree_add_rule(own, "value", 5);
+    enum xm_status status = xm_tree_check(own, &why);
+    if (s->failed != XM_OK)
+        return NULL;
+    if (status == XM_OK) {
+        own->rules[rule].node = node;
+        status = xm_grammar_compile(own, rule, &g, &why);
+    }
+    if (status == XM_NO_MEMORY)
+        xm_schema_no_memory(s);
+    else if (status != XM_OK && status != XM_INVALID) /* XM_INVALID: it has no texts */
+        xm_schema_fail(s, status, path, "%s", why.text);
+    return g;
+}
+
+bool
+xm_schema_matches(struct xm_schema *s, const struct xm_grammar *g, const char *text,
+                  size_t n)
+{
+    struct xm_error why = {0};
+    bool is_matched = false;
+    const enum xm_status status = xm_grammar_matches(g, text, n, &is_matched, &why);
+    if (status == XM_NO_MEMORY)
+        xm_schema_no_memory(s);
+    else if (status != XM_OK)
+        xm_schema_fail(s, status, "", "%s", why.text);
+    return is_matched;
+}
+
+/* What other keywords say of the listed strings, or numbers. */
+struct judge {
+    unsigned types;
+    bool is_needed;       /* there are such keywords              */
+    struct xm_grammar *g; /* owned; NULL: no value is valid       */
+};
+
+static struct judge
+make_judge(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
+{
+    struct judge j = {.types = types};
+    struct xm_grammar_tree own = {0}, *const outer = s->t;
+    for (size_t i = 0, k = 0; i < c->n && !j.is_needed; i++, k = 0)
+        j.is_needed = next_beside(&c->list[i], types, &k) != NULL;
+    if (!j.is_needed || !xm_schema_works(s, 16, c->list[0].path))
+        return j;
+    s->t = &own;
+    const uint32_t node =
+        types == XM_JSON_STRING ? xm_schema_string(s, c) : xm_schema_number(s, c, types);
+    s->t = outer;
+    j.g = xm_schema_compile(s, &own, node, c->list[0].path);
+    xm_tree_free(&own);
+    return j;
+}
+
+/* Whether the judge has nothing against a value, which is perhaps of other types. */
+static bool
+passes(struct xm_schema *s, const struct judge *j, yyjson_val *value)
+{
+    char decimal[XM_SCHEMA_NUMBER];
+    if (!j->is_needed || !(xm_json_type_of(value) & j->types) || s->failed != XM_OK)
+        return true;
+    if (!j->g)
+        return false;
+    if (yyjson_is_num(value)) /* the grammar of numbers with bounds has no exponents */
+        return xm_schema_decimal(value, decimal) &&
+               xm_schema_matches(s, j->g, decimal, strlen(decimal));
+    size_t n = 0;
+    char *text = xm_schema_json(s, value, &n);
+    const bool is_matched = text && xm_schema_matches(s, j->g, text, n);
+    xm_free(text);
+    return is_matched;
+}
+
+/* Whether a value of the schema `from` is listed by all others, too. */
+static bool
+is_listed(struct xm_schema *s, const struct xm_conjunction *c,
+          const struct xm_applied *from, unsigned types, yyjson_val *value)
 {
     enum { COMPARED_AT_ONCE = 16 };
-    bool is_listed = (xm_json_type_of(value) & types) != 0;
-    for (size_t i = 0; i < c->n && is_listed; i++) {
+    if (!(xm_json_type_of(value) & types))
+        return false;
+    for (size_t i = 0; i < c->n; i++) {
         const struct xm_applied *a = &c->list[i];
         const size_t n = yyjson_arr_size(yyjson_obj_get(a->value, "enum"));
         const bool has_const = yyjson_obj_get(a->value, "const") != NULL;
         if (a == from && !has_const)
             continue;
-        is_listed = xm_schema_works(s, (unsigned)(n / COMPARED_AT_ONCE), a->path) &&
-                    lists(a->value, value);
+        if (!xm_schema_works(s, (unsigned)(n / COMPARED_AT_ONCE), a->path) ||
+            !lists(a->value, value))
+            return false;
     }
-    if (!is_listed || s->failed != XM_OK)
-        return;
-    *found |= xm_json_type_of(value);
-    xm_nodes_add(s->t, nodes, xm_schema_literal(s, value));
+    return true;
+}
+
+/* The values of `from`, a list or a single one, that are valid for all. */
+static uint32_t
+valid_values(struct xm_schema *s, const struct xm_conjunction *c,
+             const struct xm_applied *from, unsigned types)
+{
+    yyjson_val *list = yyjson_obj_get(from->value, "enum");
+    yyjson_val *one = yyjson_obj_get(from->value, "const");
+    const size_t n = one ? 1 : yyjson_arr_size(list);
+    struct judge judges[] = {make_judge(s, c, types & XM_JSON_STRING),
+                             make_judge(s, c, types & XM_JSON_NUMBER)};
+    struct xm_nodes nodes = {0};
+    unsigned found = 0;
+    one = one ? one : yyjson_arr_get_first(list);
+    for (size_t i = 0; i < n && s->failed == XM_OK; i++) {
+        if (is_listed(s, c, from, types, one)) {
+            found |= xm_json_type_of(one);
+            if (passes(s, &judges[0], one) && passes(s, &judges[1], one))
+                xm_nodes_add(s->t, &nodes, xm_schema_literal(s, one));
+        }
+        one = unsafe_yyjson_get_next(one);
+    }
+    xm_schema_refuse_beside(s, c, found & (XM_JSON_ARRAY | XM_JSON_OBJECT),
+                            "arrays and objects of enum and const");
+    const uint32_t node = xm_tree_any(s->t, nodes.list, nodes.n);
+    xm_grammar_free(judges[0].g);
+    xm_grammar_free(judges[1].g);
+    xm_nodes_free(&nodes);
+    return node;
 }
 
 bool
@@ -355,30 +490,17 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
                  uint32_t *node)
 {
     const struct xm_applied *from = NULL;
-    struct xm_nodes nodes = {0};
-    unsigned found = 0;
     for (size_t i = 0; i < c->n && !from; i++)
         if (yyjson_obj_get(c->list[i].value, "const") ||
             yyjson_obj_get(c->list[i].value, "enum"))
             from = &c->list[i];
     if (!from)
         return false;
-    yyjson_val *list = yyjson_obj_get(from->value, "enum"), *one;
-    yyjson_val *constant = yyjson_obj_get(from->value, "const");
-    size_t i, n;
+    yyjson_val *list = yyjson_obj_get(from->value, "enum");
     if (list && !yyjson_is_arr(list))
         xm_schema_fail(s, XM_INVALID, xm_schema_path(s, from->path, "enum"),
                        "expected a list of values");
-    if (constant)
-        add_value(s, c, from, types, constant, &nodes, &found);
-    else
-        yyjson_arr_foreach(list, i, n, one)
-        {
-            add_value(s, c, from, types, one, &nodes, &found);
-        }
-    xm_schema_refuse_beside(s, c, found, "enum and const");
-    *node = xm_tree_any(s->t, nodes.list, nodes.n);
-    xm_nodes_free(&nodes);
+    *node = s->failed == XM_OK ? valid_values(s, c, from, types) : 0;
     return true;
 }
 

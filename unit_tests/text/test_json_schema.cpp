@@ -59,6 +59,21 @@ const SchemaCase cases[] = {
      {"-2", "1.5", "100000000000000000000", R"([0,"1.0\",2.0"])", R"({"a":3})"},
      {"-2.0", "-20", "[0.0,\"1.0\\\",2.0\"]", "[0,\"1\\\",2\"]"}},
     {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
+    {R"({"enum":["a","éé","\u000b\u001F","abc",2,2.0e21,-3,[9],null],"maxLength":2,"minimum":0})",
+     {"\"a\"", "\"éé\"", R"("\u000b\u001f")", "2", "2e21", "[9]", "null"},
+     {"\"abc\"", "-3", R"("\u000B\u001F")"}},
+    {R"({"allOf":[{"enum":["a-1","b","c-3"],"format":"x"},{"pattern":"^[a-b]-\\d$"}]})",
+     {"\"a-1\""},
+     {"\"b\"", "\"c-3\""}},
+    {R"({"enum":["\u000bAB","\u000b\"u00AB"],"pattern":"^\\s"})",
+     {R"("\u000bAB")", R"("\u000b\"u00AB")"},
+     {R"("\u000bab")"}},
+    {R"({"type":"number","enum":[4,6,0.25,1e-7],"multipleOf":0.5})",
+     {"4", "6"},
+     {"0.25", "1e-7"}},
+    {R"({"patternProperties":{"^\\s$":false},"properties":{"\u000b":{}},"additionalProperties":false})",
+     {"{}"},
+     {R"({"\u000b":1})", R"({"\u000B":1})"}},
     {R"({"type":"number","multipleOf":5})", {"0", "-15", "100"}, {"3", "5.0", "5.5"}},
     {R"({"type":"number","multipleOf":0.25})",
      {"0", "-0.25", "1.5", "1.50", "10.0", "7", "100.75"},
@@ -335,8 +350,13 @@ const struct {
      "JSON Schema, /multipleOf: the keyword 'multipleOf' is supported"},
     {R"({"multipleOf":0})", "JSON Schema, /multipleOf: expected a number above 0"},
     {R"({"multipleOf":"2"})", "JSON Schema, /multipleOf: expected a number above 0"},
-    {R"({"enum":[4],"multipleOf":2})",
-     "JSON Schema, /multipleOf: the keyword 'multipleOf' is not supported beside enum"},
+    {R"({"enum":[[4]],"items":{"minimum":2}})",
+     "JSON Schema, /items: the keyword 'items' is not supported beside arrays and "
+     "objects"},
+    {R"({"enum":["ab"],"maxLength":1})",
+     "JSON Schema, at its root: no value is valid for its keywords 'enum', 'maxLength'"},
+    {R"j({"enum":["ab"],"pattern":"(?=a)"})j",
+     "JSON Schema, /pattern: character 2: groups that look around"},
     {R"({"type":"strin"})", "JSON Schema, /type: expected null, boolean, integer"},
     {R"({"$ref":"http://x/y"})", "JSON Schema, /$ref: only references within the schema"},
     {R"({"$ref":"#/a"})", "JSON Schema, /$ref: there is no schema '#/a'"},
@@ -360,9 +380,6 @@ const struct {
      "JSON Schema, /pattern: of pattern and format"},
     {R"({"format":"regex"})",
      "JSON Schema, /format: the format 'regex' is not supported"},
-    {R"({"enum":["ab"],"maxLength":1})",
-     "JSON Schema, /maxLength: the keyword 'maxLength' is not supported beside enum and "
-     "const"},
     {R"({"minLength":-1})", "JSON Schema, /minLength: expected a whole number"},
     {R"({"patternProperties":{"a":{}}})",
      "JSON Schema, /patternProperties/a: beside additional properties only patterns"},
@@ -676,7 +693,7 @@ TEST(JsonSchema, FailsCleanlyWithoutMemory)
     const std::string text =
         R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$","maxLength":9},)"
         R"("b":{"minimum":1.5},"d":{"multipleOf":3,"type":"integer"},)"
-        R"("c":{"$ref":"#"}},"patternProperties":{"^x":{"maxLength":3}},)"
+        R"("e":{"enum":["a","b"],"pattern":"^a"},"c":{"$ref":"#"}},"patternProperties":{"^x":{"maxLength":3}},)"
         R"("required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
     for (uint64_t n = 1;; n++) {
         xm_grammar *g = nullptr;
