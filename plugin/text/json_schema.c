@@ -187,114 +187,6 @@ xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         }
 }
 
-/* ---- references ------------------------------------------------------------------- */
-
-/* A token of a JSON pointer in a URI's fragment, unescaped in place. */
-static bool
-unescape(char *s)
-{
-    char *to = s;
-    for (char *c = s; *c; c++) {
-        unsigned code;
-        if (*c == '%') {
-            const char hex[3] = {c[1], c[1] ? c[2] : '\0', '\0'};
-            if (strspn(hex, "0123456789abcdefABCDEF") != 2)
-                return false;
-            code = 0;
-            for (int i = 0; i < 2; i++)
-                code = code * 16 + (unsigned)(hex[i] <= '9' ? hex[i] - '0'
-                                                            : (hex[i] | 32) - 'a' + 10);
-            if (code == 0)
-                return false;
-            *to++ = (char)code;
-            c += 2;
-        } else {
-            *to++ = *c;
-        }
-    }
-    *to = '\0';
-    to = s;
-    for (char *c = s; *c; c++) {
-        if (*c == '~' && c[1] != '0' && c[1] != '1')
-            return false;
-        const bool is_escape = *c == '~';
-        *to++ = !is_escape ? *c : c[1] == '0' ? '~' : '/';
-        c += is_escape;
-    }
-    *to = '\0';
-    return true;
-}
-
-/* An element of an array by a pointer's token. */
-static yyjson_val *
-element(yyjson_val *array, const char *token)
-{
-    size_t i = 0;
-    if (!*token || strspn(token, "0123456789") != strlen(token) || strlen(token) > 8)
-        return NULL;
-    for (; *token; token++)
-        i = i * 10 + (size_t)(*token - '0');
-    return yyjson_arr_get(array, i);
-}
-
-static yyjson_val *
-follow(struct xm_schema *s, char *pointer, bool *inside_other)
-{
-    yyjson_val *at = s->root;
-    for (char *token = pointer; at && token;) {
-        char *next = strchr(token, '/');
-        if (next)
-            *next++ = '\0';
-        if (!unescape(token))
-            return NULL;
-        at = yyjson_is_obj(at) ? yyjson_obj_get(at, token) : element(at, token);
-        *inside_other |= yyjson_is_obj(at) && yyjson_is_str(yyjson_obj_get(at, "$id"));
-        token = next;
-    }
-    return at;
-}
-
-yyjson_val *
-xm_schema_find(struct xm_schema *s, yyjson_val *ref, const char *path,
-               const char **target_path)
-{
-    const char *text = yyjson_get_str(ref);
-    const char *where = xm_schema_path(s, path, "$ref");
-    bool inside_other = false;
-    if (!text) {
-        xm_schema_fail(s, XM_INVALID, where, "a reference is a string");
-        return NULL;
-    }
-    if (strcmp(text, "#") == 0) {
-        *target_path = "";
-        return s->root;
-    }
-    if (text[0] != '#' || text[1] != '/') {
-        xm_schema_fail(
-            s, XM_UNSUPPORTED, where,
-            "only references within the schema are supported (#/…), found '%s'",
-            xm_utf8_shown(xm_slice_of(text, strlen(text))).text);
-        return NULL;
-    }
-    /* a reference that is followed again is copied again */
-    if (!xm_schema_works(s, (unsigned)(strlen(text) / 256), where))
-        return NULL;
-    char *pointer = xm_arena_strdup(&s->arena, text + 2);
-    *target_path = xm_arena_strdup(&s->arena, text + 1);
-    if (!pointer || !*target_path) {
-        xm_schema_no_memory(s);
-        return NULL;
-    }
-    yyjson_val *found = follow(s, pointer, &inside_other);
-    if (inside_other)
-        xm_schema_fail(s, XM_UNSUPPORTED, where,
-                       "references into schemas with an $id are not supported");
-    else if (!yyjson_is_obj(found) && !yyjson_is_bool(found))
-        xm_schema_fail(s, XM_INVALID, where, "there is no schema '%s'",
-                       xm_utf8_shown(xm_slice_of(text, strlen(text))).text);
-    return s->failed == XM_OK ? found : NULL;
-}
-
 /* The rule of a schema that is referred to. It is made later. */
 static uint32_t
 rule_of(struct xm_schema *s, yyjson_val *value, const char *path)
@@ -702,6 +594,7 @@ xm_schema_close(struct xm_schema *s)
 {
     xm_free(s->wanted);
     xm_free(s->places);
+    xm_free(s->names);
     xm_hash_free(&s->wanted_index);
     xm_arena_free(&s->arena);
 }

@@ -2,7 +2,8 @@
  *
  * Inside JSON Schema, for json_schema*.c, tool_arguments.c and tool_calls.c only.
  *
- *     json_schema.c         which schemas apply together; references, choices, keywords
+ *     json_schema.c         which schemas apply together; choices, keywords
+ *     json_schema_refs.c    references within the schema
  *     json_schema_types.c   the texts of one type: strings, numbers, arrays
  *     json_schema_formats.c what the formats of strings admit
  *     json_schema_object.c  objects: which names may come, and what each name's value may be
@@ -56,6 +57,14 @@ struct xm_schema_place {
     const char *path;
 };
 
+/* A schema that has a name: the root and each with $id have a URI, those with an anchor beside that
+ * of the resource that they are in. Strings are of the document or the schema's arena. */
+struct xm_schema_name {
+    yyjson_val *value;
+    const char *uri;
+    const char *anchor; /* NULL: it is a resource */
+};
+
 struct xm_schema {
     struct xm_grammar_tree *t;
     yyjson_val *root;
@@ -66,6 +75,9 @@ struct xm_schema {
     struct xm_schema_place
         *places; /* in the order in which they were made: inner ones first */
     size_t n_places, places_capacity;
+    struct xm_schema_name
+        *names; /* the root first; none: they have not been looked for yet */
+    size_t n_names, names_capacity;
     uint32_t any_value;               /* rule of all JSON values; XM_NOWHERE: not made */
     uint32_t space, separator, colon; /* nodes */
     /* Objects whose schemas declare properties have no others, unless these say otherwise; false:
@@ -121,7 +133,9 @@ void xm_schema_check_one_of(struct xm_schema *s, yyjson_val *list, const char *p
 
 /* The texts of all instances that satisfy `c`, which may be changed. */
 uint32_t xm_schema_node(struct xm_schema *s, struct xm_conjunction *c);
-/* A reference "#/…"; NULL: s->failed says why. */
+/* Whether there are schemas with $id in the root. */
+bool xm_schema_has_resources(struct xm_schema *s);
+/* What a reference means; NULL: s->failed says why. */
 yyjson_val *xm_schema_find(struct xm_schema *s, yyjson_val *ref, const char *path,
                            const char **target_path);
 

@@ -529,7 +529,9 @@ static unsigned
 types_of(struct xm_schema *s, yyjson_val *v)
 {
     unsigned left = MOST_STEPS;
-    const unsigned types = xm_json_types_in(s->root, v, &left);
+    /* without a root a reference may be anything: in a resource "#" is not the root */
+    yyjson_val *root = xm_schema_has_resources(s) ? NULL : s->root;
+    const unsigned types = xm_json_types_in(root, v, &left);
     xm_schema_works(s, (MOST_STEPS - left) / STEPS_OF_WORK, "");
     return types;
 }

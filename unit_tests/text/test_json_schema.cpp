@@ -59,7 +59,8 @@ const SchemaCase cases[] = {
      {"-2", "1.5", "100000000000000000000", R"([0,"1.0\",2.0"])", R"({"a":3})"},
      {"-2.0", "-20", "[0.0,\"1.0\\\",2.0\"]", "[0,\"1\\\",2\"]"}},
     {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
-    {R"({"enum":["a","éé","\u000b\u001F","abc",2,2.0e21,-3,[9],null],"maxLength":2,"minimum":0})",
+    {R"({"enum":["a","éé","\u000b\u001F","abc",2,2.0e21,-3,[9],null],)"
+     R"("maxLength":2,"minimum":0})",
      {"\"a\"", "\"éé\"", R"("\u000b\u001f")", "2", "2e21", "[9]", "null"},
      {"\"abc\"", "-3", R"("\u000B\u001F")"}},
     {R"({"allOf":[{"enum":["a-1","b","c-3"],"format":"x"},{"pattern":"^[a-b]-\\d$"}]})",
@@ -71,7 +72,8 @@ const SchemaCase cases[] = {
     {R"({"type":"number","enum":[4,6,0.25,1e-7],"multipleOf":0.5})",
      {"4", "6"},
      {"0.25", "1e-7"}},
-    {R"({"patternProperties":{"^\\s$":false},"properties":{"\u000b":{}},"additionalProperties":false})",
+    {R"({"patternProperties":{"^\\s$":false},"properties":{"\u000b":{}},)"
+     R"("additionalProperties":false})",
      {"{}"},
      {R"({"\u000b":1})", R"({"\u000B":1})"}},
     {R"({"type":"number","multipleOf":5})", {"0", "-15", "100"}, {"3", "5.0", "5.5"}},
@@ -201,6 +203,21 @@ const SchemaCase cases[] = {
          "anyOf":[{"$ref":"#/$defs/a~1b"},{"$ref":"#/$defs/c~0%25"}]})",
      {"1", "2"},
      {"3"}},
+    {R"({"$id":"https://e.com/a/root","anyOf":[{"$ref":"#n"},{"$ref":"item"},
+         {"$ref":"/b#/$defs/s"}],"$defs":{"n":{"$anchor":"n","const":0},
+         "i":{"$id":"item","$ref":"#/$defs/s","$defs":{"s":{"enum":[1,"n"],"$anchor":"n"}}},
+         "b":{"$id":"../b","$defs":{"s":{"$ref":"#n"},
+         "n":{"$dynamicAnchor":"n","const":2}}},"s":{"const":3}}})",
+     {"0", "1", "2", "\"n\""},
+     {"3"}},
+    {R"({"$id":"urn:x:1","properties":{"a":{"$ref":"urn:x:1"},"$id":{"$ref":"#c"}},
+         "additionalProperties":false,"$defs":{"c":{"$id":"#c","const":1},
+         "d":{"enum":[{"$anchor":"c","const":2}]}}})",
+     {R"({"a":{"$id":1}})"},
+     {R"({"a":{"$id":2}})", R"({"$id":2})"}},
+    {R"({"oneOf":[{"$ref":"x"},{"type":"null"}],"$defs":{"x":{"$id":"./x","const":5}}})",
+     {"5", "null"},
+     {"1"}},
     {R"({"$ref":"#/$defs/s","maxLength":2,"$defs":{"s":{"type":"string"}}})",
      {"\"ab\""},
      {"\"abc\"", "1"}},
@@ -360,6 +377,12 @@ const struct {
     {R"({"type":"strin"})", "JSON Schema, /type: expected null, boolean, integer"},
     {R"({"$ref":"http://x/y"})", "JSON Schema, /$ref: only references within the schema"},
     {R"({"$ref":"#/a"})", "JSON Schema, /$ref: there is no schema '#/a'"},
+    {R"({"$ref":"#a","const":{"$anchor":"a"},"title":{"$anchor":"a"}})",
+     "JSON Schema, /$ref: there is no schema '#a'"},
+    {R"({"$ref":"a","$defs":{"b":{"$id":"b/a"}}})",
+     "JSON Schema, /$ref: only references within the schema"},
+    {R"({"$ref":"b","$defs":{"x":{"properties":{"y/z":{"$id":"b","enum":[]}}}}})",
+     "JSON Schema, /$defs/x/properties/y~1z: no value is valid for its keywords 'enum'"},
     {R"({"$ref":"#"})",
      "JSON Schema, at its root: no value is valid: it needs one of its own"},
     {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})",
@@ -693,7 +716,9 @@ TEST(JsonSchema, FailsCleanlyWithoutMemory)
     const std::string text =
         R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$","maxLength":9},)"
         R"("b":{"minimum":1.5},"d":{"multipleOf":3,"type":"integer"},)"
-        R"("e":{"enum":["a","b"],"pattern":"^a"},"c":{"$ref":"#"}},"patternProperties":{"^x":{"maxLength":3}},)"
+        R"("e":{"enum":["a","b"],"pattern":"^a"},)"
+        R"("c":{"$ref":"#"},"f":{"$ref":"x"},"g":{"$id":"x"}},)"
+        R"("patternProperties":{"^x":{"maxLength":3}},)"
         R"("required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
     for (uint64_t n = 1;; n++) {
         xm_grammar *g = nullptr;
