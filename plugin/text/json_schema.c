@@ -127,28 +127,29 @@ static const struct refused {
     const char *key;
     unsigned types;
     enum unless unless;
+    unsigned skip; /* xm_applied.skips: it has been taken care of */
 } refused[] = {
     /* clang-format off */
-    { "not",                   XM_JSON_ANY,    UNLESS_FALSE },
-    { "if",                    XM_JSON_ANY,    WITHOUT_THEN },
-    { "then",                  XM_JSON_ANY,    WITHOUT_IF },
-    { "else",                  XM_JSON_ANY,    WITHOUT_IF },
-    { "$dynamicRef",           XM_JSON_ANY,    ALWAYS },
-    { "$recursiveRef",         XM_JSON_ANY,    ALWAYS },
-    { "uniqueItems",           XM_JSON_ARRAY,  UNLESS_FALSE },
-    { "contains",              XM_JSON_ARRAY,  ALWAYS },
-    { "unevaluatedItems",      XM_JSON_ARRAY,  UNLESS_TRUE },
-    { "additionalItems",       XM_JSON_ARRAY,  ALWAYS },
-    { "unevaluatedProperties", XM_JSON_OBJECT, UNLESS_TRUE },
-    { "propertyNames",         XM_JSON_OBJECT, UNLESS_TRUE },
-    { "minProperties",         XM_JSON_OBJECT, UNLESS_ZERO },
-    { "maxProperties",         XM_JSON_OBJECT, ALWAYS },
-    { "dependentRequired",     XM_JSON_OBJECT, ALWAYS },
-    { "dependentSchemas",      XM_JSON_OBJECT, ALWAYS },
-    { "dependencies",          XM_JSON_OBJECT, ALWAYS },
-    { "divisibleBy",           XM_JSON_NUMBER, ALWAYS },
-    { "disallow",              XM_JSON_ANY,    ALWAYS },
-    { "extends",               XM_JSON_ANY,    ALWAYS },
+    { "not",                   XM_JSON_ANY,    UNLESS_FALSE, XM_SKIP_NOT },
+    { "if",                    XM_JSON_ANY,    WITHOUT_THEN, XM_SKIP_IF },
+    { "then",                  XM_JSON_ANY,    WITHOUT_IF, XM_SKIP_IF },
+    { "else",                  XM_JSON_ANY,    WITHOUT_IF, XM_SKIP_IF },
+    { "$dynamicRef",           XM_JSON_ANY,    ALWAYS, 0 },
+    { "$recursiveRef",         XM_JSON_ANY,    ALWAYS, 0 },
+    { "uniqueItems",           XM_JSON_ARRAY,  UNLESS_FALSE, 0 },
+    { "contains",              XM_JSON_ARRAY,  ALWAYS, 0 },
+    { "unevaluatedItems",      XM_JSON_ARRAY,  UNLESS_TRUE, 0 },
+    { "additionalItems",       XM_JSON_ARRAY,  ALWAYS, 0 },
+    { "unevaluatedProperties", XM_JSON_OBJECT, UNLESS_TRUE, 0 },
+    { "propertyNames",         XM_JSON_OBJECT, UNLESS_TRUE, 0 },
+    { "minProperties",         XM_JSON_OBJECT, UNLESS_ZERO, 0 },
+    { "maxProperties",         XM_JSON_OBJECT, ALWAYS, 0 },
+    { "dependentRequired",     XM_JSON_OBJECT, ALWAYS, 0 },
+    { "dependentSchemas",      XM_JSON_OBJECT, ALWAYS, 0 },
+    { "dependencies",          XM_JSON_OBJECT, ALWAYS, 0 },
+    { "divisibleBy",           XM_JSON_NUMBER, ALWAYS, 0 },
+    { "disallow",              XM_JSON_ANY,    ALWAYS, 0 },
+    { "extends",               XM_JSON_ANY,    ALWAYS, 0 },
     /* clang-format on */
 };
 
@@ -179,7 +180,7 @@ xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         for (size_t k = 0; k < XM_ARRAY_LEN(refused); k++) {
             const struct refused *r = &refused[k];
             yyjson_val *v = yyjson_obj_get(c->list[i].value, r->key);
-            if (v && (r->types & types) &&
+            if (v && (r->types & types) && !(c->list[i].skips & r->skip) &&
                 !restricts_nothing(c->list[i].value, v, r->unless))
                 xm_schema_fail(s, XM_UNSUPPORTED,
                                xm_schema_path(s, c->list[i].path, r->key),
@@ -207,8 +208,8 @@ rule_of(struct xm_schema *s, yyjson_val *value, const char *path)
 }
 
 /* Keywords that say nothing about instances. */
-static bool
-is_annotation(const char *key)
+bool
+xm_schema_is_annotation(const char *key)
 {
     static const char *const list[] = {
         "title",        "description",    "default",
@@ -244,7 +245,7 @@ xm_schema_fail_impossible(struct xm_schema *s)
     yyjson_val *key, *value;
     yyjson_obj_foreach(a->value, i, n, key, value)
     {
-        if (!is_annotation(yyjson_get_str(key)) && keys.n < LONGEST_SHOWN)
+        if (!xm_schema_is_annotation(yyjson_get_str(key)) && keys.n < LONGEST_SHOWN)
             xm_strbuf_printf(
                 &keys, "%s'%s'", keys.n ? ", " : "",
                 xm_utf8_shown(xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)))
@@ -274,7 +275,7 @@ is_plain_reference(const struct xm_applied *a)
     yyjson_obj_foreach(a->value, i, n, key, value)
     {
         if (strcmp(yyjson_get_str(key), "$ref") != 0 &&
-            !is_annotation(yyjson_get_str(key)))
+            !xm_schema_is_annotation(yyjson_get_str(key)))
             return false;
     }
     return true;
@@ -337,71 +338,6 @@ expand(struct xm_schema *s, struct xm_conjunction *c)
     return true;
 }
 
-void
-xm_schema_check_one_of(struct xm_schema *s, yyjson_val *list, const char *path)
-{
-    size_t i, n, k, m;
-    yyjson_val *a, *b;
-    if (yyjson_arr_size(list) > 64)
-        xm_schema_fail(s, XM_UNSUPPORTED, path, "oneOf has more than 64 alternatives");
-    if (s->failed != XM_OK)
-        return;
-    yyjson_arr_foreach(list, i, n, a)
-    {
-        yyjson_arr_foreach(list, k, m, b)
-        {
-            if (k < i && s->failed == XM_OK && !xm_schema_exclude(s, a, b, 0))
-                xm_schema_fail(
-                    s, XM_UNSUPPORTED, path,
-                    "the alternatives %zu and %zu are not known to exclude each "
-                    "other: use anyOf, or make them differ in type, const, enum, "
-                    "or a required property",
-                    k, i);
-        }
-    }
-}
-
-/* The first anyOf or oneOf that is left: one node for each of its alternatives. False: there is
- * none. */
-static bool
-choose(struct xm_schema *s, const struct xm_conjunction *c, uint32_t *node)
-{
-    static const struct {
-        const char *key;
-        unsigned skip;
-    } kinds[] = {{"oneOf", XM_SKIP_ONE_OF}, {"anyOf", XM_SKIP_ANY_OF}};
-    for (size_t at = 0; at < 2 * c->n; at++) {
-        const struct xm_applied *a = &c->list[at / 2];
-        yyjson_val *list = yyjson_obj_get(a->value, kinds[at % 2].key), *part;
-        struct xm_nodes nodes = {0};
-        size_t i, n;
-        if (!list || (a->skips & kinds[at % 2].skip))
-            continue;
-        const char *path = xm_schema_path(s, a->path, kinds[at % 2].key);
-        if (!yyjson_is_arr(list) || yyjson_arr_size(list) == 0)
-            xm_schema_fail(s, XM_INVALID, path, "expected a list of schemas");
-        if (kinds[at % 2].skip == XM_SKIP_ONE_OF && s->failed == XM_OK)
-            xm_schema_check_one_of(s, list, path);
-        yyjson_arr_foreach(list, i, n, part)
-        {
-            struct xm_conjunction one = {0};
-            for (size_t k = 0; k < c->n && s->failed == XM_OK; k++)
-                xm_conjunction_add(s, &one, c->list[k].value, c->list[k].path,
-                                   c->list[k].skips |
-                                       (k == at / 2 ? kinds[at % 2].skip : 0u));
-            if (s->failed == XM_OK)
-                xm_conjunction_add(s, &one, part, xm_schema_path_at(s, path, i), 0);
-            if (s->failed == XM_OK)
-                xm_nodes_add(s->t, &nodes, xm_schema_node(s, &one));
-            xm_conjunction_free(&one);
-        }
-        *node = xm_tree_any(s->t, nodes.list, nodes.n);
-        xm_nodes_free(&nodes);
-        return true;
-    }
-    return false;
-}
-
 /* ---- types ------------------------------------------------------------------------ */
 
 static uint32_t
@@ -440,7 +376,7 @@ make_node(struct xm_schema *s, struct xm_conjunction *c)
     }
     if (!expand(s, c))
         return xm_tree_never(s->t);
-    if (s->failed != XM_OK || choose(s, c, &node))
+    if (s->failed != XM_OK || xm_schema_choose(s, c, &node))
         return node;
     for (size_t i = 0; i < c->n; i++)
         types &= xm_schema_types(s, &c->list[i]);
@@ -595,6 +531,9 @@ xm_schema_close(struct xm_schema *s)
     xm_free(s->wanted);
     xm_free(s->places);
     xm_free(s->names);
+    for (size_t i = 0; i < s->n_opposites; i++)
+        yyjson_doc_free(s->opposites[i].schemas);
+    xm_free(s->opposites);
     xm_hash_free(&s->wanted_index);
     xm_arena_free(&s->arena);
 }

@@ -2,8 +2,9 @@
  *
  * Inside JSON Schema, for json_schema*.c, tool_arguments.c and tool_calls.c only.
  *
- *     json_schema.c         which schemas apply together; choices, keywords
+ *     json_schema.c         which schemas apply together; keywords that are refused
  *     json_schema_refs.c    references within the schema
+ *     json_schema_choices.c anyOf and oneOf, not and if: one conjunction of each alternative
  *     json_schema_types.c   the texts of one type: strings, numbers, arrays
  *     json_schema_formats.c what the formats of strings admit
  *     json_schema_object.c  objects: which names may come, and what each name's value may be
@@ -36,7 +37,14 @@ struct xm_applied {
     const char *path;
     unsigned skips;
 };
-enum { XM_SKIP_REF = 1, XM_SKIP_ALL_OF = 2, XM_SKIP_ANY_OF = 4, XM_SKIP_ONE_OF = 8 };
+enum {
+    XM_SKIP_REF = 1,
+    XM_SKIP_ALL_OF = 2,
+    XM_SKIP_ANY_OF = 4,
+    XM_SKIP_ONE_OF = 8,
+    XM_SKIP_NOT = 16,
+    XM_SKIP_IF = 32
+};
 
 /* Schemas that an instance must all satisfy. Zero-initialise. */
 struct xm_conjunction {
@@ -65,6 +73,12 @@ struct xm_schema_name {
     const char *anchor; /* NULL: it is a resource */
 };
 
+/* Schemas of which an instance satisfies one where it does not satisfy `of`. */
+struct xm_opposite {
+    yyjson_val *of;
+    yyjson_doc *schemas; /* owned, a list; NULL: it is not known */
+};
+
 struct xm_schema {
     struct xm_grammar_tree *t;
     yyjson_val *root;
@@ -78,6 +92,8 @@ struct xm_schema {
     struct xm_schema_name
         *names; /* the root first; none: they have not been looked for yet */
     size_t n_names, names_capacity;
+    struct xm_opposite *opposites;
+    size_t n_opposites, opposites_capacity;
     uint32_t any_value;               /* rule of all JSON values; XM_NOWHERE: not made */
     uint32_t space, separator, colon; /* nodes */
     /* Objects whose schemas declare properties have no others, unless these say otherwise; false:
@@ -128,6 +144,11 @@ void xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c,
                       unsigned types);
 void xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
                              unsigned types, const char *what);
+/* Keywords that say nothing about instances. */
+bool xm_schema_is_annotation(const char *key);
+/* The first choice that is left in `c`: the texts of its alternatives. False: there is none. */
+bool xm_schema_choose(struct xm_schema *s, const struct xm_conjunction *c,
+                      uint32_t *node);
 /* Fails where alternatives of oneOf are not known to exclude each other. */
 void xm_schema_check_one_of(struct xm_schema *s, yyjson_val *list, const char *path);
 

@@ -293,6 +293,37 @@ const SchemaCase cases[] = {
     {R"({"allOf":[{"if":{"const":0}},{"then":{"const":1}},{"else":false}]})",
      {"0", "2"},
      {}},
+    {R"({"type":"object","properties":{"a":{},"b":{}},"additionalProperties":false,)"
+     R"("oneOf":[{"required":["a"]},{"required":["b"]}]})",
+     {R"({"a":1})", R"({"b":1})"},
+     {"{}", R"({"a":1,"b":1})"}},
+    {R"({"oneOf":[{"required":["a","b"],"type":"object"},{"properties":{"a":{"type":"null"}}},)"
+     R"({"type":"array","maxItems":1}]})",
+     {R"({"a":1,"b":1})", R"({"a":null})", "{}", "[1,2]", "1"},
+     {R"({"a":null,"b":1})", "[]", R"({"a":1})"}},
+    {R"({"type":"number","oneOf":[{"minimum":3},{"maximum":5},{"exclusiveMinimum":9}]})",
+     {"2", "2.5", "6", "9"},
+     {"3", "5", "4", "9.5"}},
+    {R"({"not":{"type":["number","string"]}})",
+     {"null", "[]", "{}", "true"},
+     {"1", "\"\""}},
+    {R"({"type":"string","not":{"minLength":2}})", {"\"\"", "\"a\""}, {"\"ab\""}},
+    {R"({"type":"array","not":{"allOf":[{"minItems":1},{"maxItems":2}]}})",
+     {"[]", "[1,2,3]"},
+     {"[1]", "[1,2]"}},
+    {R"({"type":"number","not":{"$ref":"#/$defs/r"},"$defs":{"r":{"exclusiveMaximum":1,)"
+     R"("description":"r","exclusiveMinimum":0}}})",
+     {"0", "1", "7"},
+     {"0.5"}},
+    {R"({"type":"object","properties":{"a":{"type":["boolean","null"]},"b":{}},)"
+     R"("if":{"properties":{"a":{"type":"null"}},"required":["a"]},"then":{"required":["b"]},)"
+     R"("else":{"properties":{"b":{"type":"null"}}},"additionalProperties":false})",
+     {R"({"a":null,"b":1})", R"({"a":true,"b":null})", R"({"b":null})", R"({"a":true})",
+      "{}"},
+     {R"({"a":null})", R"({"a":true,"b":1})", R"({"b":1})"}},
+    {R"({"type":"integer","if":{"exclusiveMaximum":0},"then":{"minimum":-10}})",
+     {"-10", "0", "5"},
+     {"-11"}},
     {R"({"type":"string","format":"of my own"})", {"\"x\""}, {"1"}},
 };
 
@@ -345,12 +376,21 @@ const struct {
 } wrong[] = {
     {"[", "JSON Schema: "},
     {"3", "JSON Schema, at its root: expected a schema: an object, true or false"},
-    {R"({"properties":{"a":{"not":{}}}})",
+    {R"({"properties":{"a":{"not":{"const":1}}}})",
      "JSON Schema, /properties/a/not: the keyword 'not' is not supported"},
+    {R"({"not":{"type":"integer"}})",
+     "JSON Schema, /not: the keyword 'not' is not supported"},
+    {R"({"not":{}})",
+     "JSON Schema, at its root: no value is valid for its keywords 'not'"},
+    {R"({"not":{"properties":{"a":{"pattern":"a"}}}})",
+     "JSON Schema, /not: the keyword 'not' is not supported"},
+    {R"({"not":{"$ref":"#"}})", "JSON Schema, /not: the keyword 'not' is not supported"},
+    {R"({"oneOf":[{"required":["a"]},{"required":["b"]},{"pattern":"a"}]})",
+     "JSON Schema, /oneOf: the alternatives 0 and 2 are not known to exclude each other"},
     {R"({"if":{"const":0},"else":false})",
      "JSON Schema, /if: the keyword 'if' is not supported"},
     {R"({"if":true,"then":false})",
-     "JSON Schema, /if: the keyword 'if' is not supported"},
+     "JSON Schema, /then: a value is needed here, and none is valid for false"},
     {R"({"unevaluatedProperties":false})",
      "JSON Schema, /unevaluatedProperties: the keyword 'unevaluatedProperties' is not"},
     {R"({"type":"array","uniqueItems":true})",
@@ -717,7 +757,8 @@ TEST(JsonSchema, FailsCleanlyWithoutMemory)
         R"({"type":"object","properties":{"a":{"pattern":"^[a-z]+$","maxLength":9},)"
         R"("b":{"minimum":1.5},"d":{"multipleOf":3,"type":"integer"},)"
         R"("e":{"enum":["a","b"],"pattern":"^a"},)"
-        R"("c":{"$ref":"#"},"f":{"$ref":"x"},"g":{"$id":"x"}},)"
+        R"("c":{"$ref":"#"},"h":{"oneOf":[{"minimum":3},{"maximum":5}]},)"
+        R"("f":{"$ref":"x"},"g":{"$id":"x"}},)"
         R"("patternProperties":{"^x":{"maxLength":3}},)"
         R"("required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
     for (uint64_t n = 1;; n++) {

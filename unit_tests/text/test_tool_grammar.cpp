@@ -511,9 +511,10 @@ TEST(ToolGrammar, RefusalsNameToolAndKeyword)
         EXPECT_NE(c.status, XM_OK) << schema;
         return std::string(c.err.text);
     };
-    EXPECT_EQ(refused(json, R"({"type":"object","properties":{"a":{"not":{}}}})")
-                  .find("the arguments of 'f': JSON Schema, /properties/a"),
-              0u);
+    EXPECT_EQ(
+        refused(json, R"({"type":"object","properties":{"a":{"not":{"pattern":"a"}}}})")
+            .find("the arguments of 'f': JSON Schema, /properties/a"),
+        0u);
     for (const Way &way : {json, coder, harmony, gemma}) {
         const std::string text = refused(way, R"({"type":"string"})");
         EXPECT_NE(text.find("arguments are an object"), std::string::npos) << text;
@@ -636,8 +637,9 @@ TEST(ToolGrammar, KeywordsWithoutAGrammarAreRefusedByName)
         }
     for (const Way &way : {json, coder, harmony, gemma})
         for (const std::string keyword :
-             {R"("not":{})", R"("if":{},"then":false)", R"("minProperties":1)",
-              R"("dependentRequired":{})", R"("propertyNames":{"maxLength":1})"}) {
+             {R"("not":{"pattern":"a"})", R"("if":{"pattern":"a"},"then":{})",
+              R"("minProperties":1)", R"("dependentRequired":{})",
+              R"("propertyNames":{"maxLength":1})"}) {
             Calling c(way, {{"f", R"({"properties":{"a":{}},)" + keyword + "}"}});
             const std::string where =
                 "JSON Schema, /" + keyword.substr(1, keyword.find(':') - 2) + ":";
