@@ -340,16 +340,40 @@ expand(struct xm_schema *s, struct xm_conjunction *c)
 
 /* ---- types ------------------------------------------------------------------------ */
 
+/* Takes what is ruled out by its value from null and booleans; of strings that is done later. */
+static unsigned
+rule_out(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,
+         bool is_out[2])
+{
+    struct xm_ruled_out at = {0};
+    yyjson_val *v;
+    while ((v = xm_schema_next_ruled_out(c, &at)) != NULL) {
+        const unsigned type = xm_json_type_of(v);
+        if (type == XM_JSON_NULL)
+            types &= ~type;
+        else if (type == XM_JSON_BOOLEAN)
+            is_out[yyjson_is_true(v)] = true;
+        else if (type != XM_JSON_STRING && (types & type))
+            xm_schema_fail(s, XM_UNSUPPORTED,
+                           xm_schema_path(s, c->list[at.schema].path, "not"),
+                           "numbers, arrays and objects in the keyword 'not' are "
+                           "supported only beside const and enum");
+    }
+    return types;
+}
+
 static uint32_t
 types_node(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
 {
     struct xm_nodes list = {0};
+    bool is_out[2] = {false, false};
+    types = rule_out(s, c, types, is_out);
     if (types & XM_JSON_NULL)
         xm_nodes_add(s->t, &list, xm_tree_text(s->t, "null", 4));
-    if (types & XM_JSON_BOOLEAN) {
+    if ((types & XM_JSON_BOOLEAN) && !is_out[1])
         xm_nodes_add(s->t, &list, xm_tree_text(s->t, "true", 4));
+    if ((types & XM_JSON_BOOLEAN) && !is_out[0])
         xm_nodes_add(s->t, &list, xm_tree_text(s->t, "false", 5));
-    }
     if (types & XM_JSON_NUMBER)
         xm_nodes_add(s->t, &list, xm_schema_number(s, c, types));
     if (types & XM_JSON_STRING)
@@ -378,8 +402,11 @@ make_node(struct xm_schema *s, struct xm_conjunction *c)
         return xm_tree_never(s->t);
     if (s->failed != XM_OK || xm_schema_choose(s, c, &node))
         return node;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++) {
         types &= xm_schema_types(s, &c->list[i]);
+        if (xm_schema_rules_out(c->list[i].value))
+            c->list[i].skips |= XM_SKIP_NOT;
+    }
     xm_schema_refuse(s, c, types);
     if (s->failed != XM_OK || xm_schema_values(s, c, types, &node))
         return node;

@@ -11,6 +11,7 @@
  *
  *     minimum 5           a number, exclusiveMaximum 5
  *     required [a, b]     an object, without a       or an object, without b
+ *     const "a"           not const "a": values are ruled out one by one
  *
  * Alternatives of oneOf that are known to exclude each other need no such list.
  */
@@ -117,6 +118,17 @@ add_missing(struct making *m, yyjson_mut_val *list, yyjson_val *names)
     return are_names;
 }
 
+/* All values but some: xm_schema_rules_out. */
+static bool
+add_values(struct making *m, yyjson_mut_val *list, const char *key, yyjson_val *value)
+{
+    yyjson_mut_val *schema = add_schema(m, list, NULL);
+    yyjson_mut_val *not = yyjson_mut_obj_add_obj(m->doc, schema, "not");
+    m->ok = m->ok && not &&yyjson_mut_obj_add_val(m->doc, not, key,
+                                                  yyjson_val_mut_copy(m->doc, value));
+    return strcmp(key, "const") == 0 || yyjson_is_arr(value);
+}
+
 static bool add_opposite(struct making *m, yyjson_mut_val *list, yyjson_val *v,
                          int depth);
 
@@ -160,6 +172,8 @@ add_for_keyword(struct making *m, yyjson_mut_val *list, yyjson_val *schema,
         return add_missing(m, list, value);
     if (strcmp(key, "properties") == 0)
         return add_wrong(m, list, value, depth);
+    if (strcmp(key, "const") == 0 || strcmp(key, "enum") == 0)
+        return add_values(m, list, key, value);
     if (strcmp(key, "$ref") == 0) {
         const char *path = NULL;
         yyjson_val *target = xm_schema_find(m->s, value, "", &path);
@@ -379,6 +393,8 @@ choose_of(struct xm_schema *s, struct choice *ch, const struct xm_applied *a,
     if (strcmp(key, "if") == 0)
         return choose_if(s, ch, a);
     if (strcmp(key, "not") == 0) {
+        if (xm_schema_rules_out(a->value))
+            return false;
         opposite = opposite_of(s, v);
         add_each(s, ch, opposite, ch->path, NULL, "");
         return opposite != NULL;

@@ -52,7 +52,7 @@ add_property(struct xm_schema *s, struct properties *p, yyjson_val *key, bool re
     }
     if (p->n >= MOST_PROPERTIES || yyjson_get_len(key) > LONGEST_NAME) {
         xm_schema_fail(s, XM_UNSUPPORTED, path,
-                       "more than %d properties, or a name of more than %d bytes",
+                       "more than %d properties or values, or one of more than %d bytes",
                        MOST_PROPERTIES, LONGEST_NAME);
         return;
     }
@@ -352,6 +352,22 @@ names_besides(struct xm_schema *s, struct property *list, size_t n, size_t at)
                               XM_UNBOUNDED);
     qsort(list, n, sizeof(*list), compare_properties);
     return other_names(s, list, n, at);
+}
+
+uint32_t
+xm_schema_other_string(struct xm_schema *s, const struct xm_conjunction *c)
+{
+    struct properties p = {0};
+    struct xm_ruled_out at = {0};
+    yyjson_val *v;
+    uint32_t node = 0;
+    while ((v = xm_schema_next_ruled_out(c, &at)) != NULL)
+        if (yyjson_is_str(v))
+            add_property(s, &p, v, false, c->list[at.schema].path);
+    if (s->failed == XM_OK)
+        node = xm_schema_quoted(s, names_besides(s, p.list, p.n, 0));
+    xm_free(p.list);
+    return node;
 }
 
 /* Names of additional properties: no property of the list, and no pattern's. */

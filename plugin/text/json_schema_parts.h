@@ -182,6 +182,8 @@ enum { XM_SCHEMA_NUMBER = 400 };
 bool xm_schema_decimal(yyjson_val *v, char out[XM_SCHEMA_NUMBER]);
 uint32_t xm_schema_array(struct xm_schema *s, const struct xm_conjunction *c);
 uint32_t xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c);
+/* The strings that are none of those that `not` names in `c`. */
+uint32_t xm_schema_other_string(struct xm_schema *s, const struct xm_conjunction *c);
 /* What a string holds that a regular expression matches; contents in quotes; a key and a value. */
 uint32_t xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern,
                            const char *path);
@@ -208,6 +210,15 @@ bool xm_json_equal(yyjson_val *a, yyjson_val *b);
 /* enum and const; false: `c` has neither. */
 bool xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,
                       uint32_t *node);
+/* Whether `not` of a schema names values: const and enum, and nothing else. */
+bool xm_schema_rules_out(yyjson_val *schema);
+/* The values that such schemas of `c` name, one after the other; NULL: no more. Zero-initialise the
+ * place. */
+struct xm_ruled_out {
+    size_t schema, value;
+};
+yyjson_val *xm_schema_next_ruled_out(const struct xm_conjunction *c,
+                                     struct xm_ruled_out *at);
 /* Whether no instance is valid for both; false: that is not known. */
 bool xm_schema_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth);
 /* The JSON text of a value, to be freed; NULL: it failed. */

@@ -151,13 +151,25 @@ uint32_t
 xm_schema_string(struct xm_schema *s, const struct xm_conjunction *c)
 {
     uint32_t node = 0;
-    if (find_contents(s, c, XM_SPELL_JSON, '\0', &node))
-        return xm_schema_quoted(s, node);
-    return s->failed == XM_OK
-               ? xm_schema_any_string(
-                     s, xm_schema_count(s, c, "minLength", true, 0),
-                     xm_schema_count(s, c, "maxLength", false, XM_UNBOUNDED))
-               : 0;
+    const uint32_t least = xm_schema_count(s, c, "minLength", true, 0);
+    const uint32_t most = xm_schema_count(s, c, "maxLength", false, XM_UNBOUNDED);
+    const bool has_contents = find_contents(s, c, XM_SPELL_JSON, '\0', &node);
+    const bool is_any = !has_contents && least == 0 && most == XM_UNBOUNDED;
+    struct xm_ruled_out at = {0};
+    yyjson_val *out;
+    do
+        out = xm_schema_next_ruled_out(c, &at);
+    while (out && !yyjson_is_str(out));
+    if (out && !is_any)
+        xm_schema_fail(s, XM_UNSUPPORTED,
+                       xm_schema_path(s, c->list[at.schema].path, "not"),
+                       "strings in the keyword 'not' are not supported beside lengths, "
+                       "patterns and formats");
+    if (s->failed != XM_OK)
+        return 0;
+    return out            ? xm_schema_other_string(s, c)
+           : has_contents ? xm_schema_quoted(s, node)
+                          : xm_schema_any_string(s, least, most);
 }
 
 bool

@@ -434,7 +434,44 @@ passes(struct xm_schema *s, const struct judge *j, yyjson_val *value)
     return is_matched;
 }
 
-/* Whether a value of the schema `from` is listed by all others, too. */
+bool
+xm_schema_rules_out(yyjson_val *schema)
+{
+    yyjson_val *not = yyjson_obj_get(schema, "not"), *key, *value;
+    bool names_values = false, is_more = false;
+    size_t i, n;
+    yyjson_obj_foreach(not, i, n, key, value)
+    {
+        const bool is_list = yyjson_equals_str(key, "enum") && yyjson_is_arr(value);
+        const bool is_value = is_list || yyjson_equals_str(key, "const");
+        names_values |= is_value;
+        is_more |= !is_value && !xm_schema_is_annotation(yyjson_get_str(key));
+    }
+    return names_values && !is_more;
+}
+
+yyjson_val *
+xm_schema_next_ruled_out(const struct xm_conjunction *c, struct xm_ruled_out *at)
+{
+    for (; at->schema < c->n; at->schema++, at->value = 0) {
+        yyjson_val *schema = c->list[at->schema].value;
+        yyjson_val *not = yyjson_obj_get(schema, "not");
+        yyjson_val *list = yyjson_obj_get(not, "enum");
+        yyjson_val *constant = yyjson_obj_get(not, "const");
+        const size_t n = constant ? 1 : yyjson_arr_size(list);
+        if (!xm_schema_rules_out(schema))
+            continue;
+        while (at->value < n) {
+            yyjson_val *v = constant ? constant : yyjson_arr_get(list, at->value);
+            at->value++;
+            if (lists(not, v))
+                return v;
+        }
+    }
+    return NULL;
+}
+
+/* Whether a value of the schema `from` is listed by all others, too, and not ruled out. */
 static bool
 is_listed(struct xm_schema *s, const struct xm_conjunction *c,
           const struct xm_applied *from, unsigned types, yyjson_val *value)
@@ -444,8 +481,12 @@ is_listed(struct xm_schema *s, const struct xm_conjunction *c,
         return false;
     for (size_t i = 0; i < c->n; i++) {
         const struct xm_applied *a = &c->list[i];
-        const size_t n = yyjson_arr_size(yyjson_obj_get(a->value, "enum"));
+        yyjson_val *not = yyjson_obj_get(a->value, "not");
+        const size_t n = yyjson_arr_size(yyjson_obj_get(a->value, "enum")) +
+                         yyjson_arr_size(yyjson_obj_get(not, "enum"));
         const bool has_const = yyjson_obj_get(a->value, "const") != NULL;
+        if (xm_schema_rules_out(a->value) && lists(not, value))
+            return false;
         if (a == from && !has_const)
             continue;
         if (!xm_schema_works(s, (unsigned)(n / COMPARED_AT_ONCE), a->path) ||
