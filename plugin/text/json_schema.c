@@ -142,8 +142,8 @@ static const struct refused {
     { "additionalItems",       XM_JSON_ARRAY,  ALWAYS, 0 },
     { "unevaluatedProperties", XM_JSON_OBJECT, UNLESS_TRUE, 0 },
     { "propertyNames",         XM_JSON_OBJECT, UNLESS_TRUE, 0 },
-    { "minProperties",         XM_JSON_OBJECT, UNLESS_ZERO, 0 },
-    { "maxProperties",         XM_JSON_OBJECT, ALWAYS, 0 },
+    { "minProperties",         XM_JSON_OBJECT, UNLESS_ZERO, XM_SKIP_COUNTS },
+    { "maxProperties",         XM_JSON_OBJECT, ALWAYS, XM_SKIP_COUNTS },
     { "dependentRequired",     XM_JSON_OBJECT, ALWAYS, 0 },
     { "dependentSchemas",      XM_JSON_OBJECT, ALWAYS, 0 },
     { "dependencies",          XM_JSON_OBJECT, ALWAYS, 0 },
@@ -404,6 +404,7 @@ make_node(struct xm_schema *s, struct xm_conjunction *c)
         return node;
     for (size_t i = 0; i < c->n; i++) {
         types &= xm_schema_types(s, &c->list[i]);
+        c->list[i].skips |= XM_SKIP_COUNTS; /* xm_schema_object, xm_schema_values */
         if (xm_schema_rules_out(c->list[i].value))
             c->list[i].skips |= XM_SKIP_NOT;
     }

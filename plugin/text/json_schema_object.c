@@ -487,40 +487,132 @@ more_members(struct xm_schema *s, const struct xm_conjunction *c,
     return node;
 }
 
+/* Members in order, each behind a separator: those by name, then `more` in any number. */
+struct members {
+    struct xm_nodes nodes; /* owned; `more` is the last */
+    uint8_t *flags;        /* owned */
+    size_t n_required;
+};
+
+static uint32_t
+refuse_count(struct xm_schema *s, const struct xm_conjunction *c, const char *key)
+{
+    static const char *const when[] = {
+        "as 1, or up to the number of required properties",
+        "as 0, or where all properties with names of their own are required"};
+    for (size_t i = 0; i < c->n; i++)
+        if (yyjson_obj_get(c->list[i].value, key))
+            xm_schema_fail(s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, key),
+                           "the keyword '%s' is supported here %s", key,
+                           when[key[1] == 'a']);
+    return 0;
+}
+
+/* At least one member, where none is required: one is the first. */
+static uint32_t
+some_members(struct xm_schema *s, struct members *m, const char *path)
+{
+    struct xm_nodes nodes = {0};
+    for (size_t i = 0; i < m->nodes.n && s->failed == XM_OK; i++) {
+        const uint8_t flag = m->flags[i];
+        if (!xm_schema_works(s, (unsigned)((m->nodes.n - i) / 16), path))
+            break;
+        m->flags[i] = flag & (uint8_t)~XM_LIST_OPTIONAL;
+        xm_nodes_add(s->t, &nodes,
+                     xm_tree_list(s->t, s->separator, m->nodes.list + i, m->flags + i,
+                                  m->nodes.n - i));
+        m->flags[i] = flag;
+    }
+    const uint32_t node = xm_tree_any(s->t, nodes.list, nodes.n);
+    xm_nodes_free(&nodes);
+    return node;
+}
+
+/* The required members, and between `least` and `most` more. Names may come twice, so that a text
+ * has as many properties or fewer. */
+static uint32_t
+bounded_members(struct xm_schema *s, const struct members *m, uint32_t least,
+                uint32_t most)
+{
+    const size_t n = m->nodes.n - 1;
+    const uint32_t more = m->nodes.list[n];
+    const uint32_t next = xm_tree_all(s->t, (uint32_t[]){s->separator, more}, 2);
+    if (n > 0)
+        return xm_tree_all(
+            s->t,
+            (uint32_t[]){xm_tree_list(s->t, s->separator, m->nodes.list, m->flags, n),
+                         xm_tree_repeat(s->t, next, least, most)},
+            2);
+    const uint32_t some =
+        most > 0
+            ? xm_tree_all(s->t,
+                          (uint32_t[]){more, xm_tree_repeat(s->t, next, 0, most - 1)}, 2)
+            : xm_tree_never(s->t);
+    return least > 0 ? some
+                     : xm_tree_any(s->t, (uint32_t[]){xm_tree_empty(s->t), some}, 2);
+}
+
+/* The members, as many as minProperties and maxProperties say. */
+static uint32_t
+counted_members(struct xm_schema *s, const struct xm_conjunction *c, struct members *m)
+{
+    const uint32_t least = xm_schema_count(s, c, "minProperties", true, 0);
+    const uint32_t most = xm_schema_count(s, c, "maxProperties", false, XM_UNBOUNDED);
+    const size_t n = m->nodes.n - 1;
+    const bool has_more = s->failed == XM_OK && !xm_tree_is_never(s->t, m->nodes.list[n]);
+    const bool is_free = most == XM_UNBOUNDED || (!has_more && most >= n);
+    const bool needs_one = least == 1 && m->n_required == 0;
+    if (s->failed != XM_OK)
+        return 0;
+    if (least > most || m->n_required > most)
+        return xm_tree_never(s->t);
+    if (least > m->n_required && !needs_one)
+        return refuse_count(s, c, "minProperties");
+    if (is_free && needs_one)
+        return some_members(s, m, c->list[0].path);
+    if (is_free)
+        return xm_tree_list(s->t, s->separator, m->nodes.list, m->flags, m->nodes.n);
+    if (most == 0)
+        return xm_tree_empty(s->t);
+    return m->n_required == n
+               ? bounded_members(s, m, needs_one, most - (uint32_t)m->n_required)
+               : refuse_count(s, c, "maxProperties");
+}
+
 uint32_t
 xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
 {
     struct properties p = {0};
     struct patterns patterns = {0};
-    struct xm_nodes nodes = {0};
-    uint8_t *flags = NULL;
+    struct members m = {0};
     uint32_t inside = 0;
     if (c->n > 0)
         list_properties(s, c, &p);
     list_patterns(s, c, &patterns);
     for (size_t i = 0; i < p.n && s->failed == XM_OK; i++) {
         const struct xm_applied before = s->impossible;
-        xm_nodes_add(s->t, &nodes,
+        xm_nodes_add(s->t, &m.nodes,
                      xm_schema_member(s, name_node(s, &p.list[i]),
                                       value_node(s, c, &patterns, &p.list[i], NULL)));
+        m.n_required += p.list[i].required;
         if (!p.list[i].required)
             s->impossible = before; /* it is left out */
     }
     const struct xm_applied before = s->impossible;
     if (s->failed == XM_OK)
-        xm_nodes_add(s->t, &nodes, more_members(s, c, &p, &patterns));
+        xm_nodes_add(s->t, &m.nodes, more_members(s, c, &p, &patterns));
     s->impossible = before;
-    flags = s->failed == XM_OK ? xm_malloc(p.n + 1) : NULL;
-    for (size_t i = 0; flags && i < p.n; i++)
-        flags[i] = p.list[i].required ? 0 : XM_LIST_OPTIONAL;
-    if (flags && nodes.n == p.n + 1) {
-        flags[p.n] = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
-        inside = xm_tree_list(s->t, s->separator, nodes.list, flags, nodes.n);
+    m.flags = s->failed == XM_OK ? xm_malloc(p.n + 1) : NULL;
+    for (size_t i = 0; m.flags && i < p.n; i++)
+        m.flags[i] = p.list[i].required ? 0 : XM_LIST_OPTIONAL;
+    if (m.flags && m.nodes.n == p.n + 1) {
+        m.flags[p.n] = XM_LIST_OPTIONAL | XM_LIST_REPEATS;
+        inside = counted_members(s, c, &m);
     } else if (s->failed == XM_OK) {
         xm_schema_no_memory(s);
     }
-    xm_free(flags);
-    xm_nodes_free(&nodes);
+    xm_free(m.flags);
+    xm_nodes_free(&m.nodes);
     xm_free(p.list);
     xm_free(patterns.list);
     if (s->failed != XM_OK)

@@ -43,7 +43,8 @@ enum {
     XM_SKIP_ANY_OF = 4,
     XM_SKIP_ONE_OF = 8,
     XM_SKIP_NOT = 16,
-    XM_SKIP_IF = 32
+    XM_SKIP_IF = 32,
+    XM_SKIP_COUNTS = 64 /* minProperties and maxProperties */
 };
 
 /* Schemas that an instance must all satisfy. Zero-initialise. */

@@ -331,7 +331,9 @@ static const struct beside {
                   {"properties", XM_JSON_OBJECT},
                   {"patternProperties", XM_JSON_OBJECT},
                   {"additionalProperties", XM_JSON_OBJECT},
-                  {"required", XM_JSON_OBJECT}};
+                  {"required", XM_JSON_OBJECT},
+                  {"minProperties", XM_JSON_OBJECT},
+                  {"maxProperties", XM_JSON_OBJECT}};
 
 /* The next such keyword of a schema from number *k on; NULL: there is none. */
 static const char *

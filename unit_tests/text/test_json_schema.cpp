@@ -336,6 +336,28 @@ const SchemaCase cases[] = {
     {R"({"type":"integer","if":{"exclusiveMaximum":0},"then":{"minimum":-10}})",
      {"-10", "0", "5"},
      {"-11"}},
+    {R"({"type":"object","properties":{"a":{},"b":false,"c":{}},"minProperties":1})",
+     {R"({"a":1})", R"({"c":1})", R"({"a":1,"c":1,"d":2})", R"({"d":1})"},
+     {"{}", R"({"b":1})", R"({"c":1,"a":1})"}},
+    {R"({"type":"object","properties":{"a":{}},"minProperties":1,"maxProperties":1,)"
+     R"("additionalProperties":false})",
+     {R"({"a":1})"},
+     {"{}"}},
+    {R"({"type":"object","maxProperties":2})",
+     {"{}", R"({"a":1})", R"({"a":1, "b":2})"},
+     {R"({"a":1,"b":2,"c":3})"}},
+    {R"({"type":"object","required":["a","b"],"maxProperties":3,"minProperties":2})",
+     {R"({"a":1,"b":1})", R"({"a":1,"b":1,"c":1})"},
+     {R"({"a":1,"b":1,"c":1,"d":1})", R"({"a":1})", R"({"a":1,"c":1})"}},
+    {R"({"type":["object","null"],"properties":{"a":{}},"maxProperties":0})",
+     {"{}", "null"},
+     {R"({"a":1})", R"({"b":1})"}},
+    {R"({"type":"object","maxProperties":2,"minProperties":1})",
+     {R"({"a":1})", R"({"a":1,"b":2})"},
+     {"{}", R"({"a":1,"b":2,"c":3})"}},
+    {R"({"type":["object","null"],"required":["a"],"maxProperties":0})",
+     {"null"},
+     {"{}", R"({"a":1})"}},
     {R"({"type":"string","format":"of my own"})", {"\"x\""}, {"1"}},
 };
 
@@ -410,6 +432,14 @@ const struct {
      "JSON Schema, /then: a value is needed here, and none is valid for false"},
     {R"({"unevaluatedProperties":false})",
      "JSON Schema, /unevaluatedProperties: the keyword 'unevaluatedProperties' is not"},
+    {R"({"properties":{"a":{},"b":{}},"minProperties":2})",
+     "JSON Schema, /minProperties: the keyword 'minProperties' is supported here as 1"},
+    {R"({"properties":{"a":{},"b":{}},"maxProperties":1})",
+     "JSON Schema, /maxProperties: the keyword 'maxProperties' is supported here as 0"},
+    {R"({"enum":[{"a":1}],"maxProperties":1})",
+     "JSON Schema, /maxProperties: the keyword 'maxProperties' is not supported beside"},
+    {R"({"type":"object","required":["a"],"maxProperties":0})",
+     "JSON Schema, at its root: no value is valid for its keywords 'type', 'required', "},
     {R"({"type":"array","uniqueItems":true})",
      "JSON Schema, /uniqueItems: the keyword 'uniqueItems' is not supported"},
     {R"({"type":"number","multipleOf":0.40961})",
@@ -777,7 +807,7 @@ TEST(JsonSchema, FailsCleanlyWithoutMemory)
         R"("c":{"$ref":"#"},"h":{"oneOf":[{"minimum":3},{"maximum":5}]},)"
         R"("f":{"$ref":"x"},"g":{"$id":"x"}},)"
         R"("patternProperties":{"^x":{"maxLength":3}},)"
-        R"("required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
+        R"("minProperties":1,"required":["a"],"anyOf":[{"type":"object"},{"enum":[1]}]})";
     for (uint64_t n = 1;; n++) {
         xm_grammar *g = nullptr;
         xm_error err = {};

@@ -638,7 +638,7 @@ TEST(ToolGrammar, KeywordsWithoutAGrammarAreRefusedByName)
     for (const Way &way : {json, coder, harmony, gemma})
         for (const std::string keyword :
              {R"("not":{"pattern":"a"})", R"("if":{"pattern":"a"},"then":{})",
-              R"("minProperties":1)", R"("dependentRequired":{})",
+              R"("dependentSchemas":{})", R"("dependentRequired":{})",
               R"("propertyNames":{"maxLength":1})"}) {
             Calling c(way, {{"f", R"({"properties":{"a":{}},)" + keyword + "}"}});
             const std::string where =
