@@ -514,14 +514,12 @@ some_members(struct xm_schema *s, struct members *m, const char *path)
 {
     struct xm_nodes nodes = {0};
     for (size_t i = 0; i < m->nodes.n && s->failed == XM_OK; i++) {
-        const uint8_t flag = m->flags[i];
         if (!xm_schema_works(s, (unsigned)((m->nodes.n - i) / 16), path))
             break;
-        m->flags[i] = flag & (uint8_t)~XM_LIST_OPTIONAL;
+        m->flags[i] &= (uint8_t)~XM_LIST_OPTIONAL; /* no list reads it again */
         xm_nodes_add(s->t, &nodes,
                      xm_tree_list(s->t, s->separator, m->nodes.list + i, m->flags + i,
                                   m->nodes.n - i));
-        m->flags[i] = flag;
     }
     const uint32_t node = xm_tree_any(s->t, nodes.list, nodes.n);
     xm_nodes_free(&nodes);

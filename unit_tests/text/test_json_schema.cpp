@@ -436,6 +436,8 @@ const struct {
      "JSON Schema, /minProperties: the keyword 'minProperties' is supported here as 1"},
     {R"({"properties":{"a":{},"b":{}},"maxProperties":1})",
      "JSON Schema, /maxProperties: the keyword 'maxProperties' is supported here as 0"},
+    {R"({"properties":{"a":{},"b":{}},"maxProperties":1,"additionalProperties":false})",
+     "JSON Schema, /maxProperties: the keyword 'maxProperties' is supported here as 0"},
     {R"({"enum":[{"a":1}],"maxProperties":1})",
      "JSON Schema, /maxProperties: the keyword 'maxProperties' is not supported beside"},
     {R"({"type":"object","required":["a"],"maxProperties":0})",
