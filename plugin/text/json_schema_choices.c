@@ -40,6 +40,19 @@ add_schema(struct making *m, yyjson_mut_val *list, const char *type)
     return schema;
 }
 
+/* A copy, which is work: references may lead to the same large value many times. */
+static yyjson_mut_val *
+copy_of(struct making *m, yyjson_val *v)
+{
+    enum { BYTES_OF_VALUE = 16, BYTES_OF_WORK = 256 };
+    size_t bytes = 0;
+    for (yyjson_val *at = v; at < unsafe_yyjson_get_next(v); at++)
+        bytes += BYTES_OF_VALUE + (yyjson_is_str(at) ? yyjson_get_len(at) : 0);
+    return xm_schema_works(m->s, (unsigned)(bytes / BYTES_OF_WORK), "")
+               ? yyjson_val_mut_copy(m->doc, v)
+               : NULL;
+}
+
 static bool
 is_count(yyjson_val *v)
 {
@@ -76,7 +89,7 @@ add_bound(struct making *m, yyjson_mut_val *list, const char *key, yyjson_val *v
     yyjson_mut_val *schema = add_schema(m, list, b->type);
     yyjson_mut_val *number =
         b->is_count ? yyjson_mut_uint(m->doc, (uint64_t)(yyjson_get_num(value) + b->step))
-                    : yyjson_val_mut_copy(m->doc, value);
+                    : copy_of(m, value);
     m->ok = m->ok && yyjson_mut_obj_add_val(m->doc, schema, b->opposite, number);
     return true;
 }
@@ -112,8 +125,7 @@ add_missing(struct making *m, yyjson_mut_val *list, yyjson_val *names)
         yyjson_mut_val *schema = add_schema(m, list, "object");
         yyjson_mut_val *all = yyjson_mut_obj_add_obj(m->doc, schema, "properties");
         m->ok = m->ok && all &&
-                yyjson_mut_obj_add(all, yyjson_val_mut_copy(m->doc, name),
-                                   yyjson_mut_bool(m->doc, false));
+                yyjson_mut_obj_add(all, copy_of(m, name), yyjson_mut_bool(m->doc, false));
     }
     return are_names;
 }
@@ -124,8 +136,7 @@ add_values(struct making *m, yyjson_mut_val *list, const char *key, yyjson_val *
 {
     yyjson_mut_val *schema = add_schema(m, list, NULL);
     yyjson_mut_val *not = yyjson_mut_obj_add_obj(m->doc, schema, "not");
-    m->ok = m->ok && not &&yyjson_mut_obj_add_val(m->doc, not, key,
-                                                  yyjson_val_mut_copy(m->doc, value));
+    m->ok = m->ok && not &&yyjson_mut_obj_add_val(m->doc, not, key, copy_of(m, value));
     return strcmp(key, "const") == 0 || yyjson_is_arr(value);
 }
 
@@ -149,8 +160,8 @@ add_wrong(struct making *m, yyjson_mut_val *list, yyjson_val *properties, int de
             yyjson_mut_val *all = yyjson_mut_obj_add_obj(m->doc, schema, "properties");
             yyjson_mut_val *required = yyjson_mut_obj_add_arr(m->doc, schema, "required");
             m->ok = m->ok && all && required &&
-                    yyjson_mut_arr_append(required, yyjson_val_mut_copy(m->doc, key)) &&
-                    yyjson_mut_obj_add(all, yyjson_val_mut_copy(m->doc, key),
+                    yyjson_mut_arr_append(required, copy_of(m, key)) &&
+                    yyjson_mut_obj_add(all, copy_of(m, key),
                                        yyjson_mut_val_mut_copy(m->doc, one));
         }
     }
