@@ -85,11 +85,10 @@ TEST(StructuredOutput, SaysWhatIsWrong)
         {{"--grammar", "root ::= x"},
          2,
          "xemoe: option --grammar: grammar, line 1, column 10: there is no rule 'x'"},
-        {{"--json-schema", R"({"properties":{"a":{"not":{}}}})"},
+        {{"--json-schema", R"({"properties":{"a":{"contains":{}}}})"},
          2,
-         "xemoe: option --json-schema: JSON Schema, /properties/a/not: the keyword 'not' "
-         "is not "
-         "supported"},
+         "xemoe: option --json-schema: JSON Schema, /properties/a/contains: the keyword "
+         "'contains' is not supported"},
         {{"--grammar", "/no/such/file"},
          3,
          "xemoe: option --grammar: /no/such/file: No such file or directory"},

@@ -479,10 +479,10 @@ TEST_F(Tools, RefusalsNameTheField)
         {says + tool + R"(,"tool_choice":"required","grammar":"root ::= [a]"})",
          "tool_choice", "another member"},
         {says + R"(,"tool_choice":"required","tools":[{"type":"function","function":)"
-                R"({"name":"f","parameters":{"properties":{"a":{"not":{}}}}}}]})",
+                R"({"name":"f","parameters":{"properties":{"a":{"contains":{}}}}}}]})",
          "tools[0].function.parameters",
          "'tools[0].function.parameters': the arguments of 'f': JSON Schema, "
-         "/properties/a/not: the keyword 'not'"},
+         "/properties/a/contains: the keyword 'contains'"},
         {says + R"(,"tools":[{"type":"function","function":{"name":"f"}},{"type":)"
                 R"("function","function":{"name":"g","strict":true,"parameters":)"
                 R"({"properties":{"a":{"type":"integer","minimum":2,"maximum":1}},)"
