@@ -442,6 +442,8 @@ xm_schema_rules_out(yyjson_val *schema)
     yyjson_val *not = yyjson_obj_get(schema, "not"), *key, *value;
     bool names_values = false, is_more = false;
     size_t i, n;
+    if (!not ) /* the loop adds to the address of an object */
+        return false;
     yyjson_obj_foreach(not, i, n, key, value)
     {
         const bool is_list = yyjson_equals_str(key, "enum") && yyjson_is_arr(value);
