@@ -268,8 +268,9 @@ TEST_F(Http, ConnectionsAreBounded)
     EXPECT_TRUE(has_room()) << "once the others were cut";
 }
 
-/* More than there is room to tell wait until others have gone. */
-TEST_F(Http, ManyConnectionsBeyondTheBoundWait)
+/* More than there is room to tell: one that comes late is answered or refused, and there is room
+ * when they have gone. */
+TEST_F(Http, ManyConnectionsBeyondTheBoundAreSurvived)
 {
     begin(0.5, 8);
     std::vector<std::unique_ptr<RawClient>> idle;
