@@ -4,6 +4,7 @@
  * their blocks stand for. What llama.cpp makes of the same files is a measure: it rounds
  * activations to 8 bits, which nothing here does.
  */
+#include <algorithm>
 #include <map>
 
 #include "functional_tests/api/language_model.h"

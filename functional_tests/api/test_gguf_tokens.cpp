@@ -4,6 +4,7 @@
  * has run nothing else, whatever ran before, in whatever pieces, beside whoever. A norm that
  * writes its first row only is planted to see that this finds it.
  */
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

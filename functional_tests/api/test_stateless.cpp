@@ -2,6 +2,8 @@
  *
  * Models without states: programs feed the cache, and get it back longer.
  */
+#include <algorithm>
+
 #include "functional_tests/api/small_model.h"
 
 namespace

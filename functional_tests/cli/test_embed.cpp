@@ -3,6 +3,7 @@
  * xemoe embed on trained models, against the reference implementation's hidden states, and what
  * xemoe serve gives for the same texts.
  */
+#include <algorithm>
 #include <cmath>
 
 #include "functional_tests/cli/serve_test.h"

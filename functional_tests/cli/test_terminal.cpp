@@ -2,6 +2,7 @@
  *
  * What a person sees of generate on a terminal: progress, the text as it comes, nothing else.
  */
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>

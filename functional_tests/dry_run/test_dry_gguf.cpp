@@ -4,6 +4,8 @@
  * checkpoint's IR, and the device holds the file's weights once, in the blocks that they are in.
  * XM_TEST_ALL=1 runs every file on every chip.
  */
+#include <algorithm>
+
 #include "functional_tests/common/gguf.h"
 #include "functional_tests/dry_run/lean.h"
 

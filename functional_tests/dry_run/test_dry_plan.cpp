@@ -3,6 +3,8 @@
  * Memory on Intel's driver, run dry: what 'xemoe plan' says beforehand is what a run takes, kind
  * by kind, on an integrated chip and on one with memory of its own.
  */
+#include <algorithm>
+
 #include "functional_tests/common/prediction.h"
 #include "functional_tests/dry_run/dry_run.h"
 

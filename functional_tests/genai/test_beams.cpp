@@ -2,6 +2,7 @@
  *
  * Beam search on models: where they have sequences, and where one request computes all beams.
  */
+#include <algorithm>
 #include <numeric>
 #include <set>
 

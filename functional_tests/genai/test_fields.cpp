@@ -4,6 +4,7 @@
  * ones they are: they are compared with those of tokens that are chosen here, from the model's
  * logits.
  */
+#include <algorithm>
 #include <set>
 
 #include "functional_tests/api/language_model.h"

@@ -8,6 +8,7 @@
 #ifndef XM_UNIT_TESTS_GRAPH_ALGEBRA_CASES_H
 #define XM_UNIT_TESTS_GRAPH_ALGEBRA_CASES_H
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <string>

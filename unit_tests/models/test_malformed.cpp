@@ -3,6 +3,7 @@
  * Files that are wrong, and files at the edge: each has a graph, or one sentence that says what is
  * wrong with which key or tensor; nothing is made of sizes that no tensor has.
  */
+#include <algorithm>
 #include <regex>
 
 #include "runtime/util/memory.h"

@@ -5,6 +5,8 @@
  */
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "unit_tests/models/edited_model.h"
 
 namespace

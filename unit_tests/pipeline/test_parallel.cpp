@@ -341,9 +341,8 @@ TEST_F(ParallelTexts, APromptThatCannotBeginFailsAlone)
     xm_fail(&refused[3], XM_UNSUPPORTED, "the prompt is in Linear A");
     const auto got = generate(prompts, 1, 4);
     const char *const sentences[] = {
-        "the prompt has 40 tokens, which leaves no room in a "
-        "context of 20",
-        "", "the prompt is empty", "the prompt is in Linear A", ""};
+        "the prompt has 40 tokens, which leaves no room in a context of 20", "",
+        "the prompt is empty", "the prompt is in Linear A", ""};
     for (size_t i = 0; i < prompts.size(); i++) {
         EXPECT_EQ(got[i].error, sentences[i]);
         EXPECT_EQ(got[i].finish, *sentences[i] ? XM_FINISH_FAILED : XM_FINISH_LENGTH);

@@ -14,7 +14,7 @@
 namespace
 {
 
-constexpr int32_t A = 0, B = 1, C = 2, HASH = 3, C3 = 4, A9 = 5, BLANK = 6, X = 7;
+constexpr int32_t A = 0, B = 1, C = 2, HASH = 3, C3 = 4, A9 = 5, X = 7;
 
 /* A text, its pieces, and what was asked of it. */
 class OneText : public ::testing::Test

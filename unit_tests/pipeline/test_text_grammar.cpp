@@ -12,7 +12,7 @@
 namespace
 {
 
-constexpr int32_t A = 0, B = 1, C = 2, HASH = 3, C3 = 4, A9 = 5, X = 7;
+constexpr int32_t A = 0, B = 1, C = 2, C3 = 4, A9 = 5, X = 7;
 
 struct OwnedGrammar {
     explicit OwnedGrammar(const std::string &text)

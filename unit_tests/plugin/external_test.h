@@ -5,6 +5,8 @@
 #ifndef XM_UNIT_TESTS_PLUGIN_EXTERNAL_TEST_H
 #define XM_UNIT_TESTS_PLUGIN_EXTERNAL_TEST_H
 
+#include <algorithm>
+
 #include "unit_tests/graph/graph_text.h"
 #include "unit_tests/plugin/scripted_plugin.h"
 

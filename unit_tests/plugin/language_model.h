@@ -5,6 +5,8 @@
 #ifndef XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
 #define XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
 
+#include <algorithm>
+
 #include "plugin/gpu/batcher.h"
 #include "runtime/operations/token_choice.h"
 #include "unit_tests/plugin/plugin_test.h"

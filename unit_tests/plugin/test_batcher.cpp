@@ -4,6 +4,7 @@
  */
 #include "plugin/gpu/batcher.h"
 
+#include <algorithm>
 #include <random>
 
 #include "runtime/util/memory.h"

@@ -2,6 +2,8 @@
  *
  * Symbols from shapes: what is solved, what contradicts, what the sentences say.
  */
+#include <algorithm>
+
 #include "plugin/bind.h"
 #include "unit_tests/plugin/plugin_test.h"
 

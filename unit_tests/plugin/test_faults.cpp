@@ -4,6 +4,8 @@
  * running: a sentence, no leak, and afterwards the same object works. On the fake engine,
  * which computes nothing; the reference device likewise.
  */
+#include <algorithm>
+
 #include "plugin/gpu/program_exec_graph.h"
 #include "plugin/plugin.h"
 #include "primitives/variant.h"

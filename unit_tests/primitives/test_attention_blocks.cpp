@@ -2,6 +2,8 @@
  *
  * Attention on caches of 4 bits, and on those whose keys and values are of two types.
  */
+#include <algorithm>
+
 #include "unit_tests/primitives/attention_fixture.h"
 
 namespace

@@ -2,6 +2,8 @@
  *
  * Attention of sequences of any lengths in one run: rows that are flat, pages in several slabs.
  */
+#include <algorithm>
+
 #include "unit_tests/primitives/attention_fixture.h"
 
 namespace

@@ -3,6 +3,8 @@
  * Attention of halves on caches of few bits, which processors multiply as 16-bit integers: the
  * sums that are the largest, the weights that are the smallest, and what is not a number.
  */
+#include <algorithm>
+
 #include "unit_tests/primitives/attention_fixture.h"
 #include "unit_tests/sample.h"
 

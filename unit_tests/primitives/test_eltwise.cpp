@@ -29,10 +29,6 @@ formula(xm_eltwise_fn fn, bool integer, double a, double b, double c, double p0,
     }
 }
 
-const int arity[] = {
-#define FUNCTION(id, n, expression) n,
-#include "primitives/eltwise/eltwise.def"
-};
 const char *const names[] = {
 #define FUNCTION(id, n, expression) #id,
 #include "primitives/eltwise/eltwise.def"

@@ -2,6 +2,8 @@
  *
  * Prepared rows: what they are, that every maker writes the same, and that readers take them.
  */
+#include <algorithm>
+
 #include "primitives/form.h"
 
 #include "primitives/linear/linear.h"

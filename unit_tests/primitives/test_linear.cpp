@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "primitives/linear/linear_rows.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "primitives/device_weight.h"

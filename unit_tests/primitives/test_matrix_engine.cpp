@@ -3,6 +3,8 @@
  * Products of many tokens on matrix engines: tiles of tokens times rows of weights that become
  * halves, of linear layers and of experts.
  */
+#include <algorithm>
+
 #include "primitives/moe/experts.h"
 #include "primitives/tables.h"
 #include "unit_tests/primitives/matrix_engine_fixture.h"

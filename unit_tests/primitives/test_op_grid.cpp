@@ -5,6 +5,8 @@
  * result is within ggml's limit: the square of its error over its own. Without XM_TEST_ALL=1 every
  * type is read by one kernel, and a sample of the other cases runs.
  */
+#include <algorithm>
+
 #include "primitives/gather/gather.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"

@@ -5,6 +5,7 @@
 #ifndef XM_UNIT_TESTS_PRIMITIVES_WEIGHT_FIXTURE_H
 #define XM_UNIT_TESTS_PRIMITIVES_WEIGHT_FIXTURE_H
 
+#include <algorithm>
 #include <memory>
 #include <set>
 

@@ -114,8 +114,8 @@ TEST(ChatTemplate, OfATokenizersIrThatCannotBeReadIsElsewhere)
         "<net><rt_info><chat_template value=\"{{ nope\"/></rt_info></net>",
         "<net><rt_info><chat_template value=\"\"/></rt_info></net>",
         "<rt_info><chat_template value=\"no\"/></rt_info>",
-        "<!DOCTYPE net [<!ENTITY a \"x\">]><net><rt_info><chat_template value=\"&a;\"/>"
-        "</rt_info></net>"};
+        ("<!DOCTYPE net [<!ENTITY a \"x\">]><net><rt_info><chat_template value=\"&a;\"/>"
+         "</rt_info></net>")};
     for (const char *ir : irs)
         EXPECT_EQ(
             rendered({{"openvino_tokenizer.xml", ir}, {"chat_template.jinja", "jinja"}}),

@@ -4,6 +4,7 @@
  */
 #include "plugin/text/constraint.h"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 

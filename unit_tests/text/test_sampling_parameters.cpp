@@ -4,6 +4,7 @@
  * precision, from the probabilities of the softmax on, on random rows; and what holds of every row
  * of sampling.def. Those that change logits: test_sampling_penalties.cpp.
  */
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>

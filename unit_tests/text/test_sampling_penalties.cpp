@@ -3,6 +3,7 @@
  * The sampling parameters that change logits against their formulas in double precision: dry,
  * logit_bias and bad_words.
  */
+#include <algorithm>
 #include <set>
 #include <string>
 
