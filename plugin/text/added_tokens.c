@@ -16,7 +16,8 @@ compare_texts(const void *a, const void *b)
         return order;
     if (x->text.n != y->text.n)
         return x->text.n < y->text.n ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id); /* two that normalize to one text */
+    /* two tokens that normalize to the same text */
+    return (x->id > y->id) - (x->id < y->id);
 }
 
 static enum xm_status
@@ -24,7 +25,7 @@ add_to_set(struct xm_added_set *set, const struct xm_added_token *token,
            struct xm_error *err)
 {
     if (token->text.n == 0)
-        return XM_OK; /* an empty token is never found */
+        return XM_OK; /* an empty text would match everywhere */
     struct xm_added_token *grown =
         xm_grow(set->tokens, &set->capacity, set->n + 1, sizeof(*grown));
     if (!grown)
@@ -36,7 +37,8 @@ add_to_set(struct xm_added_set *set, const struct xm_added_token *token,
     return XM_OK;
 }
 
-/* The token may repeat one of the model's, id and text alike. */
+/* Adds the token to the vocabulary, unless the model's vocabulary has the same text with the same
+ * id already. */
 static enum xm_status
 add_to_vocab(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool special,
              struct xm_error *err)
@@ -84,7 +86,8 @@ load_token(yyjson_val *value, struct xm_vocab *vocab,
     XM_TRY(xm_json_bool(value, "special", &special, err));
     XM_TRY(add_to_vocab(vocab, token.text, token.id, special, err));
     token.special = vocab->entries[token.id].special;
-    token.text = vocab->entries[token.id].text; /* outlives the document */
+    /* the vocabulary's copy, which outlives the JSON document */
+    token.text = vocab->entries[token.id].text;
     if (!normalized)
         return add_to_set(&out->raw, &token, err);
     XM_TRY(normalize_text(out, normalizer, &token.text, err));
@@ -144,8 +147,8 @@ xm_added_tokens_free(struct xm_added_tokens *tokens)
     *tokens = (struct xm_added_tokens){0};
 }
 
-/* The first token in [low, high) whose byte at `depth` is at least `b`.
- * All of them agree in the bytes before; a shorter one sorts first. */
+/* Returns the first token in [low, high) whose byte at `depth` is at least `b`. All tokens of the
+ * range agree in the bytes before `depth`; a token that ends there sorts first. */
 static size_t
 bound(const struct xm_added_set *set, size_t low, size_t high, size_t depth, int b)
 {
@@ -160,7 +163,8 @@ bound(const struct xm_added_set *set, size_t low, size_t high, size_t depth, int
     return low;
 }
 
-/* The longest token that `s` begins with, or NULL; no special one over a mark. */
+/* Returns the longest token with which `s` begins, or NULL. Special tokens do not match bytes whose
+ * mark is 1 (message text). */
 static const struct xm_added_token *
 longest_at(const struct xm_added_set *set, struct xm_slice s, const char *marks)
 {
@@ -196,8 +200,8 @@ stands_alone(struct xm_slice text, size_t start, size_t end)
     return !xm_utf8_is_word(code);
 }
 
-/* Finds the next token at or after `from`: its place in the text, white space that it
- * takes with it included. */
+/* Finds the first token at or after byte `from`. *out is its section, with the white space that
+ * lstrip and rstrip add. False: there is none. */
 static bool
 find_token(const struct xm_added_set *set, struct xm_slice text, const char *marks,
            size_t from, struct xm_section *out)
@@ -212,7 +216,7 @@ find_token(const struct xm_added_set *set, struct xm_slice text, const char *mar
             continue;
         }
         size_t start = i, end = i + t->text.n;
-        i = end; /* a match that is refused is not looked into again */
+        i = end; /* a refused match is skipped as a whole */
         if (t->single_word && !stands_alone(text, start, end))
             continue;
         if (t->lstrip)

@@ -9,18 +9,19 @@
 /* What a mark does. */
 enum action {
     NO_MARK,
-    BEGIN_HEADER,  /* of a message: its role, until BEGIN_BODY             */
-    BEGIN_CHANNEL, /* the rest of the header: its channel and recipient    */
-    BEGIN_REST,    /* the rest of the header is of no interest             */
-    BEGIN_BODY,    /* a thought, or text: the channel says which           */
-    END_MESSAGE,   /* the next one, if there is any, has a header          */
+    BEGIN_HEADER,  /* the message header follows, up to BEGIN_BODY */
+    BEGIN_CHANNEL, /* the header's channel and recipient follow */
+    BEGIN_REST,    /* the rest of the header is ignored */
+    /* the message's text follows; the channel says whether it is thought */
+    BEGIN_BODY,
+    END_MESSAGE, /* another message may follow, beginning with a header */
     BEGIN_THOUGHT,
-    BEGIN_NAMED_THOUGHT, /* a line with a name comes first                       */
+    BEGIN_NAMED_THOUGHT, /* a thought whose first line is a name */
     BEGIN_TEXT,
     BEGIN_CALL,
     END_CALL,
-    CALL_TEXT, /* nothing but a part of calls     */
-    END_ANSWER /* the model waits for an answer  */
+    CALL_TEXT, /* appears only inside calls, as their text */
+    END_ANSWER /* the model waits for the tool's answer */
 };
 
 enum state { IN_TEXT, IN_THOUGHT, IN_HEADER, IN_REST, IN_NAME, IN_CALL, BETWEEN };
@@ -32,9 +33,10 @@ struct mark {
 
 /* clang-format off */
 struct xm_answer_format {
-    enum state first; /* before any mark */
+    enum state first; /* the state before any mark */
     enum xm_call_form form;
-    size_t n_needed;  /* so many of the first marks: the tokenizer has them, the template too */
+    /* the first n_needed marks must be in the tokenizer and in the template */
+    size_t n_needed;
     struct mark marks[XM_MAX_ANSWER_MARKS];
 };
 
@@ -65,7 +67,7 @@ static const struct xm_answer_format formats[] = {
         { "<tool_call>",  BEGIN_CALL },
         { "</tool_call>", END_CALL },
     } },
-    /* Those of them that do not think */
+    /* Qwen and others, models without thoughts */
     { IN_TEXT, XM_CALL_JSON, 2, {
         { "<tool_call>",  BEGIN_CALL },
         { "</tool_call>", END_CALL },
@@ -73,9 +75,10 @@ static const struct xm_answer_format formats[] = {
 };
 /* clang-format on */
 
-/* The channel whose messages are for the user; without any a message is as well. */
+/* The channel whose messages are for the user. A message without a channel is for the user, too. */
 static const char text_channel[] = "final";
-/* A header is a few words. What is longer, and has no mark, is text. */
+/* Longest message header in bytes. A longer one is treated as text or, if the model has generated a
+ * mark, dropped. */
 enum { LONGEST_HEADER = 256 };
 
 /* ---- which format ------------------------------------------------------------------ */
@@ -144,8 +147,8 @@ begin(struct xm_answer *a, enum state state)
     xm_strbuf_clear(&a->header);
 }
 
-/* "final", or "commentary to=functions.f": the first word counts. An empty header says what is
- * usual. */
+/* Returns whether the first word of the header, such as "final" or "commentary to=functions.f", is
+ * `word`. An empty header counts as the default: true. */
 static bool
 header_says(const struct xm_answer *a, const char *word)
 {
@@ -161,7 +164,8 @@ is_for_user(const struct xm_answer *a)
     return !a->has_channel || header_says(a, text_channel);
 }
 
-/* The model goes on as somebody else, and invents what that one says. */
+/* Returns whether the model has begun a message in another role than "assistant": it invents the
+ * words of the user or of a tool, which are not shown. */
 static bool
 is_by_others(const struct xm_answer *a)
 {
@@ -170,7 +174,7 @@ is_by_others(const struct xm_answer *a)
 
 /* ---- calls --------------------------------------------------------------------------- */
 
-/* "commentary to=functions.f": the tool's name, from a header. */
+/* Copies the tool's name from a header such as "commentary to=functions.f" to a->tool. */
 static void
 note_tool(struct xm_answer *a)
 {
@@ -201,7 +205,8 @@ add_spelling(const struct xm_answer *a, int32_t id, struct xm_strbuf *out)
         xm_strbuf_add(out, spelling);
 }
 
-/* Parses the call; where the text was cut, also one that breaks off. */
+/* Appends the call in `text` to a->calls. If the length limit ended the answer, a call that breaks
+ * off is accepted, too. */
 static enum xm_status
 parse_call(struct xm_answer *a, struct xm_slice text)
 {
@@ -216,7 +221,8 @@ parse_call(struct xm_answer *a, struct xm_slice text)
     return xm_tool_calls_parse_cut(&a->calls, a->form, tool, text, a->tools, &why);
 }
 
-/* The call is over, by a mark or, with -1, without one: what it is. */
+/* Ends the call. `mark` is the mark that ended it; -1: none did. Appends the call as JSON text or,
+ * if it cannot be parsed, its text and marks; returns which of these. */
 static enum xm_answer_part
 end_call(struct xm_answer *a, int32_t mark, struct xm_strbuf *out)
 {
@@ -228,7 +234,7 @@ end_call(struct xm_answer *a, int32_t mark, struct xm_strbuf *out)
         xm_tool_call_add_json(&a->calls.list[a->calls.n - 1], out);
         return XM_ANSWER_CALL;
     }
-    if (s == XM_NOT_FOUND) /* it was broken off before it said what it calls */
+    if (s == XM_NOT_FOUND) /* the text breaks off before the tool's name */
         return XM_ANSWER_NOTHING;
     add_spelling(a, a->call_mark, out);
     xm_strbuf_add_n(out, text.text, text.n);
@@ -238,7 +244,7 @@ end_call(struct xm_answer *a, int32_t mark, struct xm_strbuf *out)
     return out->n > 0 ? XM_ANSWER_TEXT : XM_ANSWER_NOTHING;
 }
 
-/* Whether a mark is a part of the call that is being written. */
+/* Returns whether a mark belongs to the text of the call in progress. */
 static bool
 is_in_call(const struct xm_answer *a, enum action action)
 {
@@ -257,7 +263,7 @@ begin_body(struct xm_answer *a)
         begin_call(a, a->format->form, -1);
     else
         begin(a, is_for_user(a) ? IN_TEXT : IN_THOUGHT);
-    a->at_start = false; /* a message is kept as it is */
+    a->at_start = false; /* newlines at the start of a message are kept */
 }
 
 static void
@@ -271,7 +277,7 @@ act(struct xm_answer *a, enum action action, int32_t id, bool was_call)
     case BEGIN_HEADER:
         begin(a, IN_HEADER);
         a->has_channel = false;
-        a->has_role = !a->replaying; /* the prompt may say what it likes */
+        a->has_role = !a->replaying; /* roles in the prompt are not checked */
         xm_strbuf_clear(&a->tool);
         break;
     case BEGIN_CHANNEL:
@@ -331,9 +337,9 @@ xm_answer_take(struct xm_answer *a, int32_t id, struct xm_strbuf *out)
 
 /* ---- the end of a prompt ----------------------------------------------------------- */
 
-/* Where the part begins that a prompt leaves open; n: it leaves none open. Behind a header's
- * beginning there is nothing but the header; behind a tag no special token, as the end of a
- * turn is one. */
+/* Returns the position of the mark that begins the part that the prompt leaves open; n: none is
+ * open. With message headers this is the last mark that begins a header. With tags it is the last
+ * tag, unless a special token, such as an end of turn, follows it. */
 static size_t
 find_open(const struct xm_answer *a, const int32_t *prompt, size_t n)
 {
@@ -374,7 +380,7 @@ xm_answer_begin(struct xm_answer *a, const int32_t *prompt, size_t n,
     a->seen_mark = a->replaying = false;
     a->at_start = open < n && a->format->first == IN_TEXT;
     if (!a->has_channel)
-        xm_strbuf_clear(&a->header); /* the role, which the prompt has said */
+        xm_strbuf_clear(&a->header); /* the role, which is part of the prompt */
     xm_strbuf_free(&text);
     xm_strbuf_free(&unused);
     return s;
@@ -402,7 +408,7 @@ header_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *o
         xm_strbuf_add_n(&a->header, text, n);
         return XM_ANSWER_NOTHING;
     }
-    if (a->seen_mark) /* damaged: a name is no longer than this */
+    if (a->seen_mark) /* a damaged header: a valid one is shorter */
         return XM_ANSWER_NOTHING;
     a->state = IN_TEXT;
     xm_strbuf_add_n(out, xm_strbuf_text(&a->header), a->header.n);
@@ -429,7 +435,8 @@ xm_answer_is_in_thought(const struct xm_answer *a)
     return a->state == IN_THOUGHT || a->state == IN_NAME;
 }
 
-/* Named calls have headers; others a mark of their own, which not each tokenizer has. */
+/* NAMED calls begin with a message header; the others begin with a mark, which some tokenizers
+ * lack. */
 enum xm_call_form
 xm_answer_call_form(const struct xm_answer *a)
 {
@@ -445,7 +452,8 @@ xm_answer_is_in_text(const struct xm_answer *a)
     return a->state == IN_TEXT;
 }
 
-/* What is too long for a call is text from now on. */
+/* Appends to the text of the call in progress. A call longer than XM_LONGEST_CALL ends here and
+ * becomes text. */
 static enum xm_answer_part
 call_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
 {

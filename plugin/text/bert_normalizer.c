@@ -6,7 +6,8 @@
 #include "plugin/text/unicode_form.h"
 #include "runtime/util/utf8.h"
 
-/* Extension E begins at U+2B820; the reference leaves out its first 256 characters. */
+/* The ranges of Chinese characters. Extension E begins at U+2B820, but as in the reference its
+ * first 256 characters are missing here. */
 static const struct range {
     int32_t first, last;
 } chinese[] = {
@@ -23,7 +24,8 @@ is_chinese(int32_t code)
     return false;
 }
 
-/* Tabs and ends of lines are white space here. */
+/* Returns whether clean_text drops the character: control, format and private-use characters and
+ * U+FFFD, but not tabs, LF and CR, which count as white space. */
 static bool
 is_dropped(int32_t code)
 {

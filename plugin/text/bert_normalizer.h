@@ -7,9 +7,10 @@
  *     strip_accents  decompose (NFD) and drop non-spacing marks
  *     lowercase      the full lower-case mapping
  *
- * Categories of characters are those of the Unicode version that utf8proc has. The reference, the
- * PyPI package tokenizers, has those of Unicode 8: it keeps the control characters and marks that
- * later versions added, and BertPreTokenizer does not cut at the punctuation that they added.
+ * The categories of characters are those of the Unicode version that utf8proc implements. The
+ * reference, the PyPI package tokenizers, uses Unicode 8: it keeps control characters and marks
+ * that later versions added, and its BertPreTokenizer does not cut at punctuation that later
+ * versions added.
  */
 #ifndef XM_PLUGIN_TEXT_BERT_NORMALIZER_H
 #define XM_PLUGIN_TEXT_BERT_NORMALIZER_H

@@ -6,8 +6,9 @@
  *
  * Pairs of equal rank merge from left to right.
  *
- * Where tokens have ranks, a character that is none is a symbol without an id: its text may still
- * be part of a token. What is left of them becomes bytes or unknown tokens at the end.
+ * If the vocabulary has ranks, a character that is not a token is a symbol without an id: its text
+ * may still become part of a token. Such symbols that remain at the end become byte tokens or
+ * unknown tokens.
  */
 #include "plugin/text/bpe.h"
 
@@ -16,9 +17,10 @@
 enum { DEAD = -2, END = -1 };
 
 struct xm_bpe_symbol {
-    int32_t id;             /* DEAD: swallowed by its left neighbour; XM_NO_TOKEN: none */
-    int32_t previous, next; /* indices, END at the ends                                 */
-    uint32_t start, bytes;  /* in the word; where tokens have ranks                     */
+    /* XM_NO_TOKEN: its text is no token; DEAD: merged into its left neighbour */
+    int32_t id;
+    int32_t previous, next; /* indices of the neighbours; END: none */
+    uint32_t start, bytes;  /* position in the word; only with ranks */
 };
 
 struct xm_bpe_candidate {
@@ -69,7 +71,7 @@ pop(struct xm_bpe_work *work)
     return top;
 }
 
-/* The pair whose left symbol is `at`, if it merges. */
+/* Sets *out to the pair of symbol `at` and its right neighbour. False: they cannot be merged. */
 static bool
 find_pair(const struct xm_bpe *bpe, const struct xm_bpe_work *work, int32_t at,
           struct xm_bpe_candidate *out)
@@ -155,8 +157,8 @@ add_symbol(struct xm_bpe_work *work, int32_t id)
     return add_symbol_of(work, id, 0, 0);
 }
 
-/* The token of one character, which may carry a prefix (not the first of the word) or a
- * suffix (the last). */
+/* Returns the token of character `c` with the vocabulary's prefix (unless it is the first of the
+ * word) and suffix (if it is the last); XM_NO_TOKEN: there is none. */
 static int32_t
 find_character(const struct xm_bpe *bpe, struct xm_bpe_work *work, struct xm_slice *c,
                bool is_first, bool is_last)
@@ -186,8 +188,10 @@ has_byte_tokens(const struct xm_bpe *bpe, struct xm_slice c)
     return true;
 }
 
-/* An unknown character is held back until it is clear whether the next one is fused with
- * it. Byte tokens overtake it: the reference does so, and models were trained with it. */
+/* Cuts the word into symbols, one token each. The unknown token of an unknown character is added
+ * only when the next character is known, because the next one may be fused with it. Byte tokens are
+ * added at once and may therefore precede it: the reference does the same, and models were trained
+ * with it. */
 static bool
 cut_into_symbols(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_work *work)
 {
@@ -217,7 +221,8 @@ cut_into_symbols(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_w
     return ok && xm_strbuf_ok(&work->name);
 }
 
-/* Where tokens have ranks: every character is a symbol. */
+/* Cuts the word into symbols if the vocabulary has ranks: each character is a symbol, with or
+ * without an id. */
 static bool
 cut_into_texts(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_work *work)
 {
@@ -232,7 +237,8 @@ cut_into_texts(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_wor
     return ok;
 }
 
-/* A symbol that is no token; its left neighbour may have been the same. */
+/* Appends byte tokens or the unknown token for a symbol that is not a token. follows_unknown: the
+ * symbol before it was not a token either. */
 static bool
 add_unknown(const struct xm_bpe *bpe, struct xm_slice text, bool follows_unknown,
             struct xm_token_list *out)
@@ -248,7 +254,8 @@ add_unknown(const struct xm_bpe *bpe, struct xm_slice text, bool follows_unknown
     return xm_token_list_add(out, bpe->unk);
 }
 
-/* The first symbol is never swallowed, so the list begins there. */
+/* Appends the tokens of all symbols that are left. Symbol 0 is never merged into a left neighbour,
+ * so the list begins there. */
 static bool
 add_symbols(const struct xm_bpe *bpe, const struct xm_bpe_work *work,
             struct xm_token_list *out)

@@ -2,9 +2,9 @@
  *
  * The "model" of a tokenizer file: vocabulary, merges, flags.
  *
- * Merges are written "a b" in older files and ["a", "b"] in newer ones. Each makes a
- * longer token of two, so they cannot form a cycle. Other files' vocabulary, merges and ranks
- * are filled in by who reads those (plugin/text/gguf).
+ * Merges are written "a b" in older files and ["a", "b"] in newer ones. Each makes a longer token
+ * of two, so merges cannot form a cycle. For other file formats, the reader of the format fills in
+ * vocabulary, merges and ranks (plugin/text/gguf).
  */
 #include "plugin/text/bpe.h"
 #include "runtime/util/json.h"
@@ -62,7 +62,7 @@ find_part(const struct xm_bpe *bpe, struct xm_slice text, int32_t *id,
     return XM_OK;
 }
 
-/* Of several merges of one pair the last is taken. */
+/* Adds the merge, or replaces an earlier merge of the same pair. */
 static enum xm_status
 set_merge(struct xm_bpe *bpe, struct xm_merge merge, struct xm_error *err)
 {

@@ -5,7 +5,8 @@
 
 enum { FIRST_STAND_IN = 0x100, N_STAND_INS = 68 };
 
-/* The bytes without a character of their own: 00..20, 7F..A0 and AD (a soft hyphen). */
+/* Returns the character that stands for byte b. Bytes 00..20, 7F..A0 and AD (a soft hyphen) are not
+ * printable and have stand-ins from U+0100 on. */
 static int32_t
 char_of_byte(uint8_t b)
 {
@@ -16,7 +17,7 @@ char_of_byte(uint8_t b)
     return b == 0xad ? FIRST_STAND_IN + N_STAND_INS - 1 : b;
 }
 
-/* -1: this character stands for no byte. */
+/* Returns the byte that the character stands for; -1: none. */
 static int
 byte_of_char(int32_t code)
 {

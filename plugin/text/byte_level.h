@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes as printable characters, as byte-level vocabularies (GPT-2's) are written.
+ * Writes bytes as printable characters, the spelling of byte-level vocabularies such as GPT-2's.
  *
  * The vocabulary is a list of JSON strings, so each of the 256 bytes is written as a character: a
  * byte that is printable in Latin-1 as that character, the other 68 as U+0100, U+0101, … in the

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A token is a key: the bits of its logit, in an order of whole numbers, and below them its id,
- * inverted. Keys differ, and the larger one comes first. All that the filters need of the order is
- * a threshold, the smallest key that stays: it is found by histograms of the keys, each over the
- * range of the bin where the one before it has crossed the limit. Lists stay in the order of ids.
+ * A token is represented by a key: the bits of its logit, mapped to an integer of the same order,
+ * and below them its inverted id. Keys are distinct, and the token with the larger key comes first.
+ * A filter only needs a threshold, the smallest key that stays. It is found by histograms of the
+ * keys: each covers the range of the bin in which the histogram before it reached the limit. Lists
+ * of keys stay in the order of ids.
  *
  *     top_k > 0   k keys out of the row ──► their weights ──► min_p ──► top_p ──► draw
- *     else        weights of all tokens ──► of some a guess where top_p ends ──► min_p, and
- *                 keys of those around it ──► top_p ──► draw
+ *     else        weights of all tokens ──► a sample of them guesses where top_p ends ──► min_p,
+ *                 and keys of the tokens near that place ──► top_p ──► draw
  *
- * typical_p has an order of its own, with keys of its own; behind it a token that goes weighs
- * nothing. So it is with those that xtc excludes.
+ * typical_p has another order, with other keys. A token that typical_p or xtc drops gets the weight
+ * 0.
  */
 #include "plugin/text/candidates.h"
 
@@ -19,7 +20,7 @@
 #include "plugin/text/candidates_parts.h"
 #include "runtime/util/memory.h"
 
-/* A list of keys, and what is left to reach. */
+/* A list of keys, and the weight (or number of keys) that is still missing. */
 struct crossing {
     const uint64_t *keys;
     size_t n;
@@ -60,7 +61,7 @@ xm_candidates_free(struct xm_candidates *c)
 
 /* ---- the largest logit ------------------------------------------------------------ */
 
-/* NaN compares false with everything. */
+/* Returns the largest of n logits, ignoring NaN, because NaN compares false with everything. */
 XM_FOR_AVX2_TOO static float
 largest_of(const float *logits, size_t n)
 {
@@ -84,7 +85,7 @@ xm_find_largest(const float *logits, size_t n)
 {
     enum { AT_ONCE = 2048 };
     float largest = -INFINITY;
-    size_t first = 0; /* of those with the largest */
+    size_t first = 0; /* the first part of the row that has the largest */
     for (size_t i = 0; i < n; i += AT_ONCE) {
         const float of = largest_of(logits + i, n - i < AT_ONCE ? n - i : AT_ONCE);
         first = of > largest ? i : first;
@@ -108,8 +109,8 @@ bits_in(uint64_t x)
     return bits;
 }
 
-/* Narrows the list to the bin in which the sum from the largest key on reaches what is enough.
- * Weights are those of the tokens, or 1 each. */
+/* Narrows the list to the bin in which the sum, from the largest key down, reaches at->enough. Each
+ * key counts with its token's weight or, without by_weight, as 1. */
 static void
 narrow(struct xm_candidates *c, struct crossing *at, uint64_t least, uint64_t most,
        bool by_weight)
@@ -131,7 +132,6 @@ narrow(struct xm_candidates *c, struct crossing *at, uint64_t least, uint64_t mo
     at->n = n;
 }
 
-/* The smallest key of the fewest best whose weights reach `enough`; of all, where none do. */
 uint64_t
 xm_candidates_threshold(struct xm_candidates *c, size_t n, uint64_t enough,
                         bool by_weight)
@@ -149,7 +149,6 @@ xm_candidates_threshold(struct xm_candidates *c, size_t n, uint64_t enough,
     }
 }
 
-/* Keeps the candidates from the threshold on; how many these are. */
 size_t
 xm_candidates_keep_best(struct xm_candidates *c, size_t n, uint64_t threshold)
 {
@@ -173,8 +172,9 @@ is_any_above(const float *logits, float floor)
     return n > 0;
 }
 
-/* A logit that most likely k are above, and not many more: by some tokens, of which a few more than
- * their part of k are. */
+/* Returns a logit that at least k tokens most likely reach, but not many more. Only one of every
+ * SAMPLED tokens is looked at: the result is the logit of rank k / SAMPLED among these, plus a
+ * margin of four standard deviations. */
 static float
 guess_floor(struct xm_candidates *c, const float *logits, size_t vocab_size, size_t k)
 {
@@ -188,9 +188,9 @@ guess_floor(struct xm_candidates *c, const float *logits, size_t vocab_size, siz
                     : -INFINITY;
 }
 
-/* Gathers the keys of the best k tokens above a floor, in the order of ids; how many there are.
- * Each time that enough are gathered all but the best k are dropped, and what is not above the k-th
- * of these is not looked at any more: of equal logits the lower id comes first. */
+/* Gathers the keys of the best k tokens above `floor`, in the order of ids. Returns their number.
+ * Whenever enough keys are gathered, all but the best k are dropped, and the floor rises to the
+ * k-th logit: a later token with an equal logit has a higher id and comes after it. */
 static size_t
 gather_above(struct xm_candidates *c, const float *logits, size_t vocab_size, size_t k,
              float floor)
@@ -227,7 +227,7 @@ gather_best(struct xm_candidates *c, const float *logits, size_t vocab_size, siz
                : gather_above(c, logits, vocab_size, k, -INFINITY);
 }
 
-/* The weights of the candidates; their sum. */
+/* Computes the weights of the n candidates. Returns their sum. */
 static int64_t
 weigh_candidates(struct xm_candidates *c, const float *logits, size_t n, float largest,
                  float steps)
@@ -243,8 +243,8 @@ weigh_candidates(struct xm_candidates *c, const float *logits, size_t n, float l
 
 /* ---- all tokens ------------------------------------------------------------------- */
 
-/* The weights of a block of tokens; their sum. Loops without branches, which compilers make vector
- * code of. */
+/* Computes the weights of a block of tokens. Returns their sum. The loops have no branches, so that
+ * compilers vectorise them. */
 XM_FOR_AVX2_TOO static int64_t
 weigh_block(float *shares, const float *logits, float largest, float steps, float scale)
 {
@@ -273,11 +273,12 @@ weigh_all(struct xm_candidates *c, const float *logits, size_t n, float largest,
     return sum;
 }
 
-/* Weights by their first bits: from bin to bin they rise as keys do. */
+/* Bins of shares by the first bits of the float: a higher bin has larger shares. */
 enum {
     LAST_BIN = XM_WEIGHT_LEAST << SHARE_DIGIT,
     BIN_SHIFT = FLT_MANT_DIG - 1 - SHARE_DIGIT,
-    FIRST_SHARE = (127 - XM_WEIGHT_LEAST) << SHARE_DIGIT /* bits of the least */
+    /* first bits of the smallest share */
+    FIRST_SHARE = (127 - XM_WEIGHT_LEAST) << SHARE_DIGIT
 };
 
 static size_t
@@ -286,7 +287,7 @@ bin_of(float share)
     return (bits_of(share) >> BIN_SHIFT) - FIRST_SHARE;
 }
 
-/* The least share of a bin. */
+/* Returns the smallest share of a bin. */
 static float
 share_of_bin(size_t bin)
 {
@@ -296,7 +297,7 @@ share_of_bin(size_t bin)
     return share;
 }
 
-/* That of the least weight that is not below `weight`. */
+/* Returns the share of the smallest weight that is at least `weight`. */
 static float
 share_of(const struct xm_candidates *c, int64_t weight)
 {
@@ -305,15 +306,16 @@ share_of(const struct xm_candidates *c, int64_t weight)
            c->scale;
 }
 
-/* Tokens of at least the share `high` stay, those below `low` do not; of the others those stay
- * whose key is at least `threshold`. */
+/* The tokens that stay: all with a share of at least `high`, none with a share below `low`; of
+ * those between, the ones whose key is at least `threshold`. */
 struct staying {
     float low, high;
     uint64_t threshold;
 };
 
-/* Where the least of the staying most likely is: all below it weigh `left_out`. By some tokens,
- * whose sum says that of all but for a few standard deviations. */
+/* Guesses between which shares the last token that stays most likely is, so that the tokens below
+ * it weigh `left_out`. One of every SAMPLED tokens is looked at: the sum of their weights estimates
+ * that of all tokens, within a few standard deviations. */
 static struct staying
 guess_staying(struct xm_candidates *c, size_t vocab_size, int64_t left_out)
 {
@@ -332,7 +334,7 @@ guess_staying(struct xm_candidates *c, size_t vocab_size, int64_t left_out)
         if (below - 3.0 * sqrt(variance) > (double)left_out)
             s.high = end;
     }
-    if (s.high == INFINITY) /* few tokens have most of what is left out */
+    if (s.high == INFINITY) /* a few tokens have most of the weight to leave out */
         s.low = 0.0f;
     return s;
 }
@@ -346,9 +348,9 @@ sum_from(const float *shares, float least, float scale)
     return sum_weights(kept, scale);
 }
 
-/* What tokens from `high` on weigh together, and block for block in `kept`; gathers the keys of the
- * n tokens between `low` and `high`, in the order of ids. Blocks whose sums are below `least` have
- * neither. */
+/* Returns the sum of the weights of the tokens with a share of at least s->high, and stores its
+ * parts by block in `kept`. Gathers the keys of the *n tokens between s->low and s->high, in the
+ * order of ids. Skips blocks whose weights sum to less than `least`. */
 XM_FOR_AVX2_TOO static int64_t
 part_tokens(struct xm_candidates *c, const float *logits, size_t vocab_size,
             int64_t least, const struct staying *s, size_t *n)
@@ -382,7 +384,6 @@ xm_candidates_sum(const struct xm_candidates *c, size_t n)
     return sum;
 }
 
-/* Adds the candidates from the threshold on to what is kept; their sum. */
 int64_t
 xm_candidates_keep(struct xm_candidates *c, size_t n, uint64_t threshold)
 {
@@ -396,9 +397,9 @@ xm_candidates_keep(struct xm_candidates *c, size_t n, uint64_t threshold)
     return sum;
 }
 
-/* The best tokens whose weights reach `enough`, or all down to the least share, where they do not.
- * What they weigh together, and block for block in `kept`. Tokens of weights below `rest`, which is
- * not below the least, do not stay. */
+/* Finds the best tokens whose weights reach `enough`, or all tokens with a weight of at least
+ * `rest` if these do not reach it. Returns the sum of their weights, and stores its parts by block
+ * in `kept`. Tokens with a weight below `rest`, which is at least min_p's limit, do not stay. */
 static int64_t
 keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
              int64_t rest, int64_t enough, struct staying *s)
@@ -419,7 +420,7 @@ keep_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
 
 /* ---- what is left --------------------------------------------------------------------------- */
 
-/* That of the candidates. */
+/* Returns the largest weight of the first n candidates. */
 static float
 largest_weight(const struct xm_candidates *c, size_t n)
 {
@@ -431,7 +432,7 @@ largest_weight(const struct xm_candidates *c, size_t n)
     return (float)most;
 }
 
-/* That of all tokens. */
+/* Returns the largest weight of all n tokens. */
 static float
 largest_weight_of_all(const struct xm_candidates *c, size_t n)
 {
@@ -445,7 +446,8 @@ largest_weight_of_all(const struct xm_candidates *c, size_t n)
 
 static const float threshold_unsaid = 0.1f;
 
-/* Tokens of this weight go, all but the last of them; of a sum. INT64_MAX: none go. */
+/* Returns the smallest weight of the tokens that xtc drops (all but the last of them), where the
+ * kept tokens weigh `sum`; INT64_MAX: xtc drops none. */
 static int64_t
 excluded_weight(const struct xm_sampling *s, const struct xm_draw *d, int64_t sum)
 {
@@ -457,11 +459,12 @@ excluded_weight(const struct xm_sampling *s, const struct xm_draw *d, int64_t su
     return least > 1 ? least : 1;
 }
 
-/* The candidates without those that go; how many are left. */
+/* Applies xtc: drops the candidates whose weight is at least `weight`, except the last of them in
+ * the order. Returns the number of candidates left. */
 static size_t
 exclude(struct xm_candidates *c, size_t n, int64_t weight)
 {
-    uint64_t last = UINT64_MAX; /* of those that would go */
+    uint64_t last = UINT64_MAX; /* smallest key with at least this weight */
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (weight_of(c, id_of(c->keys[i])) >= weight && c->keys[i] < last)
@@ -483,7 +486,8 @@ stays(const struct xm_candidates *c, const float *logits, const struct staying *
            (share >= s->low && key_of(logits[i], (uint32_t)i) >= s->threshold);
 }
 
-/* The same of the tokens that stay; what those left weigh. */
+/* Applies xtc to all tokens that `s` keeps: drops those whose weight is at least `weight`, except
+ * the last of them in the order. Returns the sum of the weights of the tokens left. */
 static int64_t
 exclude_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
                 const struct staying *s, int64_t sum, int64_t weight)
@@ -508,7 +512,7 @@ exclude_staying(struct xm_candidates *c, const float *logits, size_t vocab_size,
             continue;
         sum -= weight_of(c, id);
         c->kept[id / BLOCK] -= weight_of(c, id);
-        c->shares[id] = 0.0f; /* which is below all that stay */
+        c->shares[id] = 0.0f; /* below the share of every token that stays */
     }
     return sum;
 }
@@ -557,13 +561,14 @@ draw_of_candidates(const struct xm_candidates *c, int64_t sum, uint64_t random)
 int64_t
 xm_candidates_least(const struct xm_sampling *s, float largest)
 {
-    float share = s->min_p; /* of the largest weight */
+    float share = s->min_p; /* smallest kept weight / largest weight */
     const int64_t least = (int64_t)ceil((double)share * (double)largest);
     return least > 1 ? least : 1;
 }
 
-/* min_p before top_p: both leave the beginning of one order, and what is enough for top_p is known
- * already. How many are left. */
+/* Applies min_p and top_p to the n candidates. min_p may run first, because both keep a beginning
+ * of the same order and `enough`, the weight that top_p must reach (INT64_MAX: no top_p), is
+ * already known. Returns the number of candidates left. */
 static size_t
 filter(struct xm_candidates *c, size_t n, int64_t enough, int64_t least)
 {
@@ -598,7 +603,7 @@ draw_of_best(struct xm_candidates *c, const float *logits, size_t n, float large
     return draw_of_candidates(c, sum, d->random);
 }
 
-/* Tokens of at least the weight `least` that are the best to reach `enough`; and then xtc. */
+/* Draws a token from the whole row, without top_k: applies typical_p, min_p, top_p and xtc. */
 static int32_t
 draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float largest,
             const struct xm_sampling *s, const struct xm_draw *d)
@@ -624,7 +629,7 @@ draw_of_row(struct xm_candidates *c, const float *logits, size_t n, float larges
     if (s->top_p < 1.0f) {
         enough = enough_for(s->top_p, sum);
         staying = guess_staying(c, n, sum - enough);
-        /* Tokens of smaller weights have less together than what top_p may leave out. */
+        /* All tokens of smaller weights together weigh less than top_p may leave out. */
         if (enough < sum && (sum - enough) / (int64_t)n + 1 > least)
             rest = (sum - enough) / (int64_t)n + 1;
     }

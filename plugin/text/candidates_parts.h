@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of candidates.h: keys, weights and blocks of tokens, for the filters that are in files of
- * their own.
+ * Private to candidates*.c: keys, weights and blocks of tokens, shared by the filters.
  */
 #ifndef XM_PLUGIN_TEXT_CANDIDATES_PARTS_H
 #define XM_PLUGIN_TEXT_CANDIDATES_PARTS_H
@@ -13,25 +12,25 @@
 #include "runtime/util/compiler.h"
 
 enum {
-    LANES = 16, /* logits that are compared at once         */
-    BLOCK = 64, /* tokens whose weights have a common sum   */
-    DIGIT = 11, /* bits of a key that a histogram tells     */
+    LANES = 16, /* logits compared at once (vector lanes) */
+    BLOCK = 64, /* tokens whose weights are summed as one entry of `sums` */
+    DIGIT = 11, /* bits of a key that select a histogram's bin */
     BINS = 1 << DIGIT,
-    FEW = 4096,      /* keys that top_k gathers at least, before it drops some */
-    SAMPLED = 32,    /* of so many tokens one says where the k-th may be       */
-    SHARE_DIGIT = 4, /* bits of a weight behind its first that a bin tells      */
+    FEW = 4096,      /* keys that top_k gathers before it first drops some */
+    SAMPLED = 32,    /* one of SAMPLED tokens is looked at to guess a threshold */
+    SHARE_DIGIT = 4, /* bits of a share's mantissa that select a bin */
 };
 
 struct xm_candidates {
     size_t vocab_size;
-    float *shares;   /* owned; of the largest weight, by id; whole blocks            */
-    int64_t *sums;   /* owned; of the weights of each block of tokens                */
-    int64_t *kept;   /* owned; of those of the ones that stay                        */
-    uint64_t *keys;  /* owned; [vocab_size] of the candidates, in the order of ids   */
-    uint64_t *spare; /* owned; [vocab_size] for histograms                           */
+    float *shares;   /* owned; weight / largest weight, by id; whole blocks */
+    int64_t *sums;   /* owned; the sum of the weights of each block */
+    int64_t *kept;   /* owned; by block, the sum of the kept tokens' weights */
+    uint64_t *keys;  /* owned; [vocab_size], candidates' keys in the order of ids */
+    uint64_t *spare; /* owned; [vocab_size], scratch of xm_candidates_threshold */
     uint64_t bins[BINS];
     double squares[BINS];
-    float scale; /* 2^bits, the largest weight */
+    float scale; /* the largest weight, 2^bits */
 };
 
 static inline uint64_t
@@ -39,7 +38,7 @@ key_of(float logit, uint32_t id)
 {
     const uint32_t sign = 1u << 31;
     uint32_t bits;
-    logit += 0.0f; /* of the two zeros none is larger */
+    logit += 0.0f; /* makes -0 equal to +0 */
     memcpy(&bits, &logit, sizeof(bits));
     bits = bits & sign ? ~bits : bits | sign;
     return (uint64_t)bits << 32 | (uint32_t)~id;
@@ -57,16 +56,16 @@ weight_of(const struct xm_candidates *c, uint32_t id)
     return (int64_t)(c->shares[id] * c->scale);
 }
 
-/* What a block of tokens weighs. Compilers make vector code of conversions to 32
- * bits, not of those to 64: up to 2^47 a weight is the sum of two parts that are converted alone,
- * exactly, because a float has only 24 digits. */
+/* Returns the sum of the weights of a block of tokens. Compilers vectorise conversions to 32 bits
+ * but not to 64 bits. Therefore a weight up to 2^47 is split into two parts that are converted
+ * separately; this is exact, because a float has 24 bits of mantissa. */
 static inline int64_t
 sum_weights(const float *shares, float scale)
 {
     const float unit = 0x1p24f;
     int64_t sum = 0;
     int32_t high = 0, low = 0;
-    if (scale > 0x1p47f) { /* few tokens */
+    if (scale > 0x1p47f) { /* only for small vocabularies */
         for (size_t i = 0; i < BLOCK; i++)
             sum += (int64_t)(shares[i] * scale);
         return sum;
@@ -80,7 +79,7 @@ sum_weights(const float *shares, float scale)
     return (int64_t)high * (1 << 24) + low;
 }
 
-/* They rise as shares do, which are above 0. */
+/* Returns the bits of a positive float as an integer, which orders as the float does. */
 static inline uint32_t
 bits_of(float share)
 {
@@ -89,9 +88,9 @@ bits_of(float share)
     return bits;
 }
 
-/* Which tokens of a block have bits from `low` on and below `low + span`, a bit each. Without
- * a branch for each: compilers make vector code of the comparisons, and eight bytes that are 0 or 1
- * become eight bits by a product (of little-endian words). */
+/* Returns a mask: bit i is set if bits_of(x[i]) is in [low, low + span). There is no branch, so
+ * that compilers vectorise the comparisons; the product gathers eight bytes that are 0 or 1 into
+ * eight bits (little endian). */
 static inline uint64_t
 find_between(const float *x, uint32_t low, uint32_t span)
 {
@@ -110,11 +109,12 @@ find_between(const float *x, uint32_t low, uint32_t span)
 static inline float
 difference(float largest, float logit)
 {
-    return logit == largest ? 0.0f : largest - logit; /* infinity - infinity is NaN */
+    /* infinity - infinity would be NaN */
+    return logit == largest ? 0.0f : largest - logit;
 }
 
-/* The logits of a block: those that are missing in the last one are -infinity, in `rest`. Loops of
- * a known length need no code for what is left over. */
+/* Returns the BLOCK logits from `first` on. An incomplete last block is copied to `rest` and padded
+ * with -infinity, so that loops have a fixed length. */
 static inline const float *
 whole_block(const float *logits, size_t first, size_t vocab_size, float rest[BLOCK])
 {
@@ -131,48 +131,55 @@ end_of_block(size_t first, size_t vocab_size)
     return vocab_size - first < BLOCK ? vocab_size : first + BLOCK;
 }
 
-/* What the weights of the best tokens have to reach, of this sum. */
+/* Returns the weight that the best tokens must reach: the part p of `sum`. */
 static inline int64_t
 enough_for(float p, int64_t sum)
 {
     return (int64_t)enough_of((uint64_t)sum, xm_weight_top_p(p));
 }
 
-/* The smallest key of the fewest best of the first n whose weights, or numbers, reach `enough`; of
- * all, where none do. */
+/* Returns the threshold for the best candidates: the smallest key of the fewest best of the first n
+ * candidates whose weights (or, without by_weight, whose number) reach `enough`. If all n do not
+ * reach it, returns the smallest key. */
 uint64_t xm_candidates_threshold(struct xm_candidates *c, size_t n, uint64_t enough,
                                  bool by_weight);
-/* Keeps the candidates from the threshold on; how many these are. */
+/* Drops the candidates whose key is below `threshold`. Returns the number of those left. */
 size_t xm_candidates_keep_best(struct xm_candidates *c, size_t n, uint64_t threshold);
-/* What the candidates weigh. */
+/* Returns the sum of the weights of the first n candidates. */
 int64_t xm_candidates_sum(const struct xm_candidates *c, size_t n);
-/* Adds the candidates from the threshold on to what is kept; their sum. */
+/* Adds the weights of the candidates whose key is at least `threshold` to `kept`. Returns the sum
+ * of these weights. */
 int64_t xm_candidates_keep(struct xm_candidates *c, size_t n, uint64_t threshold);
 
 /* ---- typical_p (candidates_typical.c) -------------------------------------------------------- */
 
-/* Of the n candidates; how many stay, and what they weigh. */
+/* Applies typical_p to the n candidates. Returns the number of those left; *sum is the sum of their
+ * weights. */
 size_t xm_candidates_keep_typical(struct xm_candidates *c, const float *logits, size_t n,
                                   float largest, float typical_p, int64_t *sum);
 
-/* Tokens nearer than `low` to the mean stay, those from `high` on do not; of the others, whose keys
- * are the first n_keys, those from `threshold` on do. */
+/* The tokens that typical_p keeps, by the distance of a token's logit from the mean logit: below
+ * `low` it is kept, from `high` on it is dropped. The keys of the tokens between are the first
+ * n_keys of `keys`; those of at least `threshold` are kept. `mean` is relative to the largest
+ * logit. */
 struct xm_nearness {
     float mean, low, high;
     uint64_t threshold;
     size_t n_keys;
 };
 
-/* Which of all tokens typical_p leaves; what they weigh, and block for block in `kept`. `steps`:
- * what the tokens were weighed with. */
+/* Finds the tokens that typical_p keeps, of all n. Returns the sum of their weights, and stores its
+ * parts by block in `kept`. `steps` is the factor with which the weights were made
+ * (xm_weight_steps). */
 int64_t xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t n,
                                    float largest, float steps, float typical_p,
                                    int64_t sum, struct xm_nearness *near);
-/* All other tokens weigh nothing from now on. */
+/* Sets the weights of all tokens that *near does not keep to 0. */
 void xm_candidates_drop_others(struct xm_candidates *c, const float *logits, size_t n,
                                float largest, float steps,
                                const struct xm_nearness *near);
-/* Without that, of the typical tokens, which weigh `sum` together. */
+/* Draws one of the tokens that *near keeps, whose weights sum to `sum`, without a call of
+ * xm_candidates_drop_others before. */
 int32_t xm_candidates_draw_typical(const struct xm_candidates *c, const float *logits,
                                    size_t n, float largest,
                                    const struct xm_nearness *near, int64_t sum,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * typical_p: the tokens whose logits are the nearest to the mean by weight. Of a few candidates
- * they are found by keys of their own; of all tokens by a guess of how far the last of them is,
- * from some tokens, and the keys of those around it.
+ * typical_p keeps the tokens whose logits are nearest to the mean logit, averaged by weight. Of a
+ * few candidates they are found by a threshold on keys made of distances. Of all tokens, a sample
+ * guesses the distance of the farthest token that is kept, and only tokens near that distance get
+ * keys.
  */
 #include <math.h>
 
@@ -14,21 +15,21 @@ xm_candidates_is_typical(const struct xm_sampling *s)
     return s->typical_p > 0.0f && s->typical_p < 1.0f;
 }
 
-/* How far the logit is from the mean, both as differences to the largest. */
+/* Returns the distance of a logit from the mean. `mean` is given as its difference to the largest
+ * logit. */
 static float
 distance(float largest, float logit, float mean)
 {
     return fabsf(difference(largest, logit) - mean);
 }
 
-/* Nearer ones are larger. */
+/* Returns a key that is larger for nearer tokens and, of equally near ones, for lower ids. */
 static uint64_t
 typical_key(float distance, uint32_t id)
 {
     return (uint64_t)~bits_of(distance) << 32 | (uint32_t)~id;
 }
 
-/* Of the n candidates; how many stay, and what they weigh. */
 size_t
 xm_candidates_keep_typical(struct xm_candidates *c, const float *logits, size_t n,
                            float largest, float typical_p, int64_t *sum)
@@ -53,18 +54,18 @@ xm_candidates_keep_typical(struct xm_candidates *c, const float *logits, size_t 
     return n;
 }
 
-/* Sums over tokens, in lanes. */
+/* Sums over tokens, one per vector lane. */
 struct moments {
     double weights[LANES];
-    double products[LANES]; /* of weights and differences to the largest logit */
+    double products[LANES]; /* weight times difference to the largest logit */
 };
 
-/* Adds those of a whole block. */
+/* Adds the sums of a whole block. */
 XM_FOR_AVX2_TOO static void
 add_moments(struct moments *m, const float *shares, const float *logits, float largest,
             float least)
 {
-    const float farthest = 1e30f; /* so that sums of few are finite */
+    const float farthest = 1e30f; /* bounds a difference, so that the sums stay finite */
     float weights[BLOCK], products[BLOCK];
     for (size_t i = 0; i < BLOCK; i++) {
         const float gap = largest - logits[i];
@@ -82,12 +83,12 @@ add_moments(struct moments *m, const float *shares, const float *logits, float l
         m->products[k] += (double)products[k];
 }
 
-/* The mean by weight of the differences of all tokens to the largest logit. */
+/* Returns the mean, by weight, of the differences of all logits to the largest. */
 static float
 mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
                 float largest)
 {
-    const float least = 1.0f / c->scale; /* of a token that weighs something */
+    const float least = 1.0f / c->scale; /* smallest share whose weight is not 0 */
     struct moments m = {.weights = {0.0}};
     double weight = 0.0, product = 0.0;
     float rest[BLOCK];
@@ -102,7 +103,7 @@ mean_difference(const struct xm_candidates *c, const float *logits, size_t n,
     return weight > 0.0 ? (float)(product / weight) : 0.0f;
 }
 
-/* How far the logits of a block are from the mean. */
+/* Computes the distances d[] of a block's logits from the mean. */
 static void
 find_distances(const float *logits, float largest, float mean, float *d)
 {
@@ -114,10 +115,10 @@ find_distances(const float *logits, float largest, float mean, float *d)
             d[i] = distance(largest, logits[i], mean);
 }
 
-/* A token that does not stay has the least share, which weighs nothing. */
+/* The share of a dropped token: the smallest share, whose weight is 0. */
 static const float no_share = 0x1p-64f;
 
-/* Bins of distances from 2^-8 to 2^8, by their first bits. */
+/* Bins of distances from 2^-8 to 2^8, by the first bits of the float. */
 enum {
     DISTANCE_SHIFT = 27 - DIGIT,
     FIRST_DISTANCE = (127 - 8) << (FLT_MANT_DIG - 1 - DISTANCE_SHIFT),
@@ -132,7 +133,7 @@ bin_of_distance(float d)
                                           : BINS - 1;
 }
 
-/* The least distance of a bin but for the first. */
+/* Returns the smallest distance of a bin. (The first bin also holds all smaller distances.) */
 static float
 distance_of_bin(size_t bin)
 {
@@ -142,10 +143,12 @@ distance_of_bin(size_t bin)
     return d;
 }
 
-/* Tokens of at least this part of all weight are counted one by one. */
+/* A token with at least 1 / HEAVY of the whole weight is heavy: it is counted exactly, not
+ * sampled. */
 enum { HEAVY = 512 };
 
-/* Adds the heavy tokens to the bins; what they weigh. They are in few blocks. */
+/* Adds the weights of the heavy tokens to the bins. Returns their sum. Few blocks have such
+ * tokens. */
 static int64_t
 count_heavy(struct xm_candidates *c, const float *logits, size_t n, float largest,
             float mean, int64_t heavy)
@@ -166,10 +169,11 @@ count_heavy(struct xm_candidates *c, const float *logits, size_t n, float larges
     return sum;
 }
 
-/* Where the last of the staying most likely is: by the heavy tokens and some of the others, whose
- * sums say those of all but for a few standard deviations. What lies below a distance follows from
- * the tokens on either side of it, because the sum of all is known: those say it that vary less.
- * False: they do not. */
+/* Guesses between which distances the farthest token that is kept most likely is, from the heavy
+ * tokens and a sample of the others. The weight below a distance can be estimated by the sampled
+ * tokens below it or, because the sum of all weights is known, by those above it: the side with the
+ * smaller variance is used. False: the sample is not representative, because its estimate of the
+ * sum of all weights is off by more than 20 %. */
 static bool
 guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float largest,
                int64_t whole, int64_t enough, struct xm_nearness *near)
@@ -208,8 +212,8 @@ guess_nearness(struct xm_candidates *c, const float *logits, size_t n, float lar
     return true;
 }
 
-/* The share where d < low, else 0, for d and low >= 0: without a branch, which would be taken at
- * random. */
+/* Returns `share` if d < low, else 0, for d and low >= 0. It has no branch, because the branch
+ * predictor would fail about half the time. */
 static float
 share_below(float share, float d, float low)
 {
@@ -219,9 +223,9 @@ share_below(float share, float d, float low)
     return share;
 }
 
-/* What a token nearer than `high` weighs at least: its logit is less than mean + high below the
- * largest. Blocks that weigh less have no such token. The share is taken a little smaller, because
- * differences have been rounded. */
+/* Returns the smallest weight of a token nearer than near->high: its logit is at most mean + high
+ * below the largest. A block whose weights sum to less has no such token. The share is reduced by 1
+ * %, because differences were rounded. */
 static int64_t
 least_of_near(const struct xm_candidates *c, const struct xm_nearness *near, float steps)
 {
@@ -230,8 +234,9 @@ least_of_near(const struct xm_candidates *c, const struct xm_nearness *near, flo
     return weight > 1 ? weight : 1;
 }
 
-/* What tokens nearer than `low` weigh together, and block for block in `kept`; gathers the keys of
- * those between `low` and `high`, in the order of ids. */
+/* Returns the sum of the weights of the tokens nearer than near->low, and stores its parts by block
+ * in `kept`. Gathers the keys of the tokens between near->low and near->high, in the order of
+ * ids. */
 XM_FOR_AVX2_TOO static int64_t
 part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size,
                  float largest, float steps, struct xm_nearness *near)
@@ -263,7 +268,7 @@ part_by_distance(struct xm_candidates *c, const float *logits, size_t vocab_size
     return inner;
 }
 
-/* The tokens from `high` on weigh nothing from now on. */
+/* Sets the weights of the tokens at distance near->high or more to 0. */
 XM_FOR_AVX2_TOO static void
 drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float largest,
          float steps, const struct xm_nearness *near)
@@ -286,8 +291,9 @@ drop_far(struct xm_candidates *c, const float *logits, size_t vocab_size, float 
     }
 }
 
-/* The likeliest token lies as far from the mean as the mean from it: those that are farther have
- * little weight. */
+/* If the guess fails, the second try takes all tokens up to the distance of the most likely token
+ * from the mean: tokens farther away lie below the mean and have little weight. The third try takes
+ * all tokens. */
 int64_t
 xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t n,
                            float largest, float steps, float typical_p, int64_t sum,
@@ -311,7 +317,6 @@ xm_candidates_find_typical(struct xm_candidates *c, const float *logits, size_t 
     return kept + xm_candidates_keep(c, near->n_keys, near->threshold);
 }
 
-/* All other tokens weigh nothing from now on. */
 void
 xm_candidates_drop_others(struct xm_candidates *c, const float *logits, size_t n,
                           float largest, float steps, const struct xm_nearness *near)
@@ -319,13 +324,12 @@ xm_candidates_drop_others(struct xm_candidates *c, const float *logits, size_t n
     drop_far(c, logits, n, largest, steps, near);
     for (size_t i = 0; i < near->n_keys; i++) {
         const uint32_t id = id_of(c->keys[i]);
-        const bool stays = c->keys[i] >= near->threshold; /* at random: no branch */
+        const bool stays = c->keys[i] >= near->threshold; /* unpredictable: no branch */
         c->sums[id / BLOCK] -= stays ? 0 : weight_of(c, id);
         c->shares[id] = stays ? c->shares[id] : no_share;
     }
 }
 
-/* Without that, of the typical tokens, which weigh `sum` together. */
 int32_t
 xm_candidates_draw_typical(const struct xm_candidates *c, const float *logits, size_t n,
                            float largest, const struct xm_nearness *near, int64_t sum,

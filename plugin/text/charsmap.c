@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of a tokenizer.json, as Hugging Face's library does it: a text that is found replaces the whole
- * text that was looked up, and of several that are found the shortest counts. Of a GGUF file, as
- * SentencePiece does it: the longest text that the rest begins with is replaced.
+ * A map from tokenizer.json works as in Hugging Face's library: the text to look up is replaced as
+ * a whole by the replacement of the shortest key with which it begins. A map from a GGUF file works
+ * as in SentencePiece: the longest key with which the remaining text begins is replaced.
  */
 #include "plugin/text/charsmap.h"
 
@@ -14,10 +14,10 @@ enum { MAX_CLUSTER = 5 }; /* bytes of a grapheme cluster that is looked up as a 
 
 struct xm_charsmap {
     uint8_t *blob;    /* owned */
-    size_t n_units;   /* behind the first four bytes */
-    const char *text; /* replacements, in the blob; a NUL of ours at the end */
+    size_t n_units;   /* units of the trie, behind the 4 bytes of its size */
+    const char *text; /* replacements, in `blob`; we append a NUL */
     size_t text_bytes;
-    bool by_prefix; /* the longest that the text begins with, not grapheme clusters */
+    bool by_prefix; /* replace the longest matching key, not grapheme clusters */
 };
 
 /* ---- base64 ------------------------------------------------------------------------ */
@@ -34,7 +34,7 @@ base64_digit(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Writes at most 3 bytes for 4 digits; false: something that is no digit. */
+/* Decodes `s` to *n bytes, at most 3 for 4 digits. False: a character is no base64 digit. */
 static bool
 decode_base64(struct xm_slice s, uint8_t *out, size_t *n)
 {
@@ -66,7 +66,7 @@ load_u32(const uint8_t *p)
            (uint32_t)p[3] << 24;
 }
 
-/* The parts of the blob, which has n bytes and a NUL. */
+/* Finds trie and replacements in map->blob, which has n bytes and room for a NUL. */
 static enum xm_status
 find_parts(struct xm_charsmap *map, size_t n, struct xm_error *err)
 {
@@ -140,16 +140,16 @@ xm_charsmap_free(struct xm_charsmap *map)
 
 /* ---- looking up -------------------------------------------------------------------- */
 
-/* Bits of a unit: 0-7 and 31 label, 8 has a leaf, 9 offset is times 256, 10-30 offset;
- * of a leaf: 0-30 where the replacement begins. */
+/* Bits of a unit: 0-7 and 31 are its label; bit 8: it has a leaf; bit 9: the offset is multiplied
+ * by 256; 10-30 are the offset. Bits 0-30 of a leaf: where its replacement begins. */
 static uint32_t
 offset_of(uint32_t unit)
 {
     return unit >> 10 << ((unit & 1u << 9) >> 6);
 }
 
-/* False: no text that `s` begins with is in the map. *n: the bytes of the one that counts, the
- * shortest or the longest. */
+/* Finds a key with which `s` begins: the shortest or, with by_prefix, the longest. *n: bytes of the
+ * key. False: there is none. */
 static bool
 find_replacement(const struct xm_charsmap *map, struct xm_slice s,
                  struct xm_slice *replacement, size_t *n)
@@ -178,7 +178,7 @@ find_replacement(const struct xm_charsmap *map, struct xm_slice s,
     return is_found;
 }
 
-/* Bytes of the first grapheme cluster of `s` (s.n > 0). */
+/* Returns the bytes of the first grapheme cluster of `s` (s.n > 0). */
 static size_t
 cluster_bytes(struct xm_slice s)
 {

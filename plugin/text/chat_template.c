@@ -6,8 +6,8 @@
 
 struct xm_chat_template {
     struct xm_jinja_template *jinja; /* owned */
-    struct xm_strbuf text;           /* that was parsed */
-    yyjson_doc *config;              /* owned; with special tokens, or NULL */
+    struct xm_strbuf text;           /* the template's source */
+    yyjson_doc *config;              /* owned; members with special tokens; NULL: none */
 };
 
 /* --- life --- */
@@ -82,7 +82,8 @@ names_a_token(struct xm_slice name)
     return name.n > n && memcmp(name.text + name.n - n, suffix, n) == 0;
 }
 
-/* "bos_token" and its like: a string, or an object that holds it as "content". */
+/* Adds the variables "bos_token", "eos_token" and so on. In the file each is a string, or an object
+ * whose member "content" is the string. */
 static void
 add_special_tokens(struct variables *v, yyjson_val *config)
 {
@@ -114,7 +115,8 @@ add_members(struct variables *v, yyjson_val *object)
     }
 }
 
-/* Later variables win. */
+/* Renders with all variables. Of variables with the same name the last one counts, so those of
+ * `extra` are added last. */
 static enum xm_status
 render(const struct xm_chat_template *tmpl, yyjson_val *messages,
        bool add_generation_prompt, yyjson_val *extra, struct xm_strbuf *out,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a model folder may have its chat template: the first place that has one counts.
+ * Finds a model folder's chat template: tries each place in turn and takes the first template.
  */
 #include "plugin/text/chat_template.h"
 
@@ -12,7 +12,8 @@
 
 static const char key[] = "chat_template";
 
-/* A string, or the entry "default" of a list; NULL: there is none. */
+/* Returns the template in a configuration file: a string, or the entry "default" of a list of named
+ * templates. NULL: there is none. */
 static yyjson_val *
 find_template(yyjson_val *config)
 {
@@ -32,8 +33,9 @@ find_template(yyjson_val *config)
 
 /* ---- each kind of place; XM_NOT_FOUND: it has none -------------------------------- */
 
-/* Exporters may write a text here that only their own reader understands: the next place has it
- * then, or there is none. */
+/* Reads the template from openvino_tokenizer.xml. A template that cannot be parsed counts as not
+ * found, because exporters may write one in a form that only their own reader understands: the next
+ * place may have the original. */
 static enum xm_status
 read_ir(const char *path, struct xm_chat_template **out, struct xm_error *err)
 {
@@ -96,7 +98,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* The path of a file of the folder; the caller frees it. */
+/* Writes the path of a file of the folder to *out, which the caller frees. */
 static enum xm_status
 path_of(const char *folder, const char *file, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -127,7 +129,7 @@ load_from_folder(const char *folder, struct xm_chat_template **out, struct xm_er
         folder, key);
 }
 
-/* The special tokens, of the one file that has them. A missing file is not an error: *out is NULL
+/* Reads the special tokens from tokenizer_config.json. A missing file is not an error: *out is NULL
  * then. */
 static enum xm_status
 read_tokens(const char *folder, yyjson_doc **out, struct xm_error *err)
@@ -140,7 +142,8 @@ read_tokens(const char *folder, yyjson_doc **out, struct xm_error *err)
     return s == XM_OK || s == XM_NOT_FOUND ? XM_OK : xm_fail(err, s, "%s", why.text);
 }
 
-/* The template that was found or given, with the folder's tokens. */
+/* Adds the folder's special tokens to *tmpl, unless `found`, the result of loading it, is a
+ * failure. Frees *tmpl if they cannot be read. */
 static enum xm_status
 add_tokens(const char *folder, enum xm_status found, struct xm_chat_template **tmpl,
            struct xm_error *err)

@@ -32,7 +32,7 @@ hash_thread(const struct xm_thread *t)
                           xm_hash_number((uint64_t)t->at.count << 32 | t->at.sub));
 }
 
-/* Few threads are compared one by one; of more each is found by its hash. */
+/* Up to FEW threads are compared one by one; more are looked up by their hash. */
 enum { FEW = 24 };
 
 static bool
@@ -51,7 +51,8 @@ has_thread(const struct xm_constraint *c, const struct xm_thread *t)
     return false;
 }
 
-/* The newest thread is in the list. False: no memory. */
+/* Adds the newest thread of the list to the hash index, if the list is longer than FEW. False: no
+ * memory. */
 static bool
 index_thread(struct xm_constraint *c)
 {
@@ -90,7 +91,7 @@ void
 xm_closure_begin(struct xm_constraint *c, bool is_local)
 {
     struct xm_hash_index *index = &c->work_index;
-    /* To empty one that was large once would cost more than all that it held since. */
+    /* clearing an index that was once large costs more than the few entries it holds now */
     if (index->n > 0 && (uint64_t)index->n * 32 < (uint64_t)index->mask)
         xm_hash_free(index);
     else if (index->n > 0)
@@ -113,7 +114,7 @@ hash_frame(const struct xm_frame *f)
                           xm_hash_number(f->count));
 }
 
-/* The frame with this contents; there is one of each. */
+/* Returns the frame with these contents; equal frames are stored once. */
 static uint32_t
 find_frame(struct xm_constraint *c, struct xm_frame f)
 {
@@ -141,8 +142,8 @@ find_frame(struct xm_constraint *c, struct xm_frame f)
     return (uint32_t)c->n_frames++;
 }
 
-/* Opens the rule of a call for its match `count`. A call that is the last of its rule needs no
- * frame: its rule's end is that of the caller. */
+/* Opens the rule of a CALL state for its match number `count`. A call at the end of its rule needs
+ * no frame: when it returns, the calling rule ends as well. */
 static void
 open_rule(struct xm_constraint *c, uint32_t call, uint32_t count, uint32_t parent)
 {
@@ -174,14 +175,14 @@ xm_closure_return(struct xm_constraint *c, uint32_t stack)
     const struct xm_grammar_state *s = &c->g->states[f.call];
     uint32_t next = f.count + 1;
     if (s->y == XM_UNBOUNDED && next > s->x)
-        next = s->x > 0 ? s->x : 1; /* how many more does not matter */
+        next = s->x > 0 ? s->x : 1; /* above the lower bound the number does not matter */
     if (f.count >= s->x)
         xm_closure_add(c, s->a, f.parent);
     if (f.count < s->y && s->y > 1)
         open_rule(c, f.call, next, f.parent);
 }
 
-/* Behind one more unit. */
+/* Adds the thread behind one more complete unit. */
 static void
 count_unit(struct xm_constraint *c, const struct xm_thread *t)
 {
@@ -260,7 +261,7 @@ xm_closure_read(struct xm_constraint *c, const struct xm_thread *t, uint8_t byte
 
 /* ---- the text --------------------------------------------------------------------- */
 
-/* The closure becomes the text's state. */
+/* Makes the closure the state of the text. */
 static void
 settle(struct xm_constraint *c)
 {
@@ -290,7 +291,8 @@ begin(struct xm_constraint *c)
     c->is_at_start = true;
 }
 
-/* Keeps only the frames that the text's threads need. Masks name frames and go, too. */
+/* Drops all frames except those that the text's threads need, and all masks, because they refer to
+ * frames. */
 static void
 drop_frames(struct xm_constraint *c)
 {
@@ -307,7 +309,8 @@ drop_frames(struct xm_constraint *c)
             moved[f] = 1;
     xm_masks_drop(c);
     xm_hash_clear(&c->frame_index);
-    for (size_t i = 0; i < c->n_frames; i++) { /* a parent stands before its frames */
+    /* a parent has a smaller index than its frames */
+    for (size_t i = 0; i < c->n_frames; i++) {
         if (!moved[i])
             continue;
         struct xm_frame f = c->frames[i];
@@ -340,8 +343,9 @@ begin_call(struct xm_constraint *c, struct xm_error *err)
     c->err = err;
 }
 
-/* Where no thread is left, or the call has failed, the text does not match. `keeps_frames`: other
- * threads than the live ones have frames, too. */
+/* Reads bytes. Afterwards the text does not match if no thread is left and can_end is false, or if
+ * the call has failed. keeps_frames: threads outside of c->live use frames, too, so none are
+ * dropped. */
 static void
 read_bytes(struct xm_constraint *c, const char *bytes, size_t n, bool keeps_frames)
 {
@@ -367,7 +371,7 @@ xm_constraint_accept_bytes(struct xm_constraint *c, const char *bytes, size_t n,
     return refuse(c);
 }
 
-/* Behind the grammar's tokens with this id: the states that follow, as a closure. */
+/* Adds to the closure the states behind each TOKEN state of `from` that names this id. */
 static void
 read_token(struct xm_constraint *c, const struct xm_threads *from, int32_t id)
 {
@@ -546,7 +550,7 @@ xm_constraint_create(const struct xm_grammar *grammar,
     return create(grammar, tokenizer, out, err);
 }
 
-/* What the text's threads stand on. Sets and masks are found again as they are needed. */
+/* Copies threads and frames. Sets and masks are not copied; they are computed again when needed. */
 static bool
 copy_state(const struct xm_constraint *from, struct xm_constraint *c)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tokens that may follow. Of each way (a set of threads and their stack):
+ * Finds the tokens that may follow. For each way (a set of threads and their stack):
  *
  *     local mask    the tokens that end within the set's rule, and the exits: nodes of the trie
- *                   where the rule may end or call another. It depends on the set alone.
- *     exits         from there the walk goes on with the ways that the stack says
+ *                   at which the rule may end or call another. It depends on the set alone.
+ *     exits         from each exit the walk continues with the rules on the stack
  *
- * A mask begins with all tokens or with none, whichever is nearer, and the walk takes away or adds
- * subtrees.
+ * A local mask begins with all tokens or with none, whichever is nearer to the result, and the walk
+ * removes or adds subtrees of the trie.
  */
 #include <string.h>
 
@@ -29,7 +29,8 @@ clear_tokens(const struct xm_token_trie *t, uint32_t from, uint32_t to, uint64_t
         words[t->tokens[i] / 64] &= ~((uint64_t)1 << t->tokens[i] % 64);
 }
 
-/* All below the node is characters that lead back into the set. */
+/* Returns whether all tokens below the node consist of characters that lead back into the set, so
+ * that the whole subtree is allowed. */
 static bool
 takes_all(const struct xm_set *s, const struct xm_trie_node *node)
 {
@@ -61,7 +62,7 @@ add_exit(struct local_walk *w, uint32_t node, uint32_t set)
     m->exits[m->n_exits++] = (struct xm_exit){node, set};
 }
 
-/* Whether more tokens begin with a byte that the set reads than not. */
+/* Returns whether the set can read the first byte of more than half of all tokens. */
 static bool
 takes_most(struct xm_constraint *c, const struct xm_token_trie *t, uint32_t set)
 {
@@ -109,7 +110,7 @@ walk_local(struct local_walk *w, uint32_t set)
     }
 }
 
-/* A place for a local mask: a free one, or the one that was not used for longest. */
+/* Returns an entry for a new local mask: an unused one, or the least recently used. */
 static struct xm_local_mask *
 take_local(struct xm_constraint *c)
 {
@@ -150,7 +151,8 @@ local_mask(struct xm_constraint *c, const struct xm_token_trie *t, uint32_t set)
 
 /* ---- beyond a rule ---------------------------------------------------------------- */
 
-/* The ways that follow where the rule of a way may be left: n from *first on in c->continued. */
+/* Finds the ways that follow when the rule of `way` is left. Returns their number; they begin at
+ * *first in c->continued. */
 static size_t
 expand(struct xm_constraint *c, struct xm_way way, size_t *first)
 {
@@ -187,7 +189,8 @@ expand(struct xm_constraint *c, struct xm_way way, size_t *first)
     return n;
 }
 
-/* Adds a way to those of a node, c->level from `from` on, if it is not there. */
+/* Adds a way to the ways of the current node, which are c->level.list[from..], unless it is
+ * there. */
 static void
 add_way(struct xm_constraint *c, size_t from, struct xm_way way)
 {
@@ -201,8 +204,9 @@ add_way(struct xm_constraint *c, size_t from, struct xm_way way)
         xm_ways_add(c, &c->level, way);
 }
 
-/* The ways of a node are those of its parent, [from, to) of c->level, behind its byte, and where
- * their rules may be left, those that follow. False: there is none. */
+/* Computes the ways of a node and appends them to c->level: the ways of its parent, [from, to),
+ * after reading the node's byte, and the ways that follow where their rules may be left. False:
+ * there is none. */
 static bool
 read_node(struct xm_constraint *c, size_t from, size_t to, uint8_t byte, bool has_below)
 {
@@ -231,12 +235,13 @@ any_takes_all(const struct xm_constraint *c, size_t from, const struct xm_trie_n
     return false;
 }
 
-/* Goes on below a node with the ways in c->level, and adds the tokens there to `words`. */
+/* Walks the subtree below node `from` with the ways in c->level, and adds the allowed tokens to
+ * `words`. */
 static void
 walk_ways(struct xm_constraint *c, const struct xm_token_trie *t, uint32_t from,
           uint64_t *words)
 {
-    size_t starts[XM_TRIE_DEEPEST + 2]; /* where the ways of a depth begin in c->level */
+    size_t starts[XM_TRIE_DEEPEST + 2]; /* start of each depth's ways in c->level */
     const uint32_t top = t->nodes[from].depth;
     starts[top] = 0;
     starts[top + 1] = c->level.n;
@@ -296,7 +301,7 @@ find_mask(struct xm_constraint *c, uint64_t hash)
     return NULL;
 }
 
-/* A mask that is not kept is only slower to find again: no failure. */
+/* Keeps the mask in c->out. No memory is not a failure: the mask is only computed again. */
 static void
 keep_mask(struct xm_constraint *c, uint64_t hash)
 {
@@ -333,7 +338,7 @@ compute(struct xm_constraint *c, const struct xm_token_trie *t)
     }
 }
 
-/* The tokens that the grammar names. */
+/* Adds the tokens that the grammar names here. */
 static void
 add_named(struct xm_constraint *c)
 {

@@ -6,8 +6,9 @@
 
 /* ---- members ---------------------------------------------------------------------- */
 
-/* Far from both bounds of a repetition, a count does not matter to a token: such counts are made
- * one, so that there are few sets. */
+/* Returns a count that is equivalent for reading one token: counts so far from both bounds of a
+ * repetition that no token reaches them are mapped to one value, to keep the number of sets
+ * small. */
 static uint32_t
 near_count(const struct xm_constraint *c, const struct xm_grammar_state *s,
            uint32_t count)
@@ -46,7 +47,8 @@ compare_by_stack(const void *a, const void *b)
     return compare_places(&x->at, &y->at);
 }
 
-/* Counts made near, sorted, each place once; their number. */
+/* Normalises threads[n]: maps counts by near_count, sorts by place, drops repeated places. Returns
+ * the number left. */
 static size_t
 normalise(const struct xm_constraint *c, struct xm_thread *threads, size_t n)
 {
@@ -65,8 +67,8 @@ normalise(const struct xm_constraint *c, struct xm_thread *threads, size_t n)
 
 /* ---- characters that lead back ---------------------------------------------------- */
 
-/* Whether behind one unit of `state` the same state reads the next one: "[a-z]" in "([a-z] | …)*".
- * What it looks at is bounded: a loop with more in it is not found. */
+/* Returns whether the same state may read the next unit right after one, as "[a-z]" does in "([a-z]
+ * | …)*". The search is limited to MOST states: loops with more states are not found. */
 static bool
 leads_back(const struct xm_constraint *c, uint32_t state)
 {
@@ -116,7 +118,8 @@ count_bits(const uint64_t words[2])
     return n;
 }
 
-/* Of the places that read characters again and again, the one that takes most of them. */
+/* Sets the loop of a set: of its places that read characters repeatedly, the one that accepts the
+ * most characters. */
 static void
 find_loop(struct xm_constraint *c, struct xm_set *set)
 {
@@ -198,7 +201,7 @@ xm_set_of(struct xm_constraint *c, struct xm_thread *threads, size_t n)
     const uint32_t found = find_set(c, threads, n, hash);
     if (found != XM_SET_UNKNOWN)
         return found;
-    if (c->n_sets == 0) { /* the first one is the dead one */
+    if (c->n_sets == 0) { /* set 0 is XM_SET_DEAD */
         if (!reserve(c, 1))
             return XM_SET_DEAD;
         c->sets[c->n_sets++] = (struct xm_set){.mask = -1};

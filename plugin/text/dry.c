@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far the end of a text matches what ends at each earlier place is the Z function of the text
- * read backwards (D. Gusfield, "Algorithms on Strings, Trees, and Sequences", 1997): all lengths in
- * one pass.
+ * The length of the match between the end of the text and the part that ends at each earlier
+ * position is the Z function of the reversed text (D. Gusfield, "Algorithms on Strings, Trees, and
+ * Sequences", 1997); one pass computes all of them.
  */
 #include "plugin/text/dry.h"
 
@@ -25,7 +25,7 @@ is_breaker(const struct xm_token_view *set, int32_t id)
     return low < set->n && set->ids[low] == id;
 }
 
-/* How many of the last tokens are no breakers. */
+/* Returns the number of tokens behind the last breaker. */
 static size_t
 count_unbroken(const struct xm_token_view *breakers, const int32_t *text, size_t length)
 {
@@ -35,12 +35,12 @@ count_unbroken(const struct xm_token_view *breakers, const int32_t *text, size_t
     return n;
 }
 
-/* matches[k]: how many tokens are the same, read backwards from the last one and from the one k
- * tokens before it. */
+/* Sets matches[k] to the number of equal tokens when reading backwards from last[0] and from
+ * last[-k]. */
 static void
 find_matches(const int32_t *last, size_t length, uint32_t *matches)
 {
-    size_t begin = 0, end = 0; /* of the match that reaches farthest */
+    size_t begin = 0, end = 0; /* the match found so far that ends farthest */
     for (size_t k = 1; k < length; k++) {
         size_t n = 0;
         if (k < end)
@@ -55,7 +55,8 @@ find_matches(const int32_t *last, size_t length, uint32_t *matches)
     }
 }
 
-/* It stays finite, because infinity would say that the token must not come. */
+/* Returns the logit minus the penalty. The result stays finite, because -infinity would mean that
+ * the token is forbidden. */
 static float
 reduced(const struct xm_sampling *s, uint32_t allowed, uint32_t n, float logit)
 {

@@ -3,11 +3,12 @@
  * DRY, "don't repeat yourself" (P. E. Weidmann, text-generation-webui, 2024): a penalty for tokens
  * that would make a repetition longer.
  *
- *     n(t)   the most tokens at the end of the text that stand in it earlier, too, with t behind
- *            them; none of them is a breaker
- *     l(t)   l(t) - multiplier * base^(n(t) - allowed)   where n(t) >= allowed
+ *     n(t)   the length of the longest end of the text that also occurs earlier in it, followed by
+ *            token t; it contains no breaker
+ *     l(t)   logit of t; becomes l(t) - multiplier * base^(n(t) - allowed) if n(t) >= allowed
  *
- * A breaker is a token behind which every repetition begins anew, as the end of a line is one.
+ * A breaker is a token, such as a line end, that no repetition contains: repetitions are counted
+ * anew behind it.
  */
 #ifndef XM_PLUGIN_TEXT_DRY_H
 #define XM_PLUGIN_TEXT_DRY_H
@@ -18,14 +19,14 @@
 extern "C" {
 #endif
 
-/* Scratch memory: */
+/* Scratch memory, the caller's. */
 struct xm_dry_scratch {
-    uint32_t *matches; /* [length of the text]                          */
-    uint32_t *longest; /* [vocab_size], zeros, which it is again behind a call */
+    uint32_t *matches; /* [length of the text] */
+    uint32_t *longest; /* [vocab_size], all zeros before and after a call */
 };
 
-/* Changes the logits that follow text[length], whose ids are in the vocabulary, by the dry_
- * parameters of `s`. Its time is in proportion to the length. */
+/* Applies the dry_ parameters of `s` to the logits of the token that follows `text`, which has
+ * `length` tokens. All its ids must be in the vocabulary. The time is linear in the length. */
 void xm_dry_penalise(const struct xm_sampling *s, const int32_t *text, size_t length,
                      const struct xm_dry_scratch *scratch, float *logits);
 

@@ -4,30 +4,30 @@
 /* clang-format off */
 static const struct {
     const char *spelling;
-    const char *unless; /* a special token that takes this meaning over; NULL: none */
+    const char *unless; /* not an end if the tokenizer has this one; NULL: always */
 } ends[] = {
-    /* of a document */
+    /* end of a document */
     { "<|endoftext|>",          NULL },         /* GPT-2, Qwen, gpt-oss, Phi               */
     { "<|end_of_text|>",        NULL },         /* Llama 3, Granite                        */
     { "</s>",                   NULL },         /* Llama 2, Mistral                        */
     { "<eos>",                  NULL },         /* Gemma                                   */
     { "[EOS]",                  NULL },         /* Kimi                                    */
     { "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", NULL }, /* DeepSeek */
-    { "<EOT>",                  NULL },         /* code models: the end of a completion    */
-    /* of a turn */
-    { "<|im_end|>",             NULL },         /* ChatML: Qwen and many more              */
-    { "<|eot_id|>",             NULL },         /* Llama 3                                 */
-    { "<|eom_id|>",             NULL },         /* Llama 3: of a call of a tool            */
-    { "<end_of_turn>",          NULL },         /* Gemma 2 and 3                           */
-    { "<turn|>",                NULL },         /* Gemma 4                                 */
-    { "<|tool_response>",       NULL },         /* Gemma 4: behind a call of a tool        */
-    { "[e~[",                   NULL },         /* MiniMax                                 */
-    { "[EOT]",                  NULL },         /* Kimi                                    */
-    { "<end_of_utterance>",     NULL },         /* SmolVLM                                 */
-    { "<|return|>",             NULL },         /* gpt-oss: of an answer                   */
-    { "<|call|>",               NULL },         /* gpt-oss: of a call of a tool            */
-    /* Phi: of a turn. gpt-oss: only of a message, behind which the next one of the same
-     * answer begins. */
+    { "<EOT>",                  NULL },         /* code models: end of a completion */
+    /* end of a turn */
+    { "<|im_end|>",             NULL },         /* ChatML: Qwen and many more        */
+    { "<|eot_id|>",             NULL },         /* Llama 3                           */
+    { "<|eom_id|>",             NULL },         /* Llama 3: end of a call of a tool  */
+    { "<end_of_turn>",          NULL },         /* Gemma 2 and 3                     */
+    { "<turn|>",                NULL },         /* Gemma 4                           */
+    { "<|tool_response>",       NULL },         /* Gemma 4: follows a call of a tool */
+    { "[e~[",                   NULL },         /* MiniMax                           */
+    { "[EOT]",                  NULL },         /* Kimi                              */
+    { "<end_of_utterance>",     NULL },         /* SmolVLM                           */
+    { "<|return|>",             NULL },         /* gpt-oss: end of an answer         */
+    { "<|call|>",               NULL },         /* gpt-oss: end of a call of a tool  */
+    /* Phi: end of a turn. gpt-oss: only the end of a message, behind which the next message of the
+     * same answer may begin. */
     { "<|end|>",                "<|return|>" },
 };
 /* clang-format on */

@@ -3,8 +3,8 @@
  * End-of-text tokens found by their spelling.
  *
  * A model's configuration often lacks some of its end-of-text ids: a chat model's file names the
- * end of a turn, and the model may write the end of a document as well. Only special added tokens
- * of the tokenizer count; the same characters as plain text end nothing.
+ * end of a turn, but the model may write the end of a document as well. Only special added tokens
+ * of the tokenizer count; the same characters as plain text do not end the text.
  */
 #ifndef XM_PLUGIN_TEXT_END_TOKENS_H
 #define XM_PLUGIN_TEXT_END_TOKENS_H
@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-/* Appends to c->eos the ids of the spellings in end_tokens.c that the tokenizer has. */
+/* Appends to c->eos the ids of those spellings listed in end_tokens.c that the tokenizer has as
+ * special tokens. */
 void xm_generation_config_add_ends(struct xm_generation_config *c,
                                    const struct xm_tokenizer *tokenizer);
 

@@ -9,7 +9,7 @@
  *     item     = name | "text" | [class] | . | (choices) | <token> | <[id]>
  *     suffix   = * | + | ? | {n} | {n,} | {m,n}
  *
- * Within parentheses a line may end anywhere. Not done: "!<token>", all tokens but one.
+ * Within parentheses a line may end anywhere. Not supported: "!<token>" (all tokens but one).
  */
 #include <string.h>
 
@@ -20,14 +20,14 @@ struct gbnf {
     struct xm_grammar_tree *t;
     const char *text;
     size_t n, at;
-    struct xm_hash_index names; /* of t->rules */
+    struct xm_hash_index names; /* indexes t->rules by name */
     struct xm_error *err;
 };
 
 /* ---- places ----------------------------------------------------------------------- */
 
 struct place {
-    uint32_t line, column; /* from 1; columns count characters */
+    uint32_t line, column; /* both from 1; columns count characters */
 };
 
 static struct place
@@ -72,7 +72,7 @@ starts_with(const struct gbnf *g, const char *what)
     return g->n - g->at >= n && memcmp(g->text + g->at, what, n) == 0;
 }
 
-/* Blanks and comments; ends of lines, too, if they end nothing. */
+/* Skips blanks and comments and, with `lines`, line ends. */
 static void
 skip_blanks(struct gbnf *g, bool lines)
 {
@@ -125,7 +125,7 @@ read_hex(struct gbnf *g, int digits, uint32_t *code)
     return XM_OK;
 }
 
-/* One character of a text or a class, perhaps escaped. */
+/* Reads one character of a literal or a class, which may be an escape. */
 static enum xm_status
 read_character(struct gbnf *g, uint32_t *code)
 {
@@ -235,7 +235,7 @@ read_number(struct gbnf *g, uint32_t *number)
     return g->at > start ? XM_OK : invalid(g, "expected a number");
 }
 
-/* <[id]> or <name>, whose spelling has the brackets. */
+/* Reads <[id]> or <name>. The spelling of a named token includes the angle brackets. */
 static enum xm_status
 read_token(struct gbnf *g, uint32_t *node)
 {
@@ -399,7 +399,8 @@ read_sequence(struct gbnf *g, int depth, uint32_t *node)
     return s;
 }
 
-/* Whether the next thing that is no blank is a |, perhaps on a line below. */
+/* Skips a following "|", also if it stands on a later line. Returns whether there was one; else
+ * nothing is skipped. */
 static bool
 takes_bar(struct gbnf *g)
 {

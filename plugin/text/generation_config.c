@@ -7,7 +7,7 @@
 #include "plugin/text/generation_file.h"
 #include "runtime/util/strbuf.h"
 
-/* An earlier file that names end tokens decides. */
+/* Reads the end-of-text ids, unless a file read earlier had some. */
 static enum xm_status
 load_eos(yyjson_val *root, struct xm_generation_config *out, struct xm_error *err)
 {
@@ -27,7 +27,8 @@ load_eos(yyjson_val *root, struct xm_generation_config *out, struct xm_error *er
     return status;
 }
 
-/* Some models write -1 for "none". */
+/* Reads one id, unless a file read earlier had it. -1 counts as absent: some models write it for
+ * "none". */
 static enum xm_status
 load_one(yyjson_val *root, const char *key, int32_t *out, struct xm_error *err)
 {
@@ -39,7 +40,7 @@ load_one(yyjson_val *root, const char *key, int32_t *out, struct xm_error *err)
     return xm_json_token_id(value, key, out, err);
 }
 
-/* Ids below 0 are none: some models write -1. */
+/* Reads the ids that are never chosen. Negative ids are skipped: some models write -1. */
 static enum xm_status
 load_suppressed(yyjson_val *root, struct xm_token_list *out, struct xm_error *err)
 {
@@ -79,7 +80,7 @@ load_count(yyjson_val *root, const char *key, uint64_t *out)
         *out = count;
 }
 
-/* A member of another type or out of its range counts as absent. */
+/* Reads the sampling parameters. A member of a wrong type or out of its range counts as absent. */
 static void
 load_sampling(yyjson_val *root, struct xm_generation_config *out)
 {
@@ -87,14 +88,14 @@ load_sampling(yyjson_val *root, struct xm_generation_config *out)
     out->sampling.temperature = 1.0f;
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         const struct xm_sampling_row *row = &xm_sampling_rows[i];
-        double x = NAN; /* within no range */
+        double x = NAN; /* outside of every range */
         if (row->file && xm_sampling_is_number(row))
             xm_generation_file_number(root, row->file, &x, NULL);
         xm_sampling_recommend(&out->sampling, row, x);
     }
     xm_json_bool(root, "do_sample", &samples, NULL);
     if (!samples)
-        out->sampling.temperature = 0.0f; /* penalties stay */
+        out->sampling.temperature = 0.0f; /* greedy, but penalties stay set */
     load_count(root, "max_new_tokens", &out->max_tokens);
 }
 

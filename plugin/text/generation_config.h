@@ -23,24 +23,24 @@ extern "C" {
 #endif
 
 enum {
-    XM_MAX_EOS = 16,       /* end-of-text ids taken from files            */
-    XM_MAX_KNOWN_ENDS = 19 /* end-of-text spellings known to end_tokens.h */
+    XM_MAX_EOS = 16,       /* most end-of-text ids taken from a file */
+    XM_MAX_KNOWN_ENDS = 19 /* number of spellings in end_tokens.c */
 };
 
 struct xm_generation_config {
-    int32_t eos[XM_MAX_EOS + XM_MAX_KNOWN_ENDS]; /* any of them ends the text */
+    int32_t eos[XM_MAX_EOS + XM_MAX_KNOWN_ENDS]; /* ids that end the text */
     size_t n_eos;
-    /* the first n_said members of eos[] come from the model's files, the others from
-     * end_tokens.h */
+    /* The first n_said members of eos[] come from the model's files, the others from
+     * end_tokens.h. */
     size_t n_said;
     int32_t bos, pad; /* -1: none */
-    /* owned; token ids that are never chosen; may lie outside of the vocabulary */
+    /* Owned; token ids that are never chosen. Some may be outside of the vocabulary. */
     struct xm_token_list suppressed;
-    struct xm_sampling sampling; /* the seed is 0: the caller sets it   */
-    uint64_t max_tokens;         /* at most so many new tokens; 0: not given */
+    struct xm_sampling sampling; /* `seed` is 0; the caller sets it */
+    uint64_t max_tokens;         /* limit on generated tokens; 0: none given */
 };
 
-/* Sets the defaults that hold when the model has neither file. */
+/* Sets the defaults of a model that has neither file. */
 void xm_generation_config_init(struct xm_generation_config *out);
 void xm_generation_config_free(struct xm_generation_config *c);
 /* Initialises *out and reads the files of a model folder. On failure `out` still has to be

@@ -12,7 +12,7 @@ xm_generation_file_open(const char *path, yyjson_doc **out, struct xm_error *err
     return xm_fail(err, XM_INVALID, "'%s': not an object", path);
 }
 
-/* NULL for an absent member and for null. */
+/* Returns the member `key`; NULL: it is absent or null. */
 static yyjson_val *
 member(yyjson_val *root, const char *key)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads generation_config.json. generation_config.h and plugin/genai keep different members of
- * the file; both read it with these functions.
+ * Reads generation_config.json for plugin/text/generation_config.h and for plugin/genai, which use
+ * different members of the file.
  *
  * A member that is absent or null leaves *out as it is. A member of another type fails with
  * XM_INVALID and leaves *out as it is; `err` may be NULL.
@@ -16,12 +16,13 @@
 extern "C" {
 #endif
 
-/* Opens the file at `path`; its root is an object. The caller frees *out with yyjson_doc_free().
- * XM_NOT_FOUND: there is no such file. The error sentence begins with the path. */
+/* Parses the file at `path`, whose root must be an object. The caller frees *out with
+ * yyjson_doc_free(). XM_NOT_FOUND: there is no such file. The error message begins with the
+ * path. */
 enum xm_status xm_generation_file_open(const char *path, yyjson_doc **out,
                                        struct xm_error *err);
 
-/* A whole number >= 0. -1 counts as absent: some models write it for "none". */
+/* Reads a whole number >= 0. -1 counts as absent: some models write it for "none". */
 enum xm_status xm_generation_file_count(yyjson_val *root, const char *key, uint64_t *out,
                                         struct xm_error *err);
 enum xm_status xm_generation_file_number(yyjson_val *root, const char *key, double *out,

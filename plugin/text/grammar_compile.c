@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the trees of rules to one automaton.
+ * Compiles the trees of rules to one automaton.
  *
- *     measure   how many states each node takes; which references call a rule that is begun
- *     emit      states, from the end of each rule to its beginning
- *     check     states that lead to no end match nothing; left recursion is refused
+ *     measure   how many states each node takes; which references to a rule are recursive
+ *     emit      the states, from the end of each rule to its beginning
+ *     check     states from which no end can be reached match nothing; left recursion is refused
  */
 #include <string.h>
 
@@ -12,23 +12,24 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    EXPAND_MOST = 4096, /* states of a rule or repetition that is expanded in its place */
-    EXPAND_ALL_MOST = 1 << 16, /* of all that are */
-    COPIES_MOST = 256,         /* of what is repeated */
-    TALL_MOST = 1500, /* nodes in nodes of a rule that is expanded in its place */
-    TALLEST = 4096    /* nodes in nodes of any: emit is as deep on the stack */
+    /* largest rule or repetition, in states, that is expanded where it is used */
+    EXPAND_MOST = 4096,
+    EXPAND_ALL_MOST = 1 << 16, /* states of all expansions together */
+    COPIES_MOST = 256,         /* most copies of an expanded repetition's child */
+    TALL_MOST = 1500,          /* deepest nesting of nodes in an expanded rule */
+    TALLEST = 4096 /* deepest nesting of any rule, because emit is recursive */
 };
 
-/* What measuring finds out of a node. */
+/* The result of measuring a node. */
 struct measure {
-    uint32_t size; /* states, at most EXPAND_MOST + 1 */
-    uint16_t tall; /* nodes in nodes                  */
-    uint8_t state; /* enum visit                      */
-    bool calls;    /* of a rule's name: it is called  */
+    uint32_t size; /* states, at most EXPAND_MOST + 1            */
+    uint16_t tall; /* depth of nested nodes                      */
+    uint8_t state; /* enum visit                                 */
+    bool calls;    /* of a RULE node: it is a call, not expanded */
 };
 enum visit { NEW, BEGUN, DONE };
 
-/* A rule, or what a repetition counts, that is called. */
+/* A node that is the target of calls: a rule's body, or the child of a counted repetition. */
 struct body {
     uint32_t node, start;
 };
@@ -36,12 +37,12 @@ struct body {
 struct compiler {
     struct xm_grammar_tree *t;
     struct measure *measures; /* [t->n_nodes] */
-    uint32_t *body_of;        /* [t->n_nodes]; XM_NOWHERE: none */
+    uint32_t *body_of;        /* [t->n_nodes] index in `bodies`; XM_NOWHERE: none */
     struct body *bodies;
     size_t n_bodies, bodies_capacity;
     struct xm_grammar_state *states;
     size_t n_states, states_capacity;
-    uint32_t place; /* the innermost marked node that is emitted; 0: none */
+    uint32_t place; /* innermost marked node being emitted; 0: none */
     struct xm_error *err;
     enum xm_status failed;
 };
@@ -68,7 +69,7 @@ saturate(uint64_t n)
     return n > EXPAND_MOST ? EXPAND_MOST + 1 : (uint32_t)n;
 }
 
-/* Copies of its child that a repetition would take. */
+/* Returns the number of copies of its child that expanding a repetition takes. */
 static uint32_t
 n_copies(const struct xm_node_row *row)
 {
@@ -108,8 +109,8 @@ measure_done(struct compiler *c, uint32_t node)
     m->state = DONE;
 }
 
-/* Visits what `root` needs, in depth, without recursion. A rule that is named within itself is
- * called there. */
+/* Measures `root` and all nodes that it needs, depth first with an explicit stack. A reference to a
+ * rule inside of the same rule becomes a call. */
 static enum xm_status
 measure_all(struct compiler *c, uint32_t root)
 {
@@ -185,7 +186,7 @@ add_split(struct compiler *c, uint32_t a, uint32_t b)
     return add_state(c, (struct xm_grammar_state){XM_STATE_SPLIT, a, b, 0, 0});
 }
 
-/* The call of a body, by its number until all are emitted. */
+/* Adds the CALL state of a body. Its target is the body's index until all bodies are emitted. */
 static uint32_t
 add_call(struct compiler *c, uint32_t node, uint32_t least, uint32_t most, uint32_t next)
 {
@@ -243,7 +244,8 @@ emit_repeat(struct compiler *c, uint32_t node, uint32_t next)
     return start;
 }
 
-/* `first`: nothing of the list has come yet; `later`: something has. */
+/* Emits a list from its last child to its first. `first`: the state for the rest of the list if no
+ * child is present so far; `later`: if some child is, so that a separator comes before the next. */
 static uint32_t
 emit_list(struct compiler *c, uint32_t node, uint32_t next)
 {
@@ -306,7 +308,7 @@ emit_kind(struct compiler *c, uint32_t node, uint32_t next)
     return 0;
 }
 
-/* The state from which `node` and then all from `next` on is matched. */
+/* Returns the state from which `node`, followed by everything from state `next` on, is matched. */
 static uint32_t
 emit(struct compiler *c, uint32_t node, uint32_t next)
 {
@@ -319,13 +321,13 @@ emit(struct compiler *c, uint32_t node, uint32_t next)
     return start;
 }
 
-/* The root's body is the first. */
+/* Emits all bodies; the first is the root's. */
 static enum xm_status
 emit_all(struct compiler *c, uint32_t root)
 {
     add_state(c, (struct xm_grammar_state){.kind = XM_STATE_FINAL});
     if (c->failed == XM_OK)
-        add_call(c, root, 1, 1, 0); /* state 1, which is not used */
+        add_call(c, root, 1, 1, 0); /* adds state 1, which is unused */
     for (size_t i = 0; i < c->n_bodies && c->failed == XM_OK; i++) {
         const uint32_t start = emit(c, c->bodies[i].node, 0);
         c->bodies[i].start = start;
@@ -338,13 +340,13 @@ emit_all(struct compiler *c, uint32_t root)
 
 /* ---- check ------------------------------------------------------------------------ */
 
-/* Properties of states that follow from those behind them. */
+/* Properties of states that depend on the properties of the states behind them. */
 struct facts {
-    bool *can_end;  /* a text leads from there to the end of the rule */
-    bool *is_empty; /* the empty one does                              */
+    bool *can_end;  /* some text leads from the state to the rule's end */
+    bool *is_empty; /* the empty text does */
     uint32_t *stack;
     uint32_t *first,
-        *from; /* the states that look at each one: from[first[s]..first[s+1]] */
+        *from; /* states that depend on state s: from[first[s]..first[s+1]] */
 };
 
 static int
@@ -424,7 +426,8 @@ is_empty(const struct xm_grammar_state *s, const bool *known)
     }
 }
 
-/* Spreads from the states for which it holds to those that look at them. */
+/* Sets known[s] for all states for which the property holds, starting from those for which it holds
+ * by itself and following the dependencies backwards. */
 static void
 spread(const struct compiler *c, struct facts *f, bool *known,
        bool (*holds)(const struct xm_grammar_state *, const bool *))
@@ -459,7 +462,8 @@ check_counts(const struct compiler *c, const struct facts *f)
     return XM_OK;
 }
 
-/* Adds the bodies that can be called before a body reads anything to found[*n_found]. */
+/* Adds to found[*n_found] the bodies that a body beginning at state `start` can call before it
+ * reads anything. */
 static void
 add_leftmost(const struct compiler *c, const struct facts *f, uint32_t start, bool *seen,
              uint32_t *stack, uint32_t *found, size_t *n_found)
@@ -496,8 +500,9 @@ name_of(const struct compiler *c, uint32_t node)
     return xm_utf8_shown(xm_slice_of("a repetition", 12));
 }
 
-/* A rule begins only with rules that are done: repeatedly takes rules away that begin with none
- * that is left. What remains begins with itself, or leads there. */
+/* Fails if a rule can begin with itself. Searches depth first in the graph of which body can begin
+ * with a call of which: a body that is met again while it is still open (BEGUN) is
+ * left-recursive. */
 static enum xm_status
 check_left_recursion(const struct compiler *c, const struct facts *f)
 {
@@ -511,7 +516,7 @@ check_left_recursion(const struct compiler *c, const struct facts *f)
     size_t n_found = 0, n = 0;
     if (!seen || !stack || !found || !body_at || !first || !visit)
         status = xm_no_memory(c->err, "a grammar");
-    /* Two bodies may begin with one state: then each stands for both. */
+    /* If two bodies begin with the same state, one index stands for both. */
     for (size_t i = 0; status == XM_OK && i < c->n_bodies; i++)
         body_at[c->bodies[i].start] = (uint32_t)i;
     for (size_t i = 0; status == XM_OK && i < c->n_bodies; i++) {
@@ -520,7 +525,7 @@ check_left_recursion(const struct compiler *c, const struct facts *f)
     }
     if (status == XM_OK)
         first[c->n_bodies] = (uint32_t)n_found;
-    /* In depth: stack[2i] is a body, stack[2i + 1] the next of its found to look at. */
+    /* Depth first: stack[2i] is a body, stack[2i + 1] the index in `found` of its next callee. */
     for (size_t i = 0; status == XM_OK && i < c->n_bodies; i++) {
         if (visit[i] != NEW)
             continue;

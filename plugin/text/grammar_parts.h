@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside grammars, for grammar*.c, gbnf.c, json_schema*.c and constraint*.c only.
+ * Private to grammar*.c, gbnf.c, json_schema*.c and constraint*.c.
  *
  * A parser builds a tree of nodes for each rule (`struct xm_grammar_tree`). Compiling turns the
  * trees into one nondeterministic automaton over bytes whose states may call rules:
  *
- *     split  ─► a, b                      both, without reading
- *     text   ─► a                         after the bytes of a literal
- *     units  ─► a                         after `least` to `most` units, which are counted
- *     call   ─► a                         after `least` to `most` matches of a rule
- *     token  ─► a                         after one token of the vocabulary
- *     final                               the rule is matched
+ *     split  ─► a, b     to both states, without reading
+ *     text   ─► a        after the bytes of a literal
+ *     units  ─► a        after `least` to `most` units, which are counted
+ *     call   ─► a        after `least` to `most` matches of a rule
+ *     token  ─► a        after one token of the vocabulary
+ *     final              the rule is matched
  *
- * A unit is what a repetition counts as one: a character of a class, or in a JSON string also an
- * escape. It is a small deterministic automaton over bytes without cycles. So "[a-z]{0,1000000}" is
- * one state, and a schema's maxLength, too. Rules that do not call themselves are expanded where
- * they are used, as long as they are small: within a rule the automaton is regular.
+ * A unit is what a repetition counts as one: a character of a class or, in a JSON string, also an
+ * escape sequence. It is a small deterministic acyclic automaton over bytes. So "[a-z]{0,1000000}"
+ * takes a single state of the grammar, and so does a schema's maxLength. Small rules that do not
+ * call themselves are expanded where they are used; therefore most of the automaton works without a
+ * stack.
  */
 #ifndef XM_PLUGIN_TEXT_GRAMMAR_PARTS_H
 #define XM_PLUGIN_TEXT_GRAMMAR_PARTS_H
@@ -32,7 +33,7 @@
 extern "C" {
 #endif
 
-/* No upper bound of a repetition; no node, rule or state. */
+/* XM_UNBOUNDED: a repetition has no upper bound. XM_NOWHERE: no node, rule or state. */
 #define XM_UNBOUNDED UINT32_MAX
 #define XM_NOWHERE   UINT32_MAX
 
@@ -40,34 +41,35 @@ enum {
     XM_GRAMMAR_MOST_NODES = 1 << 20,
     XM_GRAMMAR_MOST_STATES = 1 << 18,
     XM_GRAMMAR_MOST_RULES = 1 << 16,
-    XM_GRAMMAR_MOST_RANGES = 1 << 12, /* of a class                                 */
-    XM_GRAMMAR_MOST_COUNT = 1 << 30,  /* of a repetition                            */
-    XM_GRAMMAR_DEPTH = 128,           /* of groups in groups, of schemas in schemas */
+    XM_GRAMMAR_MOST_RANGES = 1 << 12, /* ranges of a class */
+    XM_GRAMMAR_MOST_COUNT = 1 << 30,  /* largest bound of a repetition */
+    XM_GRAMMAR_DEPTH = 128,           /* nesting depth of groups and of schemas */
     XM_CODE_POINT_MOST = 0x10ffff
 };
 
 /* ---- characters and units ---- */
 
 struct xm_code_range {
-    uint32_t low, high; /* both are in it */
+    uint32_t low, high; /* inclusive bounds */
 };
 
-/* A set of characters. Zero-initialise. */
+/* A set of Unicode characters. Zero-initialise. */
 struct xm_class {
     struct xm_code_range *ranges; /* owned */
     size_t n, capacity;
-    bool failed; /* no memory; sticky */
+    bool failed; /* out of memory; stays set */
 };
 
 void xm_class_add(struct xm_class *c, uint32_t low, uint32_t high);
-/* Sorts and joins the ranges. */
+/* Sorts the ranges and joins those that overlap or touch; removes surrogates. */
 void xm_class_normalise(struct xm_class *c);
-/* All characters that are not in it; both are normalised. */
+/* Replaces the class by its complement. The class must be normalised, and the result is, too. */
 void xm_class_negate(struct xm_class *c);
 bool xm_class_has(const struct xm_class *c, uint32_t code);
 void xm_class_free(struct xm_class *c);
 
-/* Bytes low..high lead to node `next` of the unit; to XM_UNIT_END: the unit is complete. */
+/* An edge of a unit's automaton: bytes low..high lead to node `next`; XM_UNIT_END: the unit is
+ * complete. */
 struct xm_unit_edge {
     uint8_t low, high;
     uint16_t next;
@@ -75,76 +77,77 @@ struct xm_unit_edge {
 #define XM_UNIT_END UINT16_MAX
 
 struct xm_unit_node {
-    uint32_t first, n; /* edges */
+    uint32_t first, n; /* its n edges, from `first` in unit_edges */
 };
 
 struct xm_unit {
-    uint32_t first, n;  /* nodes                                        */
-    uint16_t start;     /* the node where it begins                     */
-    bool all_non_ascii; /* each character from U+0080 on is a unit      */
-    uint64_t ascii[2];  /* bytes below 128 that are a unit of their own */
-    uint64_t hash;      /* of nodes and edges                           */
+    uint32_t first, n;  /* its n nodes, from `first` in unit_nodes */
+    uint16_t start;     /* first node, relative to `first` */
+    bool all_non_ascii; /* every character from U+0080 on is accepted */
+    uint64_t ascii[2];  /* bytes below 128 that alone are a unit, a bit each */
+    uint64_t hash;      /* hash of nodes and edges */
 };
 
-/* How characters are spelled. */
+/* How a unit spells the characters of a class. */
 enum xm_spelling {
-    XM_SPELL_PLAIN, /* as UTF-8                                                            */
-    XM_SPELL_JSON, /* within a JSON string, each character in one way                      */
-    XM_SPELL_JSON_ANY, /* the same, in every way: all characters; the class is not read        */
+    XM_SPELL_PLAIN, /* as UTF-8 */
+    XM_SPELL_JSON,  /* inside a JSON string, each character in one way */
+    /* inside a JSON string, all characters in every way (the class is ignored) */
+    XM_SPELL_JSON_ANY,
 };
 
 /* ---- trees ---- */
 
 enum xm_node_kind {
-    XM_NODE_NEVER, /* matches nothing                                                    */
-    XM_NODE_TEXT, /* a = offset, b = length in `bytes`; length 0: the empty text         */
-    XM_NODE_UNIT, /* a = unit                                                            */
-    XM_NODE_TOKEN, /* a = number of the token in `tokens`                                 */
-    XM_NODE_RULE, /* a = rule                                                            */
-    XM_NODE_ALL, /* children one after the other                                        */
-    XM_NODE_ANY, /* one of the children                                                 */
-    XM_NODE_REPEAT, /* its child, a to b times                                            */
-    /* Children in order, some left out: `a` holds the separator's node; between any two that are
-     * there comes the separator. Which are optional: xm_grammar_tree.flags. */
+    XM_NODE_NEVER,  /* matches nothing                                             */
+    XM_NODE_TEXT,   /* a = offset in `bytes`, b = length; length 0: the empty text */
+    XM_NODE_UNIT,   /* a = index in `units`                                        */
+    XM_NODE_TOKEN,  /* a = index in `tokens`                                       */
+    XM_NODE_RULE,   /* a = index in `rules`                                        */
+    XM_NODE_ALL,    /* the children, one after the other                           */
+    XM_NODE_ANY,    /* any one of the children                                     */
+    XM_NODE_REPEAT, /* the child, a to b times                                     */
+    /* The children in order, of which optional ones may be left out, with the separator, node `a`,
+     * between any two that are present. xm_grammar_tree.flags says which are optional. */
     XM_NODE_LIST,
 };
 
-enum { XM_LIST_OPTIONAL = 1, XM_LIST_REPEATS = 2 }; /* flags of a list's children */
+enum { XM_LIST_OPTIONAL = 1, XM_LIST_REPEATS = 2 }; /* flags of a LIST's children */
 
 struct xm_node_row {
     uint8_t kind;
-    bool is_place; /* xm_tree_mark */
+    bool is_place; /* marked by xm_tree_mark */
     uint32_t a, b;
-    uint32_t first, n; /* children in `children` */
+    uint32_t first, n; /* its n children, from `first` in `children` */
 };
 
-/* A token of the vocabulary: by its spelling, or by its id where text.n is 0. */
+/* A token of the vocabulary, given by its spelling or, if n is 0, by its id. */
 struct xm_grammar_token {
-    uint32_t offset, n; /* its spelling, in `bytes` */
+    uint32_t offset, n; /* offset and length of the spelling in `bytes` */
     uint32_t id;
 };
 
 struct xm_tree_rule {
-    uint32_t node;    /* XM_NOWHERE: not defined yet */
-    uint32_t name, n; /* in `bytes`                  */
-    size_t at;        /* of a source: its first name */
-    bool
-        is_called; /* never expanded where it is used: one of many that lead to each other */
+    uint32_t node;    /* its body; XM_NOWHERE: not defined yet */
+    uint32_t name, n; /* offset and length of the name in `bytes` */
+    size_t at;        /* offset of its first mention in the source */
+    /* Never expanded where it is used, because it is one of many rules that lead to each other. */
+    bool is_called;
 };
 
-/* A grammar while it is built. Zero-initialise. Adding to it never fails at once: after a failure
- * `failed` has its status and everything that is added is XM_NODE_NEVER. */
+/* A grammar under construction. Zero-initialise. Functions that add to it do not report failures:
+ * the first failure sets `failed`, and from then on they return an XM_NODE_NEVER. */
 struct xm_grammar_tree {
     struct xm_node_row *nodes;
     size_t n_nodes, nodes_capacity;
     uint32_t *children;
-    uint8_t *flags; /* of children, beside them */
+    uint8_t *flags; /* [n_children] XM_LIST_… of each child */
     size_t n_children, children_capacity, flags_capacity;
     struct xm_tree_rule *rules;
     size_t n_rules, rules_capacity;
     struct xm_unit *units;
     size_t n_units, units_capacity;
-    struct xm_hash_index unit_index; /* of them, by their hash */
+    struct xm_hash_index unit_index; /* of `units`, by their hash */
     struct xm_unit_node *unit_nodes;
     size_t n_unit_nodes, unit_nodes_capacity;
     struct xm_unit_edge *unit_edges;
@@ -152,42 +155,44 @@ struct xm_grammar_tree {
     struct xm_grammar_token *tokens;
     size_t n_tokens, tokens_capacity;
     struct xm_strbuf bytes;
-    enum xm_status failed; /* XM_NO_MEMORY, or XM_UNSUPPORTED: too large */
-    /* The innermost marked node in which compiling has met a limit; 0: none, or it met none. */
+    enum xm_status failed; /* XM_NO_MEMORY; XM_UNSUPPORTED: the tree is too large */
+    /* The innermost marked node during whose compilation a limit was reached; 0: no limit was
+     * reached, or in no marked node. */
     uint32_t too_large_at;
 };
 
 void xm_tree_free(struct xm_grammar_tree *t);
-/* XM_OK, or what `failed` says as a sentence. */
+/* Returns t->failed; unless it is XM_OK, sets an error message. */
 enum xm_status xm_tree_check(const struct xm_grammar_tree *t, struct xm_error *err);
 
 uint32_t xm_tree_never(struct xm_grammar_tree *t);
 uint32_t xm_tree_text(struct xm_grammar_tree *t, const char *text, size_t n);
 uint32_t xm_tree_empty(struct xm_grammar_tree *t);
-/* A character of a normalised class. */
+/* Returns a node for one character of a normalised class. */
 uint32_t xm_tree_class(struct xm_grammar_tree *t, const struct xm_class *c,
                        enum xm_spelling spelling);
 uint32_t xm_tree_token(struct xm_grammar_tree *t, const char *text, size_t n,
                        uint32_t id);
 uint32_t xm_tree_rule_ref(struct xm_grammar_tree *t, uint32_t rule);
-/* Children are copied; a NEVER among them is simplified away. */
+/* Return a node with copies of the children. NEVER children are simplified away: an ALL with one is
+ * NEVER, an ANY drops it. */
 uint32_t xm_tree_all(struct xm_grammar_tree *t, const uint32_t *children, size_t n);
 uint32_t xm_tree_any(struct xm_grammar_tree *t, const uint32_t *children, size_t n);
 uint32_t xm_tree_repeat(struct xm_grammar_tree *t, uint32_t child, uint32_t least,
                         uint32_t most);
 uint32_t xm_tree_list(struct xm_grammar_tree *t, uint32_t separator,
                       const uint32_t *children, const uint8_t *flags, size_t n);
-/* Marks the node as one that its maker can name. A node that matches nothing is none. */
+/* Marks the node, so that too_large_at may name it. Does nothing if the node matches nothing. */
 void xm_tree_mark(struct xm_grammar_tree *t, uint32_t node);
 bool xm_tree_is_never(const struct xm_grammar_tree *t, uint32_t node);
-/* A new rule without a body. */
+/* Adds a rule without a body and returns its index. */
 uint32_t xm_tree_add_rule(struct xm_grammar_tree *t, const char *name, size_t n);
 
-/* Adds a unit for a character of `c`, or returns an equal one. */
+/* Adds a unit that accepts one character of `c`, or finds an equal one. Returns its index. */
 uint32_t xm_tree_add_unit(struct xm_grammar_tree *t, const struct xm_class *c,
                           enum xm_spelling spelling);
 
-/* A list of nodes while children are gathered. Zero-initialise. */
+/* A growing list of child nodes. Zero-initialise. */
 struct xm_nodes {
     uint32_t *list; /* owned */
     size_t n, capacity;
@@ -200,11 +205,11 @@ void xm_nodes_free(struct xm_nodes *nodes);
 enum xm_state_kind {
     XM_STATE_FINAL,
     XM_STATE_NEVER,
-    XM_STATE_SPLIT, /* a, b                                                  */
-    XM_STATE_TEXT,  /* x = offset, y = length                                */
-    XM_STATE_UNITS, /* b = unit, x = least, y = most                         */
-    XM_STATE_CALL,  /* b = the rule's first state, x = least, y = most       */
-    XM_STATE_TOKEN, /* b = number of the token                               */
+    XM_STATE_SPLIT, /* a, b: the two next states */
+    XM_STATE_TEXT,  /* x = offset in `bytes`, y = length */
+    XM_STATE_UNITS, /* b = unit, x = least, y = most */
+    XM_STATE_CALL,  /* b = the rule's first state, x = least, y = most */
+    XM_STATE_TOKEN, /* b = index in `tokens` */
 };
 
 struct xm_grammar_state {
@@ -212,9 +217,9 @@ struct xm_grammar_state {
     uint32_t a, b, x, y;
 };
 
-/* State 0 is FINAL for all rules. */
+/* A compiled grammar. State 0 is the FINAL state of all rules. */
 struct xm_grammar {
-    struct xm_grammar_state *states; /* owned, as all below */
+    struct xm_grammar_state *states; /* all pointers are owned */
     size_t n_states;
     uint32_t start;
     struct xm_unit *units;
@@ -226,36 +231,40 @@ struct xm_grammar {
     char *bytes;
 };
 
-/* Compiles the rules that `root` needs and takes what it can from the tree. */
+/* Compiles rule `root` and all rules that it uses. Moves units, tokens and bytes out of the tree.
+ * XM_INVALID: no text matches, or a rule is left-recursive. */
 enum xm_status xm_grammar_compile(struct xm_grammar_tree *t, uint32_t root,
                                   struct xm_grammar **out, struct xm_error *err);
 
 /* ---- parts of a JSON Schema ---- */
 
-/* The contents of a string that a regular expression (ECMA-262, the regular part of it) matches
- * somewhere, as JSON spells them or plain; `without` one character of ASCII ('\0': all may come).
- * `where` is prefixed to sentences. */
+/* Returns a node for the string contents in which an ECMA-262 regular expression finds a match;
+ * lookaround, \b, \p and backreferences are unsupported. `spelling`: JSON-escaped or plain.
+ * `without`: an ASCII character that the contents must not have; '\0': none. `where` is the prefix
+ * of error messages. After a failure the node matches nothing. */
 uint32_t xm_tree_pattern(struct xm_grammar_tree *t, struct xm_slice pattern,
                          enum xm_spelling spelling, char without, const char *where,
                          struct xm_error *err);
 
-/* Most remainders that numbers of a factor are told apart by, at each number of digits; most digits
- * that a factor has behind the point. */
+/* Limits of multiples: XM_MOST_REMAINDERS: remainders times digits to distinguish; XM_MOST_PLACES:
+ * digits of the factor behind the decimal point. */
 enum { XM_MOST_REMAINDERS = 4096, XM_MOST_PLACES = 30 };
-/* Decimal numbers from low to high; a bound of NULL: none. Bounds are decimals without exponent
- * ("-12.5"). With `whole` integers only. */
+/* A set of decimal numbers: from `low` to `high` (NULL: no bound), decimals without exponent such
+ * as "-12.5". `whole`: integers only. */
 struct xm_number_range {
     const char *low, *high;
-    bool low_is_out, high_is_out; /* the bound itself is outside */
+    bool low_is_out, high_is_out; /* the bound itself is excluded */
     bool whole;
-    /* Multiples of multiple_of / 10^places only; 0: any. With `whole` places is 0. multiple_of and
-     * one more than the digits of a bound and `places` multiply to at most XM_MOST_REMAINDERS. */
+    /* Only multiples of multiple_of / 10^places; multiple_of 0: any number. With `whole`, places is
+     * 0. multiple_of times (digits of the longer bound + places + 1) must not exceed
+     * XM_MOST_REMAINDERS. */
     uint32_t multiple_of, places;
 };
 uint32_t xm_tree_numbers(struct xm_grammar_tree *t, const struct xm_number_range *r);
 
-/* The texts of `node` that have `least` to `most` characters: of nodes of a pattern, each unit is
- * one. XM_NOWHERE: there is no node for them, because several parts may be long or short. */
+/* Returns a node for those texts of `node`, a node of a pattern, that have `least` to `most`
+ * characters (units). XM_NOWHERE: there is no such node, because more than one part of the pattern
+ * has a variable length. */
 uint32_t xm_tree_of_length(struct xm_grammar_tree *t, uint32_t node, uint32_t least,
                            uint32_t most);
 

@@ -33,7 +33,7 @@ xm_tree_check(const struct xm_grammar_tree *t, struct xm_error *err)
                          XM_GRAMMAR_MOST_RANGES);
 }
 
-/* The first node of every tree, so that a failure has a node to return. */
+/* The first node of every tree. Functions that fail return it. */
 enum { NEVER = 0 };
 
 static uint32_t
@@ -81,7 +81,7 @@ xm_tree_mark(struct xm_grammar_tree *t, uint32_t node)
         t->nodes[node].is_place = true;
 }
 
-/* Offset of a copy of the bytes. */
+/* Copies n bytes into t->bytes and returns their offset. */
 static uint32_t
 add_bytes(struct xm_grammar_tree *t, const char *text, size_t n)
 {
@@ -142,7 +142,7 @@ xm_tree_rule_ref(struct xm_grammar_tree *t, uint32_t rule)
     return add(t, (struct xm_node_row){.kind = XM_NODE_RULE, .a = rule});
 }
 
-/* A node with these children; flags may be NULL. */
+/* Adds a node with copies of these children. `flags` (may be NULL) has a byte for each child. */
 static uint32_t
 add_parent(struct xm_grammar_tree *t, struct xm_node_row row, const uint32_t *children,
            const uint8_t *flags, size_t n)

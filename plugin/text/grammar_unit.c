@@ -32,7 +32,7 @@ compare_ranges(const void *a, const void *b)
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
-/* Surrogates are no characters. */
+/* Removes U+D800 to U+DFFF from the class, because surrogates are not characters. */
 static void
 remove_surrogates(struct xm_class *c)
 {
@@ -105,7 +105,7 @@ xm_class_free(struct xm_class *c)
 
 /* ---- sequences of byte ranges ----------------------------------------------------- */
 
-enum { LONGEST = 12 }; /* bytes of two \uXXXX */
+enum { LONGEST = 12 }; /* bytes of two \uXXXX escapes */
 
 struct sequence {
     uint8_t low[LONGEST], high[LONGEST], n;
@@ -145,8 +145,8 @@ encode(uint32_t code, uint8_t out[4])
     return n;
 }
 
-/* The characters low..high as sequences: cut where the number of bytes changes, and so that all
- * bytes behind the first that differs are 80..BF. */
+/* Adds the characters low..high as sequences of byte ranges. The range is cut where the number of
+ * bytes changes, and so that in each sequence all bytes behind the first range are 80..BF. */
 static void
 add_utf8(struct sequences *s, uint32_t low, uint32_t high)
 {
@@ -179,7 +179,7 @@ add_utf8(struct sequences *s, uint32_t low, uint32_t high)
 
 /* ---- spellings within JSON strings ------------------------------------------------ */
 
-/* The letter of a character's short escape; 0: it has none. */
+/* Returns the letter of a character's short JSON escape; 0: it has none. */
 static uint8_t
 short_escape(uint32_t code)
 {
@@ -209,7 +209,7 @@ push(struct sequence *s, uint8_t low, uint8_t high)
     s->high[s->n++] = high;
 }
 
-/* Adds `s` with `n` more hexadecimal digits of any value and case. */
+/* Adds the sequence `s` followed by n hexadecimal digits of any value and case. */
 static void
 add_hex(struct sequences *out, struct sequence s, int n)
 {
@@ -234,7 +234,8 @@ escape(uint8_t letter)
     return s;
 }
 
-/* The low half of a surrogate pair behind its high half. */
+/* Adds the sequence `high`, the high half of a surrogate pair, followed by the escape of any low
+ * half. */
 static void
 add_low_surrogates(struct sequences *out, const struct sequence *high, int hex)
 {
@@ -257,7 +258,7 @@ add_low_surrogates(struct sequences *out, const struct sequence *high, int hex)
         }
 }
 
-/* All escapes of RFC 8259; surrogates only in pairs. */
+/* Adds all escapes of RFC 8259; surrogates only in pairs. */
 static void
 add_all_escapes(struct sequences *out)
 {
@@ -289,7 +290,8 @@ add_all_escapes(struct sequences *out)
     }
 }
 
-/* Each character of `c` that must be escaped, in one way. */
+/* Adds the escapes of the characters of `c` that JSON requires to be escaped, one spelling for
+ * each. */
 static void
 add_needed_escapes(struct sequences *out, const struct xm_class *c)
 {
@@ -343,7 +345,7 @@ spell(struct sequences *out, const struct xm_class *c, enum xm_spelling spelling
 
 struct building {
     struct xm_grammar_tree *t;
-    uint32_t first; /* node of the unit */
+    uint32_t first; /* first node of the unit */
     const struct sequence *list;
 };
 
@@ -354,7 +356,8 @@ fail(struct xm_grammar_tree *t, enum xm_status status)
         t->failed = status;
 }
 
-/* The node with these edges, which are the last of t->unit_edges; an equal one where there is. */
+/* Returns the node with the edges from first_edge on, which are the last of t->unit_edges: an equal
+ * node of the unit, or a new one. */
 static uint16_t
 add_node(struct building *b, uint32_t first_edge)
 {
@@ -393,9 +396,10 @@ add_edge(struct xm_grammar_tree *t, struct xm_unit_edge e)
     t->unit_edges[t->n_unit_edges++] = e;
 }
 
-enum { MOST_EDGES = 256 }; /* of a node: they have different bytes */
+enum { MOST_EDGES = 256 }; /* of one node: at most one for each byte */
 
-/* The node for the sequences [from, to), which agree before byte `at`. */
+/* Returns the node that reads the sequences [from, to) from byte `at` on; they agree in the bytes
+ * before. */
 static uint16_t
 build(struct building *b, size_t from, size_t to, uint8_t at)
 {
@@ -445,7 +449,8 @@ equal_units(const struct xm_grammar_tree *t, const struct xm_unit *a,
     return true;
 }
 
-/* Adds `u`, whose nodes are the last, or drops them for an equal unit. */
+/* Adds the unit `u` and returns its index. If there is an equal unit, returns that one and drops
+ * the nodes and edges of `u`, which are the last of the tree. */
 static uint32_t
 keep_unit(struct xm_grammar_tree *t, const struct xm_unit *u, uint32_t first_edge)
 {

@@ -13,7 +13,7 @@ enum { MAX_NAMES = 4 };
 #define AT(member) offsetof(struct xm_hyper_parameters, member)
 static const struct {
     size_t offset;
-    const char *names[MAX_NAMES]; /* the first that is there counts */
+    const char *names[MAX_NAMES]; /* the first one present is used */
 } rows[] = {
     { AT(context),      { "max_position_embeddings", "n_positions", "max_seq_len", "seq_length" } },
     { AT(layers),       { "num_hidden_layers", "n_layer", "num_layers" } },
@@ -33,7 +33,7 @@ static const struct {
 static const char *const text_objects[] = {"text_config", "llm_config",
                                            "language_config"};
 
-/* Whole numbers are written as 4096, by some tools as 4096.0. */
+/* Returns a positive whole number; 0: it is not one. Some tools write 4096 as 4096.0. */
 static uint32_t
 positive(yyjson_val *value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The path of open elements is counted, not kept. Document type declarations are refused, so that
- * no entity can be declared, let alone expanded.
+ * The reader counts open elements instead of keeping their path. Document type declarations are
+ * refused, so that no entity can be declared or expanded.
  */
 #include "plugin/text/ir_info.h"
 
@@ -13,7 +13,8 @@
 struct scan {
     XML_Parser xml;
     const char *name;
-    size_t depth, in_info; /* open elements; those of net / rt_info among them */
+    /* open elements; of these, the ones that match net / rt_info */
+    size_t depth, in_info;
     struct xm_strbuf *out;
     bool is_found, has_type;
 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads one value of an OpenVINO IR's metadata (element net / rt_info) without reading its graph.
+ * It is used for openvino_tokenizer.xml, whose graph has operations that the IR reader does not
+ * know.
  *
- * For openvino_tokenizer.xml, whose graph consists of operations that the IR reader does not know.
+ * "rt_info" is "runtime information": names and values that exporters add.
  */
 #ifndef XM_PLUGIN_TEXT_IR_INFO_H
 #define XM_PLUGIN_TEXT_IR_INFO_H

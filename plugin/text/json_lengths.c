@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * minLength and maxLength beside a pattern: where one part of the pattern makes the difference, its
- * repetition is bounded.
+ * Applies minLength and maxLength to a pattern: if only one part of the pattern has a variable
+ * length, the repetition in it gets other bounds.
  *
  *     ^[a-z][a-z0-9-]*$ of 3 to 20 characters   ─►   ^[a-z][a-z0-9-]{2,19}$
  */
 #include "plugin/text/grammar_parts.h"
 
-/* How many characters the texts of a node have. */
+/* The number of characters in the texts of a node. */
 struct lengths {
-    uint64_t least, most; /* UINT64_MAX: no bound */
+    uint64_t least, most; /* `most` UINT64_MAX: no bound */
     bool is_known;
 };
 
@@ -34,7 +34,7 @@ lengths_of(const struct xm_grammar_tree *t, uint32_t node)
     switch ((enum xm_node_kind)row->kind) {
     case XM_NODE_UNIT:
         return (struct lengths){1, 1, true};
-    case XM_NODE_TEXT: /* bytes of JSON are no characters */
+    case XM_NODE_TEXT: /* its bytes may be JSON escapes, not characters */
         return (struct lengths){0, 0, row->b == 0};
     case XM_NODE_ALL:
     case XM_NODE_ANY:
@@ -91,7 +91,8 @@ bound_repeat(struct xm_grammar_tree *t, uint32_t node, uint64_t least, uint64_t 
 static uint32_t bound(struct xm_grammar_tree *t, uint32_t node, uint64_t least,
                       uint64_t most);
 
-/* The one part whose length may differ gets what the others leave. */
+/* Bounds the one part of a concatenation whose length may vary by what the other parts leave.
+ * XM_NOWHERE: not exactly one part varies, or the others are too long. */
 static uint32_t
 bound_all(struct xm_grammar_tree *t, uint32_t node, uint64_t least, uint64_t most)
 {

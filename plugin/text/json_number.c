@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The decimal numbers between two bounds, digit by digit.
+ * Makes the grammar of the decimal numbers between two bounds, digit by digit.
  *
- * The bounds of a magnitude are strings of digits. While all digits so far are those of a bound,
- * that bound is "tight": the next digit must not pass the bound's next one. Once a digit differs,
- * the bound does not matter any more. 12.5 <= x:
+ * The bounds of a magnitude are strings of digits. While all digits so far equal those of a bound,
+ * the next digit must not pass the bound's next one. Once a digit differs, the bound no longer
+ * matters. 12.5 <= x:
  *
- *     12  then a fraction that is not below .5
+ *     12  then a fraction of at least .5
  *     1[3-9], [2-9][0-9], or more digits, with any fraction
  *
- * Of multiples of m, the digits so far are known by their remainder: a rule for each remainder and
- * number of digits that are left. Multiples of 0.25 are those of 25 with a point before the last
- * two digits; zeros at the end of the fraction may be left out.
+ * For multiples of m, only the remainder of the digits so far matters: there is a rule for each
+ * remainder and number of digits that are left. Multiples of 0.25 are the multiples of 25 with a
+ * point before the last two digits; zeros at the end of the fraction may be left out.
  */
 #include <string.h>
 
@@ -19,12 +19,12 @@
 
 enum { MOST_DIGITS = 400, MOST_SCALED = MOST_DIGITS + XM_MOST_PLACES };
 
-/* A magnitude: digits before and behind the point, without zeros that mean nothing. */
+/* A magnitude: digits before and behind the point, without redundant zeros. */
 struct decimal {
     char whole[MOST_SCALED + 2], fraction[MOST_DIGITS + 2];
 };
 
-/* What is left of the bounds; NULL: does not matter. */
+/* The remaining digits of the bounds; NULL: the bound no longer matters. */
 struct bounds {
     const char *low, *high;
     bool low_is_out, high_is_out;
@@ -68,12 +68,12 @@ either(struct xm_grammar_tree *t, uint32_t a, uint32_t b)
 
 /* ---- multiples -------------------------------------------------------------------- */
 
-/* Which numbers are wanted: those that leave no remainder. */
+/* The multiples to match. A number is read as an integer without its decimal point. */
 struct multiples {
-    uint32_t of;     /* 1: all                                               */
-    uint32_t places; /* digits behind the point                              */
-    uint32_t most;   /* digits that may be left                              */
-    uint32_t *rules; /* owned; [2][most + 1][of]; XM_NOWHERE: it is not made */
+    uint32_t of;     /* the factor; 1: any number */
+    uint32_t places; /* digits behind the decimal point */
+    uint32_t most;   /* most digits that may be left */
+    uint32_t *rules; /* owned; [or more?][digits left][remainder]; XM_NOWHERE: not made */
 };
 
 static uint32_t
@@ -82,7 +82,7 @@ remainder_behind(const struct multiples *m, uint32_t remainder, char digit)
     return (remainder * 10 + (uint32_t)(digit - '0')) % m->of;
 }
 
-/* Whether a number with this remainder becomes a multiple by n more digits. */
+/* Returns whether n more digits can make a multiple of a number with this remainder. */
 static bool
 has_multiple(const struct multiples *m, uint32_t remainder, uint32_t n)
 {
@@ -94,8 +94,8 @@ has_multiple(const struct multiples *m, uint32_t remainder, uint32_t n)
     return power > m->of || (m->of - left) % m->of < power;
 }
 
-/* What is left of a number, `node`, where n more digits are: the point before them, or its end
- * where they are zeros. */
+/* Returns `node`, which matches the last n digits of a number, with the decimal point before it if
+ * it belongs there. may_be_zeros: the digits may be left out if they could be zeros. */
 static uint32_t
 with_point(struct xm_grammar_tree *t, const struct multiples *m, uint32_t remainder,
            uint32_t n, uint32_t node, bool may_be_zeros)
@@ -113,7 +113,8 @@ with_point(struct xm_grammar_tree *t, const struct multiples *m, uint32_t remain
 static uint32_t rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
                      uint32_t n, bool or_more);
 
-/* One of the digits `low` to `high`, and what may follow each. */
+/* Returns a node for one digit from `low` to `high` and the n digits (or more) that may follow
+ * it. */
 static uint32_t
 digit_and_rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
                char low, char high, uint32_t n, bool or_more)
@@ -127,8 +128,9 @@ digit_and_rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainde
     return xm_tree_any(t, list, k);
 }
 
-/* n more digits, or at least n, that make a multiple of a number with this remainder. Those that
- * may be more are before the point: n is no less than m->places. */
+/* Returns a node for n more digits (with or_more at least n) that make a multiple of a number with
+ * this remainder. With or_more, n >= m->places: the additional digits stand before the decimal
+ * point. */
 static uint32_t
 rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder, uint32_t n,
      bool or_more)
@@ -158,7 +160,8 @@ rest(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder, uint32_
 
 /* ---- whole numbers ---------------------------------------------------------------- */
 
-/* Numbers of exactly n digits between bounds of n digits, behind others with this remainder. */
+/* Returns a node for the n digits of a number between two bounds of n digits, behind digits with
+ * this remainder. */
 static uint32_t
 same_length(struct xm_grammar_tree *t, struct multiples *m, uint32_t remainder,
             const char *low, const char *high, size_t n)
@@ -222,8 +225,9 @@ whole_multiples(struct xm_grammar_tree *t, struct multiples *m, const char *low,
     return node;
 }
 
-/* Multiples of `of` without leading zeros from low to high, with a point before the last `places`
- * digits: each bound has more digits. high may be NULL. */
+/* Returns a node for the multiples of `of` from `low` to `high` (NULL: no bound), without leading
+ * zeros and with a decimal point before the last `places` digits. Each bound has more than `places`
+ * digits. */
 static uint32_t
 whole(struct xm_grammar_tree *t, const char *low, const char *high, uint32_t of,
       uint32_t places)
@@ -247,7 +251,7 @@ whole(struct xm_grammar_tree *t, const char *low, const char *high, uint32_t of,
     return node;
 }
 
-/* Adds one to a string of digits. */
+/* Adds 1 to a decimal number, in place; there is room for one more digit. */
 static void
 increase(char *s)
 {
@@ -262,7 +266,7 @@ increase(char *s)
     s[0] = '1';
 }
 
-/* Takes one from a string of digits that is not "0". */
+/* Subtracts 1 from a decimal number that is not "0", in place. */
 static void
 decrease(char *s)
 {
@@ -283,7 +287,7 @@ zeros(struct xm_grammar_tree *t, uint32_t least)
     return xm_tree_repeat(t, digits(t, '0', '0'), least, XM_UNBOUNDED);
 }
 
-/* Whether the fraction may end here. */
+/* Returns whether the fraction may end here. */
 static bool
 may_stop(const struct bounds *b)
 {
@@ -306,7 +310,7 @@ without_high(struct bounds b)
     return b;
 }
 
-/* At least `least` (0 or 1) more digits of a fraction. */
+/* Returns a node for at least `least` (0 or 1) more digits of a fraction within the bounds. */
 static uint32_t
 fraction(struct xm_grammar_tree *t, struct bounds b, uint32_t least)
 {
@@ -372,7 +376,8 @@ read_decimal(const char *s, struct decimal *d)
     return true;
 }
 
-/* Moves digits from the fraction to the whole part, which has more than these afterwards. */
+/* Multiplies by 10^places: moves digits from the fraction to the whole part, which has more than
+ * `places` digits afterwards. */
 static void
 scale(struct decimal *d, uint32_t places)
 {
@@ -386,7 +391,7 @@ scale(struct decimal *d, uint32_t places)
     d->whole[at + places] = '\0';
 }
 
-/* Zeros at the beginning, for a bound that may have become shorter. */
+/* Puts zeros before a number until it has more than `places` digits. */
 static void
 pad(char *s, uint32_t places)
 {
@@ -415,7 +420,7 @@ whole_magnitudes(struct xm_grammar_tree *t, struct decimal *low, struct decimal 
     return whole(t, low->whole, high ? high->whole : NULL, r->multiple_of, r->places);
 }
 
-/* Numbers without a sign; low is not NULL. */
+/* Returns a node for the numbers of *r without a sign; r->low is not NULL. */
 static uint32_t
 magnitudes(struct xm_grammar_tree *t, const struct xm_number_range *r)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Regular expressions of "pattern" (ECMA-262) as what a string holds.
+ * Makes the grammar of the string contents that match a "pattern", an ECMA-262 regular expression.
  *
- * The regular part: characters, classes, groups, alternatives, repetitions (lazy ones, too), and
- * ^ and $ at the two ends of an alternative that is in no group. Without them anything may stand
- * before and behind. Refused: looking around, \b, references to groups, \p.
+ * Supported are characters, classes, groups, alternatives, repetitions (also lazy ones), and ^ and
+ * $ at the ends of an alternative outside of groups. Without ^ or $, any text may stand before or
+ * behind the match. Refused: lookaround, \b, backreferences, \p.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct pattern {
     const char *text;
     size_t n, at;
     enum xm_spelling spelling;
-    char without; /* a character that no text has; '\0': any may come */
+    char without; /* a character that no text may have; '\0': none */
     const char *where;
     struct xm_error *err;
     enum xm_status failed;
@@ -47,7 +47,8 @@ takes(struct pattern *p, const char *what)
     return true;
 }
 
-/* One of the class, which is normalised; frees it. */
+/* Returns a node for one character of the class, except p->without. Frees the class, which must be
+ * normalised. */
 static uint32_t
 one_of(struct pattern *p, struct xm_class *c)
 {
@@ -100,7 +101,7 @@ add_spaces(struct xm_class *c)
         xm_class_add(c, list[i].low, list[i].high);
 }
 
-/* \d \w \s and their opposites; false: another escape. */
+/* Adds the class of \d, \w, \s or their complements. False: it is another escape. */
 static bool
 add_kind(struct xm_class *c, char letter)
 {
@@ -151,7 +152,7 @@ read_hex(struct pattern *p, size_t least, size_t most)
     return code;
 }
 
-/* Behind a backslash: the character. */
+/* Reads the character of an escape, behind the backslash. */
 static uint32_t
 read_escape(struct pattern *p, bool in_class)
 {
@@ -334,14 +335,15 @@ read_suffix(struct pattern *p, uint32_t node)
     } else if (!takes(p, "*")) {
         return node;
     }
-    (void)takes(p, "?"); /* lazy: the same texts */
+    (void)takes(p, "?"); /* a lazy repetition matches the same texts */
     if (p->at < p->n && strchr("*+?{", peek(p)))
         fail(p, "a repetition of a repetition");
     return p->failed == XM_OK ? xm_tree_repeat(p->t, node, least, most)
                               : xm_tree_never(p->t);
 }
 
-/* An alternative; in no group with what may stand before and behind it. */
+/* Reads an alternative. Outside of groups, adds any text before it unless it begins with ^, and
+ * behind it unless it ends with $. */
 static uint32_t
 read_sequence(struct pattern *p, int depth)
 {

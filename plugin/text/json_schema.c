@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a JSON Schema to the texts of its instances.
+ * Makes the grammar of the instances of a JSON Schema.
  *
- * A schema is a conjunction: itself, what it refers to, the members of allOf. anyOf and oneOf make
- * one conjunction of each alternative. When nothing is left to expand, each type that all schemas
- * allow has its own texts. A schema that is referred to, and stands alone, is a rule: so schemas
+ * A schema is expanded to a conjunction: the schema itself, the schemas that it refers to, the
+ * members of allOf. anyOf and oneOf give one conjunction for each alternative. When nothing is left
+ * to expand, the texts of each type that all schemas allow are made separately. A schema that is
+ * only referred to, without other keywords beside the reference, becomes a rule, so that schemas
  * may be recursive.
  */
 #include <inttypes.h>
@@ -15,15 +16,16 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_WORK = 1 << 16, /* schemas of all conjunctions, and pairs that are compared */
-    MOST_APPLIED = 256,  /* schemas that apply to an instance */
-    LONGEST_SHOWN = 200, /* bytes of a path in a sentence */
-    MOST_NESTED = 1024   /* arrays and objects in each other, which are compared */
+    MOST_WORK = 1 << 16, /* limit of steps: schemas in conjunctions, compared pairs */
+    MOST_APPLIED = 256,  /* schemas in one conjunction */
+    LONGEST_SHOWN = 200, /* bytes of a path in an error message */
+    MOST_NESTED = 1024   /* depth of arrays and objects in a schema */
 };
 
 /* ---- failures and paths ----------------------------------------------------------- */
 
-/* A path that is too long for a sentence begins with its last names that are not. */
+/* Returns the end of a path that is too long for an error message, starting at a name if
+ * possible. */
 static struct xm_slice
 last_names(const char *path, size_t most)
 {
@@ -62,7 +64,6 @@ xm_schema_no_memory(struct xm_schema *s)
     return 0;
 }
 
-/* Escapes ~ and / as a JSON pointer does. */
 const char *
 xm_schema_path(struct xm_schema *s, const char *path, const char *key)
 {
@@ -119,15 +120,16 @@ xm_conjunction_free(struct xm_conjunction *c)
 
 /* ---- keywords that are refused ---------------------------------------------------- */
 
-/* When a keyword restricts nothing: a schema that is true or {}, `then` without `if`, … */
+/* When a keyword does not restrict anything: if its value is false, true (or {}) or 0, or without
+ * the keyword "if" or "then" beside it. */
 enum unless { ALWAYS, UNLESS_FALSE, UNLESS_TRUE, UNLESS_ZERO, WITHOUT_IF, WITHOUT_THEN };
 
-/* Keywords that restrict instances of these types and have no grammar. */
+/* Keywords that restrict instances of these types and have no grammar. They are refused. */
 static const struct refused {
     const char *key;
     unsigned types;
     enum unless unless;
-    unsigned skip; /* xm_applied.skips: it has been taken care of */
+    unsigned skip; /* bit of xm_applied.skips: handled already */
 } refused[] = {
     /* clang-format off */
     { "not",                   XM_JSON_ANY,    UNLESS_FALSE, XM_SKIP_NOT },
@@ -188,7 +190,7 @@ xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         }
 }
 
-/* The rule of a schema that is referred to. It is made later. */
+/* Returns the rule of a schema that is referred to; its body is made later. */
 static uint32_t
 rule_of(struct xm_schema *s, yyjson_val *value, const char *path)
 {
@@ -207,7 +209,6 @@ rule_of(struct xm_schema *s, yyjson_val *value, const char *path)
     return rule;
 }
 
-/* Keywords that say nothing about instances. */
 bool
 xm_schema_is_annotation(const char *key)
 {
@@ -264,7 +265,7 @@ xm_schema_fail_impossible(struct xm_schema *s)
     return 0;
 }
 
-/* A reference and nothing else that restricts. */
+/* Returns whether a schema is a reference without other keywords that restrict instances. */
 static bool
 is_plain_reference(const struct xm_applied *a)
 {
@@ -283,7 +284,7 @@ is_plain_reference(const struct xm_applied *a)
 
 /* ---- expanding -------------------------------------------------------------------- */
 
-/* Adds what schema `i` refers to and its allOf. */
+/* Adds to the conjunction the schema that schema `i` refers to, and the members of its allOf. */
 static void
 expand_one(struct xm_schema *s, struct xm_conjunction *c, size_t i)
 {
@@ -297,7 +298,7 @@ expand_one(struct xm_schema *s, struct xm_conjunction *c, size_t i)
         yyjson_val *value = xm_schema_find(s, ref, a.path, &target);
         for (size_t j = 0; value && j < c->n; j++)
             if (c->list[j].value == value) {
-                value = NULL; /* it applies already */
+                value = NULL; /* it is in the conjunction already */
                 break;
             }
         if (value)
@@ -315,7 +316,8 @@ expand_one(struct xm_schema *s, struct xm_conjunction *c, size_t i)
     }
 }
 
-/* Expands references and allOf; takes out schemas that are `true`. False: one is `false`. */
+/* Expands references and allOf of all schemas, and removes schemas that are `true`. False: a schema
+ * is `false`, so nothing is valid. */
 static bool
 expand(struct xm_schema *s, struct xm_conjunction *c)
 {
@@ -340,7 +342,8 @@ expand(struct xm_schema *s, struct xm_conjunction *c)
 
 /* ---- types ------------------------------------------------------------------------ */
 
-/* Takes what is ruled out by its value from null and booleans; of strings that is done later. */
+/* Removes null from `types` and sets is_out[value] for booleans, if the keyword `not` excludes them
+ * by value. Excluded strings are handled by xm_schema_other_string. */
 static unsigned
 rule_out(struct xm_schema *s, const struct xm_conjunction *c, unsigned types,
          bool is_out[2])
@@ -404,7 +407,8 @@ make_node(struct xm_schema *s, struct xm_conjunction *c)
         return node;
     for (size_t i = 0; i < c->n; i++) {
         types &= xm_schema_types(s, &c->list[i]);
-        c->list[i].skips |= XM_SKIP_COUNTS; /* xm_schema_object, xm_schema_values */
+        /* handled by xm_schema_object and xm_schema_values */
+        c->list[i].skips |= XM_SKIP_COUNTS;
         if (xm_schema_rules_out(c->list[i].value))
             c->list[i].skips |= XM_SKIP_NOT;
     }
@@ -424,7 +428,7 @@ xm_schema_works(struct xm_schema *s, unsigned n, const char *path)
     return s->failed == XM_OK;
 }
 
-/* A tree that has become too large has become so within the schema at `path`. */
+/* Fails if the tree has become too large, and blames the schema at `path`, which is being read. */
 static void
 check_tree(struct xm_schema *s, const char *path)
 {
@@ -451,7 +455,7 @@ note_place(struct xm_schema *s, uint32_t node, const char *path)
     xm_tree_mark(s->t, node);
 }
 
-/* The innermost schema in which the grammar has become too large. */
+/* Returns the path of the innermost schema during whose compilation a limit was reached. */
 static const char *
 too_large_at(const struct xm_schema *s)
 {
@@ -486,8 +490,8 @@ xm_schema_node(struct xm_schema *s, struct xm_conjunction *c)
 
 /* ---- the schema ------------------------------------------------------------------- */
 
-/* Where JSON may have space there may be one blank, or one or two line ends with up to 40 blanks
- * behind them: a text ends. */
+/* Makes the nodes for white space: where JSON allows any white space, the grammar allows one blank,
+ * or one or two line ends followed by at most 40 blanks. It is bounded so that every text ends. */
 static void
 make_spaces(struct xm_schema *s)
 {
@@ -518,7 +522,7 @@ make_rule(struct xm_schema *s, yyjson_val *value, const char *path)
     return node;
 }
 
-/* Whether arrays and objects are in each other, more than `most` deep. */
+/* Returns whether arrays and objects are nested more than `most` deep. */
 static bool
 is_deeper(yyjson_val *v, int most) /* NOLINT(misc-no-recursion): bounded */
 {
@@ -593,7 +597,7 @@ read_schema(struct xm_schema *s, struct xm_grammar **out)
     struct xm_error why = {0};
     XM_TRY(xm_schema_make_rules(s));
     const enum xm_status status = xm_grammar_compile(s->t, root, out, &why);
-    if (status == XM_INVALID) { /* it has no texts */
+    if (status == XM_INVALID) { /* no text matches */
         xm_schema_fail_impossible(s);
         return s->failed;
     }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choices: what a conjunction with anyOf, oneOf, not or if is an alternative of.
+ * Choices: the alternatives of a conjunction that has anyOf, oneOf, not or if.
  *
  *     anyOf  [A, B]       A            or B
  *     oneOf  [A, B]       A and not B  or B and not A
  *     not    A            not A
  *     if A then B else C  A and B      or not A and C
  *
- * "Not A" is known for some keywords as a list of schemas, one of which applies:
+ * The negation "not A" is known for some keywords, as a list of schemas one of which applies:
  *
  *     minimum 5           a number, exclusiveMaximum 5
- *     required [a, b]     an object, without a       or an object, without b
- *     const "a"           not const "a": values are ruled out one by one
+ *     required [a, b]     an object without a            or an object without b
+ *     const "a"           not const "a": values are excluded one by one
  *
- * Alternatives of oneOf that are known to exclude each other need no such list.
+ * Alternatives of oneOf that are known to exclude each other need no negation.
  */
 #include <math.h>
 #include <string.h>
@@ -23,9 +23,9 @@
 
 /* ---- not --------------------------------------------------------------------------- */
 
-enum { DEEPEST = 6 }; /* schemas in schemas whose opposite is looked for */
+enum { DEEPEST = 6 }; /* nesting depth up to which a schema is negated */
 
-/* A list of schemas that is being made; false: `ok` is sticky. */
+/* A list of schemas under construction. `ok` false: a failure; it stays false. */
 struct making {
     struct xm_schema *s;
     yyjson_mut_doc *doc;
@@ -40,7 +40,8 @@ add_schema(struct making *m, yyjson_mut_val *list, const char *type)
     return schema;
 }
 
-/* A copy, which is work: references may lead to the same large value many times. */
+/* Returns a copy of a value. It counts as work, because references may lead to the same large value
+ * many times. */
 static yyjson_mut_val *
 copy_of(struct making *m, yyjson_val *v)
 {
@@ -60,8 +61,8 @@ is_count(yyjson_val *v)
     return yyjson_is_num(v) && x >= 0.0 && x == trunc(x) && x < XM_GRAMMAR_MOST_COUNT;
 }
 
-/* Keywords of one number: the opposite is another one of the same types, with a number that is
- * `step` more. */
+/* Keywords with one number: the negation is another keyword for the same type, with the number plus
+ * `step`. */
 static const struct bound {
     const char *key, *opposite, *type;
     int step;
@@ -104,7 +105,8 @@ add_types(struct making *m, yyjson_mut_val *list, yyjson_val *type)
                  {"number", XM_JSON_NUMBER}, {"string", XM_JSON_STRING},
                  {"array", XM_JSON_ARRAY},   {"object", XM_JSON_OBJECT}};
     const unsigned named = xm_json_types_named(type);
-    if (!named || (named & XM_JSON_NUMBER) == XM_JSON_INTEGER) /* fractions alone */
+    /* its complement would need numbers that are not integers */
+    if (!named || (named & XM_JSON_NUMBER) == XM_JSON_INTEGER)
         return false;
     for (size_t i = 0; i < XM_ARRAY_LEN(names) && m->ok; i++)
         if (!(names[i].types & named))
@@ -112,7 +114,7 @@ add_types(struct making *m, yyjson_mut_val *list, yyjson_val *type)
     return true;
 }
 
-/* Objects without one of these. */
+/* Adds schemas of objects without one of these names. False: not a list of names. */
 static bool
 add_missing(struct making *m, yyjson_mut_val *list, yyjson_val *names)
 {
@@ -130,7 +132,7 @@ add_missing(struct making *m, yyjson_mut_val *list, yyjson_val *names)
     return are_names;
 }
 
-/* All values but some: xm_schema_rules_out. */
+/* Adds the schema {"not": {key: value}}, all values except some. False: enum is not a list. */
 static bool
 add_values(struct making *m, yyjson_mut_val *list, const char *key, yyjson_val *value)
 {
@@ -143,7 +145,8 @@ add_values(struct making *m, yyjson_mut_val *list, const char *key, yyjson_val *
 static bool add_opposite(struct making *m, yyjson_mut_val *list, yyjson_val *v,
                          int depth);
 
-/* Objects with a property that is there, and not as it should be. */
+/* Adds schemas of objects that have one of the properties with a value that is not valid for its
+ * schema. False: such a value's schema is not known. */
 static bool
 add_wrong(struct making *m, yyjson_mut_val *list, yyjson_val *properties, int depth)
 {
@@ -199,7 +202,8 @@ add_for_keyword(struct making *m, yyjson_mut_val *list, yyjson_val *schema,
     return is_known && yyjson_is_arr(value);
 }
 
-/* Adds to the list what an instance satisfies that does not satisfy v. False: it is not known. */
+/* Adds the negation of `v` to the list: an instance that does not satisfy `v` satisfies one of the
+ * schemas. False: the negation is not known. */
 static bool
 add_opposite(struct making *m, yyjson_mut_val *list, yyjson_val *v,
              int depth) /* NOLINT(misc-no-recursion): bounded */
@@ -219,8 +223,8 @@ add_opposite(struct making *m, yyjson_mut_val *list, yyjson_val *v,
     return is_known;
 }
 
-/* The schemas of which an instance satisfies one where it does not satisfy v: a list of the
- * document; NULL: they are not known, or it failed. */
+/* Returns the negation of `v`, a list of schemas; it is kept in s->opposites. NULL: it is not
+ * known, or s has failed. */
 static yyjson_val *
 opposite_of(struct xm_schema *s, yyjson_val *v)
 {
@@ -287,12 +291,12 @@ xm_schema_check_one_of(struct xm_schema *s, yyjson_val *list, const char *path)
 
 /* ---- alternatives ------------------------------------------------------------------ */
 
-/* A keyword that is a choice, while its alternatives are gathered. */
+/* A choice keyword whose alternatives are being collected. */
 struct choice {
-    struct xm_conjunction base; /* owned; what applies beside it */
-    yyjson_val *list;           /* of oneOf */
+    struct xm_conjunction base; /* owned; the schemas that apply as well */
+    yyjson_val *list;           /* the value of the keyword */
     const char *path;
-    struct xm_nodes nodes; /* owned */
+    struct xm_nodes nodes; /* owned; a node for each alternative */
 };
 
 static void
@@ -302,7 +306,7 @@ push(struct xm_schema *s, struct xm_conjunction *c, yyjson_val *schema, const ch
         xm_conjunction_add(s, c, schema, path, 0);
 }
 
-/* An alternative: what applies beside the choice, and one more. */
+/* Adds the alternative that consists of the schemas in ch->base. */
 static void
 add_alternative(struct xm_schema *s, struct choice *ch)
 {
@@ -315,7 +319,7 @@ add_alternative(struct xm_schema *s, struct choice *ch)
     xm_conjunction_free(&one);
 }
 
-/* Alternatives with each of the schemas of a list, and another schema (NULL: none). */
+/* Adds an alternative for each schema of a list, together with the schema `beside` (NULL: none). */
 static void
 add_each(struct xm_schema *s, struct choice *ch, yyjson_val *list, const char *path,
          yyjson_val *beside, const char *beside_path)
@@ -332,7 +336,7 @@ add_each(struct xm_schema *s, struct choice *ch, yyjson_val *list, const char *p
     }
 }
 
-/* Alternative i of oneOf, and none of the others from number k on. */
+/* Adds alternative i of oneOf, and excludes the others from number k on. */
 static void
 add_one_of(struct xm_schema *s, struct choice *ch, size_t i, size_t k)
 {
@@ -374,7 +378,7 @@ choose_one_of(struct xm_schema *s, struct choice *ch)
     }
 }
 
-/* False: it is not known what does not satisfy the condition. */
+/* Adds the alternatives of if, then and else. False: the negation of the condition is not known. */
 static bool
 choose_if(struct xm_schema *s, struct choice *ch, const struct xm_applied *a)
 {
@@ -393,7 +397,7 @@ choose_if(struct xm_schema *s, struct choice *ch, const struct xm_applied *a)
     return true;
 }
 
-/* The alternatives of one keyword. False: it is none that can be chosen from. */
+/* Adds the alternatives of one keyword. False: they are not known. */
 static bool
 choose_of(struct xm_schema *s, struct choice *ch, const struct xm_applied *a,
           const char *key)

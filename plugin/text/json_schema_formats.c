@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The formats of strings, as patterns of the kind that "pattern" takes.
+ * The formats of strings as regular expressions, which json_pattern.c reads.
  *
- * A format admits no string that the standard does not, but perhaps fewer: leap seconds, small
- * letters for T and Z and quoted local parts of mail addresses are left out, since many readers of
- * such strings refuse them.
+ * An expression matches only strings that the standard allows, but possibly not all of them: leap
+ * seconds, lower-case T and Z, and quoted local parts of mail addresses are left out, because many
+ * programs that read such strings refuse them.
  */
 #include <string.h>
 
@@ -56,7 +56,7 @@
     "(\\?([" PLAIN ":@/?" X "-]|" ESCAPE ")*)?(#([" PLAIN ":@/?" X "-]|" ESCAPE ")*)?"
 #define ROOTED(X)   "(" AUTHORITY(X) "|/(" SEGMENTS(X) ")?|)"
 #define ABSOLUTE(X) SCHEME "(" ROOTED(X) "|" SEGMENTS(X) ")" TAIL(X)
-/* Without a scheme the first segment has no colon. */
+/* A URI reference. Without a scheme, the first segment must not have a colon. */
 #define REFERENCE(X)                                                                     \
     "((" SCHEME ")?" ROOTED(X) "|" SCHEME SEGMENTS(X) "|([" PLAIN "@" X "-]|" ESCAPE     \
                                                       ")+(/" PCHARS(X) "*)*)" TAIL(X)
@@ -75,7 +75,8 @@
 
 static const struct format {
     const char *name, *pattern;
-    const char *of_length; /* beside minLength or maxLength instead; NULL: the same */
+    /* used if there is a minLength or maxLength; NULL: `pattern` */
+    const char *of_length;
 } formats[] = {
     /* clang-format off */
     { "date",                  "^" DATE "$", NULL },
@@ -98,7 +99,7 @@ static const struct format {
     /* clang-format on */
 };
 
-/* Formats of the standard that have no grammar here. Others are annotations. */
+/* Formats of the standard that are not supported and refused. Unknown formats are annotations. */
 static const char *const refused_formats[] = {"idn-email", "idn-hostname", "regex"};
 
 const char *

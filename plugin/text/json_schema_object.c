@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Objects: properties by name first, in the order of the schema, then those whose names a pattern
- * matches, then additional ones.
+ * Makes the grammar of objects: first the properties with known names, in the order of the schema,
+ * then those whose names match a pattern, then additional ones.
  *
- * Names are kept apart where that is needed: names that match a pattern and are no property of the
- * list, and names that are neither. Such names are known where the pattern is a beginning, as ^x-:
- * other patterns are supported where nothing has to be kept apart from them.
+ * Pattern names that are no known property, and names that are neither, must be told apart from the
+ * others. That is possible if the pattern is a prefix, as ^x-: other patterns are supported only if
+ * no names have to be told apart from theirs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +16,12 @@
 
 /* ---- objects ---------------------------------------------------------------------- */
 
-/* A property that some schema names, or the beginning of names. */
+/* A property that a schema names, or a prefix of names. */
 struct property {
     const char *name;
     size_t n;
     bool required;
-    bool is_beginning; /* only among names that are kept apart */
+    bool is_beginning; /* `name` is a prefix (only in lists of excluded names) */
 };
 
 struct properties {
@@ -97,15 +97,15 @@ list_properties(struct xm_schema *s, const struct xm_conjunction *c, struct prop
 
 /* ---- patterns ---- */
 
-/* One of patternProperties. */
+/* A member of patternProperties. */
 struct pattern {
     struct xm_slice text;
     yyjson_val *value;
-    const char *path;    /* of its schema                                    */
-    size_t applied;      /* the schema of the conjunction that it belongs to */
-    const char *literal; /* what all names that match begin with             */
+    const char *path;    /* JSON pointer of its schema */
+    size_t applied;      /* index in the conjunction of the schema that has it */
+    const char *literal; /* the text with which all matching names begin */
     size_t n_literal;
-    bool is_beginning; /* and each name that begins so matches */
+    bool is_beginning; /* every name that begins with it matches */
 };
 
 struct patterns {
@@ -115,7 +115,7 @@ struct patterns {
 
 enum { MOST_PATTERNS = 64 };
 
-/* ^ and the plain characters behind it. */
+/* Finds the pattern's literal prefix: the plain characters behind ^. */
 static void
 find_literal(struct pattern *p)
 {
@@ -129,9 +129,9 @@ find_literal(struct pattern *p)
     p->n_literal = (size_t)(at - p->literal);
     p->is_beginning = at == end;
     for (const char *c = at; c < end; c++)
-        if (*c == '|') /* perhaps of another alternative */
+        if (*c == '|') /* an alternative: there is no common prefix */
             p->n_literal = 0;
-    /* the last character may be left out, all its bytes */
+    /* the last character is optional: it is removed with all its bytes */
     while (at < end && strchr("*?{", *at) && p->n_literal > 0 &&
            ((uint8_t)p->literal[--p->n_literal] & 0xc0) == 0x80) {
     }
@@ -164,7 +164,8 @@ list_patterns(struct xm_schema *s, const struct xm_conjunction *c, struct patter
                 .path = xm_schema_path(s, path, yyjson_get_str(key)),
                 .applied = k};
             find_literal(&p->list[p->n]);
-            if (p->list[p->n++].n_literal > LONGEST_NAME) /* other_names is as deep */
+            /* other_names recurses once for each byte */
+            if (p->list[p->n++].n_literal > LONGEST_NAME)
                 xm_schema_fail(s, XM_UNSUPPORTED, path,
                                "a pattern begins with more than %d bytes of plain text",
                                LONGEST_NAME);
@@ -183,7 +184,7 @@ begins_with(const char *text, size_t n, const char *with, size_t n_with)
     return n >= n_with && memcmp(text, with, n_with) == 0;
 }
 
-/* Whether the pattern matches a name, as JSON spells it. */
+/* Returns whether the pattern matches a name, given in JSON spelling. */
 static bool
 matches(struct xm_schema *s, const struct pattern *p, const char *name, size_t n)
 {
@@ -209,7 +210,7 @@ matches(struct xm_schema *s, const struct pattern *p, const char *name, size_t n
     return is_matched;
 }
 
-/* Whether no name matches both. */
+/* Returns whether no name can match both, because their prefixes differ. */
 static bool
 are_apart(const struct pattern *a, const struct pattern *b)
 {
@@ -228,8 +229,8 @@ declares_properties(const struct xm_conjunction *c)
     return declares;
 }
 
-/* What the value of a property must satisfy: one that a schema names, one whose name matches the
- * pattern alone, or where both are NULL an additional one. */
+/* Returns a node for the value of a property: of property `p`, or (p NULL) of a name that only
+ * `pattern` matches, or (both NULL) of an additional property. */
 static uint32_t
 value_node(struct xm_schema *s, const struct xm_conjunction *c,
            const struct patterns *patterns, const struct property *p,
@@ -288,8 +289,9 @@ compare_properties(const void *a, const void *b)
     return order ? order : x->n < y->n ? -1 : x->n > y->n;
 }
 
-/* The rest of a name that is none of list[n], which are sorted and agree in their first `at`
- * bytes. Each character is spelled in one way: so no escape makes a name of them. */
+/* Returns a node for the rest of a name that is none of list[n], which are sorted and agree in
+ * their first `at` bytes. Each character has only one spelling, so no escape can spell an excluded
+ * name. */
 static uint32_t
 other_names(struct xm_schema *s, const struct property *list, size_t n, size_t at)
 {
@@ -370,7 +372,8 @@ xm_schema_other_string(struct xm_schema *s, const struct xm_conjunction *c)
     return node;
 }
 
-/* Names of additional properties: no property of the list, and no pattern's. */
+/* Returns a node for the names of additional properties: neither a known property nor matched by a
+ * pattern. */
 static uint32_t
 other_name(struct xm_schema *s, const struct properties *p,
            const struct patterns *patterns)
@@ -395,7 +398,7 @@ other_name(struct xm_schema *s, const struct properties *p,
     return node;
 }
 
-/* Names that the pattern matches and that are no property of the list. */
+/* Returns a node for the names that pattern `q` matches and that are no known property. */
 static uint32_t
 pattern_name(struct xm_schema *s, const struct properties *p, const struct pattern *q)
 {
@@ -425,7 +428,8 @@ pattern_name(struct xm_schema *s, const struct properties *p, const struct patte
     return s->failed == XM_OK ? xm_schema_quoted(s, node) : 0;
 }
 
-/* Whether an earlier one of the list has the same text: it stands for both. */
+/* Returns whether an earlier pattern of the list has the same text, so that its members are added
+ * already. */
 static bool
 is_repeated(const struct patterns *p, size_t i)
 {
@@ -435,8 +439,8 @@ is_repeated(const struct patterns *p, size_t i)
     return false;
 }
 
-/* Members whose names patterns match. A pattern that several schemas have is one, and its values
- * satisfy all of them. */
+/* Adds the members whose names match a pattern. If several schemas have the same pattern, it is
+ * added once, and its values satisfy all of them. */
 static void
 add_pattern_members(struct xm_schema *s, const struct xm_conjunction *c,
                     const struct properties *p, const struct patterns *patterns,
@@ -466,7 +470,8 @@ add_pattern_members(struct xm_schema *s, const struct xm_conjunction *c,
 
 /* ---- all of it ---- */
 
-/* The members that may stand behind those with names of their own, in any order. */
+/* Returns a node for one member whose name matches a pattern or is additional; such members follow
+ * the known properties in any order. */
 static uint32_t
 more_members(struct xm_schema *s, const struct xm_conjunction *c,
              const struct properties *p, const struct patterns *patterns)
@@ -487,9 +492,9 @@ more_members(struct xm_schema *s, const struct xm_conjunction *c,
     return node;
 }
 
-/* Members in order, each behind a separator: those by name, then `more` in any number. */
+/* Members in order, separated by commas: the known properties, then any number of others. */
 struct members {
-    struct xm_nodes nodes; /* owned; `more` is the last */
+    struct xm_nodes nodes; /* owned; the last is the node for other members */
     uint8_t *flags;        /* owned */
     size_t n_required;
 };
@@ -508,7 +513,8 @@ refuse_count(struct xm_schema *s, const struct xm_conjunction *c, const char *ke
     return 0;
 }
 
-/* At least one member, where none is required: one is the first. */
+/* Returns a node for objects with at least one member, where none is required: one alternative for
+ * each member that can be the first present. */
 static uint32_t
 some_members(struct xm_schema *s, struct members *m, const char *path)
 {
@@ -516,7 +522,7 @@ some_members(struct xm_schema *s, struct members *m, const char *path)
     for (size_t i = 0; i < m->nodes.n && s->failed == XM_OK; i++) {
         if (!xm_schema_works(s, (unsigned)((m->nodes.n - i) / 16), path))
             break;
-        m->flags[i] &= (uint8_t)~XM_LIST_OPTIONAL; /* no list reads it again */
+        m->flags[i] &= (uint8_t)~XM_LIST_OPTIONAL; /* each list begins behind it */
         xm_nodes_add(s->t, &nodes,
                      xm_tree_list(s->t, s->separator, m->nodes.list + i, m->flags + i,
                                   m->nodes.n - i));
@@ -526,8 +532,8 @@ some_members(struct xm_schema *s, struct members *m, const char *path)
     return node;
 }
 
-/* The required members, and between `least` and `most` more. Names may come twice, so that a text
- * has as many properties or fewer. */
+/* Returns a node for the required members and `least` to `most` others. Names may repeat, so an
+ * object has at most as many properties as members. */
 static uint32_t
 bounded_members(struct xm_schema *s, const struct members *m, uint32_t least,
                 uint32_t most)
@@ -550,7 +556,7 @@ bounded_members(struct xm_schema *s, const struct members *m, uint32_t least,
                      : xm_tree_any(s->t, (uint32_t[]){xm_tree_empty(s->t), some}, 2);
 }
 
-/* The members, as many as minProperties and maxProperties say. */
+/* Returns a node for the members within minProperties and maxProperties. */
 static uint32_t
 counted_members(struct xm_schema *s, const struct xm_conjunction *c, struct members *m)
 {
@@ -594,7 +600,7 @@ xm_schema_object(struct xm_schema *s, const struct xm_conjunction *c)
                                       value_node(s, c, &patterns, &p.list[i], NULL)));
         m.n_required += p.list[i].required;
         if (!p.list[i].required)
-            s->impossible = before; /* it is left out */
+            s->impossible = before; /* an impossible optional property is left out */
     }
     const struct xm_applied before = s->impossible;
     if (s->failed == XM_OK)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References within a JSON Schema.
+ * Resolves references within a JSON Schema.
  *
- * A schema with $id is a resource: it has a URI, and is the root of references that stand in it.
- * A reference is a resource, that of its place or one that it names, and in it a JSON pointer or
- * an anchor:
+ * A schema with $id is a resource: it has a URI, and references inside of it are relative to it. A
+ * reference names a resource (by default the one in which it stands) and in it a JSON pointer or an
+ * anchor:
  *
  *     #/$defs/a     #a     item     item#/$defs/a     https://example.com/item#a
  *
- * Other documents are not looked for.
+ * Other documents are not loaded.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 /* ---- URIs -------------------------------------------------------------------------- */
 
-/* Length of "https:", 0: there is none. */
+/* Returns the length of the scheme with its colon, as of "https:"; 0: there is none. */
 static size_t
 scheme_of(const char *uri)
 {
@@ -25,7 +25,7 @@ scheme_of(const char *uri)
     return uri[n] == ':' ? n + 1 : 0;
 }
 
-/* Length of "https://example.com". */
+/* Returns the length of scheme and authority, as of "https://example.com". */
 static size_t
 authority_of(const char *uri)
 {
@@ -33,14 +33,14 @@ authority_of(const char *uri)
     return strncmp(uri + n, "//", 2) == 0 ? n + 2 + strcspn(uri + n + 2, "/?#") : n;
 }
 
-/* Takes "." and ".." from a path, in place. */
+/* Resolves "." and ".." in a path, in place. */
 static void
 drop_dots(char *path)
 {
     char *const begin = path + (*path == '/'), *to = begin;
     for (char *from = begin; *from;) {
         const size_t n = strcspn(from, "/?#"), whole = n + (from[n] == '/');
-        if (from[n] && from[n] != '/') { /* no path any more */
+        if (from[n] && from[n] != '/') { /* query or fragment: the path has ended */
             memmove(to, from, strlen(from) + 1);
             return;
         }
@@ -57,7 +57,8 @@ drop_dots(char *path)
     *to = '\0';
 }
 
-/* What a reference without a fragment means where `base` is the URI; in the schema's arena. */
+/* Returns the URI of a reference without a fragment, relative to the URI `base`; in the schema's
+ * arena. */
 static const char *
 resolve(struct xm_schema *s, const char *base, struct xm_slice ref)
 {
@@ -104,7 +105,8 @@ add_name(struct xm_schema *s, yyjson_val *value, const char *uri, const char *an
     s->names[s->n_names++] = (struct xm_schema_name){value, uri, anchor};
 }
 
-/* Keywords that have a schema, a list or an object of them. */
+/* Keywords whose value is a schema or a list of schemas or, with is_named, an object with a schema
+ * for each name. */
 static const struct applicator {
     const char *key;
     bool is_named;
@@ -150,7 +152,7 @@ find_names_below(struct xm_schema *s, yyjson_val *v, bool is_named, const char *
     }
 }
 
-/* The names of a schema and those in it. */
+/* Adds the names of a schema and of all schemas inside it. */
 static void
 find_names(struct xm_schema *s, yyjson_val *v,
            const char *base) /* NOLINT(misc-no-recursion) */
@@ -162,7 +164,7 @@ find_names(struct xm_schema *s, yyjson_val *v,
     yyjson_val *key, *value;
     if (s->failed != XM_OK)
         return;
-    if (text && text[0] == '#') /* an anchor of older drafts */
+    if (text && text[0] == '#') /* older drafts write an anchor this way */
         add_name(s, v, base, text + 1);
     else if (text)
         base = resolve(s, base, xm_slice_of(text, strcspn(text, "#")));
@@ -181,7 +183,8 @@ find_names(struct xm_schema *s, yyjson_val *v,
     }
 }
 
-/* Values of a document stand one behind the other, what is in them behind each. */
+/* Returns whether a value is inside another: yyjson stores a container directly before its
+ * contents. */
 static bool
 is_in(yyjson_val *inner, yyjson_val *outer)
 {
@@ -199,7 +202,7 @@ xm_schema_has_resources(struct xm_schema *s)
     return false;
 }
 
-/* The resource that a value is in: the innermost one stands last. */
+/* Returns the innermost resource around a value: s->names has outer resources before inner ones. */
 static const struct xm_schema_name *
 resource_of(const struct xm_schema *s, yyjson_val *v)
 {
@@ -209,7 +212,7 @@ resource_of(const struct xm_schema *s, yyjson_val *v)
     return &s->names[0];
 }
 
-/* The schema with this URI and anchor (NULL: none); NULL: there is none. */
+/* Returns the schema with this URI and anchor (NULL: a resource); NULL: there is none. */
 static const struct xm_schema_name *
 find_name(const struct xm_schema *s, const char *uri, const char *anchor)
 {
@@ -222,7 +225,7 @@ find_name(const struct xm_schema *s, const char *uri, const char *anchor)
     return NULL;
 }
 
-/* The JSON pointer of a value. */
+/* Returns the JSON pointer of a value. */
 static const char *
 path_of(struct xm_schema *s, yyjson_val *target)
 {
@@ -254,7 +257,8 @@ path_of(struct xm_schema *s, yyjson_val *target)
 
 /* ---- references -------------------------------------------------------------------- */
 
-/* A token of a JSON pointer in a URI's fragment, unescaped in place. */
+/* Unescapes a reference token of a JSON pointer in a URI fragment, in place: %XX, ~0, ~1. False: it
+ * is malformed. */
 static bool
 unescape(char *s)
 {
@@ -290,7 +294,7 @@ unescape(char *s)
     return true;
 }
 
-/* An element of an array by a pointer's token. */
+/* Returns the element of an array that a JSON pointer's token names; NULL: none. */
 static yyjson_val *
 element(yyjson_val *array, const char *token)
 {
@@ -317,7 +321,7 @@ follow(yyjson_val *at, char *pointer)
     return at;
 }
 
-/* The resource that a reference names; NULL: it is in no schema of this document. */
+/* Returns the resource that a reference names; NULL: no schema of this document has this URI. */
 static const struct xm_schema_name *
 resource_named(struct xm_schema *s, yyjson_val *ref, const char *where)
 {
@@ -350,7 +354,7 @@ xm_schema_find(struct xm_schema *s, yyjson_val *ref, const char *path,
         xm_schema_fail(s, XM_INVALID, where, "a reference is a string");
         return NULL;
     }
-    /* a reference that is followed again is copied again */
+    /* counted as work, because each time a reference is followed its text is copied */
     if (!xm_schema_works(s, (unsigned)(strlen(text) / 256), where))
         return NULL;
     const struct xm_schema_name *resource = resource_named(s, ref, where);

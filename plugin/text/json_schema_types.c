@@ -98,7 +98,7 @@ xm_schema_pattern(struct xm_schema *s, struct xm_slice pattern, const char *path
     return pattern_of(s, pattern, XM_SPELL_JSON, '\0', path);
 }
 
-/* Of pattern and format there may be one. */
+/* Finds the one pattern or format of a string. Fails if there are several. */
 static bool
 find_pattern(struct xm_schema *s, const struct xm_conjunction *c, bool has_length,
              struct xm_slice *pattern, const char **path)
@@ -122,8 +122,8 @@ find_pattern(struct xm_schema *s, const struct xm_conjunction *c, bool has_lengt
     return s->failed == XM_OK && pattern->text;
 }
 
-/* Contents by a pattern or a format, and the lengths beside it. False: there is none, or it
- * failed. */
+/* Sets *node to the contents that a pattern or a format allows, within minLength and maxLength.
+ * False: there is neither, or s has failed. */
 static bool
 find_contents(struct xm_schema *s, const struct xm_conjunction *c,
               enum xm_spelling spelling, char without, uint32_t *node)
@@ -183,7 +183,7 @@ xm_schema_plain_string(struct xm_schema *s, const struct xm_conjunction *c, char
 
 static bool print(char *out, const char *fmt, ...) XM_PRINTF(2, 3);
 
-/* False: there is no room. */
+/* False: `out` has no room for the text. */
 static bool
 print(char *out, const char *fmt, ...)
 {
@@ -210,7 +210,8 @@ xm_schema_decimal(yyjson_val *v, char out[XM_SCHEMA_NUMBER])
     return ok;
 }
 
-/* The tightest of the bounds `key` and its exclusive form; NULL: there is none. */
+/* Returns the tightest lower or upper bound, inclusive or exclusive (*is_out); NULL: there is
+ * none. */
 static yyjson_val *
 tightest(struct xm_schema *s, const struct xm_conjunction *c, bool low, bool *is_out)
 {
@@ -248,9 +249,9 @@ common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* A number above 0 is of / 10^places. */
+/* A number > 0 as the fraction of / 10^places. */
 struct factor {
-    uint64_t of; /* 0: there is none */
+    uint64_t of; /* 0: no factor */
     uint32_t places;
 };
 
@@ -263,7 +264,7 @@ power_of_ten(uint32_t n)
     return power;
 }
 
-/* False: it has more digits than there is room for. */
+/* Reads a factor. False: it has too many digits. */
 static bool
 read_factor(yyjson_val *v, struct factor *f)
 {
@@ -283,7 +284,8 @@ read_factor(yyjson_val *v, struct factor *f)
     return true;
 }
 
-/* The least common multiple of two factors; false: it is too large for a grammar in any case. */
+/* Sets *all to the least common multiple of two factors. False: it is larger than any supported
+ * factor. */
 static bool
 combine(struct factor *all, struct factor one)
 {
@@ -299,19 +301,20 @@ combine(struct factor *all, struct factor one)
     return xm_mul_size(all->of / common_divisor(all->of, one.of), one.of, &all->of);
 }
 
-/* The whole multiples of a factor are those of the result, which has no places. */
+/* Returns a factor without decimal places whose multiples are the integer multiples of `f`. */
 static struct factor
 whole_factor(struct factor f)
 {
     for (; f.places > 0; f.places--) {
-        /* of 10^places the factor's own 2s and 5s are cancelled, one of each at a time */
+        /* cancels the common factors 2 and 5 of f.of and 10^places */
         f.of /= f.of % 2 == 0 ? 2 : 1;
         f.of /= f.of % 5 == 0 ? 5 : 1;
     }
     return f;
 }
 
-/* The least common multiple of all multipleOf. `digits`: of the longer bound. */
+/* Returns the least common multiple of all multipleOf keywords. `digits`: the number of digits of
+ * the longer bound. */
 static struct factor
 common_multiple(struct xm_schema *s, const struct xm_conjunction *c, bool whole,
                 size_t digits)
@@ -366,7 +369,7 @@ xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
     r.low = least ? low : NULL;
     r.high = most ? high : NULL;
     const size_t n_low = digits_of(r.low), n_high = digits_of(r.high);
-    /* A bound that is outside may become one digit longer. */
+    /* excluding an exclusive bound may make it one digit longer */
     const struct factor f =
         common_multiple(s, c, r.whole, 1 + (n_low > n_high ? n_low : n_high));
     r.multiple_of = (uint32_t)f.of;
@@ -381,7 +384,7 @@ xm_schema_number(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
 
 /* ---- arrays ----------------------------------------------------------------------- */
 
-/* What an array's element i must satisfy; XM_NOWHERE: any behind all prefixes. */
+/* Returns a node for element i of an array; i = XM_NOWHERE: any element behind all prefixes. */
 static uint32_t
 element_node(struct xm_schema *s, const struct xm_conjunction *c, size_t i)
 {
@@ -423,8 +426,8 @@ count_prefix(struct xm_schema *s, const struct xm_conjunction *c)
     return n;
 }
 
-/* Element i and those behind it, with a comma before each but the first: some, or none where
- * enough have come. */
+/* Returns a node for element i and those behind it, with a comma before each but element 0; they
+ * may be absent if the array already has `least` elements. */
 static uint32_t
 elements(struct xm_schema *s, const struct xm_conjunction *c, size_t i, size_t n_prefix,
          uint32_t least, uint32_t most)
@@ -438,7 +441,7 @@ elements(struct xm_schema *s, const struct xm_conjunction *c, size_t i, size_t n
         some = xm_schema_all3(s, comma, element,
                               elements(s, c, i + 1, n_prefix, least, most));
     } else {
-        /* all that are left are alike */
+        /* all further elements have the same schema */
         const uint32_t more = xm_tree_all(s->t, (uint32_t[]){s->separator, element}, 2);
         const uint32_t left =
             most == XM_UNBOUNDED ? XM_UNBOUNDED : most - (uint32_t)i - 1;

@@ -85,13 +85,13 @@ xm_schema_types(struct xm_schema *s, const struct xm_applied *a)
 /* ---- types that instances can have ------------------------------------------------- */
 
 enum {
-    MOST_REFERENCES = 16, /* one behind the other */
+    MOST_REFERENCES = 16, /* references in a chain */
     LONGEST_POINTER = 1024,
-    DEEPEST = 24,        /* schemas in schemas                      */
-    STEPS_OF_SCHEMA = 64 /* beside one for each value in its lists  */
+    DEEPEST = 24,        /* nesting depth of schemas */
+    STEPS_OF_SCHEMA = 64 /* plus one for each listed value */
 };
 
-/* False: there are no steps left. */
+/* Takes n steps. False: none are left. */
 static bool
 take_steps(unsigned *left, size_t n)
 {
@@ -123,7 +123,8 @@ xm_json_refers_to(yyjson_val *root, yyjson_val *v, unsigned *left)
 
 static unsigned types_at(yyjson_val *root, yyjson_val *v, int depth, unsigned *left);
 
-/* What all alternatives of a list, or any of them, have. */
+/* Returns the types of the alternatives of a list: those that all have (`all`), or those that any
+ * has. */
 static unsigned
 types_of_choices(yyjson_val *root, yyjson_val *list, bool all, int depth, unsigned *left)
 {
@@ -229,8 +230,8 @@ xm_json_equal(yyjson_val *a, yyjson_val *b)
     return true;
 }
 
-/* Spells a JSON text as JSON.stringify does: 2 for 2.0, \u000b for \u000B. The fraction of a double
- * is .0 only where it is whole. */
+/* Rewrites a JSON text as JSON.stringify spells it: 2 for 2.0, \u000b for \u000B. Returns the new
+ * length. (The writer appends .0 only to doubles that are integers.) */
 static size_t
 respell(char *text, size_t n)
 {
@@ -269,7 +270,7 @@ xm_schema_json(struct xm_schema *s, yyjson_val *value, size_t *n)
     return text;
 }
 
-/* The text of a value without `skip` bytes at either end. */
+/* Returns a node for the JSON text of a value without `skip` bytes at either end. */
 static uint32_t
 write_value(struct xm_schema *s, yyjson_val *value, size_t skip)
 {
@@ -292,7 +293,7 @@ xm_schema_contents(struct xm_schema *s, yyjson_val *string)
     return write_value(s, string, 1);
 }
 
-/* Whether enum and const of a schema have the value. */
+/* Returns whether enum and const of a schema allow the value. */
 static bool
 lists(yyjson_val *schema, yyjson_val *value)
 {
@@ -311,7 +312,7 @@ lists(yyjson_val *schema, yyjson_val *value)
 
 /* ---- values beside other keywords -------------------------------------------------- */
 
-/* Keywords that restrict values of these types, beside type, enum and const. */
+/* Keywords, except type, enum and const, that restrict values of these types. */
 static const struct beside {
     const char *key;
     unsigned types;
@@ -335,7 +336,8 @@ static const struct beside {
                   {"minProperties", XM_JSON_OBJECT},
                   {"maxProperties", XM_JSON_OBJECT}};
 
-/* The next such keyword of a schema from number *k on; NULL: there is none. */
+/* Returns the next such keyword of a schema from index *k on, and advances *k; NULL: there is
+ * none. */
 static const char *
 next_beside(const struct xm_applied *a, unsigned types, size_t *k)
 {
@@ -373,7 +375,7 @@ xm_schema_compile(struct xm_schema *s, struct xm_grammar_tree *own, uint32_t nod
     }
     if (status == XM_NO_MEMORY)
         xm_schema_no_memory(s);
-    else if (status != XM_OK && status != XM_INVALID) /* XM_INVALID: it has no texts */
+    else if (status != XM_OK && status != XM_INVALID) /* XM_INVALID: no text matches */
         xm_schema_fail(s, status, path, "%s", why.text);
     return g;
 }
@@ -392,11 +394,11 @@ xm_schema_matches(struct xm_schema *s, const struct xm_grammar *g, const char *t
     return is_matched;
 }
 
-/* What other keywords say of the listed strings, or numbers. */
+/* A grammar of the strings or numbers that the other keywords allow, to check listed values. */
 struct judge {
     unsigned types;
-    bool is_needed;       /* there are such keywords              */
-    struct xm_grammar *g; /* owned; NULL: no value is valid       */
+    bool is_needed;       /* other keywords restrict the values */
+    struct xm_grammar *g; /* owned; NULL: no value is valid     */
 };
 
 static struct judge
@@ -417,7 +419,7 @@ make_judge(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
     return j;
 }
 
-/* Whether the judge has nothing against a value, which is perhaps of other types. */
+/* Returns whether the judge allows a value; values of other types always pass. */
 static bool
 passes(struct xm_schema *s, const struct judge *j, yyjson_val *value)
 {
@@ -426,7 +428,8 @@ passes(struct xm_schema *s, const struct judge *j, yyjson_val *value)
         return true;
     if (!j->g)
         return false;
-    if (yyjson_is_num(value)) /* the grammar of numbers with bounds has no exponents */
+    /* because the grammar of bounded numbers has no exponents */
+    if (yyjson_is_num(value))
         return xm_schema_decimal(value, decimal) &&
                xm_schema_matches(s, j->g, decimal, strlen(decimal));
     size_t n = 0;
@@ -442,7 +445,7 @@ xm_schema_rules_out(yyjson_val *schema)
     yyjson_val *not = yyjson_obj_get(schema, "not"), *key, *value;
     bool names_values = false, is_more = false;
     size_t i, n;
-    if (!not ) /* the loop adds to the address of an object */
+    if (!not ) /* yyjson_obj_foreach needs an object, not NULL */
         return false;
     yyjson_obj_foreach(not, i, n, key, value)
     {
@@ -475,7 +478,8 @@ xm_schema_next_ruled_out(const struct xm_conjunction *c, struct xm_ruled_out *at
     return NULL;
 }
 
-/* Whether a value of the schema `from` is listed by all others, too, and not ruled out. */
+/* Returns whether a value of the schema `from` is also allowed by the enum, const and not of all
+ * others. */
 static bool
 is_listed(struct xm_schema *s, const struct xm_conjunction *c,
           const struct xm_applied *from, unsigned types, yyjson_val *value)
@@ -500,7 +504,8 @@ is_listed(struct xm_schema *s, const struct xm_conjunction *c,
     return true;
 }
 
-/* The values of `from`, a list or a single one, that are valid for all. */
+/* Returns a node for the values of enum or const of `from` that are valid for the whole
+ * conjunction. */
 static uint32_t
 valid_values(struct xm_schema *s, const struct xm_conjunction *c,
              const struct xm_applied *from, unsigned types)
@@ -553,8 +558,8 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
 
 enum {
     MOST_LOOKS = 6,
-    MOST_STEPS = 1 << 16,   /* xm_json_types_in */
-    STEPS_OF_WORK = 1 << 10 /* are one of xm_schema_works */
+    MOST_STEPS = 1 << 16,   /* steps of one xm_json_types_in */
+    STEPS_OF_WORK = 1 << 10 /* such steps for one step of xm_schema_works */
 };
 
 static yyjson_val *
@@ -574,14 +579,15 @@ static unsigned
 types_of(struct xm_schema *s, yyjson_val *v)
 {
     unsigned left = MOST_STEPS;
-    /* without a root a reference may be anything: in a resource "#" is not the root */
+    /* If there are resources, "#" does not mean the root: without a root, a reference has any
+     * type. */
     yyjson_val *root = xm_schema_has_resources(s) ? NULL : s->root;
     const unsigned types = xm_json_types_in(root, v, &left);
     xm_schema_works(s, (MOST_STEPS - left) / STEPS_OF_WORK, "");
     return types;
 }
 
-/* Whether all values that one schema lists are not listed by the other. */
+/* Returns whether `a` and `b` list values and `b` lists none of those of `a`. */
 static bool
 lists_differ(yyjson_val *a, yyjson_val *b)
 {
@@ -600,8 +606,8 @@ lists_differ(yyjson_val *a, yyjson_val *b)
     return list && differs;
 }
 
-/* Of objects: one requires a property that the other one does not allow, or only with values that
- * the first one does not. */
+/* Returns whether no object is valid for both: `a` requires a property that `b` does not allow, or
+ * allows only with values that `a` does not. */
 static bool
 objects_exclude(struct xm_schema *s, yyjson_val *a, yyjson_val *b, int depth)
 {

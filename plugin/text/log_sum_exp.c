@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exp is calculated here, in loops that compilers make vector code of: a call of the library's for
- * each token of a vocabulary would cost more than choosing one.
+ * exp is computed here, in loops that compilers vectorise: a call of the C library's exp for each
+ * token of a vocabulary would take longer than choosing a token.
  */
 #include "plugin/text/log_sum_exp.h"
 
@@ -11,16 +11,16 @@
 
 #include "runtime/util/compiler.h"
 
-enum { AT_ONCE = 64 }; /* logits that are summed in lanes of their own */
+enum { AT_ONCE = 64 }; /* vector lanes: logits summed in parallel */
 
-/* e^x for -700 <= x <= 0, within two units in the last place. x = k ln 2 + r, and e^r by its
- * series: the first term that is left out is below 2^-57. */
+/* Returns e^x for -700 <= x <= 0, within two units in the last place. x = k ln 2 + r, and e^r is
+ * computed by its power series; the first omitted term is below 2^-57. */
 static inline double
 exp_of(double x)
 {
     const double log2_e = 0x1.71547652b82fep+0;
     const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
-    const int32_t k = (int32_t)(x * log2_e - 0.5); /* the nearest */
+    const int32_t k = (int32_t)(x * log2_e - 0.5); /* the nearest integer */
     const double r = (x - (double)k * ln2_high) - (double)k * ln2_low;
     const uint64_t bits = (uint64_t)(uint32_t)(k + 1023) << 52;
     double e = 1.0 / 6227020800.0, power;
@@ -41,8 +41,8 @@ exp_of(double x)
     return e * power;
 }
 
-/* Adds exp(row[i] - largest) to sums[i]. e^-700 adds nothing to a sum of at least 1, nor does what
- * is smaller. */
+/* Adds exp(row[i] - largest) to sums[i] for AT_ONCE logits. Exponents below -700 are raised to
+ * -700, which is too small to change a sum of at least 1. */
 XM_FOR_AVX2_TOO static void
 add_exps(const float *row, double largest, double *sums)
 {
@@ -55,7 +55,7 @@ add_exps(const float *row, double largest, double *sums)
         sums[i] += exp_of(x[i]);
 }
 
-/* The largest of so many logits; NaN if one of them is. */
+/* Returns the largest of AT_ONCE logits; NaN if one of them is NaN. */
 XM_FOR_AVX2_TOO static float
 largest_or_nan(const float *row)
 {

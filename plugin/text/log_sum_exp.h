@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the probabilities of a row of logits have in common: log p = logit - log_sum_exp(logits).
+ * The normaliser that turns logits into log-probabilities: log p = logit - log_sum_exp(logits).
  */
 #ifndef XM_PLUGIN_TEXT_LOG_SUM_EXP_H
 #define XM_PLUGIN_TEXT_LOG_SUM_EXP_H
@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* log(sum of exp(row[0..n-1])). Finite unless a logit is NaN or +infinity, or all are -infinity. */
+/* Returns log(sum of exp(row[0..n-1])). It is finite unless a logit is NaN or +infinity, or all are
+ * -infinity. */
 double xm_log_sum_exp(const float *row, uint64_t n);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of `types` for each kind of normalizer. Not done: Nmt, which belongs to models of other
- * kinds.
+ * The table `types` has one row for each kind of normalizer. Not supported: Nmt, which only other
+ * kinds of models use.
  */
 #include "plugin/text/normalizer.h"
 
@@ -13,12 +13,12 @@
 
 struct xm_normalizer_type {
     const char *name;
-    /* NULL: nothing to read. */
+    /* Reads the object's other members; NULL: it has none. */
     enum xm_status (*load)(yyjson_val *value, struct xm_normalizer_step *step,
                            struct xm_error *err);
     enum xm_status (*run)(const struct xm_normalizer_step *step, struct xm_slice text,
                           struct xm_strbuf *out, struct xm_error *err);
-    enum xm_unicode_form form; /* of run_form */
+    enum xm_unicode_form form; /* used by run_form only */
 };
 
 enum xm_status
@@ -169,7 +169,7 @@ run_precompiled(const struct xm_normalizer_step *step, struct xm_slice text,
     return XM_OK;
 }
 
-/* Accents go with capital letters, unless the object says otherwise. */
+/* Reads a BertNormalizer. By default accents are stripped if letters are lowercased. */
 static enum xm_status
 load_bert(yyjson_val *value, struct xm_normalizer_step *step, struct xm_error *err)
 {

@@ -21,15 +21,15 @@ struct xm_pieces {
     struct xm_strbuf text;
     size_t *ends; /* owned */
     size_t n, capacity;
-    bool at_start; /* the first piece is where the caller's text begins */
-    bool failed;   /* out of memory; stays set, as in xm_strbuf         */
+    bool at_start; /* the first piece begins the caller's text */
+    bool failed;   /* out of memory; stays set, as in xm_strbuf */
 };
 
-/* Piece i < n, valid until the next change of `pieces`. */
+/* Returns piece i < n; it is valid until the next change of `pieces`. */
 struct xm_slice xm_pieces_get(const struct xm_pieces *pieces, size_t i);
 
-/* Ends a piece: the bytes appended to `text` since the last piece become one, unless there are
- * none. */
+/* Ends a piece: the bytes appended to `text` since the end of the last piece become a piece, unless
+ * there are none. */
 void xm_pieces_close(struct xm_pieces *pieces);
 /* Appends a copy of `piece` as a piece. */
 void xm_pieces_add(struct xm_pieces *pieces, struct xm_slice piece);

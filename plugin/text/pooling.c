@@ -6,8 +6,8 @@
 #include "runtime/util/json.h"
 #include "runtime/util/strbuf.h"
 
-/* sentence-transformers' modes: members that are booleans, or since version 5.4 the values of the
- * one member "pooling_mode". */
+/* The pooling modes of sentence-transformers: boolean members or, since version 5.4, values of the
+ * member "pooling_mode". is_done: supported here. */
 static const struct mode {
     const char *member, *value;
     bool is_done;
@@ -31,7 +31,7 @@ xm_pooling_of(const char *name, enum xm_pooling *out)
     return is_mean || strcmp(name, "last") == 0;
 }
 
-/* A file of the folder; *out is NULL where there is none. */
+/* Reads a file of the folder; *out is NULL if it does not exist. */
 static enum xm_status
 read_json(const char *folder, const char *name, yyjson_doc **out, struct xm_error *err)
 {
@@ -80,7 +80,8 @@ find_mode(yyjson_val *root, enum xm_pooling *out, struct xm_error *err)
                                     found->value);
 }
 
-/* Normalisation is done for every model; a layer behind the pooling is not. */
+/* Refuses modules that change embeddings after the pooling. "Normalize" is accepted because
+ * embeddings are always normalised. */
 static enum xm_status
 check_modules(yyjson_val *list, struct xm_error *err)
 {

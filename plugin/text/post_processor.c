@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Not done: templates for pairs of texts, and a template that has the text twice.
+ * Not supported: templates for pairs of texts, and templates in which the text occurs twice.
  */
 #include "plugin/text/post_processor.h"
 
@@ -20,7 +20,8 @@ add_id(struct xm_token_list *list, yyjson_val *value, struct xm_error *err)
     return XM_OK;
 }
 
-/* {"SpecialToken": {"id": name}}: the ids that special_tokens gives for the name. */
+/* Appends the ids of {"SpecialToken": {"id": name}}: those that the member special_tokens lists for
+ * the name. */
 static enum xm_status
 add_special(yyjson_val *token, yyjson_val *names, struct xm_token_list *list,
             struct xm_error *err)
@@ -66,7 +67,7 @@ load_template(yyjson_val *value, struct xm_post_processor *out, struct xm_error 
     return XM_OK;
 }
 
-/* ["<s>", 0] */
+/* Appends the id of a pair such as ["<s>", 0]. */
 static enum xm_status
 add_named(yyjson_val *value, const char *key, struct xm_token_list *list,
           struct xm_error *err)
@@ -83,7 +84,7 @@ load_cls_sep(yyjson_val *value, struct xm_post_processor *out, struct xm_error *
     return add_named(value, "sep", &out->after, err);
 }
 
-/* Only moves offsets, which nobody here asks for. */
+/* Does nothing: this processor only changes offsets into the text, which are not computed here. */
 static enum xm_status
 load_byte_level(yyjson_val *value, struct xm_post_processor *out, struct xm_error *err)
 {
@@ -104,7 +105,7 @@ static const struct post_type {
     /* clang-format on */
 };
 
-/* What a later processor of a sequence adds goes around what the earlier ones added. */
+/* Puts the tokens of `outer`, a later processor of a sequence, around those of `out`. */
 static bool
 wrap(struct xm_post_processor *out, struct xm_post_processor *outer)
 {

@@ -2,8 +2,8 @@
  *
  * The post-processor: the special tokens put around a text, such as a begin-of-text token.
  *
- * Every type of "post_processor" in tokenizer.json, applied to a single text, reduces to two lists
- * of token ids.
+ * Every type of "post_processor" in tokenizer.json, applied to a single text, amounts to two lists
+ * of token ids: those before the text and those behind it.
  */
 #ifndef XM_PLUGIN_TEXT_POST_PROCESSOR_H
 #define XM_PLUGIN_TEXT_POST_PROCESSOR_H
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* Zero-initialised: adds nothing. */
+/* Zero-initialised, it adds nothing. */
 struct xm_post_processor {
     struct xm_token_list before, after;
 };

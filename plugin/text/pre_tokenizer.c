@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Not done: UnicodeScripts, FixedLength and RandomChunk, which no model of ours has.
+ * Not supported: UnicodeScripts, FixedLength and RandomChunk, which no supported model uses.
  */
 #include "plugin/text/pre_tokenizer.h"
 
@@ -9,12 +9,13 @@
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
-/* What ByteLevel cuts with: contractions, letters, digits, other, white space. */
+/* The pattern of ByteLevel's CUT: contractions, letters, digits, other characters, white space. */
 const char xm_byte_level_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-/* What Whitespace keeps: words and runs of other signs. The reference uses another regex
- * library here, whose \w is Unicode's (UTS #18) and not Oniguruma's. */
+/* The matches of this pattern become pieces for the type Whitespace: words and runs of other
+ * characters. The reference uses another regex library for this type: its \w is that of Unicode
+ * (UTS #18), not that of Oniguruma. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
 static const char whitespace_pattern[] = "[" WORD "]+|[^" WORD "\\s]+";
 
@@ -81,7 +82,7 @@ add_prefix(struct xm_pre_tokenizer *out, struct xm_slice text, bool first_only,
     return XM_OK;
 }
 
-/* One character at `key`, which keeps its default when absent. */
+/* Reads a string of one character; *out keeps its value if the member is absent. */
 static enum xm_status
 load_character(yyjson_val *value, const char *key, struct xm_slice *out,
                struct xm_error *err)
@@ -129,7 +130,8 @@ load_byte_level(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error
     return xm_pre_tokenizer_add_bytes(out, err);
 }
 
-/* Older files say add_prefix_space where newer ones have prepend_scheme. */
+/* Reads whether a prefix is put before pieces. Older files have add_prefix_space, newer ones
+ * prepend_scheme. */
 static enum xm_status
 load_prepend_scheme(yyjson_val *value, bool *prepend, bool *first_only,
                     struct xm_error *err)

@@ -27,20 +27,21 @@ extern "C" {
 
 enum xm_pre_step_kind { XM_PRE_CUT, XM_PRE_REPLACE, XM_PRE_PREFIX, XM_PRE_BYTES };
 
-enum { XM_PREFIX_BYTES = 8 }; /* room for one character */
+enum { XM_PREFIX_BYTES = 8 }; /* room for one UTF-8 character */
 
 struct xm_pre_step {
     enum xm_pre_step_kind kind;
-    struct xm_regex *regex; /* owned; of CUT and REPLACE                          */
-    enum xm_split_behavior
-        behavior;               /* of CUT: what becomes of the matches                */
-    bool invert;                /* of CUT: the text between matches is the delimiter  */
-    char text[XM_PREFIX_BYTES]; /* of REPLACE and PREFIX                              */
+    struct xm_regex *regex;          /* owned; only of CUT and REPLACE */
+    enum xm_split_behavior behavior; /* only of CUT: where the matches go */
+    /* only of CUT: the text between matches is the delimiter */
+    bool invert;
+    char text[XM_PREFIX_BYTES]; /* only of REPLACE and PREFIX */
     size_t text_bytes;
-    bool first_only; /* of PREFIX: only before the first piece of the caller's text */
+    /* only of PREFIX: put it only before the first piece of the caller's text */
+    bool first_only;
 };
 
-/* Zero-initialised: one piece, the whole text. */
+/* Zero-initialised, it does not cut: the text is one piece. */
 struct xm_pre_tokenizer {
     struct xm_pre_step steps[XM_MAX_STEPS];
     size_t n;
@@ -50,21 +51,22 @@ struct xm_pre_tokenizer {
  * be freed. */
 enum xm_status xm_pre_tokenizer_load(yyjson_val *value, struct xm_pre_tokenizer *out,
                                      struct xm_error *err);
-/* The next four append steps, for formats without a tokenizer.json. On failure `pre` still has to
- * be freed. */
+/* The xm_pre_tokenizer_add_… functions append steps, for file formats without a tokenizer.json. On
+ * failure `pre` still has to be freed. */
 
-/* CUT at the matches of `pattern`; both the matches and the text between them become pieces. */
+/* Appends a CUT at the matches of `pattern`; both the matches and the text between them become
+ * pieces. */
 enum xm_status xm_pre_tokenizer_add_cut(struct xm_pre_tokenizer *pre, const char *pattern,
                                         struct xm_error *err);
-/* CUT at white space, which is dropped. */
+/* Appends a CUT at white space, which is dropped. */
 enum xm_status xm_pre_tokenizer_add_white_space(struct xm_pre_tokenizer *pre,
                                                 struct xm_error *err);
-/* The same, and then at each punctuation mark, which becomes a piece. */
+/* Appends a CUT at white space, which is dropped, and one at each punctuation mark, which becomes a
+ * piece. */
 enum xm_status xm_pre_tokenizer_add_bert(struct xm_pre_tokenizer *pre,
                                          struct xm_error *err);
-extern const char
-    xm_byte_level_pattern[]; /* the pattern that ByteLevel cuts with (GPT-2's) */
-/* BYTES. */
+extern const char xm_byte_level_pattern[]; /* the pattern of ByteLevel's CUT (GPT-2's) */
+/* Appends a BYTES step. */
 enum xm_status xm_pre_tokenizer_add_bytes(struct xm_pre_tokenizer *pre,
                                           struct xm_error *err);
 void xm_pre_tokenizer_free(struct xm_pre_tokenizer *pre);

@@ -9,8 +9,8 @@
 
 enum {
     MAX_PATTERN_BYTES = 64 * 1024,
-    MAX_STEPS = 50 * 1000 * 1000, /* of one match; a second or so */
-    MAX_MATCH_KIB = 256 * 1024,   /* backtracking frames of one match */
+    MAX_STEPS = 50 * 1000 * 1000, /* of one match: about a second */
+    MAX_MATCH_KIB = 256 * 1024,   /* KiB of backtracking frames of one match */
     MAX_REASON = 120
 };
 
@@ -18,7 +18,7 @@ struct xm_regex {
     pcre2_general_context *general;
     pcre2_match_context *limits;
     pcre2_code *code;
-    struct xm_shown shown; /* the pattern's beginning, for messages */
+    struct xm_shown shown; /* beginning of the pattern, for error messages */
 };
 
 static void *
@@ -68,7 +68,8 @@ compile(struct xm_regex *regex, struct xm_slice pattern, uint32_t options,
     pcre2_compile_context_free(rules);
     if (!regex->code)
         return fail_pattern(regex, code, at, err);
-    /* Where there is no just-in-time compiler the interpreter does the same, slower. */
+    /* A failure is ignored: without just-in-time compiler, the interpreter does the same more
+     * slowly. */
     if (!xm_debug_on(XM_DEBUG_NO_JIT))
         pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
     return XM_OK;
@@ -137,17 +138,18 @@ add_span(struct xm_span_list *list, size_t start, size_t end, bool is_match)
     return true;
 }
 
-/* The next match at or after `from`; the length of the character there is added by the
- * caller when a match was empty. */
+/* Finds the next match at or after byte `from`. Returns PCRE2's code. After an empty match the
+ * caller must advance by a character. */
 static int
 match_once(const struct xm_regex *regex, struct xm_slice text, size_t from,
            pcre2_match_data *data)
 {
     PCRE2_SPTR subject = (PCRE2_SPTR)text.text;
-    /* Without NO_UTF_CHECK each call would read the whole text again. */
+    /* Without NO_UTF_CHECK each call would check the whole text again. */
     int rc = pcre2_match(regex->code, subject, text.n, from, PCRE2_NO_UTF_CHECK, data,
                          regex->limits);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter's frames are on the heap */
+    /* the interpreter has its frames on the heap instead */
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
         rc = pcre2_match(regex->code, subject, text.n, from,
                          PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, regex->limits);
     return rc;
@@ -166,7 +168,7 @@ static enum xm_status
 find_spans(const struct xm_regex *regex, struct xm_slice text, pcre2_match_data *data,
            struct xm_span_list *out, struct xm_error *err)
 {
-    size_t done = 0; /* the spans so far end here */
+    size_t done = 0; /* end of the spans so far */
     for (size_t from = 0; from <= text.n;) {
         int rc = match_once(regex, text, from, data);
         if (rc == PCRE2_ERROR_NOMATCH)
@@ -175,12 +177,12 @@ find_spans(const struct xm_regex *regex, struct xm_slice text, pcre2_match_data 
             return fail_pattern(regex, rc, from, err);
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
         size_t start = ends[0], end = ends[1];
-        if (start > end || start < done) /* \K inside a lookaround */
+        if (start > end || start < done) /* possible with \K inside a lookaround */
             return xm_fail(err, XM_UNSUPPORTED,
                            "a regular expression matches backwards at byte %zu", from);
         from = end > start ? end : character_end(text, end);
         if (end == start && end == done && out->n > 0)
-            continue; /* no empty match right behind another one */
+            continue; /* an empty match directly behind a match does not count */
         if (start > done && !add_span(out, done, start, false))
             return xm_no_memory(err, "%zu pieces", out->n);
         if (!add_span(out, start, end, true))

@@ -3,8 +3,8 @@
  * Regular expressions of tokenizer files, over PCRE2.
  *
  * The files are written for Oniguruma's Ruby syntax. A construct that PCRE2 spells differently is
- * translated (regex_dialect.c); one that PCRE2 does not have is refused. A compiled pattern is
- * immutable and may be used by many threads. Matching is limited in steps and memory, so that a
+ * translated (regex_dialect.c); a construct that PCRE2 does not have is refused. A compiled pattern
+ * is immutable and may be used by many threads. Matching is limited in steps and memory, so that a
  * pattern that backtracks exponentially fails instead of hanging.
  */
 #ifndef XM_PLUGIN_TEXT_REGEX_H
@@ -26,7 +26,7 @@ struct xm_span {
     bool is_match;
 };
 
-/* Zero-initialise to use. The caller keeps it over many calls, which reuse its memory. */
+/* Zero-initialise to use. Keep one list for many calls, which reuse its memory. */
 struct xm_span_list {
     struct xm_span *spans; /* owned */
     size_t n, capacity;
@@ -34,13 +34,13 @@ struct xm_span_list {
 
 enum xm_status xm_regex_create(struct xm_slice pattern, struct xm_regex **out,
                                struct xm_error *err);
-/* Matches `text` literally. XM_UNSUPPORTED: the text is empty. */
+/* Creates a pattern that matches `text` literally. XM_UNSUPPORTED: the text is empty. */
 enum xm_status xm_regex_create_literal(struct xm_slice text, struct xm_regex **out,
                                        struct xm_error *err);
 void xm_regex_free(struct xm_regex *regex); /* NULL is allowed */
 
-/* Cuts `text` (well-formed UTF-8) into consecutive spans that cover it; an empty match is an empty
- * span. An empty text has no span. */
+/* Cuts `text` (well-formed UTF-8) into consecutive spans, which together cover it: the matches and
+ * the text between them. An empty match gives an empty span. An empty text has no spans. */
 enum xm_status xm_regex_spans(const struct xm_regex *regex, struct xm_slice text,
                               struct xm_span_list *out, struct xm_error *err);
 

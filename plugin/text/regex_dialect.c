@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Oniguruma's Ruby syntax in PCRE2's spelling.
+ * Translates Oniguruma's Ruby syntax to PCRE2's.
  *
  *     \s  [\s…]  ->  \p{White_Space}     PCRE2's own adds U+180E, which is no white space
  *     \w  [\w…]  ->  Unicode word        PCRE2's own leaves out marks and connectors
@@ -14,19 +14,21 @@
  *     [a&&b]     ->  (?:(?=[a])[b])      the characters of all operands
  *     [^a&&b]    ->  (?:(?!(?=[a])[b])(?s:.))
  *
- * Escapes that are not listed have no equal inside PCRE2 and are refused. `^` and `$` are those of
- * lines in Ruby; that is a compile option in regex.c, not a matter of spelling.
+ * Other escapes have no equivalent in PCRE2 and are refused. `^` and `$` match at line ends in
+ * Ruby; that is a compile option, set in regex.c.
  */
 #include "plugin/text/regex.h"
 
-/* As measured: Alphabetic, marks, digits, connectors, and the numbers of Latin-1. */
+/* Oniguruma's \w, as measured: Alphabetic, marks, digits, connectors, and the numbers of
+ * Latin-1. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 #define HEX  "0-9A-Fa-f"
 
 static const struct escape {
     char letter;
-    const char *outside; /* a class [ ] */
-    const char *inside;  /* NULL: a class outside is one in the class, else refused */
+    const char *outside; /* translation outside of a class [ ] */
+    /* inside a class; NULL: nest `outside` if it is a class, else refuse */
+    const char *inside;
 } escapes[] = {
     /* clang-format off */
     { 's', "\\p{White_Space}", "\\p{White_Space}" },
@@ -49,19 +51,21 @@ static const struct escape {
 
 enum { MAX_CLASS_DEPTH = 16 };
 
-/* A class that is being read: its operands, which && joins, are characters, classes or both. */
+/* A class that is being read. Its operands, joined by &&, consist of characters and nested
+ * classes. */
 struct char_class {
-    struct xm_strbuf all;    /* lookaheads of the operands that are complete      */
-    struct xm_strbuf plain;  /* of the operand: what stands in one pair of [ ]    */
-    struct xm_strbuf nested; /* of the operand: other classes, with | before each */
-    size_t n_operands;       /* that are complete */
+    struct xm_strbuf all;   /* a lookahead for each complete operand */
+    struct xm_strbuf plain; /* the current operand's characters, the contents of a [ ] */
+    /* the current operand's nested classes, each with a | before it */
+    struct xm_strbuf nested;
+    size_t n_operands; /* complete operands */
 };
 
 struct reader {
     struct xm_slice pattern;
-    size_t at;                   /* next byte         */
-    struct char_class *in_class; /* NULL: in none     */
-    int depth;                   /* of class in class */
+    size_t at;                   /* index of the next byte */
+    struct char_class *in_class; /* innermost open class; NULL: none */
+    int depth;                   /* nesting depth of classes */
 };
 
 static char
@@ -94,14 +98,15 @@ translate_code_point(struct reader *r, struct xm_strbuf *out, struct xm_error *e
     return XM_OK;
 }
 
-/* Names longer than those of categories that are no scripts. */
+/* Properties that are not scripts, although their names are longer than those of categories. */
 static const char *const binary_properties[] = {
     "Any",          "Alphabetic", "Uppercase",   "Lowercase",
     "White_Space",  "Emoji",      "Ideographic", "Extended_Pictographic",
     "Join_Control",
 };
 
-/* \p{Name} or \P{^Name}; r->at is at the p. Wrong names are left for PCRE2 to find. */
+/* Translates \p{Name} or \P{^Name}; r->at is at the p. Unknown names are copied, so that PCRE2
+ * reports them. */
 static void
 translate_property(struct reader *r, struct xm_strbuf *out)
 {
@@ -126,7 +131,7 @@ translate_property(struct reader *r, struct xm_strbuf *out)
     xm_strbuf_add_n(out, name.text, name.n);
 }
 
-/* r->at is behind the backslash. */
+/* Translates an escape; r->at is behind the backslash. */
 static enum xm_status
 translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -163,8 +168,8 @@ translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
                    r->in_class ? " in a class" : "", r->at - 1);
 }
 
-/* [:alpha:] and friends; r->at is at the inner [. The names that are not here mean the
- * same in both, and PCRE2 finds a wrong name or a missing end. */
+/* Translates [:alpha:] and other POSIX classes; r->at is at the inner [. Names that are not in the
+ * table mean the same in both syntaxes; PCRE2 reports an unknown name or a missing end. */
 static void
 translate_posix_class(struct reader *r, struct xm_strbuf *out)
 {
@@ -198,7 +203,7 @@ free_class(struct char_class *c)
     xm_strbuf_free(&c->nested);
 }
 
-/* Appends what matches one character of the operand, and begins the next one. */
+/* Appends an expression that matches one character of the operand, and begins the next operand. */
 static void
 end_operand(struct char_class *c, struct xm_strbuf *out)
 {
@@ -210,14 +215,14 @@ end_operand(struct char_class *c, struct xm_strbuf *out)
     } else if (c->plain.n > 0) {
         xm_strbuf_printf(out, "[%s]", xm_strbuf_text(&c->plain));
     } else {
-        xm_strbuf_add(out, "(?!)"); /* no character */
+        xm_strbuf_add(out, "(?!)"); /* an empty operand matches no character */
     }
     xm_strbuf_clear(&c->plain);
     xm_strbuf_clear(&c->nested);
     c->n_operands++;
 }
 
-/* Appends the class, whose last operand is not complete. */
+/* Appends the translated class; c's current operand is the last one. */
 static void
 end_class(struct char_class *c, bool negated, struct xm_strbuf *out)
 {
@@ -234,7 +239,7 @@ end_class(struct char_class *c, bool negated, struct xm_strbuf *out)
 static enum xm_status translate_class(struct reader *r, struct xm_strbuf *out,
                                       struct xm_error *err);
 
-/* One character, escape, class or && of a class. */
+/* Translates the next element of a class: a character, an escape, a nested class or &&. */
 static enum xm_status
 translate_in_class(struct reader *r, struct char_class *c, struct xm_error *err)
 {
@@ -267,7 +272,7 @@ translate_in_class(struct reader *r, struct char_class *c, struct xm_error *err)
 static enum xm_status
 translate_operands(struct reader *r, struct char_class *c, struct xm_error *err)
 {
-    const size_t first = r->at; /* a ] there is a plain character */
+    const size_t first = r->at; /* a ] at this place is a plain character */
     while (byte_at(r, r->at) != ']' || r->at == first) {
         if (r->at >= r->pattern.n)
             return xm_fail(err, XM_INVALID, "the class before byte %zu has no end",
@@ -280,7 +285,7 @@ translate_operands(struct reader *r, struct char_class *c, struct xm_error *err)
     return XM_OK;
 }
 
-/* r->at is at the [. */
+/* Translates a class; r->at is at its [. */
 static enum xm_status
 translate_class(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sampler keeps little: which tokens it has accepted, and how often. Penalties and what bars
- * tokens change a copy of the logits in the scratch memory; without either there is no copy.
+ * A sampler keeps only the accepted tokens and their counts. Penalties and forbidden tokens change
+ * a copy of the logits in the scratch memory; if there are neither, nothing is copied.
  */
 #include "plugin/text/sampler.h"
 
@@ -21,32 +21,32 @@
 
 struct xm_sampler_scratch {
     size_t vocab_size;
-    float *logits;     /* owned; [vocab_size], changed                */
-    uint32_t *longest; /* owned; [vocab_size], zeros: of struct xm_dry_scratch */
+    float *logits;     /* owned; [vocab_size], the changed copy */
+    uint32_t *longest; /* owned; [vocab_size], `longest` of struct xm_dry_scratch */
     struct xm_candidates *candidates;
 };
 
 struct xm_sampler {
     struct xm_sampling sampling;
     size_t vocab_size;
-    uint64_t n_drawn;     /* random numbers so far                */
-    double most_surprise; /* of mirostat: m of sampler.h, in bits */
-    void *lists[3];       /* owned; those of `sampling`           */
+    uint64_t n_drawn;     /* random numbers drawn so far */
+    double most_surprise; /* mirostat's m (sampler.h), in bits */
+    void *lists[3];       /* owned; copies of the lists of `sampling` */
 
-    /* With penalties only: */
-    /* of the tokens in the window */
+    /* Used with penalties only: */
+    /* counts of the tokens in the window (the last last_n accepted tokens) */
     struct xm_token_counts counts;
-    /* owned; the window, as a ring when it has last_n tokens */
+    /* Owned; the window, a ring buffer once it has last_n tokens. */
     int32_t *accepted;
     size_t n_accepted, capacity;
-    size_t oldest; /* in the ring */
+    size_t oldest; /* index of the oldest token in the ring */
 
-    struct xm_token_list text;   /* accepted, where what was written matters    */
-    struct xm_token_list barred; /* from the next choice                        */
-    uint32_t *matches;           /* owned; of struct xm_dry_scratch             */
-    size_t n_matches;            /* room                                        */
-    const uint64_t *allowed;     /* in it, a bit each; NULL: all                */
-    size_t n_allowed;            /* words                                       */
+    struct xm_token_list text;   /* accepted tokens, if their order matters */
+    struct xm_token_list barred; /* forbidden in the next choice */
+    uint32_t *matches;           /* owned; `matches` of struct xm_dry_scratch */
+    size_t n_matches;            /* its capacity */
+    const uint64_t *allowed;     /* bit set of the tokens allowed next; NULL: all */
+    size_t n_allowed;            /* words of `allowed` */
 };
 
 static bool
@@ -56,7 +56,8 @@ has_penalties(const struct xm_sampling *s)
            s->presence_penalty != 0.0f || s->frequency_penalty != 0.0f;
 }
 
-/* Whether it matters in which order tokens were accepted. */
+/* Returns whether a parameter depends on the order of the accepted tokens, not just on their
+ * counts. */
 static bool
 needs_text(const struct xm_sampling *s)
 {
@@ -92,7 +93,7 @@ xm_sampler_scratch_free(struct xm_sampler_scratch *scratch)
     xm_free(scratch);
 }
 
-/* A copy that *owned keeps; false: no memory. */
+/* Copies a list to new memory, which *owned points to. False: no memory. */
 static bool
 copy_list(const void *from, size_t n, size_t size, void **owned)
 {
@@ -189,7 +190,7 @@ accept(struct xm_sampler *s, int32_t id, struct xm_error *err)
     if (!xm_token_counts_add(&s->counts, id))
         return xm_no_memory(err, "counts of accepted tokens");
     if (window == SIZE_MAX)
-        return XM_OK; /* nothing ever leaves the window: counts say it all */
+        return XM_OK; /* the window is unlimited: counts suffice */
     if (s->n_accepted < window) {
         s->accepted[s->n_accepted++] = id;
         return XM_OK;
@@ -206,7 +207,7 @@ is_token(const struct xm_sampler *s, int32_t id)
     return id >= 0 && (size_t)id < s->vocab_size;
 }
 
-/* Appends to the text, and makes room for what is found in it. */
+/* Appends to the text and, for dry, makes room for a match length for each token. */
 static enum xm_status
 accept_text(struct xm_sampler *s, const int32_t *ids, size_t n, struct xm_error *err)
 {
@@ -255,7 +256,7 @@ xm_sampler_forget(struct xm_sampler *sampler)
     xm_token_counts_clear(&sampler->counts);
 }
 
-/* The penalties as numbers that change nothing where they are off. */
+/* Returns the penalties as numbers; a penalty that is off gets the neutral value. */
 static struct xm_token_choice
 penalties_of(const struct xm_sampling *s)
 {
@@ -310,7 +311,7 @@ xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                : xm_fail(err, XM_NO_MEMORY, "no memory to bar %zu tokens", n);
 }
 
-/* Tokens that would complete one of the sequences, each of which has a -1 behind it. */
+/* Forbids the tokens that would complete one of the sequences. A -1 ends each sequence. */
 static void
 bar_sequences(const struct xm_token_view *sequences, const struct xm_token_list *text,
               float *logits, size_t vocab_size)
@@ -319,7 +320,7 @@ bar_sequences(const struct xm_token_view *sequences, const struct xm_token_list 
     for (size_t i = 0, first = 0; i < sequences->n; i++) {
         if (ids[i] >= 0)
             continue;
-        const size_t n = i - first; /* tokens */
+        const size_t n = i - first; /* number of tokens in the sequence */
         if (n > 0 && n - 1 <= text->n &&
             (n == 1 || memcmp(ids + first, text->ids + text->n - (n - 1),
                               (n - 1) * sizeof(*ids)) == 0))
@@ -330,13 +331,13 @@ bar_sequences(const struct xm_token_view *sequences, const struct xm_token_list 
 
 /* ---- top_n_sigma --------------------------------------------------------------------------- */
 
-enum { LANES = 16 }; /* logits that are summed at once */
+enum { LANES = 16 }; /* vector lanes: logits summed in parallel */
 
 struct spread {
     double counts[LANES], sums[LANES], squares[LANES];
 };
 
-/* Adds n logits, a multiple of LANES, that are finite. */
+/* Adds the finite ones of n logits; n is a multiple of LANES. */
 XM_FOR_AVX2_TOO static void
 add_spread(struct spread *s, const float *logits, size_t n, float largest)
 {
@@ -351,8 +352,8 @@ add_spread(struct spread *s, const float *logits, size_t n, float largest)
         }
 }
 
-/* The standard deviation of the finite logits, of which `largest` is the largest: squares of the
- * differences to it are no larger than a few hundred thousand times what they have in common. */
+/* Returns the standard deviation of the finite logits. Sums differences to the largest logit, which
+ * keeps the cancellation in sum(d²) - sum(d)²/n small enough. */
 static double
 deviation_of(const float *logits, size_t n, float largest)
 {
@@ -381,7 +382,7 @@ bar_far(float n_sigma, float *logits, size_t n)
         return;
     const double sigma = deviation_of(logits, n, logits[best]);
     const double least = (double)logits[best] - (double)n_sigma * sigma;
-    /* the least float that stays */
+    /* the smallest float that is kept */
     float least_kept = (float)least;
     if ((double)least_kept < least)
         least_kept = nextafterf(least_kept, INFINITY);
@@ -423,7 +424,8 @@ add_biases(const struct xm_bias_view *view, float *logits)
     }
 }
 
-/* The logits to choose from: the caller's own when nothing changes any, else those in `scratch`. */
+/* Returns the logits to choose from: the caller's own if no parameter changes any, else the changed
+ * copy in `scratch`. */
 static const float *
 change(struct xm_sampler *s, const float *logits, struct xm_sampler_scratch *scratch)
 {
@@ -452,10 +454,11 @@ change(struct xm_sampler *s, const float *logits, struct xm_sampler_scratch *scr
     return changed;
 }
 
-/* Random numbers of a kind of their own: those of the draws are the same with them and without. */
+/* xtc has a separate random sequence, so that the numbers for the draws are the same with and
+ * without it. */
 static const uint64_t xtc_seed = 0x7874630000000000u;
 
-/* What tokens told decides what the next one may tell. */
+/* mirostat: adapts m by the surprise of the chosen token. */
 static void
 follow_surprise(struct xm_sampler *s, double surprise)
 {
@@ -497,7 +500,8 @@ xm_sampler_next(struct xm_sampler *sampler, struct xm_sampler_scratch *scratch,
     return XM_OK;
 }
 
-/* Parameters that no number of struct xm_token_choice says. */
+/* Returns whether a parameter is set that struct xm_token_choice, the device's parameters, cannot
+ * express. */
 static bool
 is_for_host(const struct xm_sampling *s)
 {

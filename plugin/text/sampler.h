@@ -5,10 +5,10 @@
  *     logit_bias -> penalties -> dry -> n-grams, bad_words -> top_n_sigma -> top_k
  *     -> softmax(logits / temperature) -> typical_p -> top_p -> min_p -> xtc -> draw
  *
- * The steps apply in this order, which is that of llama.cpp's default chain but for the
+ * The steps apply in this order. It is that of llama.cpp's default chain except for the
  * temperature, which comes last there: here, as in transformers and vLLM, typical_p, top_p, min_p
- * and xtc see the probabilities that tokens are drawn by. Each step works on the tokens that the
- * one before it left, with their probabilities renormalised. l is a token's logit, p its
+ * and xtc work on the probabilities with which tokens are drawn. Each step works on the tokens that
+ * the step before it kept, with their probabilities renormalised. l is a token's logit, p its
  * probability:
  *
  *     logit_bias   l + bias; at -100 or below l = -infinity
@@ -33,8 +33,8 @@
  *                  eta * (tau + log2 of p among the kept) (S. Basu et al., "Mirostat: A Neural Text
  *                  Decoding Algorithm that Directly Controls Perplexity", 2021; version 2)
  *
- * Temperature 0 is greedy: it takes the largest logit after the penalties, the lowest id of equal
- * ones. A token whose logit is NaN or -infinity is never chosen.
+ * Temperature 0 is greedy: it chooses the largest logit after the penalties, of equal ones the
+ * lowest id. A token whose logit is NaN or -infinity is never chosen.
  *
  * A choice depends on the logits, the seed, and the tokens that this sampler has accepted and
  * chosen before. It does not depend on other texts or on threads.
@@ -58,17 +58,19 @@
 extern "C" {
 #endif
 
-/* The state of one text: accepted tokens and random numbers. Used by one thread at a time. */
+/* The state of one text: accepted tokens and the position in the random sequence. Used by one
+ * thread at a time. */
 struct xm_sampler;
 
-/* Scratch memory of a choice, for any sampler with a vocabulary of at most this size: 28 bytes a
- * token. Used by one thread at a time, which may share it among its texts. NULL: no memory. */
+/* Scratch memory of a choice, for any sampler with at most this vocabulary size: 28 bytes a token.
+ * Used by one thread at a time, which may share it among its texts. xm_sampler_scratch_create
+ * returns NULL if there is no memory. */
 struct xm_sampler_scratch;
 struct xm_sampler_scratch *xm_sampler_scratch_create(size_t vocab_size);
 void xm_sampler_scratch_free(struct xm_sampler_scratch *scratch); /* NULL is allowed */
 
-/* Copies *sampling and its lists. XM_INVALID: a parameter is out of its range, or a token of
- * logit_bias is none; the sentence names it. */
+/* Copies *sampling and its lists. XM_INVALID: a parameter is out of range, or a token of logit_bias
+ * is outside of the vocabulary; the error message names it. */
 enum xm_status xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
                                  struct xm_sampler **out, struct xm_error *err);
 void xm_sampler_free(struct xm_sampler *sampler); /* NULL is allowed */
@@ -77,27 +79,28 @@ void xm_sampler_free(struct xm_sampler *sampler); /* NULL is allowed */
 enum xm_status xm_sampler_begin(struct xm_sampler *sampler, const int32_t *prompt,
                                 size_t n, struct xm_error *err);
 
-/* Takes `n` tokens for what depends on the text; call it for each token that was generated. Ids
- * outside of the vocabulary are ignored. Does nothing where nothing depends on the text. */
+/* Appends `n` tokens to the text, for the parameters that depend on it. Call it for each generated
+ * token. Ids outside of the vocabulary are ignored. Does nothing if no parameter depends on the
+ * text. */
 enum xm_status xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                                  struct xm_error *err);
 
-/* Forgets all accepted tokens, and what mirostat has learnt of them. */
+/* Forgets all accepted tokens, and resets mirostat's m. */
 void xm_sampler_forget(struct xm_sampler *sampler);
 
-/* The next call of xm_sampler_next, and no later one, does not choose these tokens. Ids outside of
- * the vocabulary are ignored. */
+/* Forbids these tokens in the next call of xm_sampler_next only. Ids outside of the vocabulary are
+ * ignored. */
 enum xm_status xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                               struct xm_error *err);
 
-/* The next call of xm_sampler_next, and no later one, chooses only tokens whose bit is set: bit
- * i % 64 of bits[i / 64] for token i < 64 * n. The bits are not copied. */
+/* Allows in the next call of xm_sampler_next only the tokens whose bit is set: token i < 64 * n is
+ * bit i % 64 of bits[i / 64]. The bits are not copied. */
 void xm_sampler_allow(struct xm_sampler *sampler, const uint64_t *bits, size_t n);
 
 /* Sets the logits of these tokens to -infinity. Ids outside of the vocabulary are ignored. */
 void xm_bar_tokens(const int32_t *ids, size_t n, float *logits, size_t vocab_size);
 
-/* Sets the logits to -infinity of all tokens that would make an n-gram of `text` (`length` tokens)
+/* Sets to -infinity the logits of all tokens that would make an n-gram of `text` (`length` tokens)
  * occur a second time: those that followed an earlier occurrence of its last n - 1 tokens. n = 0
  * changes nothing. */
 void xm_bar_ngrams(const int32_t *text, size_t length, uint32_t n, float *logits,
@@ -109,15 +112,18 @@ enum xm_status xm_sampler_next(struct xm_sampler *sampler,
                                struct xm_sampler_scratch *scratch, const float *logits,
                                int32_t *id, struct xm_error *err);
 
-/* How the first token is chosen where a device does it; false: only xm_sampler_next can. */
+/* Sets *out to the parameters for a device that chooses the first token of a text. False: devices
+ * do not support a parameter, so xm_sampler_next must choose. */
 bool xm_sampling_on_device(const struct xm_sampling *s, size_t vocab_size,
                            struct xm_token_choice *out);
-/* How the next token is chosen where a device does it, which also counts the tokens that it
- * chooses; *seen points to the sampler's tokens until it accepts one. false: only xm_sampler_next
- * can, because devices do not know a parameter or tokens are barred from this choice alone. */
+/* Sets *out to the parameters for a device that chooses the next token, and *seen to the sampler's
+ * token counts, which are valid until it accepts a token; the device itself counts the tokens that
+ * it chooses. False: xm_sampler_next must choose, because devices do not support a parameter or
+ * xm_sampler_bar has forbidden tokens for this choice. Does not look at xm_sampler_allow. */
 bool xm_sampler_on_device(const struct xm_sampler *sampler, struct xm_token_choice *out,
                           struct xm_seen_tokens *seen);
-/* A device has chosen in place of xm_sampler_next. */
+/* Call it after a device has chosen a token in place of xm_sampler_next: advances the random
+ * numbers. */
 void xm_sampler_skip(struct xm_sampler *sampler);
 
 #ifdef __cplusplus

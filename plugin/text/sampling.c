@@ -63,7 +63,7 @@ xm_sampling_init(struct xm_sampling *s)
             xm_sampling_set(s, &xm_sampling_rows[i], xm_sampling_rows[i].unsaid);
 }
 
-/* "name is x, expected low..high"; NaN is outside of everything. */
+/* Fails with "NAME is X, expected LOW..HIGH" if x, or NaN, is outside of the row's range. */
 static enum xm_status
 check_range(const struct xm_sampling_row *row, double x, struct xm_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How tokens are chosen, as numbers: the parameters of sampling.def. sampler.h says what they mean.
+ * The sampling parameters of sampling.def as a struct. sampler.h says what they do.
  */
 #ifndef XM_PLUGIN_TEXT_SAMPLING_H
 #define XM_PLUGIN_TEXT_SAMPLING_H
@@ -16,25 +16,26 @@
 extern "C" {
 #endif
 
-/* At XM_BIAS_BARS or below, the token is never chosen. */
+/* A bias of XM_BIAS_BARS or less forbids the token. */
 #define XM_BIAS_BARS (-100.0f)
 struct xm_token_bias {
     int32_t id;
     float bias;
 };
 
-/* Lists are the caller's (sampling_lists.h makes them). */
+/* A list of biases. The views below do not own their lists (sampling_lists.h makes lists). */
 struct xm_bias_view {
     const struct xm_token_bias *list;
     size_t n;
 };
-/* A set is in order; sequences follow each other, each with a -1 behind it. */
+/* A list of tokens: a SET is sorted by id; SEQUENCES follow each other, each ended by a -1. */
 struct xm_token_view {
     const int32_t *ids;
     size_t n;
 };
 
-/* A member for each row: `float min_p;`. In a struct of zeros all but top_p are off. */
+/* One member for each row, such as `float min_p;`. In a struct of zeros all parameters are off
+ * except top_p (0 is not "off"). */
 struct xm_sampling {
 #define XM_MEMBER_REAL              float
 #define XM_MEMBER_WHOLE             int
@@ -45,7 +46,7 @@ struct xm_sampling {
 #define XM_MEMBER_SEQUENCES         struct xm_token_view
 #define SAMPLING(kind, member, ...) XM_MEMBER_##kind member;
 #include "plugin/text/sampling.def"
-    /* presence and frequency penalties ignore the prompt's tokens; requires last_n = 0 */
+    /* Presence and frequency penalties ignore the prompt's tokens; requires last_n = 0. */
     bool only_new;
 };
 
@@ -65,7 +66,7 @@ enum xm_sampling_kind {
     XM_SAMPLING_SEQUENCES
 };
 
-/* A row of sampling.def, which says what the members are. */
+/* A row of sampling.def, which describes the members. */
 struct xm_sampling_row {
     const char *member;
     enum xm_sampling_kind kind;
@@ -76,23 +77,25 @@ struct xm_sampling_row {
 };
 extern const struct xm_sampling_row xm_sampling_rows[XM_N_SAMPLING];
 
-/* The value of a REAL, WHOLE or COUNT. */
+/* xm_sampling_is_number: returns whether the parameter is a REAL, WHOLE or COUNT. The other two
+ * read and set such a parameter. */
 bool xm_sampling_is_number(const struct xm_sampling_row *row);
 double xm_sampling_get(const struct xm_sampling *s, const struct xm_sampling_row *row);
 void xm_sampling_set(struct xm_sampling *s, const struct xm_sampling_row *row, double x);
-/* Whether it is a value of the row: in its range, and whole where it has to be. */
+/* Returns whether x is a valid value of the row: in its range, and whole unless it is a REAL. */
 bool xm_sampling_takes(const struct xm_sampling_row *row, double x);
 
-/* Sets what a model's file recommends; what the parameter does not take counts as not said. */
+/* Sets the value that a model's file recommends. A value that the parameter does not take is
+ * ignored. */
 void xm_sampling_recommend(struct xm_sampling *s, const struct xm_sampling_row *row,
                            double x);
-/* What holds where nobody says anything: greedy, and all else off. */
+/* Sets all parameters to their defaults: greedy, all else off. */
 void xm_sampling_init(struct xm_sampling *s);
-/* XM_INVALID: a parameter is out of its range, or two do not go together; the sentence begins with
- * the member's name. */
+/* Checks all parameters. XM_INVALID: a parameter is out of range, or two exclude each other; the
+ * error message begins with the member's name. */
 enum xm_status xm_sampling_check(const struct xm_sampling *s, struct xm_error *err);
 
-/* A seed that nobody has chosen, short enough to be typed again. Not for secrets. */
+/* Returns a random seed that is short enough to be typed. Not for secrets. */
 uint64_t xm_sampling_random_seed(void);
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 #include "runtime/util/json.h"
 #include "runtime/util/number.h"
 
-/* One of the names of a row, which stand apart by spaces; the rest behind it. */
+/* Reads the next of a row's names, which are separated by spaces. Returns the text behind it. */
 static const char *
 next_name(const char *at, struct xm_slice *name)
 {
@@ -16,7 +16,8 @@ next_name(const char *at, struct xm_slice *name)
     return at + name->n;
 }
 
-/* The member by any of its names; *name: by which. NULL: it has none of them, or null. */
+/* Returns the member with any of the names; *name is the one found. NULL: there is none, or it is
+ * null. */
 static yyjson_val *
 find_member(yyjson_val *object, const char *names, struct xm_slice *name)
 {
@@ -50,7 +51,8 @@ wrong_type(struct xm_slice name, yyjson_val *value, const char *expected,
                    xm_json_shown(value).text, expected);
 }
 
-/* "a number from 0 to 1", "a whole number from 0 to 2147483647". */
+/* Fails with a message such as "expected a number from 0 to 1" or "a whole number from 0 to
+ * 2147483647". */
 static enum xm_status
 wrong_number(const struct xm_sampling_row *row, struct xm_slice name, yyjson_val *value,
              struct xm_error *err)
@@ -85,11 +87,12 @@ read_seed(struct xm_slice name, yyjson_val *value, struct xm_sampling *s,
         return wrong_type(name, value, "a whole number of 64 bits", err);
     if (yyjson_is_sint(value) && yyjson_get_sint(value) == -1)
         return XM_OK;
-    s->seed = yyjson_get_uint(value); /* of negative ones the same bits */
+    s->seed = yyjson_get_uint(value); /* a negative number keeps its bits */
     return XM_OK;
 }
 
-/* {"15043": -100}, or llama.cpp's [[15043, -100], …], where false bars. */
+/* Reads one bias of {"15043": -100} or of llama.cpp's [[15043, -100], …], where false forbids the
+ * token. */
 static enum xm_status
 read_bias(yyjson_val *key, yyjson_val *value, struct xm_sampling_lists *lists,
           struct xm_error *err)
@@ -149,7 +152,7 @@ read_texts(size_t at, struct xm_slice name, yyjson_val *value,
     struct xm_error why = {0};
     if (!yyjson_is_arr(value))
         return wrong_type(name, value, "a list of texts", err);
-    lists->said[at] = true; /* an empty list is one, too */
+    lists->said[at] = true; /* an empty list counts as given, too */
     yyjson_arr_foreach(value, i, n, item)
     {
         if (!yyjson_is_str(item))

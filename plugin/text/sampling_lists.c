@@ -84,7 +84,8 @@ has_part(const char *text, size_t n, const char *part, size_t n_part)
     return false;
 }
 
-/* As tokens spell it: what stands behind the letter in the tokens of a letter and the text. */
+/* Appends the text as tokens spell it: `ids` are the tokens of a letter followed by the text, and
+ * everything behind the letter is appended. */
 static void
 spell(const struct xm_tokenizer *tokenizer, const struct xm_token_list *ids, char letter,
       struct xm_strbuf *out)
@@ -101,7 +102,7 @@ spell(const struct xm_tokenizer *tokenizer, const struct xm_token_list *ids, cha
     }
 }
 
-/* Appends the tokens that have this in their spelling. */
+/* Appends all tokens whose spelling contains `part`. */
 static enum xm_status
 add_with(struct xm_token_list *out, const struct xm_tokenizer *tokenizer,
          const struct xm_strbuf *part, struct xm_error *err)
@@ -117,8 +118,8 @@ add_with(struct xm_token_list *out, const struct xm_tokenizer *tokenizer,
     return XM_OK;
 }
 
-/* The tokens that have the text in them, as llama.cpp's DRY has it; where none does, the last of
- * its tokens behind another letter, as in text-generation-webui's. */
+/* Appends all tokens that contain the text, as in llama.cpp's DRY. If there is none, appends the
+ * last token of the text behind another letter, as text-generation-webui does. */
 static enum xm_status
 add_to_set(struct xm_token_list *out, const struct xm_tokenizer *tokenizer,
            struct xm_slice text, struct xm_error *err)
@@ -147,7 +148,7 @@ add_to_set(struct xm_token_list *out, const struct xm_tokenizer *tokenizer,
     return s;
 }
 
-/* Its tokens and a -1. */
+/* Appends the tokens of `before` followed by the text, and a -1. */
 static enum xm_status
 add_sequence(struct xm_token_list *out, const struct xm_tokenizer *tokenizer,
              const char *before, struct xm_slice text, struct xm_error *err)

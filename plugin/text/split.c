@@ -21,7 +21,8 @@ xm_split_behavior_parse(struct xm_slice name)
     return (enum xm_split_behavior)b;
 }
 
-/* Of several delimiters in a row only the nearest is merged: the others stand alone. */
+/* Returns whether a span is merged with the previous one. Of several consecutive delimiters, only
+ * the one next to other text is merged. */
 static bool
 joins_previous(enum xm_split_behavior behavior, const struct xm_span *span,
                bool previous_is_match)
@@ -55,7 +56,7 @@ merge_forward(struct xm_span_list *list, enum xm_split_behavior behavior)
 static void
 merge_with_next(struct xm_span_list *list)
 {
-    size_t first = list->n; /* the result is built at the end, backwards */
+    size_t first = list->n; /* the result grows backwards from the list's end */
     bool next_is_match = false;
     for (size_t i = list->n; i-- > 0;) {
         struct xm_span span = list->spans[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where delimiters go when text is cut at them. "the-final--countdown" cut at "-":
+ * What happens to delimiters when text is cut at them. "the-final--countdown" cut at "-":
  *
  *     Removed              the final countdown
  *     Isolated             the - final - - countdown
@@ -26,10 +26,10 @@ enum xm_split_behavior {
     XM_SPLIT_BEHAVIOR_COUNT
 };
 
-/* A behavior by tokenizer.json's name; XM_SPLIT_BEHAVIOR_COUNT: there is no such name. */
+/* Returns the behavior with this name in tokenizer.json; XM_SPLIT_BEHAVIOR_COUNT: unknown. */
 enum xm_split_behavior xm_split_behavior_parse(struct xm_slice name);
 
-/* Turns the spans of xm_regex_spans, where is_match marks delimiters, into pieces, in place.
+/* Turns the spans of xm_regex_spans, in which is_match marks delimiters, into pieces, in place.
  * Afterwards is_match marks the spans to drop. */
 void xm_split_merge(struct xm_span_list *list, enum xm_split_behavior behavior);
 

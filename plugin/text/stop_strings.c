@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One Knuth-Morris-Pratt automaton a string: its state is how many of its bytes the text
- * ends with, so the largest state is what has to be held back.
+ * There is one Knuth-Morris-Pratt automaton for each string. Its state is the number of the
+ * string's first bytes with which the text ends, so the largest state is the number of bytes to
+ * hold back.
  */
 #include "plugin/text/stop_strings.h"
 
 struct stop {
     char *text;    /* owned */
-    size_t *retry; /* owned; [i]: the state to go on from when byte i does not fit */
+    size_t *retry; /* owned; [i]: state to retry from if byte i does not match */
     size_t n, state;
 };
 
-/* Whether a byte's token has blanks, and nothing else, before it. */
+/* Marks of a held byte: AFTER_BLANKS: its token has only blanks before it. */
 enum { PLAIN = '-', AFTER_BLANKS = '+' };
 
 struct xm_stop_strings {
     struct stop *stops; /* owned */
     size_t n;
-    /* The beginning of a stop string, and blanks before it that would go with it. */
+    /* The beginning of a stop string, after blanks that would be dropped with it. */
     struct xm_strbuf held;
-    struct xm_strbuf places; /* of each byte that is held; the first is PLAIN */
+    struct xm_strbuf places; /* the mark of each held byte; the first is PLAIN */
     bool stopped;
-    size_t found; /* number from 1 of the stop string that was */
+    size_t found; /* number, from 1, of the stop string found; 0: none */
     bool keeps_found;
     bool drops_blanks;
 };
 
-/* The state after one more byte. */
+/* Returns the state after one more byte. */
 static size_t
 advance(const struct stop *s, size_t state, char c)
 {
@@ -145,8 +146,8 @@ reset(struct xm_stop_strings *s)
     xm_strbuf_clear(&s->places);
 }
 
-/* How many bytes the text's end has in common with a stop string's beginning, at most;
- * *found: that stop string is complete. */
+/* Advances all automata by a byte. Returns the largest state; with *found, it is that of the
+ * longest complete stop string. */
 static size_t
 advance_all(struct xm_stop_strings *s, char c, bool *found)
 {
@@ -164,13 +165,13 @@ advance_all(struct xm_stop_strings *s, char c, bool *found)
     return longest;
 }
 
-/* Takes a part's bytes, up to the end of a stop string. Returns how many are the beginning of one,
- * or all of it. */
+/* Appends a part's bytes to `held`, up to the end of a stop string. Returns the length of the stop
+ * string, or of its beginning, at the end. */
 static size_t
 take(struct xm_stop_strings *s, const char *text, size_t n)
 {
     size_t keep = 0;
-    bool is_blank = s->drops_blanks; /* the part, so far */
+    bool is_blank = s->drops_blanks; /* the part has only blanks so far */
     for (size_t i = 0; i < n && !s->stopped; i++) {
         const char place = i > 0 && is_blank ? AFTER_BLANKS : PLAIN;
         keep = advance_all(s, text[i], &s->stopped);

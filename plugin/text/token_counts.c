@@ -3,7 +3,7 @@
 
 #include "runtime/util/memory.h"
 
-/* The entry of the id; NULL: it has none. */
+/* Returns the entry of an id; NULL: there is none. */
 static struct xm_token_count *
 find_count(const struct xm_token_counts *c, int32_t id)
 {
@@ -31,7 +31,8 @@ xm_token_counts_add(struct xm_token_counts *c, int32_t id)
     return true;
 }
 
-/* The last entry takes the place of one whose count has gone to 0. */
+/* Takes back one occurrence. If the count becomes 0, the last entry moves to the place of the
+ * entry. */
 void
 xm_token_counts_remove(struct xm_token_counts *c, int32_t id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of `types` for each kind of decoder. Not done: BPEDecoder, CTC.
+ * The table `types` has one row for each kind of decoder. Not supported: BPEDecoder, CTC.
  */
 #include "plugin/text/token_decoder.h"
 
@@ -20,22 +20,22 @@ struct run {
 
 struct xm_token_decoder_type {
     const char *name;
-    bool across_parts; /* works on a text that arrives in parts */
-    bool fuses;        /* what it passes on is one text in parts */
-    /* NULL: nothing to read. */
+    bool across_parts; /* works on a text in arbitrary parts */
+    bool fuses;        /* joins tokens: passes on one text in parts */
+    /* Reads the object's other members; NULL: it has none. */
     enum xm_status (*load)(yyjson_val *value, struct xm_token_decoder_step *step,
                            struct xm_error *err);
-    /* Step `i` takes `text` and passes on what it can. */
+    /* Step `i` takes `text` and passes on the text that is final. */
     enum xm_status (*push)(struct run *run, size_t i, struct xm_slice text);
-    /* No more text comes; NULL: it never holds any. */
+    /* Passes on the held text at the end; NULL: the step never holds text. */
     enum xm_status (*flush)(struct run *run, size_t i);
-    /* What it makes of one token's bytes, `text`, alone; NULL: nothing else. */
+    /* Appends the step's result for the bytes of one token alone; NULL: unchanged. */
     enum xm_status (*bytes)(const struct xm_token_decoder_step *step,
                             struct xm_slice text, bool first, struct xm_strbuf *out,
                             struct xm_error *err);
 };
 
-/* Gives `text` to step `i`; behind the last step to the caller. */
+/* Passes `text` to step `i` or, behind the last step, to the caller. */
 static enum xm_status
 give(struct run *run, size_t i, struct xm_slice text)
 {
@@ -45,7 +45,7 @@ give(struct run *run, size_t i, struct xm_slice text)
     return xm_strbuf_ok(run->out) ? XM_OK : xm_no_memory(run->err, "decoded text");
 }
 
-/* Gives a buffer that this step made to the next one, and frees it. */
+/* Passes a buffer to step `i`, and frees it. */
 static enum xm_status
 give_buffer(struct run *run, size_t i, struct xm_strbuf *buffer)
 {
@@ -83,7 +83,7 @@ content_of(const struct run *run, size_t i)
     return xm_slice_of(step->content, step->content_bytes);
 }
 
-/* Replace. */
+/* Replace: replaces the matches of a pattern. */
 
 static enum xm_status
 load_replace(yyjson_val *value, struct xm_token_decoder_step *step, struct xm_error *err)
@@ -104,8 +104,8 @@ push_replace(struct run *run, size_t i, struct xm_slice text)
     return status;
 }
 
-/* ByteFallback: a run of <0xHH> tokens is held until it ends, because a run that is not
- * well-formed as a whole becomes one U+FFFD for each of its bytes. */
+/* ByteFallback: a run of <0xHH> tokens is held back until it ends, because a run that is not
+ * well-formed UTF-8 as a whole becomes one U+FFFD for each of its bytes. */
 
 static int
 hex_digit(char c)
@@ -117,7 +117,7 @@ hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* -1: not a byte token. */
+/* Returns the byte of a <0xHH> token; -1: it is not one. */
 static int
 byte_of_token(struct xm_slice t)
 {
@@ -157,7 +157,8 @@ push_byte_fallback(struct run *run, size_t i, struct xm_slice text)
     return xm_strbuf_ok(held) ? XM_OK : xm_no_memory(run->err, "decoded text");
 }
 
-/* ByteLevel: bytes are held until they are whole characters. */
+/* ByteLevel: bytes are held back until they are whole characters. Passes on the first n of the held
+ * bytes. */
 
 static enum xm_status
 give_characters(struct run *run, size_t i, size_t n)
@@ -195,7 +196,7 @@ flush_byte_level(struct run *run, size_t i)
     return give_characters(run, i, run->state->steps[i].held.n);
 }
 
-/* Fuse: only says that from here on there is one text. */
+/* Fuse: passes all text on unchanged; its row's flag says that later steps get one joined text. */
 
 static enum xm_status
 push_fuse(struct run *run, size_t i, struct xm_slice text)
@@ -203,7 +204,8 @@ push_fuse(struct run *run, size_t i, struct xm_slice text)
     return give(run, i + 1, text);
 }
 
-/* Strip: at most so many of one character at the beginning and at the end. */
+/* Strip: removes up to strip_left occurrences of a character at the beginning and up to strip_right
+ * at the end. */
 
 static enum xm_status
 load_strip(yyjson_val *value, struct xm_token_decoder_step *step, struct xm_error *err)
@@ -256,7 +258,7 @@ push_strip(struct run *run, size_t i, struct xm_slice text)
     return give_buffer(run, i + 1, &kept);
 }
 
-/* Metaspace: the mark is a space; in the first token there is none. */
+/* Metaspace: replaces the mark by a space, and drops it in the first token. */
 
 static enum xm_status
 load_metaspace(yyjson_val *value, struct xm_token_decoder_step *step,
@@ -287,7 +289,8 @@ push_metaspace(struct run *run, size_t i, struct xm_slice text)
     return status;
 }
 
-/* WordPiece: a space before each token, unless its mark says that it continues a word. */
+/* WordPiece: puts a space before each token, unless the token's prefix marks it as continuing a
+ * word. */
 
 static enum xm_status
 load_wordpiece(yyjson_val *value, struct xm_token_decoder_step *step,
@@ -315,7 +318,7 @@ add_replaced(struct xm_slice text, const char *from, const char *to,
     }
 }
 
-/* Takes the space before signs and English contractions away, in this order. */
+/* Removes the space before punctuation and in English contractions, in the order of the rows. */
 static void
 clean_up(struct xm_strbuf *text)
 {
@@ -382,7 +385,7 @@ bytes_of_byte_level(const struct xm_token_decoder_step *step, struct xm_slice te
     return XM_OK;
 }
 
-/* At the start of a text whose tokens are joined, or in each token. */
+/* Strips the start of the text if tokens are joined, else the start of each token. */
 static enum xm_status
 bytes_of_strip(const struct xm_token_decoder_step *step, struct xm_slice text, bool first,
                struct xm_strbuf *out, struct xm_error *err)

@@ -19,10 +19,10 @@ struct xm_token_list {
     size_t capacity;
 };
 
-/* Both append; false: no memory, the list is unchanged. */
+/* Append one id or n ids. False: no memory, and the list is unchanged. */
 bool xm_token_list_add(struct xm_token_list *list, int32_t id);
 bool xm_token_list_add_n(struct xm_token_list *list, const int32_t *ids, size_t n);
-/* How many ids a[n_a] and b[n_b] have in common at their beginning. */
+/* Returns the number of ids in the common prefix of a[n_a] and b[n_b]. */
 size_t xm_same_tokens(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b);
 void xm_token_list_clear(struct xm_token_list *list); /* n = 0; keeps the memory */
 void xm_token_list_free(struct xm_token_list *list);

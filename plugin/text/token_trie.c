@@ -7,10 +7,10 @@
 #include "plugin/text/tokenizer_parts.h"
 #include "runtime/util/memory.h"
 
-/* All texts of a vocabulary together, in bytes. */
+/* Limit on the texts of a vocabulary together, in bytes. */
 enum { MOST_BYTES = 1 << 27 };
 
-/* A token while the trie is built. */
+/* A token and its bytes, to be sorted. */
 struct spelled {
     const uint8_t *bytes;
     uint32_t n;
@@ -39,7 +39,7 @@ read_bytes(const struct xm_tokenizer *t, bool first, struct xm_token_trie *trie,
                         MOST_BYTES);
     }
     trie->offsets[trie->vocab_size] = (uint32_t)all.n;
-    xm_strbuf_add_n(&all, "", 1); /* bytes are never NULL */
+    xm_strbuf_add_n(&all, "", 1); /* so that the bytes are not NULL */
     if (s == XM_OK && !xm_strbuf_ok(&all))
         s = xm_no_memory(err, "the bytes of tokens");
     if (s == XM_OK)
@@ -98,7 +98,7 @@ count_nodes(const struct spelled *list, size_t n)
     return nodes;
 }
 
-/* The nodes on the way to the current token close when a token leaves them. */
+/* Makes the nodes from the sorted tokens. A node ends when a token that is not below it follows. */
 static void
 fill_nodes(struct xm_token_trie *trie, const struct spelled *list, size_t n)
 {
@@ -125,7 +125,7 @@ fill_nodes(struct xm_token_trie *trie, const struct spelled *list, size_t n)
 
 /* ---- what is below ---------------------------------------------------------------- */
 
-/* Inside of a character: how many bytes are missing, and between which the next one is. */
+/* State inside a UTF-8 character: bytes missing, and the range of the next byte. */
 struct utf8 {
     uint8_t missing, low, high;
     bool is_broken;
@@ -161,8 +161,8 @@ next_byte(struct utf8 s, uint8_t b)
     return (struct utf8){.missing = (uint8_t)(s.missing - 1), .low = 0x80, .high = 0xbf};
 }
 
-/* What is below a node: its children, and what is below them. A node's own byte is remembered in
- * `begins` (a character begins with it) until its parent takes it. */
+/* Computes the summaries of all subtrees. A node's own byte is kept in `begins` (if a character
+ * begins with it) until the node's parent uses it. */
 static enum xm_status
 sum_up(struct xm_token_trie *trie, struct xm_error *err)
 {
@@ -256,7 +256,7 @@ enum xm_status
 xm_tokenizer_trie(const struct xm_tokenizer *tokenizer, bool first,
                   const struct xm_token_trie **out, struct xm_error *err)
 {
-    /* A cache: nothing else of the tokenizer changes. */
+    /* The tries are a cache, so the const tokenizer may change here. */
     struct xm_tokenizer *t = (struct xm_tokenizer *)(uintptr_t)tokenizer;
     void **slot =
         &t->tries[first && xm_token_decoder_differs_at_start(&tokenizer->decoder)];

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The weight of a token in a random draw, a whole number in proportion to its probability:
+ * The weight of a token in a random draw: an integer proportional to its probability.
  *
  *     weight = 2^bits * exp(-(largest - logit) / temperature), rounded down
  *
- * The largest logit has the weight 2^bits. Sums of whole numbers do not depend on the order of
- * their terms, so filters need not sort. `bits` is the largest number with which the weights of a
- * whole vocabulary sum to less than 2^62.
+ * The largest logit has the weight 2^bits. Sums of integers do not depend on the order of their
+ * terms, so filters need not sort. `bits` is the largest number for which the weights of a whole
+ * vocabulary always sum to less than 2^62.
  *
- * What is drawn, and what top_p leaves, follow from such sums by whole numbers, too, so that every
- * device finds the same (kernels/cl/include/choose.h). What both calculate stands in
+ * The draw and top_p compute with such sums in integers only, so every device gets the same result
+ * (kernels/cl/include/choose.h). The arithmetic that host and device share is in
  * kernels/cl/include/token_arithmetic.h.
  *
- * The exponent is rounded to a multiple of 2^-20. Therefore a weight never rises where the logit
- * falls, and its relative error is below 2^-19 for a difference of at most 11 temperatures.
+ * The exponent is rounded to a multiple of 2^-20. Therefore the weight is a monotonic function of
+ * the logit, and its relative error is below 2^-19 for logits at most 11 temperatures below the
+ * largest.
  */
 #ifndef XM_PLUGIN_TEXT_TOKEN_WEIGHT_H
 #define XM_PLUGIN_TEXT_TOKEN_WEIGHT_H
@@ -31,11 +32,11 @@ extern "C" {
 #endif
 
 enum {
-    XM_WEIGHT_FRACTION = 20, /* fractional bits of the exponent              */
-    XM_WEIGHT_LEAST = 64     /* 2^-64 of the largest weight is rounded to zero */
+    XM_WEIGHT_FRACTION = 20, /* fractional bits of the exponent */
+    XM_WEIGHT_LEAST = 64     /* shares are at least 2^-64, whose weight is 0 */
 };
 
-/* `bits` for a vocabulary of this size. */
+/* Returns `bits` for a vocabulary of this size. */
 static inline int
 xm_weight_bits(size_t vocab_size)
 {
@@ -45,7 +46,8 @@ xm_weight_bits(size_t vocab_size)
     return bits;
 }
 
-/* log2(e) / temperature in units of 2^-20: how far the exponent falls for a difference of 1. */
+/* Returns log2(e) / temperature in units of 2^-20: the change of the exponent for a logit
+ * difference of 1. */
 static inline float
 xm_weight_steps(float temperature)
 {
@@ -54,8 +56,8 @@ xm_weight_steps(float temperature)
     return steps < (double)FLT_MAX ? (float)steps : FLT_MAX;
 }
 
-/* The negated exponent of 2, in units of 2^-20, of a logit that lies `difference` below the
- * largest; at most XM_WEIGHT_LEAST * 2^20, also for NaN. */
+/* Returns the negated exponent of 2, in units of 2^-20, for a logit that lies `difference` below
+ * the largest; at most XM_WEIGHT_LEAST * 2^20, also for NaN. */
 static inline float
 xm_weight_exponent(float difference, float steps)
 {
@@ -64,7 +66,7 @@ xm_weight_exponent(float difference, float steps)
     return x < most ? x : most;
 }
 
-/* 2^-x for x in units of 2^-20: the weight as a share of the largest weight, in [2^-64, 1]. */
+/* Returns 2^-x for x in units of 2^-20: the weight divided by the largest weight, in [2^-64, 1]. */
 static inline float
 xm_weight_power(float x)
 {
@@ -78,7 +80,7 @@ xm_weight_power(float x)
     return p * scale;
 }
 
-/* The upper half of the product. */
+/* Returns the upper 64 bits of the product. */
 static inline uint64_t
 xm_multiply_high(uint64_t a, uint64_t b)
 {
@@ -88,21 +90,21 @@ xm_multiply_high(uint64_t a, uint64_t b)
     return a_high * b_high + (mid >> 32) + ((a_low * b_high + (uint32_t)mid) >> 32);
 }
 
-/* A point below the sum, which is > 0, from 64 random bits. */
+/* Maps 64 random bits to a number in [0, sum), sum > 0. */
 static inline int64_t
 xm_weight_point(int64_t sum, uint64_t random)
 {
     return (int64_t)xm_multiply_high(random, (uint64_t)sum);
 }
 
-/* top_p in units of 2^-32. */
+/* Returns top_p in units of 2^-32. */
 static inline uint64_t
 xm_weight_top_p(float top_p)
 {
     return (uint64_t)ldexp((double)top_p, 32);
 }
 
-/* Both steps at once. */
+/* Returns the weight, divided by the largest, of a logit `difference` below the largest. */
 static inline float
 xm_weight_share(float difference, float steps)
 {

@@ -5,14 +5,14 @@
 #include "plugin/text/tokenizer_parts.h"
 #include "runtime/util/utf8.h"
 
-/* One encode call. */
+/* The state of one encode call. */
 struct encoding {
     const struct xm_tokenizer *t;
     struct xm_token_list *ids;
-    struct xm_strbuf repaired;        /* the caller's text, if it was not well-formed */
-    struct xm_strbuf normal;          /* of one section */
-    struct xm_strbuf prefix, marks;   /* of the same, normalized: map_marks() */
-    struct xm_pieces pieces, scratch; /* of one section */
+    struct xm_strbuf repaired;        /* the text with ill-formed UTF-8 replaced */
+    struct xm_strbuf normal;          /* normalized text of one section */
+    struct xm_strbuf prefix, marks;   /* scratch and marks of `normal`: map_marks() */
+    struct xm_pieces pieces, scratch; /* pieces of one section */
     struct xm_bpe_work work;
     struct xm_unigram_work unigram_work;
     struct xm_strbuf piece; /* scratch of WordPiece */
@@ -37,7 +37,7 @@ encode_word(struct encoding *e, struct xm_slice word)
     return xm_bpe_encode(&e->t->bpe, word, &e->work, e->ids, e->err);
 }
 
-/* Normalized text without added tokens. */
+/* Encodes normalized text that contains no added tokens. */
 static enum xm_status
 encode_plain(struct encoding *e, struct xm_slice text, bool at_start)
 {
@@ -52,9 +52,10 @@ encode_plain(struct encoding *e, struct xm_slice text, bool at_start)
     return XM_OK;
 }
 
-/* Marks of the normalized text, from those of the text: where the marks change, the text before
- * that place is normalized alone, and its length is the place in the whole. Behind a place where
- * that is no beginning of the whole, and behind many places, all is marked. */
+/* Computes the marks of the normalized text from those of the text. Wherever the marks change, the
+ * text before that place is normalized alone, and the length of the result is the place in the
+ * normalized text. If that result is not a beginning of the normalized text, or after MAX_CHANGES
+ * changes, everything that follows is marked. */
 static enum xm_status
 map_marks(struct encoding *e, struct xm_slice text, const char *marks)
 {
@@ -80,7 +81,7 @@ map_marks(struct encoding *e, struct xm_slice text, const char *marks)
     return xm_strbuf_ok(&e->marks) ? XM_OK : xm_no_memory(e->err, "%zu bytes", normal.n);
 }
 
-/* Text as it came, without the added tokens that are matched against it. */
+/* Encodes raw text between the added tokens that are searched for in raw text. */
 static enum xm_status
 encode_raw(struct encoding *e, struct xm_slice text, const char *marks, bool at_start)
 {

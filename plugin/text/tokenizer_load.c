@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokenizer.json -> struct xm_tokenizer. Each component reads its own part.
+ * Reads tokenizer.json into a struct xm_tokenizer. Each component reads its own part.
  */
 #include "plugin/text/token_trie.h"
 #include "plugin/text/tokenizer.h"
@@ -47,7 +47,7 @@ static const struct model_type {
     {"WordPiece", load_wordpiece},
 };
 
-/* Files from before there were other models have no type. */
+/* Loads the model. Old files, written when BPE was the only kind, have no "type". */
 static enum xm_status
 load_model(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The members of a tokenizer, for tokenizer*.c, detokenizer.c, token_trie.c and
- * gguf/gguf_tokenizer.c only.
+ * The members of a tokenizer. Private to tokenizer*.c, detokenizer.c, token_trie.c and
+ * gguf/gguf_tokenizer.c.
  */
 #ifndef XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
 #define XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
@@ -26,8 +26,8 @@ struct xm_tokenizer {
     struct xm_wordpiece wordpiece;
     struct xm_post_processor post;
     struct xm_token_decoder decoder;
-    /* struct xm_token_trie, owned; of tokens within a text and, where they differ, at its start;
-     * NULL: not asked for yet (xm_slot_get) */
+    /* struct xm_token_trie, owned: of tokens inside a text and, if they differ, of tokens at its
+     * start. NULL: not made yet (xm_slot_get). */
     void *tries[2];
 };
 

@@ -8,10 +8,9 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    ROOT_STEPS = 1 << 12, /* to find the types of all arguments, or what one refers to */
-    LONGEST_REST =
-        63,      /* of a name that is not declared, behind its first characters      */
-    DEEPEST = 24 /* schemas in schemas                                       */
+    ROOT_STEPS = 1 << 12, /* steps to find the types or the target of a schema */
+    LONGEST_REST = 63,    /* longest rest of an undeclared name, in characters */
+    DEEPEST = 24          /* nesting depth of schemas */
 };
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -42,8 +41,8 @@ struct making {
     struct xm_grammar_tree *t;
     enum xm_argument_form form;
     yyjson_doc *object; /* owned; the schema {"type": "object"} */
-    uint32_t raw;       /* any text that does not end a string */
-    uint32_t value;     /* rule of any value of BRACES; XM_NOWHERE: not made */
+    uint32_t raw;       /* node: any text without a string's end mark */
+    uint32_t value;     /* rule: any value of BRACES; XM_NOWHERE: not made */
     int depth;
 };
 
@@ -59,7 +58,7 @@ all3(struct making *m, uint32_t a, uint32_t b, uint32_t c)
     return xm_tree_all(m->t, (uint32_t[]){a, b, c}, 3);
 }
 
-/* A character that is none of n. */
+/* Returns a node for one character that is none of the n in `list`. */
 static uint32_t
 none_of(struct xm_grammar_tree *t, const char *list, size_t n)
 {
@@ -73,9 +72,10 @@ none_of(struct xm_grammar_tree *t, const char *list, size_t n)
     return node;
 }
 
-/* Texts without the word, whose first character w comes in it once. A text is characters that are
- * no w, and tries of the word that fail: w, more of the word, and then a character that does not go
- * on with it. Where that is a w, the next try begins. The text may end within a try. */
+/* Returns a node for the texts that do not contain `word`, whose first character w occurs in it
+ * once. Such a text consists of characters other than w and of failed matches: w, some further
+ * characters of the word, then a character that does not continue it. If that character is a w, the
+ * next match begins with it. The text may end within a match. */
 static uint32_t
 text_without(struct xm_grammar_tree *t, const char *word)
 {
@@ -120,15 +120,16 @@ string(struct making *m, uint32_t inside)
     return m->form == XM_ARGUMENTS_BRACES ? quoted(m, inside) : inside;
 }
 
-/* What ends a string of the form. Both begin with a character that is not in it again. */
+/* Returns the mark that ends a string. The first character of either mark does not occur in it
+ * again. */
 static const char *
 end_of_string(const struct making *m)
 {
     return m->form == XM_ARGUMENTS_BRACES ? XM_BRACES_QUOTE : XM_PARAMETER_END;
 }
 
-/* What a string of this schema holds. Where a pattern or a format says what, it has no character
- * with which its end begins. */
+/* Returns a node for the contents of a string with this schema. If a pattern or a format describes
+ * it, it does not contain the first character of the end mark. */
 static uint32_t
 contents(struct making *m, yyjson_val *v, const char *path)
 {
@@ -139,7 +140,7 @@ contents(struct making *m, yyjson_val *v, const char *path)
     return node;
 }
 
-/* A string that a schema lists. */
+/* Returns a node for a value that a schema lists. */
 static uint32_t
 literal(struct making *m, yyjson_val *v, const char *path)
 {
@@ -169,7 +170,8 @@ types_in(struct making *m, yyjson_val *v, const char *path)
     return types;
 }
 
-/* The keyword that says by itself what there is to choose from; NULL: there is none. */
+/* Returns the one keyword ($ref, const, enum, anyOf, oneOf, allOf) that determines the values;
+ * NULL: there is none. */
 static const char *
 find_choice(struct making *m, yyjson_val *v, const char *path)
 {
@@ -189,8 +191,9 @@ find_choice(struct making *m, yyjson_val *v, const char *path)
     return found;
 }
 
-/* What a schema says beside its alternatives, or what it refers to: strings are not looked at, and
- * its types have to be all that the schema `one` has. */
+/* Fails if a schema restricts values by other keywords beside `key` (those for strings are
+ * ignored), or if the schema `one`, an alternative or a target, has types that the schema's "type"
+ * excludes. */
 static void
 check_beside(struct making *m, yyjson_val *v, yyjson_val *one, const char *key,
              const char *path)
@@ -205,7 +208,7 @@ check_beside(struct making *m, yyjson_val *v, yyjson_val *one, const char *key,
             "the keyword 'type' is not supported beside %s in calls of this model", key);
 }
 
-/* What a schema refers to, one step; NULL: it failed. */
+/* Returns the schema that `v` refers to, following one reference; NULL: it failed. */
 static yyjson_val *
 target_of(struct making *m, yyjson_val *v, const char *path)
 {
@@ -218,7 +221,7 @@ target_of(struct making *m, yyjson_val *v, const char *path)
     return m->s.failed == XM_OK ? target : NULL;
 }
 
-/* The values of enum, or const, that are of the schema's types. */
+/* Returns a node for the values of enum or const that have the schema's types. */
 static uint32_t
 listed(struct making *m, yyjson_val *v, yyjson_val *list, bool is_one, const char *path)
 {
@@ -271,7 +274,8 @@ alternatives(struct making *m, yyjson_val *v, const char *key, const char *path)
     return node;
 }
 
-/* Alternatives, listed values, or what the schema refers to. False: there are none. */
+/* Sets *node to the schema's alternatives, its listed values, or the schema that it refers to.
+ * False: it has none of these. */
 static bool
 choose(struct making *m, yyjson_val *v, const char *path, uint32_t *node)
 {
@@ -293,7 +297,7 @@ choose(struct making *m, yyjson_val *v, const char *path, uint32_t *node)
     return true;
 }
 
-/* Refuses keywords that the form has no grammar for, where they restrict these types. */
+/* Refuses keywords that restrict these types and are not supported in this form. */
 static void
 refuse(struct making *m, yyjson_val *v, unsigned types, const char *path)
 {
@@ -323,7 +327,7 @@ key_node(struct making *m, yyjson_val *key, const char *path)
     return xm_tree_text(m->t, name.text, name.n);
 }
 
-/* A property with its value. */
+/* Returns a node for a member: `key` with the value `of_key`. */
 static uint32_t
 member(struct making *m, uint32_t key, uint32_t of_key)
 {
@@ -365,7 +369,7 @@ check_required(struct making *m, yyjson_val *object, yyjson_val *properties,
 
 static const char not_in_names[] = " \t\r\n\"\\<>{}():,[]";
 
-/* A character of names that is none of `taken`; the rest of a name, of up to `most` of them. */
+/* Returns a node for a character of names that is not in `taken`. Changes `taken`. */
 static uint32_t
 name_character(struct making *m, struct xm_class *taken)
 {
@@ -385,8 +389,8 @@ rest_of_name(struct making *m, uint32_t most)
     return xm_tree_repeat(m->t, one, 0, most);
 }
 
-/* What goes on behind `begin` to a name that no property has. The names of properties are good: so
- * they are not long. */
+/* Returns a node for what may follow `begin` to make a name that is not a declared property. The
+ * recursion is bounded, because names of properties are checked to be short. */
 static uint32_t
 other_names(struct making *m, yyjson_val *properties,
             struct xm_slice begin) /* NOLINT(misc-no-recursion): bounded */
@@ -430,7 +434,7 @@ other_names(struct making *m, yyjson_val *properties,
     return node;
 }
 
-/* A member whose name no property has; of_key: its value. */
+/* Returns a node for a member with an undeclared name and the value `of_key`. */
 static uint32_t
 other_member(struct making *m, yyjson_val *properties, uint32_t of_key)
 {
@@ -443,7 +447,7 @@ any_value(struct making *m)
     return m->form == XM_ARGUMENTS_BRACES ? xm_tree_rule_ref(m->t, m->value) : m->raw;
 }
 
-/* Adds what may come beside declared properties, as often as it will. */
+/* Adds the members with undeclared names, in any number, if additionalProperties allows them. */
 static void
 add_additional(struct making *m, yyjson_val *object, const char *path,
                struct xm_nodes *nodes, struct xm_strbuf *flags)
@@ -561,7 +565,7 @@ braces_types(struct making *m, yyjson_val *v, const char *path)
     return m->s.failed == XM_OK ? node : 0;
 }
 
-/* The rule of any value, which is in itself. */
+/* Makes the recursive rule for any value of BRACES. */
 static void
 make_any(struct making *m)
 {
@@ -583,8 +587,8 @@ make_any(struct making *m)
 
 /* ---- any of them ----------------------------------------------------------------------------- */
 
-/* A value that may be a string stands as it is; others are JSON. Of several types, one of which is
- * a string, it may be anything: what is no string is not told apart. */
+/* Returns a node for a value of PARAMETERS that may be a string, which is not escaped. If it may
+ * also have other types, any text is allowed, because the types cannot be told apart. */
 static uint32_t
 parameter_types(struct making *m, yyjson_val *v, const char *path)
 {
@@ -623,7 +627,7 @@ value(struct making *m, yyjson_val *v, const char *path) /* NOLINT(misc-no-recur
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Those that the schema admits and that are objects. */
+/* Returns a node for the JSON objects that the schema allows. */
 static uint32_t
 json_arguments(struct making *m, yyjson_val *root)
 {

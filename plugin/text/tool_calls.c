@@ -9,7 +9,7 @@
 #include "runtime/util/memory.h"
 
 static const char blanks[] = " \t\r\n";
-static const char quote[] = XM_BRACES_QUOTE; /* around Gemma's strings */
+static const char quote[] = XM_BRACES_QUOTE; /* around strings of BRACES */
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -107,14 +107,14 @@ behind(struct xm_slice s, size_t n)
     return xm_slice_of(s.text + n, s.n - n);
 }
 
-/* Whether `word` begins so. */
+/* Returns whether `word` begins with `s`. */
 static bool
 begins(struct xm_slice s, const char *word)
 {
     return strlen(word) >= s.n && memcmp(word, s.text, s.n) == 0;
 }
 
-/* The bytes before `word`; s.n: it is not there. */
+/* Returns the position of `word` in `s`; s.n: not found. */
 static size_t
 find(struct xm_slice s, const char *word)
 {
@@ -144,7 +144,8 @@ check_name(struct xm_slice name, struct xm_error *err)
                : xm_fail(err, XM_INVALID, "a tool call without a name");
 }
 
-/* A string of JSON, with its quotes; 0: it has no end. */
+/* Returns the length of the JSON string, with its quotes, with which `s` begins; 0: its end is
+ * missing. */
 static size_t
 length_of_string(struct xm_slice s)
 {
@@ -175,7 +176,7 @@ is_too_deep(struct xm_slice text)
     return depth > XM_DEEPEST_CALL;
 }
 
-/* Numbers stay the texts that they are. *out is NULL where the text is no JSON, or nested too
+/* Parses JSON; numbers are kept as texts. *out is NULL if the text is not JSON or is nested too
  * deeply. */
 static enum xm_status
 read_json(struct xm_slice text, yyjson_doc **out, struct xm_error *err)
@@ -228,7 +229,7 @@ add_string(struct xm_slice s, struct xm_strbuf *out, struct xm_error *err)
     return ok ? XM_OK : xm_no_memory(err, "a tool call");
 }
 
-/* The beginning of a string: the same without the quote at its end. */
+/* Appends a string as JSON text without the closing quote. */
 static enum xm_status
 add_cut_string(struct xm_slice s, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -239,7 +240,7 @@ add_cut_string(struct xm_slice s, struct xm_strbuf *out, struct xm_error *err)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* An object; some models write it into a string. */
+/* Appends the arguments, an object. Some models write the object as JSON inside a string. */
 static enum xm_status
 add_arguments(yyjson_val *value, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -312,7 +313,7 @@ parse_named(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice t
 static const char function[] = "<function=", function_end[] = "</function>";
 static const char parameter[] = XM_PARAMETER, parameter_end[] = XM_PARAMETER_END;
 
-/* One line break on each side belongs to the mark. */
+/* Removes one line break at each end, because it belongs to the mark. */
 static struct xm_slice
 without_breaks(struct xm_slice s)
 {
@@ -323,7 +324,8 @@ without_breaks(struct xm_slice s)
     return s;
 }
 
-/* A number that is read as it is written has no type of its own. */
+/* Returns whether a JSON value, not a string, has one of the types. A number kept as text is an
+ * integer if it has no '.', 'e' or 'E'. */
 static bool
 is_of_types(yyjson_val *value, unsigned types)
 {
@@ -349,7 +351,8 @@ add_untyped(struct xm_slice value, unsigned types, struct xm_strbuf *out,
     return s;
 }
 
-/* A string without an end; `</parameter>` may have begun behind it. */
+/* Appends a string whose end is missing, without a beginning of `</parameter>` that may follow
+ * it. */
 static enum xm_status
 add_cut_value(struct xm_slice value, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -362,8 +365,9 @@ add_cut_value(struct xm_slice value, struct xm_strbuf *out, struct xm_error *err
     return add_cut_string(value, out, err);
 }
 
-/* <parameter=KEY>VALUE</parameter>, as often as it comes, and nothing else. is_cut: the text may
- * end anywhere; of a value without an end a string is taken, where it can be nothing else. */
+/* Reads <parameter=KEY>VALUE</parameter>, any number of them and nothing else, and appends the JSON
+ * object. is_cut: the text may end anywhere; an incomplete value is appended as a string if it
+ * cannot be anything else. */
 static enum xm_status
 add_parameters(struct xm_slice text, const struct xm_tool *tool, bool is_cut,
                struct xm_strbuf *out, struct xm_error *err)
@@ -436,8 +440,8 @@ parse_function(struct xm_tool_calls *calls, struct xm_slice text,
 /* ---- Gemma 4 -------------------------------------------------------------------------------- */
 
 struct braces {
-    struct xm_slice left; /* not read yet; empty: the text may go on */
-    bool is_cut;          /* it may end anywhere; `out` has what came then */
+    struct xm_slice left; /* the text not read yet */
+    bool is_cut;          /* the text may end anywhere; `out` has the part read */
     struct xm_strbuf *out;
     struct xm_error *err;
     int depth;
@@ -450,7 +454,7 @@ fail_braces(const struct braces *b)
                    "a tool call that is broken off or not well-formed");
 }
 
-/* What is left has no end. */
+/* Fails because the text ends too early. */
 static enum xm_status
 run_out(struct braces *b)
 {
@@ -488,7 +492,7 @@ add_quoted(struct braces *b)
     return XM_OK;
 }
 
-/* A number, true, false, null or a string as in JSON; other words are strings. */
+/* Appends a number, true, false, null or a JSON string; another word is appended as a string. */
 static enum xm_status
 add_bare(struct braces *b)
 {
@@ -536,7 +540,7 @@ add_key(struct braces *b)
     return take(b, ':') ? XM_OK : fail_braces(b);
 }
 
-/* An object or a list, down to XM_DEEPEST_CALL. */
+/* Appends an object or a list, nested at most XM_DEEPEST_CALL deep. */
 static enum xm_status
 add_nested(struct braces *b) /* NOLINT(misc-no-recursion): bounded */
 {
@@ -566,7 +570,7 @@ add_nested(struct braces *b) /* NOLINT(misc-no-recursion): bounded */
     return XM_OK;
 }
 
-/* A text that breaks off is whole up to there. */
+/* Reads a value of BRACES. With is_cut, a text that ends too early is accepted. */
 static enum xm_status
 add_braces(struct xm_slice text, bool is_cut, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -607,7 +611,8 @@ parse_braces(struct xm_tool_calls *calls, struct xm_slice text, bool is_cut,
 
 /* ---- JSON that breaks off ------------------------------------------------------------------- */
 
-/* Where the string or the character at i ends; *depth counts what is open behind it. */
+/* Returns the end of the string or character at i; *depth counts the brackets that are open behind
+ * it. */
 static size_t
 step_over(struct xm_slice s, size_t i, size_t *depth)
 {
@@ -618,7 +623,7 @@ step_over(struct xm_slice s, size_t i, size_t *depth)
     return n ? i + n : s.n;
 }
 
-/* The bytes of the value that the text begins with; s.n: it may go on. */
+/* Returns the length of the value with which the text begins; s.n: its end may be missing. */
 static size_t
 length_of_value(struct xm_slice s)
 {
@@ -645,8 +650,8 @@ xm_tool_call_close(struct xm_strbuf *arguments)
     xm_strbuf_add(arguments, whole > 0 ? "}" : "{}");
 }
 
-/* The name and the arguments of the object that the text begins, as far as they came; n = 0: they
- * did not. False: it begins none, or has an end. */
+/* Finds name and arguments in a text that begins an object, as far as they were written; n = 0:
+ * missing. False: it does not begin an object, or the object is complete. */
 static bool
 read_cut_object(struct xm_slice text, struct xm_slice *name, struct xm_slice *arguments)
 {
@@ -675,7 +680,7 @@ read_cut_object(struct xm_slice text, struct xm_slice *name, struct xm_slice *ar
     return true;
 }
 
-/* Without the blanks between values. */
+/* Appends JSON text without the blanks between values. */
 static void
 add_compact(struct xm_slice s, struct xm_strbuf *out)
 {
@@ -688,7 +693,7 @@ add_compact(struct xm_slice s, struct xm_strbuf *out)
     }
 }
 
-/* Whether it may be the beginning of an object's JSON text, with nothing behind its end. */
+/* Returns whether `s` can be the beginning of a JSON object, with nothing behind its end. */
 static bool
 begins_object(struct xm_slice s)
 {
@@ -729,7 +734,7 @@ parse_cut_json(struct xm_tool_calls *calls, struct xm_slice text, struct xm_erro
         return check_name(xm_slice_of(NULL, 0), err);
     if (name.n == 0 || length_of_string(name) != name.n)
         return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
-    if (arguments.n > 0 && arguments.text[0] == '"') /* JSON in a string */
+    if (arguments.n > 0 && arguments.text[0] == '"') /* JSON inside a string */
         arguments.n = 0;
     return add_cut_json(calls, xm_slice_of(name.text + 1, name.n - 2), arguments, err);
 }

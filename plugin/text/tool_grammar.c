@@ -9,9 +9,9 @@
 
 enum piece_kind {
     LAST,
-    MARK, /* a token of this spelling */
-    TEXT, /* these characters         */
-    NAME, /* of the tool              */
+    MARK, /* a token with this spelling */
+    TEXT, /* literal characters */
+    NAME, /* the tool's name */
     ARGUMENTS,
     ANY_TEXT
 };
@@ -22,15 +22,16 @@ struct piece {
 
 enum { MOST_PIECES = 10 };
 
-/* A message before the one that calls or answers may come as often as the model likes; an answer in
- * place of a call is the last one. Without messages, text stands before calls. */
+/* The syntax of a model's calls. With messages (gpt-oss), any number of `thought` messages come
+ * first; an `answer` message in place of a call is the last. Without messages, text may stand
+ * before calls. */
 struct syntax {
     enum xm_call_form form;
-    const char *mentioned; /* the template has it; NULL: any */
+    const char *mentioned; /* must be in the template; NULL: any template */
     enum xm_argument_form arguments;
     struct piece call[MOST_PIECES];
-    const char *between;               /* calls; NULL: the answer has one at most */
-    struct piece thought[MOST_PIECES]; /* a message; its text is free */
+    const char *between;               /* text between calls; NULL: at most one call */
+    struct piece thought[MOST_PIECES]; /* a message with any text */
     struct piece answer[MOST_PIECES];
 };
 
@@ -87,9 +88,9 @@ struct making {
     struct xm_grammar_tree *t;
     const struct syntax *syntax;
     const struct xm_tool_choice *choice;
-    uint32_t any;             /* text of any length */
-    const struct xm_tool *at; /* whose call is made; NULL: none is */
-    struct xm_nodes first;    /* of the nodes of each tool's call   */
+    uint32_t any;             /* node: any text */
+    const struct xm_tool *at; /* tool whose call is being added; NULL: none */
+    struct xm_nodes first;    /* first node of each tool's call */
     struct xm_error *err;
 };
 
@@ -103,7 +104,8 @@ any_text(struct xm_grammar_tree *t)
     return xm_tree_repeat(t, one, 0, XM_UNBOUNDED);
 }
 
-/* tool: whose name and arguments are meant; NULL: the pieces have none. */
+/* Sets *node to the pieces in order. `tool`: for NAME and ARGUMENTS; NULL: the pieces have
+ * neither. */
 static enum xm_status
 add_pieces(struct making *m, const struct piece *pieces, const struct xm_tool *tool,
            uint32_t *node)
@@ -192,7 +194,7 @@ add_root(struct making *m, uint32_t *node)
     return XM_OK;
 }
 
-/* In whose call the grammar has become too large; NULL: that is not known. */
+/* Returns the tool during whose call the grammar became too large; NULL: not known. */
 static const struct xm_tool *
 too_large_at(const struct making *m)
 {

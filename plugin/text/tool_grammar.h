@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The answers that call tools, as a grammar of the model's own syntax (tool_calls.h), whose
- * arguments match the tools' schemas:
+ * Makes the grammar of answers that call tools, in the model's own syntax (tool_calls.h), with
+ * arguments that match the tools' schemas:
  *
  *     must_call    ⏎⏎<tool_call>⏎{"name": "f", "arguments": {"city": "Rome"}}⏎</tool_call>
- *     else         any text, and calls behind it or not
+ *     else         any text, optionally followed by calls
  *
- * The grammar names the marks around calls as tokens. What is thought before is no part of it: it
- * is for texts whose generation says `grammar_has_marks` (pipeline/generation.h).
+ * The marks around calls are named tokens of the grammar. A thought before the answer is not part
+ * of the grammar, which is for texts whose generation sets `grammar_has_marks`
+ * (pipeline/generation.h).
  */
 #ifndef XM_PLUGIN_TEXT_TOOL_GRAMMAR_H
 #define XM_PLUGIN_TEXT_TOOL_GRAMMAR_H
@@ -20,15 +21,15 @@ extern "C" {
 #endif
 
 struct xm_tool_choice {
-    struct xm_tools tools; /* that may be called; n > 0 */
-    bool must_call;        /* the answer is calls, all of which match schemas */
-    bool one;              /* call at most */
+    struct xm_tools tools; /* the tools that may be called; n > 0 */
+    bool must_call;        /* the answer consists of calls whose arguments match */
+    bool one;              /* at most one call */
 };
 
-/* XM_UNSUPPORTED: the model has no syntax of calls that is known, or a schema no grammar.
- * XM_INVALID: a schema admits nothing. The sentence says which, and *which (NULL allowed) is the
- * schema's tool; NULL: none is to blame. Free *out with xm_grammar_free; it keeps no reference to
- * the tools. */
+/* Makes the grammar. XM_UNSUPPORTED: the model's syntax of calls is not known, or a schema has no
+ * grammar. XM_INVALID: a schema allows nothing. The error message says which, and *which (may be
+ * NULL) is the tool of that schema; NULL: no tool is the cause. Free *out with xm_grammar_free; it
+ * keeps no reference to the tools. */
 enum xm_status xm_tool_grammar(const struct xm_tool_choice *choice,
                                const struct xm_tokenizer *tokenizer,
                                const struct xm_chat_template *tmpl,

@@ -2,9 +2,9 @@
  *
  *     decompose each character  ->  order the marks  ->  compose (NFC, NFKC)
  *
- * Decomposition and composition are utf8proc's. The order of combining marks is ours: its
- * own is an insertion sort, which a hostile run of a million marks turns into a hang;
- * here a run is sorted by counting.
+ * utf8proc decomposes and composes. The combining marks are sorted here: utf8proc uses an insertion
+ * sort, which takes quadratic time for a hostile run of a million marks; here a run is sorted by
+ * counting.
  */
 #include "plugin/text/unicode_form.h"
 
@@ -12,18 +12,18 @@
 
 #include "runtime/util/utf8.h"
 
-enum { N_CLASSES = 256 }; /* canonical combining classes; 0 is a base character */
+enum { N_CLASSES = 256 }; /* canonical combining classes; 0: a base character */
 
-/* Code points; zero-initialise to use. */
+/* A list of code points; zero-initialise to use. */
 struct codes {
     int32_t *items; /* owned */
     size_t n, capacity;
 };
 
 static const struct form {
-    utf8proc_option_t decompose; /* options for each character */
-    utf8proc_option_t compose;   /* 0: stay decomposed         */
-    int32_t first_changed;       /* all characters below are the same in this form */
+    utf8proc_option_t decompose; /* options to decompose a character */
+    utf8proc_option_t compose;   /* 0: not composed */
+    int32_t first_changed;       /* smaller characters do not change in this form */
 } forms[] = {
     /* clang-format off */
     [XM_NFC]  = { UTF8PROC_DECOMPOSE, UTF8PROC_COMPOSE, 0x300 },
@@ -48,10 +48,10 @@ is_unchanged(const struct form *form, struct xm_slice text)
 static bool
 decompose(const struct form *form, struct xm_slice text, struct codes *out)
 {
-    enum { MOST = 32 }; /* no character has more than 18 */
+    enum { MOST = 32 }; /* no character decomposes to more than 18 */
     utf8proc_option_t options = form->decompose | UTF8PROC_STABLE;
     int32_t code;
-    int boundary = 0; /* grapheme state: not used by these options */
+    int boundary = 0; /* grapheme state, unused with these options */
     for (size_t i = 0; i < text.n;) {
         i += xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
         int32_t *grown =
@@ -61,7 +61,7 @@ decompose(const struct form *form, struct xm_slice text, struct codes *out)
         out->items = grown;
         utf8proc_ssize_t n =
             utf8proc_decompose_char(code, out->items + out->n, MOST, options, &boundary);
-        if (n < 0 || n > MOST) { /* a code point unknown to the table stays as it is */
+        if (n < 0 || n > MOST) { /* a code point that utf8proc does not know is kept */
             out->items[out->n] = code;
             n = 1;
         }
@@ -77,7 +77,7 @@ class_of(int32_t code)
     return (size_t) class % N_CLASSES;
 }
 
-/* A stable counting sort of `n` marks by class; `scratch` holds as many. */
+/* Sorts n marks by class, stably, by counting; `scratch` has room for n. */
 static void
 sort_run(int32_t *marks, size_t n, int32_t *scratch)
 {
@@ -137,7 +137,8 @@ xm_unicode_normalize(enum xm_unicode_form form, struct xm_slice text,
 void
 xm_unicode_add_lower(int32_t code, struct xm_strbuf *out)
 {
-    if (code == 0x130) /* the one letter whose lower case is two: i and a dot above */
+    /* the only letter whose lower case is two code points: i and a dot above */
+    if (code == 0x130)
         xm_strbuf_add(out, "i\xcc\x87");
     else
         xm_utf8_add(out, xm_utf8_lower(code));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The four Unicode normalization forms (UAX #15), and small letters.
+ * The four Unicode normalization forms (UAX #15), and conversion to lower case.
  */
 #ifndef XM_PLUGIN_TEXT_UNICODE_FORM_H
 #define XM_PLUGIN_TEXT_UNICODE_FORM_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pieces stand in the order of their bytes, so those that begin with the same bytes
- * are neighbours: a range that shrinks with every byte finds all pieces that begin at a
- * place, without a tree.
+ * The pieces are sorted by their bytes, so those with a common prefix are neighbours: a range that
+ * shrinks with every byte finds all pieces that begin at a position, without a tree.
  */
 #include "plugin/text/unigram.h"
 
@@ -11,13 +10,13 @@
 #include "runtime/util/json.h"
 #include "runtime/util/utf8.h"
 
-static const double unknown_penalty = 10.0; /* below the lowest score */
+static const double unknown_penalty = 10.0; /* subtracted from the lowest score */
 
-/* The best way to cut the word up to some place. */
+/* The best way to cut the word up to some position. */
 struct xm_unigram_end {
     double score;
-    size_t start; /* of the last token */
-    int32_t id;   /* of it */
+    size_t start; /* start of the last token */
+    int32_t id;   /* id of the last token */
     bool reached;
 };
 
@@ -33,7 +32,7 @@ compare_pieces(const void *a, const void *b)
     return order != 0 ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-/* Leaves out pieces whose text a later piece has too, as the reference does. */
+/* Drops pieces whose text a later piece has, too, as the reference does. */
 static void
 drop_repeated(struct xm_unigram *u)
 {
@@ -141,8 +140,8 @@ xm_unigram_free(struct xm_unigram *unigram)
 
 /* ---- the best cut ------------------------------------------------------------------ */
 
-/* The first piece of [first, last) whose byte `at` is `byte` or more; all of them agree in
- * the bytes before, and have that one. */
+/* Returns the first piece of [first, last) whose byte `at` is at least `byte`. All pieces of the
+ * range agree in the bytes before, and have a byte `at`. */
 static size_t
 lower_bound(const struct xm_unigram *u, size_t first, size_t last, size_t at, int byte)
 {
@@ -163,7 +162,7 @@ reach(struct xm_unigram_end *end, double score, size_t start, int32_t id)
         *end = (struct xm_unigram_end){score, start, id, true};
 }
 
-/* Reaches every place that a piece beginning at `start` leads to. */
+/* Updates the ends of all pieces that begin at `start`, and of an unknown character. */
 static void
 try_pieces(const struct xm_unigram *u, struct xm_slice word, size_t start,
            struct xm_unigram_end *ends)
@@ -175,7 +174,7 @@ try_pieces(const struct xm_unigram *u, struct xm_slice word, size_t start,
     character = xm_utf8_next(xm_slice_of(word.text + start, word.n - start), &code);
     for (size_t at = 0; first < last && start + at < word.n; at++) {
         int byte = (uint8_t)word.text[start + at];
-        if (u->pieces[first].text.n == at) /* the one that ends here comes first */
+        if (u->pieces[first].text.n == at) /* the piece that ends here is sorted first */
             first++;
         first = lower_bound(u, first, last, at, byte);
         last = lower_bound(u, first, last, at, byte + 1);
@@ -209,7 +208,8 @@ find_best(const struct xm_unigram *u, struct xm_slice word, struct xm_unigram_wo
 
 /* ---- tokens ------------------------------------------------------------------------ */
 
-/* A run of unknown characters; bytes go in from the last one, as everything does. */
+/* Appends the tokens of a run of unknown characters. Byte tokens are appended from the last to the
+ * first, because the ids are in reverse order. */
 static enum xm_status
 add_unknown(const struct xm_unigram *u, struct xm_slice run, struct xm_token_list *out,
             struct xm_error *err)
@@ -231,7 +231,7 @@ add_unknown(const struct xm_unigram *u, struct xm_slice run, struct xm_token_lis
     return ok ? XM_OK : xm_no_memory(err, "%zu bytes", run.n);
 }
 
-/* Follows the best cut back from the end of the word. */
+/* Collects the ids of the best cut, from the end of the word to its beginning. */
 static enum xm_status
 collect(const struct xm_unigram *u, struct xm_slice word, struct xm_unigram_work *work,
         struct xm_error *err)

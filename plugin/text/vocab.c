@@ -52,7 +52,7 @@ set_entry(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_mode
     return XM_OK;
 }
 
-/* From now on xm_vocab_find finds this token. */
+/* Adds the token to the index, so that xm_vocab_find finds it. */
 static enum xm_status
 index_entry(struct xm_vocab *vocab, int32_t id, uint64_t hash, struct xm_error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vocabulary: token id <-> text.
+ * The vocabulary maps token ids to texts and texts to ids.
  *
- * Ids need not be contiguous (a model's vocabulary is often padded). The table also holds the added
- * tokens. in_model tells the model's own tokens from them, because merges produce only those.
+ * Ids need not be contiguous (a model's vocabulary is often padded). The table has added tokens,
+ * too. in_model marks the model's own tokens, because merges produce only those.
  */
 #ifndef XM_PLUGIN_TEXT_VOCAB_H
 #define XM_PLUGIN_TEXT_VOCAB_H
@@ -21,18 +21,18 @@ extern "C" {
 enum { XM_NO_TOKEN = -1 };
 
 struct xm_vocab_entry {
-    struct xm_slice text; /* text.text is NULL: no token has this id */
-    bool in_model;        /* part of the model's own vocabulary      */
-    bool special;         /* a control token: skip_special drops it  */
+    struct xm_slice text; /* text.text NULL: no token has this id   */
+    bool in_model;        /* part of the model's own vocabulary     */
+    bool special;         /* a control token: skip_special drops it */
 };
 
 /* Zero-initialise to use. Immutable once the tokenizer is loaded. */
 struct xm_vocab {
-    struct xm_arena arena;          /* holds the texts */
-    struct xm_vocab_entry *entries; /* owned; by id    */
+    struct xm_arena arena;          /* memory of the texts */
+    struct xm_vocab_entry *entries; /* owned; indexed by id */
     size_t n;                       /* largest id + 1 */
     size_t capacity;
-    struct xm_hash_index by_text; /* of entries */
+    struct xm_hash_index by_text; /* indexes `entries` by text */
 };
 
 /* Adds a token and copies its text. XM_INVALID: the id or the text is there already. */
@@ -51,17 +51,18 @@ enum xm_status xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice t
 enum xm_status xm_vocab_load(yyjson_val *model, struct xm_vocab *vocab,
                              struct xm_error *err);
 
-/* The id of a text, among all tokens or among the model's own; XM_NO_TOKEN: there is none. */
+/* Return the id of a text: among all tokens, or among the model's own. XM_NO_TOKEN: there is
+ * none. */
 int32_t xm_vocab_find(const struct xm_vocab *vocab, struct xm_slice text);
 int32_t xm_vocab_find_in_model(const struct xm_vocab *vocab, struct xm_slice text);
-/* The same among the model's own tokens that are not special: a special token is recognised as an
- * added token or not at all. */
+/* Returns the id of a text among the model's own tokens that are not special, because a special
+ * token is only recognised as an added token. */
 int32_t xm_vocab_find_ordinary(const struct xm_vocab *vocab, struct xm_slice text);
 
-/* NULL: no token has this id. */
+/* Returns the entry of an id; NULL: no token has it. */
 const struct xm_vocab_entry *xm_vocab_get(const struct xm_vocab *vocab, int32_t id);
 
-/* The ids of the model's byte tokens <0x00> to <0xFF>; XM_NO_TOKEN for each that it lacks. */
+/* Sets ids[] to the model's byte tokens <0x00> to <0xFF>; XM_NO_TOKEN for each that it lacks. */
 void xm_vocab_find_bytes(const struct xm_vocab *vocab, int32_t ids[256]);
 
 void xm_vocab_free(struct xm_vocab *vocab);

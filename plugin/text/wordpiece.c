@@ -28,7 +28,7 @@ xm_wordpiece_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_wordpiece
     return XM_OK;
 }
 
-/* The ends of a word's characters; false: it has too many. */
+/* Finds the end of each character of a word. False: the word has more than `most`. */
 static bool
 find_ends(struct xm_slice word, size_t most, uint32_t ends[XM_WORDPIECE_MOST], size_t *n)
 {
@@ -43,7 +43,7 @@ find_ends(struct xm_slice word, size_t most, uint32_t ends[XM_WORDPIECE_MOST], s
     return true;
 }
 
-/* The longest piece that begins with character `from`; *next: the character behind it. */
+/* Returns the longest piece that begins at character `from`; *next: the character behind it. */
 static int32_t
 longest(const struct xm_wordpiece *m, struct xm_slice word, const uint32_t *ends,
         size_t n, size_t from, struct xm_strbuf *scratch, size_t *next)

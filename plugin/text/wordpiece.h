@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WordPiece: cuts a word from left to right, each time into the longest piece of the vocabulary.
+ * WordPiece cuts a word from left to right, each time taking the longest piece in the vocabulary.
  *
  *     "unaffable" -> un, ##aff, ##able
  *
- * The vocabulary marks the pieces that begin a word, or the others ("##"), with a prefix. If some
- * part of a word is not a piece, or the word is too long, the whole word is one unknown token.
+ * In the vocabulary a prefix marks either the pieces that begin a word or ("##") those that do not.
+ * If a part of a word is not a piece, or the word is too long, the whole word becomes one unknown
+ * token.
  */
 #ifndef XM_PLUGIN_TEXT_WORDPIECE_H
 #define XM_PLUGIN_TEXT_WORDPIECE_H
@@ -20,19 +21,19 @@
 extern "C" {
 #endif
 
-/* Longest word that is cut, in characters: the limit that all published models have, and the
- * largest one that a file may ask for. */
+/* Longest word that is cut, in characters: the default, which all published models have, and the
+ * largest limit that a file may set. */
 enum { XM_WORDPIECE_DEFAULT = 100, XM_WORDPIECE_MOST = 256 };
 
 struct xm_wordpiece {
-    /* not owned; NULL: the tokenizer has another kind of model */
+    /* not owned; NULL: the tokenizer's model is of another kind */
     const struct xm_vocab *vocab;
-    int32_t unk; /* the unknown token; XM_NO_TOKEN: such a word fails */
-    /* prefixes of the vocabulary's texts: of pieces that begin a word, and of the others; static or
-     * in the vocabulary's arena */
+    int32_t unk; /* unknown token; XM_NO_TOKEN: unknown words fail */
+    /* Prefixes in the vocabulary: of pieces that begin a word, and of the others. Static, or in the
+     * vocabulary's arena. */
     struct xm_slice first, inner;
-    uint32_t
-        most; /* characters of the longest word that is cut; at most XM_WORDPIECE_MOST */
+    /* Longest word that is cut, in characters; at most XM_WORDPIECE_MOST. */
+    uint32_t most;
 };
 
 /* Reads tokenizer.json's "model" object and fills `vocab`, which must outlive `out`. */

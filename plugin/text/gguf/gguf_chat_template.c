@@ -5,7 +5,7 @@
 static const char *const template_keys[] = {"tokenizer.chat_template",
                                             "tokenizer.chat_template.default"};
 
-/* The text of token `id`; it stays in the file. */
+/* Sets *out to the text of token `id`, which points into the file. */
 static enum xm_status
 text_of(const struct xm_gguf *g, int32_t id, struct xm_slice *out, struct xm_error *err)
 {
@@ -16,7 +16,7 @@ text_of(const struct xm_gguf *g, int32_t id, struct xm_slice *out, struct xm_err
     return XM_OK;
 }
 
-/* {"bos_token": "<s>", …} of those that there are. */
+/* Makes the root {"bos_token": "<s>", …} with the special tokens that the file has. */
 static enum xm_status
 add_tokens(const struct xm_gguf *g, yyjson_mut_doc *doc, struct xm_error *err)
 {

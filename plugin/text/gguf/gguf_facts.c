@@ -10,7 +10,8 @@ enum { MAX_NAMES = 3 };
 #define AT(member) offsetof(struct xm_hyper_parameters, member)
 static const struct {
     size_t offset;
-    const char *names[MAX_NAMES]; /* behind "<architecture>."; the first that is there counts */
+    /* names behind "<architecture>."; the first one present is used */
+    const char *names[MAX_NAMES];
 } rows[] = {
     { AT(context),      { "context_length" } },
     { AT(layers),       { "block_count" } },
@@ -27,7 +28,7 @@ static const struct {
 #undef AT
 /* clang-format on */
 
-/* One value, or the largest of a list with one for each layer. */
+/* Returns a key's value or, of a list with one value for each layer, the largest; 0: none. */
 static uint32_t
 largest(const struct xm_gguf_key *k)
 {
@@ -64,9 +65,10 @@ xm_gguf_facts(const struct xm_gguf *g, struct xm_hyper_parameters *out)
             *number = number_of(g, architecture, rows[i].names[k]);
     }
     const uint32_t n_nextn = number_of(g, architecture, "nextn_predict_layers");
-    if (n_nextn < out->layers) /* they predict further tokens, and are not run */
+    if (n_nextn < out->layers) /* layers that predict further tokens are not run */
         out->layers -= n_nextn;
-    /* the heads of a latent's keys are those that are multiplied; the file may say one, kept */
+    /* With latent attention the file's number of KV heads may be 1, because one latent is cached;
+     * all heads are expanded from it. */
     if (number_of(g, architecture, "attention.kv_lora_rank"))
         out->kv_heads = out->heads;
     if (out->vocabulary == 0 && xm_gguf_tokens(g, &tokens, NULL) == XM_OK)

@@ -23,14 +23,14 @@ recommends(const struct xm_gguf *g)
     return any;
 }
 
-/* What is no number in its range is not said. */
+/* Reads the recommended sampling parameters. A value of a wrong type or out of range is ignored. */
 static void
 load_sampling(const struct xm_gguf *g, struct xm_sampling *out)
 {
     out->temperature = 1.0f;
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         const struct xm_sampling_row *row = &xm_sampling_rows[i];
-        float x = NAN; /* which nothing takes */
+        float x = NAN; /* outside of every range */
         int64_t whole = -1;
         if (!row->gguf || !xm_sampling_is_number(row))
             continue;
@@ -45,7 +45,7 @@ load_sampling(const struct xm_gguf *g, struct xm_sampling *out)
 
 /* ---- ids that are never chosen -------------------------------------------------------- */
 
-/* Ids that no token can have are none. */
+/* Reads the ids that are never chosen; ids that no token can have are skipped. */
 static enum xm_status
 load_suppressed(const struct xm_gguf *g, struct xm_token_list *out, struct xm_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside plugin/text/gguf: how the files of this folder share the work of reading a tokenizer.
+ * Private to plugin/text/gguf. The files of this folder share the work of reading a tokenizer:
  *
  *     gguf_special.c         ids of special tokens
  *     gguf_pre_tokenizers.c  the pre-tokenizers that tokenizer.ggml.pre names
@@ -21,7 +21,7 @@ extern "C" {
 /* ---- keys ---------------------------------------------------------------------------- */
 
 bool xm_gguf_has(const struct xm_gguf *g, const char *key);
-/* XM_INVALID: the file lacks the key; the sentence says that its tokenizer needs it. */
+/* XM_INVALID: the file lacks the key; the error message says that its tokenizer needs it. */
 enum xm_status xm_gguf_need(const struct xm_gguf *g, const char *key,
                             struct xm_error *err);
 /* Reads a boolean; without the key *out keeps its value. */
@@ -30,10 +30,12 @@ enum xm_status xm_gguf_bool_or(const struct xm_gguf *g, const char *key, bool *o
 
 /* ---- ids ----------------------------------------------------------------------------- */
 
-/* Whether tokenizer.ggml.model has the value for "no tokenizer": the model is used with ids. */
+/* Returns whether `model`, the value of tokenizer.ggml.model, means "no tokenizer": the model is
+ * used with ids. */
 bool xm_gguf_is_no_tokenizer(struct xm_slice model);
 
-/* -1: the file has no such key. Other values are valid indices of its token list, if it has one. */
+/* Ids of special tokens; -1: the file has no such key. Other values are valid indices of the file's
+ * token list, if it has one. */
 struct xm_gguf_special {
     int32_t bos, eos, unk, pad;
     int32_t eot, eom; /* end of turn, end of message          */
@@ -42,14 +44,14 @@ struct xm_gguf_special {
 
 enum xm_status xm_gguf_find_special(const struct xm_gguf *g, struct xm_gguf_special *out,
                                     struct xm_error *err);
-/* The key tokenizer.ggml.tokens. XM_INVALID: it is missing, not a list of texts, empty, or longer
- * than XM_MAX_TOKENS. */
+/* Reads the key tokenizer.ggml.tokens. XM_INVALID: it is missing, not a list of texts, empty, or
+ * longer than XM_MAX_TOKENS. */
 enum xm_status xm_gguf_tokens(const struct xm_gguf *g, struct xm_gguf_values *out,
                               struct xm_error *err);
 
 /* ---- pre-tokenizers ------------------------------------------------------------------ */
 
-/* Properties of a pre-tokenizer, or-ed. */
+/* Flags of a pre-tokenizer. */
 enum {
     /* a word that is a token becomes it without merging */
     XM_GGUF_WHOLE_WORDS = 1 << 0,
@@ -57,7 +59,7 @@ enum {
     XM_GGUF_BEGINS = 1 << 1,
     /* U+0020 becomes U+2581; without this flag bytes are written as printable characters */
     XM_GGUF_MARKS_SPACES = 1 << 2,
-    /* bos is put before each text, whatever that key says */
+    /* bos is put before each text, regardless of that key */
     XM_GGUF_ALWAYS_BEGINS = 1 << 3,
     /* a run of newlines that is a token becomes it without merging */
     XM_GGUF_WHOLE_NEWLINES = 1 << 4,
@@ -66,25 +68,26 @@ enum {
 };
 
 struct xm_gguf_pre_tokenizer {
-    const char *const *names; /* up to a NULL */
-    /* up to a NULL; each cuts the pieces that those before it left; NULL: cut at white
-     * space */
+    const char *const *names; /* ended by a NULL */
+    /* Ended by a NULL; each pattern cuts the pieces that those before it made. NULL: cut at white
+     * space. */
     const char *const *patterns;
     unsigned flags;
 };
 
-/* The row of a name. XM_UNSUPPORTED: there is none; the sentence lists the known names. */
+/* Finds the row with this name. XM_UNSUPPORTED: there is none; the error message lists the known
+ * names. */
 enum xm_status xm_gguf_find_pre_tokenizer(struct xm_slice name,
                                           const struct xm_gguf_pre_tokenizer **out,
                                           struct xm_error *err);
 
 /* ---- the model ----------------------------------------------------------------------- */
 
-/* Fills t's vocabulary and added tokens. `own_are_special`: tokens of the type "user defined" count
- * as special tokens, as control tokens do. */
+/* Fills t's vocabulary and added tokens. own_are_special: tokens of the type "user defined" count
+ * as special tokens, too, like control tokens. */
 enum xm_status xm_gguf_load_vocab(const struct xm_gguf *g, bool own_are_special,
                                   struct xm_tokenizer *t, struct xm_error *err);
-/* Fills bpe's merges: from tokenizer.ggml.merges, or as ranks from tokenizer.ggml.scores. */
+/* Fill bpe's merges from tokenizer.ggml.merges, or bpe's ranks from tokenizer.ggml.scores. */
 enum xm_status xm_gguf_load_merges(const struct xm_gguf *g, struct xm_bpe *bpe,
                                    struct xm_error *err);
 enum xm_status xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/gguf/gguf_parts.h"
 
-/* By the numbers of "<architecture>.pooling_type". */
+/* Kinds of pooling, indexed by the value of "<architecture>.pooling_type". is_done: supported
+ * here. */
 static const struct {
     const char *name;
     bool is_done;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the names of tokenizer.ggml.pre stand for: the patterns of the tokenizers that the files
- * were made of, as those spell them. A pattern cuts each piece that those before it have left, at
- * its matches and between them.
+ * The pre-tokenizers that tokenizer.ggml.pre names: the regular expressions of the tokenizers from
+ * which the files were made, as these spell them. Each expression cuts the pieces that those before
+ * it made, at its matches and between them.
  *
- * Two differences from the published tokenizers stay. Where theirs normalize (NFC of qwen2 and
- * modern-bert), no key says so, and texts stay as they are. Letters and digits are those of the
- * Unicode version of PCRE2, which may lack characters that theirs know.
+ * Two differences from the published tokenizers remain. Some of them normalize texts (NFC for qwen2
+ * and modern-bert), but no key says so, and here texts are not changed. Letters and digits are
+ * those of the Unicode version of PCRE2, which may lack characters that the published tokenizers
+ * know.
  */
 #include "plugin/text/gguf/gguf_parts.h"
 #include "runtime/util/utf8.h"
@@ -21,7 +22,7 @@
 #define BLANK       "\\s+(?!\\S)|\\s+"
 #define BLANKS      "\\s*[\\r\\n]+|" BLANK
 
-/* Words that begin anew where a capital letter follows a small one. */
+/* Words, cut between a lower-case letter and a following capital. */
 #define LARGE "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(ending)                                                                    \
@@ -31,14 +32,15 @@
 #define MIXED(digits)  CONTRACTION "|" WORD "|" digits "|" SIGNS "|" BLANKS
 #define GPT_4O(digits) CASED(CONTRACTION "?") "|" digits "|" PATH_SIGNS "|" BLANKS
 
-/* Letters with the sign before them, signs, white space: what a cut of digits has left. */
+/* Letters with the sign before them, signs, and white space: for the text that is left after
+ * cutting out digits. */
 #define ASCII_SIGN     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~]"
 #define DEEPSEEK_WORDS ASCII_SIGN "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
 #define DEEPSEEK_V3    DEEPSEEK_WORDS " ?[\\p{P}\\p{S}]+[\\r\\n]*|" BLANKS
 #define CJK            "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
 #define CJK_HANGUL     "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
-/* Letters of alphabets that have capitals. */
+/* Letters of alphabets that have upper and lower case. */
 #define ALPHABETS                                                                        \
     "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293"      \
     "\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a"       \
@@ -56,7 +58,7 @@
     "\U000118a0-\U000118df\U0001e900-\U0001e943"
 #define WIDE_SIGNS "!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002"
 
-/* Letters of other scripts than Han. */
+/* Letters of scripts other than Han. */
 #define NO_HAN     "(?!\\p{Han})"
 #define LARGE_KIMI "(?:" NO_HAN LARGE ")"
 #define SMALL_KIMI "(?:" NO_HAN SMALL ")"
@@ -72,7 +74,7 @@
     "\u2f00-\u2fdf\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f"     \
     "\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff"
 
-/* All but white space, parentheses, bars, commas and what ends a sentence. */
+/* Anything but white space, "(", "|", commas and marks that end a sentence. */
 #define BLOOM " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"
 
 /* White space in runs of powers of two. */

@@ -54,7 +54,8 @@ xm_gguf_tokens(const struct xm_gguf *g, struct xm_gguf_values *out, struct xm_er
 static const struct {
     const char *key;
     size_t offset;
-    bool may_be_wrong; /* nothing here depends on it, and there are files in which it is */
+    /* a wrong value is ignored: some files have one, and nothing here needs it */
+    bool may_be_wrong;
 } ids[] = {
     { "tokenizer.ggml.bos_token_id",     AT(bos), false },
     { "tokenizer.ggml.eos_token_id",     AT(eos), false },
@@ -63,7 +64,7 @@ static const struct {
     { "tokenizer.ggml.eom_token_id",     AT(eom), false },
     { "tokenizer.ggml.padding_token_id", AT(pad), true  },
     { "tokenizer.ggml.cls_token_id",     AT(cls), false },
-    { "tokenizer.ggml.seperator_token_id", AT(sep), false }, /* as files spell it */
+    { "tokenizer.ggml.seperator_token_id", AT(sep), false }, /* files spell it this way */
 };
 #undef AT
 /* clang-format on */
@@ -97,7 +98,7 @@ xm_gguf_find_special(const struct xm_gguf *g, struct xm_gguf_special *out,
     XM_TRY(xm_gguf_text(g, "tokenizer.ggml.model", &model, err));
     if (!xm_gguf_is_no_tokenizer(model))
         XM_TRY(xm_gguf_tokens(g, &tokens, err));
-    /* SentencePiece's own numbers, which old files leave unsaid. */
+    /* SentencePiece's default ids, which old files leave out. */
     if (xm_slice_equal(model, xm_slice_of("llama", 5)) && tokens.n > 2) {
         out->unk = 0;
         out->bos = 1;

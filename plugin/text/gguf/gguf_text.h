@@ -13,11 +13,11 @@
  *         bert        WordPiece
  *         none        no tokenizer: the model is used with token ids
  *
- * The functions copy all they need: the file may be closed afterwards. Error sentences begin with a
- * key; the caller puts the path before.
+ * The functions copy everything they need: the file may be closed afterwards. Error messages begin
+ * with a key; the caller puts the path before it.
  *
- * Not done: the models rwkv and plamo2; white space that special tokens take with them (lstrip,
- * rstrip), for which GGUF has no keys.
+ * Not supported: the models rwkv and plamo2; and the flags lstrip and rstrip of special tokens, for
+ * which GGUF has no keys.
  */
 #ifndef XM_PLUGIN_TEXT_GGUF_GGUF_TEXT_H
 #define XM_PLUGIN_TEXT_GGUF_GGUF_TEXT_H
@@ -33,29 +33,30 @@
 extern "C" {
 #endif
 
-/* XM_NOT_FOUND: the file has no tokenizer. *out is NULL on failure. */
+/* Makes the file's tokenizer. XM_NOT_FOUND: the file has none. *out is NULL on failure. */
 enum xm_status xm_gguf_tokenizer(const struct xm_gguf *g, struct xm_tokenizer **out,
                                  struct xm_error *err);
-/* The file's template without a name, else the one named "default". XM_NOT_FOUND: it has
- * neither. */
+/* Parses the file's chat template: the one without a name, else the one named "default".
+ * XM_NOT_FOUND: it has neither. */
 enum xm_status xm_gguf_chat_template(const struct xm_gguf *g,
                                      struct xm_chat_template **out, struct xm_error *err);
-/* Parses `text` (n bytes) instead of the file's template; special tokens are the file's. */
+/* Parses `text` (n bytes) instead of the file's template; the special tokens are still the
+ * file's. */
 enum xm_status xm_gguf_chat_template_with(const struct xm_gguf *g, const char *text,
                                           size_t n, struct xm_chat_template **out,
                                           struct xm_error *err);
 
-/* End-of-text ids, suppressed ids, and the recommended sampling parameters; a file without any of
- * these keys means greedy generation. On failure `out` still has to be freed. */
+/* Reads end-of-text ids, suppressed ids and the recommended sampling parameters. A file without any
+ * of these keys means greedy generation. On failure `out` still has to be freed. */
 enum xm_status xm_gguf_generation(const struct xm_gguf *g,
                                   struct xm_generation_config *out, struct xm_error *err);
 
-/* The file's dimensions; a key that is missing or not a positive whole number counts as not
+/* Reads the file's dimensions. A key that is missing or not a positive whole number counts as not
  * given. */
 void xm_gguf_facts(const struct xm_gguf *g, struct xm_hyper_parameters *out);
 
-/* The key "<architecture>.pooling_type"; XM_POOLING_LAST without it, or where it is none.
- * XM_UNSUPPORTED: another pooling, which is named. */
+/* Reads the key "<architecture>.pooling_type". XM_POOLING_LAST: it is missing, or says that there
+ * is no pooling. XM_UNSUPPORTED: another kind of pooling, which the error message names. */
 enum xm_status xm_gguf_pooling(const struct xm_gguf *g, enum xm_pooling *out,
                                struct xm_error *err);
 

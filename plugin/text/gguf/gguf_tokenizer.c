@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of a GGUF file -> struct xm_tokenizer: the same parts that a tokenizer.json has, some
- * of them written here as they would be there.
+ * Makes a struct xm_tokenizer from the keys of a GGUF file. It has the same parts as a
+ * tokenizer.json; some of them are given here as pieces of JSON.
  */
 #include "plugin/text/gguf/gguf_parts.h"
 #include "runtime/util/json.h"
@@ -16,7 +16,7 @@
 #define MARK       "\u2581"
 #define TO_MARKS   REPLACE("String", " ", MARK)
 #define FROM_MARKS REPLACE("String", MARK, " ")
-/* Spaces at the ends, and all but the first of some in a row. */
+/* Removes spaces at both ends, and all but the first of consecutive spaces. */
 #define NO_EXTRA_SPACES REPLACE("Regex", "\\\\A +| +\\\\z|(?<= ) +", "")
 #define FIRST_SPACE     "{\"type\":\"Prepend\",\"prepend\":\" \"}"
 #define NO_FIRST_SPACE  "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"
@@ -29,9 +29,9 @@ struct loading {
     const struct xm_gguf *g;
     struct xm_tokenizer *t;
     struct xm_gguf_special special;
-    bool begins, ends;  /* with bos, eos, unless a key says otherwise */
-    bool always_begins; /* with bos, whatever a key says */
-    bool separates;     /* with sep behind, unless a key says otherwise */
+    bool begins, ends;  /* default: put bos before, eos behind each text */
+    bool always_begins; /* put bos before each text regardless of keys */
+    bool separates;     /* default: put sep behind each text */
     struct xm_error *err;
 };
 
@@ -55,12 +55,14 @@ load_texts(struct loading *l, const char *normalizer, const char *decoder)
     return s;
 }
 
-/* Where spaces are marks, a character that is no token becomes the tokens of its bytes. */
+/* Sets the model's unknown token and byte tokens, for models that write spaces as marks: a
+ * character without a token becomes the tokens of its bytes. */
 static void
 set_unknown(struct loading *l)
 {
     struct xm_bpe *bpe = &l->t->bpe;
-    if (xm_vocab_get(&l->t->vocab, l->special.unk)) /* and no unused row */
+    /* it may be an unused row of the vocabulary */
+    if (xm_vocab_get(&l->t->vocab, l->special.unk))
         bpe->unk = l->special.unk;
     bpe->fuse_unk = bpe->byte_fallback = true;
     xm_vocab_find_bytes(&l->t->vocab, bpe->byte_ids);
@@ -78,7 +80,8 @@ load_cuts(struct loading *l, const struct xm_gguf_pre_tokenizer *pre)
                : xm_pre_tokenizer_add_bytes(&l->t->pre, l->err);
 }
 
-/* Texts as they are, in small letters where the file says so; tokens are joined by spaces. */
+/* Sets a normalizer that only lower-cases, if a key says so, and a decoder that joins tokens with
+ * spaces. */
 static enum xm_status
 load_lower_case(struct loading *l)
 {
@@ -108,8 +111,8 @@ load_cut_texts(struct loading *l, struct xm_slice name)
     return load_texts(l, TO_MARKS, SEQUENCE("decoders", FROM_MARKS "," BYTES));
 }
 
-/* How texts are cut decides about all ids. Files older than the key have none; what they had is
- * most likely the way that was the only one then. */
+/* Loads BPE by merges. The pre-tokenizer determines all ids. Files older than the key
+ * tokenizer.ggml.pre most likely use the only pre-tokenizer of their time, "default". */
 static enum xm_status
 load_gpt2(struct loading *l)
 {
@@ -137,7 +140,7 @@ load_whitespace(struct loading *l)
     return load_cut_texts(l, xm_slice_of("whitespace", 10));
 }
 
-/* What normalizes, by what the keys say: [spaces in a row][the first one]. */
+/* Normalizers, by two keys: [remove extra spaces][put a space before the text]. */
 static const char *const llama_normalizers[2][2] = {
     {TO_MARKS, SEQUENCE("normalizers", FIRST_SPACE "," TO_MARKS)},
     {SEQUENCE("normalizers", NO_EXTRA_SPACES "," TO_MARKS),
@@ -160,7 +163,7 @@ load_llama(struct loading *l)
                           : SEQUENCE("decoders", FROM_MARKS "," BYTES));
 }
 
-/* WordPiece. Files have the pieces without "##", and a mark before those that begin a word. */
+/* Loads WordPiece. GGUF files leave out "##" and put a mark before the pieces that begin a word. */
 static enum xm_status
 load_bert(struct loading *l)
 {
@@ -183,7 +186,7 @@ load_bert(struct loading *l)
                                           ",{\"type\":\"Fuse\"}," NO_FIRST_SPACE));
 }
 
-/* Unigram: the pieces of the best cut, not merges. */
+/* Loads Unigram. */
 static enum xm_status
 load_t5(struct loading *l)
 {
@@ -203,8 +206,9 @@ load_t5(struct loading *l)
 static const struct kind {
     const char *name;
     enum xm_status (*load)(struct loading *l);
-    /* What converts these models calls the marks of thoughts and of calls "user defined", for
-     * programs that look for them in texts; the models' authors do not. */
+    /* Tokens of the type "user defined" are special, too: the program that converts these models
+     * gives this type to the marks of thoughts and calls, so that programs find them in texts, but
+     * the models' authors define them as special. */
     bool own_are_special;
 } kinds[] = {
     /* clang-format off */

@@ -3,9 +3,9 @@
 
 #include "plugin/text/gguf/gguf_parts.h"
 
-enum { NORMAL = 1, USER_DEFINED = 4 }; /* of tokenizer.ggml.token_type */
+enum { NORMAL = 1, USER_DEFINED = 4 }; /* values of tokenizer.ggml.token_type */
 
-/* A list beside the tokens has a value for each of them. */
+/* Fails unless a list has one value for each token. */
 static enum xm_status
 check_length(const struct xm_gguf_values *l, const char *key, uint64_t n_tokens,
              struct xm_error *err)

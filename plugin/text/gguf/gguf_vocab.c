@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens, their types, merges and scores. All of them lie in the mapped file; what is kept is
- * what the tokenizer of any file has.
+ * Reads tokens, their types, merges and scores from the mapped file into a struct xm_tokenizer,
+ * which does not depend on the file format.
  *
- * An unused token is a row that pads the model's matrix: as in files that do not name those, no
- * token has its id. Tokens may have equal texts: the first is the one that texts become.
+ * A token of the type "unused" only pads the model's matrix: no token gets its id. Tokens may have
+ * equal texts: encoding uses the first of them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "plugin/text/gguf/gguf_parts.h"
 
-/* Of tokenizer.ggml.token_type. */
+/* Values of tokenizer.ggml.token_type. */
 enum { UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE, N_TYPES };
 
-/* A list beside the one of tokens, with as many values; false: the file has none. */
+/* Reads an optional list that has one value for each token. *is_there: the file has it. */
 static enum xm_status
 find_beside(const struct xm_gguf *g, const char *key, uint64_t n_tokens,
             struct xm_gguf_values *out, bool *is_there, struct xm_error *err)
@@ -33,7 +33,7 @@ find_beside(const struct xm_gguf *g, const char *key, uint64_t n_tokens,
 
 /* ---- tokens -------------------------------------------------------------------------- */
 
-/* Tokens that are found in texts before anything is merged. */
+/* Adds a token that is searched for in texts before the model runs. */
 static enum xm_status
 add_found_first(struct xm_tokenizer *t, int32_t id, bool special, struct xm_error *err)
 {
@@ -87,7 +87,7 @@ xm_gguf_load_vocab(const struct xm_gguf *g, bool own_are_special, struct xm_toke
 
 /* ---- merges -------------------------------------------------------------------------- */
 
-/* "a b"; a part may begin with a space, but nothing else of it is one. */
+/* Cuts a merge "a b" at its space. A part may begin with a space but has no other. */
 static enum xm_status
 cut_merge(struct xm_slice merge, struct xm_slice *left, struct xm_slice *right,
           struct xm_error *err)
@@ -142,7 +142,7 @@ compare_scores(const void *a, const void *b)
     return (x->score < y->score) - (x->score > y->score);
 }
 
-/* The best score has rank 0, equal ones have the same. */
+/* Sets ranks[id]: 0 for the best score; equal scores get equal ranks. */
 static void
 rank(struct scored *all, uint64_t n, uint32_t *ranks)
 {
@@ -178,7 +178,7 @@ rank_by_scores(const struct xm_gguf_values *scores, uint32_t *ranks, struct xm_e
     return s;
 }
 
-/* Without scores all tokens have the same rank: the leftmost pair merges first. */
+/* Without scores all tokens have the same rank, so the leftmost pair merges first. */
 enum xm_status
 xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe, struct xm_error *err)
 {

@@ -2,8 +2,8 @@
  *
  * Parts of values: attributes, items and slices.
  *
- * "a.b" looks for a method first and then for an item, "a['b']" the other way round. What
- * is not there is undefined; only using that is an error.
+ * "a.b" looks for a method first and then for an item, "a['b']" for an item first. A missing part
+ * is undefined; only using an undefined value is an error.
  */
 #include "plugin/text/jinja/run_state.h"
 
@@ -44,7 +44,8 @@ loop_attribute(const struct xm_jinja_loop *loop, struct xm_slice name, value *ou
     return true;
 }
 
-/* What a macro tells of itself. */
+/* Finds an attribute of a macro: its name, its arguments, or whether it uses an implicit
+ * variable. */
 static enum xm_status
 macro_attribute(struct xm_jinja_run *r, const struct xm_jinja_node *macro,
                 struct xm_slice name, bool *found, value *out)
@@ -80,7 +81,7 @@ macro_attribute(struct xm_jinja_run *r, const struct xm_jinja_node *macro,
     return XM_OK;
 }
 
-/* Attributes that are no methods and no items. */
+/* Finds an attribute that is neither a method nor an item. */
 static enum xm_status
 own_attribute(struct xm_jinja_run *r, value v, struct xm_slice name, bool *found,
               value *out)
@@ -101,7 +102,7 @@ own_attribute(struct xm_jinja_run *r, value v, struct xm_slice name, bool *found
     return XM_OK;
 }
 
-/* *found is false when there is no such item. */
+/* Finds item `key` of `v`. *found is false if there is none. */
 static enum xm_status
 find_item(struct xm_jinja_run *r, value v, value key, bool *found, value *out)
 {
@@ -149,8 +150,8 @@ find_method(struct xm_jinja_run *r, value v, struct xm_slice name, bool *found,
     *found = builtin != NULL;
     if (!builtin)
         return XM_OK;
-    if (!builtin
-             ->run) { /* it would change the value: the sandbox hides it, and items too */
+    /* The method would change the value: Jinja's sandbox hides it, and an item of this name. */
+    if (!builtin->run) {
         *out = xm_jinja_undefined(name);
         return XM_OK;
     }
@@ -228,8 +229,9 @@ struct range {
     int64_t start, stop, step, n;
 };
 
+/* wraps around for an index without item */
 static int64_t
-number_at(const struct xm_jinja_range *of, int64_t i) /* wraps where no item is */
+number_at(const struct xm_jinja_range *of, int64_t i)
 {
     return (int64_t)((uint64_t)of->start + (uint64_t)i * (uint64_t)of->step);
 }
@@ -242,7 +244,7 @@ clamp(int64_t i, int64_t n, int64_t low, int64_t high)
     return i < low ? low : i > high ? high : i;
 }
 
-/* Python's rules for x[start:stop:step]. */
+/* Computes the range of x[start:stop:step] by Python's rules. */
 static enum xm_status
 find_range(struct xm_jinja_run *r, const value bounds[3], int64_t n, struct range *out)
 {
@@ -257,7 +259,7 @@ find_range(struct xm_jinja_run *r, const value bounds[3], int64_t n, struct rang
     int64_t step = xm_jinja_is_number(bounds[2]) ? xm_jinja_to_int(bounds[2]) : 1;
     if (step == 0)
         return xm_jinja_fail(r, "the step of a slice is 0");
-    step = clamp(step, 0, step, INT32_MAX); /* a longer step takes one item, too */
+    step = clamp(step, 0, step, INT32_MAX); /* any step this long takes one item */
     step = step < -INT32_MAX ? -INT32_MAX : step;
     bool up = step > 0;
     int64_t low = up ? 0 : -1, high = up ? n : n - 1;
@@ -308,7 +310,7 @@ xm_jinja_slice(struct xm_jinja_run *r, value v, const value bounds[3], value *ou
         return xm_jinja_new_range(r, number_at(of, range.start),
                                   number_at(of, range.stop), (int64_t)step, out);
     }
-    if (v.kind == XM_JINJA_STRING && range.step == 1) { /* the usual case is a view */
+    if (v.kind == XM_JINJA_STRING && range.step == 1) { /* the usual case needs no copy */
         size_t from = xm_jinja_offset(v.text, (size_t)range.start);
         struct xm_slice rest = {v.text.text + from, v.text.n - from};
         *out =

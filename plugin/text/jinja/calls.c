@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls: arguments, what they are for, and what is called.
+ * Calls: evaluates arguments, assigns them to parameters and runs the called function.
  *
- * Arguments without a name come before those with one, wherever * and ** stand. A filter, a test
- * and a method get one value for each parameter of their row; a macro binds its parameters, and
- * what is left of the arguments to varargs, kwargs and caller.
+ * Positional arguments come before named ones, wherever * and ** stand. A filter, a test and a
+ * method get one value for each parameter of their row; a macro binds its parameters, and binds the
+ * remaining arguments to varargs, kwargs and caller.
  */
 #include "plugin/text/jinja/run_state.h"
 
@@ -12,7 +12,7 @@ typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_node node;
 
 static int
-shown(struct xm_slice name) /* bytes, in a sentence */
+shown(struct xm_slice name) /* bytes to show in an error message */
 {
     return (int)(name.n < 100 ? name.n : 100);
 }
@@ -26,7 +26,7 @@ count_nodes(node *n)
     return count;
 }
 
-/* Arguments while they are collected: a spread gives any number of them. */
+/* A growing list of arguments: a spread adds any number of them. */
 struct collected {
     struct xm_jinja_args args;
     size_t capacity;
@@ -81,7 +81,8 @@ add_spread_dict(struct xm_jinja_run *r, struct collected *c, value v)
     return XM_OK;
 }
 
-/* Those without a name, of which "*" gives some wherever it stands; then those with one. */
+/* Adds the positional arguments, including those of "*", or (`named`) the named ones, including
+ * those of "**". */
 static enum xm_status
 add_args(struct xm_jinja_run *r, node *list, bool named, struct collected *c)
 {
@@ -100,7 +101,6 @@ add_args(struct xm_jinja_run *r, node *list, bool named, struct collected *c)
     return XM_OK;
 }
 
-/* The arguments of a call, a filter or a test. */
 enum xm_status
 xm_jinja_evaluate_args(struct xm_jinja_run *r, node *list, struct xm_jinja_args *out)
 {
@@ -125,7 +125,7 @@ fail_argument(struct xm_jinja_run *r, const char *function, struct xm_slice name
                          shown(name), name.text);
 }
 
-/* Puts each argument in the place of its parameter. */
+/* Stores each argument at the index of its parameter. */
 static enum xm_status
 place_args(struct xm_jinja_run *r, const struct xm_jinja_builtin *builtin,
            const struct xm_jinja_args *args, value *places)
@@ -160,9 +160,9 @@ xm_jinja_call_builtin(struct xm_jinja_run *r, const struct xm_jinja_builtin *bui
     value places[XM_JINJA_MAX_PARAMS] = {{0}}, result = xm_jinja_none();
     const struct xm_jinja_args placed = {
         .n = XM_JINJA_MAX_PARAMS, .n_positional = XM_JINJA_MAX_PARAMS, .values = places};
-    if (self.kind == XM_JINJA_STRING) /* most look at all of it */
+    if (self.kind == XM_JINJA_STRING) /* most functions read the whole text */
         XM_TRY(xm_jinja_charge_text(r, self.text.n));
-    XM_TRY(xm_jinja_enter(r)); /* map and select call others */
+    XM_TRY(xm_jinja_enter(r)); /* map and select call other functions */
     if (!builtin->is_raw)
         XM_TRY(place_args(r, builtin, args, places));
     XM_TRY(
@@ -175,7 +175,7 @@ xm_jinja_call_builtin(struct xm_jinja_run *r, const struct xm_jinja_builtin *bui
     return XM_OK;
 }
 
-/* The value for parameter number `index` of a macro, ABSENT if none is given. */
+/* Returns the argument for parameter number `index` of a macro; ABSENT: none was given. */
 static value
 find_macro_arg(const struct xm_jinja_args *args, size_t index, struct xm_slice name)
 {
@@ -187,7 +187,7 @@ find_macro_arg(const struct xm_jinja_args *args, size_t index, struct xm_slice n
     return (value){0};
 }
 
-/* The place of a parameter, or their number when there is none of this name. */
+/* Returns the index of a parameter; the number of parameters if none has this name. */
 static size_t
 find_parameter(node *macro, struct xm_slice name)
 {
@@ -197,7 +197,7 @@ find_parameter(node *macro, struct xm_slice name)
     return place;
 }
 
-/* Whether the body uses the name, and no parameter has it. */
+/* Returns whether the body uses the implicit variable and no parameter has its name. */
 static bool
 takes_special(node *macro, enum xm_jinja_special use, const char *name)
 {
@@ -206,7 +206,7 @@ takes_special(node *macro, enum xm_jinja_special use, const char *name)
                count_nodes(macro->args);
 }
 
-/* What is left of the arguments when the parameters have theirs: varargs, kwargs, caller. */
+/* Binds the arguments that no parameter takes to varargs, kwargs and caller. */
 static enum xm_status
 bind_other_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args *args)
 {
@@ -246,7 +246,8 @@ bind_other_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args 
     return caller ? xm_jinja_bind(r, xm_slice_of("caller", 6), called) : XM_OK;
 }
 
-/* In the macro's own scope: defaults may use the parameters before them. */
+/* Binds the parameters in the macro's own scope, in order: a default value may use the parameters
+ * before it. */
 static enum xm_status
 bind_macro_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args *args)
 {

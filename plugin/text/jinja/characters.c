@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text by characters: counting, stripping, case, search.
+ * Functions that work on the characters of a text: counting, stripping, case, search.
  */
 #include <utf8proc.h>
 
@@ -98,7 +98,7 @@ is_lower(int32_t code)
     return utf8proc_category(code) == UTF8PROC_CATEGORY_LL;
 }
 
-/* A character folds to at most a few. */
+/* Appends the case-folded form of a character, which has a few characters at most. */
 static void
 add_folded(int32_t code, struct xm_strbuf *b)
 {
@@ -124,8 +124,7 @@ xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
             upper = is_lower(code);
         if (to == XM_JINJA_FOLDED)
             add_folded(code, &b->text);
-        else if (code == 0xdf &&
-                 upper) /* sharp s: the one common letter that becomes two */
+        else if (code == 0xdf && upper) /* sharp s: its upper case is two letters */
             xm_strbuf_add(&b->text,
                           to == XM_JINJA_UPPER || to == XM_JINJA_SWAPPED ? "SS" : "Ss");
         else
@@ -143,7 +142,8 @@ xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
     }
 }
 
-/* Charged for the worst case, so that no text makes it slow without being paid for. */
+/* Charges the steps of the worst case before searching, so that no text takes more time than the
+ * limit allows. */
 enum xm_status
 xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s, struct xm_slice what,
                    size_t from, size_t *out)
@@ -219,7 +219,7 @@ xm_jinja_next_line(struct xm_slice s, size_t *from)
     return xm_slice_of(s.text + start, s.n - start);
 }
 
-/* Between all characters. */
+/* Inserts `to` before each character and at the end, `count` times at most. */
 static void
 insert_everywhere(const struct xm_jinja_run *r, struct xm_slice s, struct xm_slice to,
                   int64_t count, struct xm_jinja_buffer *b)

@@ -3,7 +3,7 @@
 
 #include "plugin/text/jinja/run_state.h"
 
-enum { FIRST_CHUNK = 256 }; /* bytes */
+enum { FIRST_CHUNK = 256 }; /* capacity of the first chunk in bytes */
 
 const char *
 xm_jinja_marks_of(const struct xm_jinja_run *r, struct xm_slice text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Expressions to values: one function for each kind of node, in a table.
+ * Evaluates expressions: a table has one function for each kind of node.
  */
 #include "plugin/text/jinja/run_state.h"
 
@@ -117,7 +117,7 @@ evaluate_call(struct xm_jinja_run *r, node *n, value *out)
     return xm_jinja_call(r, n, NULL, out);
 }
 
-/* Filters and tests. */
+/* Evaluates a filter or a test. */
 static enum xm_status
 evaluate_builtin(struct xm_jinja_run *r, node *n, value *out)
 {
@@ -144,7 +144,7 @@ evaluate_not(struct xm_jinja_run *r, node *n, value *out)
     return XM_OK;
 }
 
-/* The left operand itself when it settles the matter. */
+/* Evaluates and / or: the result is the left operand if it decides, else the right one. */
 static enum xm_status
 evaluate_logic(struct xm_jinja_run *r, node *n, value *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Statements: what a template writes and which names it sets.
+ * Executes statements, which write text and set names.
  *
  * Loops, macros, captured blocks and "with" have a scope of their own; "if" has none.
  */
@@ -50,7 +50,7 @@ leave_scope(struct xm_jinja_run *r)
     r->frame = r->frame->outer;
 }
 
-/* name.attribute = v: only namespaces can be changed. */
+/* Executes name.attribute = v; only namespaces can be changed. */
 static enum xm_status
 assign_attribute(struct xm_jinja_run *r, node *target, value v)
 {
@@ -103,7 +103,7 @@ xm_jinja_capture(struct xm_jinja_run *r, node *list, value *out)
     r->out = &text;
     enum xm_status status = xm_jinja_execute(r, list);
     r->out = outside;
-    if (status != XM_OK) { /* the run ends: scopes do not matter any more */
+    if (status != XM_OK) { /* the run has failed: the scope need not be restored */
         xm_jinja_buffer_free(&text);
         return status;
     }
@@ -111,7 +111,7 @@ xm_jinja_capture(struct xm_jinja_run *r, node *list, value *out)
     return xm_jinja_take_text(r, &text, out);
 }
 
-/* The text of the body through the filters in in[1]. */
+/* Sets *out to the text of the body after the filters in in[1]. */
 static enum xm_status
 filter_body(struct xm_jinja_run *r, node *n, value *out)
 {
@@ -139,7 +139,8 @@ execute_filter_block(struct xm_jinja_run *r, node *n)
     return xm_jinja_print(r, v, r->out);
 }
 
-/* The items for which the loop's condition holds; it sees the target, but no `loop`. */
+/* Replaces *items by those for which the loop's condition holds. The condition sees the loop's
+ * target, but not `loop`. */
 static enum xm_status
 select_items(struct xm_jinja_run *r, node *n, const struct xm_jinja_list **items)
 {
@@ -193,7 +194,7 @@ run_loop(struct xm_jinja_run *r, node *n, value over, unsigned depth)
         XM_TRY(select_items(r, n, &items));
     XM_TRY(xm_jinja_alloc(r, 1, sizeof(*loop), &loop));
     *loop = (struct xm_jinja_loop){items, 0, depth, n, r->frame, NULL};
-    bool completed = false; /* a round, up to its end: where none is, Jinja runs "else" */
+    bool completed = false; /* an iteration ran to its end: else Jinja runs "else" */
     for (enum xm_jinja_flow flow = XM_JINJA_GO_ON;
          loop->index < items->n && flow != XM_JINJA_LEAVE_LOOP; loop->index++) {
         XM_TRY(run_round(r, loop));
@@ -212,7 +213,6 @@ execute_for(struct xm_jinja_run *r, node *n)
     return run_loop(r, n, v, 0);
 }
 
-/* The same loop over other items, from inside of it. */
 enum xm_status
 xm_jinja_call_loop(struct xm_jinja_run *r, const struct xm_jinja_loop *loop,
                    const struct xm_jinja_args *args, value *out)
@@ -262,7 +262,8 @@ execute_call_block(struct xm_jinja_run *r, node *n)
     return xm_jinja_print(r, v, r->out);
 }
 
-/* Values of "with" do not see each other's names. */
+/* Executes "with". Its values are evaluated outside of the new scope, so they do not see each
+ * other's names. */
 static enum xm_status
 execute_with(struct xm_jinja_run *r, node *n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters of one value. Those that lay text out are in filters_text.c, those that work through
- * sequences in filters_sequence.c, filters_select.c and filters_group.c.
+ * Filters of a single value. Filters that lay out text are in filters_text.c, filters of sequences
+ * in filters_sequence.c, filters_select.c and filters_group.c.
  */
 #include <math.h>
 
@@ -69,7 +69,8 @@ filter_capitalize(struct xm_jinja_run *r, value self, args *a, value *out)
     return change_case(r, self, XM_JINJA_CAPITAL, out);
 }
 
-/* Unlike the method, words begin only behind white space and opening brackets. */
+/* The filter title. Unlike in the method title(), words begin only behind white space and opening
+ * brackets. */
 static enum xm_status
 filter_title(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -138,7 +139,7 @@ filter_int(struct xm_jinja_run *r, value self, args *a, value *out)
     int64_t integer, base = 10;
     XM_TRY(check_defined(r, self));
     XM_TRY(xm_jinja_read_size(r, a->values[1], &base));
-    base = base < 0 || base > 36 ? 1 : base; /* in which no number can be read */
+    base = base < 0 || base > 36 ? 1 : base; /* base 1, in which no number can be read */
     if (self.kind == XM_JINJA_STRING) {
         struct xm_slice s =
             xm_jinja_strip(self.text, NULL, XM_JINJA_LEFT | XM_JINJA_RIGHT);
@@ -154,7 +155,7 @@ filter_int(struct xm_jinja_run *r, value self, args *a, value *out)
         *out = xm_jinja_int(xm_jinja_to_int(self));
         return XM_OK;
     }
-    bool fits = real > -0x1p63 && real < 0x1p63; /* false for NaN */
+    bool fits = real > -0x1p63 && real < 0x1p63; /* also false for NaN */
     *out = fits ? xm_jinja_int((int64_t)real) : other;
     return XM_OK;
 }
@@ -189,8 +190,8 @@ filter_abs(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* "common" rounds halves to even, as Python does, by the exact value of the number: the
- * printed digits are rounded so, and read back they are the nearest number. */
+/* Rounds with the method "common": halves to even by the exact value of the number, as Python does.
+ * printf rounds the digits this way, and reading them back gives the nearest number. */
 static enum xm_status
 round_common(struct xm_jinja_run *r, double real, int precision, value *out)
 {
@@ -209,7 +210,7 @@ round_common(struct xm_jinja_run *r, double real, int precision, value *out)
     return XM_OK;
 }
 
-/* To tens, hundreds, …; halves to even. */
+/* Rounds an integer to tens, hundreds, …; halves to even. */
 static int64_t
 round_integer(int64_t i, int precision)
 {
@@ -248,7 +249,7 @@ filter_round(struct xm_jinja_run *r, value self, args *a, value *out)
     if (!up && !xm_jinja_is(method, "floor"))
         return xm_jinja_fail(r, "round knows common, ceil and floor");
     const double whole = up ? ceil(real * scale) : floor(real * scale);
-    *out = xm_jinja_float((whole == 0.0 ? 0.0 : whole) / scale); /* no integer is -0 */
+    *out = xm_jinja_float((whole == 0.0 ? 0.0 : whole) / scale); /* turns -0 into 0 */
     return XM_OK;
 }
 
@@ -289,7 +290,8 @@ filter_tojson(struct xm_jinja_run *r, value self, args *a, value *out)
     return status;
 }
 
-/* The values of "%": those without names, or a mapping of those with. */
+/* The filter format: applies "%" to the positional arguments or, if there are none, to a mapping of
+ * the named ones. */
 static enum xm_status
 filter_format(struct xm_jinja_run *r, value self, args *a, value *out)
 {

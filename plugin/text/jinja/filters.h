@@ -13,40 +13,40 @@ const struct xm_jinja_builtin *xm_jinja_find_sequence_filter(struct xm_slice nam
 const struct xm_jinja_builtin *xm_jinja_find_select_filter(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_group_filter(struct xm_slice name);
 
-/* Filters with a file of their own each: filters_NAME.c. */
+/* Each of these filters has its own file, filters_NAME.c. */
 xm_jinja_fn xm_jinja_filter_pprint, xm_jinja_filter_urlize, xm_jinja_filter_wordwrap;
 
 /* Appends `s` with & < > " ' as HTML entities. */
 void xm_jinja_add_escaped(const struct xm_jinja_run *r, struct xm_slice s,
                           struct xm_jinja_buffer *b);
 
-/* Whether an argument was given and is not none. */
+/* Returns whether an argument was given and is not none. */
 static inline bool
 xm_jinja_is_given(struct xm_jinja_value v)
 {
     return v.kind != XM_JINJA_ABSENT && v.kind != XM_JINJA_NONE;
 }
 
-/* Reads an indentation: an integer is a number of spaces, a string is taken as it is, for any other
- * value `none` spaces. */
+/* Reads an indentation: an integer is a number of spaces, a string is used as it is, any other
+ * value means `none` spaces. */
 enum xm_status xm_jinja_read_indentation(struct xm_jinja_run *r,
                                          struct xm_jinja_value width, int64_t none,
                                          struct xm_slice *out);
 
-/* The key by which items are sorted, grouped and compared: the item itself, or an attribute of
- * it. */
+/* How to get the key by which items are sorted, grouped and compared: the item itself, or an
+ * attribute of it. */
 struct xm_jinja_key {
-    /* a path as xm_jinja_path reads it; none: the item */
+    /* a path that xm_jinja_path reads; none: the item itself */
     struct xm_jinja_value attribute;
-    /* replaces a missing attribute; NULL: undefined */
+    /* value for a missing attribute; NULL: undefined */
     const struct xm_jinja_value *other;
     bool with_case; /* false: strings are compared without case         */
     bool many;      /* `attribute` is a list of paths, "a,b"            */
 };
-/* The key of one item. */
+/* Computes the key of one item. */
 enum xm_status xm_jinja_key_of(struct xm_jinja_run *r, const struct xm_jinja_key *key,
                                struct xm_jinja_value item, struct xm_jinja_value *out);
-/* A sorted copy; equal items keep their order. */
+/* Makes a sorted copy; equal items keep their order. */
 enum xm_status xm_jinja_sort(struct xm_jinja_run *r, const struct xm_jinja_list *items,
                              const struct xm_jinja_key *key, bool descending,
                              struct xm_jinja_list **out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that put items into groups: rows and columns of equal size, and by an attribute.
+ * Filters that group items: into rows (batch) or columns (slice) of equal size, and by an
+ * attribute.
  */
 #include "plugin/text/jinja/filters.h"
 #include "plugin/text/jinja/methods.h"
@@ -43,7 +44,7 @@ filter_batch(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* Columns whose sizes differ by one at most, the longer ones first. */
+/* The filter slice: makes columns whose sizes differ by at most one, the longer ones first. */
 static enum xm_status
 filter_slice(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -69,7 +70,7 @@ filter_slice(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* A group of the items [from, to), which have one key. */
+/* Makes a group of the items [from, to), which have the same key. */
 static enum xm_status
 new_group(struct xm_jinja_run *r, list *items, size_t from, size_t to, value key,
           value *out)
@@ -86,7 +87,8 @@ new_group(struct xm_jinja_run *r, list *items, size_t from, size_t to, value key
     return XM_OK;
 }
 
-/* Sorted by the attribute; the name of a group is as its first item spells it. */
+/* The filter groupby: groups are sorted by the attribute. A group's name is the attribute of its
+ * first item. */
 static enum xm_status
 filter_groupby(struct xm_jinja_run *r, value self, args *a, value *out)
 {

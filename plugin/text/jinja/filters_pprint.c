@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The filter pprint: a value as Python's pprint writes it, in lines of at most 80 columns where
- * that is possible, with sorted keys.
+ * The filter pprint: writes a value as Python's pprint does, with sorted keys and, if possible, in
+ * lines of at most 80 columns.
  *
- * A value whose repr() fits stands in one line. Otherwise the items of a list, tuple or mapping
- * stand in a line each, and a text is cut behind white space into texts that Python joins.
+ * A value whose repr() fits is written in one line. Otherwise each item of a list, tuple or mapping
+ * gets its own line, and a text is cut behind white space into several string literals, which
+ * Python joins.
  */
 #include "plugin/text/jinja/filters.h"
 #include "runtime/util/utf8.h"
@@ -14,8 +15,8 @@ enum { COLUMNS = 80 };
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 
-/* Where a value is written: columns before it, and columns behind it that closing brackets and
- * commas need. `level` counts the containers around it. */
+/* The position of a value: columns before it, and columns that closing brackets and commas need
+ * behind it. `level` is the number of containers around it. */
 struct place {
     size_t indent, allowance;
     unsigned level;
@@ -40,7 +41,7 @@ repr_of(struct xm_jinja_run *r, value v, struct xm_slice *out)
     return XM_OK;
 }
 
-/* Whether `n` characters fit behind `used` ones. */
+/* Returns whether n characters fit into a line behind `used` ones. */
 static bool
 fits(size_t n, size_t used)
 {
@@ -49,7 +50,7 @@ fits(size_t n, size_t used)
 
 /* ---- order of keys ------------------------------------------------------------------- */
 
-/* Python's name of a kind, by which keys that have no order are sorted. */
+/* Returns Python's name of a kind of values: keys of kinds that have no order are sorted by it. */
 static const char *
 class_of(value v)
 {
@@ -79,7 +80,8 @@ order_of(struct xm_jinja_run *r, value a, value b, int *out)
     return XM_OK;
 }
 
-/* An insertion sort: mappings of templates are small, and their keys are often in order. */
+/* Sorts the keys. An insertion sort suffices, because mappings in templates are small and often
+ * sorted. */
 static enum xm_status
 sort_keys(struct xm_jinja_run *r, struct xm_jinja_dict *d)
 {
@@ -193,7 +195,7 @@ write_dict(struct xm_jinja_run *r, value v, struct place at, struct xm_jinja_buf
     return XM_OK;
 }
 
-/* The parts of a text that are written in a line each. */
+/* State for writing a text in parts, one line each. */
 struct parts {
     struct xm_jinja_run *r;
     struct place at;
@@ -212,7 +214,7 @@ add_part(struct parts *p, struct xm_slice part)
     return xm_jinja_check_size(p->r, p->b);
 }
 
-/* The end of the word that begins at `from`, with the white space behind it. */
+/* Returns the end of the word that begins at `from`, including the white space behind it. */
 static size_t
 word_end(struct xm_slice s, size_t from)
 {
@@ -228,7 +230,7 @@ word_end(struct xm_slice s, size_t from)
     return s.n;
 }
 
-/* A line of a text: as many words a part as fit. */
+/* Adds a line of the text, as parts that have as many words as fit. */
 static enum xm_status
 add_words(struct parts *p, struct xm_slice line, bool is_last_line)
 {
@@ -265,7 +267,7 @@ add_lines(struct parts *p, struct xm_slice text)
     return XM_OK;
 }
 
-/* Alone, the parts stand in parentheses, if there are several. */
+/* Writes a text. Several parts of a text outside of containers are put in parentheses. */
 static enum xm_status
 write_text(struct xm_jinja_run *r, value v, struct place at, struct xm_jinja_buffer *b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that take filters, tests and attributes: map, select and their kin.
+ * Filters with a filter, a test or an attribute as argument: map, select, reject and others.
  */
 #include "plugin/text/jinja/filters.h"
 
@@ -17,7 +17,7 @@ empty_list(struct xm_jinja_run *r, value *out)
     return XM_OK;
 }
 
-/* The argument `name`, NULL if there is none. */
+/* Returns the argument `name`; NULL: it was not given. */
 static const value *
 find_arg(args *a, const char *name)
 {
@@ -27,8 +27,8 @@ find_arg(args *a, const char *name)
     return NULL;
 }
 
-/* The arguments from number `from` on, and a function that they are for; *builtin is NULL
- * when no name is given. */
+/* Finds the filter or test named by argument `from`, and the arguments behind it for this function.
+ * *builtin is NULL if no name was given. */
 static enum xm_status
 find_function(struct xm_jinja_run *r, args *a, size_t from, bool filter,
               const struct xm_jinja_builtin **builtin, struct xm_jinja_args *rest)
@@ -64,7 +64,7 @@ filter_map(struct xm_jinja_run *r, value self, args *a, value *out)
     const struct xm_jinja_builtin *filter;
     struct xm_jinja_args rest;
     const value *attribute = find_arg(a, "attribute");
-    if (!xm_jinja_truth(self)) /* as none, which gives nothing */
+    if (!xm_jinja_truth(self)) /* an empty value, such as none, gives nothing */
         return empty_list(r, out);
     XM_TRY(xm_jinja_iterate(r, self, &items));
     XM_TRY(find_function(r, a, 0, true, &filter, &rest));
@@ -80,8 +80,8 @@ filter_map(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* The items for which the test (none: the truth) of the item, or of its attribute, is
- * `wanted`. */
+/* Selects the items for which a test of the item, or of its attribute, gives `wanted`. Without a
+ * test the truth value is used. */
 static enum xm_status
 select_items(struct xm_jinja_run *r, value self, args *a, bool by_attribute, bool wanted,
              value *out)
@@ -141,7 +141,7 @@ filter_attr(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     struct xm_slice name;
     XM_TRY(xm_jinja_to_text(r, a->values[0], &name));
-    *out = xm_jinja_undefined(name); /* items of mappings are no attributes */
+    *out = xm_jinja_undefined(name); /* items of a mapping are not attributes */
     return self.kind == XM_JINJA_DICT ? XM_OK : xm_jinja_attribute(r, self, name, out);
 }
 

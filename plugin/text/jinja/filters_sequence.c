@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that work through sequences: ends, order, sums.
+ * Filters of sequences: first and last item, order, sums.
  */
 #include "plugin/text/jinja/filters.h"
 #include "runtime/util/hash_index.h"
@@ -29,7 +29,7 @@ filter_list(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* The item at the front or at the end. */
+/* Sets *out to the first or the last item. */
 static enum xm_status
 end_item(struct xm_jinja_run *r, value self, bool last, value *out)
 {
@@ -58,8 +58,8 @@ filter_last(struct xm_jinja_run *r, value self, args *a, value *out)
     return end_item(r, self, true, out);
 }
 
-/* Jinja's choice is random. Here each run makes the same choices, so that a prompt can be made
- * again: choice number i of a run is a hash of i. */
+/* The filter random. In Jinja the choice is random; here each run makes the same choices, so that a
+ * prompt can be reproduced: choice number i of a run is a hash of i. */
 static enum xm_status
 filter_random(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -137,7 +137,7 @@ filter_join(struct xm_jinja_run *r, value self, args *a, value *out)
 
 /* --- order --- */
 
-/* One attribute, or the item itself where none is named. */
+/* Computes one key: the given attribute or, if none is given, the item itself. */
 static enum xm_status
 one_key(struct xm_jinja_run *r, const struct xm_jinja_key *key, value item,
         value attribute, value *out)
@@ -182,7 +182,7 @@ struct keyed {
     value key, item;
 };
 
-/* Merges two sorted runs that lie side by side; equal keys keep their order. */
+/* Merges two adjacent sorted runs; equal keys keep their order. */
 static enum xm_status
 merge(struct xm_jinja_run *r, const struct keyed *from, size_t middle, size_t n, int sign,
       struct keyed *to)
@@ -200,7 +200,7 @@ merge(struct xm_jinja_run *r, const struct keyed *from, size_t middle, size_t n,
     return XM_OK;
 }
 
-/* Merge sort, bottom up. */
+/* Sorts by a bottom-up merge sort. */
 static enum xm_status
 sort_keyed(struct xm_jinja_run *r, struct keyed *items, size_t n, bool descending)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that lay text out, cut it, and write it for other languages.
+ * Filters that lay out text, cut it, and escape it for other languages.
  */
 #include <math.h>
 
@@ -91,7 +91,7 @@ filter_indent(struct xm_jinja_run *r, value self, args *a, value *out)
     for (; open; first = false) {
         size_t start = from;
         struct xm_slice line = xm_jinja_next_line(s, &from);
-        open = from > start + line.n; /* a line end follows: so does another line */
+        open = from > start + line.n; /* a line end follows, so there is another line */
         bool wanted = first ? xm_jinja_truth(a->values[1]) : line.n > 0 || blank;
         xm_strbuf_add(&b.text, first ? "" : "\n");
         add_repeated(r, &b, indentation, wanted);
@@ -100,7 +100,8 @@ filter_indent(struct xm_jinja_run *r, value self, args *a, value *out)
     return xm_jinja_take_text(r, &b, out);
 }
 
-/* The number of runs of word characters (letters, digits and '_'), as re.findall(r"\w+") counts. */
+/* The filter wordcount: counts runs of word characters (letters, digits and '_'), as
+ * re.findall(r"\w+") does. */
 static enum xm_status
 filter_wordcount(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -142,7 +143,8 @@ filter_center(struct xm_jinja_run *r, value self, args *a, value *out)
 
 /* ---- cutting ---- */
 
-/* Not where only a few characters more would stand; words are not cut unless `killwords`. */
+/* The filter truncate: cuts a text, unless it is at most `leeway` characters too long. Without
+ * `killwords` words are not cut. */
 static enum xm_status
 filter_truncate(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -174,7 +176,7 @@ filter_truncate(struct xm_jinja_run *r, value self, args *a, value *out)
                            xm_jinja_text(end), out);
 }
 
-/* Without what stands between `open` and `close`, while both are there. */
+/* Removes everything from `open` to `close`, repeatedly, while both are found. */
 static enum xm_status
 cut_between(struct xm_jinja_run *r, struct xm_slice s, const char *open,
             const char *close, value *out)
@@ -199,8 +201,8 @@ cut_between(struct xm_jinja_run *r, struct xm_slice s, const char *open,
     return status;
 }
 
-/* The text of a page: no comments and tags, words with one space between, no entities of the
- * filter escape. */
+/* The filter striptags: removes HTML comments and tags, reduces white space to single spaces, and
+ * replaces the entities that the filter escape makes. */
 static enum xm_status
 filter_striptags(struct xm_jinja_run *r, value self, args *a, value *out)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The filter urlize: words that are addresses become links. The text is escaped first.
+ * The filter urlize: escapes a text and turns words that are addresses into links.
  *
  *     word -> opening signs, address, closing signs -> signs, <a href="…">address</a>, signs
  *
- * An address begins with http://, https:// or www., is a name under one of the oldest top-level
- * domains, an address of mail, or begins with a scheme that the caller names.
+ * An address begins with http://, https:// or www., or is a name in one of the oldest top-level
+ * domains, or is a mail address, or begins with a scheme that the caller gives.
  */
 #include <stdlib.h>
 
@@ -34,16 +34,15 @@ enum pattern { WEB, MAIL, SCHEME, N_PATTERNS };
 static const char *const patterns[N_PATTERNS] = {web_pattern, mail_pattern,
                                                  scheme_pattern};
 
-/* One call of the filter. */
+/* The state of one call of the filter. */
 struct links {
     struct xm_jinja_run *r;
     struct xm_regex *regex[N_PATTERNS];
     struct xm_span_list spans;   /* scratch */
-    struct xm_slice rel, target; /* attributes with a space before them; "": none */
+    struct xm_slice rel, target; /* HTML attributes with a space before each; "": none */
     const struct xm_jinja_list *schemes; /* NULL: none */
     bool trims;
-    int64_t
-        trim_limit; /* characters of an address that are shown; < 0: counted from its end */
+    int64_t trim_limit; /* characters of an address to show; < 0: counted from its end */
     struct xm_jinja_buffer out;
 };
 
@@ -66,7 +65,8 @@ ends_with(struct xm_slice s, const char *end)
     return s.n >= n && memcmp(s.text + s.n - n, end, n) == 0;
 }
 
-/* A failure of the library's gets the place in the template. */
+/* Sets *out to whether `s` matches a pattern. A failure of the regex library is reported with the
+ * position in the template. */
 static enum xm_status
 matches(struct links *l, enum pattern pattern, struct xm_slice s, bool *out)
 {
@@ -116,7 +116,8 @@ closing_signs(struct xm_slice word)
     return word.n - s.n;
 }
 
-/* Occurrences of `what` in `s`; *end: the end of number `wanted`, from 1, if there are as many. */
+/* Counts the occurrences of `what` in `s`. *end is the end of occurrence number `wanted`, from 1,
+ * if there are as many. */
 static size_t
 count_of(struct xm_slice s, const char *what, size_t wanted, size_t *end)
 {
@@ -133,7 +134,8 @@ count_of(struct xm_slice s, const char *what, size_t wanted, size_t *end)
     return n;
 }
 
-/* How many bytes of the closing signs belong to the address, because they close what it opens. */
+/* Returns the number of bytes of the closing signs that belong to the address, because they close
+ * brackets that it opens. */
 static size_t
 balance(struct xm_slice word, size_t n_address)
 {
@@ -192,7 +194,7 @@ trimmed(const struct links *l, struct xm_slice address)
     return xm_slice_of(address.text, xm_jinja_offset(address, (size_t)kept));
 }
 
-/* An address of one of the caller's schemes, or plain text. */
+/* Adds a link if `s` begins with one of the caller's schemes, else plain text. */
 static void
 add_other(struct links *l, struct xm_slice s)
 {
@@ -293,7 +295,8 @@ compare_words(const void *a, const void *b)
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-/* The words of `rel`, "nofollow" if asked for, and "noopener": sorted, each once. */
+/* Reads the attribute rel: the words of `rel`, "nofollow" if requested, and "noopener", sorted,
+ * each once. */
 static enum xm_status
 read_rel(struct links *l, value rel, bool nofollow)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The filter wordwrap: lines of at most `width` characters, as Python's textwrap makes them. Each
- * line of the text is wrapped alone.
+ * The filter wordwrap: breaks each line of a text into lines of at most `width` characters, as
+ * Python's textwrap does.
  *
- *     line -> chunks that no line end divides -> as many chunks a line as fit
+ *     line -> chunks, which are not broken -> lines with as many chunks as fit
  *
- * A chunk is a run of white space, or of other characters between two places to break: white space,
- * behind a hyphen inside a word ("well-|known"), around a dash ("no|--|yes").
+ * A chunk is a run of white space, or a run of other characters between two places where a line may
+ * break: white space, behind a hyphen inside a word ("well-|known"), around a dash ("no|--|yes").
  */
 #include "plugin/text/jinja/filters.h"
 #include "plugin/text/jinja/methods.h"
@@ -16,18 +16,18 @@ typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 
 struct wrapping {
-    size_t width; /* > 0, characters */
+    size_t width; /* > 0, in characters */
     bool break_words, break_hyphens;
-    struct xm_slice between; /* two lines */
+    struct xm_slice between; /* text put between two lines */
 };
 
-/* One line of the text. Character i is codes[i], in bytes [starts[i], starts[i + 1]). */
+/* One line of the text. Character i is codes[i] and has the bytes [starts[i], starts[i + 1]). */
 struct line {
     struct xm_slice text;
-    size_t n; /* characters */
+    size_t n; /* number of characters */
     int32_t *codes;
     size_t *starts;
-    bool *begins_chunk; /* of each character */
+    bool *begins_chunk; /* [n] whether a chunk begins at the character */
 };
 
 static enum xm_status
@@ -54,14 +54,14 @@ is_break_space(int32_t code)
     return code == ' ' || (code >= '\t' && code <= '\r');
 }
 
-/* Letters, digits and '_', Python's \w. */
+/* Returns whether the character is a letter, a digit or '_' (Python's \w). */
 static bool
 is_word(int32_t code)
 {
     return code == '_' || xm_jinja_is_alphanumeric(code);
 }
 
-/* The same without decimal digits. */
+/* Returns whether character i is a word character (\w) but not a decimal digit. */
 static bool
 is_letter(const struct line *l, size_t i)
 {
@@ -74,8 +74,8 @@ is_hyphen(const struct line *l, size_t i)
     return i < l->n && l->codes[i] == '-';
 }
 
-/* Behind the hyphen of a compound word: two letters before it, or one between hyphens, and as many
- * behind it. */
+/* Returns whether `at` is behind the hyphen of a compound word: before the hyphen are two letters
+ * or a letter between hyphens, and behind it as well. */
 static bool
 ends_hyphenated(const struct line *l, size_t at)
 {
@@ -86,7 +86,8 @@ ends_hyphenated(const struct line *l, size_t at)
            (is_letter(l, at + 1) || (is_hyphen(l, at + 1) && is_letter(l, at + 2)));
 }
 
-/* A dash is two or more hyphens between a word or its punctuation and a word. *end is behind it. */
+/* Returns whether a dash begins at `at`: two or more hyphens between a word or its punctuation and
+ * a word. *end is the position behind it. */
 static bool
 begins_dash(const struct line *l, size_t at, size_t *end)
 {
@@ -113,7 +114,7 @@ find_chunks(const struct line *l, bool hyphens)
     }
 }
 
-/* The end of the chunk, or of its rest, that begins at `from` < l->n. */
+/* Returns the end of the chunk, or of its remaining part, that begins at `from` < l->n. */
 static size_t
 chunk_end(const struct line *l, size_t from)
 {
@@ -133,8 +134,8 @@ is_blank(const struct line *l, size_t from, size_t to)
     return from == to;
 }
 
-/* How many characters of a chunk that is longer than a line stand in `room` characters: those up to
- * the last hyphen, if others stand before it. */
+/* Returns the number of characters, at most `room`, to take from a chunk that is longer than a
+ * line: up to the last hyphen if other characters stand before that. */
 static size_t
 cut_chunk(const struct wrapping *w, const struct line *l, size_t from, size_t room)
 {
@@ -151,8 +152,8 @@ cut_chunk(const struct wrapping *w, const struct line *l, size_t from, size_t ro
     return room;
 }
 
-/* The end of the line that begins at `from`; *next: where the next one begins. White space at the
- * end is no part of it. */
+/* Returns the end of the output line that begins at `from`, without trailing white space. *next:
+ * where the next line begins. */
 static size_t
 line_end(const struct wrapping *w, const struct line *l, size_t from, size_t *next)
 {

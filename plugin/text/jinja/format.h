@@ -7,13 +7,14 @@
 
 #include "plugin/text/jinja/run_state.h"
 
-/* Both fail with a sentence where Python raises an exception. */
+/* Both functions fail with an error message where Python raises an exception. */
 
-/* format % v. `v`: a tuple with one value a field, a mapping for %(name)s, or the only value. */
+/* Computes format % v. `v` is a tuple with one value for each field, a mapping for %(name)s, or the
+ * only value. */
 enum xm_status xm_jinja_format_percent(struct xm_jinja_run *r, struct xm_slice format,
                                        struct xm_jinja_value v,
                                        struct xm_jinja_value *out);
-/* format.format(args). */
+/* Computes format.format(args). */
 enum xm_status xm_jinja_format_braces(struct xm_jinja_run *r, struct xm_slice format,
                                       const struct xm_jinja_args *args,
                                       struct xm_jinja_value *out);

@@ -4,13 +4,13 @@
  *
  *     {[name][!conversion][:spec]}      "{{" is "{", "}}" is "}"
  *
- * Not done: "{}" inside a format specification.
+ * Not supported: "{}" inside a format specification.
  */
 #include "plugin/text/jinja/format_field.h"
 
 typedef struct xm_jinja_value value;
 
-/* [[fill]align][sign][#][0][width][grouping][.precision][type] */
+/* Parses [[fill]align][sign][#][0][width][grouping][.precision][type]. */
 static enum xm_status
 read_spec(struct xm_jinja_run *r, struct xm_slice s, struct xm_jinja_field *f)
 {
@@ -48,7 +48,7 @@ read_spec(struct xm_jinja_run *r, struct xm_slice s, struct xm_jinja_field *f)
     return xm_jinja_check_field(r, f);
 }
 
-/* The value that "0", "name", "name.part[key]" or nothing names. */
+/* Finds the value named by "0", "name", "name.part[key]" or an empty name (the next value). */
 static enum xm_status
 find_named(struct xm_jinja_run *r, struct xm_slice name, const struct xm_jinja_args *a,
            size_t *next, value *out)
@@ -98,8 +98,8 @@ text_of(struct xm_jinja_run *r, value v, value *out)
     return XM_OK;
 }
 
-/* Writes the field whose text between "{" and "}" is `s`. *next: the number of the next value that
- * a field without a name takes. */
+/* Writes the field whose text between "{" and "}" is `s`. *next: index of the next value for fields
+ * without a name. */
 static enum xm_status
 brace_field(struct xm_jinja_run *r, struct xm_slice s, const struct xm_jinja_args *a,
             size_t *next, struct xm_jinja_buffer *b)
@@ -131,9 +131,10 @@ brace_field(struct xm_jinja_run *r, struct xm_slice s, const struct xm_jinja_arg
         return xm_jinja_fail(r, "a sign, '#', '=' or grouping in the format of a string");
     if (f.has_zeros && v.kind != XM_JINJA_STRING)
         f.align = '=';
-    if (v.kind == XM_JINJA_BOOL && spec < s.n) /* "True" only without a format */
+    /* "True" is written only without a format */
+    if (v.kind == XM_JINJA_BOOL && spec < s.n)
         v = xm_jinja_int(v.truth);
-    if (f.type == 'n') /* as a locale writes numbers; the one here is "C" */
+    if (f.type == 'n') /* 'n' depends on the locale, here "C" */
         f.type = v.kind == XM_JINJA_FLOAT ? 'g' : 'd';
     if (v.kind == XM_JINJA_FLOAT && f.type && strchr("bdoxX", f.type))
         return xm_jinja_fail_format_type(r, f.type, v);

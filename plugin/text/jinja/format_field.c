@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One formatted value, whichever notation asked for it.
+ * Formats one value, for both notations.
  *
  *     number     sign and digits, grouped, padded to the width       "+1,234  "
  *     any other  str(value), cut to the precision, padded            "text    "
@@ -18,7 +18,7 @@ xm_jinja_fail_format_type(struct xm_jinja_run *r, char type, value v)
                          xm_jinja_kind_name(v.kind));
 }
 
-/* The digits, without a sign. */
+/* Writes the digits of an integer, without a sign. */
 static void
 write_integer(value v, char type, bool alternate, struct xm_strbuf *b)
 {
@@ -82,7 +82,7 @@ write_real(double real, const struct xm_jinja_field *f, struct xm_strbuf *b)
     }
 }
 
-/* `digits` with a separator before every third digit of the integer part. */
+/* Writes `digits` with a separator between groups of three digits of the integer part. */
 static void
 group(struct xm_slice digits, char separator, struct xm_strbuf *b)
 {
@@ -96,7 +96,7 @@ group(struct xm_slice digits, char separator, struct xm_strbuf *b)
     }
 }
 
-/* sign + text, padded to the width in characters. */
+/* Writes sign and text, padded to the width in characters. */
 static void
 pad(const struct xm_jinja_run *r, const struct xm_jinja_field *f, struct xm_slice sign,
     struct xm_slice text, char align, struct xm_jinja_buffer *b)

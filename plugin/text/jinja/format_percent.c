@@ -26,7 +26,7 @@ next_operand(struct xm_jinja_run *r, struct operands *o, value *out)
     return XM_OK;
 }
 
-/* A width or precision: digits, or '*' for the next value. */
+/* Reads a width or precision: digits, or '*' for the next value. */
 static enum xm_status
 read_size(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct operands *o,
           int64_t *out)
@@ -46,7 +46,8 @@ read_size(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct operands
     return XM_OK;
 }
 
-/* %c: the character of a code point, or a string of one character as it is. */
+/* Converts for %c: an integer to the character with this code point; a string of one character
+ * stays. */
 static enum xm_status
 one_character(struct xm_jinja_run *r, value v, value *out)
 {
@@ -61,7 +62,7 @@ one_character(struct xm_jinja_run *r, value v, value *out)
     return xm_jinja_take_text(r, &b, out);
 }
 
-/* Writes the field that begins at byte *at, behind "%"; moves *at behind it. */
+/* Writes the field whose format begins at byte *at, behind "%"; moves *at behind it. */
 static enum xm_status
 percent_field(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct operands *o,
               struct xm_jinja_buffer *b)
@@ -150,7 +151,7 @@ percent_all(struct xm_jinja_run *r, struct xm_slice s, struct operands *o,
     const bool may_be_left =
         o->all.kind == XM_JINJA_DICT || o->all.kind == XM_JINJA_LIST ||
         o->all.kind == XM_JINJA_RANGE ||
-        o->all.kind == XM_JINJA_UNDEFINED; /* Python takes them for maps */
+        o->all.kind == XM_JINJA_UNDEFINED; /* Python treats these like mappings */
     if (o->used < o->list->n && !may_be_left)
         return xm_jinja_fail(r, "more values than the format has fields");
     return XM_OK;

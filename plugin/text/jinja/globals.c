@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions that every template can call.
+ * Global functions, which every template can call.
  */
 #include <time.h>
 
@@ -25,7 +25,7 @@ global_range(struct xm_jinja_run *r, value self, args *a, value *out)
     return xm_jinja_new_range(r, v[0], v[1], v[2], out);
 }
 
-/* The members of a mapping, or pairs of keys and values. */
+/* Adds the members of a mapping, or of a sequence of pairs (key, value), to `dict`. */
 static enum xm_status
 put_all(struct xm_jinja_run *r, struct xm_jinja_dict *dict, value from)
 {
@@ -48,7 +48,7 @@ put_all(struct xm_jinja_run *r, struct xm_jinja_dict *dict, value from)
     return XM_OK;
 }
 
-/* From the named arguments, and the mapping that may stand before them. */
+/* Makes a dict or namespace of the optional positional mapping and the named arguments. */
 static enum xm_status
 make_dict(struct xm_jinja_run *r, args *a, enum xm_jinja_kind kind, value *out)
 {
@@ -112,7 +112,7 @@ take_turn(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* A function whose first call gives nothing, and each other one the separator. */
+/* joiner(): makes a function whose first call returns "", every later call the separator. */
 static enum xm_status
 global_joiner(struct xm_jinja_run *r, value self, args *a, value *out)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What can be gone through: lists, characters, views of mappings, ranges, iterators.
+ * Iteration over lists, characters of strings, views of mappings, ranges and iterators.
  *
- * An iterator of Python is made item by item; here all items are made at once, but not before
- * the first is wanted. Until then what makes them cannot fail, and it is true whatever it holds.
+ * In Python an iterator computes its items one by one. Here all items are computed at once, but
+ * only when the first is asked for. Until then the computation cannot fail, and the iterator counts
+ * as true even if it has no items.
  */
 #include "plugin/text/jinja/run_state.h"
 
@@ -80,7 +81,7 @@ xm_jinja_new_range(struct xm_jinja_run *r, int64_t start, int64_t stop, int64_t 
 
 /* ---- going through ---- */
 
-/* Makes the items of an iterator that has waited. */
+/* Computes the items of an iterator, unless that is done already. */
 static enum xm_status
 make_items(struct xm_jinja_run *r, struct xm_jinja_iterator *iterator)
 {
@@ -89,7 +90,8 @@ make_items(struct xm_jinja_run *r, struct xm_jinja_iterator *iterator)
     value made = {0};
     if (!builtin)
         return XM_OK;
-    iterator->builtin = NULL; /* it has nothing when it asks for itself */
+    /* it is empty if the computation asks for the same iterator */
+    iterator->builtin = NULL;
     XM_TRY(xm_jinja_new_list(r, 0, &none));
     iterator->items = none;
     XM_TRY(xm_jinja_enter(r));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values as JSON, laid out as Python's json.dumps() does: tojson.
+ * Writes values as JSON, in the layout of Python's json.dumps(), for the filter tojson.
  */
 #include <math.h>
 
@@ -62,7 +62,7 @@ write_break(struct writer *w)
         xm_strbuf_add_n(&w->b->text, w->style->indent.text, w->style->indent.n);
 }
 
-/* Before item `i`. */
+/* Writes the separator and line break before item i. */
 static void
 write_separator(struct writer *w, size_t i)
 {
@@ -91,7 +91,7 @@ write_list(struct writer *w, const struct xm_jinja_list *list)
     return XM_OK;
 }
 
-/* Keys are strings in JSON, so numbers and constants become strings. */
+/* Writes a key. JSON only has strings as keys, so numbers and constants become strings. */
 static enum xm_status
 write_key(struct writer *w, struct xm_jinja_value key)
 {
@@ -108,7 +108,7 @@ write_key(struct writer *w, struct xm_jinja_value key)
     return XM_OK;
 }
 
-/* The order in which members are written. */
+/* Computes the order in which members are written, as indices. */
 static enum xm_status
 order_keys(struct writer *w, const struct xm_jinja_dict *d, size_t **out)
 {

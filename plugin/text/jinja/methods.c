@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Methods of mappings, lists, numbers and `loop`. Those that would change a value in place are
- * hidden, as the sandbox hides them.
+ * Methods of mappings, lists, numbers and `loop`. Methods that would change a value in place are
+ * hidden, as in Jinja's sandbox.
  */
 #include "plugin/text/jinja/methods.h"
 
@@ -47,7 +47,7 @@ copy_self(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     (void)r;
     (void)a;
-    *out = self; /* nothing changes either of them */
+    *out = self; /* no copy is needed, because values are immutable */
     return XM_OK;
 }
 
@@ -80,7 +80,8 @@ dict_get(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* The first place from `from` on, before `to`, that holds `what`, and how many do. */
+/* Counts the items equal to `what` in [bounds[0], bounds[1]). *first is the index of the first one;
+ * -1: none. */
 static enum xm_status
 count_items(struct xm_jinja_run *r, const struct xm_jinja_list *items, value what,
             const int64_t bounds[2], int64_t *first, int64_t *n)
@@ -139,7 +140,8 @@ loop_cycle(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* Whether the values are others than in the call before, or there was none. */
+/* loop.changed(): returns whether the arguments differ from those of the previous call, or there
+ * was none. */
 static enum xm_status
 loop_changed(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -178,7 +180,8 @@ int_bit_length(struct xm_jinja_run *r, value self, args *a, value *out)
 }
 
 /* clang-format off */
-static const struct xm_jinja_builtin dict_methods[] = { /* without a function: hidden */
+/* a row without a function hides the name */
+static const struct xm_jinja_builtin dict_methods[] = {
     {"clear", NULL, {NULL}, 0, false, false},
     {"copy", copy_self, {NULL}, 0, false, false},
     {"fromkeys", dict_fromkeys, {"iterable", "value"}, 1, false, false},

@@ -9,7 +9,7 @@
 #include "plugin/text/jinja/run_state.h"
 
 const struct xm_jinja_builtin *xm_jinja_find_string_method(struct xm_slice name);
-/* Fails: `v` should have been a string. */
+/* Fails with the message that `v` is not a string. */
 enum xm_status xm_jinja_fail_not_text(struct xm_jinja_run *r, struct xm_jinja_value v);
 /* Reads an optional integer argument; *out keeps its value when `v` was not given. */
 enum xm_status xm_jinja_read_size(struct xm_jinja_run *r, struct xm_jinja_value v,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators with Python's meaning. Integers that leave 64 bits are an error.
+ * Operators, as in Python. Integers that do not fit into 64 bits are an error.
  */
 #include <math.h>
 
@@ -75,7 +75,7 @@ same_kind_equal(struct xm_jinja_run *r, value a, value b, bool *out)
     case XM_JINJA_FUNCTION:
         *out = a.function == b.function;
         return XM_OK;
-    default: /* none, undefined; numbers are compared elsewhere */
+    default: /* none, undefined (numbers are compared elsewhere) */
         *out = true;
         return XM_OK;
     }
@@ -266,7 +266,8 @@ add(int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-/* Exponents ≥ 0; at most 63 rounds change anything but 0, 1 and -1. */
+/* Computes base^exponent for exponent >= 0. Returns false on overflow. Bases other than 0, 1 and -1
+ * overflow after at most 63 multiplications. */
 static bool
 power(int64_t base, int64_t exponent, int64_t *out)
 {
@@ -281,7 +282,8 @@ power(int64_t base, int64_t exponent, int64_t *out)
     return true;
 }
 
-/* Division rounds down, as the remainder's sign follows the divisor. */
+/* Computes an operation on integers. Division rounds down, so the remainder has the divisor's
+ * sign. */
 static bool
 integer_operation(char op, bool twice, int64_t a, int64_t b, int64_t *out)
 {
@@ -297,7 +299,7 @@ integer_operation(char op, bool twice, int64_t a, int64_t b, int64_t *out)
     default:
         break;
     }
-    if (b == -1) { /* INT64_MIN / -1 is not an integer of 64 bits */
+    if (b == -1) { /* INT64_MIN / -1 does not fit into 64 bits */
         *out = 0;
         return op == '%' || multiply(a, -1, out);
     }
@@ -307,7 +309,8 @@ integer_operation(char op, bool twice, int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-/* By the exact remainder: 2 // 0.1 is 19, since 0.1 is a little more than a tenth. */
+/* Computes a // b from the exact remainder: 2 // 0.1 is 19, because the float 0.1 is a little more
+ * than a tenth. */
 static double
 floor_division(double a, double b)
 {
@@ -375,7 +378,7 @@ join_text(struct xm_jinja_run *r, struct xm_slice a, struct xm_slice b, value *o
     return XM_OK;
 }
 
-/* What is added to a text that is marked as safe is escaped. */
+/* Concatenates two texts. If one is marked as safe, the other is escaped first. */
 static enum xm_status
 add_texts(struct xm_jinja_run *r, value a, value b, value *out)
 {
@@ -400,7 +403,7 @@ join_lists(struct xm_jinja_run *r, value a, value b, value *out)
     return XM_OK;
 }
 
-/* A text or a list, `count` times. */
+/* Repeats a text or a list `count` times. */
 static enum xm_status
 repeat(struct xm_jinja_run *r, value v, int64_t count, value *out)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Expressions, by precedence:
+ * Parses expressions, in order of increasing precedence:
  *
  *     x if c else y  <  or  <  and  <  not  <  == != < > <= >= in, not in
  *         <  + -  <  ~  <  * / // %  <  **  <  unary + -  <  | is  <  . [] ()
  *
- * Binary operators are one table; all of them, ** too, take their left side first. A
- * comparison may be a chain: a < b < c.
+ * Binary operators are rows of one table; all of them, even **, are left-associative. A comparison
+ * may be a chain: a < b < c.
  */
 #include "plugin/text/jinja/node.h"
 
@@ -60,7 +60,7 @@ parse_binary(struct xm_jinja_parser *p, int level)
     return left;
 }
 
-/* At a comparison: its operator, and p->at behind it. */
+/* If a comparison operator is next, sets *op to it and moves p->at behind it. False: it is not. */
 static bool
 take_comparison(struct xm_jinja_parser *p, struct xm_slice *op)
 {
@@ -179,7 +179,7 @@ xm_jinja_parse_expression(struct xm_jinja_parser *p)
     return value;
 }
 
-/* Expressions with commas between, up to the operator `close`, which is taken. */
+/* Parses expressions separated by commas, up to and including the operator `close`. */
 static bool
 parse_items(struct xm_jinja_parser *p, const char *close, struct xm_jinja_node **end)
 {
@@ -223,7 +223,7 @@ parse_dict(struct xm_jinja_parser *p)
     return node;
 }
 
-/* (a) is a, (a,) and () are tuples. */
+/* Parses behind "(": (a) is a itself, (a,) and () are tuples. */
 static struct xm_jinja_node *
 parse_parentheses(struct xm_jinja_parser *p)
 {
@@ -261,7 +261,8 @@ xm_jinja_parse_tuple(struct xm_jinja_parser *p)
     return tuple;
 }
 
-/* A name, targets in parentheses, or with `attributes` also name.attribute. */
+/* Parses an assignment target: a name, targets in parentheses or, with `attributes`,
+ * name.attribute. */
 static struct xm_jinja_node *
 parse_one_target(struct xm_jinja_parser *p, bool attributes)
 {
@@ -313,7 +314,7 @@ xm_jinja_parse_target(struct xm_jinja_parser *p, bool attributes)
     return first;
 }
 
-/* Adjacent strings are one. */
+/* Parses a string; adjacent strings are concatenated. */
 static struct xm_jinja_node *
 parse_string(struct xm_jinja_parser *p)
 {
@@ -409,7 +410,7 @@ parse_primary(struct xm_jinja_parser *p)
     return xm_jinja_unexpected(p, "an expression");
 }
 
-/* One argument: x, name=x, *x or **x. */
+/* Parses one argument: x, name=x, *x or **x. */
 static struct xm_jinja_node *
 parse_arg(struct xm_jinja_parser *p)
 {
@@ -428,7 +429,7 @@ parse_arg(struct xm_jinja_parser *p)
     return (arg->in[0] = xm_jinja_parse_expression(p)) ? arg : NULL;
 }
 
-/* Behind "(": arguments, those without a name first. */
+/* Parses arguments behind "(", positional ones first. */
 static bool
 parse_args(struct xm_jinja_parser *p, struct xm_jinja_node **end)
 {
@@ -450,7 +451,7 @@ parse_args(struct xm_jinja_parser *p, struct xm_jinja_node **end)
     return true;
 }
 
-/* Behind "[": an item, or a slice whose parts may be left out. */
+/* Parses behind "[": an index, or a slice whose parts may be omitted. */
 static struct xm_jinja_node *
 parse_subscript(struct xm_jinja_parser *p, struct xm_jinja_node *of)
 {
@@ -473,7 +474,7 @@ parse_subscript(struct xm_jinja_parser *p, struct xm_jinja_node *of)
     return node;
 }
 
-/* Behind ".": a name, or a number, which is an item. */
+/* Parses behind ".": a name (an attribute) or a number (an item). */
 static struct xm_jinja_node *
 parse_attribute(struct xm_jinja_parser *p, struct xm_jinja_node *of)
 {
@@ -529,14 +530,15 @@ xm_jinja_parse_filter(struct xm_jinja_parser *p, struct xm_jinja_node *input)
         return NULL;
     node->name = p->at->text;
     node->in[0] = input;
-    node->builtin = xm_jinja_find_filter(node->name); /* NULL: fails when it is reached */
+    /* NULL: unknown; evaluating it fails */
+    node->builtin = xm_jinja_find_filter(node->name);
     p->at++;
     if (xm_jinja_skip_operator(p, "(") && !parse_args(p, &node->args))
         return NULL;
     return node;
 }
 
-/* A test may take one argument without brackets: x is divisibleby 3. */
+/* Returns whether an argument without brackets follows a test, as in: x is divisibleby 3. */
 static bool
 at_bare_argument(const struct xm_jinja_parser *p)
 {
@@ -550,7 +552,7 @@ at_bare_argument(const struct xm_jinja_parser *p)
            xm_jinja_at_operator(p, "[") || xm_jinja_at_operator(p, "{");
 }
 
-/* Behind "is". */
+/* Parses a test behind "is". */
 static struct xm_jinja_node *
 parse_test(struct xm_jinja_parser *p, struct xm_jinja_node *of)
 {

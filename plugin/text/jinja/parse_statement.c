@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Statements, and the template as a whole.
+ * Parses statements and whole templates.
  *
- * A statement is a row of a table: the word it begins with and the function that reads
- * the rest of its tag and its body.
+ * A table has a row for each statement: its first word and the function that parses the rest of its
+ * tag and its body.
  */
 #include "plugin/text/jinja/node.h"
 
 #include "plugin/text/jinja/jinja.h"
 #include "runtime/util/utf8.h"
 
-/* Each level costs a chain of C calls. */
+/* Nesting is limited because each level uses several levels of the C stack. */
 enum { MAX_DEPTH = 200 };
 
 struct statement {
@@ -125,20 +125,20 @@ expect_block_end(struct xm_jinja_parser *p)
 
 static bool parse_body(struct xm_jinja_parser *p, struct xm_jinja_node **list);
 
-/* A body and the tag {% word %} behind it. */
+/* Parses a body and the tag {% word %} behind it. */
 static bool
 parse_body_until(struct xm_jinja_parser *p, struct xm_jinja_node **list, const char *word)
 {
     if (!parse_body(p, list))
         return false;
     if (p->at->kind != XM_JINJA_TOKEN_END)
-        p->at++; /* block begin */
+        p->at++; /* the {% of the tag */
     if (!xm_jinja_skip_name(p, word))
         return xm_jinja_unexpected(p, word);
     return expect_block_end(p);
 }
 
-/* Behind "if" or "elif". */
+/* Parses behind "if" or "elif". */
 static struct xm_jinja_node *
 parse_if(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 {
@@ -198,7 +198,7 @@ parse_for(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
     return expect_block_end(p) ? node : NULL;
 }
 
-/* What is captured, through the filters behind "|" if there are any. */
+/* Makes the node for captured text with the filters behind "|", if any. */
 static struct xm_jinja_node *
 parse_captured(struct xm_jinja_parser *p)
 {
@@ -238,7 +238,7 @@ parse_filter_block(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
                : NULL;
 }
 
-/* Behind "(": names with or without a default. */
+/* Parses parameters behind "(": names with or without default values. */
 static bool
 parse_parameters(struct xm_jinja_parser *p, struct xm_jinja_node **end)
 {
@@ -260,7 +260,7 @@ parse_parameters(struct xm_jinja_parser *p, struct xm_jinja_node **end)
     return true;
 }
 
-/* The body of a macro or of a call block is a place of its own: break does not leave it. */
+/* Parses the body of a macro or a call block. It is outside of any loop: break cannot leave it. */
 static bool
 parse_macro_body(struct xm_jinja_parser *p, struct xm_jinja_node *node, const char *end)
 {
@@ -335,7 +335,7 @@ parse_do(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
                                                                                   : NULL;
 }
 
-/* {% print a, b %}: both are written, and nothing between them. */
+/* Parses {% print a, b %}, which writes both values with nothing between them. */
 static struct xm_jinja_node *
 parse_print_block(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 {
@@ -373,7 +373,7 @@ parse_loop_control(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
     return node && expect_block_end(p) ? node : NULL;
 }
 
-/* A template is one text: there is no other to take parts from, or to give them to. */
+/* Fails, because templates cannot use other templates here. */
 static struct xm_jinja_node *
 refuse_other_templates(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 {
@@ -426,7 +426,7 @@ parse_print(struct xm_jinja_parser *p)
     return node;
 }
 
-/* At the word of a tag. */
+/* Returns the statement whose word is next; NULL: unknown. */
 static const struct statement *
 find_statement(const struct xm_jinja_parser *p)
 {
@@ -436,7 +436,7 @@ find_statement(const struct xm_jinja_parser *p)
     return NULL;
 }
 
-/* Words that end a body, and are read by whom the body belongs to. */
+/* Returns whether the next word ends a body. The statement that owns the body reads it. */
 static bool
 at_end_word(const struct xm_jinja_parser *p)
 {
@@ -445,7 +445,7 @@ at_end_word(const struct xm_jinja_parser *p)
             xm_jinja_at_name(p, "else") || xm_jinja_at_name(p, "elif"));
 }
 
-/* NULL without a failure in p->err: the body ends here, before its tag. */
+/* Parses a block. NULL without an error in p->err: the body ends before this tag. */
 static struct xm_jinja_node *
 parse_block(struct xm_jinja_parser *p)
 {
@@ -474,7 +474,7 @@ parse_one(struct xm_jinja_parser *p)
     return node;
 }
 
-/* Up to the end of the template or a tag that ends a body. */
+/* Parses up to the end of the template or a tag that ends a body. */
 static bool
 parse_body(struct xm_jinja_parser *p, struct xm_jinja_node **list)
 {
@@ -485,14 +485,14 @@ parse_body(struct xm_jinja_parser *p, struct xm_jinja_node **list)
         if (!node)
             break;
         *list = node;
-        while (*list) /* a print tag may be several nodes */
+        while (*list) /* a print tag may give several nodes */
             list = &(*list)->next;
     }
     p->depth--;
     return p->err->status == XM_OK;
 }
 
-/* Line ends become "\n", and one at the end of the template is not part of it. */
+/* Converts line ends to "\n", and removes one at the end of the template. */
 static enum xm_status
 clean_source(const char *text, size_t n, struct xm_arena *arena, struct xm_slice *out,
              struct xm_error *err)
@@ -520,7 +520,7 @@ static enum xm_status
 parse_tokens(const struct xm_jinja_token *tokens, struct xm_jinja_template *tmpl,
              struct xm_error *err)
 {
-    struct xm_error own = {0}; /* the caller's may be NULL */
+    struct xm_error own = {0}; /* the caller's `err` may be NULL */
     struct xm_jinja_parser p = {.at = tokens, .arena = &tmpl->arena, .err = &own};
     if (parse_body(&p, &tmpl->body) && p.at->kind != XM_JINJA_TOKEN_END) {
         p.at++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values as text, as Python's str() and repr() write them.
+ * Writes values as text, as Python's str() and repr() do.
  */
 #include <math.h>
 #include <utf8proc.h>
@@ -8,8 +8,8 @@
 #include "plugin/text/jinja/run_state.h"
 #include "runtime/util/utf8.h"
 
-/* Digits and exponent of the JSON writer, which are the shortest that read back as the
- * same number, in Python's layout: exponents from 16 on and below -4. */
+/* Writes a float in Python's layout, with an exponent from 1e16 on and below 1e-4. `json` is the
+ * JSON writer's text: the shortest digits that read back as the same number. */
 static void
 layout_float(const char *json, struct xm_strbuf *b)
 {
@@ -169,7 +169,7 @@ fail_unprintable(struct xm_jinja_run *r, struct xm_jinja_value v)
     return xm_jinja_fail(r, "%s cannot be written as text", xm_jinja_kind_name(v.kind));
 }
 
-/* `quoted`: texts as repr() writes them. */
+/* Appends a value; `quoted`: texts are written as repr() does. */
 static enum xm_status
 print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
             struct xm_jinja_buffer *b)
@@ -230,7 +230,7 @@ print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
             xm_strbuf_add(&b->text, "anonymous");
         xm_strbuf_add(&b->text, ">");
         break;
-    case XM_JINJA_ITERATOR: /* Python writes an address */
+    case XM_JINJA_ITERATOR: /* Python writes a memory address */
     case XM_JINJA_CYCLER:
         return fail_unprintable(r, v);
     }

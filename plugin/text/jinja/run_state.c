@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory, limits and containers of a run; rendering as a whole.
+ * Memory, limits and containers of a run, and rendering as a whole.
  */
 #include "plugin/text/jinja/run_state.h"
 
@@ -15,7 +15,8 @@ const struct xm_jinja_limits xm_jinja_default_limits = {
     .depth = 500,
 };
 
-/* Names and texts in it are the template's and the conversation's. */
+/* Makes an error message printable: it may contain names and texts from the template or the
+ * conversation. */
 static void
 make_fit_to_show(char text[XM_ERROR_TEXT])
 {
@@ -203,8 +204,9 @@ list_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
     return XM_OK;
 }
 
-/* Whether a template may make a control token with this member's text: with the role of a
- * message or the type of a part, which programs choose, and which are single words. */
+/* Returns whether the member is the role of a message or the type of a content part, given as a
+ * single word. Programs choose these, so a template may build control tokens from them: they are
+ * not content. */
 static bool
 names_a_part(yyjson_val *key, yyjson_val *value)
 {
@@ -307,7 +309,7 @@ bind_variables(struct xm_jinja_run *r, const struct xm_jinja_variable *variables
     return XM_OK;
 }
 
-/* A mark for each byte of text. */
+/* Appends the text to `out`, and one mark for each of its bytes to `marks`. */
 static void
 add_result(const struct xm_jinja_buffer *text, struct xm_strbuf *out,
            struct xm_strbuf *marks)

@@ -3,9 +3,9 @@
  * The state of one run (one rendering of a template), and the internal functions of the
  * interpreter, grouped by the file that defines them.
  *
- * All memory of a run lies in one arena: it is freed at the end of the run, and the memory limit
- * counts its size. Every function here that fails has recorded a sentence with the source place
- * r->at in r->err. A run belongs to one thread.
+ * All memory of a run is in one arena: it is freed at the end of the run, and the memory limit
+ * counts its size. Every function here that fails has set an error message in r->err with the
+ * source position of the node r->at. A run belongs to one thread.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_RUN_STATE_H
 #define XM_PLUGIN_TEXT_JINJA_RUN_STATE_H
@@ -17,14 +17,14 @@
 #include "plugin/text/jinja/node.h"
 #include "plugin/text/jinja/value.h"
 
-/* A variable of a scope. */
+/* A variable of a scope, in a list. */
 struct xm_jinja_binding {
     struct xm_slice name;
     struct xm_jinja_value value;
     struct xm_jinja_binding *next;
 };
-/* A scope; a name is looked up from the innermost scope outwards. Each iteration of a loop has a
- * new one. */
+/* A scope. Names are looked up from the innermost scope outwards. Each iteration of a loop has a
+ * new scope. */
 struct xm_jinja_frame {
     struct xm_jinja_binding *bindings;
     struct xm_jinja_frame *outer;
@@ -37,32 +37,33 @@ struct xm_jinja_run {
     struct xm_arena arena;
     /* chunks of text with marks, newest first (content.h) */
     struct xm_jinja_chunk *content;
-    struct xm_jinja_buffer *out;  /* where statements write text now */
-    struct xm_jinja_frame *frame; /* innermost scope */
-    /* the node that runs, whose place error sentences name */
+    struct xm_jinja_buffer *out;  /* where statements currently write text */
+    struct xm_jinja_frame *frame; /* the innermost scope */
+    /* the node being evaluated; error messages name its position */
     const struct xm_jinja_node *at;
     /* text of the innermost {% set %} or {% filter %} block */
     struct xm_jinja_value captured;
-    enum xm_jinja_flow flow; /* set by {% break %} and {% continue %} */
+    enum xm_jinja_flow flow; /* changed by {% break %} and {% continue %} */
     uint64_t steps;          /* spent so far, at most limits->steps */
-    uint64_t n_choices;      /* of the filter random so far         */
-    unsigned depth;          /* of nesting, at most limits->depth */
+    uint64_t n_choices;      /* choices of the filter random so far */
+    unsigned depth;          /* nesting depth, at most limits->depth */
     struct xm_error *err;
 };
 
 /* run_state.c */
 enum xm_status xm_jinja_fail(struct xm_jinja_run *r, const char *fmt, ...)
     XM_PRINTF(2, 3);
-/* Adds to r->steps; fails beyond the limit. */
+/* Adds to r->steps; fails above the limit. */
 enum xm_status xm_jinja_charge(struct xm_jinja_run *r, uint64_t steps);
-/* Charges the steps of scanning `bytes` of text. */
+/* Adds the steps for scanning `bytes` bytes of text. */
 enum xm_status xm_jinja_charge_text(struct xm_jinja_run *r, uint64_t bytes);
-enum xm_status xm_jinja_enter(struct xm_jinja_run *r); /* undone by r->depth-- */
-/* Allocates n zeroed elements of `bytes` bytes; *(void **)out points to them. */
+/* increments r->depth; the caller decrements it */
+enum xm_status xm_jinja_enter(struct xm_jinja_run *r);
+/* Allocates n zeroed elements of `bytes` bytes each; *(void **)out points to them. */
 enum xm_status xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes,
                               void *out);
 enum xm_status xm_jinja_new_list(struct xm_jinja_run *r, uint64_t n,
-                                 struct xm_jinja_list **out); /* n undefined items */
+                                 struct xm_jinja_list **out); /* of n undefined items */
 enum xm_status xm_jinja_new_pair(struct xm_jinja_run *r, struct xm_jinja_value a,
                                  struct xm_jinja_value b, struct xm_jinja_value *out);
 enum xm_status xm_jinja_new_dict(struct xm_jinja_run *r, struct xm_jinja_dict **out);
@@ -73,14 +74,15 @@ enum xm_status xm_jinja_dict_find(struct xm_jinja_run *r, const struct xm_jinja_
                                   const struct xm_jinja_value **out); /* NULL: none */
 enum xm_status xm_jinja_dict_put(struct xm_jinja_run *r, struct xm_jinja_dict *d,
                                  struct xm_jinja_value key, struct xm_jinja_value value);
-/* Converts JSON; with `content` the strings are marked as content (content.h). */
+/* Converts JSON to a value; with `content`, its strings are marked as content (content.h). */
 enum xm_status xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
                                   struct xm_jinja_value *out);
 enum xm_status xm_jinja_bind(struct xm_jinja_run *r, struct xm_slice name,
                              struct xm_jinja_value value); /* in the innermost scope */
 
 /* safe.c */
-/* str(v) with & < > " ' as HTML entities, marked as safe; a string marked as safe is unchanged. */
+/* Sets *out to str(v) with & < > " ' as HTML entities, marked as safe; a string that is already
+ * marked as safe is not changed. */
 enum xm_status xm_jinja_escape(struct xm_jinja_run *r, struct xm_jinja_value v,
                                struct xm_jinja_value *out);
 /* Marks the result *out of a method or filter as safe if `self` was marked as safe. */
@@ -91,7 +93,8 @@ enum xm_status xm_jinja_keep_safe(struct xm_jinja_run *r,
 /* operators.c */
 enum xm_status xm_jinja_equal(struct xm_jinja_run *r, struct xm_jinja_value a,
                               struct xm_jinja_value b, bool *out);
-/* *out < 0, 0, > 0 as a < b, a == b, a > b; fails for kinds of values that have no order. */
+/* Sets *out < 0, 0 or > 0 if a < b, a == b or a > b; fails for kinds of values that have no
+ * order. */
 enum xm_status xm_jinja_order(struct xm_jinja_run *r, struct xm_jinja_value a,
                               struct xm_jinja_value b, int *out);
 enum xm_status xm_jinja_compare(struct xm_jinja_run *r, struct xm_slice op,
@@ -106,7 +109,7 @@ enum xm_status xm_jinja_binary(struct xm_jinja_run *r, struct xm_slice op,
                                struct xm_jinja_value *out);
 
 /* iterables.c */
-/* An iterator that calls `builtin` when its first item is asked for; copies the arguments. */
+/* Makes an iterator that calls `builtin` when its first item is asked for. Copies the arguments. */
 enum xm_status xm_jinja_defer(struct xm_jinja_run *r,
                               const struct xm_jinja_builtin *builtin,
                               struct xm_jinja_value self,
@@ -118,14 +121,14 @@ enum xm_status xm_jinja_new_iterator(struct xm_jinja_run *r,
 enum xm_status xm_jinja_new_view(struct xm_jinja_run *r, const char *name,
                                  const struct xm_jinja_list *items,
                                  struct xm_jinja_value *out);
-/* Fails for step 0 and for more numbers than the limits allow. */
+/* Makes range(start, stop, step). Fails for step 0 and for more numbers than the limits allow. */
 enum xm_status xm_jinja_new_range(struct xm_jinja_run *r, int64_t start, int64_t stop,
                                   int64_t step, struct xm_jinja_value *out);
-/* Takes the next item of an iterator; *out is undefined when there is none. */
+/* Takes the next item of an iterator; *out is undefined if there is none. */
 enum xm_status xm_jinja_take(struct xm_jinja_run *r, struct xm_jinja_value iterator,
                              struct xm_jinja_value *out);
-/* The items of a list, keys of a dict, characters of a string; an empty list for undefined.
- * Consumes an iterator. */
+/* Sets *out to the items of a list, the keys of a dict or the characters of a string; an empty list
+ * for undefined. Consumes an iterator. */
 enum xm_status xm_jinja_iterate(struct xm_jinja_run *r, struct xm_jinja_value v,
                                 const struct xm_jinja_list **out);
 enum xm_status xm_jinja_length(struct xm_jinja_run *r, struct xm_jinja_value v,
@@ -135,13 +138,13 @@ enum xm_status xm_jinja_attribute(struct xm_jinja_run *r, struct xm_jinja_value 
                                   struct xm_slice name, struct xm_jinja_value *out);
 enum xm_status xm_jinja_item(struct xm_jinja_run *r, struct xm_jinja_value v,
                              struct xm_jinja_value key, struct xm_jinja_value *out);
-/* The value at `path` as filters name attributes: "a.b.0", or an integer index. `other` (may be
- * NULL) replaces each missing part. */
+/* Sets *out to the value at `path`, written as filters name attributes: "a.b.0", or an integer
+ * index. `other` (may be NULL) replaces a missing part. */
 enum xm_status xm_jinja_path(struct xm_jinja_run *r, struct xm_jinja_value v,
                              struct xm_jinja_value path,
                              const struct xm_jinja_value *other,
                              struct xm_jinja_value *out);
-/* v[start:stop:step]; each bound is an integer, none or ABSENT. */
+/* Sets *out to v[start:stop:step]; each bound is an integer, none or ABSENT. */
 enum xm_status xm_jinja_slice(struct xm_jinja_run *r, struct xm_jinja_value v,
                               const struct xm_jinja_value bounds[3],
                               struct xm_jinja_value *out);
@@ -159,7 +162,7 @@ enum xm_status xm_jinja_call_builtin(struct xm_jinja_run *r,
                                      struct xm_jinja_value self,
                                      const struct xm_jinja_args *args,
                                      struct xm_jinja_value *out);
-/* Evaluates a CALL node, with `caller` (may be NULL) as its argument "caller". */
+/* Evaluates a CALL node, passing `caller` (may be NULL) as its argument "caller". */
 enum xm_status xm_jinja_call(struct xm_jinja_run *r, const struct xm_jinja_node *call,
                              const struct xm_jinja_function *caller,
                              struct xm_jinja_value *out);
@@ -167,16 +170,17 @@ enum xm_status xm_jinja_call(struct xm_jinja_run *r, const struct xm_jinja_node 
 /* execute.c */
 /* Runs a list of statements; text goes to r->out. */
 enum xm_status xm_jinja_execute(struct xm_jinja_run *r, const struct xm_jinja_node *list);
-/* Runs the body of a recursive loop over new items: loop(items). *out is its text. */
+/* Runs the body of a recursive loop over new items, for loop(items). *out is the text that it
+ * writes. */
 enum xm_status xm_jinja_call_loop(struct xm_jinja_run *r,
                                   const struct xm_jinja_loop *loop,
                                   const struct xm_jinja_args *args,
                                   struct xm_jinja_value *out);
-/* Runs `list` in a new scope inside the current one; its text becomes *out. */
+/* Runs `list` in a new scope inside the current one. *out is the text that it writes. */
 enum xm_status xm_jinja_capture(struct xm_jinja_run *r, const struct xm_jinja_node *list,
                                 struct xm_jinja_value *out);
 
-/* print_value.c: the first two append to `b`. */
+/* print_value.c; the first two functions append to `b`. */
 enum xm_status xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v,
                               struct xm_jinja_buffer *b); /* as str() */
 enum xm_status xm_jinja_print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,
@@ -204,10 +208,11 @@ bool xm_jinja_is_printable(int32_t code); /* as repr() leaves it */
 size_t xm_jinja_count(struct xm_slice s);
 size_t xm_jinja_offset(struct xm_slice s, size_t character); /* in bytes */
 enum { XM_JINJA_LEFT = 1, XM_JINJA_RIGHT = 2 };
-/* `chars` NULL: white space. */
+/* Removes the characters `chars` (NULL: white space) at the given sides. */
 struct xm_slice xm_jinja_strip(struct xm_slice s, const struct xm_slice *chars,
                                int sides);
-/* The same as a value; charges steps, because each character is searched for in `chars`. */
+/* Strips like xm_jinja_strip, with a value as result. Charges steps, because each character is
+ * searched for in `chars`. */
 enum xm_status xm_jinja_strip_text(struct xm_jinja_run *r, struct xm_slice s,
                                    const struct xm_slice *chars, int sides,
                                    struct xm_jinja_value *out);
@@ -221,15 +226,18 @@ enum xm_jinja_case {
 };
 void xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
                           enum xm_jinja_case to, struct xm_jinja_buffer *b);
-/* Byte offset of the first occurrence of `what` at or behind `from`, or SIZE_MAX. Charges steps. */
+/* Finds the first occurrence of `what` at or behind byte `from`: *out is its byte offset; SIZE_MAX:
+ * none. Charges steps. */
 enum xm_status xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s,
                                   struct xm_slice what, size_t from, size_t *out);
-/* The same for the last occurrence. */
+/* Finds the last occurrence of `what` at or behind byte `from`: *out is its byte offset; SIZE_MAX:
+ * none. Charges steps. */
 enum xm_status xm_jinja_find_last_text(struct xm_jinja_run *r, struct xm_slice s,
                                        struct xm_slice what, size_t from, size_t *out);
-/* The line that begins at *from, without its end; moves *from behind that. */
+/* Returns the line that begins at byte *from, without its line end; moves *from behind the line
+ * end. */
 struct xm_slice xm_jinja_next_line(struct xm_slice s, size_t *from);
-/* Replaces the first `count` occurrences of `old`; count < 0: all. An empty `old` occurs before
+/* Replaces the first `count` occurrences of `old` (count < 0: all). An empty `old` occurs before
  * each character and at the end. */
 enum xm_status xm_jinja_replace(struct xm_jinja_run *r, struct xm_slice s,
                                 struct xm_slice old, struct xm_slice to, int64_t count,

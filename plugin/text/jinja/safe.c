@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts that the filters safe and escape have marked, Python's Markup.
+ * Texts that the filters safe and escape have marked as safe (Python's Markup).
  *
- * Templates of chats escape nothing by themselves, but Markup does: what is added to it is escaped
- * unless it is marked, too. Its parts and what its methods make are marked again. Not done: the
- * arguments of its methods join, replace and format and of its operator % are not escaped.
+ * Chat templates do not escape automatically, but Markup does: a text that is added to a marked
+ * text is escaped unless it is marked, too. Parts of a marked text and the results of its methods
+ * are marked again. Not supported: escaping the arguments of its methods join, replace and format
+ * and of its operator %.
  */
 #include "plugin/text/jinja/filters.h"
 
 typedef struct xm_jinja_value value;
 
-/* Filters that give of a marked text a marked text; the methods of strings all do. */
+/* Returns whether a filter or method of a marked text returns a marked text; all methods of strings
+ * do. */
 static bool
 keeps_mark(const struct xm_jinja_builtin *builtin)
 {

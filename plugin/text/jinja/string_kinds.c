@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Methods of strings that ask what kind of characters they are made of, by Unicode's categories.
+ * Methods of strings that test the kinds of their characters, by Unicode category. Not supported:
+ * letters with a numeric value (Chinese numerals) do not count as numeric.
  *
  * Not done: letters that have a number as their value (Chinese numerals) are not numeric.
  */
@@ -26,7 +27,8 @@ xm_jinja_is_decimal(int32_t code)
     return utf8proc_category(code) == UTF8PROC_CATEGORY_ND;
 }
 
-/* Beside the decimal ones those that stand above, below, in circles and in brackets. */
+/* Returns whether a character is a digit: decimal, superscript, subscript, circled or in
+ * brackets. */
 static bool
 is_digit(int32_t code)
 {
@@ -79,7 +81,8 @@ all_are(struct xm_jinja_run *r, value self, kind_of *is, bool of_nothing, value 
     return XM_OK;
 }
 
-/* A method that holds when all characters are of a kind. */
+/* Defines a method that returns whether all characters are of a kind; `of_nothing`: its result for
+ * an empty string. */
 #define ALL_ARE(name, kind, of_nothing)                                                  \
     enum xm_status xm_jinja_string_##name(struct xm_jinja_run *r, value self, args *a,   \
                                           value *out)                                    \
@@ -116,9 +119,9 @@ xm_jinja_string_isidentifier(struct xm_jinja_run *r, value self, args *a, value 
     return XM_OK;
 }
 
-/* What cases the letters of a text have. */
+/* The cases of the letters in a text. */
 struct cases {
-    /* words: each begins with an upper letter, and has no other */
+    /* `words`: each word begins with a capital and has no other */
     bool lower, upper, title, words;
 };
 
@@ -126,7 +129,7 @@ static struct cases
 find_cases(struct xm_slice s)
 {
     struct cases found = {.words = true};
-    bool inside = false; /* of a word */
+    bool inside = false; /* inside a word */
     while (s.n > 0) {
         int32_t code;
         const size_t n = xm_utf8_next(s, &code);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Methods of strings that fill them up, and that put other characters for some.
+ * Methods of strings that pad them, and that replace single characters.
  */
 #include "plugin/text/jinja/methods.h"
 #include "runtime/util/utf8.h"
 
-enum { MAX_WIDTH = 100000 }; /* characters */
+enum { MAX_WIDTH = 100000 }; /* in characters */
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
@@ -28,7 +28,8 @@ fill(const struct xm_jinja_run *r, struct xm_jinja_buffer *b, struct xm_slice wi
         xm_jinja_add(r, b, with);
 }
 
-/* `share`: how many halves of the room stand on the left. */
+/* Pads a string to a width. `share`: half units of the padding that go to the left (0: none, 1:
+ * half, 2: all). */
 static enum xm_status
 justify(struct xm_jinja_run *r, value self, args *a, int share, value *out)
 {
@@ -70,7 +71,7 @@ xm_jinja_string_rjust(struct xm_jinja_run *r, value self, args *a, value *out)
     return justify(r, self, a, 2, out);
 }
 
-/* Zeros behind the sign. */
+/* zfill(): pads with zeros behind the sign. */
 enum xm_status
 xm_jinja_string_zfill(struct xm_jinja_run *r, value self, args *a, value *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of the methods of strings, and those that strip, replace, join and change case.
+ * The table of string methods, and the methods that strip, replace, join and change case.
  */
 #include "plugin/text/jinja/format.h"
 #include "plugin/text/jinja/methods.h"
@@ -118,7 +118,7 @@ string_replace(struct xm_jinja_run *r, value self, args *a, value *out)
                             out);
 }
 
-/* Without the text at one end, where it is there. */
+/* Removes a prefix (`front`) or a suffix, if the string has it. */
 static enum xm_status
 remove_end(struct xm_jinja_run *r, value self, args *a, bool front, value *out)
 {
@@ -171,7 +171,7 @@ string_format(struct xm_jinja_run *r, value self, args *a, value *out)
     return xm_jinja_format_braces(r, self.text, a, out);
 }
 
-/* The members of the mapping as the named arguments of format(). */
+/* format_map(): calls format() with the members of a mapping as named arguments. */
 static enum xm_status
 string_format_map(struct xm_jinja_run *r, value self, args *a, value *out)
 {

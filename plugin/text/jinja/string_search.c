@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Methods of strings that look for a text, in all of them or in a part [start, end).
+ * Methods of strings that search for a text, in the whole string or in a part [start, end).
  */
 #include "plugin/text/jinja/methods.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 
-/* The part of a string that a method looks at. */
+/* The part of a string in which a method searches. */
 struct window {
     struct xm_slice text;
-    int64_t first; /* characters before it */
-    bool exists;   /* false: it begins behind the end of the string */
+    int64_t first; /* number of characters before it */
+    bool exists;   /* false: it would begin behind the string's end */
 };
 
 static enum xm_status
@@ -45,7 +45,7 @@ find_window(struct xm_jinja_run *r, value self, args *a, struct window *out)
     return XM_OK;
 }
 
-/* -1: it is not there. */
+/* Sets *out to the first or last position of the text, in characters; -1: not found. */
 static enum xm_status
 find_in_string(struct xm_jinja_run *r, value self, args *a, bool last, int64_t *out)
 {
@@ -123,7 +123,8 @@ xm_jinja_string_count(struct xm_jinja_run *r, value self, args *a, value *out)
     return XM_OK;
 }
 
-/* One text or a tuple of texts, of which one must fit. */
+/* startswith() and endswith(): the argument is a text, or a tuple of texts one of which must
+ * match. */
 static enum xm_status
 has_end(struct xm_jinja_run *r, value self, args *a, bool front, value *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Methods of strings that cut them into parts.
+ * Methods of strings that split them.
  */
 #include "plugin/text/jinja/methods.h"
 #include "runtime/util/utf8.h"
@@ -8,7 +8,7 @@
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 
-/* Parts of a text, collected without knowing how many there will be. */
+/* A growing list of parts of a text. */
 struct parts {
     struct xm_jinja_run *r;
     struct xm_jinja_value *items;
@@ -56,7 +56,7 @@ word_length(struct xm_slice s)
     return at;
 }
 
-/* At white space: empty parts do not count. max < 0: all. */
+/* Splits at white space, at most `max` times (max < 0: always). There are no empty parts. */
 static enum xm_status
 split_words(struct parts *p, struct xm_slice s, int64_t max)
 {
@@ -86,14 +86,14 @@ split_at(struct parts *p, struct xm_slice s, struct xm_slice separator, int64_t 
     return add_part(p, xm_slice_of(s.text + from, s.n - from));
 }
 
-/* The last parts of a split without limit, what is before them in one. */
+/* Turns an unlimited split into one from the right: joins all but the last `max` parts. */
 static void
 join_front(struct parts *p, struct xm_slice s, int64_t max)
 {
     size_t keep = (size_t)max;
     if (max < 0 || p->n <= keep + 1)
         return;
-    size_t first = p->n - keep - 1; /* the last of the joined ones */
+    size_t first = p->n - keep - 1; /* index of the last part to join */
     const char *end = p->items[first].text.text + p->items[first].text.n;
     struct xm_slice front = {s.text, (size_t)(end - s.text)};
     memmove(p->items + 1, p->items + first + 1, keep * sizeof(*p->items));
@@ -148,7 +148,8 @@ xm_jinja_string_splitlines(struct xm_jinja_run *r, value self, args *a, value *o
     return parts_to_list(&p, out);
 }
 
-/* The text before the separator, the separator, the text behind it. */
+/* partition() and rpartition(): a tuple of the text before the separator, the separator, and the
+ * text behind it. */
 static enum xm_status
 partition(struct xm_jinja_run *r, value self, args *a, bool from_right, value *out)
 {

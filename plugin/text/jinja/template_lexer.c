@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text to tokens.
+ * Cuts the text of a template into tokens.
  *
  *     text {%- name | op ... -%} text {{ ... }} text {# ... #} text
  *
- * White space around tags is settled here. "-" beside a delimiter takes all white space on
- * that side. Otherwise a block or a comment takes the newline behind it (trim_blocks) and
- * the white space before it up to the beginning of the line (lstrip_blocks); "+" beside
- * the delimiter forbids that.
+ * White space around tags is removed here. "-" beside a delimiter removes all white space on that
+ * side. Otherwise a block or a comment removes the newline behind it (trim_blocks) and the white
+ * space before it back to the beginning of the line (lstrip_blocks); "+" beside the delimiter
+ * prevents that.
  */
 #include "plugin/text/jinja/node.h"
 
@@ -19,10 +19,10 @@ enum { MAX_BRACKETS = 128 };
 struct lexer {
     struct xm_slice source;
     size_t pos;
-    /* how far lines were counted; where the last one begins */
+    /* Lines are counted up to byte `counted`; the last of them begins at line_start. */
     size_t counted, line_start;
     uint32_t line;
-    bool at_line_start; /* the last tag took a whole line's end, or none was yet */
+    bool at_line_start; /* at the template's start, or the last tag removed a line end */
     char brackets[MAX_BRACKETS];
     size_t n_brackets;
     struct xm_jinja_token *tokens;
@@ -55,7 +55,8 @@ count_lines(struct lexer *l, size_t pos)
         }
 }
 
-/* `pos` may lie before what has been counted: where a tag began that has no end. */
+/* Fails with an error at `pos`. If `pos` is before the counted lines (the start of a tag without
+ * end), lines are counted again. */
 static enum xm_status
 fail(struct lexer *l, size_t pos, const char *sentence)
 {
@@ -68,7 +69,7 @@ fail(struct lexer *l, size_t pos, const char *sentence)
                             sentence);
 }
 
-/* A token that begins at `pos`; positions only ever grow. */
+/* Adds a token that begins at `pos`. Tokens are added in order of their positions. */
 static enum xm_status
 add(struct lexer *l, enum xm_jinja_token_kind kind, size_t pos, struct xm_slice text)
 {
@@ -90,7 +91,8 @@ skip_space(const struct lexer *l, size_t pos)
     return l->source.n - xm_jinja_strip(rest, NULL, XM_JINJA_LEFT).n;
 }
 
-/* The next "{{", "{%" or "{#" at or behind `pos`, or the end. */
+/* Returns the position of the next "{{", "{%" or "{#" at or behind `pos`; the end of the text:
+ * none. */
 static size_t
 find_tag(const struct lexer *l, size_t pos)
 {
@@ -102,7 +104,8 @@ find_tag(const struct lexer *l, size_t pos)
     return pos;
 }
 
-/* The text before a block or comment without the white space of the block's own line. */
+/* Returns the text before a block or comment without the white space between the line's start and
+ * the tag. */
 static struct xm_slice
 strip_own_line(const struct lexer *l, struct xm_slice text)
 {
@@ -122,7 +125,8 @@ is_sign(char c)
     return c == '-' || c == '+';
 }
 
-/* The text up to the tag at `end`, whose delimiter is followed by `sign` if by one. */
+/* Adds the text up to the tag at `end`. `kind` and `sign`: the two characters behind the tag's
+ * "{". */
 static enum xm_status
 add_text(struct lexer *l, size_t end, char kind, char sign)
 {
@@ -134,7 +138,8 @@ add_text(struct lexer *l, size_t end, char kind, char sign)
     return text.n > 0 ? add(l, XM_JINJA_TOKEN_TEXT, l->pos, text) : XM_OK;
 }
 
-/* Behind a closing delimiter that ends at `pos`. */
+/* Continues behind a closing delimiter that ends at `pos`, skipping white space as `sign` and
+ * trims_newline say. */
 static void
 leave_tag(struct lexer *l, size_t pos, char sign, bool trims_newline)
 {
@@ -158,7 +163,8 @@ lex_comment(struct lexer *l, size_t start, size_t body)
     return fail(l, start, "this comment has no end");
 }
 
-/* At a "{%" tag that holds only `name`: the place of its closing delimiter, else 0. */
+/* If a "{%" tag with only `name` in it is at `pos`, returns the position of its closing delimiter,
+ * else 0. */
 static size_t
 find_plain_tag(const struct lexer *l, size_t pos, const char *name)
 {
@@ -173,7 +179,8 @@ find_plain_tag(const struct lexer *l, size_t pos, const char *name)
     return looking_at(l, sign ? pos + 1 : pos, "%}") ? pos : 0;
 }
 
-/* {% raw %} text {% endraw %}; `close` is where the first tag's delimiter is. */
+/* Reads {% raw %} text {% endraw %}; `close` is the position of the first tag's closing
+ * delimiter. */
 static enum xm_status
 lex_raw(struct lexer *l, size_t start, size_t close)
 {
@@ -206,7 +213,7 @@ digit_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-/* Behind digits, between which single underscores may stand. */
+/* Returns the position behind a run of digits, which may have single underscores between them. */
 static size_t
 skip_digits(const struct lexer *l, size_t pos, int base)
 {
@@ -216,7 +223,7 @@ skip_digits(const struct lexer *l, size_t pos, int base)
     return pos;
 }
 
-/* An integer, or a float: digits on both sides of the dot, or an exponent. */
+/* Reads an integer or a float. A float has digits on both sides of the dot, or an exponent. */
 static enum xm_status
 lex_number(struct lexer *l)
 {
@@ -245,7 +252,8 @@ lex_number(struct lexer *l)
     return add(l, kind, start, xm_slice_of(l->source.text + start, pos - start));
 }
 
-/* At the digits of an escape; moves *pos behind at most `max` of them. */
+/* Reads at most `max` digits of an escape and moves *pos behind them. Returns the code point;
+ * U+FFFD: it is not a character. */
 static int32_t
 read_digits(const struct lexer *l, size_t *pos, int base, int max)
 {
@@ -256,7 +264,7 @@ read_digits(const struct lexer *l, size_t *pos, int base, int max)
                                                                 : (int32_t)code;
 }
 
-/* *pos is behind the backslash. Unknown escapes stay as they are. */
+/* Reads an escape; *pos is behind the backslash. Unknown escapes are kept as they are. */
 static enum xm_status
 lex_escape(struct lexer *l, size_t *pos, struct xm_strbuf *text)
 {
@@ -317,7 +325,7 @@ lex_string(struct lexer *l)
                            : status;
 }
 
-/* Keeps the stack of open brackets: "}}" and "%}" end a tag only outside of them. */
+/* Updates the stack of open brackets, because "}}" and "%}" end a tag only outside of brackets. */
 static enum xm_status
 match_bracket(struct lexer *l, char c)
 {
@@ -353,7 +361,8 @@ lex_operator(struct lexer *l)
     return fail(l, start, "a character that means nothing in a template's code");
 }
 
-/* Bytes of a letter, a digit or "_" of any script; 0: something else. */
+/* Returns the bytes of the letter, digit or "_" (of any script) at `pos`; 0: it is another
+ * character. */
 static size_t
 word_bytes(const struct lexer *l, size_t pos)
 {
@@ -375,7 +384,7 @@ lex_name(struct lexer *l)
                xm_slice_of(l->source.text + start, l->pos - start));
 }
 
-/* The inside of a tag, up to and with its closing delimiter. */
+/* Reads the inside of a tag, up to and including its closing delimiter. */
 static enum xm_status
 lex_code(struct lexer *l, size_t start, bool is_block)
 {

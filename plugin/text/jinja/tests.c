@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests: what stands behind "is".
+ * Tests, the functions behind "is".
  */
 #include "plugin/text/jinja/run_state.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;
 
-/* Each of these asks only for the kind of the value. */
+/* Defines a test of the kind of a value. */
 #define KIND_TEST(name, condition)                                                       \
     static enum xm_status test_##name(struct xm_jinja_run *r, value v, args *a,          \
                                       value *out)                                        \
@@ -49,7 +49,7 @@ KIND_TEST(callable, v.kind == XM_JINJA_FUNCTION || v.kind == XM_JINJA_LOOP ||
                         v.kind == XM_JINJA_UNDEFINED)
 KIND_TEST(escaped, v.is_safe)
 
-/* Whether a table has a row of this name. */
+/* Defines a test whether a table has a row with this name. */
 #define NAME_TEST(name, find)                                                            \
     static enum xm_status test_##name(struct xm_jinja_run *r, value v, args *a,          \
                                       value *out)                                        \
@@ -63,7 +63,7 @@ KIND_TEST(escaped, v.is_safe)
 NAME_TEST(filter, xm_jinja_find_filter)
 NAME_TEST(test, xm_jinja_find_test)
 
-/* A comparison with the argument. */
+/* Defines a test that compares the value with the argument. */
 #define COMPARE_TEST(name, op)                                                           \
     static enum xm_status test_##name(struct xm_jinja_run *r, value v, args *a,          \
                                       value *out)                                        \
@@ -81,7 +81,8 @@ COMPARE_TEST(gt, ">")
 COMPARE_TEST(ge, ">=")
 COMPARE_TEST(in, "in")
 
-/* "The same object" has no meaning for our values but for constants. */
+/* The test sameas. Python compares identities of objects, which values here do not have: equal
+ * values of the same kind count as the same. */
 static enum xm_status
 test_sameas(struct xm_jinja_run *r, value v, args *a, value *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What can be said of a value without a run.
+ * Properties and conversions of values that need no state of a run.
  */
 #include "plugin/text/jinja/value.h"
 
@@ -9,7 +9,7 @@
 
 #include "plugin/text/jinja/run_state.h"
 
-enum { MAX_NUMBER = 400 }; /* characters */
+enum { MAX_NUMBER = 400 }; /* longest number, in characters */
 
 const char *
 xm_jinja_kind_name(enum xm_jinja_kind kind)
@@ -90,7 +90,8 @@ digit_of(char c)
     return lower >= 'a' && lower <= 'z' ? (unsigned)(lower - 'a') + 10 : 99;
 }
 
-/* Behind "0x" and its like; sets the base where it is open, and *base stays 0 for "007". */
+/* Returns the position behind a prefix such as "0x". If *base is 0, sets it to the prefix's base or
+ * to 10; it stays 0 for a number with leading zeros such as "007", which Python refuses. */
 static size_t
 read_prefix(struct xm_slice text, size_t i, int *base)
 {
@@ -146,7 +147,8 @@ xm_jinja_read_int(struct xm_slice text, int64_t *out)
     return xm_jinja_read_int_of(text, 10, out);
 }
 
-/* "inf", "infinity" and "nan", in any case. */
+/* Reads "inf", "infinity" and "nan", in upper or lower case, with an optional sign. False: it is
+ * none of them. */
 static bool
 read_special(struct xm_slice text, double *out)
 {
@@ -168,7 +170,8 @@ read_special(struct xm_slice text, double *out)
     return false;
 }
 
-/* Digits without the underscores between them; false: one stands elsewhere. */
+/* Copies a number without the underscores between its digits. False: an underscore is elsewhere, or
+ * the number is too long. */
 static bool
 copy_number(struct xm_slice text, char *out, size_t room, size_t *n)
 {
@@ -188,12 +191,13 @@ copy_number(struct xm_slice text, char *out, size_t room, size_t *n)
     return true;
 }
 
-/* The JSON reader reads numbers exactly in any locale; what Python allows beyond JSON
- * ("+1", ".5", "1.", "01") is brought into its form first. */
+/* Reads a float with the JSON reader, which is exact and independent of the locale. Forms that
+ * Python allows and JSON does not ("+1", ".5", "1.", "01") are converted first. */
 bool
 xm_jinja_read_float(struct xm_slice text, double *out)
 {
-    char plain[MAX_NUMBER], number[2 * MAX_NUMBER + 4]; /* each dot may get a digit */
+    /* room for a digit added to each dot */
+    char plain[MAX_NUMBER], number[2 * MAX_NUMBER + 4];
     size_t i = 0, n = 0, n_plain = 0;
     if (read_special(text, out))
         return true;

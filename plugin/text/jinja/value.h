@@ -2,10 +2,10 @@
  *
  * The values of a running template: Python's types, as far as templates see them.
  *
- * A value is small and passed by value. The memory that it points to lies in the arena of the run
+ * A value is small and passed by value. The memory to which it points is in the arena of the run
  * (or of the template) and is immutable, except for namespaces, iterators, cyclers and loops. All
- * text is well-formed UTF-8; lengths and indices that templates see count characters, those of C
- * bytes.
+ * text is well-formed UTF-8; lengths and indices visible to templates count characters, those in C
+ * count bytes.
  */
 #ifndef XM_PLUGIN_TEXT_JINJA_VALUE_H
 #define XM_PLUGIN_TEXT_JINJA_VALUE_H
@@ -38,12 +38,13 @@ enum xm_jinja_kind {
 
 struct xm_jinja_value {
     enum xm_jinja_kind kind;
-    bool is_safe; /* a string marked by the filters safe or escape; see safe.c */
+    bool is_safe; /* a string marked by the filters safe or escape (safe.c) */
     union {
         bool truth;
         int64_t integer;
         double real;
-        struct xm_slice text;             /* STRING; UNDEFINED: the name looked up   */
+        /* STRING: its text; UNDEFINED: the name that was looked up */
+        struct xm_slice text;
         const struct xm_jinja_list *list; /* also TUPLE     */
         struct xm_jinja_dict *dict;       /* also NAMESPACE */
         const struct xm_jinja_view *view;
@@ -58,7 +59,7 @@ struct xm_jinja_value {
 struct xm_jinja_list {
     size_t n;
     struct xm_jinja_value *items;
-    bool is_group; /* a pair made by groupby, which has the attributes grouper and list */
+    bool is_group; /* a pair made by groupby, with the attributes grouper and list */
 };
 
 /* A mapping in order of insertion. */
@@ -68,7 +69,7 @@ struct xm_jinja_dict {
 };
 
 struct xm_jinja_view {
-    const char *name; /* of the kind of view, as Python writes it */
+    const char *name; /* Python's name of this kind of view */
     const struct xm_jinja_list *items;
 };
 
@@ -77,16 +78,17 @@ struct xm_jinja_range {
     const struct xm_jinja_list *items;
 };
 
-/* A deferred call of a filter: it runs when the first item is asked for. */
+/* A deferred call of a filter, which runs when the first item is asked for. */
 struct xm_jinja_iterator {
-    const struct xm_jinja_builtin *builtin; /* the filter to call; NULL: `items` is set */
+    /* the filter to call; NULL: done, `items` is set */
+    const struct xm_jinja_builtin *builtin;
     struct xm_jinja_value self;
     const struct xm_jinja_args *args;
     const struct xm_jinja_list *items;
     size_t used; /* items taken so far */
 };
 
-/* cycler() returns its items in turn, again and again; joiner() stays at its last item. */
+/* A cycler() returns its items in turn, again and again; a joiner() stays at its last item. */
 struct xm_jinja_cycler {
     const struct xm_jinja_list *items;
     size_t at;
@@ -96,30 +98,30 @@ struct xm_jinja_cycler {
 struct xm_jinja_loop {
     const struct xm_jinja_list *items;
     size_t index;                      /* from 0 */
-    unsigned depth;                    /* of recursive loop() calls, from 0 */
+    unsigned depth;                    /* depth of recursive loop() calls, from 0 */
     const struct xm_jinja_node *node;  /* the FOR node */
     struct xm_jinja_frame *scope;      /* the scope outside of the loop */
-    const struct xm_jinja_list *asked; /* arguments of the last loop.changed() */
+    const struct xm_jinja_list *asked; /* arguments of the last call of loop.changed() */
 };
 
-/* A macro, a global, or a method with the value it is called on. */
+/* A macro, a global function, or a method with the value on which it is called. */
 struct xm_jinja_function {
     const struct xm_jinja_builtin *builtin; /* NULL: a macro */
     struct xm_jinja_value self;
     const struct xm_jinja_node *macro;
-    struct xm_jinja_frame *scope; /* where the macro was defined */
+    struct xm_jinja_frame *scope; /* the scope in which the macro was defined */
 };
 
 /* The arguments of a call: first the positional, then the named ones. */
 struct xm_jinja_args {
     size_t n, n_positional;
     struct xm_jinja_value *values;
-    struct xm_slice *names; /* empty for positional ones */
+    struct xm_slice *names; /* names; empty for positional arguments */
 };
 
 /* Implementation of a filter, test, global function or method. `self` is the value before "|", "is"
- * or ".". args->values has one value for each of the row's params, ABSENT where none was given;
- * with is_raw, args are the arguments as they were given. */
+ * or ".". args->values has one value for each of the row's params, ABSENT if it was not given; with
+ * is_raw, args are the arguments as they were given. */
 enum { XM_JINJA_MAX_PARAMS = 5 };
 typedef enum xm_status xm_jinja_fn(struct xm_jinja_run *r, struct xm_jinja_value self,
                                    const struct xm_jinja_args *args,
@@ -193,8 +195,8 @@ bool xm_jinja_is_list(struct xm_jinja_value v);     /* list, tuple */
 double xm_jinja_to_double(struct xm_jinja_value v); /* of a number */
 int64_t xm_jinja_to_int(struct xm_jinja_value v);   /* of a bool or int */
 
-/* Read a number as Python's int() and float() do, without surrounding white space; false: not a
- * number, or too large. `base`: 2 to 36; 0: as the prefix (0x, 0o, 0b) says. */
+/* Read a number as Python's int() and float() do, but without surrounding white space. False: it is
+ * not a number, or too large. `base`: 2 to 36; 0: given by the prefix (0x, 0o, 0b). */
 bool xm_jinja_read_int_of(struct xm_slice text, int base, int64_t *out);
 bool xm_jinja_read_int(struct xm_slice text, int64_t *out); /* base 10 */
 bool xm_jinja_read_float(struct xm_slice text, double *out);
