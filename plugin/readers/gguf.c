@@ -7,7 +7,7 @@
 
 /* ---- one part ------------------------------------------------------------------------ */
 
-/* The part is the caller's to give back, whatever happens. */
+/* Opens one part. The caller releases the part, also after a failure. */
 static enum xm_status
 open_part(const char *path, struct xm_gguf_part *p, struct xm_arena *arena,
           struct xm_error *err)
@@ -26,7 +26,8 @@ open_part(const char *path, struct xm_gguf_part *p, struct xm_arena *arena,
 
 /* ---- all parts ----------------------------------------------------------------------- */
 
-/* Whether part i says what the part that was asked for says. */
+/* Fails unless part i agrees with the part that was opened first on the number of parts and
+ * tensors. */
 static enum xm_status
 check_other(const struct xm_gguf_part *p, uint64_t i, const struct xm_gguf_split *split,
             struct xm_error *err)
@@ -59,7 +60,7 @@ open_other(struct xm_gguf *g, const char *path, const struct xm_gguf_split *spli
     return s;
 }
 
-/* g->parts is the part that was asked for. */
+/* Opens the other parts. On entry, g->parts[0] is the part that was opened first. */
 static enum xm_status
 open_others(struct xm_gguf *g, const struct xm_gguf_split *split, struct xm_error *err)
 {
@@ -137,7 +138,7 @@ create(struct xm_gguf **out, struct xm_error *err)
     return XM_OK;
 }
 
-/* Sentences of a part name it already; others are about what was asked for. */
+/* Opens all parts. Error messages about one part already have its path; the others get `path`. */
 static enum xm_status
 open_all(struct xm_gguf *g, const char *path, struct xm_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of one file -> keys and tensors. Every count and length is compared with what is left
- * of the file before anything is done with it, so that a file can ask for memory in proportion to
- * its own size only, and is walked through once.
+ * Parses the bytes of one file into keys and tensors. Every count and length is compared with the
+ * rest of the file before it is used. So the memory that a file can make the parser allocate is
+ * proportional to the file's size, and the file is read once.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,11 +11,12 @@
 #include "runtime/util/utf8.h"
 
 enum {
-    MOST_NESTED = 8, /* lists in lists */
+    MOST_NESTED = 8, /* nesting depth of lists */
     MOST_KEY_BYTES = 65535,
-    MOST_NAME_BYTES = 64, /* of a tensor */
+    MOST_NAME_BYTES = 64, /* longest name of a tensor */
     DEFAULT_ALIGNMENT = 32,
-    /* That an entry takes at least: with a name of one byte, and a byte or no dimension. */
+    /* Least bytes of an entry: with a name of one byte and a value of one byte, or without
+     * dimensions. */
     LEAST_KEY = 8 + 1 + 4 + 1,
     LEAST_TENSOR = 8 + 1 + 4 + 4 + 8,
     LEAST_TEXT = 8,
@@ -72,7 +73,8 @@ take_text(struct cursor *c, const char *what, struct xm_slice *out)
     return XM_OK;
 }
 
-/* How many of something follow, each of which takes `least` bytes or more. */
+/* Reads the number of entries that follow. Fails if the rest of the file is too short for that many
+ * entries of at least `least` bytes. */
 static enum xm_status
 take_count(struct cursor *c, const char *what, uint64_t least, uint64_t *out)
 {
@@ -87,7 +89,8 @@ take_count(struct cursor *c, const char *what, uint64_t least, uint64_t *out)
                    what, *out, least, c->at, left);
 }
 
-/* Names stand in sentences and go to terminals. */
+/* Reads a name. It must be valid UTF-8 without control characters, because names are printed in
+ * error messages. */
 static enum xm_status
 take_name(struct cursor *c, size_t most, struct xm_slice *out)
 {
@@ -120,7 +123,7 @@ take_type(struct cursor *c, enum xm_element *out)
 static enum xm_status skip_values(struct cursor *c, enum xm_element element, uint64_t n,
                                   unsigned depth);
 
-/* The element type and the count of a list. */
+/* Reads the element type and the count of a list. */
 static enum xm_status
 take_list_head(struct cursor *c, enum xm_element *element, uint64_t *n)
 {
@@ -226,7 +229,7 @@ find_alignment(struct xm_gguf_part *p, struct xm_error *err)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 
-/* *n: their product. */
+/* Reads the dimensions of a tensor. *n is their product. */
 static enum xm_status
 take_dimensions(struct cursor *c, struct xm_gguf_tensor *t, uint64_t *n)
 {
@@ -251,7 +254,7 @@ take_dimensions(struct cursor *c, struct xm_gguf_tensor *t, uint64_t *n)
     return XM_OK;
 }
 
-/* The type, and of it the bytes of n elements. */
+/* Reads the type of a tensor, and computes the bytes of its n elements. */
 static enum xm_status
 take_tensor_type(struct cursor *c, uint64_t n, struct xm_gguf_tensor *t)
 {
@@ -303,7 +306,8 @@ take_tensor(struct cursor *c, const struct xm_gguf_part *p, uint64_t i,
     return s;
 }
 
-/* Offsets count from where the tensors' bytes begin. */
+/* Finds the bytes of a tensor. Offsets in the file are relative to `begin`, where the tensors'
+ * bytes begin. */
 static enum xm_status
 place_tensor(struct cursor *c, struct xm_mapping *mapping, uint64_t begin,
              struct xm_gguf_tensor *t)
@@ -328,7 +332,7 @@ compare_places(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Whether no byte is of two tensors. */
+/* Fails if the bytes of two tensors overlap. */
 static enum xm_status
 check_apart(const struct xm_gguf_tensor *tensors, uint64_t n, struct xm_arena *arena,
             struct xm_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which part of a model a file is, and what the others are called.
+ * Reads which part of a split model a file is, and derives the names of the other parts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ xm_gguf_find_split(const struct xm_gguf_part *p, struct xm_gguf_split *out,
     XM_TRY(read_key(p, "split.no", MOST_PARTS, &out->number, err));
     XM_TRY(read_key(p, "split.count", MOST_PARTS, &out->count, err));
     XM_TRY(read_key(p, "split.tensors.count", INT64_MAX, &out->n_tensors, err));
-    if (out->count == 0) /* as writers say that it is not split */
+    if (out->count == 0) /* some writers mean "not split" by 0 */
         out->count = 1;
     if (out->number < out->count)
         return XM_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ggml's types, and tensors as the project has them.
+ * The table of ggml's types, and conversion of tensors to the project's weights.
  */
 #include <inttypes.h>
 
@@ -34,7 +34,8 @@ xm_gguf_tensor_dims(const struct xm_gguf_tensor *t, uint64_t dim[XM_GGUF_MAX_RAN
         dim[i] = t->ne[t->rank - 1 - i];
 }
 
-/* The format, or of ELEMENTS the element type, that has the type's name. */
+/* Sets the weight format or (ELEMENTS) the element type that has the type's name. False: there is
+ * none. */
 static bool
 find_format(const struct xm_gguf_type *t, struct xm_weight *out)
 {

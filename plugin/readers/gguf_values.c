@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values of keys, checked: of which type they are and whether they fit.
+ * Reads values of keys, and checks their types and ranges.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -32,7 +32,8 @@ xm_gguf_element_text(enum xm_element element)
 
 /* ---- one of a list ------------------------------------------------------------------- */
 
-/* "key 'a': expected …, found u32"; of a list also which value of it. */
+/* Fails with "key 'a': expected …, found u32"; for a list, the message also has the index of the
+ * value. */
 static enum xm_status
 refuse(const struct xm_gguf_values *l, uint64_t i, const char *expected,
        const char *found, struct xm_error *err)
@@ -75,7 +76,7 @@ xm_gguf_bool_at(const struct xm_gguf_values *l, uint64_t i, bool *out,
     return XM_OK;
 }
 
-/* Its 64 bits in two's complement. */
+/* Loads value i, a whole number, as 64 bits in two's complement. */
 static enum xm_status
 load_whole(const struct xm_gguf_values *l, uint64_t i, int64_t *bits,
            struct xm_error *err)
@@ -164,7 +165,7 @@ xm_gguf_f32_at(const struct xm_gguf_values *l, uint64_t i, float *out,
     return XM_OK;
 }
 
-/* Takes n bytes off; opening has seen that they are there. */
+/* Removes n bytes from the front. They exist, because opening the file has checked all lengths. */
 static const uint8_t *
 take(struct xm_gguf_values *l, uint64_t n)
 {
@@ -195,8 +196,7 @@ xm_gguf_next_text(struct xm_gguf_values *l, struct xm_slice *out, struct xm_erro
     return XM_OK;
 }
 
-/* Takes off the values of a list that is an element of a list, whose type and count are before
- * them. */
+/* Removes the next list from a list of lists. Its type and count precede its values. */
 static struct xm_gguf_values
 take_list(struct xm_gguf_values *l)
 {

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layers that the graph has no operation for, composed of those it has:
+ * Layers for which the graph has no operation, built from several of its operations:
  *
  *     selu(x)           lambda (x > 0: x, else alpha (e^x - 1))
  *     log_softmax(x)    x - max x - ln sum e^(x - max x)
  *
- * and so on: the formula stands above each. What a language model runs in every token is not here,
- * nor is a function of one element: a row of ops.def is one launch.
+ * The formula stands above each function. Operations that a language model runs for every token are
+ * not here, and neither are functions of a single element: those are rows of ops.def, which take
+ * one launch each.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "plugin/readers/ir_records.h"
 
-/* A layer, and where its nodes go. */
+/* The layer being built and its builder. */
 struct composing {
     struct xm_builder *b;
     const struct xm_ir_layer *l;
     struct xm_value *const *in;
-    struct xm_error *err; /* of attributes */
+    struct xm_error *err; /* for errors in attributes */
 };
 
 /* ---- attributes ---------------------------------------------------------------------- */
 
-/* As those of operations are read (attrs.def). `usual` NULL: required. All members of the union
- * that are asked for here stand at its beginning. */
+/* Reads an attribute as the attributes of operations are read (attrs.def). `usual`: the default;
+ * NULL: the attribute is required. All union members used here are at the union's beginning. */
 static union xm_attr
 attribute(const struct composing *c, const char *key, const char *usual,
           enum xm_attr_kind kind, const char *const *names)
@@ -102,7 +103,7 @@ select_where(const struct composing *c, struct xm_value *holds, struct xm_value 
     return xm_op_build(c->b, XM_OP_SELECT, NULL, in, 3);
 }
 
-/* Of the element type of input 0. */
+/* Returns 0 with the element type of input 0. */
 static struct xm_value *
 zero(const struct composing *c)
 {
@@ -122,7 +123,8 @@ reduce(const struct composing *c, enum xm_op op, struct xm_value *x,
     return xm_op_build(c->b, op, &a, in, 2);
 }
 
-/* Squares and what is added to a variance may have no place in 16 bits: in f32 then. */
+/* Converts a 16-bit float to f32, because squares and the epsilon that is added to a variance may
+ * be out of its range. */
 static struct xm_value *
 widened(const struct composing *c, struct xm_value *x)
 {
@@ -130,7 +132,7 @@ widened(const struct composing *c, struct xm_value *x)
     return e == XM_F16 || e == XM_BF16 ? xm_convert(c->b, x, XM_F32) : x;
 }
 
-/* What was computed so, as input 0. */
+/* Converts y back to the element type of input 0. */
 static struct xm_value *
 narrowed(const struct composing *c, struct xm_value *y)
 {
@@ -138,7 +140,8 @@ narrowed(const struct composing *c, struct xm_value *y)
     return e == XM_F16 || e == XM_BF16 ? xm_convert(c->b, y, e) : y;
 }
 
-/* A vector of one element as a scalar: it goes with operands of any rank. */
+/* Returns a vector of one element as a scalar, which broadcasts to operands of any rank; other
+ * values unchanged. */
 static struct xm_value *
 single(const struct composing *c, struct xm_value *v)
 {
@@ -151,7 +154,7 @@ single(const struct composing *c, struct xm_value *v)
     return xm_reshape_like(c->b, v, &scalar);
 }
 
-/* v [n] -> [n, 1, ...], which goes with dimension 1 of x. */
+/* Reshapes v [n] to [n, 1, …], which broadcasts along dimension 1 of x. */
 static struct xm_value *
 by_channel(const struct composing *c, struct xm_value *v, const struct xm_value *x)
 {
@@ -186,7 +189,7 @@ selu(const struct composing *c)
     return multiply(c, lambda, select_where(c, above, x, below));
 }
 
-/* x < 0: slope x, else x; a slope for each channel or for all */
+/* x < 0: slope x, else x; the slope is a scalar or has one value for each channel */
 static struct xm_value *
 prelu(const struct composing *c)
 {
@@ -199,7 +202,7 @@ prelu(const struct composing *c)
 
 /* ---- updates ------------------------------------------------------------------------- */
 
-/* `n` axes from `first` on before all others; or, back, the other way round. */
+/* Transposes x: moves the n axes from `first` on before all others or, with `back`, undoes that. */
 static struct xm_value *
 axes_to_front(const struct composing *c, struct xm_value *x, uint32_t first, uint32_t n,
               bool back)
@@ -230,7 +233,8 @@ update_axis(const struct composing *c, uint32_t *out)
     return XM_OK;
 }
 
-/* With the axis in front: scatter_nd_update(x, ids with an axis of 1 behind, updates) */
+/* Transposed so that the axis is in front: scatter_nd_update(x, ids with a last axis of 1,
+ * updates) */
 static struct xm_value *
 scatter_update(const struct composing *c)
 {
@@ -271,7 +275,7 @@ reduce_l2(const struct composing *c)
     return narrowed(c, xm_op1(c->b, XM_OP_SQRT, sum));
 }
 
-/* All of them, or any: the least or the largest of 0 and 1. */
+/* reduce_logical_and and reduce_logical_or: the minimum or maximum of the elements as 0 and 1 */
 static struct xm_value *
 reduce_logical(const struct composing *c, enum xm_op op)
 {
@@ -304,7 +308,7 @@ log_softmax(const struct composing *c)
     return subtract(c, x, xm_op1(c->b, XM_OP_LOG, sum));
 }
 
-/* x / sqrt(sum x^2 + eps), or of the larger of the two */
+/* x / sqrt(sum x^2 + eps) or x / sqrt(max(sum x^2, eps)) */
 static struct xm_value *
 normalize_l2(const struct composing *c)
 {
@@ -354,7 +358,7 @@ check_groups(const struct composing *c, int64_t groups)
     return XM_OK;
 }
 
-/* mvn of [N, groups, the rest], as x, times the scale, plus the bias */
+/* mvn(x as [N, groups, rest]) reshaped like x, times the scale, plus the bias */
 static struct xm_value *
 group_norm(const struct composing *c)
 {
@@ -379,10 +383,11 @@ group_norm(const struct composing *c)
 
 /* clang-format off */
 static const struct row {
-    const char *type, *opsets; /* as in ops.def */
+    const char *type, *opsets; /* `opsets` as in ops.def */
     uint32_t n_in;
     bool needs_floats;
-    struct xm_value *(*build)(const struct composing *c); /* a new node, never an operand */
+    /* returns a new node, never an operand */
+    struct xm_value *(*build)(const struct composing *c);
 } rows[] = {
     {"BatchNormInference", "5",  5, true,  batch_norm},
     {"GroupNormalization", "12", 3, true,  group_norm},
@@ -417,8 +422,8 @@ xm_ir_composed_opsets(const char *type, uint32_t *n_in)
     return row ? row->opsets : NULL;
 }
 
-/* The nodes behind `before` are called after the layer, what they do and their place; the layer's
- * own name is that of its result. */
+/* Names the nodes behind `before`: layer name, operation and number; the result gets the layer's
+ * own name. */
 static enum xm_status
 name_nodes(const struct composing *c, const struct xm_node *before,
            const struct xm_node *result)

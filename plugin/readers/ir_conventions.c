@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for the dynamic dimensions of a language model.
+ * Gives symbols to the dynamic dimensions of a language model.
  *
- * IR files write '?' for every dynamic dimension, so that nothing could be proved equal.
- * What exporters of text generation agree on is in this table, and only here; a dimension
- * that no row speaks of gets a symbol of its own, "<input>.<i>", which is always safe. So does a
- * sum of which nothing else tells a part: a run's shapes could not be told from it.
+ * IR files write '?' for every dynamic dimension, so no two of them could be proved equal. The
+ * conventions of exporters of text generation are in this table, and only here. A dimension that no
+ * row describes gets its own symbol, "<input>.<i>", which is always safe. So does a sum of past and
+ * new tokens if no other dimension gives one of the two: a run could not derive its shapes from the
+ * sum.
  *
  * A cache of keys or values is a state or, in exports without states, an input past_*.
  */
@@ -27,7 +28,8 @@ static const struct convention {
     { "inputs_embeds",  3, { BATCH, TOKENS          } },
     { "token_type_ids", 2, { BATCH, TOKENS          } },
     { "position_ids",   2, { BATCH, TOKENS          } },
-    { "position_ids",   3, { OWN,   BATCH,  TOKENS  } }, /* a row an axis */
+    /* dimension 0: axes of positions */
+    { "position_ids",   3, { OWN,   BATCH,  TOKENS  } },
     { "attention_mask", 2, { BATCH, PAST_AND_TOKENS } },
     { "beam_idx",       1, { BATCH                  } },
 };
@@ -52,13 +54,13 @@ symbol(struct xm_graph *g, enum meaning meaning, const char *owner, uint32_t i)
     }
 }
 
-/* A name of a parameter: that of its layer, or of its tensor. */
+/* A name of a parameter: its layer's, or one of its tensor. */
 struct name {
     const char *text;
     size_t n;
 };
 
-/* The next one; false: there is none. *at begins as NULL. */
+/* Iterates over the names; *at must be NULL at first. False: there are no more. */
 static bool
 next_name(const struct xm_ir_layer *l, const char **at, struct name *out)
 {
@@ -89,8 +91,8 @@ find_convention(const struct xm_ir_layer *l, uint32_t rank)
     return NULL;
 }
 
-/* past_key_values.0.key and the like: of tokens that the model made or was fed, not of what an
- * encoder has read. */
+/* Returns whether a parameter is a cache of the model's own tokens, such as past_key_values.0.key,
+ * but not one of an encoder. */
 static bool
 is_called_past(const struct xm_ir_layer *l)
 {
@@ -106,21 +108,22 @@ is_called_past(const struct xm_ir_layer *l)
     return false;
 }
 
-/* A cache of keys or values: rank 4, dimension 0 dynamic and exactly one more. */
+/* Returns whether a shape is that of a cache of keys or values: rank 4, dimension 0 dynamic, and
+ * exactly one more dynamic dimension. */
 static bool
 is_kv_cache(const int64_t *dim, uint32_t rank)
 {
     return rank == 4 && dim[0] < 0 && (dim[1] < 0) + (dim[2] < 0) + (dim[3] < 0) == 1;
 }
 
-/* Of dimension i, which is dynamic. */
+/* Returns the meaning of dimension i, a dynamic dimension of a cache. */
 static enum meaning
 meaning_of_cache(uint32_t i)
 {
     return i == 0 ? BATCH : PAST;
 }
 
-/* Whether a parameter has the new tokens as a dimension. */
+/* Returns whether the number of new tokens is a dimension of a parameter. */
 static bool
 has_tokens(const struct xm_ir_layer *l)
 {

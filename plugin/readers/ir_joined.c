@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inputs of a language model whose embeddings are nets of their own, as exporters write models
- * that see pictures as well. For text alone each input follows from the ids and their positions:
+ * Replaces inputs of a language model whose embeddings are nets of their own, as exporters write
+ * models that also read pictures. For text alone, each input follows from the token ids and their
+ * positions:
  *
- *     input_ids          those of the nets of embeddings
- *     inputs_embeds      the result of the net of embeddings
- *     per_layer_inputs   the result of the net of embeddings for each layer
- *     position_ids       [n,B,T], an axis of positions each: all are those of the text, [B,T]
+ *     input_ids          the input of the embedding nets
+ *     inputs_embeds      the result of the embedding net
+ *     per_layer_inputs   the result of the embedding net for each layer
+ *     position_ids       [n,B,T], positions on n axes: all equal the text's positions [B,T]
  *     token_type_ids     [B,T], 0: text
  *
- * Not done: pictures, and inputs that only they have.
+ * Not supported: pictures, and inputs that only pictures need.
  */
 #include <string.h>
 
@@ -33,7 +34,7 @@ element_of(const struct xm_ir_layer *l)
     return text ? xm_element_parse(text) : XM_ELEMENT_COUNT;
 }
 
-/* The same positions [B,T] for each axis. */
+/* Adds an input of positions [B,T] and repeats it for each axis. */
 static enum xm_status
 positions(struct xm_builder *b, const struct xm_ir_layer *l, struct xm_value **out,
           struct xm_error *err)
@@ -78,7 +79,7 @@ xm_ir_joint_input(const struct xm_ir_joint *j, struct xm_builder *b,
 {
     *out = NULL;
     if (l->out.n != 1)
-        return XM_OK; /* refused with the layer */
+        return XM_OK; /* the layer is refused later */
     if (j->is_embeddings || strcmp(l->name, "input_ids") == 0) {
         *out = j->ids;
     } else if (strcmp(l->name, "inputs_embeds") == 0) {

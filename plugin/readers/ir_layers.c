@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records -> nodes, in the order that ir_link.c found: one node a layer, or several where
+ * Builds nodes from records, in the order that ir_link.c found: one node for a layer, or several if
  * ir_composed.c has the layer type.
  *
- * The operation table says what a layer type is, which opsets and how many ports it may
- * have; the attribute table says what its attributes are called. Only the layers that
- * declare their own type (parameter, constant, state) have code of their own here. What
- * the file says about the results is checked against what the shape functions find, never
- * believed.
+ * The table of operations gives the meaning of a layer type, its opsets and numbers of ports; the
+ * table of attributes gives the names of its attributes. Only layers that declare their own type
+ * (parameter, constant, state) have code here. The results' types in the file are not trusted but
+ * compared with those that the shape functions compute.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -24,11 +23,11 @@ struct build {
     struct xm_builder builder;
     const struct xm_ir_weights *weights;
     struct xm_ir_joint *joint; /* NULL: the net is the whole graph */
-    bool knows_lengths;        /* xm_ir_tells_lengths */
+    bool knows_lengths;        /* the result of xm_ir_tells_lengths */
     struct xm_error *err;
 };
 
-/* The builder's failure becomes ours. */
+/* Copies the builder's failure to s->err. */
 static enum xm_status
 graph_failed(struct build *s)
 {
@@ -76,9 +75,10 @@ need_shape(struct build *s, const struct xm_ir_layer *l, const char *key, int64_
     return why ? xm_fail(s->err, XM_INVALID, "%s=\"%.80s\" %s", key, text, why) : XM_OK;
 }
 
-/* Attributes of files that have no row in the attribute table: what they may be. */
+/* Attributes without a row in the attribute table, and their only allowed value. */
 static const struct {
-    const char *key, *only; /* only NULL: any value, it changes no result we promise */
+    /* only NULL: any value, because it does not affect specified results */
+    const char *key, *only;
 } extra_attributes[] = {
     {"auto_broadcast", "numpy"},
     {"stable", NULL},
@@ -136,7 +136,7 @@ read_attributes(struct build *s, const struct xm_ir_layer *l, enum xm_op op,
 
 /* ---- layers that declare their type ---------------------------------------------- */
 
-/* One node from its only value. */
+/* Sets *out to the node of its only value. v NULL: the builder has failed. */
 static enum xm_status
 made(struct build *s, struct xm_value *v, struct xm_node **out)
 {
@@ -164,7 +164,7 @@ build_parameter(struct build *s, const struct xm_ir_layer *l, struct xm_node **o
                                          : xm_no_memory(s->err, "the bounds of an input");
 }
 
-/* Bytes that a constant of this type has. */
+/* Computes the bytes of a constant of this type. */
 static enum xm_status
 constant_bytes(struct build *s, const char *shape, const struct xm_type *type,
                uint64_t *bytes)
@@ -182,7 +182,7 @@ constant_bytes(struct build *s, const char *shape, const struct xm_type *type,
     return XM_OK;
 }
 
-/* The place of a constant in the weights file, checked against its type and the file. */
+/* Finds a constant's bytes in the weights, and checks them against its type and the file's size. */
 static enum xm_status
 constant_data(struct build *s, const struct xm_ir_layer *l, const struct xm_type *type,
               struct xm_data *out)
@@ -194,7 +194,7 @@ constant_data(struct build *s, const struct xm_ir_layer *l, const struct xm_type
     XM_TRY(need_u64(s, l, "size", &size));
     XM_TRY(constant_bytes(s, shape, type, &expected));
     if (expected == 0 &&
-        size == 1) /* files have a byte even for a constant without elements */
+        size == 1) /* some files have one byte for a constant without elements */
         size = 0;
     if (size != expected)
         return xm_fail(s->err, XM_INVALID,
@@ -236,8 +236,9 @@ build_const(struct build *s, const struct xm_ir_layer *l, struct xm_node **out)
     return made(s, xm_const(&s->builder, &type, data), out);
 }
 
-/* Opset 3 has no type of its own: the element of the initial value, and the shape of the
- * output port (the initial value's length is not the state's). */
+/* Finds the type of a state. In opset 3 it has no type attributes: its element type is that of the
+ * initial value, and its shape that of the output port (the initial value may have another
+ * length). */
 static enum xm_status
 state_type(struct build *s, const struct xm_ir_layer *l, const char *variable,
            const struct xm_value *init, struct xm_type *type)
@@ -276,7 +277,8 @@ build_read_value(struct build *s, const struct xm_ir_layer *l, struct xm_value *
     return made(s, xm_read_value(&s->builder, variable, &type, init), out);
 }
 
-/* Exporters name an output by its tensor, not by the layer "Result_3396". */
+/* Adds a result, named by its tensor if it has a name, because the layer's name is one such as
+ * "Result_3396". */
 static enum xm_status
 build_result(struct build *s, const struct xm_ir_layer *l, struct xm_value *x,
              struct xm_node **out)
@@ -362,7 +364,8 @@ shape_error(struct build *s, const struct xm_ir_port *p, const struct xm_type *f
     return status;
 }
 
-/* Checks the results against the output ports, and hands them to the layers behind. */
+/* Checks the results against the layer's output ports, and stores them there for the layers that
+ * use them. */
 static enum xm_status
 take_results(struct build *s, const struct xm_ir_layer *l, struct xm_node *n)
 {
@@ -385,7 +388,7 @@ take_results(struct build *s, const struct xm_ir_layer *l, struct xm_node *n)
 
 /* ---- one layer ------------------------------------------------------------------- */
 
-/* Whether `version` ("opset8") is in a list of opset numbers ("1,7,8"). */
+/* Returns whether `version`, such as "opset8", is in a list of opset numbers such as "1,7,8". */
 static bool
 opset_is_listed(const char *version, const char *opsets)
 {
@@ -401,9 +404,9 @@ opset_is_listed(const char *version, const char *opsets)
     return false;
 }
 
-/* What a layer becomes. */
+/* The operation that a layer becomes. */
 struct meaning {
-    enum xm_op op; /* XM_OP_COUNT: it is composed of several */
+    enum xm_op op; /* XM_OP_COUNT: several, by ir_composed.c */
     const char *opsets;
     int min_in, max_in; /* max_in -1: any number */
 };
@@ -462,7 +465,7 @@ build_as(struct build *s, const struct xm_ir_layer *l, const struct meaning *m)
     struct xm_node *node = NULL;
     XM_TRY(check_n_inputs(s, l, m));
     struct xm_value **in = xm_calloc(l->in.n + 1u, sizeof(*in));
-    s->builder.name = l->name; /* copied with each node */
+    s->builder.name = l->name; /* every new node copies it */
     uint32_t i = 0;
     for (const struct xm_ir_port *p = l->in.first; in && p; p = p->next)
         in[i++] = p->from_port->value;
@@ -473,7 +476,8 @@ build_as(struct build *s, const struct xm_ir_layer *l, const struct meaning *m)
     return status == XM_OK ? take_results(s, l, node) : status;
 }
 
-/* Inputs and results that are inside of the graph: *is_joined, and the layer is no node. */
+/* If a layer is an input or a result inside of the joined graph, connects it without a node and
+ * sets *is_joined. */
 static enum xm_status
 join_layer(struct build *s, struct xm_ir_layer *l, bool *is_joined)
 {
@@ -490,7 +494,7 @@ join_layer(struct build *s, struct xm_ir_layer *l, bool *is_joined)
     XM_TRY(xm_ir_joint_input(s->joint, &s->builder, l, &v, s->err));
     *is_joined = v != NULL;
     if (!v && s->joint->is_embeddings && port) {
-        l->name = ids; /* by whatever name the file has them */
+        l->name = ids; /* replaces the file's name for it */
         port->names = ids;
     }
     if (!v)
@@ -535,7 +539,7 @@ xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
             joint->ids = l->out.first->value;
     }
     if (joint && joint->is_embeddings)
-        return XM_OK; /* the language model's properties are the graph's */
+        return XM_OK; /* the graph gets the properties of the language model */
     for (const struct xm_ir_text *p = net->first_property; p; p = p->next) {
         if (xm_graph_add_property(g, p->key, p->value) != XM_OK)
             return graph_failed(&s);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Edges -> who feeds each input port, and an order with operands first.
+ * Finds the source of each input port from the edges, and an order of the layers with operands
+ * first.
  *
- * Layers may stand in any order in the file. The order here is the file's where that is
- * already right, parameters first, so that inputs and outputs keep the file's order. The
- * walk has its own stack: a chain of a million layers must not exhaust the thread's.
+ * Layers may have any order in the file. The order here keeps the file's order as far as it is
+ * valid, parameters first, so that inputs and outputs keep their order. The walk has its own stack,
+ * because a chain of a million layers would exhaust the thread's stack.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* All layers sorted by id, in the net's arena. */
+/* Makes an array of all layers, sorted by id, in the net's arena. */
 static enum xm_status
 index_layers(struct xm_ir_net *net, struct xm_ir_layer ***out, struct xm_error *err)
 {
@@ -116,13 +117,13 @@ check_ports(const struct xm_ir_layer *l, const struct xm_ir_ports *ports, bool i
     return XM_OK;
 }
 
-/* One layer on the walk's stack, and the next of its inputs to follow. */
+/* A layer on the walk's stack, and its next input to follow. */
 struct step {
     struct xm_ir_layer *layer;
     struct xm_ir_port *next;
 };
 
-/* Appends `root` and what it needs to the order, operands first. */
+/* Appends `root` and the layers that it needs to the order, operands first. */
 static enum xm_status
 walk(struct xm_ir_net *net, struct xm_ir_layer *root, struct step *stack, size_t *n_order,
      struct xm_error *err)

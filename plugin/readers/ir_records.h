@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An IR file as plain records, and the steps between the XML and the graph:
+ * Private to the IR reader: an IR file as plain records, and the steps from the XML to the graph:
  *
- *     ir_xml.c     XML text -> records          (what is written)
- *     ir_link.c    edges -> sources, order      (who feeds whom)
- *     ir_layers.c  records -> nodes             (what it means)
- *     ir_composed.c                             (layers that become several nodes)
- *     ir_conventions.c                          (names for dynamic dimensions)
- *     ir_joined.c                               (several files that are one language model)
- *     ir_text.c    the small languages inside attributes
+ *     ir_xml.c     XML text -> records
+ *     ir_link.c    edges -> the source of each input, and the order of the layers
+ *     ir_layers.c  records -> nodes
+ *     ir_composed.c     layers that become several nodes
+ *     ir_conventions.c  names for dynamic dimensions
+ *     ir_joined.c       several files that form one language model
+ *     ir_text.c    parsing the texts of attributes
  *
- * Private to the reader. Everything lives in the net's arena.
+ * All memory is in the net's arena.
  */
 #ifndef XM_PLUGIN_READERS_IR_RECORDS_H
 #define XM_PLUGIN_READERS_IR_RECORDS_H
@@ -20,11 +20,11 @@
 #include "transformations/graph/builder.h"
 
 enum {
-    XM_IR_MAX_PORTS = 1024, /* of one layer and direction: lookups are linear */
-    XM_IR_MAX_DEPTH = 64    /* open XML elements                              */
+    XM_IR_MAX_PORTS = 1024, /* of one layer and direction: lookup is linear */
+    XM_IR_MAX_DEPTH = 64    /* nesting depth of XML elements */
 };
 
-/* One attribute or property. */
+/* An attribute of a layer or a property of the net. */
 struct xm_ir_text {
     const char *key, *value;
     struct xm_ir_text *next;
@@ -37,10 +37,10 @@ struct xm_ir_port {
     uint32_t rank;
     int64_t dim[XM_MAX_RANK]; /* -1: dynamic                                  */
     struct xm_ir_port *next;
-    struct xm_ir_layer *from; /* of an input, after linking: the layer that feeds it */
-    /* of an input, after linking: that layer's output */
+    struct xm_ir_layer *from; /* input, after linking: the layer that feeds it */
+    /* input, after linking: the output port of that layer */
     struct xm_ir_port *from_port;
-    struct xm_value *value; /* of an output, after building                        */
+    struct xm_value *value; /* output, after building: its value */
 };
 
 struct xm_ir_ports {
@@ -57,8 +57,8 @@ struct xm_ir_layer {
     const char *output_names; /* tensor names of a Result; NULL: none */
     struct xm_ir_text *data;  /* attributes                           */
     struct xm_ir_ports in, out;
-    enum xm_ir_visit visit;   /* of ir_link.c's walk                  */
-    struct xm_ir_layer *next; /* in the file                          */
+    enum xm_ir_visit visit;   /* state of the walk in ir_link.c */
+    struct xm_ir_layer *next; /* next layer in the file */
 };
 
 struct xm_ir_edge {
@@ -76,11 +76,11 @@ struct xm_ir_net {
     struct xm_ir_layer **order; /* n_layers, operands first; set by xm_ir_link */
 };
 
-/* Bytes of the constants. */
+/* The bytes of the constants, the contents of the .bin file. */
 struct xm_ir_weights {
     const uint8_t *bytes; /* NULL: there are none */
     uint64_t n_bytes;
-    const char *name; /* for messages         */
+    const char *name; /* for error messages */
 };
 
 struct xm_ir_joint;
@@ -90,7 +90,7 @@ struct xm_ir_joint;
 enum xm_status xm_ir_parse(const char *xml, size_t n, struct xm_ir_net *net,
                            struct xm_error *err);
 enum xm_status xm_ir_link(struct xm_ir_net *net, struct xm_error *err);
-/* Appends the net's nodes to `g`. `joint`: replaces inputs by results of other nets; NULL: all
+/* Appends the net's nodes to `g`. `joint` replaces inputs by results of other nets; NULL: all
  * inputs are inputs of the graph. */
 enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
                            struct xm_ir_joint *joint, struct xm_graph *g,
@@ -100,19 +100,19 @@ enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *we
 
 /* State of joining nets: the embedding nets are built first, then the language model. */
 struct xm_ir_joint {
-    /* the net being built is an embedding net: it maps token ids to a value that is no result
-     * of the graph */
+    /* The net being built is an embedding net: it maps token ids to a value that is not a result of
+     * the graph. */
     bool is_embeddings;
-    /* the input of token ids, shared by these nets; NULL: not built yet */
+    /* The input of token ids, shared by all nets; NULL: not built yet. */
     struct xm_value *ids;
-    struct xm_value *result; /* the result of the last embedding net                    */
-    /* the value for the language model's input inputs_embeds */
+    struct xm_value *result; /* the result of the last embedding net */
+    /* The value for the language model's input inputs_embeds. */
     struct xm_value *embeddings;
-    /* the value for its input per_layer_inputs; NULL: the model has none */
+    /* The value for its input per_layer_inputs; NULL: the model has no such input. */
     struct xm_value *per_layer;
 };
 
-/* The value that replaces a layer of type Parameter; *out NULL: the layer is an input of the
+/* Finds the value that replaces a layer of type Parameter. *out NULL: the layer is an input of the
  * graph. */
 enum xm_status xm_ir_joint_input(const struct xm_ir_joint *j, struct xm_builder *b,
                                  const struct xm_ir_layer *l, struct xm_value **out,
@@ -120,20 +120,21 @@ enum xm_status xm_ir_joint_input(const struct xm_ir_joint *j, struct xm_builder 
 
 /* ---- layers that become several nodes ---------------------------------------------- */
 
-/* The opsets of such a layer type, as in ops.def, and its number of inputs. NULL: it is none. */
+/* Returns the opsets of a layer type that ir_composed.c implements, in the form of ops.def, and its
+ * number of inputs. NULL: it does not implement the type. */
 const char *xm_ir_composed_opsets(const char *type, uint32_t *n_in);
-/* The result of such a layer, its operands `in`. NULL: `err` has what is wrong with the attributes,
- * or the graph what is wrong with the operands. */
+/* Builds the nodes of such a layer with the operands `in` and returns the result. NULL: *err
+ * describes an error in the attributes, or the graph's error one in the operands. */
 struct xm_value *xm_ir_compose(struct xm_builder *b, const struct xm_ir_layer *l,
                                struct xm_value *const *in, struct xm_error *err);
 
 /* ---- conventions ----------------------------------------------------------------- */
 
-/* Whether an input or a state tells how many tokens are new or past, so that a sum of both can be
- * taken apart. */
+/* Returns whether an input or a state has the number of new tokens or of past tokens as a
+ * dimension. Only then can both be derived from a dimension that is their sum. */
 bool xm_ir_tells_lengths(const struct xm_ir_net *net);
-/* Shapes of a parameter and of a state: dynamic dimensions become symbols. `knows_lengths`: as
- * above. */
+/* Set *out to the shape of a parameter or a state, with symbols for dynamic dimensions.
+ * knows_lengths: the result of xm_ir_tells_lengths. */
 void xm_ir_input_shape(struct xm_graph *g, const struct xm_ir_layer *l,
                        const int64_t *dim, uint32_t rank, bool knows_lengths,
                        struct xm_shape *out);
@@ -142,17 +143,19 @@ void xm_ir_state_shape(struct xm_graph *g, const char *variable, const int64_t *
 
 /* ---- text in attributes ---------------------------------------------------------- */
 
-/* Decimal digits only; false on anything else and on overflow. */
+/* Reads a number of decimal digits only. False: it has other characters or overflows. */
 bool xm_ir_parse_u64(const char *text, uint64_t *out);
-/* "256", "?", "-1", "1..10": -1 is dynamic. `n` characters, spaces around are allowed. */
+/* Reads a dimension of n characters, such as "256", "?", "-1" or "1..10"; spaces around it are
+ * allowed. *out -1: dynamic. False: malformed. */
 bool xm_ir_parse_dim(const char *text, size_t n, int64_t *out);
-/* "?,?,256"; "" is a scalar. NULL, or why not. */
+/* Reads a shape such as "?,?,256"; "" is a scalar. Returns NULL, or the reason of the failure. */
 const char *xm_ir_parse_shape(const char *text, int64_t *dim, uint32_t *rank);
-/* "a,b\,c" -> {"a", "b,c"} in the arena. */
+/* Splits a list of names: "a,b\,c" gives {"a", "b,c"}, allocated in the arena. */
 enum xm_status xm_ir_split_names(struct xm_arena *arena, const char *text,
                                  const char *const **names, uint32_t *n,
                                  struct xm_error *err);
-/* NULL: no such attribute. */
+/* xm_ir_attr returns an attribute's value; NULL: it is missing. xm_ir_need fails if it is
+ * missing. */
 const char *xm_ir_attr(const struct xm_ir_layer *l, const char *key);
 enum xm_status xm_ir_need(const struct xm_ir_layer *l, const char *key,
                           const char **value, struct xm_error *err);

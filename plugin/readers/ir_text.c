@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The small languages inside IR attributes: numbers, dimensions, shapes, lists of names.
+ * Parses the texts inside IR attributes: numbers, dimensions, shapes, lists of names.
  */
 #include <string.h>
 
@@ -48,7 +48,7 @@ xm_ir_parse_shape(const char *text, int64_t *dim, uint32_t *rank)
     return why;
 }
 
-/* Copies one name without its escapes; returns the place behind it. */
+/* Copies one name without its escapes; returns the position behind it. */
 static const char *
 copy_name(const char *text, char *to)
 {

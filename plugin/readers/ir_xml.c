@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IR XML -> records, without a tree of the document. Where an element may stand, and what it means
- * there, is one table:
+ * Parses the XML of an IR into records, without building a document tree. One table says where an
+ * element may stand and what it means there:
  *
  *     net / layers / layer / data, input / port / dim, output / port / dim
  *     net / edges / edge
- *     net / rt_info / …                     (flattened to properties "a/b/c")
+ *     net / rt_info / …                     (flattened to properties named "a/b/c")
  *
- * Elements without a row are skipped with all they hold. Document type declarations are
- * refused, so that no entity can be declared, let alone expanded.
+ * Elements without a row are skipped with their contents. Document type declarations are refused,
+ * so that no entity can be declared or expanded.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -47,13 +47,13 @@ struct reader {
     struct xm_ir_net *net;
     struct xm_error *err;
     struct level level[XM_IR_MAX_DEPTH];
-    uint32_t depth;            /* open elements                                 */
-    struct xm_strbuf path;     /* keys of the open rt_info elements, with '/'   */
-    struct xm_ir_layer *layer; /* the open one                                  */
-    struct xm_ir_ports *ports; /* of the open input or output                   */
-    struct xm_ir_port *port;   /* the open one                                  */
-    char text[DIM_TEXT];       /* of the open dim                               */
-    size_t text_n;             /* DIM_TEXT: too long                            */
+    uint32_t depth;            /* number of open elements */
+    struct xm_strbuf path;     /* keys of the open rt_info elements, joined by '/' */
+    struct xm_ir_layer *layer; /* the open layer */
+    struct xm_ir_ports *ports; /* the ports of the open input or output */
+    struct xm_ir_port *port;   /* the open port */
+    char text[DIM_TEXT];       /* the text of the open dim */
+    size_t text_n;             /* its length; DIM_TEXT: too long */
 };
 
 XM_PRINTF(3, 4)
@@ -62,7 +62,7 @@ refuse(struct reader *r, enum xm_status status, const char *fmt, ...)
 {
     va_list ap;
     if (r->err->status != XM_OK)
-        return; /* expat may still call a few handlers after the stop */
+        return; /* expat may call a few more handlers after XML_StopParser */
     va_start(ap, fmt);
     xm_fail_v(r->err, status, fmt, ap);
     va_end(ap);
@@ -94,7 +94,7 @@ keep(struct reader *r, const char *s)
     return copy;
 }
 
-/* NULL: there is none. */
+/* Returns the attribute's value; NULL: it is missing. */
 static const char *
 attribute(const char **attrs, const char *key)
 {
@@ -236,8 +236,8 @@ open_edge(struct reader *r, const char **attrs)
     r->net->last_edge = e;
 }
 
-/* <key value="…"/>; keys that are no XML names are written <info name="key" value="…"/>.
- */
+/* Reads a property <key value="…"/>. A key that is not a valid XML name is written <info name="key"
+ * value="…"/>. */
 static void
 open_property(struct reader *r, const char *tag, const char **attrs)
 {
@@ -262,7 +262,8 @@ static const struct rule {
     enum place parent;
     const char *tag;
     enum place place;
-    void (*open)(struct reader *r, const char **attrs); /* NULL: nothing to note */
+    /* called at the start tag; NULL: nothing to do */
+    void (*open)(struct reader *r, const char **attrs);
 } rules[] = {
     { DOCUMENT, "net",     NET,     open_net    },
     { NET,      "layers",  LAYERS,  NULL        },

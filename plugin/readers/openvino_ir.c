@@ -39,7 +39,7 @@ read_text(const char *xml, size_t n, const struct xm_ir_weights *weights,
     return status;
 }
 
-/* "dir/model.xml" -> "dir/model.bin"; the caller frees it. */
+/* Returns "dir/model.bin" for "dir/model.xml"; the caller frees it. */
 static char *
 default_bin_path(const char *xml_path)
 {
@@ -54,7 +54,8 @@ default_bin_path(const char *xml_path)
     return path;
 }
 
-/* *out is NULL when the file is missing and nobody asked for it by name. */
+/* Maps the weights file. If it does not exist, *out is NULL unless the caller gave its path
+ * (asked_for): that is a failure. */
 static enum xm_status
 open_weights(const char *path, bool asked_for, struct xm_mapping **out,
              struct xm_error *err)
@@ -83,7 +84,7 @@ read_files(const struct xm_mapped_file *xml, const char *bin_path, bool asked_fo
     return status;
 }
 
-/* Files that people give instead of an IR, by their beginning. */
+/* Other kinds of files that users pass instead of an IR, by their first bytes. */
 static const struct {
     const char *begin;
     size_t n;
@@ -99,9 +100,10 @@ static const struct {
     {XM_BLOB_MAGIC, sizeof(XM_BLOB_MAGIC) - 1, "a compiled model of xemoe's"},
 };
 
-enum { MOST_SEEN = 512 }; /* bytes that tell text from what is none */
+enum { MOST_SEEN = 512 }; /* bytes looked at to tell text from binary data */
 
-/* The length of a header, 8 bytes, then the header, in JSON. */
+/* Returns whether the file begins as safetensors do: the length of a header, 8 bytes, then the
+ * header, JSON. */
 static bool
 is_safetensors(const struct xm_mapped_file *f)
 {
@@ -110,7 +112,7 @@ is_safetensors(const struct xm_mapped_file *f)
            memcmp(f->bytes + 4, "\0\0\0\0", 4) == 0;
 }
 
-/* What a file that cannot be XML seems to be; NULL: it may be XML, in UTF-8 or UTF-16. */
+/* Returns a description of a file that cannot be XML; NULL: it may be XML, in UTF-8 or UTF-16. */
 static const char *
 what_else(const struct xm_mapped_file *f)
 {
@@ -157,7 +159,7 @@ enum xm_status
 xm_openvino_ir_read(const char *xml_path, const char *bin_path, struct xm_graph **out,
                     struct xm_error *err)
 {
-    struct xm_error local = {0}; /* prefixed, even when the caller wants no text */
+    struct xm_error local = {0}; /* gets the prefix even if the caller's err is NULL */
     bool asked_for = bin_path && bin_path[0];
     char *default_bin = asked_for ? NULL : default_bin_path(xml_path);
     *out = NULL;
@@ -196,7 +198,8 @@ add_net(const struct xm_mapped_file *xml, const char *bin_path, struct xm_ir_joi
     return s;
 }
 
-/* One file of the folder; `bin_path` NULL or "": the one with the file's name. */
+/* Adds one file of the folder to the graph. bin_path NULL or "": its weights have the file's name
+ * with the ending .bin. */
 static enum xm_status
 add_file(const char *folder, const char *name, const char *bin_path,
          struct xm_ir_joint *joint, struct xm_graph *g, struct xm_error *err)
