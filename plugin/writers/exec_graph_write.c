@@ -25,7 +25,7 @@ add_precisions(struct xm_strbuf *out, const struct xm_exec_node *n)
     xm_strbuf_free(&list);
 }
 
-/* Microseconds, as readers expect them. */
+/* Writes the node's mean time in microseconds, the unit that programs expect. */
 static void
 add_time(struct xm_strbuf *out, const struct xm_exec_node *n)
 {

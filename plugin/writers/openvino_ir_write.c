@@ -18,7 +18,7 @@ add_escaped(struct xm_strbuf *out, const char *s)
 
 /* ---- shapes ---- */
 
-/* "FP32", "I64", "BOOL": the spelling of ports. */
+/* Writes an element type as ports have it: "FP32", "I64", "BOOL". */
 static void
 add_precision(struct xm_strbuf *out, enum xm_element e)
 {
@@ -52,7 +52,7 @@ add_port(struct xm_strbuf *out, uint32_t id, const struct xm_value *v, bool is_o
     xm_strbuf_add(out, "\t\t\t\t</port>\n");
 }
 
-/* "?,2,?,64" */
+/* Writes a shape, such as "?,2,?,64". */
 static void
 add_shape(struct xm_strbuf *out, const struct xm_shape *s)
 {
@@ -129,7 +129,7 @@ add_data(struct writer *w, const struct xm_node *n)
     return XM_OK;
 }
 
-/* The newest opset that the table accepts. */
+/* Returns the newest opset in the operation's list. */
 static int
 opset_of(const struct xm_op_info *info)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A graph of file operations as OpenVINO IR, version 11.
+ * Writes a graph as OpenVINO IR, version 11.
  *
- * Constants that are views into `bin` keep their place; others are appended. Symbolic dimensions
- * are written as -1. Operations that only passes make (weight, moe, …) cannot be written: error.
+ * Constants that are views into `bin` stay where they are; others are appended to it. Symbolic
+ * dimensions are written as -1. A graph with operations that only passes create (weight, moe, …)
+ * cannot be written and is an error.
  */
 #ifndef XM_PLUGIN_WRITERS_OPENVINO_IR_WRITE_H
 #define XM_PLUGIN_WRITERS_OPENVINO_IR_WRITE_H

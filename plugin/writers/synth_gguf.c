@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The decoder as a GGUF file: its keys by the table that the reader has, a byte-level tokenizer,
- * its tensors.
+ * Writes the decoder as a GGUF file: its keys, from the table that the reader uses, a byte-level
+ * tokenizer, and its tensors.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,17 +17,18 @@
 #include "runtime/util/strbuf.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, NORMAL = 1, CONTROL = 3 };
-/* Types of values, as files number them. */
+/* Types of values, by their numbers in files. */
 enum { U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };
 
 /* ---- how tensors are stored ------------------------------------------------------------ */
 
 struct stored {
-    enum xm_weight_format blocks; /* ELEMENTS: of `element` */
+    enum xm_weight_format blocks; /* ELEMENTS: elements of type `element` */
     enum xm_element element;
 };
 
-/* What stands in for a format whose blocks do not divide a row. */
+/* Returns the format with smaller blocks that replaces a format whose blocks do not divide a
+ * row. */
 static enum xm_weight_format
 smaller(enum xm_weight_format f)
 {
@@ -146,7 +147,7 @@ put_key(struct header *h, const char *key, uint32_t type)
     put_u32(h, type);
 }
 
-/* "<architecture>.<name>" */
+/* Writes the key "<architecture>.<name>". */
 static void
 put_own_key(struct header *h, const char *name, uint32_t type)
 {
@@ -195,14 +196,15 @@ kv_heads_of(const struct xm_decoder *d, uint32_t layer)
     return d->layer[layer].kv_heads;
 }
 
-/* Some readers take an expert's width from here. */
+/* Returns the width of a layer's feed-forward, of layers without a dense one that of an expert,
+ * because some readers take an expert's width from this key. */
 static uint32_t
 width_of(const struct xm_decoder *d, uint32_t layer)
 {
     return d->layer[layer].ffn ? d->layer[layer].ffn : d->expert_ffn;
 }
 
-/* A number of the layers: one, or a list where they differ. */
+/* Writes a key with a number for each layer: a single number if all are equal, else a list. */
 static void
 put_of_layers(struct header *h, const char *name,
               uint32_t (*number_of)(const struct xm_decoder *d, uint32_t layer))
@@ -241,7 +243,7 @@ put_experts(struct header *h, const struct xm_synthetic *m)
     put_u32(h, d->gate);
     put_own_key(h, "expert_weights_norm", BOOL);
     put_bool(h, d->traits & XM_TRAIT_NORMALISED);
-    if (d->shared_ffn) { /* in widths of an expert */
+    if (d->shared_ffn) { /* the shared expert's width in multiples of an expert's */
         put_own_key(h, "expert_shared_count", U32);
         put_u32(h, d->shared_ffn % d->expert_ffn ? 1 : d->shared_ffn / d->expert_ffn);
     }
@@ -257,7 +259,8 @@ put_attention(struct header *h, const struct xm_synthetic *m)
     put_of_layers(h, "attention.head_count", heads_of);
     put_of_layers(h, "attention.head_count_kv", kv_heads_of);
     put_of_layers(h, "feed_forward_length", width_of);
-    if (d->ple == 0) { /* readers of models that may have these embeddings need the key */
+    /* readers need the key for architectures that can have these embeddings */
+    if (d->ple == 0) {
         put_own_key(h, "embedding_length_per_layer_input", U32);
         put_u32(h, 0);
     }
@@ -415,9 +418,11 @@ write_file(struct xm_synth *s, const struct xm_new_file *at)
     return status;
 }
 
-/* Of two writers that begin at the same time the second sees the first: each looks and begins in
- * one turn, which a lock on the folder makes. The lock is not waited for longer than a second: who
- * holds it longer writes an IR there, or is another program. */
+/* Locks the folder, so that of two writers that begin at the same time the second sees the first:
+ * each checks for other writers and begins its file while it holds the lock. Waits for the lock at
+ * most one second and then continues without it: a holder that keeps it longer is writing an IR
+ * there, or is another program. Returns the folder's descriptor, which holds the lock; -1: the
+ * folder cannot be opened. */
 static int
 lock_turn(const char *path)
 {
@@ -436,7 +441,8 @@ lock_turn(const char *path)
     return fd;
 }
 
-/* With --force both writers go on, and the last one's file stays. */
+/* Begins the file. With --force, two writers may write at the same time, and the file of the last
+ * one remains. */
 static enum xm_status
 begin_file(struct xm_synth *s, const char *path, bool is_in_locked_folder,
            struct xm_new_file *at)

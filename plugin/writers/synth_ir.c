@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The decoder's graph as OpenVINO IR, its weights spelled as exporters spell quantised ones:
+ * Writes the decoder's graph as OpenVINO IR, with quantised weights in the form that exporters use:
  *
- *     w = (q - zp) scale,  q uniform over its range, scale so that a row of k has unit gain
+ *     w = (q - zp) scale,  q uniform over its range; `scale` gives a row of k columns unit gain
  */
 #include <math.h>
 #include <string.h>
@@ -30,7 +30,7 @@ constant(struct xm_synth *s, struct xm_builder *b, enum xm_element e, uint32_t r
     return xm_const(b, &type, (struct xm_data){*bytes, n_bytes});
 }
 
-/* Random f16 values in (0.75, 1.25) times `scale`. */
+/* Fills p with n random f16 values in (0.75, 1.25) times `scale`. */
 static void
 fill_scales(struct xm_synth *s, uint8_t *p, uint64_t n, float scale)
 {
@@ -38,7 +38,8 @@ fill_scales(struct xm_synth *s, uint8_t *p, uint64_t n, float scale)
         xm_store_float(XM_F16, p, i, scale * (1.0f + 0.25f * xm_synth_uniform(s)));
 }
 
-/* The zero points: the middle of the range, give or take one. */
+/* Makes the zero points: at random one of the two middle values of the range (7 or 8, 127 or
+ * 128). */
 static struct xm_value *
 zero_points(struct xm_synth *s, struct xm_builder *b, enum xm_element e, uint32_t rank,
             const uint64_t *dims, uint64_t n)
@@ -54,7 +55,8 @@ zero_points(struct xm_synth *s, struct xm_builder *b, enum xm_element e, uint32_
     return zp;
 }
 
-/* How a tensor is stored: as the model says, but tables with 8 bits and a scale a row. */
+/* Returns the element type of a tensor, and its group size: as the options say, except that tables
+ * have 8 bits and one scale per row. */
 static enum xm_element
 element_of(const struct xm_synth *s, enum xm_decoder_tensor t, uint32_t *group)
 {
@@ -64,7 +66,7 @@ element_of(const struct xm_synth *s, enum xm_decoder_tensor t, uint32_t *group)
     return is_table && s->m->element != XM_F32 ? XM_U8 : s->m->element;
 }
 
-/* [n,k] or [experts,n,k], ending in f32. */
+/* Builds a matrix [n,k] or [experts,n,k] with its dequantisation, a value in f32. */
 static struct xm_value *
 matrix(struct xm_synth *s, struct xm_builder *b, enum xm_decoder_tensor t,
        const uint64_t dim[3])
@@ -116,7 +118,7 @@ matrix(struct xm_synth *s, struct xm_builder *b, enum xm_decoder_tensor t,
     return xm_convert(b, x, XM_F32);
 }
 
-/* f32 [n], or [n0,1,n1]. */
+/* Builds a vector, f32 [n] or, of rank 2, [n0,1,n1]. */
 static struct xm_value *
 vector(struct xm_synth *s, struct xm_builder *b, enum xm_decoder_tensor t,
        const uint64_t dim[3])
@@ -178,7 +180,8 @@ write_files(struct xm_synth *s, struct xm_graph *g, const struct xm_new_file *xm
     return status == XM_OK ? closed : status;
 }
 
-/* The weights get their name first: an .xml without them is no model. */
+/* Writes both files. The .bin gets its final name first, because an .xml without weights is not a
+ * model. */
 static enum xm_status
 write_both(struct xm_synth *s, struct xm_graph *g, const char *xml_path,
            const char *bin_path)

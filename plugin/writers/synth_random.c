@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random numbers in the forms that weights have.
+ * Random numbers in the formats of weights.
  */
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,8 @@ void
 xm_synth_vector(struct xm_synth *s, enum xm_decoder_tensor t, uint64_t n, float *out)
 {
     for (uint64_t i = 0; i < n; i++) {
-        if (t == XM_TENSOR_ROPE_FREQS) /* a quarter of the pairs is rotated */
+        /* only the first quarter of the pairs is rotated */
+        if (t == XM_TENSOR_ROPE_FREQS)
             out[i] = i < n / 4 ? 1.0f : 1e30f;
         else
             out[i] = is_bias(t) ? 0.1f * xm_synth_uniform(s) : 1.0f;
@@ -73,13 +74,13 @@ xm_synth_vector(struct xm_synth *s, enum xm_decoder_tensor t, uint64_t n, float 
 
 /* ---- blocks -------------------------------------------------------------------------- */
 
-/* Where a block has its scale, and where its minimum, which follows from the scale so that the
- * numbers' mean is 0; SCALE_BYTE: an exponent of one byte. */
+/* The byte offsets of a block's scale and of its minimum, which is set to `minimum` times the scale
+ * so that the mean of the numbers is 0. SCALE_BYTE: the scale is an exponent of one byte. */
 enum { NO_MINIMUM = -1, SCALE_BYTE = -2 };
 static const struct scales {
     enum xm_weight_format format;
     int at, minimum_at;
-    float minimum; /* per scale */
+    float minimum; /* minimum / scale */
 } all_scales[] = {
     {XM_WEIGHT_Q4_0, 0, NO_MINIMUM, 0},   {XM_WEIGHT_Q4_1, 0, 2, -7.5f},
     {XM_WEIGHT_Q5_0, 0, NO_MINIMUM, 0},   {XM_WEIGHT_Q5_1, 0, 2, -15.5f},
@@ -118,7 +119,7 @@ set_scale(const struct scales *c, uint8_t *block, float scale)
         xm_store_float(XM_F16, block + c->minimum_at, 0, scale * c->minimum);
 }
 
-/* Of random blocks whose scale is one. */
+/* Returns the standard deviation of the numbers in random blocks whose scale is 1. */
 static float
 deviation(struct xm_synth *s, const struct scales *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lies beside an IR: the configuration, and byte-level BPE without merges.
+ * Writes the files beside an IR: the configuration, and a tokenizer, byte-level BPE without merges.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ xm_synth_byte_character(uint32_t byte)
     return n;
 }
 
-/* Bytes, then names of their own. */
+/* Writes tokenizer.json: a token for each byte, <|endoftext|>, then made-up words up to the
+ * vocabulary's size. */
 static void
 print_tokenizer(const struct xm_decoder *d, struct xm_strbuf *out)
 {

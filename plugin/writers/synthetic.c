@@ -15,7 +15,8 @@
 #include "runtime/util/strbuf.h"
 
 enum { DEFAULT_GROUP = 64, LEAST_VOCABULARY = XM_SYNTH_END + 2 };
-#define MOST_PARAMETERS (UINT64_C(1) << 56) /* their bits can be counted */
+/* The most parameters of a model: the number of their bits fits into 64 bits. */
+#define MOST_PARAMETERS (UINT64_C(1) << 56)
 
 void
 xm_synthetic_init(struct xm_synthetic *m)
@@ -88,7 +89,8 @@ xm_synth_each_tensor(struct xm_synth *s, void *ctx,
     return XM_OK;
 }
 
-/* Columns of the rows of a layer's matrix, which groups have to divide; 0: it is none. */
+/* Returns the columns of a layer's matrix, which the group size must divide; 0: it is not such a
+ * matrix. */
 static uint64_t
 cols_of(const struct xm_synth *s, enum xm_decoder_tensor t, uint32_t layer)
 {
@@ -123,7 +125,8 @@ shrink_to_fit(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t 
     return XM_OK;
 }
 
-/* Sizes of tensors, and of the file, are products and sums of what is given. */
+/* Adds a tensor's number of parameters to the sum; fails above MOST_PARAMETERS, so that sizes
+ * computed from it cannot overflow. */
 static enum xm_status
 add_parameters(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
 {
@@ -228,8 +231,8 @@ xm_synth_check_place(const struct xm_synth *s, const char *path)
                : XM_OK;
 }
 
-/* Without a lock two writers could leave the .xml of one with the .bin of the other. The lock lives
- * as long as the descriptor; a file system without locks does without. */
+/* Locks the folder, because two writers could leave the .xml of one with the .bin of the other. The
+ * lock lives as long as the descriptor *fd. A file system without locks is used without one. */
 static enum xm_status
 lock_folder(struct xm_synth *s, const char *path, int *fd)
 {
