@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of architectures, tensors and sizes, and which tensors a decoder has.
+ * The tables of architectures, tensors and sizes, and the sets of tensors that a decoder needs.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ const struct xm_tensor_info xm_tensor_infos[XM_TENSORS] = {
 /* ---- architectures ------------------------------------------------------------------- */
 
 #define T(id) (UINT64_C(1) << XM_TENSOR_##id)
-/* Traits stand in the table without their prefix. */
+/* The table names traits without their prefix. */
 enum {
 #define TRAIT(id) id = XM_TRAIT_##id,
 #include "plugin/models/traits.def"
@@ -62,7 +62,7 @@ xm_architecture_names(void)
 
 /* ---- which tensors there are --------------------------------------------------------- */
 
-/* The parts of a layer. */
+/* The tensors of the parts of a layer. */
 static const uint64_t attention = T(ATTN_NORM) | T(ATTN_OUT);
 static const uint64_t own_keys = T(ATTN_K) | T(ATTN_V);
 static const uint64_t latent_keys = T(ATTN_KV_A) | T(ATTN_KV_A_NORM);
@@ -78,7 +78,7 @@ static const uint64_t beside_experts =
 static const uint64_t shared_expert = T(GATE_SHEXP) | T(UP_SHEXP) | T(DOWN_SHEXP);
 static const uint64_t layer_embeddings = T(PLE_GATE) | T(PLE_PROJ) | T(PLE_POST_NORM);
 
-/* What of the architecture's own tensors layer l can have. */
+/* Returns those of the tensors `set` (of an architecture's row) whose part layer l has. */
 static uint64_t
 of_parts(const struct xm_decoder *d, const struct xm_decoder_layer *l, uint64_t set)
 {
@@ -245,7 +245,7 @@ check_rope(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
                        "layer %" PRIu32
                        ": rotary positions of base %g, expected 1 or more",
                        layer, (double)a->rope_base);
-    /* one list of factors, of as many pairs as full layers rotate */
+    /* there is one list of frequency factors, for the pairs that full layers rotate */
     if (d->tensors & T(ROPE_FREQS) && !(d->traits & XM_TRAIT_FACTORS_OF_FULL_LAYERS) &&
         a->rope_dim != d->attention[XM_ATTENTION_FULL].rope_dim)
         return xm_fail(err, XM_INVALID,
@@ -255,7 +255,8 @@ check_rope(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
     return XM_OK;
 }
 
-/* YaRN's ramp: from pairs that turn often to those that turn rarely. */
+/* Checks the ends of YaRN's ramp, which goes from pairs that turn often to pairs that turn
+ * rarely. */
 static enum xm_status
 check_scaling(const struct xm_decoder *d, struct xm_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention with states, as exporters write it.
+ * Attention with keys and values in states, in the form that exporters write.
  *
- *     o = softmax(scale rope(norm(q)) rope(norm(k))^T + mask) v        with sinks, where there are
+ *     o = softmax(scale rope(norm(q)) rope(norm(k))^T + mask) v        (with sinks, if it has any)
  */
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "plugin/models/decoder_graph.h"
 #include "transformations/graph/symbols.h"
 
-/* What a state holds, in the order of the beams: [B,Hkv,past,size]. */
+/* Returns the value of a state, reordered by beam: [B,Hkv,past,size]. */
 static struct xm_value *
 read_state(struct xm_decoder_graph *s, const char *variable, uint32_t heads,
            uint32_t size)
@@ -31,7 +31,7 @@ read_state(struct xm_decoder_graph *s, const char *variable, uint32_t heads,
     return xm_dg_op3(s, XM_OP_GATHER, state, s->beams, xm_dg_int(s, 0));
 }
 
-/* What was there and what is new, [B,Hkv,S,size], kept for the next run. */
+/* Appends the new rows to the past ones and assigns the result [B,Hkv,S,size] to the state. */
 static struct xm_value *
 append(struct xm_decoder_graph *s, const char *variable, struct xm_value *past,
        struct xm_value *added)
@@ -41,7 +41,7 @@ append(struct xm_decoder_graph *s, const char *variable, struct xm_value *past,
     return all && xm_assign(&s->b, variable, all) ? all : NULL;
 }
 
-/* A projection of x split into heads, [B,T,heads,size]. */
+/* Splits a projection of x into heads, [B,T,heads,size]. */
 static struct xm_value *
 split_heads(struct xm_decoder_graph *s, struct xm_value *x, uint32_t heads, uint32_t size)
 {
@@ -49,7 +49,8 @@ split_heads(struct xm_decoder_graph *s, struct xm_value *x, uint32_t heads, uint
     return xm_dg_reshape(s, x, true, 4, target);
 }
 
-/* Normed over each head, or over all of them, where the layer has weights for that. */
+/* Splits x into heads and applies the norm, over each head or over all heads, if the layer has its
+ * weights. */
 static struct xm_value *
 normed_heads(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma, uint32_t layer,
              struct xm_value *x, uint32_t heads, uint32_t size)
@@ -62,7 +63,7 @@ normed_heads(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma, uint32_t 
     return has_norm && !is_wide ? xm_dg_norm(s, gamma, layer, x) : x;
 }
 
-/* Each KV head for every query head of its group: [B,Hkv,S,size] to [B,Hq,S,size]. */
+/* Repeats each KV head for the query heads of its group: [B,Hkv,S,size] to [B,Hq,S,size]. */
 static struct xm_value *
 repeat_heads(struct xm_decoder_graph *s, const struct xm_decoder_layer *l,
              struct xm_value *x, uint32_t size)
@@ -113,7 +114,8 @@ make_keys(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
     return (struct xm_dg_keys){k, xm_dg_swap_heads(s, v)};
 }
 
-/* The layer's own keys and values: all of them, into s->keys and s->values. */
+/* Computes the layer's own keys and values, past and new, and stores them in s->keys and
+ * s->values. */
 static bool
 keep_keys_and_values(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inputs, embedding, layers, head. The order of a layer's steps, with what an architecture has of
- * them (post norms, experts, per-layer embeddings, the layer's factor):
+ * Builds inputs, embedding, layers and head. The steps of a layer, of which an architecture may
+ * lack some (post norms, experts, per-layer embeddings, the layer's scale):
  *
  *     h += post_norm(attention(norm(h)))
  *     h += post_norm(feed_forward(norm(h)))        dense, experts, or both side by side
@@ -17,7 +17,7 @@
 
 /* ---- inputs and embeddings ------------------------------------------------------------ */
 
-/* A parameter [batch] or [batch, second], named as OpenVINO's models name theirs. */
+/* Adds a parameter [batch] or [batch, second], named as in OpenVINO's models. */
 static struct xm_value *
 input(struct xm_decoder_graph *s, const char *name, enum xm_element e,
       const struct xm_dim *second)
@@ -53,7 +53,7 @@ make_inputs(struct xm_decoder_graph *s)
     return s->mask && s->positions && s->beams && s->batch;
 }
 
-/* Rows of a table: [B,T] to [B,T,n]. */
+/* Looks up the rows of a table for the token ids: [B,T] to [B,T,n]. */
 static struct xm_value *
 look_up(struct xm_decoder_graph *s, struct xm_value *table)
 {
@@ -71,8 +71,8 @@ embed(struct xm_decoder_graph *s)
     return x;
 }
 
-/* The layers' own embeddings [B,T,L,P]: of the token, and of its embedding x.
- *     (norm(proj(x) / sqrt(H)) + E[token] sqrt(P)) / sqrt(2) */
+/* Computes the per-layer embeddings [B,T,L,P] from the token and its embedding x:
+ *  (norm(proj(x) / sqrt(H)) + E[token] sqrt(P)) / sqrt(2) */
 static struct xm_value *
 embed_for_layers(struct xm_decoder_graph *s, struct xm_value *x)
 {
@@ -91,7 +91,7 @@ embed_for_layers(struct xm_decoder_graph *s, struct xm_value *x)
 
 /* ---- a layer -------------------------------------------------------------------------- */
 
-/* x behind a norm, where the layer has that one. */
+/* Applies a norm to x, if the layer has it. */
 static struct xm_value *
 maybe_normed(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma, uint32_t layer,
              struct xm_value *x)
@@ -109,8 +109,8 @@ dense(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
                          xm_op2(&s->b, XM_OP_MULTIPLY, gate, up));
 }
 
-/* Dense and experts side by side over the stream h, each behind norms of its own; the router reads
- * h / rms(h) / sqrt(H) times its scale. */
+/* Computes the dense feed-forward and the experts side by side on the stream h, each behind its own
+ * norm. The router reads h / rms(h) / sqrt(H) times its scale. */
 static struct xm_value *
 dense_beside_experts(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *h)
 {
@@ -138,7 +138,7 @@ feed_forward(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *h)
     return l->has_experts ? xm_dg_experts(s, layer, x, x) : dense(s, layer, x);
 }
 
-/* What the layer's own embedding adds to the stream h. */
+/* Returns the value that the per-layer embedding adds to the stream h. */
 static struct xm_value *
 layer_embedding(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *h)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vectorised expert block, in the two forms that exporters write: three dimensions with the
- * routing weights as [E,T,1], and four ("R1") with [E,B,S,1]. Which experts, in the order of the
- * table of routings that mixture-of-experts models have (docs/architectures.md):
+ * The vectorised expert block, in the two forms that exporters write: with three dimensions and
+ * routing weights [E,T,1], and with four ("R1") and routing weights [E,B,S,1]. The routing has
+ * these steps (table of routings in docs/architectures.md):
  *
  *     scores = softmax(l) | sigmoid(l) | l | sqrt(softplus(l))          l = router(x) (+ bias)
- *     chosen = top-k of scores (+ choice bias), of the best groups of experts only
- *     weights = scores of the chosen | softmax over them
- *     weights / sum of them, times a number, times a factor of each expert
+ *     chosen = top-k of scores (+ choice bias), only within the best groups of experts
+ *     weights = scores of the chosen experts | softmax over them
+ *     weights / their sum, times a number, times a number for each expert
  */
 #include <math.h>
 
 #include "plugin/models/decoder_graph.h"
 
-/* llama.cpp's least sum of weights: the smallest normal half. */
+/* llama.cpp's lower limit for the sum of weights: the smallest normal f16. */
 #define LEAST_SUM 6.103515625e-5f
 
 static struct xm_value *
@@ -36,7 +36,7 @@ softmax(struct xm_decoder_graph *s, struct xm_value *x, int64_t axis)
     return xm_op_build(&s->b, XM_OP_SOFTMAX, &attr, &x, 1);
 }
 
-/* The largest k of the last axis: values are out[0], places out[1]. */
+/* Finds the k largest elements of the last axis: out[0] has their values, out[1] their indices. */
 static struct xm_node *
 top_k(struct xm_decoder_graph *s, struct xm_value *x, uint32_t k)
 {
@@ -67,7 +67,8 @@ struct routing {
     struct xm_value *weights, *ids; /* [T,K] */
 };
 
-/* [T,E], which no logit's scale can take out of its order. */
+/* Returns the scores [T,E]. All of these functions are monotonic, so the order of experts stays
+ * that of the logits. */
 static struct xm_value *
 scores_of(struct xm_decoder_graph *s, struct xm_value *logits)
 {
@@ -86,8 +87,9 @@ scores_of(struct xm_decoder_graph *s, struct xm_value *logits)
     return logits;
 }
 
-/* 1 in row k where ids [T,K] names the column, f32 [T,K,n]. What is found so is found by operations
- * that devices have; a scatter or a gather of elements would run on the host. */
+/* Returns f32 [T,K,n]: 1 in column ids[t,k], else 0 (one-hot). Values are selected by multiplying
+ * with it, because devices have these operations; a scatter or gather of elements would run on the
+ * host. */
 static struct xm_value *
 columns_of(struct xm_decoder_graph *s, struct xm_value *ids, uint32_t n)
 {
@@ -101,7 +103,7 @@ columns_of(struct xm_decoder_graph *s, struct xm_value *ids, uint32_t n)
     return xm_convert(&s->b, is_one, XM_F32);
 }
 
-/* scores [T,E] at ids [T,K]. */
+/* Returns the scores [T,E] of the experts ids [T,K]. */
 static struct xm_value *
 scores_at(struct xm_decoder_graph *s, struct xm_value *scores, struct xm_value *ids)
 {
@@ -110,8 +112,8 @@ scores_at(struct xm_decoder_graph *s, struct xm_value *scores, struct xm_value *
     return xm_dg_reduce_sum(s, found, -1, false);
 }
 
-/* Scores [T,E] with those outside of the best groups lowered below all others. A group is as good
- * as its two best experts together where there is a bias of the choice, else as its best. */
+/* Lowers the scores [T,E] of experts outside of the best groups below all others. A group is rated
+ * by the sum of its two best experts if there is a choice bias, else by its best expert. */
 static struct xm_value *
 in_best_groups(struct xm_decoder_graph *s, struct xm_value *scores, bool has_bias)
 {
@@ -138,7 +140,8 @@ in_best_groups(struct xm_decoder_graph *s, struct xm_value *scores, bool has_bia
                      xm_const_float(&s->b, XM_F32, -3.0e38f));
 }
 
-/* Chosen by other numbers than those that become weights. */
+/* Chooses experts by scores with the choice bias or within groups; the weights are their plain
+ * scores. */
 static bool
 choose_apart(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *scores,
              struct routing *r)
@@ -156,21 +159,21 @@ choose_apart(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *scores
     const union xm_attr last = {.axis = {1}};
     struct xm_value *in[2] = {scores, &n->out[1]};
     r->ids = &n->out[1];
-    /* without groups the elements that are gathered become part of the router */
+    /* without groups, a pass makes the gather a part of the router */
     r->weights = s->d->groups > 1
                      ? scores_at(s, scores, r->ids)
                      : xm_op_build(&s->b, XM_OP_GATHER_ELEMENTS, &last, in, 2);
     return r->weights != NULL;
 }
 
-/* The chosen weights, made to sum to one. `are_largest`: they are the largest scores. */
+/* Divides the chosen weights by their sum. are_largest: the largest score is among them. */
 static struct xm_value *
 normalised(struct xm_decoder_graph *s, struct xm_value *weights, bool are_largest)
 {
     const bool r1 = s->form == XM_EXPERTS_R1;
     const union xm_attr least = {.clamp = {LEAST_SUM, INFINITY}};
     struct xm_value *sum = xm_dg_reduce_sum(s, weights, r1 ? 1 : -1, true);
-    /* the largest of a softmax over the experts cannot come near */
+    /* a sum with the largest value of a softmax is at least 1 / experts */
     if (s->d->gate != XM_GATE_SOFTMAX || !are_largest)
         sum = xm_op_build(&s->b, XM_OP_CLAMP, &least, &sum, 1);
     return op2(s, XM_OP_DIVIDE, weights, sum);
@@ -209,7 +212,7 @@ route(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *tokens,
     return r->weights != NULL;
 }
 
-/* A scatter of the weights into zeros: dense [T,E], then [E,T]. */
+/* Scatters the weights into zeros: dense [T,E], then transposed to [E,T]. */
 static struct xm_value *
 dense_routing(struct xm_decoder_graph *s, struct xm_value *zeros_shape,
               struct xm_value *ids, struct xm_value *weights, enum xm_element order)
@@ -237,7 +240,7 @@ clamped_swiglu(struct xm_decoder_graph *s, struct xm_value *gate, struct xm_valu
     return op2(s, XM_OP_MULTIPLY, act, up);
 }
 
-/* x [E,T,H] to [E,T,H]. */
+/* Computes all experts: x [E,T,H] to [E,T,H]. */
 static struct xm_value *
 all_experts(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
 {
@@ -253,7 +256,8 @@ all_experts(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
 
 /* ---- the exporter's form ---- */
 
-/* weights[0 : shape(ids)]: a slice that takes everything, as the tracer leaves it. */
+/* Returns weights[0 : shape(ids)], a slice of everything, which exporters' tracers leave in
+ * graphs. */
 static struct xm_value *
 whole_slice(struct xm_decoder_graph *s, struct xm_value *weights, struct xm_value *ids)
 {
@@ -293,7 +297,7 @@ exporter_form(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *token
 
 /* ---- R1 ---- */
 
-/* Dimension `axis` of shape as i64 [1]. */
+/* Returns dimension `axis` of a shape as i64 [1]. */
 static struct xm_value *
 pick(struct xm_decoder_graph *s, struct xm_value *shape, int64_t axis)
 {
@@ -328,7 +332,8 @@ r1_form(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *tokens,
 
 /* ---- beside them ---- */
 
-/* What every token takes, as its switch says where the layer has one: a sigmoid of x w. */
+/* Adds the shared expert, which processes every token, to the routed experts. If the layer has a
+ * switch w, the shared expert is multiplied by sigmoid(x w). */
 static struct xm_value *
 with_shared_expert(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x,
                    struct xm_value *experts)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xm_decoder_build: the state shared by its parts, and helper functions that build nodes. As
- * with all builders, a NULL operand gives NULL, and the first cause is kept in graph->err.
+ * Private to decoder_*.c: the shared state of xm_decoder_build, and helper functions that build
+ * nodes. As with all builders, a NULL operand gives NULL, and the first failure is kept in
+ * graph->err.
  */
 #ifndef XM_PLUGIN_MODELS_DECODER_GRAPH_H
 #define XM_PLUGIN_MODELS_DECODER_GRAPH_H
@@ -14,16 +15,16 @@ struct xm_decoder_graph {
     enum xm_experts_form form;
     struct xm_graph *g;
     struct xm_builder b;
-    /* the inputs */
+    /* the graph's inputs */
     struct xm_value *ids, *mask, *positions, *beams;
-    struct xm_value *batch; /* i64 [1]                   */
-    struct xm_value *table; /* token embeddings          */
+    struct xm_value *batch; /* batch size, i64 [1]            */
+    struct xm_value *table; /* token embeddings               */
     struct xm_value *ple;   /* per-layer embeddings [B,T,L,P] */
-    /* For each kind of attention, made when a layer first needs it: tables of the rotary embedding
-     * [B,1,T,R]; and the mask, f32 [B,1,T,S], which is added to the scores. */
+    /* For each kind of attention, made when a layer first needs them: cosines and sines of the
+     * rotary embedding [B,1,T,R], and the mask, f32 [B,1,T,S], which is added to the scores. */
     struct xm_value *cos[XM_ATTENTION_KINDS], *sin[XM_ATTENTION_KINDS];
     struct xm_value *seen[XM_ATTENTION_KINDS];
-    /* [n_layers]: each layer's keys and values [B,Hkv,S,D]; NULL: it reads another layer's */
+    /* [n_layers]: each layer's keys and values [B,Hkv,S,D]; NULL: it reads another layer's. */
     struct xm_value **keys, **values;
 };
 
@@ -39,7 +40,7 @@ struct xm_value *xm_dg_concat(struct xm_decoder_graph *s, int64_t axis,
                               struct xm_value *const *in, uint32_t n);
 struct xm_value *xm_dg_shape_of(struct xm_decoder_graph *s, struct xm_value *x,
                                 enum xm_element e);
-/* Dimension `axis` of x as an i64 scalar. */
+/* Returns dimension `axis` of x as an i64 scalar. */
 struct xm_value *xm_dg_dim_of(struct xm_decoder_graph *s, struct xm_value *x,
                               int64_t axis);
 struct xm_value *xm_dg_as_vector(struct xm_decoder_graph *s, struct xm_value *scalar);
@@ -51,31 +52,32 @@ struct xm_value *xm_dg_broadcast(struct xm_decoder_graph *s, struct xm_value *x,
                                  struct xm_value *target, int mode);
 struct xm_value *xm_dg_reduce_sum(struct xm_decoder_graph *s, struct xm_value *x,
                                   int64_t axis, bool keep);
-/* x[from : to] on `axis`. */
+/* Returns x[from : to] on `axis`. */
 struct xm_value *xm_dg_slice(struct xm_decoder_graph *s, struct xm_value *x, int64_t axis,
                              int64_t from, int64_t to);
 /* Transposes [B,T,heads,D] to [B,heads,T,D], or back. */
 struct xm_value *xm_dg_swap_heads(struct xm_decoder_graph *s, struct xm_value *x);
-/* x times a number. */
+/* Returns x times a number. */
 struct xm_value *xm_dg_scale(struct xm_decoder_graph *s, struct xm_value *x,
                              float factor);
-/* x w^T; x w^T + bias if the layer has the bias. */
+/* Return x w^T, and x w^T + bias if the layer has the bias. */
 struct xm_value *xm_dg_product(struct xm_decoder_graph *s, enum xm_decoder_tensor w,
                                uint32_t layer, struct xm_value *x);
 struct xm_value *xm_dg_biased(struct xm_decoder_graph *s, enum xm_decoder_tensor w,
                               enum xm_decoder_tensor bias, uint32_t layer,
                               struct xm_value *x);
-/* unit: x / sqrt(mean(x²) + epsilon) on the last axis; norm: the same times gamma. */
+/* xm_dg_unit returns x / sqrt(mean(x²) + epsilon), the mean over the last axis; xm_dg_norm returns
+ * that times gamma. */
 struct xm_value *xm_dg_unit(struct xm_decoder_graph *s, struct xm_value *x);
 struct xm_value *xm_dg_norm(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma,
                             uint32_t layer, struct xm_value *x);
-/* The activation of the feed-forward parts. */
+/* Returns the activation function of feed-forwards, applied to x. */
 struct xm_value *xm_dg_activation(struct xm_decoder_graph *s, struct xm_value *x);
 
 /* ---- decoder_masks.c, decoder_rope.c: once for each kind of attention ----------------- */
 
-/* The mask: 0 where a query sees a key, else -65504, the lowest f16. past_keys: [B,Hkv,past,D] of
- * any layer, read for its shape. */
+/* Returns the mask: 0 if a query attends to a key, else -65504, the lowest f16. past_keys:
+ * [B,Hkv,past,D] of any layer; only its shape is used. */
 struct xm_value *xm_dg_mask(struct xm_decoder_graph *s, enum xm_attention_kind kind,
                             struct xm_value *past_keys);
 /* Applies the rotary embedding to x [B,heads,T,columns], whose first R columns are rotated. */
@@ -84,7 +86,7 @@ struct xm_value *xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind
 
 /* ---- decoder_mla.c: queries, keys and values of latent attention from x [B,T,H] ----- */
 
-/* [B,Hq,T,D], rotated. */
+/* Returns the queries [B,Hq,T,D], rotated. */
 struct xm_value *xm_dg_latent_queries(struct xm_decoder_graph *s, uint32_t layer,
                                       struct xm_value *x);
 struct xm_dg_keys {
@@ -92,14 +94,14 @@ struct xm_dg_keys {
 };
 struct xm_dg_keys xm_dg_latent_keys(struct xm_decoder_graph *s, uint32_t layer,
                                     struct xm_value *x);
-/* The factor of attention's scores. */
+/* Returns the number by which attention scores are multiplied. */
 float xm_dg_latent_scale(const struct xm_decoder_graph *s, uint32_t layer);
 
 /* ---- decoder_attention.c, decoder_experts.c: [B,T,H] to [B,T,H] ----------------------- */
 
 struct xm_value *xm_dg_attention(struct xm_decoder_graph *s, uint32_t layer,
                                  struct xm_value *x);
-/* `scored`: the input of the router, which is x or another normalisation of the residual stream. */
+/* `scored`: the input of the router: x, or the residual stream behind another norm. */
 struct xm_value *xm_dg_experts(struct xm_decoder_graph *s, uint32_t layer,
                                struct xm_value *x, struct xm_value *scored);
 

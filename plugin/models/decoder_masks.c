@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which keys a query sees: those not after it, of its window, that are no padding.
+ * The attention mask: a query attends to keys that are not after it, that are within its window,
+ * and that are not padding.
  */
 #include "plugin/models/decoder_graph.h"
 
@@ -20,7 +21,7 @@ zero(struct xm_decoder_graph *s)
     return xm_const_ints(&s->b, XM_I32, &(int64_t){0}, -1);
 }
 
-/* attention_mask[b, key] as booleans [B,1,1,S], by indexing the flattened mask. */
+/* Returns attention_mask[b, key] as booleans [B,1,1,S], by indexing the flattened mask. */
 static struct xm_value *
 key_padding(struct xm_decoder_graph *s, struct xm_value *keys, struct xm_value *batch)
 {
@@ -50,7 +51,8 @@ key_padding(struct xm_decoder_graph *s, struct xm_value *keys, struct xm_value *
     return xm_op2(b, XM_OP_RESHAPE, picked, xm_dg_shape_of(s, index, XM_I32));
 }
 
-/* keys [1,1,1,S] against queries [1,1,T,1]. */
+/* Compares positions of keys [1,1,1,S] with those of queries [1,1,T,1]: true if the key is not
+ * after the query and within the window. */
 static struct xm_value *
 in_reach(struct xm_decoder_graph *s, struct xm_value *keys, struct xm_value *queries,
          uint32_t window)

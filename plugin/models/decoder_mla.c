@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention through a latent (MLA), as plain heads:
+ * Latent attention (MLA), expanded to plain heads:
  *
- *     q = Wqb norm(Wqa x)  or  Wq x            of each head [unrotated, rotated]
- *     [c, r] = Wa x;  c = norm(c)              what a cache could keep of a token
- *     [k, v] = Wb c                            of each head; its keys are [k, rotate(r)]
+ *     q = Wqb norm(Wqa x)  or  Wq x            for each head [unrotated, rotated]
+ *     [c, r] = Wa x;  c = norm(c)              the latent, which a cache could keep
+ *     [k, v] = Wb c                            for each head; its keys are [k, rotate(r)]
  *
- * Keys and values are kept as heads have them, so that attention is what it is everywhere.
+ * Keys and values are cached per head, so that the attention itself is the same as in other
+ * architectures.
  */
 #include <math.h>
 
 #include "plugin/models/decoder_graph.h"
 
-/* x [B,heads,T,D] with its last columns rotated. */
+/* Rotates the last columns of x [B,heads,T,D]. */
 static struct xm_value *
 rotate_last(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_value *x)
 {
@@ -40,7 +41,7 @@ xm_dg_latent_queries(struct xm_decoder_graph *s, uint32_t layer, struct xm_value
     return rotate_last(s, l->kind, x);
 }
 
-/* r [B,1,T,R] for each head. */
+/* Repeats r [B,1,T,R] for each head. */
 static struct xm_value *
 for_each_head(struct xm_decoder_graph *s, const struct xm_decoder_layer *l,
               struct xm_value *r)
@@ -52,7 +53,7 @@ for_each_head(struct xm_decoder_graph *s, const struct xm_decoder_layer *l,
     return xm_dg_broadcast(s, r, xm_dg_concat(s, 0, dims, 4), XM_BROADCAST_BIDIRECTIONAL);
 }
 
-/* Of each head the keys' columns that are not rotated, and the values, [B,heads,T,size]. */
+/* Computes for each head the unrotated columns of the keys, and the values, [B,heads,T,size]. */
 static struct xm_dg_keys
 expand(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *c)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rotary positions: the frequencies of the pairs (i, i + R/2), and the rotation of a head's first
- * R columns.
+ * Rotary position embedding: the frequencies of the pairs (i, i + R/2), and the rotation of a
+ * head's first R columns.
  *
- *     f_i = base^(-2i/R) / factor_i                  factor_i: rope_freqs, where the model has it
- *     linear: f_i / s;    YaRN (Peng et al., arXiv:2309.00071): f_i where a pair turns often within
- *     the original context, f_i / s where it turns rarely, a ramp between; cosines and sines are
- *     multiplied by 0.1 ln(s) + 1, and by the number that the file has besides
+ *     f_i = base^(-2i/R) / factor_i          factor_i: from rope_freqs, if the model has it
+ *     linear: f_i / s
+ *     YaRN (Peng et al., arXiv:2309.00071): f_i for pairs that turn often within the original
+ *     context, f_i / s for pairs that turn rarely, a ramp between; cosines and sines are
+ *     multiplied by 0.1 ln(s) + 1 and by the file's attention factor
  */
 #include <inttypes.h>
 #include <math.h>
 
 #include "plugin/models/decoder_graph.h"
 
-/* The pair, not a whole number, that turns `turns` times within the original context. */
+/* Returns the index (a fraction) of the pair that turns `turns` times within the original
+ * context. */
 static double
 pair_of_turns(const struct xm_decoder *d, const struct xm_decoder_attention *a,
               float turns)
@@ -24,7 +26,7 @@ pair_of_turns(const struct xm_decoder *d, const struct xm_decoder_attention *a,
            (2.0 * log((double)a->rope_base));
 }
 
-/* 1 where the frequency stays, 0 where it is divided. */
+/* Returns the weight of the original frequency of pair i: 1: it is kept, 0: it is divided by s. */
 static double
 yarn_share(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint32_t i)
 {
@@ -40,7 +42,8 @@ yarn_share(const struct xm_decoder *d, const struct xm_decoder_attention *a, uin
     return 1.0 - fmin(1.0, fmax(0.0, ramp));
 }
 
-/* A position multiplies a frequency's error: it is rounded to f32 once, at the end. */
+/* Returns the frequency of pair i in double precision: positions multiply its error, so it is
+ * rounded to f32 only once, at the end. */
 static double
 frequency(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint32_t i)
 {
@@ -53,11 +56,11 @@ frequency(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint
     return f * share + f / (double)d->rope_scaling.factor * (1.0 - share);
 }
 
-/* What cosines and sines are multiplied by: YaRN's number times the file's. */
+/* Returns the number by which cosines and sines are multiplied: YaRN's times the file's. */
 static float
 attention_factor(const struct xm_decoder *d)
 {
-    if (d->traits & XM_TRAIT_LATENT) /* the scores' scale has it */
+    if (d->traits & XM_TRAIT_LATENT) /* the scale of the scores includes it */
         return 1.0f;
     const bool has_own =
         d->rope_scaling.kind == XM_ROPE_YARN && d->rope_scaling.factor > 1.0f;
@@ -73,7 +76,7 @@ has_factors(const struct xm_decoder *d, enum xm_attention_kind kind)
            (kind == XM_ATTENTION_FULL || !(d->traits & XM_TRAIT_FACTORS_OF_FULL_LAYERS));
 }
 
-/* f32 [1,R/2,1] */
+/* Returns the frequencies, f32 [1,R/2,1]. */
 static struct xm_value *
 frequencies(struct xm_decoder_graph *s, enum xm_attention_kind kind)
 {
@@ -103,7 +106,7 @@ frequencies(struct xm_decoder_graph *s, enum xm_attention_kind kind)
     return xm_const(&s->b, &column, (struct xm_data){(const uint8_t *)f, bytes});
 }
 
-/* cos and sin of position times frequency, [B,1,T,R]. */
+/* Makes the cosines and sines of position times frequency, [B,1,T,R]. */
 static bool
 make_tables(struct xm_decoder_graph *s, enum xm_attention_kind kind)
 {
@@ -128,7 +131,8 @@ make_tables(struct xm_decoder_graph *s, enum xm_attention_kind kind)
     return s->cos[kind] && s->sin[kind];
 }
 
-/* Takes those of another kind that turns alike. */
+/* Uses the tables of another kind of attention if its frequencies are the same. False: there is
+ * none. */
 static bool
 share_tables(struct xm_decoder_graph *s, enum xm_attention_kind kind)
 {
@@ -146,7 +150,7 @@ share_tables(struct xm_decoder_graph *s, enum xm_attention_kind kind)
     return false;
 }
 
-/* All columns of x. */
+/* Rotates all columns of x. */
 static struct xm_value *
 rotate_whole(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_value *x)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights where they are in the file: blocks are never expanded, and no byte moves, but that the
- * rows of projections whose rotary pairs are neighbours get the order of halves.
+ * Weights stay in the mapped file: blocks are never expanded, and no byte is copied. Exceptions are
+ * the rows of projections whose rotary pairs are neighbours, which are reordered, and the keys of
+ * latent attention, which are transposed.
  */
 #include "plugin/models/gguf_graph.h"
 
@@ -25,7 +26,8 @@ print_dims(const uint64_t *dim, uint32_t n, struct xm_strbuf *out)
     xm_strbuf_add(out, "]");
 }
 
-/* Whether the file's dimensions are those the decoder has for it; ones in front do not count. */
+/* Fails unless the file's dimensions are those that the decoder expects; leading dimensions of 1
+ * are ignored. */
 static enum xm_status
 check_dims(const struct xm_gguf_tensor *found, const uint64_t *expected, uint32_t rank,
            struct xm_error *err)
@@ -50,7 +52,7 @@ check_dims(const struct xm_gguf_tensor *found, const uint64_t *expected, uint32_
     return XM_INVALID;
 }
 
-/* The tensor of the decoder's sizes, as a weight. */
+/* Finds a tensor of the expected sizes, as a weight. */
 static enum xm_status
 find_weight(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
             struct xm_weight *out, struct xm_error *err)
@@ -70,7 +72,8 @@ find_weight(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
 
 /* ---- neighbours become halves --------------------------------------------------------- */
 
-/* How a projection's rows lie: heads of so many rows, of which some are rotated. */
+/* The layout of a projection's rows: each head has `head` rows, of which the n from `first` on are
+ * rotated. */
 struct rotated_rows {
     uint64_t head, first, n;
 };
@@ -87,7 +90,7 @@ rotated_rows(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t laye
         a->rope_dim};
 }
 
-/* Row i of all in the order of halves is this row of the file. */
+/* Returns the row of the file that becomes row i, so that pairs are (i, i + n/2). */
 static uint64_t
 row_of_file(uint64_t i, const struct rotated_rows *r)
 {
@@ -99,7 +102,7 @@ row_of_file(uint64_t i, const struct rotated_rows *r)
     return first + (i < half ? 2 * i : 2 * (i - half) + 1);
 }
 
-/* The weight's rows, head by head, in another order: a copy in the arena. */
+/* Reorders the weight's rows within each head: a copy in the arena. */
 static enum xm_status
 reorder_rows(const struct source *s, struct xm_graph *g, enum xm_decoder_tensor t,
              uint32_t layer, struct xm_weight *w, struct xm_error *err)
@@ -140,8 +143,8 @@ stack_heads(struct xm_weight *w)
     w->rank = 2;
 }
 
-/* Each head's columns become rows: numbers of blocks lie along columns, so that these are floats
- * then, in the arena. */
+/* Transposes each head's matrix. The numbers of a block share a scale along columns, so the result
+ * is converted to floats, in the arena. */
 static enum xm_status
 transpose_heads(struct xm_graph *g, struct xm_weight *w, struct xm_error *err)
 {
@@ -168,7 +171,8 @@ transpose_heads(struct xm_graph *g, struct xm_weight *w, struct xm_error *err)
     return XM_OK;
 }
 
-/* The file's bytes have been copied: their pages need no memory beside the copy. */
+/* Drops the mapped pages of bytes that have been copied, so that they do not use memory in addition
+ * to the copy. */
 static void
 forget(const struct source *s, const struct xm_bytes *copied)
 {
@@ -179,8 +183,8 @@ forget(const struct source *s, const struct xm_bytes *copied)
     }
 }
 
-/* Puts what the file has into the form that the graph has: rows in the order of halves, a latent's
- * heads as one matrix. */
+/* Converts a weight to the form that the graph needs: reorders rows of neighbouring rotary pairs,
+ * makes one matrix of a latent's heads. */
 static enum xm_status
 arrange(const struct source *s, struct xm_graph *g, enum xm_decoder_tensor t,
         uint32_t layer, struct xm_weight *w, struct xm_error *err)
@@ -199,7 +203,7 @@ arrange(const struct source *s, struct xm_graph *g, enum xm_decoder_tensor t,
 
 /* ---- as values ------------------------------------------------------------------------ */
 
-/* Numbers of a norm, a bias, a scale as f32: [n], or [n0,1,n1]. */
+/* Makes a constant of a norm, bias or scale, in f32: [n], or [n0,1,n1]. */
 static struct xm_value *
 vector(struct xm_builder *b, const struct xm_weight *w)
 {
@@ -222,7 +226,7 @@ vector(struct xm_builder *b, const struct xm_weight *w)
     return xm_const(b, &type, (struct xm_data){(const uint8_t *)out, bytes});
 }
 
-/* Gate or up of experts that have both in one tensor. */
+/* Finds gate or up of experts that have both in one tensor. */
 static enum xm_status
 find_half(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
           struct xm_weight *out, struct xm_error *err)
@@ -253,7 +257,8 @@ find_in_file(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
                                        : find_weight(s, t, layer, out, err);
 }
 
-/* What llama.cpp multiplies products with the matrix by: one number, or one of each expert. */
+/* Adds the number by which llama.cpp multiplies products with the matrix, or the numbers of the
+ * experts, to the weight. */
 static enum xm_status
 add_factor(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
            struct xm_weight *w, struct xm_error *err)
@@ -292,7 +297,7 @@ get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
 
 /* ---- the graph ------------------------------------------------------------------------ */
 
-/* Every tensor of the sizes that the keys say, before anything is made of those. */
+/* Checks that every tensor has the sizes that follow from the keys, before these sizes are used. */
 static enum xm_status
 check_tensors(const struct source *s, struct xm_error *err)
 {

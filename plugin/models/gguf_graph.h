@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The graph of a model in GGUF.
+ * Builds the graph of a GGUF model.
  */
 #ifndef XM_PLUGIN_MODELS_GGUF_GRAPH_H
 #define XM_PLUGIN_MODELS_GGUF_GRAPH_H
@@ -12,9 +12,10 @@
 extern "C" {
 #endif
 
-/* A plain graph; weights are views of the file, whose mappings the graph holds: `g` may be closed
- * afterwards. Sentences begin with `path`. XM_UNSUPPORTED: an architecture, or something of one,
- * that is not known here. *out is NULL on failure. */
+/* Builds a graph without fused operations. Weights are views of the file; the graph holds
+ * references to the mappings, so `g` may be closed afterwards. Error messages begin with `path`.
+ * XM_UNSUPPORTED: the architecture, or a property of it, is not known here. *out is NULL on
+ * failure. */
 enum xm_status xm_gguf_graph(const struct xm_gguf *g, const char *path,
                              struct xm_graph **out, struct xm_error *err);
 

@@ -21,7 +21,7 @@ enum { KEY_BYTES = 128 };
 
 /* ---- numbers ------------------------------------------------------------------------- */
 
-/* "<architecture>.<key>" */
+/* Writes "<architecture>.<key>" to `out`. */
 static void
 full_key(const struct xm_decoder *d, const char *key, char out[KEY_BYTES])
 {
@@ -59,11 +59,11 @@ read_u32(const struct xm_gguf *g, const struct xm_decoder *d, const char *name,
     return xm_gguf_find_key(g, key) ? xm_gguf_u32(g, key, out, err) : XM_OK;
 }
 
-/* What a key says of the layers: one value for all, or a list with one for each. */
+/* The value of a key for the layers: one for all, or a list with one for each. */
 struct of_layers {
     char key[KEY_BYTES];
     bool is_there, is_list;
-    struct xm_gguf_values list; /* where it is one */
+    struct xm_gguf_values list; /* if is_list */
 };
 
 static enum xm_status
@@ -85,7 +85,7 @@ find_of_layers(const struct xm_gguf *g, const struct xm_decoder *d, const char *
     return XM_OK;
 }
 
-/* Into the member at `offset`. */
+/* Reads a key for the layers into the member at `offset` of each layer. */
 static enum xm_status
 read_of_layers(const struct xm_gguf *g, struct xm_decoder *d, const char *name,
                bool is_needed, size_t offset, struct xm_error *err)
@@ -106,8 +106,8 @@ read_of_layers(const struct xm_gguf *g, struct xm_decoder *d, const char *name,
     return XM_OK;
 }
 
-/* Keys that change what a model is, and that nothing here reads: with any other value than the one
- * that says nothing they would be silently missing. */
+/* Keys that change the model and are not supported: a file with another value than `says_nothing`,
+ * the neutral one, is refused, because the property would silently be missing. */
 static const struct {
     const char *key;
     bool is_bool;
@@ -148,7 +148,8 @@ check_unread(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_erro
 
 /* ---- kinds of attention -------------------------------------------------------------- */
 
-/* A list of booleans, true where a layer has a window, or how many layers a full one ends. */
+/* Reads which layers have a sliding window: the key is a list of booleans, or the period, of which
+ * the last layer is a full one. */
 static enum xm_status
 read_pattern(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
 {
@@ -171,7 +172,8 @@ read_pattern(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     return XM_OK;
 }
 
-/* What the file leaves out: of full layers by the hidden size, of sliding ones as full ones. */
+/* Fills in sizes that the file leaves out: of full layers from the hidden size, of sliding layers
+ * from full layers. */
 static void
 complete_attention(struct xm_decoder *d)
 {
@@ -194,7 +196,8 @@ complete_attention(struct xm_decoder *d)
     }
 }
 
-/* Files older than the type mean linear, by a factor that had another name at first. */
+/* Reads the scaling of old files, which have no scaling type: it is linear, and the factor first
+ * had another key. */
 static enum xm_status
 read_old_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
 {
@@ -262,7 +265,7 @@ read_attention(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *e
         d->layer[i].kv_heads = d->layer[i].heads;
     XM_TRY(read_of_layers(g, d, "attention.head_count_kv", false,
                           offsetof(struct xm_decoder_layer, kv_heads), err));
-    /* the latent is one head as it is kept, but not as it is multiplied here */
+    /* the file counts the cached latent as one head; here all heads are expanded */
     for (uint32_t i = 0; i < d->n_layers && (d->traits & XM_TRAIT_LATENT); i++)
         d->layer[i].kv_heads = d->layer[i].heads;
     XM_TRY(read_pattern(g, d, err));
@@ -320,7 +323,8 @@ read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     return XM_OK;
 }
 
-/* Older files do not say how experts are scored: a bias that chooses them goes with sigmoids. */
+/* Sets the gate of older files, which do not say how experts are scored: a choice bias is used with
+ * sigmoids. */
 static enum xm_status
 complete_gate(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
 {
@@ -359,7 +363,7 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
     for (const struct xm_metadata_key *k = xm_metadata_keys; k->key; k++)
         XM_TRY(read_number(g, k, &d, err));
     XM_TRY(check_unread(g, &d, err));
-    /* each layer has tensors: a number beyond theirs is none that needs memory */
+    /* every layer has tensors, so more layers than tensors are an error; this bounds memory */
     if (!d.n_layers || d.n_layers > g->n_tensors)
         return xm_fail(err, XM_INVALID,
                        "%" PRIu32

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoders in the metadata of GGUF files.
+ * Reads decoders from the metadata of GGUF files.
  */
 #ifndef XM_PLUGIN_MODELS_METADATA_H
 #define XM_PLUGIN_MODELS_METADATA_H
@@ -11,26 +11,28 @@
 #include "plugin/readers/gguf.h"
 
 struct xm_metadata_key {
-    const char *key; /* without the architecture's name */
+    const char *key; /* name without "<architecture>." */
     bool is_float, is_needed;
     size_t offset; /* in struct xm_decoder */
 };
-/* Those of metadata.def; a NULL key ends them. */
+/* The rows of metadata.def, ended by a NULL key. */
 extern const struct xm_metadata_key xm_metadata_keys[];
 
-/* The decoder that a file describes, with the tensors that it has; its layers are in `arena`. It
- * is whole: each tensor it needs is in the file, and the file has none that it does not know.
- * XM_UNSUPPORTED: an architecture, or something of one, that is not known here. */
+/* Reads the decoder that a file describes, with its set of tensors; its layers are allocated in
+ * `arena`. The file has each tensor that the decoder needs, and no tensor that is unknown.
+ * XM_UNSUPPORTED: the architecture, or a property of it, is not known here. */
 enum xm_status xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena,
                                 struct xm_decoder *out, struct xm_error *err);
 
-/* Inside (metadata_tensors.c): the decoder's sets of tensors, those that the file has, and what
- * follows from them: the vocabulary, layers whose keys are their values. */
+/* Private to metadata*.c: fills in the decoder's sets of tensors that the file has, and the
+ * properties that follow from them: the vocabulary size, and the layers whose keys are also their
+ * values. */
 enum xm_status xm_metadata_read_tensors(const struct xm_gguf *g, struct xm_decoder *d,
                                         struct xm_error *err);
 
-/* "<name>.scale" beside a matrix "<name>.weight", which products with the matrix are multiplied by:
- * [1], or [E] of experts. NULL: there is none, or it is a tensor of the decoder's own. */
+/* Returns the tensor "<name>.scale" that belongs to a matrix "<name>.weight": products with the
+ * matrix are multiplied by it. It is [1], or [E] for experts. NULL: there is none, or it is a row
+ * of tensors.def. */
 const struct xm_gguf_tensor *xm_metadata_find_factor(const struct xm_gguf *g,
                                                      const struct xm_decoder *d,
                                                      enum xm_decoder_tensor t,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which tensors a file has of a decoder: all that it needs, and none that is not known.
+ * Reads which of a decoder's tensors a file has. The file must have all that the decoder needs, and
+ * no unknown ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@ is_in_file(const struct xm_gguf *g, enum xm_decoder_tensor t, uint32_t layer)
     return xm_gguf_find_tensor(g, name) != NULL;
 }
 
-/* Gate and up of the experts may be one tensor. */
+/* Returns whether the file has the tensor. Gate and up of the experts may be in one tensor. */
 static bool
 is_there(const struct xm_gguf *g, enum xm_decoder_tensor t, uint32_t layer)
 {
@@ -48,7 +49,8 @@ find_tensors(const struct xm_gguf *g, const struct xm_decoder *d, uint32_t layer
     return XM_OK;
 }
 
-/* The number behind "blk." of a tensor's name; 0: there is none, or it is too large. */
+/* Returns the layer number behind "blk." in a tensor's name; 0: there is none, or it is too
+ * large. */
 static uint32_t
 layer_of(struct xm_slice name)
 {
@@ -61,7 +63,8 @@ layer_of(struct xm_slice name)
     return 0;
 }
 
-/* A latent's keys and values are in one tensor, or in one each. */
+/* Fails unless a layer with latent attention has its keys and values in one tensor or in one
+ * each. */
 static enum xm_status
 check_latent(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
 {
@@ -77,7 +80,7 @@ check_latent(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
                    name, d->arch->name);
 }
 
-/* The row of tensors.def and the layer that a file's tensor is, if there is one spelled so. */
+/* Finds the row of tensors.def and the layer of a tensor name. False: no tensor is named so. */
 static bool
 parse_name(struct xm_slice name, enum xm_decoder_tensor *out, uint32_t *layer)
 {
@@ -92,7 +95,8 @@ parse_name(struct xm_slice name, enum xm_decoder_tensor *out, uint32_t *layer)
     return false;
 }
 
-/* Keys and values of a layer that reads another's: some files have them, nobody uses them. */
+/* Returns whether a tensor is for keys or values of a layer that reads another layer's: some files
+ * have such tensors, but nothing uses them. */
 static bool
 is_unread(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer)
 {
@@ -100,7 +104,7 @@ is_unread(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer)
            (t == XM_TENSOR_ATTN_K || t == XM_TENSOR_ATTN_V || t == XM_TENSOR_ATTN_K_NORM);
 }
 
-/* Of a layer that predicts further tokens. */
+/* Returns whether a tensor belongs to a layer that predicts further tokens. */
 static bool
 is_of_nextn(const struct xm_decoder *d, struct xm_slice name)
 {
@@ -109,8 +113,9 @@ is_of_nextn(const struct xm_decoder *d, struct xm_slice name)
            layer - d->n_layers < d->n_nextn;
 }
 
-/* The name of the matrix that a factor "<matrix>.scale" is beside; false: it is no such name. What
- * "<matrix>.input_scale" is for, activations that are quantised, too, is not done here. */
+/* Writes the name of the matrix to which "<matrix>.scale" or "<matrix>.input_scale" belongs. False:
+ * it is not such a name. (input_scale is for quantised activations, which are not supported for
+ * these files: it is ignored.) */
 static bool
 matrix_of(struct xm_slice name, char *matrix, size_t n)
 {
@@ -126,7 +131,7 @@ matrix_of(struct xm_slice name, char *matrix, size_t n)
     return false;
 }
 
-/* Whether the tensor is a factor of a matrix that this decoder has, or is beside one. */
+/* Returns whether the tensor is the scale or input_scale of a matrix that the file has. */
 static bool
 is_factor(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_slice name)
 {
@@ -162,7 +167,8 @@ xm_metadata_find_factor(const struct xm_gguf *g, const struct xm_decoder *d,
     return xm_gguf_find_tensor(g, name);
 }
 
-/* A tensor that nothing here reads would be a part of the model that is silently missing. */
+/* Fails if the file has an unknown tensor, because a part of the model would silently be
+ * missing. */
 static enum xm_status
 check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error *err)
 {
@@ -174,7 +180,7 @@ check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error
         if ((is_known && is_unread(d, t, layer)) || is_of_nextn(d, name))
             continue;
         if (is_known && t == XM_TENSOR_GATE_UP_EXPS) {
-            /* in place of the two: beside them it would be left out */
+            /* used instead of gate and up: with them in the file it would be ignored */
             is_known = !is_in_file(g, XM_TENSOR_GATE_EXPS, layer) &&
                        !is_in_file(g, XM_TENSOR_UP_EXPS, layer);
             t = XM_TENSOR_GATE_EXPS;
