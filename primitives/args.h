@@ -15,11 +15,13 @@ extern "C" {
 
 struct xm_args {
     struct xm_arg arg[XM_KERNEL_ARGS];
-    /* arguments that were put; xm_queue_run refuses more than XM_KERNEL_ARGS */
+    /* arguments appended; xm_queue_run refuses more than XM_KERNEL_ARGS */
     uint32_t n;
 };
 
-/* `name` is the kernel's parameter (xm_queue_run compares them), a string that stays. */
+/* Appends an argument. `name` followed by `suffix` (NULL: nothing) is the name of the kernel's
+ * parameter; xm_queue_run compares the two. Both strings must outlive `a`. An argument beyond
+ * XM_KERNEL_ARGS is counted but not stored. */
 static inline void
 xm_put(struct xm_args *a, const char *name, const char *suffix, struct xm_arg arg)
 {
@@ -60,8 +62,9 @@ xm_put_uint4(struct xm_args *a, const char *name, uint32_t x, uint32_t y, uint32
     xm_put(a, name, NULL, xm_arg_u32x4(x, y, z, w));
 }
 
-/* WEIGHT_PARAMETERS(name) of kernels/cl/include/weights.h: data, scale, zero point, view. `view`
- * is a view of w's weight whose numbers fit (xm_weight_unreadable). */
+/* Appends the four arguments of WEIGHT_PARAMETERS(name) of kernels/cl/include/weights.h: data,
+ * scale, zero point and view. `view` is a view of w's weight; its numbers must fit into 32 bits
+ * (xm_weight_unreadable returns NULL). w NULL: NULL buffers and zeros. */
 static inline void
 xm_put_view(struct xm_args *a, const char *name, const struct xm_device_weight *w,
             const struct xm_weight *view)
@@ -77,7 +80,7 @@ xm_put_view(struct xm_args *a, const char *name, const struct xm_device_weight *
              : none);
 }
 
-/* w NULL: null pointers. */
+/* Like xm_put_view, with w's own view. */
 static inline void
 xm_put_weight(struct xm_args *a, const char *name, const struct xm_device_weight *w)
 {

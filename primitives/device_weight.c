@@ -24,7 +24,8 @@ upload(struct xm_engine *engine, const struct xm_bytes *bytes, bool on_host,
     return xm_buffer_from_host(engine, bytes->p, bytes->n, out, err);
 }
 
-/* What kernels have in place of zero points, where there are none: codebook or factors. */
+/* Returns the bytes of the kernels' zero-point parameter: the codebook or the experts' factors if
+ * there is one, else the zero points. */
 static const struct xm_bytes *
 zero_points_or_extras(const struct xm_weight *w)
 {
@@ -72,7 +73,8 @@ xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
     return create(engine, w, false, out, err);
 }
 
-/* The packed copy on the host lives until it is on the device. */
+/* Copies only the bytes of the view: packs them on the host, uploads them and frees the packed
+ * copy. */
 static enum xm_status
 create_packed(struct xm_engine *engine, const struct xm_weight *w,
               struct xm_device_weight **out, struct xm_error *err)
@@ -88,8 +90,8 @@ create_packed(struct xm_engine *engine, const struct xm_weight *w,
     if (s != XM_OK)
         return s;
     (*out)->file = *w;
-    (*out)->host.data.p =
-        w->data.p; /* not the freed ones: only whether there are some counts */
+    /* not the freed bytes: callers only test these pointers for NULL */
+    (*out)->host.data.p = w->data.p;
     (*out)->host.scale.p = w->scale.p;
     (*out)->host.zero_point.p = w->zero_point.p;
     (*out)->host.factor.p = w->factor.p;
@@ -207,7 +209,8 @@ xm_weight_unreadable(const struct xm_weight *w)
 
 enum { CODE_RUN = 16 }; /* columns of codes that kernels read at once */
 
-/* Whether rows of the view are whole runs of `cols` columns wherever they begin. */
+/* Returns whether every row of the view begins and ends at a multiple of `cols` columns of the
+ * stored weight. */
 static bool
 is_whole_runs(const struct xm_weight *w, uint64_t cols)
 {
@@ -215,8 +218,8 @@ is_whole_runs(const struct xm_weight *w, uint64_t cols)
            w->view.first_col % cols == 0;
 }
 
-/* How a kernel finds a row's expert, as far as that is the same of all the weights: scales in
- * group-major order and factors want it. */
+/* Writes how a kernel finds a row's expert: " -DONE_EXPERT=1", or the rows of an expert if they are
+ * equal for all weights; else nothing. Scales in group-major order and factors need it. */
 static size_t
 expert_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
 {
@@ -236,7 +239,7 @@ expert_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
                             (unsigned long long)rows);
 }
 
-/* " -DFACTORS=1 …" where any of them has factors. */
+/* Writes " -DFACTORS=1 …" if any of the weights has factors. */
 static void
 factor_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
 {
@@ -249,7 +252,7 @@ factor_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
     expert_defines(weights, out + used, out_bytes - used);
 }
 
-/* Whether kernels find 16 columns from any multiple of 16 on side by side, and in one group. */
+/* Returns whether any 16 columns from a multiple of 16 on are contiguous and in one group. */
 static bool
 is_runs_of_codes(struct xm_kernel_weights weights)
 {
@@ -390,7 +393,7 @@ const char *
 xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
 {
     if (xm_weight_is_blocks(w))
-        return NULL; /* which are whole steps of 16 columns */
+        return NULL; /* blocks are whole steps of 16 columns */
     if (xm_weight_is_codes(w))
         return is_runs_of_codes(xm_one_weight(w)) ? NULL : codes_one_by_one;
     if (xm_weight_is_plain_integers(w))

@@ -14,13 +14,13 @@ extern "C" {
 #endif
 
 enum {
-    XM_WEIGHT_DEFINES = 256, /* bytes of the text of xm_weight_defines   */
-    XM_KERNEL_DEFINES = 384, /* bytes of that text and a kernel's own options */
+    XM_WEIGHT_DEFINES = 256, /* bytes of the text that xm_weight_defines writes */
+    XM_KERNEL_DEFINES = 384, /* bytes of that text plus a kernel's own options */
     XM_KERNEL_WEIGHTS = 3,   /* most weights of one kernel               */
     XM_PLANE_BLOCK = 16      /* lanes of a plane; see kernels/cl/include/planes.h */
 };
 
-/* NULL: kernels can read this weight; else a static sentence with the reason. */
+/* Returns NULL if kernels can read this weight, else the reason, a static string. */
 const char *xm_weight_unreadable(const struct xm_weight *w);
 /* The weights that a kernel reads, in the order of its source. */
 struct xm_kernel_weights {
@@ -38,32 +38,34 @@ xm_one_weight(const struct xm_weight *w)
 /* Writes the build options "-DWEI=u4 -DGROUP=128 …" of a kernel's weights, which are either all
  * elements of one format, or blocks of any formats. */
 void xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes);
-/* NULL: one kernel can read both; else a static sentence. */
+/* Returns NULL if one kernel can read both weights, else the reason, a static string. */
 const char *xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
-/* Planes of a weight, the number of its elements in a 32-bit word (8, 4 or 1; 1 for blocks); and
- * its columns rounded up to whole blocks of planes, the floats of an activation row for vector
- * kernels. */
+/* Returns the planes of a weight: its elements in a 32-bit word, 8 (4 bits) or 4 (8 bits); 1 for
+ * wider elements, blocks and codes. */
 uint32_t xm_weight_planes(const struct xm_weight *w);
+/* Returns the columns of a weight rounded up to a multiple of XM_PLANE_BLOCK * planes: the floats
+ * of an activation row that vector kernels read. */
 uint64_t xm_weight_padded_cols(const struct xm_weight *w);
 /* Whether the weight's elements are integers without scales, which kernels read one by one. */
 bool xm_weight_is_plain_integers(const struct xm_weight *w);
-/* The next four: NULL: the kernels named can read this weight; else a static sentence with the
- * reason. The kernels of family vec, which read planes. */
+/* Each of the next four functions returns NULL if the kernels that its comment names can read this
+ * weight, else the reason, a static string. This one: kernels of family vec, which read planes. */
 const char *xm_weight_not_in_planes(const struct xm_weight *w);
-/* The kernels of family sg, which read `words` 32-bit words of a row at a time. */
+/* Kernels of family sg, which read `words` 32-bit words of a row at a time. */
 const char *xm_weight_not_in_words(const struct xm_weight *w, uint32_t words);
-/* The kernels that multiply it by activations of type `src` converted to 16-bit integers with a
- * factor for each block (kernels/cl/include/shorts.h). */
+/* Kernels that multiply the weight by activations of type `src`, converted to 16-bit integers with
+ * one scale per block (kernels/cl/include/shorts.h). */
 const char *xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src);
-/* The same of those that convert them to 8-bit integers (kernels/cl/include/bytes.h). */
+/* Kernels that multiply the weight by activations of type `src`, converted to 8-bit integers
+ * (kernels/cl/include/bytes.h). */
 const char *xm_weight_not_in_bytes(const struct xm_weight *w, enum xm_element src);
-/* The rows of a weight for one work-item of a vector kernel, of `rows` in all, when `copies`
- * work-items process each range of rows: few enough rows for several work-items a compute unit, and
- * enough for each to read a long stream. */
+/* Returns how many of a weight's `rows` rows one work-item of a vector kernel processes (8 to 64),
+ * if `copies` work-items process each range of rows: few enough that each compute unit gets several
+ * work-items, enough that each work-item reads a long stream. */
 uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,
                           uint64_t copies);
 
-/* The same in multiples of `block` rows, at least one. */
+/* Returns xm_rows_per_item rounded down to a multiple of `block` rows, but at least `block`. */
 uint64_t xm_row_blocks_per_item(const struct xm_device_info *device, uint64_t rows,
                                 uint64_t copies, uint64_t block);
 

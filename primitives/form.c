@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The forms of activations: sizes, and the kernels that make them of plain rows.
+ * The forms of activations: sizes, and the kernels that convert plain rows into them.
  */
 #include "primitives/form.h"
 
@@ -8,14 +8,15 @@
 #include "runtime/kernel_defines.h"
 
 enum { VECTOR_WORDS = 16 };
-/* Integers that meet weights in blocks of any format: PLANES and SUM_K of
- * kernels/cl/include/planes.h. */
+/* PLANES and SUM_K of kernels/cl/include/planes.h, for 16-bit integers that are multiplied by
+ * weights in blocks. */
 enum { UNIT_PLANES = 8, BLOCK_SUM = 16 };
-/* Halves of a token's super-block: 16 steps of columns, two of sums (kernels/cl/include/steps.h);
- * for weights in blocks, numbers of a word and columns of a sum. */
+/* Halves of a token's super-block: 16 steps of 16 columns, and two steps of sums
+ * (kernels/cl/include/steps.h); for weights in blocks, elements of a 32-bit word and columns of a
+ * sum. */
 enum { SUPER_HALVES = 18 * 16, BLOCK_WORD = 4, STEPS_SUM = 32 };
-/* What belongs to a unit besides its integers (kernels/cl/include/shorts.h), and words of a unit of
- * 8-bit integers (bytes.h). */
+/* 32-bit words of a unit besides its 16-bit integers: scale and sums (kernels/cl/include/shorts.h);
+ * words of a whole unit of 8-bit integers (bytes.h). */
 enum { UNIT_EXTRA_WORDS = 9, BYTE_UNIT_WORDS = 44 };
 
 /* clang-format off */
@@ -23,7 +24,7 @@ static const struct {
     const char *kernel; /* NULL: the form is plain rows */
     struct xm_launch_shape launch;
     bool is_rows, has_sums;
-    bool is_given; /* by whoever makes the plain rows */
+    bool is_given; /* also written by primitives that compute the rows */
 } makers[XM_FORM_COUNT] = {
     [XM_FORM_PLANES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},
     [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true, true},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From what a row says of its kernel and what a run has to the numbers of a launch.
+ * Computes launch sizes from the launch shape of a row and the sizes of a run.
  */
 #include "primitives/launch.h"
 
@@ -9,7 +9,8 @@
 #include "primitives/args.h"
 #include "primitives/matrix_engine.h"
 
-/* Work-items of a span for each compute unit: enough to even out, few to start. */
+/* Work-items of an XM_SPAN launch for each compute unit: enough for an even load, few enough to
+ * start quickly; sub-groups of a work-group on GPUs. */
 enum { ITEMS_PER_UNIT = 4, GROUPED_SUB_GROUPS = 4 };
 
 static uint64_t
@@ -26,7 +27,7 @@ xm_launch_lanes(const struct xm_launch_shape *s, const struct xm_device_info *de
     return s->size ? s->size : XM_SUB_GROUP;
 }
 
-/* Work-items that are launched together for a unit. */
+/* Returns the work-items of one unit. */
 static uint64_t
 unit_items(const struct xm_launch_shape *s, const struct xm_device_info *device,
            const struct xm_counts *c)
@@ -47,7 +48,7 @@ count_of(const struct xm_counts *c, enum xm_axis axis)
     return axis == XM_ONE ? 1 : c->n[axis];
 }
 
-/* A side that is not there is one unit. */
+/* Returns the units along y or z; 1 for a dimension that is not used. */
 static uint64_t
 units_across(const struct xm_side *s, const struct xm_counts *c, uint64_t lanes)
 {
@@ -78,12 +79,12 @@ per_unit(const struct xm_launch_shape *s, const struct xm_device_info *device,
                                   s->x.per ? least : c->block);
 }
 
-/* Sub-groups of a work-group. */
+/* Returns the sub-groups of a work-group. */
 static uint64_t
 sub_groups(const struct xm_launch_shape *s, const struct xm_device_info *device)
 {
-    bool cpu =
-        xm_device_really_has(device, XM_CAP_HOST_VISIBLE); /* also as XM_DEVICE_AS */
+    /* even if XM_DEVICE_AS makes a CPU look like a GPU */
+    bool cpu = xm_device_really_has(device, XM_CAP_HOST_VISIBLE);
     if (s->split)
         return s->split;
     return cpu ? 1 : GROUPED_SUB_GROUPS;
@@ -94,7 +95,7 @@ xm_launch_for(const struct xm_launch_shape *s, const struct xm_device_info *devi
               const struct xm_counts *c, uint64_t *per_item)
 {
     const uint64_t items = unit_items(s, device, c);
-    assert(items > 0); /* a group whose row leaves its size to the run */
+    assert(items > 0); /* XM_GROUP of size 0: the run must set xm_counts.items */
     const uint64_t y = units_across(&s->y, c, items), z = units_across(&s->z, c, items);
     const uint64_t per = per_unit(s, device, c, items, y * z);
     const uint64_t most = (uint64_t)device->compute_units * ITEMS_PER_UNIT;

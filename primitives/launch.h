@@ -24,34 +24,35 @@ enum { XM_GROUP_ITEMS = 64 };
  * computes one row (their define ITEMS). */
 enum { XM_SUB_GROUP = 16, XM_SUB_GROUP_ITEMS = 128 };
 
-/* What a unit of work is. */
+/* What computes one unit of work. */
 enum xm_unit {
     XM_ITEM,  /* a work-item; the driver chooses the work-group size                   */
     XM_ALONE, /* a work-group of one work-item, which computes with vectors            */
-    XM_SPAN,  /* the same; a few work-groups divide all units among them (span.h)      */
+    XM_SPAN,  /* as XM_ALONE; a few work-groups divide all units among them (span.h) */
     XM_GROUP, /* a work-group of `size` work-items along x; 0: xm_counts.items         */
     /* A sub-group of `size` lanes (0: XM_SUB_GROUP). A work-group has several of them, or one on
      * CPU devices. The launch is rounded up along x: the kernel returns in surplus sub-groups. */
     XM_LANES
 };
-enum { XM_MATRIX_LANES = 0xffff }; /* `size`: the lanes of the device's matrix engines */
+/* value of xm_launch_shape.size: as many lanes as the device's matrix engines have */
+enum { XM_MATRIX_LANES = 0xffff };
 
 /* The axes along which units are counted. */
 enum xm_axis {
     XM_UNITS,    /* units of a step that has a single axis                       */
-    XM_ELEMENTS, /* elements of the units, for variants that compute each alone  */
+    XM_ELEMENTS, /* elements of all units, for variants with a work-item for each */
     XM_ONE,      /* always 1                                                     */
     XM_ROWS,     /* rows of weights: elements of a row of results                */
     XM_COLS,     /* columns of weights (k), rounded up to whole blocks           */
-    XM_BLOCKS,   /* these blocks                                                 */
+    XM_BLOCKS,   /* the blocks to which XM_COLS is rounded up */
     XM_TOKENS,   /* rows of activations                                          */
     XM_SLOTS,    /* pairs of a token and one of its experts                      */
     XM_EXPERTS,
-    XM_QUERIES,      /* of attention: pairs of a token and a query head          */
-    XM_TOKEN_TILES,  /* tiles of tokens, with all heads that share K and V       */
-    XM_GROUP_TILES,  /* tiles of queries for a work-group                        */
-    XM_LANE_TILES,   /* tiles of queries for a sub-group                         */
-    XM_MATRIX_TILES, /* tiles of queries for a matrix engine                     */
+    XM_QUERIES,     /* of attention: pairs of a token and a query head          */
+    XM_TOKEN_TILES, /* tiles of tokens, for each head of K and V with all its query heads */
+    XM_GROUP_TILES,  /* tiles of queries, one for each work-group */
+    XM_LANE_TILES,   /* tiles of queries, one for each sub-group */
+    XM_MATRIX_TILES, /* tiles of queries, of the size that matrix engines multiply */
     XM_AXES
 };
 
@@ -59,8 +60,9 @@ enum xm_axis {
 enum xm_take {
     XM_FIXED,    /* `per` */
     XM_PER_LANE, /* `per` for each lane of the unit */
-    /* Along x only: the number with which all compute units are busy, a multiple of `per` (0: of
-     * xm_counts.block). The kernel receives it as its last argument, per_item. */
+    /* Along x only: so many elements that all compute units are busy (xm_row_blocks_per_item), a
+     * multiple of `per` (0: of xm_counts.block). The kernel receives the number as its last
+     * argument, per_item. */
     XM_SHARED
 };
 
@@ -75,7 +77,8 @@ struct xm_launch_shape {
     enum xm_unit unit;
     uint16_t size;
     struct xm_side x, y, z;
-    uint16_t split; /* sub-groups that share a unit, as a work-group; 0: a unit has one */
+    /* sub-groups of the work-group that shares a unit; 0: each sub-group has a unit */
+    uint16_t split;
 };
 
 /* The sizes of the axes in one run. */
@@ -90,16 +93,17 @@ struct xm_counts {
     uint64_t items; /* for XM_GROUP of size 0: work-items of a work-group */
 };
 
-/* Lanes of a shape's sub-groups, whose unit is XM_LANES. */
+/* Returns the lanes of the sub-groups of a shape whose unit is XM_LANES. */
 uint64_t xm_launch_lanes(const struct xm_launch_shape *s,
                          const struct xm_device_info *device);
-/* The launch for a shape; *per_item: elements that a unit processes along x. Pure. */
+/* Returns the global and local size for a shape. *per_item: the elements that a unit processes
+ * along x. Pure. */
 struct xm_launch xm_launch_for(const struct xm_launch_shape *shape,
                                const struct xm_device_info *device,
                                const struct xm_counts *counts, uint64_t *per_item);
 
 struct xm_args;
-/* Enqueues the kernel; does nothing if an axis has the size 0. */
+/* Enqueues the kernel with the sizes of xm_launch_for; does nothing if an axis has the size 0. */
 enum xm_status xm_launch(const struct xm_launch_shape *shape, struct xm_kernel *kernel,
                          const struct xm_counts *counts, const struct xm_args *args,
                          struct xm_queue *queue, struct xm_error *err);

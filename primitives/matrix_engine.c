@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels for matrix engines ask of weights. The reasons are in kernels/cl/include: for
+ * Which weights the kernels for matrix engines can read. The reasons are in kernels/cl/include: for
  * many tokens in element_steps.h and block_steps.h; for few in lane_rows.h and lane_blocks.h.
  */
 #include "primitives/matrix_engine.h"
 
 #include "primitives/device_weight.h"
 
-enum { INTEGER_K = 32 }; /* k of a step of integers, of a unit of elements */
+/* columns of a step of integers, and of a unit of elements */
+enum { INTEGER_K = 32 };
 
-/* Half words of all that is stored. Kernels count these, or words, in 32 bits. */
+/* Returns the stored bytes in 16-bit half words. Kernels count half words or words in 32 bits. */
 static uint64_t
 stored_places(const struct xm_weight *w)
 {
     return w->data.n / sizeof(uint16_t);
 }
 
-/* A format that kernels take, and columns that are whole words, or whole half words where these
- * read those. */
+/* A format that kernels can read, and the number of columns whose blocks are whole 32-bit words (or
+ * half words, if the kernel reads those). */
 struct blocks_row {
     enum xm_weight_format format;
     uint32_t cols;
@@ -32,7 +33,7 @@ static const struct blocks_row integer_blocks[] = {
     {XM_WEIGHT_Q2_K, 256}, {XM_WEIGHT_Q3_K, 256},
 };
 
-/* Whether rows of the view are whole `cols` columns. */
+/* Refuses a view whose rows do not begin and end at multiples of `cols` columns. */
 static const char *
 cols_refuse(const struct xm_weight *w, uint32_t cols)
 {
@@ -51,12 +52,12 @@ integer_blocks_refuse(const struct xm_weight *w)
     return "no kernel multiplies the stored integers of blocks of this format";
 }
 
-/* Formats whose blocks of half words are read as words, two at a time; the other formats are read
- * from the half word on that a block begins with (kernels/cl/include/block_steps.h). */
+/* Formats whose blocks are an odd number of half words, but which are read as 32-bit words; all
+ * other formats are read from the block's first half word on (kernels/cl/include/block_steps.h). */
 static const enum xm_weight_format paired_blocks[] = {XM_WEIGHT_Q4_0, XM_WEIGHT_Q5_0,
                                                       XM_WEIGHT_Q8_0, XM_WEIGHT_IQ4_NL};
 
-/* Columns of as many blocks as are whole words, or half words. */
+/* Returns the columns of the fewest blocks (a power of two) that are whole words, or half words. */
 static uint32_t
 whole_cols(const struct xm_weight *w)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels for matrix engines (kernels/cl/..._dpas.cl): what they can read, how they are
- * built and launched for a device. A device without engines emulates them, for tests.
+ * The kernels for matrix engines (kernels/cl/..._dpas.cl): which weights they can read, how they
+ * are built and launched for a device. On a device without matrix engines the kernels emulate them,
+ * for tests.
  */
 #ifndef XM_PRIMITIVES_MATRIX_ENGINE_H
 #define XM_PRIMITIVES_MATRIX_ENGINE_H
@@ -13,31 +14,35 @@
 extern "C" {
 #endif
 
-/* Rows of a work-group that takes stored integers. */
+/* Rows of a weight for each work-group of the kernels for few tokens, which multiply the stored
+ * integers (kernels/cl/include/lane_rows.h). */
 enum { XM_INTEGER_ROWS = 32 };
-/* Kernels for many tokens (kernels/cl/include/step_gemm.h): rows of a lane; tokens of a sub-group;
- * sub-groups of a work-group for gate and up. */
+/* Kernels for many tokens (kernels/cl/include/step_gemm.h): rows of a weight for each lane; tokens
+ * for each sub-group; sub-groups of a work-group in the kernel of gate and up. */
 enum { XM_MATRIX_ROWS = 2, XM_MATRIX_TOKENS = 64, XM_MATRIX_SPLIT = 4 };
-/* Those whose sub-groups share halves of weights (shared_gemm.h): sub-groups of a work-group, and
- * columns of h that one makes. */
+/* Kernels for many tokens whose sub-groups share decoded weights, as halves, in local memory
+ * (kernels/cl/include/shared_gemm.h): sub-groups of a work-group; columns of h that a work-group of
+ * gate and up computes. */
 enum { XM_MATRIX_SHARES = 4, XM_MATRIX_SUM_COLS = 32 };
-/* Their activations (kernels/cl/include/pack_steps.h): columns and tokens that a work-group packs;
- * its work-items. */
+/* The kernel that packs activations for many tokens (kernels/cl/include/pack_steps.h): columns and
+ * tokens for each work-group; work-items of a work-group. */
 enum { XM_SUPER_COLS = 256, XM_STEPS_TOKENS = 2, XM_STEPS_ITEMS = 16 };
-/* Lanes of a sub-group that takes them without matrix engines: four bytes each. */
+/* Lanes of a sub-group of the kernels for few tokens on devices without matrix engines, which
+ * multiply four bytes a lane at once (DP4A). */
 enum { XM_DOT_LANES = 8 };
 
-/* NULL: those for many tokens can multiply activations of type `src` with this weight; else a
- * static sentence. */
+/* Each of the next three functions returns NULL if the kernels that its comment names can multiply
+ * activations of type `src` by this weight, else the reason, a static string. This one: kernels for
+ * many tokens. */
 const char *xm_matrix_refuses(const struct xm_weight *w, enum xm_element src);
-/* NULL: those can whose sub-groups share halves; else a static sentence. */
+/* Kernels for many tokens whose sub-groups share decoded weights (shared_gemm.h). */
 const char *xm_matrix_shares_refuse(const struct xm_weight *w, enum xm_element src);
-/* NULL: those for few tokens can, which take stored integers as they are
- * (kernels/cl/include/lane_rows.h); else a static sentence. */
+/* Kernels for few tokens, which multiply the stored integers (kernels/cl/include/lane_rows.h). */
 const char *xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src);
-/* Lanes of their sub-groups, which are the smallest that the chip has: 8 or 16. */
+/* Returns the lanes of the sub-groups of these kernels, the fewest that the device supports: 8 or
+ * 16. */
 uint32_t xm_matrix_lanes(const struct xm_device_info *device);
-/* Whether the device's engines multiply; else they are emulated. */
+/* Returns whether the device has matrix engines; if not, the kernels emulate them. */
 bool xm_matrix_is_real(const struct xm_device_info *device);
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@
 #include "runtime/kept.h"
 #include "runtime/util/unfinished.h"
 
-/* Kept in the place of a row's name where there is none. */
+/* Kept in place of a row's name if no row can be timed. */
 #define NO_ROW "-"
 
 struct name {
@@ -40,7 +40,8 @@ load(const struct xm_engine *engine, const char *what, char text[XM_KEPT_TEXT])
 
 /* ---- choices ------------------------------------------------------------------------- */
 
-/* Reads the name of the chosen row, or NO_ROW. False: nothing is kept, or it is not wanted. */
+/* Reads the name of the kept row, or NO_ROW. False: nothing is kept, the class is empty, or
+ * XM_TUNED_KERNELS=NO. */
 static bool
 kept_text(const struct xm_engine *engine, const struct xm_variant_table *table,
           const struct xm_problem_class *problems, char text[XM_KEPT_TEXT])
@@ -102,7 +103,7 @@ xm_measured_row_is_settled(const struct xm_engine *engine,
 
 static const char trial[] = "row on trial";
 
-/* "moe_down=moe_down_sg" */
+/* The text of a note: "moe_down=moe_down_sg". */
 struct trial_text {
     char text[XM_KEPT_TEXT];
 };

@@ -91,7 +91,7 @@ find_view(const struct xm_kept_views *k, uint64_t offset, uint64_t bytes)
     return NULL;
 }
 
-/* In the place of the oldest. */
+/* Keeps a view in place of the oldest one. */
 static void
 keep_view(struct xm_kept_views *k, uint64_t offset, struct xm_buffer *view)
 {

@@ -6,7 +6,7 @@
  *             not, why (xm_<primitive>_supports, asked by the graph passes through xm_caps)
  *   create    from a descriptor: picks the rows of its variant table that may be needed, builds
  *             their kernels; afterwards the primitive is immutable and shared by threads
- *   plan      looks at shapes only: bytes of scratch it will want
+ *   plan      returns the bytes of scratch that a run needs; looks at shapes only
  *   run       looks at buffers: enqueues kernels on an in-order queue; never waits
  *
  * Descriptors and operand lists are typed per primitive (primitives/<name>/<name>.h).
@@ -32,40 +32,44 @@ struct xm_operand {
 };
 
 uint64_t xm_operand_elements(const struct xm_operand *o);
-/* Product of dim[first .. rank - 1 - last_kept]; e.g. rows = elements / last dim. */
+/* Returns the rows of the operand: the product of all dimensions but the last. */
 uint64_t xm_operand_rows(const struct xm_operand *o);
 
 /* A weight whose bytes are on the device; shared by the steps that read it. */
 struct xm_device_weight {
-    /* sizes, element, group and order of the bytes on the device; its view says which part of the
-     * stored weight they are */
+    /* sizes, element type, group and scale order of the bytes on the device; `view` is the part of
+     * the stored weight that this one is */
     struct xm_weight host;
-    /* the weight as it was before its copy took the device's form */
+    /* the weight as the file has it, before it was packed or its scales were reordered for the
+     * device */
     struct xm_weight file;
     bool on_host; /* made by xm_host_weight_create                               */
     struct xm_buffer *data, *scale;
-    struct xm_buffer *zero_point; /* or codebook, or factors; NULL where absent */
+    struct xm_buffer *zero_point; /* or codebook, or experts' factors; NULL: absent */
     int refs;
 };
+/* Copies a weight to the device, or shares its bytes where the device reads host memory. The caller
+ * gets one reference. */
 enum xm_status xm_device_weight_create(struct xm_engine *engine,
                                        const struct xm_weight *w,
                                        struct xm_device_weight **out,
                                        struct xm_error *err);
-/* The same; where the device copies weights, only the bytes of the view are copied. */
+/* Like xm_device_weight_create, but if the bytes must be copied, copies only those of the view. */
 enum xm_status xm_device_part_create(struct xm_engine *engine, const struct xm_weight *w,
                                      struct xm_device_weight **out, struct xm_error *err);
-/* The same for a weight that the kernels are to read from host memory (xm_buffer_on_host). */
+/* Like xm_device_weight_create, but kernels read the bytes from host memory (xm_buffer_on_host). */
 enum xm_status xm_host_weight_create(struct xm_engine *engine, const struct xm_weight *w,
                                      struct xm_device_weight **out, struct xm_error *err);
-/* Another view `w` of the bytes that `of` holds in the file's form: no copy of its own. */
+/* Creates a weight for view `w` of the bytes that `of` holds in the file's layout; shares its
+ * buffers. */
 enum xm_status xm_device_weight_view(const struct xm_device_weight *of,
                                      const struct xm_weight *w,
                                      struct xm_device_weight **out, struct xm_error *err);
 void xm_device_weight_ref(struct xm_device_weight *w);
 void xm_device_weight_unref(struct xm_device_weight *w); /* NULL is allowed */
 
-/* Tokens at once, at most, that a library's code is made for: `chunk`, which a program's
- * descriptors have from its own XM_UBATCH, or the engine's when it is 0. */
+/* Returns the most tokens of one call for which a library generates code: `chunk`, the XM_UBATCH of
+ * a program that has one of its own; 0: the engine's. */
 static inline uint64_t
 xm_chunk_tokens(const struct xm_engine *engine, uint64_t chunk)
 {
@@ -74,14 +78,15 @@ xm_chunk_tokens(const struct xm_engine *engine, uint64_t chunk)
 
 /* What a primitive does with an operand. */
 enum xm_role {
-    XM_ROLE_NONE, /* it is never on the device: the descriptor has it */
+    XM_ROLE_NONE, /* never on the device: the descriptor holds it */
     XM_ROLE_IN = 1,
     XM_ROLE_OUT = 2,                           /* shares no bytes with another operand */
     XM_ROLE_IN_OUT = XM_ROLE_IN | XM_ROLE_OUT, /* changed in place */
-    /* and it is another operand once more, in the form that the descriptor says (form.h) */
+    /* a copy of another operand, in the form that the descriptor says (form.h) */
     XM_ROLE_FORM = 4
 };
-/* Of primitives that read so many operands, then write so many. */
+/* Roles of the operands of a primitive: xm_roles_2_1 for one that reads 2 operands and then writes
+ * 1. */
 extern const uint8_t xm_roles_1_1[2], xm_roles_2_1[3], xm_roles_3_1[4], xm_roles_1_2[3];
 /* clang-format off */
 #define XM_ROLES(roles) roles, XM_ARRAY_LEN(roles)
@@ -89,40 +94,42 @@ extern const uint8_t xm_roles_1_1[2], xm_roles_2_1[3], xm_roles_3_1[4], xm_roles
 
 struct xm_expert_cache;
 
-/* The last views of a scratch buffer. Layers and tokens ask for the same offsets and sizes again;
- * making a sub-buffer costs a driver call. All zeros: none. */
+/* The XM_KEPT_VIEWS views (sub-buffers) of a scratch buffer that were made last. They are reused,
+ * because layers and tokens ask for the same offsets and sizes again and creating a sub-buffer
+ * costs a driver call. All zeros: none. */
 enum { XM_KEPT_VIEWS = 8 };
 struct xm_kept_views {
     struct xm_buffer *view[XM_KEPT_VIEWS]; /* referenced */
     uint64_t offset[XM_KEPT_VIEWS];
     uint32_t oldest;
 };
-/* Call before the scratch is freed. */
+/* Releases the views; call it before the scratch is freed. */
 void xm_kept_views_free(struct xm_kept_views *k);
 
 /* The arguments of a run besides its operands. */
 struct xm_run {
     struct xm_queue *queue;
-    struct xm_buffer *scratch;   /* at least plan()'s bytes; NULL when that was 0 */
+    struct xm_buffer *scratch;   /* as many bytes as plan returned; NULL for 0  */
     struct xm_kept_views *views; /* of `scratch`; NULL: none are kept            */
-    /* for moe: the cache from which it reads experts that lie in host memory; NULL: none */
+    /* for moe: the cache of experts whose weights lie in host memory; NULL: none */
     const struct xm_expert_cache *experts;
 };
 
 struct xm_primitive;
 struct xm_primitive_ops {
     const char *name;
-    /* Scratch bytes for these operand shapes (buffers are not looked at). */
+    /* Sets the bytes of scratch that a run with these operand shapes needs; reads no buffers. */
     enum xm_status (*plan)(const struct xm_primitive *p,
                            const struct xm_operand *operands, uint64_t *scratch_bytes,
                            struct xm_error *err);
     enum xm_status (*run)(const struct xm_primitive *p, const struct xm_operand *operands,
                           const struct xm_run *run, struct xm_error *err);
-    /* The kernels these shapes would use, best first: "moe_route_ref moe_gate_up_vec …". */
+    /* Writes the names of the kernels that a run with these shapes would launch, in launch order:
+     * "moe_route_ref moe_gate_up_vec …". */
     void (*describe)(const struct xm_primitive *p, const struct xm_operand *operands,
                      char *out, size_t out_bytes);
     void (*destroy)(struct xm_primitive *p);
-    const uint8_t *roles; /* enum xm_role, by operand */
+    const uint8_t *roles; /* enum xm_role of each operand */
     uint32_t n_operands;
 };
 
@@ -143,8 +150,8 @@ void xm_primitive_describe(const struct xm_primitive *p,
                            size_t out_bytes);
 void xm_primitive_destroy(struct xm_primitive *p); /* NULL is allowed */
 
-/* Carves views out of a run's scratch, each aligned; released by xm_scratch_end (enqueued
- * work keeps what it needs). */
+/* Cuts views, each aligned, from a run's scratch. xm_scratch_end releases the views; enqueued work
+ * keeps a reference to those it uses. */
 enum { XM_SCRATCH_VIEWS = 16 };
 struct xm_scratch {
     struct xm_buffer *whole;
@@ -158,7 +165,7 @@ void xm_scratch_begin(struct xm_scratch *s, const struct xm_primitive *p,
 enum xm_status xm_scratch_take(struct xm_scratch *s, uint64_t bytes,
                                struct xm_buffer **out, struct xm_error *err);
 void xm_scratch_end(struct xm_scratch *s);
-/* What one take of `bytes` costs, for plan(). */
+/* Returns the bytes that one xm_scratch_take of `bytes` uses up, for plan(). */
 uint64_t xm_scratch_bytes(const struct xm_primitive *p, uint64_t bytes);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all products have in common: see product.h.
+ * What all products share: see product.h.
  */
 #include "primitives/product.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- what refuses a row -------------------------------------------------------------- */
 
-/* The sentence of the first weight that is refused. */
+/* Returns why the first weight that `refuse` refuses is refused; NULL: it refuses none. */
 static const char *
 first_refusal(const struct xm_product *p,
               const char *(*refuse)(const struct xm_weight *w, enum xm_element src))

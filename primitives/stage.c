@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Building and running the kernels of one variant table; the small chores of every
- * primitive.
+ * Builds and runs the kernels of one variant table; helpers that every primitive uses.
  */
 #include "primitives/stage.h"
 
@@ -35,7 +34,7 @@ row_kernel(const struct xm_stage *s, const struct xm_variant *row, struct xm_ker
     return xm_engine_kernel(s->engine, xm_variant_kernel(row), defines, out, err);
 }
 
-/* Builds a row; one that the compiler refuses is left out. */
+/* Builds a row; marks it as left out if the compiler refuses it, which is no failure. */
 static enum xm_status
 build_row(struct xm_stage *s, size_t row, struct xm_error *err)
 {
@@ -66,7 +65,7 @@ xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
         xm_error_prefix(err, "%s: XM_FORCE asks for this variant", table->step);
         return status;
     }
-    bool takes_all = false; /* a row was built that never refuses a shape */
+    bool takes_all = false; /* a row that never refuses a shape was built */
     for (size_t i = 0; i < table->n && !takes_all; i++) {
         if (!device_takes(&table->rows[i], xm_engine_info(engine)))
             continue;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stage is one step of a primitive: its variant table and the kernels built from it.
+ * A stage is one step of a primitive: a variant table and the kernels built from its rows.
  *
- * Built at create: the rows that the device takes, best first, up to the first one that
- * never refuses a shape and does build; the rows behind it are reached through XM_FORCE only
- * and built then. A row that the device's compiler refuses is left out.
+ * xm_stage_build builds the rows that the device can run, best first, up to the first one that
+ * builds and never refuses a shape. Later rows run through XM_FORCE only, and are built then. A row
+ * that the device's compiler refuses is left out.
  */
 #ifndef XM_PRIMITIVES_STAGE_H
 #define XM_PRIMITIVES_STAGE_H
@@ -20,41 +20,43 @@ extern "C" {
 enum { XM_STAGE_ROWS = 5, XM_STAGE_DEFINES = 320 };
 
 struct xm_stage {
-    struct xm_pick pick; /* its table, and what is known of its rows; its problem: NULL
-                          * where each run has another */
+    /* its table, and which of its rows do not build; problem NULL: each run has its own problem */
+    struct xm_pick pick;
     struct xm_engine *engine; /* the primitive's                                        */
     struct xm_kernel *kernel[XM_STAGE_ROWS]; /* the engine's; NULL: not built           */
     char defines[XM_STAGE_DEFINES];
 };
 
-/* What runs a step for one problem. */
+/* The row and kernel that run a step for one problem. */
 struct xm_choice {
     const struct xm_variant *row;
     struct xm_kernel *kernel;
 };
 
-/* XM_NOT_BUILT with the first cause: no row is left, or XM_FORCE names one that fails. */
+/* XM_NOT_BUILT, with the first compiler error: the row that XM_FORCE names does not build, or a row
+ * does not build and no row that takes every shape does. */
 enum xm_status xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
                               const struct xm_variant_table *table, const char *defines,
                               struct xm_error *err);
-/* For one problem, which stays: builds only what will run it. The calls below need no problem
- * then. s->pick.problems is the caller's to set before. */
+/* Like xm_stage_build for a step that has one problem, which must outlive the stage: builds only
+ * the row that will run it. The functions below then ignore their `problem`. Set s->pick.problems
+ * before, or leave it empty. */
 enum xm_status xm_stage_build_for(struct xm_stage *s, struct xm_engine *engine,
                                   const struct xm_variant_table *table,
                                   const void *problem, const char *defines,
                                   struct xm_error *err);
 enum xm_status xm_stage_choose(const struct xm_stage *s, const void *problem,
                                struct xm_choice *out, struct xm_error *err);
-/* Whether that row writes prepared rows (primitives/form.h). */
+/* Returns whether the row that would run writes prepared rows (primitives/form.h). */
 bool xm_stage_emits(const struct xm_stage *s, const void *problem);
-/* The name of the row that would run; "none" when every one refuses. */
+/* Returns the name of the row that would run; "none" if every row refuses. */
 const char *xm_stage_describe(const struct xm_stage *s, const void *problem);
 
-/* Chooses and enqueues (xm_launch). */
+/* Chooses the row for the problem and enqueues its kernel (xm_launch). */
 enum xm_status xm_stage_run(const struct xm_stage *s, const void *problem,
                             const struct xm_counts *counts, const struct xm_args *args,
                             const struct xm_run *run, struct xm_error *err);
-/* The same for a step that has one axis, XM_UNITS. */
+/* Like xm_stage_run for a step with the single axis XM_UNITS. */
 enum xm_status xm_stage_go(const struct xm_stage *s, const void *problem, uint64_t units,
                            const struct xm_args *args, const struct xm_run *run,
                            struct xm_error *err);
@@ -65,20 +67,21 @@ struct xm_staged {
     struct xm_stage stage;
     const void *desc; /* a copy of its descriptor */
 };
-/* What primitives have in common that do the same. */
+/* What all primitives of one kind share. */
 struct xm_staged_kind {
     struct xm_primitive_ops ops;
     const struct xm_variant_table *table;
     size_t desc_bytes;
-    bool is_problem; /* the descriptor is all that the rows look at */
+    /* the rows accept or refuse by the descriptor alone: no run has its own problem */
+    bool is_problem;
 };
-/* Makes one, with kernels built with these options (printf). What the descriptor refers to is the
- * caller's to reference, afterwards. */
+/* Creates a primitive of one step with a copy of `desc`; its kernels are built with these options
+ * (printf). On success the caller references what the descriptor points to. */
 enum xm_status xm_staged_create(const struct xm_staged_kind *kind,
                                 struct xm_engine *engine, const void *desc,
                                 struct xm_primitive **out, struct xm_error *err,
                                 const char *fmt, ...) XM_PRINTF(6, 7);
-/* For its ops, where the row does not depend on the run. */
+/* For member `describe` of its ops, if the row does not depend on the run. */
 void xm_staged_describe(const struct xm_primitive *p, const struct xm_operand *operands,
                         char *out, size_t out_bytes);
 
@@ -86,15 +89,16 @@ void xm_staged_describe(const struct xm_primitive *p, const struct xm_operand *o
  * a reference to the engine; NULL: out of memory (recorded). */
 void *xm_primitive_new(size_t bytes, const struct xm_primitive_ops *ops,
                        struct xm_engine *engine, struct xm_error *err);
-/* Gives back what xm_primitive_new took; NULL is allowed. */
+/* Frees the primitive and its reference to the engine; NULL is allowed. */
 void xm_primitive_free(struct xm_primitive *p);
-/* Whether the operand is present, has this element type and room for its shape: kernels
- * trust what passes here. */
+/* XM_INVALID unless the operand is present, has this element type and a buffer large enough for its
+ * shape: kernels trust operands that pass. */
 enum xm_status xm_operand_check(const struct xm_operand *o, const char *name,
                                 enum xm_element element, struct xm_error *err);
-/* Whether it has so many elements; whether all that, and it is `rows` rows of `cols`. */
+/* XM_INVALID unless the operand has n elements. */
 enum xm_status xm_operand_check_elements(const struct xm_operand *o, const char *name,
                                          uint64_t n, struct xm_error *err);
+/* xm_operand_check, and XM_INVALID unless the operand is `rows` rows of `cols` elements. */
 enum xm_status xm_operand_check_rows(const struct xm_operand *o, const char *name,
                                      enum xm_element element, uint64_t rows,
                                      uint64_t cols, struct xm_error *err);

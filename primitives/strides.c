@@ -51,7 +51,7 @@ xm_space_points(const struct xm_space *s)
     return n;
 }
 
-/* Makes the rank exactly XM_SPACE_KERNEL_RANK by extents of 1 in front, when it is less. */
+/* Raises a smaller rank to XM_SPACE_KERNEL_RANK with outer dimensions of extent 1. */
 static void
 pad(struct xm_space *s)
 {
@@ -114,7 +114,8 @@ xm_space_walk_begin(struct xm_space_walk *w, const struct xm_space *whole)
     w->done = xm_space_points(whole) == 0;
 }
 
-/* The next index of the outer dimensions, last one fastest; false after the last. */
+/* Moves to the next index of the outer dimensions, the last dimension fastest; false after the last
+ * index. */
 static bool
 advance(struct xm_space_walk *w, uint32_t n_outer)
 {

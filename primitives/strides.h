@@ -3,7 +3,7 @@
  * Index spaces shared by several strided operands, brought to the few dimensions that a
  * kernel loops over.
  *
- *     at_o(i) = offset_o + sum_d i_d * stride_o,d
+ *     element of operand o at index i:   at_o(i) = offset_o + sum_d i_d * stride_o,d
  */
 #ifndef XM_PRIMITIVES_STRIDES_H
 #define XM_PRIMITIVES_STRIDES_H
@@ -24,23 +24,26 @@ struct xm_space {
     int64_t offset[XM_SPACE_OPERANDS];
 };
 
-/* Drops extents of 1 and joins neighbours that are contiguous in every operand. */
+/* Drops dimensions of extent 1 and merges neighbouring dimensions that are contiguous in every
+ * operand. */
 void xm_space_collapse(struct xm_space *s);
-/* Points of the space; 0 when an extent is. */
+/* Returns the number of points of the space; 0 if an extent is 0. */
 uint64_t xm_space_points(const struct xm_space *s);
-/* Arguments for a kernel: n0 … n3 of a piece of a space; of operand o's <name>_at and … */
+/* Appends the kernel arguments n0 … n3: the extents of a piece. */
 void xm_put_extents(struct xm_args *a, const struct xm_space *s);
+/* Appends the argument <name>_at: the offset of operand o. */
 void xm_put_offset(struct xm_args *a, const char *name, const struct xm_space *s,
                    uint32_t o);
-/* … and <name>0 … <name>3. */
+/* Appends the arguments <name>0 … <name>3: the strides of operand o. */
 void xm_put_strides(struct xm_args *a, const char *name, const struct xm_space *s,
                     uint32_t o);
-/* Whether every offset that operand o takes lies in [0, elements). */
+/* Returns whether every element index of operand o lies in [0, elements). */
 bool xm_space_inside(const struct xm_space *s, uint32_t o, uint64_t elements);
 
-/* A space of more than XM_SPACE_KERNEL_RANK dimensions is run as several of that many:
- * the outer indices are walked on the host, by the offsets. Begin with a collapsed
- * `whole`; each call of next gives one piece until it returns false. */
+/* Cuts a space of more than XM_SPACE_KERNEL_RANK dimensions into pieces of that rank, because
+ * kernels have no more loops: the host walks the outer dimensions and moves the offsets. `whole`
+ * must be collapsed. Each call of xm_space_walk_next sets one piece; it returns false when there is
+ * none left. */
 struct xm_space_walk {
     struct xm_space whole;
     int64_t at[XM_OPERAND_RANK];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of variant_tables.def as declarations.
+ * Declares the variant tables that variant_tables.def lists.
  */
 #ifndef XM_PRIMITIVES_TABLES_H
 #define XM_PRIMITIVES_TABLES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problem lines: words NAME=number, an element of the weight, gGROUP, or a format of blocks, an
- * element of the activations.
+ * Parses problem lines: words NAME=number; the weight's element type and gGROUP, or its format of
+ * blocks; then the element type of the activations.
  */
 #include "primitives/timed_problem.h"
 
@@ -128,7 +128,7 @@ xm_timed_problem_parse_step(const char *line, struct xm_timed_problem *p,
     return s;
 }
 
-/* Weights that one token meets. */
+/* Returns the number of weights that one token is multiplied by. */
 static double
 weights_per_token(const struct xm_timed_problem *p)
 {
@@ -136,7 +136,7 @@ weights_per_token(const struct xm_timed_problem *p)
                                    : (double)(p->rows * p->cols);
 }
 
-/* Keys that the tokens of attention see, all together. */
+/* Returns the keys that all tokens attend to, summed over the tokens (causal). */
 static double
 keys_seen(const struct xm_timed_problem *p)
 {
@@ -161,7 +161,8 @@ xm_timed_problem_bytes(const struct xm_timed_problem *p)
                               xm_attention_row_bytes(p->weight, (uint32_t)p->head));
     if (p->format != XM_WEIGHT_ELEMENTS)
         bits = 8.0 * f->block_bytes / f->block_cols;
-    if (p->group) /* a scale of f16 and a zero point of the weight's type */
+    /* each group has an f16 scale and a zero point of the weight's type */
+    if (p->group)
         bits += (16 + bits) / (double)p->group;
     if (p->kind == XM_TIMED_MOE) {
         double slots = (double)(p->tokens * p->top_k), all = (double)p->experts;

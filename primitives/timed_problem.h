@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The steps whose rows are timed, and problems for them, a line of text each:
+ * The steps whose kernel variants (rows) are timed, and the problems to time them with. A problem
+ * is a line of text:
  *
  *     linear N=4096 K=2048 T=1 q4_k f16             rows, columns, tokens
  *     moe E=128 K=8 H=2048 I=768 T=16 u4 g128 f16   experts, chosen, widths
- *     attention Q=32 KV=4 D=128 P=2048 T=1 i8 f16   heads, their size, positions
+ *     attention Q=32 KV=4 D=128 P=2048 T=1 i8 f16   heads, head size, past positions
  *
- * with the weight's type (and its group) or the cache's, then the activations'. A program writes
- * such lines of its steps (plugin/gpu/describe.h), plugin/bench_kernels reads them. Both find here
- * under which class of problems a step's fastest row is kept (measured_rows.h).
+ * then the type of the weight (and its group) or of the KV cache, then the type of the activations.
+ * A program writes such lines for its steps (plugin/gpu/describe.h), plugin/bench_kernels reads
+ * them. xm_timed_class says for both under which class of problems a step's fastest row is kept
+ * (measured_rows.h).
  */
 #ifndef XM_PRIMITIVES_TIMED_PROBLEM_H
 #define XM_PRIMITIVES_TIMED_PROBLEM_H
@@ -30,26 +32,28 @@ struct xm_timed_problem {
     uint64_t experts, top_k, hidden, inter; /* moe: E, K, H, I                   */
     uint64_t heads_q, heads_kv, head, past; /* attention: Q, KV, D, P            */
     enum xm_weight_format format;
-    /* of blocks: u8, their bytes; of attention: its cache */
+    /* weight: u8 if the format is blocks; for attention the type of the KV cache */
     enum xm_element weight, activations;
     uint64_t group; /* 0: not quantised */
 };
 
-/* XM_INVALID: the sentence repeats the line. */
+/* Parses a line. XM_INVALID: the error text repeats the line. */
 enum xm_status xm_timed_problem_parse(const char *line, struct xm_timed_problem *p,
                                       struct xm_error *err);
-/* The same for a line without its tokens, which become 1. */
+/* Parses a line without T=…; T becomes 1. */
 enum xm_status xm_timed_problem_parse_step(const char *line, struct xm_timed_problem *p,
                                            struct xm_error *err);
-/* Bytes of weights, or of the cache, that one run reads; and twice its multiply-adds. */
+/* Returns the bytes of weights, or of KV cache, that one run reads. */
 double xm_timed_problem_bytes(const struct xm_timed_problem *p);
+/* Returns twice the multiply-adds of one run. */
 double xm_timed_problem_flops(const struct xm_timed_problem *p);
 
-/* A step that is timed, and with how many tokens. Steps that hand forms of activations to each
- * other are chosen together: the followers take the form of this step's row. */
+/* A step that is timed, and with how many tokens. Steps that pass activations to each other must
+ * agree on their form, so they are chosen together: the followers take the row whose form is that
+ * of this step's row. */
 enum { XM_TIMED_FOLLOWERS = 2 };
 struct xm_timed_follower {
-    const char *step; /* the name of its table; NULL: none    */
+    const char *step; /* the name of the step's table; NULL: none */
     bool is_down;     /* it multiplies experts' down matrices */
 };
 struct xm_timed_step {
@@ -59,12 +63,12 @@ struct xm_timed_step {
     bool is_down;     /* it multiplies experts' down matrices */
     struct xm_timed_follower followers[XM_TIMED_FOLLOWERS];
 };
-/* All of them, those of one token first. */
+/* Returns all timed steps: linear, moe, attention; for each, few tokens first. */
 const struct xm_timed_step *xm_timed_steps(size_t *n);
-/* The table of a step's name; NULL: there is none. */
+/* Returns the table of the step of that name; NULL: there is none. */
 const struct xm_variant_table *xm_timed_table(const char *step);
-/* The class of problems under which the row of a step of the problem's kind is kept. is_down: the
- * step's or follower's; without effect on linear layers and attention. */
+/* Returns the class of problems under which the fastest row of a step of the problem's kind is
+ * kept. is_down: the step's or follower's; ignored for linear layers and attention. */
 struct xm_problem_class xm_timed_class(const struct xm_timed_problem *p, bool is_down);
 
 #ifdef __cplusplus

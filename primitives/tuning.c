@@ -3,9 +3,9 @@
 
 #include <assert.h>
 
-/* A row that takes so many times as long as the best is not timed again. */
+/* A row that takes more than this multiple of the fastest row's time is not timed again. */
 #define HOPELESS 1.5
-/* What a better row takes of the usual one's time, at most. */
+/* A row counts as better than the usual one if it takes at most this fraction of its time. */
 #define BETTER 0.97
 
 bool
@@ -17,7 +17,7 @@ xm_tuning_takes(const struct xm_variant *row, const struct xm_device_info *devic
            !xm_variant_drawback(row, device);
 }
 
-/* The row of the least time; table->n: none was timed. */
+/* Returns the row with the least time; table->n: none was timed. */
 static size_t
 fastest(const struct xm_variant_table *table, const struct xm_timed_rows *rows)
 {
@@ -54,7 +54,7 @@ is_reference(const struct xm_variant *row)
     return row->family == XM_FAMILY_ANY;
 }
 
-/* The first time; the reference when nothing else can run. */
+/* Times each row once; the reference only if no other row can run. */
 static enum xm_status
 time_all(const struct xm_variant_table *table, const struct xm_device_info *device,
          xm_row_time_fn time, void *ctx, struct xm_timed_rows *out, struct xm_error *err)
@@ -71,7 +71,7 @@ time_all(const struct xm_variant_table *table, const struct xm_device_info *devi
     return xm_fail(err, XM_UNSUPPORTED, "%s: no kernel can be timed", table->step);
 }
 
-/* The best row, once its lead over the usual one counts. */
+/* Returns the fastest row if its lead over the usual one counts, else the usual one. */
 static size_t
 better(const struct xm_variant_table *table, const struct xm_timed_rows *rows)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding the fastest row of a variant table by timing: which rows are worth it, in which order,
- * and when a difference counts. What is timed is the caller's.
+ * Finds the fastest row of a variant table by timing: which rows are timed, in which order, and
+ * when a difference counts. The caller's function runs and times a row.
  */
 #ifndef XM_PRIMITIVES_TUNING_H
 #define XM_PRIMITIVES_TUNING_H
@@ -14,29 +14,28 @@ extern "C" {
 
 enum { XM_TABLE_ROWS = 32 };
 
-/* The time of the table's step, run by this row. A time above `hopeless` (0: none is yet) need not
- * be exact. XM_UNSUPPORTED and XM_NOT_BUILT: the row cannot run; others end the search. */
+/* Sets the seconds that the table's step takes when this row runs it. A time above `hopeless` (0:
+ * no limit yet) need not be exact. XM_UNSUPPORTED and XM_NOT_BUILT: the row cannot run; other
+ * failures end the search. */
 typedef enum xm_status (*xm_row_time_fn)(void *ctx, const struct xm_variant_table *table,
                                          size_t row, double hopeless, double *seconds,
                                          struct xm_error *err);
 
 struct xm_timed_rows {
-    double seconds[XM_TABLE_ROWS]; /* by row; 0: not timed, or it cannot run */
-    size_t usual;                  /* what is taken without measurements      */
+    double seconds[XM_TABLE_ROWS]; /* of each row; 0: not timed, or it cannot run */
+    size_t usual;                  /* the row that runs without measurements */
     size_t best;
 };
 
-/* Whether the row of a table is timed on a device, whatever the problem: the device can run it, and
- * well. */
+/* Returns whether a row is timed on a device, whatever the problem: the device can run it, and not
+ * by emulation. */
 bool xm_tuning_takes(const struct xm_variant *row, const struct xm_device_info *device);
 
-/* Times the rows that the device takes, in turn, and takes the least of each row's times: machines
- * change their pace. Rows that take 1.5 times as long as the fastest are timed once, the others
- * twice. If another row than the usual one is ahead, these two are timed a third time. The
- * reference is timed only where nothing else runs.
- *
- * A row is better than the usual one if it takes at most 97 % of its time: less may not be there
- * tomorrow. XM_UNSUPPORTED: no row can run. */
+/* Times the rows that xm_tuning_takes accepts and keeps the least time of each, because machines
+ * change their clock. Rows that take more than 1.5 times as long as the fastest are timed once, the
+ * others twice. If another row than the usual one is ahead, these two are timed a third time. The
+ * reference is timed only if no other row can run. A row is better than the usual one if it takes
+ * at most 97 % of its time: a smaller lead may be noise. XM_UNSUPPORTED: no row can run. */
 enum xm_status xm_tune_table(const struct xm_variant_table *table,
                              const struct xm_device_info *device, xm_row_time_fn time,
                              void *ctx, struct xm_timed_rows *out, struct xm_error *err);

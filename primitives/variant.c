@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing a row of a variant table: the first that does not refuse and does build, or what
- * XM_FORCE says.
+ * Chooses a row of a variant table: the one that XM_FORCE asks for, the one measured fastest, or
+ * the first that does not refuse and builds.
  */
 #include "primitives/variant.h"
 
@@ -17,8 +17,8 @@
 
 enum { INTEL = 0x8086 };
 
-/* Capabilities that kernels do without, slowly: kernels/cl/include/matrix_mad.h, integer_mad.h,
- * amx.h. */
+/* Capabilities that kernels emulate, slowly, on devices without them:
+ * kernels/cl/include/matrix_mad.h, integer_mad.h, amx.h. */
 enum { EMULATED = XM_CAP_DPAS | XM_CAP_DP4A | XM_CAP_AMX };
 
 static const char *
@@ -135,7 +135,8 @@ family_named(const char *name, size_t len)
     return NULL;
 }
 
-/* Appends the names of tables (step NULL) or of the rows of a table to the sentence. */
+/* Fails with an error that lists the known names: the rows of `table`, or, if it is NULL, all
+ * steps. */
 static enum xm_status
 fail_unknown(const char *name, size_t len, const struct xm_variant_table *table,
              struct xm_error *err)
@@ -156,8 +157,8 @@ fail_unknown(const char *name, size_t len, const struct xm_variant_table *table,
     return XM_NOT_FOUND;
 }
 
-/* Looks up one <step>=<variant>; the step of `own` need not be among all tables. *out is
- * written when it is the one that is meant. */
+/* Looks up one <step>=<variant>; the step of `own` need not be among all tables. Sets *out if the
+ * step is that of `own`. */
 static enum xm_status
 read_item(const char *step, size_t step_len, const char *variant, size_t variant_len,
           const struct xm_variant_table *own, struct xm_forced *out, struct xm_error *err)
@@ -182,7 +183,7 @@ read_item(const char *step, size_t step_len, const char *variant, size_t variant
     return XM_OK;
 }
 
-/* Few digits: no table has as many rows. */
+/* At most three digits, because no table has 1000 rows. */
 static bool
 is_number(const char *text, size_t len)
 {
@@ -291,7 +292,8 @@ choose_of_family(const struct xm_pick *p, enum xm_family family,
     return false;
 }
 
-/* The nth of the rows that can run, or the last where there are fewer; drawbacks are no matter. */
+/* Sets *row to the nth row that can run (without emulation), or to the last if there are fewer;
+ * drawbacks are ignored. False: no row can run. */
 static bool
 choose_nth(const struct xm_pick *p, size_t nth, const struct xm_device_info *device,
            const void *problem, size_t *row)
@@ -370,7 +372,7 @@ xm_variant_leave_out(struct xm_pick *p, size_t row, const struct xm_error *why)
     p->not_built |= 1u << row;
 }
 
-/* Each turn but the last leaves out one row more. */
+/* The loop ends, because each turn but the last leaves out one more row. */
 enum xm_status
 xm_variant_build(struct xm_pick *picks, size_t n, const struct xm_engine *engine,
                  xm_variant_build_fn build, void *ctx, struct xm_error *err)

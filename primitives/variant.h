@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Variant tables: for each step of a primitive an ordered list of kernels, best first, the
- * reference last. A row is refused with a sentence; the first row that is not refused runs. One
- * whose kernels the device's compiler refuses is left out with a warning (xm_variant_build).
+ * reference last. A row that refuses a problem gives the reason, a static string; the first row
+ * that does not refuse runs. A row whose kernels the device's compiler refuses is left out with
+ * a warning (xm_variant_build).
  *
  *     static const struct xm_variant glu_variants[] = {
  *         { "glu_vec", XM_FAMILY_VEC, 0, vec_refuses, {XM_SPAN} },
@@ -18,11 +19,11 @@
  *     <family>           in every step without an item of its own: the first row of the family
  *                        (ref vec gen sg host onednn) that does not refuse, or else the usual
  *                        choice
- *     <number>           in every step that has neither: the Nth row that it can take, slow ones
- *                        included, or its last
+ *     <number>           in every step without either: the Nth row that can run, slow ones
+ *                        included, or the last such row if there are fewer
  *
- * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run. A step
- * that is in no table, or a variant that is not in its table, is an error naming those there are.
+ * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run. An unknown
+ * step, or a variant that is not in the step's table, is an error that names the known ones.
  *
  * Without XM_FORCE, a row that was measured to be the fastest on the device comes before the others
  * (measured_rows.h).
@@ -46,16 +47,16 @@ enum xm_family {
     XM_FAMILY_ONEDNN /* oneDNN's GPU engine on our queue: Intel GPUs */
 };
 
-/* How the activations lie that a row multiplies (primitives/form.h). */
+/* The layout in which a row reads the activations that it multiplies (primitives/form.h). */
 enum xm_form {
     XM_FORM_ROWS, /* plain rows                                                          */
-    XM_FORM_PLANES, /* prepared rows (kernels/cl/include/prepared.h): floats in planes …   */
-    XM_FORM_SHORTS, /* … or 16-bit integers                                                */
-    XM_FORM_SHORT_PAIRS, /* these, an even number of rows (short_gemm.h)                   */
-    XM_FORM_BYTES, /* 8-bit integers with a factor each 32 or 128 columns (bytes.h)         */
+    XM_FORM_PLANES, /* prepared rows of floats in planes (kernels/cl/include/prepared.h) */
+    XM_FORM_SHORTS,      /* prepared rows of 16-bit integers */
+    XM_FORM_SHORT_PAIRS, /* as XM_FORM_SHORTS, an even number of rows (short_gemm.h) */
+    XM_FORM_BYTES,       /* 8-bit integers, one scale per 32 or 128 columns (bytes.h) */
     XM_FORM_BF16_TILES, /* tiles of 16 tokens, bf16 (bf16_tiles.h)                        */
-    XM_FORM_TILES, /* tiles of 16 tokens, f32 (tile.h) …                                  */
-    XM_FORM_LANE_TILES, /* … or of the activations' type                                   */
+    XM_FORM_TILES,      /* tiles of 16 tokens, f32 (tile.h) */
+    XM_FORM_LANE_TILES, /* tiles of 16 tokens, of the activations' type */
     XM_FORM_STEPS, /* tiles of halves for matrix engines (steps.h)                         */
     XM_FORM_COUNT
 };
@@ -63,23 +64,28 @@ enum xm_form {
 struct xm_variant {
     const char *name;
     enum xm_family family;
-    uint32_t caps; /* enum xm_cap the device must have; without XM_CAP_DPAS: a drawback */
-    /* NULL accepts; a static sentence refuses. The problem is the step's own struct. */
+    /* enum xm_cap bits that the device must have; without XM_CAP_DPAS, XM_CAP_DP4A or XM_CAP_AMX
+     * the kernel emulates, which is a drawback */
+    uint32_t caps;
+    /* Returns NULL to accept, or the reason to refuse, a static string. `problem` is a struct of
+     * the step. Member NULL: never refuses. */
     const char *(*refuses)(const void *problem);
     struct xm_launch_shape launch;
     enum xm_form form;
-    const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
-    bool joins;  /* of linear: all weights in one launch, which adds and gates, too */
-    bool routes; /* of moe_route; of moe_gate_up: its kernel can route as that row does */
-    bool
-        shares; /* the sub-groups of a work-group share halves of weights (shared_gemm.h) */
-    bool emits; /* writes prepared rows beside its results (primitives/form.h)      */
-    /* Sums of whole tiles stay in registers: chips with matrix engines run the kernel in large-GRF
-     * mode, with 256 registers a thread and half as many threads. */
+    const char *kernel; /* its file; NULL: <name>.cl, or a library computes */
+    /* of linear: one launch multiplies by all weights, adds the addend and computes a GLU */
+    bool joins;
+    /* moe_route: moe_gate_up may route in its place; moe_gate_up: its kernel can do so */
+    bool routes;
+    /* the sub-groups of a work-group share decoded weights (shared_gemm.h) */
+    bool shares;
+    bool emits; /* can also write its results as prepared rows (primitives/form.h) */
+    /* The kernel keeps the sums of whole tiles in registers: chips with matrix engines run it in
+     * large-GRF mode, with 256 registers a thread and half as many threads. */
     bool large_grf;
 };
 
-/* What a kernel is told by its row: " -DROWS=4 -DITEMS=64 …". */
+/* The build options that follow from a kernel's row: " -DROWS=4 -DITEMS=64 …". */
 struct xm_variant_defines {
     char text[128];
 };
@@ -92,11 +98,11 @@ xm_variant_kernel(const struct xm_variant *row)
     return row->kernel ? row->kernel : row->name;
 }
 
-/* Why a row may not run on a device; NULL: it may. Without XM_FORCE. */
+/* Returns why a row cannot run a problem on a device; NULL: it can. Ignores XM_FORCE. */
 const char *xm_variant_refusal(const struct xm_variant *row,
                                const struct xm_device_info *device, const void *problem);
-/* Why a row that may run is not worth it on a device, so that only XM_FORCE takes it; NULL:
- * it is. */
+/* Returns why a row that can run is slow on a device (it emulates), so that only XM_FORCE takes it;
+ * NULL: it is not slow. */
 const char *xm_variant_drawback(const struct xm_variant *row,
                                 const struct xm_device_info *device);
 
@@ -116,56 +122,58 @@ struct xm_forced {
     bool has_row, has_family;
     size_t row;            /* the row that it names    */
     enum xm_family family; /* the family that it names */
-    size_t nth;            /* of the rows that a step can take; 0: it says no number */
+    size_t nth;            /* take the nth row that can run; 0: XM_FORCE has no number */
 };
 
-/* The problems of a table for which one row is the fastest on a device: their types and sizes as
- * text (measured_rows.h); "": no row is measured for them. */
+/* A class of problems for which one row of a table is the fastest on a device: types and sizes as
+ * text (measured_rows.h); "": rows are not measured for it. */
 struct xm_problem_class {
     char text[96];
 };
 
-/* One table's part in xm_variant_build; the caller fills the first three members and zeroes the
- * rest. */
+/* The choice of a row from one table (xm_variant_build). The caller fills the first three members
+ * and zeroes the rest. */
 struct xm_pick {
     const struct xm_variant_table *table;
     const void *problem;
     struct xm_problem_class problems;
-    uint32_t not_forms; /* forms that a step beside it cannot share, one bit each   */
-    bool is_measured;   /* a row is kept for the class: `measured` */
+    /* one bit for each enum xm_form that a neighbouring step does not read or write */
+    uint32_t not_forms;
+    bool is_measured; /* row `measured` is kept for the class (measured_rows.h) */
     size_t measured;
     size_t row;            /* the choice                                               */
     uint32_t not_built;    /* rows that the compiler refuses, one bit each             */
-    struct xm_error first; /* why the first of them is refused                         */
-    struct xm_forced forced; /* read when the pick is built: runs do not read it       */
+    struct xm_error first; /* the compiler error of the first row in not_built */
+    struct xm_forced forced; /* read from XM_FORCE when the pick is built, not in runs */
 };
 
-/* Reads what XM_FORCE says of the pick's table, and which row is kept for its class; runs read
- * neither again. xm_variant_build calls it. */
+/* Reads XM_FORCE for the pick's table, and which row is kept for its class, so that runs need not.
+ * xm_variant_build calls it. */
 enum xm_status xm_variant_prepare(struct xm_pick *pick, const struct xm_engine *engine,
                                   struct xm_error *err);
 
-/* Builds the kernels of row picks[i].row; it may look at the rows of the other picks. Calls of
- * xm_engine_kernel cost nothing the second time; whatever else it makes it makes once, for it
- * may be called again. */
+/* Builds the kernels of row picks[i].row; it may read the rows of the other picks. It may be called
+ * again for another row, so it must free or reuse what it made before. (A second xm_engine_kernel
+ * for the same kernel costs nothing.) */
 typedef enum xm_status (*xm_variant_build_fn)(void *ctx, size_t i, struct xm_error *err);
 
-/* Chooses a row for every pick, then builds them in order. When `build` says XM_NOT_BUILT, that
- * row is left out, and all are chosen and built again: with one pick, or with several whose
- * kernels depend on each other's rows. XM_NOT_BUILT with the first cause when XM_FORCE names
- * the row or no row is left. */
+/* Chooses a row for every pick, then builds them in order. If `build` returns XM_NOT_BUILT, that
+ * row is left out, and all picks are chosen and built again; pass several picks if their kernels
+ * depend on each other's rows. XM_NOT_BUILT, with the first compiler error: XM_FORCE names the row,
+ * or no row is left. */
 enum xm_status xm_variant_build(struct xm_pick *picks, size_t n,
                                 const struct xm_engine *engine, xm_variant_build_fn build,
                                 void *ctx, struct xm_error *err);
-/* The index of the row to use for a problem (which may be another than the pick's), without the
- * rows that are known not to build. XM_UNSUPPORTED when every row refuses (the sentence has the
- * last reason) or the forced one does. */
+/* Sets *row to the index of the row for a problem (which may differ from the pick's), passing over
+ * rows that do not build. XM_UNSUPPORTED: every row refuses (the error has the last reason), or the
+ * row that XM_FORCE names does. XM_NOT_BUILT: the row that XM_FORCE names does not build, or no row
+ * that does is left. */
 enum xm_status xm_variant_pick(const struct xm_pick *pick,
                                const struct xm_device_info *device, const void *problem,
                                size_t *row, struct xm_error *err);
-/* Whether all that XM_FORCE says can be read: it names steps, rows and families that there are. */
+/* XM_OK if XM_FORCE is valid: it names only known steps, rows and families. */
 enum xm_status xm_variant_check_force(struct xm_error *err);
-/* Notes that a row does not build, and why (the first cause is kept). */
+/* Marks a row as one that does not build; p->first keeps the error of the first such row. */
 void xm_variant_leave_out(struct xm_pick *pick, size_t row, const struct xm_error *why);
 
 /* All tables: variant_tables.c lists them. */

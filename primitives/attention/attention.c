@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * attention: the run's K and V are written to their pages (attention_inputs.h), then every query
- * row reads the pages. The first sequences that have at most XM_FEW_TOKENS tokens each go the way
- * of decode: where they are too little work for the device, the keys are cut into partitions whose
- * results are joined (attention_partitions.h). The rest goes the way of prompts, which are work
- * enough without.
+ * row reads the pages. The leading sequences that have at most XM_FEW_TOKENS tokens each run the
+ * decode stage: if they are too little work for the device, their keys are cut into partitions
+ * whose results a second launch combines (attention_partitions.h). All later sequences run the
+ * prompt stage, which has enough work without partitions.
  */
 #include "primitives/attention/attention.h"
 
@@ -24,16 +24,22 @@
 #include "runtime/util/memory.h"
 
 enum {
-    PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
-    PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
-    MATRIX_FEW_ROWS = 8,    /* rows of a tile of attention_decode_dpas                  */
-    MATRIX_TILE = 16,       /* of the attention kernels for matrix engines              */
-    MATRIX_READ = 64,       /* elements of K that they read at once                    */
-    MATRIX_VALUES = 128,    /* elements of V that the rows of a sub-group of them sum   */
-    SUB_GROUP_VALUES = 256  /* elements of V that the rows of a sub-group sum           */
+    /* rows (tokens * heads) of a tile of attention_prompt_vec, about */
+    PROMPT_ROWS = 64,
+    /* most rows of a tile of attention_prompt_gen and attention_decode_gen */
+    PROMPT_GROUP_ROWS = 16,
+    MATRIX_FEW_ROWS = 8, /* rows of a tile of attention_decode_dpas                  */
+    /* head elements and page positions that matrix engines read come in multiples of this */
+    MATRIX_TILE = 16,
+    /* elements of K that kernels for matrix engines read at once */
+    MATRIX_READ = 64,
+    /* elements of V that one sub-group of those kernels sums */
+    MATRIX_VALUES = 128,
+    /* most elements of V that one sub-group of sg kernels sums */
+    SUB_GROUP_VALUES = 256
 };
 
-/* A sub-group has the sums of its rows in registers. */
+/* Refuses wide heads, because a sub-group keeps the sums of its rows in registers. */
 static const char *
 wide_values(const void *problem)
 {
@@ -41,7 +47,7 @@ wide_values(const void *problem)
     return d && d->dv > SUB_GROUP_VALUES ? "a head of V is above 256 elements" : NULL;
 }
 
-/* Matrix engines take halves in whole tiles: of dimensions, of values, of neighbours in a page. */
+/* Refuses what is not whole tiles of halves: heads of K and V, positions of a page. */
 static const char *
 not_in_tiles(const void *problem)
 {
@@ -98,8 +104,8 @@ struct attention {
     struct xm_stage inputs, decode, combine, prompt;
 };
 
-/* What a tile holds: in vec kernels tokens; in gen kernels rows, of heads that share K and V; in
- * kernels for matrix engines such rows, too. */
+/* The size of a tile: tokens in vec kernels; rows (tokens of all query heads that share a head of K
+ * and V) in gen kernels and in kernels for matrix engines. */
 struct tiles {
     uint32_t tokens, rows, matrix_rows;
 };
@@ -122,7 +128,7 @@ decode_tiles(const struct attention *a)
                           MATRIX_FEW_ROWS};
 }
 
-/* Rows of a sub-group of attention_decode_sg and attention_prompt_sg. */
+/* Returns the rows of a sub-group of attention_decode_sg and attention_prompt_sg. */
 static uint32_t
 sub_group_rows(const struct xm_attention_desc *d)
 {
@@ -131,7 +137,7 @@ sub_group_rows(const struct xm_attention_desc *d)
 
 /* ---- sequences ---------------------------------------------------------------------- */
 
-/* The sequences of a launch: n from `first` on. */
+/* The n sequences of a launch, from `first` on, and the number of their tokens. */
 struct stretch {
     const struct xm_attention_run *run;
     uint32_t first, n;
@@ -153,7 +159,8 @@ stretch_of(const struct xm_attention_run *a, uint32_t first, uint32_t end)
         (uint64_t)(a->subsequence_begins[end] - a->subsequence_begins[first])};
 }
 
-/* Those that decode, and those behind them. */
+/* Divides the sequences of a run: the leading ones with at most XM_FEW_TOKENS tokens decode; all
+ * later ones are prompts. */
 static void
 part_sequences(const struct xm_attention_run *a, struct stretch *decodes,
                struct stretch *prompts)
@@ -165,7 +172,8 @@ part_sequences(const struct xm_attention_run *a, struct stretch *decodes,
     *prompts = stretch_of(a, n, a->n_sequences);
 }
 
-/* The most keys that a sequence reads: its first token's window reaches no others. */
+/* Returns the most keys that a sequence of s reads. The window of its first token bounds the past
+ * positions. */
 static uint64_t
 most_keys_read(const struct xm_attention_desc *d, const struct stretch *s)
 {
@@ -182,8 +190,8 @@ most_keys_read(const struct xm_attention_desc *d, const struct stretch *s)
 
 /* ---- units of work ------------------------------------------------------------------ */
 
-/* What a unit of a row is: m of the rows of a head of K and V, of which a token has `per`; there
- * are `times` heads. */
+/* The units of work of a kernel: a unit is m query rows of one head of K and V, of which each token
+ * has `per`; `times` is the number of such heads, or of their parts. */
 struct tiling {
     uint64_t per, m, times;
 };
@@ -208,14 +216,15 @@ tiling_of(const struct attention *a, struct tiles tiles, enum xm_axis axis)
     }
 }
 
-/* Units as the kernels number them (tile_slots of kernels/cl/include/attention.h). */
+/* Returns the number of unit indices in the kernels' numbering (tile_slots of
+ * kernels/cl/include/attention.h); some have no rows. */
 static uint64_t
 slots(const struct tiling *t, const struct stretch *s)
 {
     return t->times * ((s->rows * t->per + s->n * (t->m - 1)) / t->m);
 }
 
-/* Those of them that have rows. */
+/* Returns the number of units that have rows. */
 static uint64_t
 filled_slots(const struct tiling *t, const struct stretch *s)
 {
@@ -225,12 +234,12 @@ filled_slots(const struct tiling *t, const struct stretch *s)
     return t->times * n;
 }
 
-/* What decode runs with: a row, its units of work, the partitions. */
+/* The choices for a decode launch: a row, its units of work, the partitions. */
 struct decoding {
     struct xm_choice choice;
     struct xm_counts counts;
     struct xm_attention_partitions partitions;
-    uint64_t most; /* partitions there are of as many keys or fewer */
+    uint64_t most; /* most partitions for as many keys or fewer */
 };
 
 static enum xm_status
@@ -247,13 +256,14 @@ choose_decoding(const struct attention *a, const struct stretch *s, struct decod
     out->partitions = xm_attention_cut_keys(device, filled, keys);
     out->most = xm_attention_most_partitions(device, filled, keys);
     out->counts = (struct xm_counts){.n = {0}};
-    /* a tile of tokens holds all of a sequence: those are not numbered through rows */
+    /* with XM_TOKEN_TILES each sequence is one tile, numbered without gaps */
     out->counts.n[axis] =
         out->partitions.n * (axis == XM_TOKEN_TILES ? filled : slots(&t, s));
     return XM_OK;
 }
 
-/* Bytes of decode's partial results; one partition has none. */
+/* Returns the bytes of decode's partial results; 0 for one partition, which writes the result
+ * itself. */
 static uint64_t
 partial_bytes(const struct xm_attention_desc *d, const struct stretch *s,
               uint64_t partitions)
@@ -271,7 +281,7 @@ bits_of(const struct xm_operand *o)
     return o->buffer ? xm_element_bits(o->element) : 0;
 }
 
-/* ATTENTION_PARAMETERS of kernels/cl/include/attention.h. */
+/* Appends the arguments of ATTENTION_PARAMETERS of kernels/cl/include/attention.h. */
 static void
 add_parameters(const struct attention *a, const struct xm_operand *operands,
                const struct stretch *s, struct xm_args *args)
@@ -318,8 +328,9 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
 
 /* ---- prepared rows ----------------------------------------------------------------- */
 
-/* Heads whose values are whole parts of a prepared row, so that the combination of their partitions
- * can write it; 0: none are, or those that share K and V are not. */
+/* Returns how many heads fill a part of a prepared row that can be written independently, so that
+ * decode and combine can write it. 0: no prepared form, or the query heads that share K and V are
+ * not whole such parts. */
 static uint32_t
 heads_of_part(const struct xm_attention_desc *d)
 {
@@ -338,7 +349,7 @@ xm_attention_emits(const struct xm_primitive *attention)
            xm_stage_emits(&a->combine, NULL);
 }
 
-/* Where decode prepares its rows: nowhere where the heads are no parts. */
+/* Returns the buffer into which decode writes prepared rows; NULL: it writes none. */
 static const struct xm_buffer *
 prepared_of(const struct attention *a, const struct xm_operand *operands)
 {
@@ -352,7 +363,7 @@ prepared_of(const struct attention *a, const struct xm_operand *operands)
 
 /* ---- decode ------------------------------------------------------------------------ */
 
-/* Joins the partitions of `partial`. */
+/* Enqueues the kernel that combines the partial results of all partitions. */
 static enum xm_status
 enqueue_combine(const struct attention *a, const struct xm_operand *operands,
                 const struct stretch *s, uint64_t partitions,
@@ -370,7 +381,8 @@ enqueue_combine(const struct attention *a, const struct xm_operand *operands,
     return xm_stage_go(&a->combine, NULL, rows, &args, run, err);
 }
 
-/* `partial` NULL: one partition. */
+/* Enqueues decode and, if there are several partitions, their combination. `partial` NULL: one
+ * partition. */
 static enum xm_status
 enqueue_decode(const struct attention *a, const struct xm_operand *operands,
                const struct stretch *s, const struct decoding *decoding,
@@ -391,7 +403,8 @@ enqueue_decode(const struct attention *a, const struct xm_operand *operands,
     return partial ? enqueue_combine(a, operands, s, p->n, partial, run, err) : XM_OK;
 }
 
-/* Scratch: q as attention reads it (NULL: as it is), and decode's partial results (NULL: none). */
+/* Scratch of a run: q normed and rotated (NULL: q is read unchanged), and decode's partial results
+ * (NULL: none). */
 struct taken {
     struct xm_buffer *q, *partial;
 };
@@ -548,7 +561,7 @@ xm_attention_class(const struct xm_attention_desc *d)
     return c;
 }
 
-/* Builds the kernel of decode or prompt. */
+/* Builds the kernel of the decode or prompt stage. */
 static enum xm_status
 build_tiled(const struct attention *a, const char *shape, struct tiles tiles,
             const struct xm_variant_table *table, struct xm_stage *out,

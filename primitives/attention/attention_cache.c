@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages of attention's cache: where their parts are, copying one, and what kernels are told.
+ * Pages of attention's cache: their layout, copying and reading a page, kernel arguments.
  */
 #include "primitives/attention/attention_cache.h"
 
@@ -12,7 +12,8 @@ enum { PART_ALIGN = 64, SLAB_PAGES = 1 << XM_KV_SLAB_SHIFT };
 
 /* ---- layout ------------------------------------------------------------------------- */
 
-/* Puts a part of `rows` rows of `width` elements behind *end. */
+/* Appends a part of `rows` rows of `width` elements to a page: *begin is its offset; moves *end
+ * behind it. False: overflow. */
 static bool
 add_part(uint64_t rows, uint64_t width, enum xm_element e, uint64_t *begin, uint64_t *end)
 {
@@ -24,7 +25,7 @@ add_part(uint64_t rows, uint64_t width, enum xm_element e, uint64_t *begin, uint
     return xm_add_size(*begin, bytes / PART_ALIGN * PART_ALIGN, end);
 }
 
-/* The scales of a row of n elements, a byte each. */
+/* Returns the scales (one byte each) of a row of n elements. */
 static uint64_t
 scales_of(enum xm_element cache, uint32_t n)
 {
@@ -60,7 +61,8 @@ xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out)
 
 /* ---- pages -------------------------------------------------------------------------- */
 
-/* Where the page of a word is. */
+/* Finds the slab and byte offset of the page that a page word denotes. XM_INVALID: there is no such
+ * page. */
 static enum xm_status
 find_page(struct xm_buffer *const *slabs, const struct xm_kv_page *page, int32_t word,
           struct xm_buffer **slab, uint64_t *offset, struct xm_error *err)

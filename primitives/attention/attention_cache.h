@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside attention: how its kernels are told of the sequences and the pages
+ * Inside attention: kernel arguments that describe the sequences and the pages
  * (kernels/cl/include/attention_cache.h).
  */
 #ifndef XM_PRIMITIVES_ATTENTION_ATTENTION_CACHE_H
@@ -13,10 +13,11 @@
 extern "C" {
 #endif
 
-/* CACHE_PARAMETERS. */
+/* Appends the arguments of macro CACHE_PARAMETERS. A slab that does not exist is passed as the
+ * first one that does. */
 void xm_attention_put_cache(struct xm_args *args, const struct xm_operand *operands,
                             const struct xm_attention_run *a);
-/* Whether every slab that is there has room for a page, and one is there. */
+/* XM_INVALID unless there is a slab and each existing slab has room for at least one page. */
 enum xm_status xm_attention_check_slabs(const struct xm_attention_desc *d,
                                         const struct xm_attention_run *a,
                                         struct xm_error *err);

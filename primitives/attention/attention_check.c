@@ -9,8 +9,8 @@
 #include "primitives/attention/attention_cache.h"
 #include "primitives/stage.h"
 
-/* Kernels count in 31 bits: positions, and those behind the last tile of them; rows of all heads of
- * q, k and v, and for each sequence those of a tile beside. */
+/* Kernels count in 31 bits: positions, rounded up to whole tiles; rows of all heads of q, k and v,
+ * plus a tile for each sequence. */
 enum { MOST_POSITIONS = INT32_MAX - 4096, MOST_TILE_ROWS = 64 };
 
 static const char *
@@ -40,7 +40,7 @@ xm_attention_supports(const struct xm_device_info *device,
     return why ? why : why_not_cached(desc->v_cache, desc->dv);
 }
 
-/* Whether `o` is [n, a, b, c] for some n. */
+/* Returns whether `o` has the shape [n, a, b, c] for some n. */
 static bool
 has_dims(const struct xm_operand *o, uint64_t a, uint64_t b, uint64_t c)
 {
@@ -48,7 +48,8 @@ has_dims(const struct xm_operand *o, uint64_t a, uint64_t b, uint64_t c)
            (uint64_t)o->dim[3] == c;
 }
 
-/* The stretches of rows, and the positions that they end at. */
+/* Checks that the sequences' rows follow each other without gaps and are all of q's, and that
+ * positions are within bounds. Sets s->most_keys. */
 static enum xm_status
 check_sequences(struct xm_attention_shape *s, struct xm_error *err)
 {
@@ -129,7 +130,7 @@ check_tables(const struct xm_operand *operands, const struct xm_attention_shape 
     return XM_OK;
 }
 
-/* Whether all sequences have `tokens` tokens. */
+/* Returns whether each sequence has `tokens` tokens. */
 static bool
 have_tokens(const struct xm_attention_run *a, uint64_t tokens)
 {
@@ -188,7 +189,7 @@ check_mask(const struct xm_attention_desc *d, const struct xm_operand *o,
     return XM_OK;
 }
 
-/* The tables of the rotation, and the norms' factors. */
+/* Checks the sizes of the cos and sin tables and of the norms' gammas. */
 static enum xm_status
 check_inputs(const struct xm_attention_desc *d, const struct xm_operand *operands,
              const struct xm_attention_shape *s, struct xm_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What attention asks of its operands, before a kernel trusts them.
+ * Checks of attention's operands, because kernels trust them.
  */
 #ifndef XM_PRIMITIVES_ATTENTION_ATTENTION_CHECK_H
 #define XM_PRIMITIVES_ATTENTION_ATTENTION_CHECK_H
@@ -12,19 +12,22 @@ extern "C" {
 #endif
 
 struct xm_attention_shape {
-    uint64_t batch, tokens;             /* of q */
-    uint64_t rows, sequences;           /* rows: batch * tokens */
-    uint64_t most_keys;                 /* of a sequence: past and its tokens */
+    uint64_t batch, tokens;   /* of q */
+    uint64_t rows, sequences; /* rows: batch * tokens */
+    /* the most past + own tokens of a sequence */
+    uint64_t most_keys;
     const struct xm_attention_run *run; /* the caller's */
 };
 
-/* From q's dimensions and what the run says of its sequences; buffers may be absent. */
+/* Computes the shape from q's dimensions and the run's sequences. XM_INVALID: these do not fit each
+ * other. Buffers may be absent. */
 enum xm_status xm_attention_shape(const struct xm_attention_desc *d,
                                   const struct xm_operand *operands,
                                   const struct xm_attention_run *a,
                                   struct xm_attention_shape *out, struct xm_error *err);
-/* Types, sizes and presence of every operand. What the tables on the device hold is the caller's
- * promise: what the run says, words of pages that are there, or negative for "no page". */
+/* Checks types, sizes and presence of every operand. The contents of the tables on the device are
+ * not checked; the caller guarantees them: they equal the run's host copies, and page words denote
+ * existing pages or are negative for "no page". */
 enum xm_status xm_attention_check(const struct xm_attention_desc *d,
                                   const struct xm_operand *operands,
                                   const struct xm_attention_shape *s,

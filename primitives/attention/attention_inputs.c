@@ -33,7 +33,7 @@ xm_attention_q_bytes(const struct xm_attention_desc *d,
     return s->rows * d->heads_q * d->d * (xm_element_bits(d->element) / 8);
 }
 
-/* INPUT_PARAMETERS of kernels/cl/include/attention_inputs.h. */
+/* Returns the arguments of INPUT_PARAMETERS of kernels/cl/include/attention_inputs.h. */
 static struct xm_args
 arguments(const struct xm_attention_desc *d, const struct xm_operand *operands,
           const struct xm_attention_shape *s, const struct xm_buffer *q_out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside attention: the stage that norms and rotates the chunk's rows and writes K and V to
- * their pages, in one launch.
+ * Inside attention: the stage that norms and rotates the rows of q, k and v of a chunk and writes K
+ * and V to their pages, in one launch.
  */
 #ifndef XM_PRIMITIVES_ATTENTION_ATTENTION_INPUTS_H
 #define XM_PRIMITIVES_ATTENTION_ATTENTION_INPUTS_H
@@ -13,14 +13,15 @@
 extern "C" {
 #endif
 
-/* Whether q is normed or rotated, by its position or as keys of few bits are, so that attention
- * reads a copy of it; looks at shapes only. */
+/* Returns whether q is normed, rotated by its position, or rotated because K of few bits is, so
+ * that attention reads a changed copy of q. Looks at shapes only. */
 bool xm_attention_changes_q(const struct xm_attention_desc *d,
                             const struct xm_operand *operands);
-/* Bytes of that copy. */
+/* Returns the bytes of the changed copy of q. */
 uint64_t xm_attention_q_bytes(const struct xm_attention_desc *d,
                               const struct xm_attention_shape *s);
-/* Enqueues the stage; q_out NULL: q stays. Nothing to do is done with nothing enqueued. */
+/* Enqueues the stage, which writes the changed q to q_out (NULL: q is read as it is). If there is
+ * neither q_out nor K, nothing is enqueued. */
 enum xm_status xm_attention_take_inputs(const struct xm_stage *stage,
                                         const struct xm_attention_desc *d,
                                         const struct xm_operand *operands,

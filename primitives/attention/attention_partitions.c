@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As few partitions as give every compute unit its work, none so short that it takes less time
- * than the launch that joins them.
+ * Makes the fewest partitions that keep every compute unit busy, and none so short that it takes
+ * less time than the second launch, which combines them.
  */
 #include "primitives/attention/attention_partitions.h"
 
 #include "runtime/util/memory.h"
 
 enum {
-    KEY_TILE = 32,      /* the kernels' tiles of keys: partitions are whole ones        */
-    MAX_PARTITIONS = 64 /* bounds scratch: partitions grow with the context instead     */
+    /* a partition is whole tiles of so many keys, as kernels read them */
+    KEY_TILE = 32,
+    /* bounds scratch: with a longer context, partitions get longer */
+    MAX_PARTITIONS = 64
 };
 
-/* A core takes its units one after the other: two of them even out, and a launch is worth some
- * 128 keys. A unit of a GPU waits for memory most of its time: its EUs hide that by running
- * several, and even 64 keys one after the other take longer than a launch. */
+/* A CPU core runs its units one after another: two a core balance the load, and a launch costs as
+ * much time as about 128 keys. A unit on a GPU mostly waits for memory; running several on each
+ * compute unit hides that, and even 64 keys one after another take longer than a launch. */
 static const struct {
-    uint64_t units, least_keys; /* of a compute unit; of a partition */
+    /* units for each compute unit; least keys of a partition */
+    uint64_t units, least_keys;
 } on_cpu = {2, 128}, on_gpu = {4, 64};
 
 uint64_t

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * choose: one launch over parts of the rows, and one that takes a token of each.
+ * choose: one launch over parts of the logit rows, and one that takes a token from each row.
  */
 #include "primitives/choose/choose.h"
 
@@ -28,7 +28,9 @@ static const struct xm_variant take_rows[] = {
 const struct xm_variant_table xm_choose_tables[XM_CHOOSE_N_TABLES] = {
     XM_TABLE("choose_best", best_rows), XM_TABLE("choose_take", take_rows)};
 
-/* As kernels read it (kernels/cl/include/choose.h). */
+/* Counts of a token, as kernels read them (kernels/cl/include/choose.h): how often it is in the
+ * penalties' window, and how often of that presence and frequency penalties count. Bit BARRED of
+ * `count`: the token must not be chosen. */
 struct seen {
     uint32_t count, fresh;
 };
@@ -96,7 +98,8 @@ xm_choose_fill_seen(void *zeros, uint64_t vocabulary, const struct xm_token_choi
         memcpy(list + vocabulary, tokens->ring, how->in_window * sizeof(*tokens->ring));
 }
 
-/* Rows of logits, and how long they are; bytes of a text in XM_CHOOSE_SEEN, 0: nothing adjusts. */
+/* Checks the operands; sets the rows of logits, their length, and the bytes of one text in
+ * XM_CHOOSE_SEEN (0: no text adjusts). */
 static enum xm_status
 check(const struct choose *c, const struct xm_operand *o, uint64_t *texts, uint64_t *n,
       uint64_t *seen_bytes, struct xm_error *err)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * choose: the next token of each of T texts, from its row of logits. It is what the host's sampler
- * chooses from the same logits, seed and number of choices (plugin/text/sampler.h), bit for bit:
+ * choose: the next token of each of T texts, from its row of logits. For the same logits, seed and
+ * number of earlier choices it is the token that the host's sampler chooses
+ * (plugin/text/sampler.h), bit for bit:
  *
  *     penalties -> top_k -> softmax(logits / temperature) -> top_p -> min_p -> draw
  *
- * The tokens go to the host, and to the inputs of the run behind: the ids, the positions and the
- * numbers of cached positions, which both become one more. Two launches, however many texts. With
- * penalties logits change in place, and the chosen token is counted.
+ * The chosen tokens are kept for the host (XM_CHOOSE_CHOSEN) and written to the inputs of the next
+ * run: ids; positions and numbers of cached positions, both incremented. There are two launches,
+ * for any number of texts. With penalties logits change in place, and the chosen token is counted.
  */
 #ifndef XM_PRIMITIVES_CHOOSE_CHOOSE_H
 #define XM_PRIMITIVES_CHOOSE_CHOOSE_H
@@ -23,13 +24,14 @@ extern "C" {
 enum {
     XM_CHOOSE_LOGITS,   /* f32 [..,V], T rows                                        */
     XM_CHOOSE_STATE,    /* u8 [T,sizeof(struct xm_token_choice)]: each n is incremented */
-    XM_CHOOSE_SEEN,     /* u8 [T,xm_choose_seen_bytes(V, longest window)]; absent if none adjusts */
-    XM_CHOOSE_PARTS,    /* scratch: T xm_choose_parts_bytes(V)                       */
+    /* u8 [T,xm_choose_seen_bytes(V, longest window)]; absent if no text adjusts */
+    XM_CHOOSE_SEEN,
+    XM_CHOOSE_PARTS,    /* scratch: u8 [T,xm_choose_parts_bytes(V)] */
     XM_CHOOSE_CHOSEN,   /* i32 [T,XM_CHOOSE_SLOTS]: choice n is at n mod XM_CHOOSE_SLOTS;
                            -1: all logits are -infinity, or one is NaN or +infinity  */
     XM_CHOOSE_IDS,      /* [T]: the chosen ids                                       */
     XM_CHOOSE_POSITION, /* [T], incremented; or absent                               */
-    XM_CHOOSE_PAST,     /* i32, whose first T elements are incremented               */
+    XM_CHOOSE_PAST,     /* i32 [T], incremented */
     XM_CHOOSE_N_OPERANDS
 };
 /* clang-format on */
@@ -37,24 +39,27 @@ enum { XM_CHOOSE_SLOTS = 4, XM_CHOOSE_PART = 1024 }; /* kernels/cl/include/choos
 
 struct xm_choose_desc {
     enum xm_element ids, position; /* i32 or i64 */
-    /* Whether some text draws; has a top_k other than 0, a top_p below 1; adjusts logits. Kernels
-     * are made for that, and take texts that do not, too. */
+    /* Whether any text draws (instead of taking the largest logit); has a top_k other than 0; has a
+     * top_p below 1; adjusts logits by penalties. Kernels built for this also serve texts that do
+     * less. */
     bool draws, top_k, top_p, adjusts;
 };
-/* Makes *desc one for texts of this kind, too; ids and position are the caller's. */
+/* Extends *desc so that its kernels serve a text with the choice `how`, too. Leaves ids and
+ * position to the caller. */
 void xm_choose_add(struct xm_choose_desc *desc, const struct xm_token_choice *how);
-/* Whether choices that draw are worth it on the device: a work-group makes them, or XM_FORCE says
- * which row does. Others always are. */
+/* Returns whether choices that draw should be made on the device: the kernel that would run is not
+ * the reference, or XM_FORCE names it. Choices that do not draw always are worth it. */
 bool xm_choose_is_fast(const struct xm_engine *engine);
 enum xm_status xm_choose_create(struct xm_engine *engine,
                                 const struct xm_choose_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);
-/* Bytes of a text. */
+/* Returns the bytes of one text in XM_CHOOSE_PARTS. */
 uint64_t xm_choose_parts_bytes(uint64_t vocabulary);
-/* The same: two numbers a token, and the ring of the window (kernels/cl/include/choose.h). */
+/* Returns the bytes of one text in XM_CHOOSE_SEEN: two numbers for each token of the vocabulary,
+ * then the ring of the last `window` tokens (kernels/cl/include/choose.h). */
 uint64_t xm_choose_seen_bytes(uint64_t vocabulary, uint32_t window);
-/* Before the first choice of a text that adjusts: what has been seen, as the device reads it, into
- * xm_choose_seen_bytes(vocabulary, how->window) zeros. */
+/* Writes the tokens seen so far, in the device's layout, into xm_choose_seen_bytes(vocabulary,
+ * how->window) zero bytes. Call it before the first choice of a text that adjusts. */
 void xm_choose_fill_seen(void *zeros, uint64_t vocabulary,
                          const struct xm_token_choice *how,
                          const struct xm_seen_tokens *tokens);

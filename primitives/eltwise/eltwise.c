@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * eltwise: operands are broadcast by strides over y's shape, the space is collapsed, and
- * what is left of it runs as vectors when its rows are plain, else element by element.
+ * eltwise: operands are broadcast over y's shape by strides and the space is collapsed. If the rows
+ * (innermost dimensions) of the collapsed space are contiguous floats, a kernel runs on vectors,
+ * else element by element.
  */
 #include "primitives/eltwise/eltwise.h"
 
@@ -16,7 +17,8 @@ enum { VEC_PIECE = 1024 }; /* elements of a unit of eltwise_flat_vec: its PIECE 
 
 struct problem {
     const struct xm_eltwise_desc *desc;
-    const struct xm_space *space; /* padded; its rows are the last dimension */
+    /* of rank XM_SPACE_KERNEL_RANK; the last dimension is a row */
+    const struct xm_space *space;
 };
 
 static const int arity[XM_FN_COUNT] = {
@@ -49,7 +51,8 @@ is_integer(enum xm_element e)
     return e == XM_I32 || e == XM_I64 || e == XM_U8 || e == XM_BOOL;
 }
 
-/* Whether the function is computed in int64. The condition of a select does not count. */
+/* Returns whether the function is computed in int64: all operands, except the condition of a
+ * select, are integers. */
 static bool
 computes_integers(const struct xm_eltwise_desc *d)
 {
@@ -80,7 +83,7 @@ static const struct xm_variant eltwise_variants[] = {
     {"eltwise_flat_vec", XM_FAMILY_VEC, 0, not_plain_rows, {XM_SPAN}},
     {"eltwise_ref",      XM_FAMILY_ANY, 0, NULL,           {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
-/* Where an operand is an integer no shape can use vectors: nothing else is to be built. */
+/* For integers: no shape can use vectors, so that eltwise_flat_vec is not built. */
 static const struct xm_variant integer_variants[] = {
     {"eltwise_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
@@ -107,7 +110,7 @@ xm_eltwise_supports(const struct xm_eltwise_desc *desc)
     return bitwise && !computes_integers(desc) ? "bits of floats have no meaning" : NULL;
 }
 
-/* Strides that lay `o` over y's shape; false when the shapes do not broadcast. */
+/* Sets the strides that broadcast `o` over y's shape; false if the shapes do not broadcast. */
 static bool
 broadcast(const struct xm_operand *o, const struct xm_operand *y, int64_t *stride)
 {

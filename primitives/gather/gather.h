@@ -3,7 +3,8 @@
  * gather: rows of a table by index. A quantised table (an embedding) is dequantised row by row.
  *   embedding  y[ids…, K] = W[ids, :]
  *   gather     y = x gathered along one axis (any rank; negative indices count from the end)
- * An index out of range gives a row of zeros: kernels cannot fail, the host checks ids it sees.
+ * An index out of range gives a row of zeros, because kernels cannot fail; the host checks the ids
+ * that it knows.
  */
 #ifndef XM_PRIMITIVES_GATHER_GATHER_H
 #define XM_PRIMITIVES_GATHER_GATHER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spaces of the usual moves, from the shapes of dense row-major operands.
+ * Index spaces of the usual copies, from the shapes of dense row-major operands.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * copy: the space is collapsed first; then a block that is contiguous on both sides is
- * one buffer copy, runs go to copy_vec, anything else element by element.
+ * copy: the space is collapsed first. If it is one block that is contiguous in both operands, it is
+ * one buffer copy; contiguous innermost runs are copied by copy_vec, anything else element by
+ * element by copy_ref.
  */
 #include "primitives/layout/layout.h"
 

@@ -4,8 +4,9 @@
  *
  *   dst[dst_offset + sum i_d * dst_stride_d] = src[src_offset + sum i_d * src_stride_d]
  *
- * over an index space of at most 8 dimensions, in elements. Bytes are moved, never converted. The
- * caller (lower.c) computes strides per run from the operands' shapes with the helpers below.
+ * over an index space of at most 8 dimensions; strides and offsets are in elements. Elements are
+ * copied unchanged. For each run the caller (lower.c) computes the space from the operands' shapes
+ * with the functions below.
  */
 #ifndef XM_PRIMITIVES_LAYOUT_LAYOUT_H
 #define XM_PRIMITIVES_LAYOUT_LAYOUT_H
@@ -35,16 +36,16 @@ enum xm_status xm_copy_enqueue(const struct xm_primitive *p,
                                const struct xm_copy_space *space,
                                const struct xm_run *run, struct xm_error *err);
 
-/* Spaces for the usual moves; src and dst give the shapes. */
+/* The next functions set *s to the space of a usual copy between operands of these shapes. */
 void xm_copy_transpose(struct xm_copy_space *s, const struct xm_operand *src,
                        const int64_t *order);
 void xm_copy_slice(struct xm_copy_space *s, const struct xm_operand *src,
                    const struct xm_operand *dst, const int64_t *start,
                    const int64_t *step);
-/* src is the part of dst that begins at `at` on `axis`. */
+/* Copies src into the part of dst that begins at `at` on `axis`. */
 void xm_copy_concat_part(struct xm_copy_space *s, const struct xm_operand *src,
                          const struct xm_operand *dst, uint32_t axis, int64_t at);
-/* dst is the part of src that begins at `at` on `axis`. */
+/* Copies the part of src that begins at `at` on `axis` to dst. */
 void xm_copy_split_part(struct xm_copy_space *s, const struct xm_operand *src,
                         const struct xm_operand *dst, uint32_t axis, int64_t at);
 void xm_copy_broadcast(struct xm_copy_space *s, const struct xm_operand *src,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * linear: three tables, by how many tokens there are.
+ * linear: three tables, by the number of tokens.
  *
- *   linear_few   up to 4 tokens: reading the weights is what it costs
- *   linear_many  up to 127
- *   linear_long  from 128 on: arithmetic is what it costs; a host library may be better
+ *   linear_few   up to 4 tokens: the time is that of reading the weights
+ *   linear_many  up to 127 tokens
+ *   linear_long  from 128 tokens on: the time is that of arithmetic; a host library may be faster
  *
- * All rows are chosen and built at creation: nothing is compiled when a prompt gets
- * longer. How a row runs: linear_rows.h.
+ * A row of each table is chosen and built at creation, so that nothing is compiled when a prompt
+ * gets longer. linear_rows.h runs a row.
  */
 #include "primitives/linear/linear.h"
 
@@ -29,7 +29,7 @@ not_in_runs(const void *product)
     return xm_product_not_in_runs(product, SG_WORDS);
 }
 
-/* Whether the user does not want oneDNN. */
+/* Returns whether the user set GPU_USE_ONEDNN=NO. */
 static bool
 is_without_onednn(const struct xm_linear *l)
 {
@@ -63,7 +63,8 @@ onednn_gpu_refuses(const void *product)
 }
 
 /* clang-format off */
-/* Rows that join have y of all weights from one launch, the others a launch for each. */
+/* A row that joins computes the results of all weights in one launch; other rows need a launch for
+ * each weight. */
 static const struct xm_variant few_rows[] = {
     {"linear_gemv_bytes", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS, xm_product_not_in_bytes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_BYTES, "linear_gemv_vec", .joins = true},
@@ -85,7 +86,7 @@ static const struct xm_variant few_rows[] = {
 };
 static const struct xm_variant long_rows[] = {
     {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
-    /* linear_many has the rows from here on */
+    /* linear_many begins with this row */
     {"linear_gemm_onednn_gpu", XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
     {"linear_gemm_amx", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_AMX, xm_product_not_in_bytes,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 128}}, XM_FORM_BF16_TILES},
@@ -215,7 +216,7 @@ linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
     return XM_OK;
 }
 
-/* What is added or multiplied is there, of the right size: kernels trust it. */
+/* Checks the type and size of the addend or of the GLU's factor, because kernels trust them. */
 static enum xm_status
 check_other(const struct xm_linear *l, const struct xm_operand *operands,
             struct xm_error *err)

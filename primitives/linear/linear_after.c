@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is left to do behind a row of linear whose products only multiply:
+ * Finishes a row of linear whose products only multiply:
  *
  *     y += addend
  *     y  = act(y) up        up: the product of segment 1, or the factor
  *
- * A gated unit's first product is made in y, the second one, or the slice of a factor that has
- * several, in scratch.
+ * The first product of a GLU is written to y; the second product, or the used slice of a factor
+ * that has several slices, to scratch.
  */
 #include <string.h>
 
@@ -14,7 +14,8 @@
 #include "primitives/layout/layout.h"
 #include "primitives/linear/linear_rows.h"
 
-/* Whether each class's row does it itself. */
+/* Returns whether the row of every class adds the addend itself; the next function, whether it
+ * computes the GLU. */
 static bool
 all_add(const struct xm_linear *l)
 {
@@ -33,7 +34,8 @@ all_gate(const struct xm_linear *l)
     return all;
 }
 
-/* Whether `up` is neither an operand nor part of one that is dense. */
+/* Returns whether `up` must be in scratch: it is a product, or a slice of a factor, which is not
+ * dense. */
 static bool
 up_is_in_scratch(const struct xm_linear *l)
 {
@@ -74,7 +76,7 @@ xm_linear_after_bytes(const struct xm_linear *l, uint64_t tokens)
                : 0;
 }
 
-/* to = factor[:,slice,:] */
+/* Enqueues to = factor[:,slice,:]. */
 static enum xm_status
 copy_slice(const struct xm_linear_call *c, const struct xm_operand *to,
            struct xm_error *err)
@@ -102,7 +104,8 @@ run_glu(const struct xm_linear_call *c, struct xm_error *err)
         XM_TRY(xm_scratch_take(c->scratch, xm_linear_y_bytes(l, c->tokens), &up.buffer,
                                err));
     memcpy(parts, c->operands, sizeof(parts));
-    parts[XM_LINEAR_FACTOR].buffer = NULL; /* nothing to add */
+    /* the products must not read it as an addend */
+    parts[XM_LINEAR_FACTOR].buffer = NULL;
     parts[XM_LINEAR_Y + 1] = up;
     products.operands = parts;
     XM_TRY(xm_linear_multiply(&products, err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of linear that are a library's: oneDNN on the host, oneDNN's GPU engine.
+ * The rows of linear that libraries compute: oneDNN on the host, oneDNN's GPU engine.
  */
 #include "primitives/linear/linear_rows.h"
 
@@ -12,7 +12,7 @@ xm_linear_library(const struct xm_variant *row)
                                              : NULL;
 }
 
-/* Whether segment 0 is a gate that its product makes. */
+/* Returns whether the library computes segment 0 with its gate. */
 static bool
 gates(const struct xm_linear *l, const struct xm_linear_way *way)
 {
@@ -51,7 +51,7 @@ uint64_t
 xm_linear_library_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
                           uint64_t tokens)
 {
-    uint64_t most = 0; /* the segments share it: they run one after the other */
+    uint64_t most = 0; /* segments run one after another and share the scratch */
     for (uint32_t i = 0; i < l->desc.n; i++) {
         uint64_t bytes = way->library->scratch(way->made[i], &l->base, tokens);
         most = bytes > most ? bytes : most;
@@ -61,14 +61,15 @@ xm_linear_library_scratch(const struct xm_linear *l, const struct xm_linear_way 
     return most;
 }
 
-/* The product of one segment; `times` of a gate. */
+/* Enqueues the product of one segment; `times` is the factor of a gate. */
 static enum xm_status
 run_segment(const struct xm_linear_call *c, uint32_t i, struct xm_buffer *y,
             struct xm_onednn_span times, struct xm_error *err)
 {
     const struct xm_library_call call = {c->operands[XM_LINEAR_X].buffer, y, times,
                                          c->tokens};
-    /* What is left of the scratch, for each segment again; views in it are the caller's. */
+    /* Each segment takes its scratch from the same free bytes. The views taken before belong to the
+     * caller. */
     struct xm_scratch own = *c->scratch;
     own.n_views = 0;
     enum xm_status status =
@@ -77,7 +78,8 @@ run_segment(const struct xm_linear_call *c, uint32_t i, struct xm_buffer *y,
     return status;
 }
 
-/* y = act(x W_0^T) up, with up from segment 1 or from outside; the rest is the product's. */
+/* Enqueues y = act(x W_0^T + bias_0) up, where up is the product of segment 1 or operand `factor`.
+ * The library's product of segment 0 applies act and the multiplication. */
 static enum xm_status
 run_gate(const struct xm_linear_call *c, struct xm_error *err)
 {

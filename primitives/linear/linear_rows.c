@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of linear: x is brought into the form that the row reads, then multiplied by all
- * segments in one launch, or by one after the other.
+ * Runs the rows of linear: converts x into the form that the row reads, then multiplies it by all
+ * segments in one launch, or by one segment after another.
  */
 #include "primitives/linear/linear_rows.h"
 
 #include "primitives/args.h"
 #include "runtime/kernel_defines.h"
 
-/* Results: one of a GLU, else one a segment. */
+/* Returns the number of results: one for a GLU, else one for each segment. */
 static uint32_t
 results_of(const struct xm_linear_desc *d)
 {
@@ -36,7 +36,7 @@ build_product(const struct xm_linear *l, const struct xm_variant *row,
 enum xm_status
 xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error *err)
 {
-    /* What was made for another row, which has not been built. */
+    /* Destroys what was made for a row that did not build. */
     xm_linear_library_release(way);
     way->library = xm_linear_library(way->row);
     if (way->library)
@@ -61,7 +61,8 @@ xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
 
 /* ---- runs ------------------------------------------------------------------------- */
 
-/* All segments at once (ALL_SEGMENT_PARAMETERS of kernels/cl/include/segments.h). */
+/* Multiplies by all segments in one launch (ALL_SEGMENT_PARAMETERS of
+ * kernels/cl/include/segments.h). */
 static enum xm_status
 multiply_joined(const struct xm_linear_call *c, const struct xm_buffer *x,
                 struct xm_error *err)
@@ -85,7 +86,8 @@ multiply_joined(const struct xm_linear_call *c, const struct xm_buffer *x,
     xm_put_uint(&a, "other_step", n * (d->slices ? d->slices : 1));
     xm_put_uint(&a, "other_first", n * d->slice);
     xm_put_uint(&a, "k_count", xm_linear_weight(c->l, 0)->cols);
-    if (!c->way->row->launch.y.per) /* a unit takes all tokens */
+    /* such a unit computes all tokens, so that the kernel needs their number */
+    if (!c->way->row->launch.y.per)
         xm_put_uint(&a, "t_count", c->tokens);
     counts.n_parts = results_of(d);
     for (uint32_t i = 0; i < counts.n_parts; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside linear: what a row of its variant tables becomes. Rows of ours differ in what their rows
- * say and are all built and run in one way; those of a library are linear_library.c's.
+ * Inside linear: building and running the rows of its variant tables. linear_rows.c builds and runs
+ * all rows that are our kernels, linear_library.c those of libraries.
  */
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
@@ -14,29 +14,32 @@
 extern "C" {
 #endif
 
-enum { XM_LINEAR_CLASSES = 3 }; /* by how many tokens there are: linear.c */
+/* classes of runs by number of tokens: few, many, long (linear.c) */
+enum { XM_LINEAR_CLASSES = 3 };
 
-/* A row with its kernels: what runs one class. */
+/* The row that runs one class, with its kernels. */
 struct xm_linear_way {
     const struct xm_variant *row;
     struct xm_converter x;
-    /* One for all segments in [0], of a row that joins; else one for each. */
+    /* a row that joins: [0] multiplies by all segments; else one kernel for each segment */
     struct xm_kernel *kernel[XM_LINEAR_SEGMENTS];
     const struct xm_linear_library *library; /* NULL: the row is ours */
-    void *made[XM_LINEAR_SEGMENTS];          /* by it, of each weight */
+    /* the library's object for each segment */
+    void *made[XM_LINEAR_SEGMENTS];
 };
 
-/* What is left to do behind products that only multiply (linear_after.c); NULL: nothing. */
+/* The primitives that finish a row whose products only multiply (linear_after.c); NULL: not
+ * needed. */
 struct xm_linear_after {
     struct xm_primitive *add;   /* y += addend */
     struct xm_primitive *glu;   /* y = act(y) up */
-    struct xm_primitive *slice; /* the copy of a factor's slice */
+    struct xm_primitive *slice; /* copies one slice of operand `factor` */
 };
 
 struct xm_linear {
     struct xm_primitive base;
     struct xm_linear_desc desc; /* its weights and biases are referenced */
-    struct xm_product product;  /* of all segments                        */
+    struct xm_product product;  /* of all segments */
     struct xm_linear_way way[XM_LINEAR_CLASSES];
     struct xm_linear_after after;
 };
@@ -51,8 +54,8 @@ struct xm_linear_call {
     struct xm_scratch *scratch;
 };
 
-/* linear_library.c: which a row is of, NULL where it is ours; how its rows are built, what
- * scratch they want, how they run. */
+/* linear_library.c. Returns the library of a row; NULL: the row is one of our kernels. The
+ * functions below build a library's row, return the scratch bytes that it needs, and run it. */
 const struct xm_linear_library *xm_linear_library(const struct xm_variant *row);
 enum xm_status xm_linear_library_build(const struct xm_linear *l,
                                        struct xm_linear_way *way, struct xm_error *err);
@@ -62,7 +65,8 @@ uint64_t xm_linear_library_scratch(const struct xm_linear *l,
 enum xm_status xm_linear_library_run(const struct xm_linear_call *c,
                                      struct xm_error *err);
 
-/* linear_rows.c: any row; build may be called again. */
+/* linear_rows.c: the same for any row. xm_linear_build may be called again, after way->row
+ * changed. */
 enum xm_status xm_linear_build(struct xm_linear *l, struct xm_linear_way *way,
                                struct xm_error *err);
 uint64_t xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
@@ -75,14 +79,15 @@ xm_linear_weight(const struct xm_linear *l, uint32_t i)
     return &l->desc.segment[i].weight->host;
 }
 
-/* Bytes of the result of segment 0. */
+/* Returns the bytes of the result of segment 0. */
 static inline uint64_t
 xm_linear_y_bytes(const struct xm_linear *l, uint64_t tokens)
 {
     return tokens * xm_linear_weight(l, 0)->rows * (xm_element_bits(l->desc.dst) / 8);
 }
 
-/* Whether a row's products add the addend, and make a gated unit. */
+/* Returns whether the row's own kernel adds the addend; the next function, whether it computes a
+ * GLU. */
 static inline bool
 xm_linear_adds(const struct xm_variant *row)
 {
@@ -95,7 +100,7 @@ xm_linear_gates(const struct xm_variant *row)
     return row->joins || row->family == XM_FAMILY_ONEDNN;
 }
 
-/* Segment 0 of a GLU as a library multiplies it. */
+/* Returns the gate of a GLU's segment 0, for a library. */
 static inline struct xm_library_gate
 xm_linear_gate(const struct xm_linear_desc *d)
 {
@@ -105,11 +110,12 @@ xm_linear_gate(const struct xm_linear_desc *d)
     return gate;
 }
 
-/* The rest, for rows that leave it. Scratch is counted besides the row's own. */
+/* Creates the primitives of xm_linear_after that some class's row needs. xm_linear_after_bytes:
+ * scratch in addition to the row's own. */
 enum xm_status xm_linear_after_create(struct xm_linear *l, struct xm_error *err);
 void xm_linear_after_destroy(struct xm_linear_after *a);
 uint64_t xm_linear_after_bytes(const struct xm_linear *l, uint64_t tokens);
-/* Multiplies and does the rest. */
+/* Multiplies, then runs the primitives of xm_linear_after that this row needs. */
 enum xm_status xm_linear_after_run(const struct xm_linear_call *c, struct xm_error *err);
 
 #ifdef __cplusplus

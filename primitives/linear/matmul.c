@@ -2,8 +2,8 @@
  *
  * matmul of two activations: transposition and broadcast batches become strides.
  *
- * One broadcast is not done by strides: leading dimensions of which some are broadcast
- * and others not (a [2,1,M,K] with b [2,3,K,N]); it is run once per run of equal steps.
+ * If only some of the batch dimensions are broadcast (a [2,1,M,K] with b [2,3,K,N]), one stride
+ * cannot express it: then there is one launch for each run of batches with equal strides.
  */
 #include "primitives/linear/linear.h"
 #include "primitives/stage.h"
@@ -17,14 +17,14 @@ static const struct xm_variant rows[] = {
 /* clang-format on */
 const struct xm_variant_table xm_matmul_table = XM_TABLE("matmul", rows);
 
-/* Dimension d counted from the last; 1 beyond the rank. */
+/* Returns dimension d, counted from the last; 1 beyond the rank. */
 static uint64_t
 dim_from_last(const struct xm_operand *o, uint32_t d)
 {
     return d < o->rank ? (uint64_t)o->dim[o->rank - 1 - d] : 1;
 }
 
-/* Index of the matrix of `o` that belongs to batch `batch` of `c`. */
+/* Returns the index of the matrix of `o` that belongs to batch `batch` of `c`. */
 static uint64_t
 matrix_of(const struct xm_operand *o, const struct xm_operand *c, uint64_t batch)
 {
@@ -38,7 +38,8 @@ matrix_of(const struct xm_operand *o, const struct xm_operand *c, uint64_t batch
     return index;
 }
 
-/* Batches of c from `first` on that a and b walk in constant steps. */
+/* Returns how many batches of c, from `first` on, one launch can run: those at constant steps
+ * *a_step and *b_step, in matrices, of a and b. */
 static uint64_t
 run_length(const struct xm_operand *o, uint64_t first, uint64_t batches, uint64_t *a_step,
            uint64_t *b_step)
@@ -72,7 +73,8 @@ sizes_of(const struct xm_matmul_desc *d, const struct xm_operand *o)
     return s;
 }
 
-/* One stretch of batches; offsets are added by the kernel as elements. */
+/* Enqueues `batches` batches. at[3]: first matrix of a, b and c; step[2]: matrices of a and b from
+ * batch to batch. */
 static enum xm_status
 run_batches(const struct xm_staged *p, const struct xm_operand *o, const struct sizes *s,
             const uint64_t *at, const uint64_t *step, uint64_t batches,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * onednn_linear.c in builds without oneDNN: refuses everything, so that nothing is created.
+ * Takes the place of onednn_linear.c in builds without oneDNN: refuses every weight, so that
+ * nothing is created.
  */
 #include "primitives/linear/linear_library.h"
 

@@ -8,10 +8,11 @@
 #include "primitives/onednn/onednn_weight.h"
 #include "runtime/util/memory.h"
 
-/* A linear of fewer tokens reads its weights row by row instead (linear.c), so that no piece
- * has fewer than 2^2 of them. */
+/* Runs of fewer than 2^2 tokens are not given to oneDNN: linear_few's rows are faster
+ * (linear.c). */
 enum { LEAST_POWER = 2 };
-enum { PROBE_POWER = 7 }; /* the piece that oneDNN is asked about */
+/* power of the piece for which oneDNN is asked for an implementation */
+enum { PROBE_POWER = 7 };
 
 struct linear {
     struct xm_onednn *onednn; /* referenced */
@@ -41,7 +42,7 @@ problem_of(const struct xm_weight *w, enum xm_element dst,
     return p;
 }
 
-/* NULL, or why pieces of this weight's linear cannot be had. */
+/* Returns NULL, or why oneDNN cannot multiply pieces of tokens by this weight. */
 static const char *
 shape_refusal(const struct xm_device_info *device, const struct xm_weight *w,
               enum xm_element src, enum xm_element dst)
@@ -49,7 +50,7 @@ shape_refusal(const struct xm_device_info *device, const struct xm_weight *w,
     uint64_t x_step = w->cols * 2, y_step = w->rows * xm_element_bits(dst) / 8;
     if (src != XM_F16)
         return "oneDNN's GPU engine is given f16 activations only";
-    /* A last piece begins at any token. */
+    /* The last piece may begin at any token, so that every row must be aligned. */
     if (x_step % device->base_align || y_step % device->base_align)
         return "the rows of the activations are not aligned for oneDNN";
     return xm_onednn_weight_refuses(device, w);
@@ -142,7 +143,7 @@ scratch(const void *linear, const struct xm_primitive *p, uint64_t tokens)
     return l->scratch_bytes ? xm_scratch_bytes(p, l->scratch_bytes) : 0;
 }
 
-/* The pieces follow each other in the queue: one scratchpad serves all. */
+/* Enqueues all pieces. They run one after another, so that one scratchpad serves all. */
 static enum xm_status
 run_pieces(const struct linear *l, const struct xm_library_call *c,
            struct xm_onednn_stream *stream, struct xm_onednn_spans *spans,

@@ -2,26 +2,25 @@
  *
  * linear through oneDNN's CPU engine: the host function of variant linear_gemm_onednn.
  *
- * No operand loses bits, whatever the processor multiplies in hardware, so that a token's result
- * does not depend on how many tokens stand beside it. Weights are multiplied where they lie if
- * they have the type of the product; else a kernel converts a stretch of rows at a time into
- * bounded scratch. Quantised weights are refused: linear_gemm_vnni and linear_gemm_vec need no
- * dequantised copy.
+ * No operand is rounded, whatever types the processor multiplies in hardware, so that a token's
+ * result does not depend on the number of other tokens. Weights are read in place if they have the
+ * type of the product; else a kernel converts some rows at a time (a stretch) into bounded scratch.
+ * Quantised weights are refused: linear_gemm_vnni and linear_gemm_vec need no dequantised copy.
  *
  *   products of f32    f16 and f32 weights; bf16 ones where the processor has no products of bf16
- *       x, W     ->  f32 where they are something else (linear_unpack_vec)
+ *       x, W     ->  f32, if they have another type (linear_unpack_vec)
  *       matmul       a host function in queue order, per stretch of W's rows and piece of tokens
- *       y        ->  f16 where that is wanted (linear_unpack_vec)
+ *       y        ->  f16, if that is the result's type (linear_unpack_vec)
  *
  *   products of bf16   bf16 weights and f16 activations, where the processor has them (AVX512-BF16,
  *                      AMX): an f16 number is the exact sum of two bf16 numbers
- *       x        ->  rows 2t (high part) and 2t + 1 (what is left), linear_split_vec
- *       matmul       of all of these rows
+ *       x        ->  rows 2t (high part) and 2t + 1 (remainder), linear_split_vec
+ *       matmul       of all these rows
  *       y        <-  row 2t + row 2t + 1 + bias, linear_sum_vec
  *
  * Pieces are 64, 128, 256 or 512 tokens; the last one reaches back over tokens already
- * done, so that any prompt needs these four shapes only and nothing is padded. oneDNN
- * shares primitives of equal shape between layers in a cache of its own.
+ * done, so that any prompt needs these four shapes only and nothing is padded. oneDNN's own cache
+ * shares primitives of equal shape between layers.
  */
 #include <pthread.h>
 
@@ -41,10 +40,12 @@ struct linear {
     const struct xm_buffer *bias;
     enum xm_element src, dst;
     struct xm_onednn_operands operands; /* of the products                           */
-    uint64_t stretch;                   /* rows of W at a time; N when used in place */
-    struct xm_kernel *unpack_x, *unpack_w, *pack_y; /* NULL where not needed         */
-    pthread_mutex_t lock;                           /* of product                    */
-    dnnl_primitive_t product[XM_ONEDNN_PIECES][2];  /* [.][1]: the last, short stretch */
+    /* rows of W at a time; N if W is read in place */
+    uint64_t stretch;
+    struct xm_kernel *unpack_x, *unpack_w, *pack_y; /* NULL: not needed */
+    pthread_mutex_t lock;                           /* guards `product` */
+    /* by power of tokens; [.][1]: the last, shorter stretch */
+    dnnl_primitive_t product[XM_ONEDNN_PIECES][2];
 };
 
 /* ---- oneDNN's side ----------------------------------------------------------------- */
@@ -68,7 +69,8 @@ cpu_engine(void)
     return cpu;
 }
 
-/* y[m,n] = x[m,k] w[n,k]^T + bias[n] in f32, y's rows being `ld` apart. */
+/* Returns the problem y[m,n] = x[m,k] w[n,k]^T + bias[n] with y in f32; y's rows are `ld` elements
+ * apart. */
 static struct xm_onednn_problem
 product_problem(uint64_t m, uint64_t n, uint64_t k, uint64_t ld, enum xm_element compute,
                 bool has_bias)
@@ -83,7 +85,7 @@ product_problem(uint64_t m, uint64_t n, uint64_t k, uint64_t ld, enum xm_element
                                       .bias = has_bias};
 }
 
-/* NULL when oneDNN has none, or only reference code. */
+/* Returns NULL if oneDNN has no implementation, or only reference code. */
 static dnnl_primitive_desc_t
 describe_product(const struct xm_onednn_problem *p)
 {
@@ -108,8 +110,8 @@ multiplies(const struct xm_weight *w, enum xm_element compute)
     return pd != NULL;
 }
 
-/* Whether the user told oneDNN to leave products of bf16 that the processor has
- * (ONEDNN_MAX_CPU_ISA): oneDNN emulates them then, several times slower than those of f32. */
+/* Returns whether ONEDNN_MAX_CPU_ISA keeps oneDNN from bf16 products that the processor has. oneDNN
+ * then emulates them, several times slower than f32 products. */
 static bool
 leaves_bf16(void)
 {
@@ -159,7 +161,7 @@ is_split(const struct linear *l)
     return l->operands.parts > 1;
 }
 
-/* Whether oneDNN reads the weight where it is. */
+/* Returns whether oneDNN reads the weight in place. */
 static bool
 is_plain(const struct linear *l)
 {
@@ -235,7 +237,7 @@ create(struct xm_engine *engine, const struct xm_library_desc *d, void **out,
 
 /* ---- the host function ------------------------------------------------------------- */
 
-/* One product; copied into the queue. */
+/* Arguments of the host function `multiply`; the queue copies them. */
 struct product {
     dnnl_primitive_t primitive;
     struct xm_onednn_problem problem;
@@ -244,7 +246,7 @@ struct product {
     float *y;
 };
 
-/* oneDNN's memory is not const; it only writes Y. */
+/* The casts drop const for oneDNN's interface; oneDNN writes only Y and the scratchpad. */
 static dnnl_status_t
 execute(const struct product *p, dnnl_stream_t stream, void *scratchpad)
 {
@@ -310,7 +312,8 @@ product_for(struct linear *l, uint32_t power, const struct xm_onednn_problem *p,
                    (unsigned long long)p->k);
 }
 
-/* Rows first … first + rows of a weight as plain numbers. */
+/* Enqueues the conversion of rows first … first + rows - 1 of a weight to the kernel's type of
+ * plain numbers. */
 static enum xm_status
 unpack(struct xm_queue *queue, struct xm_kernel *kernel,
        const struct xm_device_weight *from, uint64_t first, uint64_t rows,
@@ -326,7 +329,7 @@ unpack(struct xm_queue *queue, struct xm_kernel *kernel,
     return xm_launch(&a_row_each, kernel, &counts, &a, queue, err);
 }
 
-/* x as rows of high and low parts. */
+/* Enqueues the split of x into rows of high and low parts. */
 static enum xm_status
 split(const struct linear *l, const struct xm_buffer *x, uint64_t tokens,
       struct xm_buffer *parts, struct xm_queue *queue, struct xm_error *err)
@@ -340,7 +343,7 @@ split(const struct linear *l, const struct xm_buffer *x, uint64_t tokens,
     return xm_launch(&a_row_each, l->unpack_x, &counts, &a, queue, err);
 }
 
-/* y of the products of the parts. */
+/* Enqueues y = the sum of the products of both parts, plus bias. */
 static enum xm_status
 sum(const struct linear *l, const struct xm_buffer *products, uint64_t tokens,
     struct xm_buffer *y, struct xm_queue *queue, struct xm_error *err)
@@ -355,7 +358,7 @@ sum(const struct linear *l, const struct xm_buffer *products, uint64_t tokens,
     return xm_launch(&a_row_each, l->pack_y, &counts, &a, queue, err);
 }
 
-/* The same for activations, which are a matrix of floats as well. */
+/* Enqueues `unpack` for activations: describes them as a weight of plain floats. */
 static enum xm_status
 unpack_rows(struct xm_queue *queue, struct xm_kernel *kernel, struct xm_buffer *x,
             uint64_t rows, uint64_t cols, struct xm_buffer *to, struct xm_error *err)
@@ -371,7 +374,8 @@ struct operands {
     uint64_t tokens;
 };
 
-/* Rows first … first + rows of W with every token; o->w begins at row `first`. */
+/* Enqueues the products of all tokens with rows first … first + rows - 1 of W; o->w begins at row
+ * `first`. */
 static enum xm_status
 enqueue_stretch(struct linear *l, const struct operands *o, uint64_t first, uint64_t rows,
                 struct xm_queue *queue, struct xm_error *err)
@@ -381,7 +385,8 @@ enqueue_stretch(struct linear *l, const struct operands *o, uint64_t first, uint
     float *y = xm_buffer_host_ptr(o->y);
     const uint64_t parts = l->operands.parts;
     const float *bias =
-        l->bias && !is_split(l) ? xm_buffer_host_ptr(l->bias) : NULL; /* or sum adds it */
+        /* a split product gets its bias in `sum` */
+        l->bias && !is_split(l) ? xm_buffer_host_ptr(l->bias) : NULL;
     for (uint64_t t = 0; t < o->tokens;) {
         uint32_t power = xm_onednn_largest_piece(o->tokens - t, LEAST_POWER);
         uint64_t m = xm_onednn_piece_rows(power),

@@ -5,8 +5,9 @@
  *     slot_of [E]  expert_in [S]  last_use [S]  counts  slot ids  moves  part sizes
  *     part 0 [S]   part 1 [S]   …
  *
- * The launch of the copy has a group for every piece of every expert that a call could miss;
- * those without work leave at once, so that no size depends on what was routed.
+ * The launch of moe_cache_fetch has a work-group (or work-item) for every piece of every expert
+ * that a call could miss; those without work return at once, so that launch sizes do not depend on
+ * the routed ids.
  */
 #include "primitives/moe/expert_cache.h"
 
@@ -20,16 +21,19 @@
 
 enum {
     LEAST_ALIGN = 64,
-    UNIT = 16,      /* bytes that moe_cache_fetch_gen moves at once     */
-    PIECE = 16384,  /* … and bytes of a work-item or a group's piece    */
-    COUNT_HITS = 1, /* of counts; before it the number of calls         */
+    /* bytes that a work-item of moe_cache_fetch_gen copies at once */
+    UNIT = 16,
+    PIECE = 16384, /* bytes of a piece, copied by a work-item or work-group */
+    /* indices of XM_EXPERT_COUNTS; index 0 is the number of calls */
+    COUNT_HITS = 1,
     COUNT_MISSES,
     N_COUNTS
 };
 
 /* ---- parts ------------------------------------------------------------------------- */
 
-/* An array of `elements` elements an expert; false: an entry is not whole bytes. */
+/* Appends an array with `elements` elements for each expert (from NULL: does nothing). False: an
+ * entry is not whole bytes. */
 static bool
 add_part(struct xm_expert_cache *c, const struct xm_buffer *from, uint64_t elements,
          enum xm_element element, struct xm_buffer **to)
@@ -42,8 +46,8 @@ add_part(struct xm_expert_cache *c, const struct xm_buffer *from, uint64_t eleme
     return bits % 8 == 0;
 }
 
-/* Bytes of one expert's data, however they are packed. A view of part of what is stored is not
- * copied. */
+/* Appends a weight's data. False: an entry is not whole bytes, or the weight is a view of a part of
+ * the stored one. */
 static bool
 add_data(struct xm_expert_cache *c, const struct xm_device_weight *w,
          struct xm_device_weight *slots)
@@ -58,14 +62,15 @@ add_data(struct xm_expert_cache *c, const struct xm_device_weight *w,
     return add_part(c, w->data, h->rows * h->cols, h->element, &slots->data);
 }
 
-/* A scalar zero point and a codebook are read where they are. */
+/* Appends data, scales and zero points or factors of a weight. A scalar zero point or a codebook is
+ * not copied: kernels read the original. */
 static bool
 add_weight(struct xm_expert_cache *c, const struct xm_device_weight *w,
            struct xm_device_weight *slots)
 {
     const struct xm_weight *h = &w->host;
     uint64_t groups = h->rows * xm_weight_groups(h);
-    slots->host = *h; /* its steps; the bytes are those of the experts */
+    slots->host = *h; /* its strides; the pointers are still the experts' */
     bool whole = add_data(c, w, slots) &&
                  add_part(c, w->scale, groups, h->scale_element, &slots->scale);
     if (h->factor.p)
@@ -141,7 +146,7 @@ table_bytes(const struct xm_expert_cache *c, enum xm_expert_table table)
     return bytes[table];
 }
 
-/* Places tables and slots; the bytes they take together. */
+/* Sets the offsets of all parts behind the tables; returns the bytes of both. */
 static uint64_t
 lay_out(struct xm_expert_cache *c)
 {
@@ -155,7 +160,7 @@ lay_out(struct xm_expert_cache *c)
     return at;
 }
 
-/* As many slots as fit. */
+/* Sets c->slots to the most that fit into `bytes`; returns the bytes that tables and slots take. */
 static uint64_t
 size_for(struct xm_expert_cache *c, uint64_t bytes)
 {
@@ -215,7 +220,7 @@ xm_expert_cache_clear(const struct xm_expert_cache *c, struct xm_queue *queue,
 
 /* ---- kernels ----------------------------------------------------------------------- */
 
-/* File mappings begin anywhere. */
+/* Refuses experts that are not aligned to UNIT bytes: a file mapping may begin anywhere. */
 static const char *
 not_in_units(const void *problem)
 {
@@ -378,7 +383,7 @@ xm_expert_cache_read_counts(const struct xm_expert_cache *c, struct xm_queue *qu
                             struct xm_expert_counts *out, struct xm_error *err)
 {
     uint64_t counts[N_COUNTS] = {0};
-    if (!xm_dry_run()) /* else nothing has ever been written there */
+    if (!xm_dry_run()) /* in a dry run no kernel has written the counts */
         XM_TRY(xm_queue_read(queue, c->table[XM_EXPERT_COUNTS], 0, counts, sizeof(counts),
                              err));
     out->hits = counts[COUNT_HITS];

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A cache of experts: one layer's experts stay in host memory, slots for some of them are in the
- * device's.
+ * A cache of experts: all experts of one layer stay in host memory; device memory has slots for
+ * some of them.
  *
  *     host     gate [E,..]  up [E,..]  down [E,..]      every tensor with its scales, zero points
  *                 │ the missing ones are fetched        and biases, an entry an expert
  *     device   gate [S,..]  up [S,..]  down [S,..]      the same, an entry a slot
  *
- *   moe_cache_lookup   routed ids -> slots; an expert that has none gets the one that has not been
- *                      used for the longest time; hits and misses are counted
+ *   moe_cache_lookup   routed ids -> slots; a missing expert gets the least recently used slot;
+ *                      hits and misses are counted
  *   moe_cache_fetch    copies the missing experts
  *
- * Then the kernels for few tokens run on the slots, with slots in place of ids. Both steps are
- * enqueued like any other: the host neither waits nor reads what was routed. The bytes are the
- * same in both places, and so are the results. Every use changes the tables: one queue at a time.
+ * Then the kernels for few tokens read the slots, with slot numbers in place of expert ids. Both
+ * steps are enqueued like any other: the host neither waits nor reads the routed ids. Results do
+ * not depend on the cache, because a slot has the same bytes as its expert. Every use changes the
+ * tables, so only one queue at a time may use a cache.
  */
 #ifndef XM_PRIMITIVES_MOE_EXPERT_CACHE_H
 #define XM_PRIMITIVES_MOE_EXPERT_CACHE_H
@@ -25,12 +26,13 @@
 extern "C" {
 #endif
 
-/* Data, scales, zero points and biases of three weights, and a factor. */
+/* Data, scales, zero points and biases of three weights, and the experts' factor. */
 enum { XM_EXPERT_PARTS = 13 };
 struct xm_expert_part {
-    const struct xm_buffer *from; /* entries by expert, borrowed           */
-    struct xm_buffer **to;        /* where the view of the slots goes      */
-    uint64_t bytes, offset;       /* of an entry; of slot 0 in the memory  */
+    /* host memory, one entry for each expert; borrowed */
+    const struct xm_buffer *from;
+    struct xm_buffer **to;  /* set to the view of all slots' entries */
+    uint64_t bytes, offset; /* of an entry; of slot 0 in `memory` */
 };
 
 enum xm_expert_table { /* kernels/cl/moe_cache_lookup_ref.cl */
@@ -50,9 +52,12 @@ struct xm_expert_cache {
     uint64_t experts, slots, most_ids;
     struct xm_expert_part part[XM_EXPERT_PARTS];
     uint32_t n_parts;
-    struct xm_expert_rows rows;             /* by slot: what the kernels read     */
-    struct xm_device_weight gate, up, down; /* of rows: buffers, and the experts' steps */
-    struct xm_buffer *memory;               /* of slots and tables, which are views */
+    /* the slots as a set of experts, which kernels read */
+    struct xm_expert_rows rows;
+    /* the weights of `rows`: the slots' buffers, the experts' strides */
+    struct xm_device_weight gate, up, down;
+    /* one buffer for tables and slots, which are views of it */
+    struct xm_buffer *memory;
     struct xm_buffer *table[XM_EXPERT_N_TABLES];
     struct xm_stage lookup, fetch;
 };
@@ -61,30 +66,32 @@ struct xm_expert_counts {
     uint64_t hits, misses, fetched_bytes;
 };
 
-/* A cache of as many slots as `bytes` hold together with the tables, at most one an expert. *out
- * is NULL when they would be fewer than top_k, or when an expert is not whole bytes or a part of
- * what is stored. `most_ids`: routed ids of the largest call. `queue` writes the tables. */
+/* Creates a cache with as many slots as fit into `bytes` together with the tables, at most one for
+ * each expert. *out is NULL, with XM_OK, if that is fewer than top_k slots, if an expert is not
+ * whole bytes, or if a weight is a view of a part of the stored one. `most_ids`: the most routed
+ * ids of a call. `queue` writes the tables. */
 enum xm_status xm_expert_cache_create(struct xm_engine *engine,
                                       const struct xm_expert_rows *experts,
                                       uint64_t top_k, uint64_t most_ids, uint64_t bytes,
                                       struct xm_queue *queue,
                                       struct xm_expert_cache **out, struct xm_error *err);
 void xm_expert_cache_destroy(struct xm_expert_cache *c); /* NULL is allowed */
-/* Of one expert. */
+/* Returns the bytes of one slot. */
 uint64_t xm_expert_cache_slot_bytes(const struct xm_expert_cache *c);
 
-/* Enqueues: all slots empty. The counts stay. */
+/* Enqueues the emptying of all slots. The counts of hits and misses stay. */
 enum xm_status xm_expert_cache_clear(const struct xm_expert_cache *c,
                                      struct xm_queue *queue, struct xm_error *err);
-/* Whether all experts that so many routed ids may name have room at once. */
+/* Returns whether the experts of any n_ids routed ids fit into the slots at once. */
 bool xm_expert_cache_holds(const struct xm_expert_cache *c, uint64_t n_ids);
-/* Enqueues both steps for ids[n_ids] i32; afterwards table[XM_EXPERT_SLOT_IDS] has the slots.
- * After a failure the cache must be cleared: a slot may not hold what the tables say. */
+/* Enqueues both steps for ids[n_ids] i32; afterwards table[XM_EXPERT_SLOT_IDS] has the slot of each
+ * id. After a failure call xm_expert_cache_clear: a slot may not hold the expert that the tables
+ * say. */
 enum xm_status xm_expert_cache_fill(const struct xm_expert_cache *c,
                                     const struct xm_buffer *ids, uint64_t n_ids,
                                     struct xm_queue *queue, struct xm_error *err);
-/* Ids that found their expert there, experts fetched (an id that comes twice in a call: once)
- * so far. Waits. */
+/* Reads how many ids so far found their expert in a slot (hits), and how many experts were fetched
+ * (misses; an expert that is missing for two ids of a call counts once). Waits. */
 enum xm_status xm_expert_cache_read_counts(const struct xm_expert_cache *c,
                                            struct xm_queue *queue,
                                            struct xm_expert_counts *out,

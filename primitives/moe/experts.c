@@ -2,11 +2,11 @@
  *
  * A set of experts: choosing and building the kernels of its steps, laying out scratch.
  *
- * Few tokens (up to xm_moe_experts_few slots) go through two products
- * row by row; more are sorted into tiles of 16 tokens of one expert (experts_steps.c). What
- * the steps for many tokens hand over to each other has a form; where the chosen rows do not
- * agree on it, because XM_FORCE or the compiler took one away, they are chosen again without
- * the form of the odd one.
+ * For few tokens (up to xm_moe_experts_few slots) two products read the experts' rows for each
+ * slot; more tokens are sorted into tiles of 16 tokens of one expert (experts_steps.c). The steps
+ * for many tokens must agree on the form of the activations that they pass on. If the chosen rows
+ * do not, because XM_FORCE or the compiler excluded some, all are chosen again without the form
+ * that they disagree on.
  */
 #include "primitives/moe/experts.h"
 
@@ -22,13 +22,14 @@
 #include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
 
-/* Tokens of an expert up to which the steps for few tokens run. Steps for many that decode a weight
- * once for all its tokens pay as soon as one expert in some has two. */
+/* FEW_PER_EXPERT: average tokens of an expert up to which the steps for few tokens run. Steps for
+ * many tokens that decode a weight once for all its tokens pay off earlier: as soon as about one
+ * expert in EXPERTS_PER_SHARED has two tokens. */
 enum { FEW_PER_EXPERT = 4, EXPERTS_PER_SHARED = 5 };
-/* What the counters of moe_sort_gen may take of local memory; 32-bit words that the sg
- * products read at a time. */
+/* Most experts whose counters moe_sort_sg and moe_sort_gen keep in local memory; 32-bit words that
+ * the sg products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
-/* Of a token's experts, where gate and up route. */
+/* Most router scores that a lane of moe_gate_up keeps in registers when it routes. */
 enum { SCORES_PER_LANE = 32 };
 
 static const char *
@@ -37,7 +38,7 @@ not_in_runs(const void *product)
     return xm_product_not_in_runs(product, SG_WORDS);
 }
 
-/* Sub-groups make halves of gate or of up, by one code. */
+/* Refuses different formats of gate and up, because sub-groups decode both with the same code. */
 static const char *
 gate_up_not_in_shares(const void *product)
 {
@@ -133,7 +134,7 @@ static const struct xm_variant gather_rows[] = {
     {"moe_gather_ref", XM_FAMILY_ANY, 0, NULL,
      {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
 };
-/* Columns are h's, up to the end of its last block. */
+/* XM_COLS are the columns of h, rounded up to whole blocks. */
 static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
     {"moe_gemm_gate_up_amx", XM_FAMILY_VEC, XM_CAP_SHORT_PAIRS | XM_CAP_AMX, xm_product_not_in_bytes,
@@ -249,15 +250,17 @@ xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_ele
 
 /* ---- creation ---------------------------------------------------------------------- */
 
-/* Steps that hand rows to each other: all in one form, but for what moe_gemm_down writes. */
+/* Steps that pass rows to each other and must agree on one form (except that of moe_gemm_down's
+ * results). */
 static const enum xm_moe_step sharing[] = {XM_MOE_GATHER, XM_MOE_GEMM_GATE_UP,
                                            XM_MOE_GEMM_DOWN};
 
-/* The forms that not all of them have; 0: they agree. */
+/* Returns the forms, one bit each, to exclude because the rows of `sharing` disagree; 0: they
+ * agree. */
 static uint32_t
 forms_in_dispute(const struct xm_moe_experts *m)
 {
-    /* Those that rows for some weights know give way to integers of 16 bits. */
+    /* Forms for some weights only; they are excluded first, so that 16-bit integers remain. */
     static const enum xm_form ways[] = {XM_FORM_BF16_TILES, XM_FORM_BYTES};
     uint32_t forms = 0;
     for (size_t i = 0; i < XM_ARRAY_LEN(sharing); i++)
@@ -271,11 +274,11 @@ forms_in_dispute(const struct xm_moe_experts *m)
     return forms;
 }
 
-/* Of h as gate and up write it, and down reads it: whole blocks and groups a work-item; 0: plain.
- *
- * So few work-items must not leave compute units idle: the last of them end at most an eighth later
- * than they would if the work could be divided at will. That is for one token; where it holds, it
- * holds for more. Otherwise h is prepared by a launch of its own. */
+/* Returns whole blocks and groups of h, so that gate and up can write h in the form that down
+ * reads; 0: not worth it, then a separate launch converts h. Larger parts mean fewer work-items,
+ * which must not leave compute units idle: the last ones may end at most an eighth later than with
+ * perfectly divided work. This is computed for one token; what holds for one token holds for
+ * more. */
 uint64_t
 xm_moe_h_part(const struct xm_moe_experts *m)
 {
@@ -290,7 +293,8 @@ xm_moe_h_part(const struct xm_moe_experts *m)
     return 8 * done_at_once <= 9 * m->inter * m->top_k ? part : 0;
 }
 
-/* What the kernels of gate and up are told of an expert (kernels/cl/include/gate_up.h). */
+/* Writes the options that describe an expert to the kernels of gate and up
+ * (kernels/cl/include/gate_up.h). */
 static size_t
 expert_options(const struct xm_moe_experts *m, char *out, size_t n)
 {
@@ -304,7 +308,7 @@ expert_options(const struct xm_moe_experts *m, char *out, size_t n)
         m->desc.experts.factor != NULL);
 }
 
-/* Options of all kernels of a step besides their weights' and their rows'. */
+/* Writes the options of a step's kernel other than those of its weights and its row. */
 static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
@@ -345,8 +349,8 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
     }
 }
 
-/* Slots of a token are lanes of a sub-group, and scores are registers
- * (kernels/cl/include/route_lanes.h). */
+/* Returns whether moe_gate_up can route: each slot of a token is a lane of a sub-group, and each
+ * lane keeps its scores in registers (kernels/cl/include/route_lanes.h). */
 static bool
 can_route(const struct xm_moe_experts *m)
 {
@@ -356,8 +360,8 @@ can_route(const struct xm_moe_experts *m)
            m->all <= SCORES_PER_LANE * lanes;
 }
 
-/* Tells a step that slots may be of experts that are not here (kernels/cl/include/own_experts.h).
- * Between sort and combine there are no such slots. */
+/* Tells a step that the experts of some slots may be on another rank
+ * (kernels/cl/include/own_experts.h). The steps between sort and combine never see such slots. */
 static void
 add_part_option(const struct xm_moe_experts *m, enum xm_moe_step step, char *options,
                 size_t n)
@@ -369,7 +373,7 @@ add_part_option(const struct xm_moe_experts *m, enum xm_moe_step step, char *opt
         xm_defines_print(options + used, n - used, " -DPARTIAL=1");
 }
 
-/* The same row of gate and up, which routes. */
+/* Builds the chosen row of gate and up once more, as a kernel that also routes. */
 static enum xm_status
 build_routes(struct xm_moe_experts *m, const char *options, struct xm_error *err)
 {
@@ -401,7 +405,8 @@ weights_of(const struct xm_moe_experts *m, enum xm_moe_step step)
                                       2};
 }
 
-/* Brings x or h into the form that a row for few tokens reads, unless h comes in it. */
+/* Builds the converter of x or h into the form that the row for few tokens reads. If gate and up
+ * write h in that form, the converter has no kernel. */
 static enum xm_status
 build_converter(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
 {
@@ -424,7 +429,7 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     const struct xm_variant *row = xm_moe_row(m, step);
     char options[XM_WEIGHT_DEFINES];
     if (forms_in_dispute(m))
-        return XM_OK; /* to be chosen again */
+        return XM_OK; /* the rows will be chosen again */
     if (xm_moe_is_onednn(row, step))
         return m->onednn ? XM_OK
                          : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
@@ -444,7 +449,7 @@ build_step(void *ctx, size_t i, struct xm_error *err)
                             err);
 }
 
-/* No step reads or writes one of `not_forms`. */
+/* Chooses and builds rows that read and write none of `not_forms`, until they agree on a form. */
 static enum xm_status
 choose_and_build(struct xm_moe_experts *m, uint32_t not_forms, struct xm_error *err)
 {
@@ -496,7 +501,8 @@ init_set(struct xm_moe_experts *m, struct xm_engine *engine,
     return choose_and_build(m, not_forms, err);
 }
 
-/* Where XM_FORCE asks for tiles there is no such set. */
+/* Builds m->sparse if the set has AMX tiles; NULL if no other row can run, because XM_FORCE names
+ * these. */
 static enum xm_status
 init_sparse(struct xm_moe_experts *m, struct xm_error *err)
 {
@@ -547,7 +553,7 @@ xm_moe_experts_few(const struct xm_moe_experts *m)
 {
     const struct xm_weight *down = xm_moe_down(m);
     const enum xm_form form = xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form;
-    /* As moe_gemm_down_vnni: blocks of h have whole groups. */
+    /* The condition of moe_gemm_down_vnni: a block of h is whole groups. */
     const bool knows_sums =
         xm_weight_is_blocks(down) ||
         (down->group && XM_PLANE_BLOCK * xm_weight_planes(down) % down->group == 0);
@@ -559,12 +565,12 @@ xm_moe_experts_few(const struct xm_moe_experts *m)
     return shared > m->top_k ? shared : m->top_k;
 }
 
-/* The set that runs so many tokens. Rows of weights are decoded for tiles of 16 tokens, which takes
- * as long however many of these there are. */
+/* Returns the set that runs `tokens` tokens: m->sparse if tiles of 16 tokens would be mostly empty.
+ * Decoding a weight's rows for a tile takes the same time however many tokens it has. */
 static const struct xm_moe_experts *
 set_for(const struct xm_moe_experts *m, uint64_t tokens)
 {
-    enum { TOKENS_OF_TILES = 12 }; /* on average an expert */
+    enum { TOKENS_OF_TILES = 12 }; /* least average tokens of an expert */
     return m->sparse && tokens * m->top_k < TOKENS_OF_TILES * m->all ? m->sparse : m;
 }
 
@@ -574,7 +580,8 @@ is_few(const struct xm_moe_experts *m, uint64_t tokens)
     return tokens * m->top_k <= xm_moe_experts_few(m);
 }
 
-/* Every expert's last tile may be nearly empty. */
+/* Returns the most tiles of 16 tokens that `slots` slots can fill: the last tile of every expert
+ * may be nearly empty. */
 static uint64_t
 max_tiles(const struct xm_moe_experts *m, uint64_t slots)
 {
@@ -582,7 +589,7 @@ max_tiles(const struct xm_moe_experts *m, uint64_t slots)
     return (slots + partial * (XM_TILE - 1)) / XM_TILE;
 }
 
-/* `rows` rows in the form that a step reads. */
+/* Returns the bytes of `rows` rows in the form that a step reads. */
 static uint64_t
 form_bytes(const struct xm_moe_experts *m, enum xm_moe_step step, uint64_t rows)
 {
@@ -598,8 +605,8 @@ few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
     return XM_FEW_N;
 }
 
-/* Whether a plan is made for a device on which oneDNN may take the place of kernels that read tiles
- * of steps, which are smaller than its plain rows. */
+/* Returns whether a plan is made without a device for one on which oneDNN may run instead of
+ * kernels that read XM_FORM_STEPS. oneDNN's plain rows need more scratch than these tiles. */
 static bool
 counts_for_onednn(const struct xm_moe_experts *m, enum xm_form form)
 {
@@ -608,7 +615,8 @@ counts_for_onednn(const struct xm_moe_experts *m, enum xm_form form)
            xm_onednn_could_open(xm_engine_info(m->engine));
 }
 
-/* What a step reads of many tokens; of plain rows there may be two, of halves. */
+/* Returns the bytes of what a step for many tokens reads. Plain rows (of oneDNN) may be two f16
+ * rows, g and h. */
 static uint64_t
 rows_bytes(const struct xm_moe_experts *m, enum xm_moe_step step, uint64_t places)
 {
@@ -631,7 +639,8 @@ many_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
     bytes[XM_MANY_SOURCE] = places * sizeof(int32_t);
     bytes[XM_MANY_PLACE] = slots * sizeof(uint32_t);
     bytes[XM_MANY_NEXT] = m->experts * sizeof(uint32_t);
-    /* The gathered rows are dead when the down projection writes its own. */
+    /* x and y share the bytes: the gathered rows x are no longer needed when the down projection
+     * writes y. */
     bytes[XM_MANY_XY] = x > y ? x : y;
     bytes[XM_MANY_H] = rows_bytes(m, XM_MOE_GEMM_DOWN, places);
     bytes[XM_MANY_SCRATCHPAD] = m->onednn ? xm_onednn_experts_scratchpad(m->onednn) : 0;
@@ -667,7 +676,7 @@ xm_moe_experts_route(const struct xm_moe_experts *m, uint64_t tokens)
 
 /* ---- a run ------------------------------------------------------------------------- */
 
-/* The steps of a run are neighbours in enum xm_moe_step. */
+/* The steps of a run are consecutive in enum xm_moe_step, from first_step to end_step - 1. */
 static int
 first_step(const struct xm_moe_experts *m, uint64_t tokens)
 {
@@ -680,7 +689,8 @@ end_step(const struct xm_moe_experts *m, uint64_t tokens)
     return is_few(m, tokens) ? XM_MOE_SORT : XM_MOE_N_STEPS;
 }
 
-/* Few tokens may read a cache's slots in place of the experts. */
+/* If few tokens run and the call has a cache that can hold their experts, fetches the missing
+ * experts and lets the steps read the cache's slots. */
 static enum xm_status
 fill_cache(struct xm_moe_call *c)
 {
@@ -697,7 +707,8 @@ xm_moe_experts_run(const struct xm_moe_experts *all, const struct xm_moe_call *g
 {
     const struct xm_moe_experts *m = set_for(all, given->tokens);
     struct xm_moe_call c = *given;
-    struct xm_scratch own = *given->scratch; /* gives back what it takes */
+    /* a copy, so that the caller's scratch is unchanged afterwards */
+    struct xm_scratch own = *given->scratch;
     uint64_t bytes[XM_MOE_MAX_PARTS];
     const uint32_t n = part_sizes(m, c.tokens, bytes);
     c.m = m;

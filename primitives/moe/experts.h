@@ -26,26 +26,30 @@ enum xm_moe_step {
 struct xm_onednn_experts;
 
 struct xm_moe_experts {
-    struct xm_engine *engine;        /* borrowed from the primitive               */
-    struct xm_moe_desc desc;         /* of it, its experts: referenced            */
+    struct xm_engine *engine; /* borrowed from the primitive               */
+    /* the primitive's; its experts are referenced */
+    struct xm_moe_desc desc;
     uint64_t experts, hidden, inter; /* E (of the weights), H, I                  */
-    uint64_t all; /* experts that a token may choose: E, or more where these are a part */
+    /* experts that a token may choose: E, or more if this rank has only a part of them */
+    uint64_t all;
     uint64_t top_k;
-    /* of the weights that a step multiplies, or whose activations it moves */
+    /* of the weights that the step multiplies, or whose activations it packs */
     struct xm_product product[XM_MOE_N_STEPS];
     struct xm_pick pick[XM_MOE_N_STEPS];
     struct xm_kernel *kernel[XM_MOE_N_STEPS];
-    bool may_route; /* tokens come with logits, which kernels may route by */
+    bool may_route; /* tokens come with logits, and moe_gate_up may route by them */
     struct xm_kernel
-        *routes; /* kernel[XM_MOE_GATE_UP] that does so; NULL: there is none */
-    struct xm_converter x[XM_MOE_SORT]; /* what the steps for few tokens read */
-    struct xm_onednn_experts *onednn;   /* NULL: not used                     */
-    /* The same without tiles of AMX, for runs that give an expert few tokens; NULL: this serves all
-     * runs. */
+        *routes; /* kernel[XM_MOE_GATE_UP] that also routes; NULL: there is none */
+    /* converters of what the steps for few tokens read */
+    struct xm_converter x[XM_MOE_SORT];
+    struct xm_onednn_experts *onednn; /* NULL: not used                     */
+    /* A second set without AMX tiles, for runs that give each expert few tokens; NULL: this set
+     * serves all runs. */
     struct xm_moe_experts *sparse;
 };
 
-/* Parts of a run's scratch, in the order of taking; H_PREPARED is taken if gate and up write it. */
+/* Parts of a run's scratch, in the order in which they are taken. XM_FEW_H_PREPARED is taken only
+ * if moe_gate_up writes h in prepared form. */
 enum { XM_FEW_H, XM_FEW_N, XM_FEW_H_PREPARED = XM_FEW_N };
 enum {
     XM_MANY_FIRST,
@@ -55,18 +59,19 @@ enum {
     XM_MANY_NEXT,
     XM_MANY_XY,
     XM_MANY_H,
-    XM_MANY_SCRATCHPAD, /* oneDNN's */
+    XM_MANY_SCRATCHPAD, /* scratchpad of oneDNN */
     XM_MANY_N
 };
 enum { XM_MOE_MAX_PARTS = 8 };
 
-/* One run of a set. */
+/* One run of a set of experts. */
 struct xm_moe_call {
     uint64_t tokens;
     struct xm_buffer *x;        /* [T,H] src                                        */
-    struct xm_buffer *prepared; /* its first rows as desc.prepared says; NULL: none */
+    struct xm_buffer *prepared; /* x in form desc.prepared; NULL: none */
     const struct xm_buffer *ids, *weights; /* [T,K] i32, f32         */
-    /* Operands of moe_router, for the launch that also routes; NULL: ids and weights are there */
+    /* operands of moe_router, if moe_gate_up is to route; NULL: ids and weights are there
+     * already */
     const struct xm_operand *routing;
     const struct xm_buffer *add;         /* [T,H] add; NULL: none  */
     struct xm_buffer *out;               /* [T,H] dst              */
@@ -76,34 +81,41 @@ struct xm_moe_call {
     struct xm_error *err;
     /* set by the run itself: */
     const struct xm_moe_experts *m;
-    uint64_t slots, tiles;      /* tokens times top_k; the most tiles they can fill */
-    struct xm_expert_rows rows; /* for few tokens: the experts, or a cache's slots … */
+    /* tokens * top_k; the most tiles of 16 tokens that they can fill */
+    uint64_t slots, tiles;
+    /* for few tokens: the experts, or a cache's slots */
+    struct xm_expert_rows rows;
     const struct xm_buffer
-        *rows_ids; /* … and which of them                             */
+        *rows_ids; /* [T,K]: expert ids, or slot numbers, into `rows` */
     struct xm_buffer *part[XM_MOE_MAX_PARTS];
-    struct xm_buffer *input; /* what a step for few tokens reads */
-    uint32_t *first; /* what moe_sort left in XM_MANY_FIRST, when the host has read it */
+    /* activations that the next step for few tokens reads */
+    struct xm_buffer *input;
+    /* host copy of XM_MANY_FIRST, which moe_sort wrote; NULL: not read */
+    uint32_t *first;
 };
 
-/* NULL: these weights make a set of experts; else a static sentence. */
+/* Returns NULL if these weights make a set of experts, else the reason, a static string. */
 const char *xm_moe_experts_refuse(enum xm_gate_up gate_up,
                                   const struct xm_moe_weights *w);
-/* On failure fini is still to be called. `m` must not move afterwards. */
+/* Chooses and builds the kernels. Call xm_moe_experts_fini even after a failure. `m` must not move
+ * afterwards. */
 enum xm_status xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
                                    const struct xm_moe_desc *desc, bool may_route,
                                    struct xm_error *err);
 void xm_moe_experts_fini(struct xm_moe_experts *m);
-/* Bytes that run takes from a scratch of `p`. */
+/* Returns the bytes that xm_moe_experts_run takes from the scratch of primitive `p`. */
 uint64_t xm_moe_experts_scratch(const struct xm_moe_experts *m,
                                 const struct xm_primitive *p, uint64_t tokens);
-/* The most routed ids of a call that reads experts by their ids: few tokens. */
+/* Returns the most routed ids (tokens * top_k) of a call that runs the steps for few tokens, which
+ * read experts by id. */
 uint64_t xm_moe_experts_few(const struct xm_moe_experts *m);
-/* Whether a call of so many tokens may have `routing`, unless it has a cache. */
+/* Returns whether a call of `tokens` tokens without a cache may have `routing`. */
 bool xm_moe_experts_route(const struct xm_moe_experts *m, uint64_t tokens);
-/* Enqueues every step; what it takes of the call's scratch is free again afterwards. */
+/* Enqueues every step; scratch that it takes is free again when it returns, for later launches in
+ * the queue. */
 enum xm_status xm_moe_experts_run(const struct xm_moe_experts *m,
                                   const struct xm_moe_call *given);
-/* Appends the names of the kernels that `tokens` tokens use. */
+/* Appends the names of the kernels that run `tokens` tokens. */
 void xm_moe_experts_describe(const struct xm_moe_experts *m, uint64_t tokens, char *out,
                              size_t out_bytes);
 
@@ -127,7 +139,7 @@ xm_moe_down(const struct xm_moe_experts *m)
     return &m->desc.experts.down->host;
 }
 
-/* The form of what a step reads; of what moe_gather writes. */
+/* Returns the form of the activations that a step reads; for XM_MOE_GATHER, that it writes. */
 static inline struct xm_rows_form
 xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
@@ -135,10 +147,11 @@ xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
                            step == XM_MOE_DOWN ? XM_F32 : m->desc.src);
 }
 
-/* Columns of h that a work-item of gate and up prepares for down; 0: it writes plain rows only. */
+/* Returns the columns of h that a work-item of gate and up prepares for down; 0: it writes plain
+ * rows only. */
 uint64_t xm_moe_h_part(const struct xm_moe_experts *m);
 
-/* Whether oneDNN multiplies for that row; else the kernel is ours. */
+/* Returns whether oneDNN runs the step for that row; else a kernel of ours does. */
 bool xm_moe_is_onednn(const struct xm_variant *row, enum xm_moe_step step);
 /* Enqueues a step. */
 enum xm_status xm_moe_step_run(struct xm_moe_call *c, enum xm_moe_step step);

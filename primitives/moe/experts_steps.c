@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launches of a set of experts: one list of arguments a step, whatever row runs it. Tokens
- * are sorted into tiles on the device; launches are sized by the most tiles that could be, and
- * tiles that are not return at once.
+ * The launches of a set of experts: one list of arguments for each step, whatever row runs it.
+ * Tokens are sorted into tiles on the device; launches are sized for the most tiles possible, and
+ * work-groups of tiles that do not exist return at once.
  */
 #include "primitives/moe/experts.h"
 
@@ -17,8 +17,8 @@ is_interleaved(enum xm_gate_up g)
     return g == XM_GATE_UP_INTERLEAVED || g == XM_UP_GATE_INTERLEAVED;
 }
 
-/* Half 0 or 1 of a weight that has both, as a view; xm_moe_experts_refuse has seen that the rows
- * are pairs. A weight of its own is whole. */
+/* Returns a view of half 0 or 1 (gate or up) of a weight that holds both; a weight of only one of
+ * them is returned whole. xm_moe_experts_refuse has checked that the rows can be divided. */
 static struct xm_weight
 half_of(const struct xm_weight *both, enum xm_gate_up g, uint64_t half)
 {
@@ -30,7 +30,7 @@ half_of(const struct xm_weight *both, enum xm_gate_up g, uint64_t half)
     return w;
 }
 
-/* GATE_UP_PARAMETERS of kernels/cl/include/gate_up.h. */
+/* Appends the arguments of GATE_UP_PARAMETERS of kernels/cl/include/gate_up.h. */
 static void
 put_expert(const struct xm_moe_call *c, struct xm_args *a)
 {
@@ -106,7 +106,8 @@ put_sort(const struct xm_moe_call *c, struct xm_args *a)
     xm_put_uint(a, "max_tiles", c->tiles);
 }
 
-/* Where each expert's rows end, if oneDNN wants to know, is written beside its plain rows. */
+/* If a row for oneDNN gathers, it also writes where each expert's rows end, if oneDNN needs
+ * that. */
 static void
 put_gather(const struct xm_moe_call *c, struct xm_args *a)
 {
@@ -125,7 +126,7 @@ put_gather(const struct xm_moe_call *c, struct xm_args *a)
     xm_put_uint(a, "experts", c->m->experts);
 }
 
-/* Where the rows of each expert are. */
+/* Appends the tables that say where the rows of each expert are. */
 static void
 put_places(const struct xm_moe_call *c, struct xm_args *a)
 {
@@ -209,7 +210,8 @@ blocks_of_h(const struct xm_moe_experts *m)
     return xm_align_up(m->inter, block) / block;
 }
 
-/* Gate and up for many tokens write h up to the end of its last block, as down reads it. */
+/* Returns the sizes of a step's launch. Gate and up for many tokens write h up to the end of its
+ * last block, because down reads whole blocks. */
 static struct xm_counts
 counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
 {
@@ -227,8 +229,8 @@ counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
     return n;
 }
 
-/* What a step for few tokens reads: x, or h, in the form of its row. Gate and up may write h in it;
- * then there is room for that. */
+/* Sets c->input to what a step for few tokens reads, x or h, in the form of its row. For gate and
+ * up it also takes the buffer into which they write prepared h, if they do. */
 static enum xm_status
 take_input(struct xm_moe_call *c, enum xm_moe_step step)
 {

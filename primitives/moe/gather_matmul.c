@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gather_matmul: each (token, slot) with the weights of its expert, row by row; no
- * sorting, no scratch beyond the prepared activations.
+ * gather_matmul: multiplies each (token, slot) by the weights of its expert, row by row; no
+ * sorting, no scratch except for converted activations.
  */
 #include <stdio.h>
 

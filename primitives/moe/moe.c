@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * moe_3gemm_fused_compressed: route, then the routed experts; before them the shared
- * expert, which is a set of one expert that every token chooses. Its f32 result (to which
- * the addend was added) is what the routed sum starts with, so that everything is added up
- * before it is rounded once.
+ * moe_3gemm_fused_compressed: first the shared expert, which is a set of one expert that every
+ * token chooses, then routing and the routed experts. The routed sum starts with the shared
+ * expert's f32 result, which includes the addend, so that the complete sum is rounded once.
  */
 #include "primitives/moe/moe.h"
 
@@ -15,7 +14,7 @@
 #include "primitives/moe/router.h"
 #include "primitives/stage.h"
 
-/* The steps that have one kernel. */
+/* Steps with a single kernel, which need no variant table. */
 static const struct xm_variant shared_row = {
     "moe_shared_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_TOKENS}}};
 static const struct xm_variant take_row = {
@@ -24,9 +23,11 @@ static const struct xm_variant take_row = {
 struct moe {
     struct xm_primitive base;
     bool by_ids;
-    struct xm_primitive *router; /* of logits */
-    struct xm_kernel *take;      /* of weights and ids; NULL: as they come */
-    struct xm_buffer *scale;     /* for take, referenced; NULL: none */
+    struct xm_primitive *router; /* routes by logits; NULL if by_ids */
+    /* scales and checks given weights and ids; NULL: they are used as they are */
+    struct xm_kernel *take;
+    /* expert scales for `take`, referenced; NULL: none */
+    struct xm_buffer *scale;
     struct xm_moe_experts routed, shared;
     bool has_shared;
     struct xm_device_weight *shared_gate_gate; /* NULL: ungated */
@@ -132,7 +133,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     if (m->shared_gate_gate)
         xm_device_weight_ref(m->shared_gate_gate);
     XM_TRY(xm_moe_experts_init(&m->shared, m->base.engine, &shared, false, err));
-    /* An ungated one reads no weight: any format will do. */
+    /* An ungated shared expert reads no gate weight: the kernel may be built for any format. */
     const struct xm_device_weight *w =
         d->shared_gate_gate ? d->shared_gate_gate : d->experts.gate;
     return xm_weight_kernel(m->base.engine, shared_row.name, xm_one_weight(&w->host),
@@ -163,7 +164,8 @@ init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 {
     struct xm_moe_desc routed = *d;
     if (d->shared.gate)
-        routed.add = XM_F32; /* the shared expert's sum, with the addend in it */
+        /* the routed sum starts with the shared expert's f32 sum */
+        routed.add = XM_F32;
     XM_TRY(init_routing(m, d, err));
     XM_TRY(xm_moe_experts_init(&m->routed, m->base.engine, &routed,
                                m->router && xm_router_may_join(m->router), err));
@@ -188,13 +190,14 @@ moe_plan(const struct xm_primitive *p, const struct xm_operand *operands,
     if (m->has_shared) {
         uint64_t shared = xm_moe_experts_scratch(&m->shared, p, tokens);
         *scratch_bytes += xm_scratch_bytes(p, tokens * m->routed.hidden * sizeof(float));
-        set = shared > set ? shared : set; /* one after the other in the same bytes */
+        /* they run one after another in the same bytes */
+        set = shared > set ? shared : set;
     }
     *scratch_bytes += set;
     return XM_OK;
 }
 
-/* Runs the shared expert; its sum is what the routed ones are then added to. */
+/* Runs the shared expert; its sum becomes the addend of the routed experts. */
 static enum xm_status
 run_shared(const struct moe *m, struct xm_moe_call *call, struct xm_buffer *weights,
            struct xm_buffer *ids)

@@ -4,22 +4,22 @@
  *
  *   route     logits[T,E] -> weights[T,K], ids[T,K]                     moe_route
  *             (for few tokens on GPUs with sub-groups: in moe_gate_up's launch)
- *             or weights and ids as they come; with scales, or where
- *             an id could be no expert's                                moe_take
+ *             or weights and ids are operands; a kernel multiplies
+ *             expert scales, or checks ids that may be invalid          moe_take
  *   few       gate, up and activation at once from the token row          moe_gate_up
  *             down per slot (routing weight applied), sum over slots      moe_down, moe_combine
  *   many      count, scan, scatter: tokens in expert order                moe_sort
  *             gather rows, grouped GEMMs over per-expert ranges           moe_gather, moe_gemm_*
  *             back to token order, summed in f32                          moe_combine
- *   shared    expert K of the same block, with or without sigmoid gate
- *   part      the weights may have some of the experts only: the slots of others are -1 behind
- *             route, and every step passes them by (kernels/cl/include/own_experts.h)
- *   addend    what the block is a branch of (the residual): the sums begin with it
- *   forms     what an expert does is said by attributes: runtime/operations/moe_operation.h
+ *   shared    an expert that every token visits, with or without a sigmoid gate
+ *   part      a rank of a mesh may have some of the experts only: the router sets the ids of others
+ *             to -1, and every step skips those slots (kernels/cl/include/own_experts.h)
+ *   addend    the residual: the sums over experts begin with it
+ *   forms     attributes say what an expert computes: runtime/operations/moe_operation.h
  *
- * Routing, sums over experts and accumulators are f32. The host reads nothing back, unless
- * oneDNN multiplies expert by expert: then it waits for the tiles of each, once a run of many
- * tokens. Scratch is bounded by T (the chunk), never by context. Formulas:
+ * Routing, sums over experts and accumulators are f32. The host reads nothing back, unless oneDNN
+ * multiplies expert by expert: then, once in a run of many tokens, it waits for the experts'
+ * numbers of tiles. Scratch grows with T (the chunk), never with the context. Formulas:
  * runtime/reference/reference.h.
  */
 #ifndef XM_PRIMITIVES_MOE_MOE_H
@@ -34,11 +34,14 @@
 extern "C" {
 #endif
 
-/* What a set of experts consists of: an entry an expert, or a slot of a cache. */
+/* The weights and biases of a set of experts, one entry for each expert or for each slot of a
+ * cache. */
 struct xm_expert_rows {
-    struct xm_device_weight *gate, *up, *down;         /* up NULL unless apart       */
-    struct xm_buffer *bias_gate, *bias_up, *bias_down; /* f32; NULL: none; up as above */
-    struct xm_buffer *factor;                          /* f32 [E,I]; NULL: none    */
+    /* up NULL: gate holds both */
+    struct xm_device_weight *gate, *up, *down;
+    /* f32; NULL: none; bias_up NULL if gate holds both */
+    struct xm_buffer *bias_gate, *bias_up, *bias_down;
+    struct xm_buffer *factor; /* f32 [E,I]; NULL: none    */
 };
 
 struct xm_moe_desc {
@@ -46,31 +49,34 @@ struct xm_moe_desc {
     struct xm_expert_rows experts, shared;        /* referenced; shared.gate NULL: none */
     struct xm_device_weight *shared_gate_gate;    /* [1,H]; NULL: ungated */
     struct xm_buffer *router_bias, *expert_scale; /* f32 [E]; NULL: none */
-    bool by_ids;    /* operands ROUTING and IDS are weights and ids, not logits */
-    bool ids_valid; /* the latter are experts', whatever the numbers that chose them */
+    /* operands ROUTING and IDS are weights and ids; else ROUTING is logits */
+    bool by_ids;
+    bool ids_valid;                /* IDS are known to be valid expert ids */
     enum xm_element src, dst, add; /* of x, y and addend */
-    /* What operand PREPARED is, as in struct xm_linear_desc; for the shared expert, too. */
+    /* The form of operand PREPARED, as in struct xm_linear_desc; for the shared expert, too. */
     struct xm_rows_form prepared;
     uint64_t chunk;  /* as in struct xm_linear_desc */
-    uint32_t factor; /* as well */
+    uint32_t factor; /* as in struct xm_linear_desc */
 };
 
-/* NULL: supported on every device; else a static sentence. Pure. shared->gate NULL: none. */
+/* Returns NULL if supported on every device, else the reason, a static string. Pure. shared->gate
+ * NULL: there is no shared expert. */
 const char *xm_moe_supports(const struct xm_moe_attr *a,
                             const struct xm_moe_weights *experts,
                             const struct xm_moe_weights *shared,
                             const struct xm_weight *shared_gate_gate);
-/* The form in which experts with such a gate will read x of type `src` where there are few tokens:
- * what PREPARED is good for. Plain rows where none is chosen. `factor` as in the description.
- * Creates nothing; XM_FORCE counts. */
+/* Returns the form in which experts with this gate weight read x of type `src` for few tokens,
+ * which operand PREPARED should have; plain rows if no row can be chosen. `factor` as in struct
+ * xm_moe_desc. Builds nothing; XM_FORCE applies. */
 struct xm_rows_form xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate,
                                  enum xm_element src, uint32_t factor);
 enum xm_status xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
                              struct xm_primitive **out, struct xm_error *err);
 
-/* A cache of at most `bytes` for the routed experts of a moe primitive, which must outlive it
- * (primitives/moe/expert_cache.h); *out is NULL when that is too little for a token. `queue` writes
- * its tables. A run gets it as xm_run.experts. */
+/* Creates a cache of at most `bytes` for the routed experts of primitive `moe`, which must outlive
+ * the cache (primitives/moe/expert_cache.h). *out is NULL, with XM_OK, if `bytes` do not hold the
+ * experts of one token. `queue` writes the cache's tables. Pass the cache to runs as
+ * xm_run.experts. */
 enum xm_status xm_moe_cache_create(const struct xm_primitive *moe, uint64_t bytes,
                                    struct xm_queue *queue, struct xm_expert_cache **out,
                                    struct xm_error *err);
@@ -80,17 +86,17 @@ enum { XM_ROUTER_LOGITS, XM_ROUTER_WEIGHTS, XM_ROUTER_IDS, XM_ROUTER_N_OPERANDS 
 struct xm_router_desc {
     struct xm_moe_routing routing;
     struct xm_buffer *bias, *expert_scale; /* f32 [E]; NULL: none; referenced */
-    /* own_experts above 0: ids are numbers among experts first_expert … first_expert + own_experts
-     * - 1; those of other experts are -1, with weight 0. */
+    /* own_experts above 0: only experts first_expert … first_expert + own_experts - 1 are here.
+     * Their ids count from first_expert; the ids of other experts become -1, with weight 0. */
     int64_t first_expert, own_experts;
 };
-/* Whether top-k of that many experts can be chosen so. */
+/* Returns NULL if `experts` experts can be routed so, else the reason, a static string. */
 const char *xm_router_supports(const struct xm_moe_routing *routing, uint64_t experts);
 enum xm_status xm_router_create(struct xm_engine *engine,
                                 const struct xm_router_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);
 
-/* gather_matmul: the fallback that every device runs in bounded memory.
+/* gather_matmul: the expert product without fusion, which every device can run in bounded memory.
  *   out[s,t,:] = a[min(s, S-1), t, :] W[ids[t,s]]^T (+ bias[ids]) */
 enum {
     XM_GATHER_MATMUL_A,

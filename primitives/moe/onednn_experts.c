@@ -2,8 +2,8 @@
  *
  * Experts through oneDNN's GPU engine; see onednn_experts.h.
  *
- * The routing weights are left to moe_combine, which multiplies by them in f32 anyway: as a
- * post-op they would have to be gathered first.
+ * moe_combine multiplies by the routing weights, in f32: as a post-op of oneDNN they would have to
+ * be gathered first.
  */
 #include "primitives/moe/onednn_experts.h"
 
@@ -14,8 +14,10 @@
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
-enum { TILE = 16, LEAST_POWER = 4 }; /* an expert's rows are whole tiles */
-enum { PROBE_POWER = 6 };            /* the piece that oneDNN is asked about */
+/* rows of a tile: an expert's rows are whole tiles */
+enum { TILE = 16, LEAST_POWER = 4 };
+/* power of the piece for which oneDNN is asked */
+enum { PROBE_POWER = 6 };
 
 enum product { GATE, UP, DOWN, N_PRODUCTS };
 
@@ -24,12 +26,13 @@ struct xm_onednn_experts {
     struct xm_onednn *onednn; /* referenced */
     const struct xm_device_weight *weight[N_PRODUCTS];
     uint64_t experts, hidden, inter; /* E, H, I */
-    /* all experts at once; or else NULL, and: */
+    /* matmuls of all experts at once; NULL: `most` and `piece` are used instead */
     struct xm_onednn_matmul *whole[N_PRODUCTS];
     uint32_t most; /* power of the largest piece */
     struct xm_onednn_matmul *piece[N_PRODUCTS][XM_ONEDNN_PIECES];
-    uint64_t scratchpad_bytes, ends_bytes; /* the latter are in front */
-    uint64_t whole_rows;                   /* that a call of all experts may have */
+    /* ends_bytes come first in XM_MANY_SCRATCHPAD */
+    uint64_t scratchpad_bytes, ends_bytes;
+    uint64_t whole_rows; /* most rows of a call for all experts */
 };
 
 /* ---- what can be taken -------------------------------------------------------------- */
@@ -41,7 +44,7 @@ weight_of(const struct xm_moe_desc *d, enum product product)
     return product == GATE ? e->gate : product == UP ? e->up : e->down;
 }
 
-/* One product of `rows` rows: of one expert, or of all of them. */
+/* Returns the problem of one product of `rows` rows of one expert, or (whole) of all experts. */
 static struct xm_onednn_problem
 problem_of(const struct xm_moe_desc *d, enum product product, uint64_t rows, bool whole)
 {
@@ -59,7 +62,7 @@ problem_of(const struct xm_moe_desc *d, enum product product, uint64_t rows, boo
     return p;
 }
 
-/* The rows of a chunk: every expert's last tile may be nearly empty. */
+/* Returns the most rows of a chunk: the last tile of every expert may be nearly empty. */
 static uint64_t
 rows_of_chunk(struct xm_engine *engine, const struct xm_moe_desc *d)
 {
@@ -226,7 +229,8 @@ xm_onednn_experts_want_ends(const struct xm_onednn_experts *o)
 
 /* ---- what the host must know -------------------------------------------------------- */
 
-/* What nobody computed in a dry run: tiles as even as can be. */
+/* Divides the tiles evenly among the experts: in a dry run moe_sort has not computed them; for a
+ * single expert this is exact. */
 static void
 spread(uint32_t *first, uint64_t experts, uint64_t tiles)
 {
@@ -268,7 +272,7 @@ struct call {
     struct xm_onednn_stream *stream;
 };
 
-/* The operands of an expert's product from row `row` on. */
+/* Returns the operands of an expert's product from row `row` on. */
 static struct xm_onednn_spans
 spans_of(const struct call *c, enum product product, uint64_t expert, uint64_t row)
 {
@@ -292,8 +296,9 @@ spans_of(const struct call *c, enum product product, uint64_t expert, uint64_t r
     return spans;
 }
 
-/* Of all experts. A token is an expert's once at most. A request keeps its sequences together
- * within a chunk's tokens; only one that cannot be cut may have more. */
+/* Runs a product of all experts. No expert has more rows than there are tokens, because a token
+ * chooses an expert at most once. A run has more tokens than a chunk only if its sequences cannot
+ * be cut; it may be too long for the matmul. */
 static enum xm_status
 run_whole(const struct call *c, enum product product)
 {

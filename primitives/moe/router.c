@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * moe_router: logits -> the chosen experts and their weights.
+ * moe_router: chooses the experts of each token and their weights from its logits.
  */
 #include "primitives/moe/router.h"
 
@@ -11,7 +11,7 @@
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
 
-/* Slot s of moe_route_sg is lane s of a sub-group. */
+/* Refuses more slots than lanes: lane s of a sub-group of moe_route_sg computes slot s. */
 static const char *
 more_than_lanes(const void *problem)
 {
@@ -128,8 +128,8 @@ enum xm_status
 xm_router_create(struct xm_engine *engine, const struct xm_router_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
-    const char *why =
-        xm_router_supports(&desc->routing, INT32_MAX); /* experts: a run's */
+    /* the number of experts is known in a run only */
+    const char *why = xm_router_supports(&desc->routing, INT32_MAX);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "moe_router: %s", why);
     char defines[XM_STAGE_DEFINES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside primitives/moe: what a kernel needs that routes its token itself.
+ * Inside primitives/moe: arguments and build options of a kernel that also routes its token.
  */
 #ifndef XM_PRIMITIVES_MOE_ROUTER_H
 #define XM_PRIMITIVES_MOE_ROUTER_H
@@ -8,17 +8,19 @@
 #include "primitives/args.h"
 #include "primitives/moe/moe.h"
 
-/* ROUTING_PARAMETERS of kernels/cl/include/routing.h; o: the operands of moe_router. */
+/* Appends the arguments of ROUTING_PARAMETERS of kernels/cl/include/routing.h; o: the operands of
+ * moe_router. */
 void xm_router_put(const struct xm_router_desc *d, const struct xm_operand *o,
                    struct xm_args *a);
-/* What the routing is, as options of a kernel; characters written, as xm_defines_print. */
+/* Writes a kernel's build options for the kind of routing; returns the characters written. */
 size_t xm_router_defines(const struct xm_router_desc *d, char *out, size_t n);
-/* Which of the experts there are: OWN_EXPERTS of kernels/cl/include/own_experts.h; as above. */
+/* Writes the build options FIRST_EXPERT and OWN_EXPERTS of kernels/cl/include/own_experts.h, or
+ * nothing if own is 0 (all experts are here); returns the characters written. */
 size_t xm_router_own_defines(int64_t first, int64_t own, char *out, size_t n);
-/* The router of a mixture of experts. */
+/* Returns the descriptor of the router of a moe primitive. */
 struct xm_router_desc xm_moe_router_desc(const struct xm_moe_desc *d);
-/* Whether kernels that read the experts may route as the router would: its row is one with
- * `routes`, and XM_FORCE does not ask for a row of it. */
+/* Returns whether moe_gate_up may route in place of this router: the router's row has `routes`, and
+ * XM_FORCE names no row of moe_route. */
 bool xm_router_may_join(const struct xm_primitive *router);
 
 #endif

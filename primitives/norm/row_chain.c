@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * row_chain: the steps become a macro of the kernels (kernels/cl/include/row_chain.h), so that
- * every chain is a kernel of its own; layers alike share it.
+ * every chain is its own kernel; layers with equal chains share it.
  */
 #include "primitives/norm/row_chain.h"
 
@@ -14,9 +14,10 @@
 
 enum {
     LONGEST_ROW = 1 << 24,
-    LANES = 16,          /* of the vec kernel */
-    EACH = 8,            /* elements of a row that an sg work-item should have */
-    MOST_EACH = 12,      /* and may have: they stay in registers */
+    LANES = 16, /* floats of a vector in row_chain_vec */
+    /* elements of a row that an sg work-item should hold in registers */
+    EACH = 8,
+    MOST_EACH = 12,      /* most elements that it may hold */
     LARGEST_GROUP = 1024 /* work-items of an sg work-group */
 };
 
@@ -57,8 +58,8 @@ static const struct xm_variant variants[] = {
 /* clang-format on */
 const struct xm_variant_table xm_row_chain_table = XM_TABLE("row_chain", variants);
 
-/* Work-items for a row of n: few elements each, so that a decoded token's only row has as many
- * loads in flight as there can be. */
+/* Returns the work-items of an sg work-group for a row of n elements: at most EACH elements for
+ * each, if possible, so that the single row of a decoded token has many loads in flight. */
 static uint64_t
 group_items(const struct xm_device_info *device, uint64_t n)
 {
@@ -97,7 +98,7 @@ add_operand(struct xm_strbuf *out, const struct xm_row_chain_desc *d,
     }
 }
 
-/* Norms of one row with one epsilon share their scale: the first of them. */
+/* Returns the first norm step with the same operand and epsilon: such norms share one scale. */
 static uint32_t
 first_norm_of(const struct xm_row_chain *c, uint32_t step)
 {
@@ -129,7 +130,7 @@ add_step(struct xm_strbuf *out, const struct xm_row_chain_desc *d, uint32_t i,
     xm_strbuf_add(out, ")");
 }
 
-/* -DCHAIN=.. -DSCALES=.. -DN_EPSILONS=.. -DEPSILONS=.. */
+/* Appends -DCHAIN=.. -DSCALES=.. -DN_EPSILONS=.. -DEPSILONS=.. . */
 static void
 add_chain(struct xm_strbuf *out, const struct xm_row_chain_desc *d)
 {

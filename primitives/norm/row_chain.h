@@ -29,14 +29,16 @@ struct xm_row_chain_desc {
     struct xm_buffer *constant[XM_CHAIN_CS];
     bool is_number[XM_CHAIN_CS];
     enum xm_element x[XM_CHAIN_XS], y[XM_CHAIN_YS]; /* f16 or f32 */
-    struct xm_rows_form prepared[XM_CHAIN_YS]; /* form of PREPARED; plain: not written */
+    /* form of PREPARED; plain rows: not written */
+    struct xm_rows_form prepared[XM_CHAIN_YS];
 };
-/* NULL: every device can run a chain over rows of n elements; else a static sentence. */
+/* Returns NULL if every device can run the chain over rows of n elements, else the reason, a static
+ * string. */
 const char *xm_row_chain_supports(const struct xm_row_chain *chain, int64_t n);
 enum xm_status xm_row_chain_create(struct xm_engine *engine,
                                    const struct xm_row_chain_desc *desc,
                                    struct xm_primitive **out, struct xm_error *err);
-/* Whether the chosen kernel can write operand PREPARED + y, for at most XM_FEW_TOKENS rows. */
+/* Returns whether the chosen kernel writes operand PREPARED + y, for at most XM_FEW_TOKENS rows. */
 bool xm_row_chain_emits(const struct xm_primitive *chain, uint32_t y);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * onednn.h in builds without a GPU engine of oneDNN: nothing can be opened, so that the rest
- * is never called.
+ * onednn.h in builds without a GPU engine of oneDNN: no engine can be opened, so that the other
+ * functions are never called.
  */
 #include "primitives/onednn/onednn.h"
 

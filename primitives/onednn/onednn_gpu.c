@@ -3,8 +3,8 @@
  * oneDNN's GPU engine over our OpenCL context; see onednn.h. In builds with a oneDNN whose
  * GPU runtime is OpenCL.
  *
- * A matmul is built once for all steps of equal sizes and lives as long as one of them: how
- * many there are is bounded by the pieces of rows (onednn.h) times the weights' shapes.
+ * A matmul is built once for all steps of equal sizes and lives as long as one of these steps. The
+ * number of matmuls is bounded by the sizes of pieces (onednn.h) times the weights' shapes.
  */
 #include <dnnl_debug.h>
 #include <dnnl_ocl.h>
@@ -21,7 +21,7 @@
 
 enum { INTEL = 0x8086 };
 
-/* What oneDNN said of a problem. */
+/* oneDNN's answer for a problem, kept because some answers take long. */
 struct answer {
     struct xm_onednn_problem problem;
     const char *why; /* NULL: it has an implementation */
@@ -52,7 +52,7 @@ struct xm_onednn_stream {
     dnnl_stream_t dnnl;
 };
 
-/* The engines that are open, with their matmuls and all counts of references. */
+/* All open engines. `lock` guards the list, the engines' matmuls and all reference counts. */
 static struct xm_onednn *opened;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -65,7 +65,7 @@ fail(struct xm_error *err, dnnl_status_t status, const char *call, const char *w
 
 /* ---- engines ------------------------------------------------------------------------ */
 
-/* What the driver itself says, whatever chip XM_DEVICE_AS pretends. */
+/* Returns what the driver says, even if XM_DEVICE_AS pretends another chip. */
 static bool
 is_intel_gpu(const struct xm_engine *engine)
 {
@@ -119,7 +119,7 @@ xm_onednn_of(const struct xm_engine *engine)
     return o;
 }
 
-/* The lock is held. */
+/* Opens oneDNN's engine and adds it to `opened`, with no reference. The lock is held. */
 static enum xm_status
 add(struct xm_engine *engine, struct xm_onednn **out, struct xm_error *err)
 {
@@ -206,7 +206,8 @@ print_problem(const struct xm_onednn_problem *p, char *out, size_t out_bytes)
              xm_element_text(p->x), xm_element_text(p->w), xm_element_text(p->y));
 }
 
-/* oneDNN 3.13 takes these for the next power of two (grouped_gemm:micro). */
+/* Returns whether oneDNN 3.13 would round the group size up to a power of two, and so use wrong
+ * scales (grouped_gemm:micro). */
 static bool
 rounds_group(const struct xm_onednn_problem *p)
 {
@@ -246,7 +247,8 @@ same_problem(const struct xm_onednn_problem *a, const struct xm_onednn_problem *
            a->activation == b->activation && a->beta == b->beta;
 }
 
-/* Layer after layer asks the same, and some answers take oneDNN long. The lock is held. */
+/* Asks oneDNN about a problem only once, because every layer asks the same and some answers take
+ * oneDNN long. The lock is held. */
 static const char *
 ask_once(struct xm_onednn *o, const struct xm_onednn_problem *p)
 {
@@ -258,7 +260,7 @@ ask_once(struct xm_onednn *o, const struct xm_onednn_problem *p)
     const char *why = ask(o, p);
     a = xm_calloc(1, sizeof(*a));
     if (!a)
-        return why; /* to be asked again */
+        return why; /* without memory the answer is not kept */
     *a = (struct answer){*p, why, o->answers};
     o->answers = a;
     return why;
@@ -293,7 +295,7 @@ build(struct xm_onednn_matmul *m, struct xm_error *err)
                    dnnl_status2str(status));
 }
 
-/* The lock is held. */
+/* Builds a matmul and adds it to the engine's list, with no reference. The lock is held. */
 static enum xm_status
 add_matmul(struct xm_onednn *o, const struct xm_onednn_problem *p,
            struct xm_onednn_matmul **out, struct xm_error *err)
@@ -402,8 +404,8 @@ make_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc, dnnl_engine_t eng
         handle->at);
 }
 
-/* A span as oneDNN takes it: USM is cut by arithmetic, a cl_mem by a view, which is added to
- * views. */
+/* Converts a span to a handle: an offset is added to a USM pointer; for a cl_mem a view
+ * (sub-buffer) is created, which the caller releases. */
 static enum xm_status
 resolve(const struct xm_onednn_span *span, struct xm_onednn_handle *out,
         struct xm_buffer **view, struct xm_error *err)
@@ -449,6 +451,7 @@ xm_onednn_matmul_run(struct xm_onednn_matmul *m, struct xm_onednn_stream *stream
             status = fail(err, code, "dnnl_primitive_execute", what);
     }
     for (int a = 0; a < XM_ONEDNN_ARG_COUNT; a++)
-        xm_buffer_unref(views[a]); /* what is enqueued keeps its cl_mem */
+        /* enqueued work keeps a reference to its cl_mem */
+        xm_buffer_unref(views[a]);
     return status;
 }

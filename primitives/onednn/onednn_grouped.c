@@ -43,7 +43,8 @@ xm_onednn_rows_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc,
 #endif
 }
 
-/* oneDNN launches as many work-groups for each group, instead of enough for all rows. */
+/* With this hint oneDNN launches work-groups for `rows` rows of each group, instead of for all
+ * rows. */
 dnnl_status_t
 xm_onednn_most_rows(dnnl_exec_arg_t *out, uint64_t rows)
 {

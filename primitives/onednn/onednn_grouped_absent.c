@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * onednn_grouped.h in builds with a oneDNN that does not have it.
+ * onednn_grouped.h in builds with a oneDNN without grouped memory.
  */
 #include "primitives/onednn/onednn_grouped.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The only C++ of the library. oneDNN's C functions let the exceptions of its code generators
- * and of its reader of the driver's binaries through (its GPU engine throws where a binary is
- * not what it expects), and C cannot catch them: they would end the process. Nothing but the
- * catching is done here.
+ * The only C++ of the library. oneDNN's C functions let C++ exceptions through: those of its code
+ * generators, and of its GPU engine, which throws when a binary of the driver is not what it
+ * expects. C cannot catch exceptions, so they would end the process. This file only catches them.
  */
 #include "primitives/onednn/onednn_guard.h"
 

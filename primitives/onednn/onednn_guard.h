@@ -22,8 +22,8 @@ dnnl_status_t xm_onednn_try_create(dnnl_primitive_t *out, const_dnnl_primitive_d
 dnnl_status_t xm_onednn_try_execute(const_dnnl_primitive_t primitive,
                                     dnnl_stream_t stream, int n_args,
                                     const dnnl_exec_arg_t *args);
-/* dnnl_ocl_interop_engine_create, in builds with a GPU engine; cl_device_id and cl_context
- * as they are. */
+/* Calls dnnl_ocl_interop_engine_create with a cl_device_id and a cl_context; dnnl_unimplemented in
+ * builds without a GPU engine. */
 dnnl_status_t xm_onednn_try_open(dnnl_engine_t *out, void *device, void *context);
 
 #ifdef __cplusplus

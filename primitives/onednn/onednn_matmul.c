@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A problem as memory descriptors and attributes of oneDNN; see onednn_matmul.h.
+ * Describes a problem by memory descriptors and attributes of oneDNN; see onednn_matmul.h.
  */
 #include "primitives/onednn/onednn_matmul.h"
 
@@ -11,12 +11,13 @@
 #include "runtime/util/compiler.h"
 #include "runtime/util/log.h"
 
-enum { ROWS_AND_COLUMNS = 3, COLUMNS = 2 }; /* masks over [k,n] */
+/* masks of the dimensions [k,n] along which scales differ */
+enum { ROWS_AND_COLUMNS = 3, COLUMNS = 2 };
 
 static dnnl_data_type_t
 type_of(enum xm_element e)
 {
-    /* dnnl_data_type_undef is 0. */
+    /* Other types are dnnl_data_type_undef, which is 0. */
     static const dnnl_data_type_t types[XM_ELEMENT_COUNT] = {
         [XM_F32] = dnnl_f32, [XM_F16] = dnnl_f16, [XM_BF16] = dnnl_bf16,
         [XM_U4] = dnnl_u4,   [XM_I4] = dnnl_s4,   [XM_U8] = dnnl_u8,
@@ -35,7 +36,7 @@ matrix(dnnl_memory_desc_t *out, uint64_t rows, uint64_t cols, uint64_t row_step,
     return dnnl_memory_desc_create_with_strides(out, 2, dims, type_of(e), steps);
 }
 
-/* One such matrix, or one for each group, behind one another. */
+/* Describes one such matrix (groups 0), or `groups` of them one after another. */
 static dnnl_status_t
 matrices(dnnl_memory_desc_t *out, uint64_t groups, uint64_t rows, uint64_t cols,
          uint64_t row_step, uint64_t col_step, enum xm_element e)
@@ -47,7 +48,7 @@ matrices(dnnl_memory_desc_t *out, uint64_t groups, uint64_t rows, uint64_t cols,
                   : matrix(out, rows, cols, row_step, col_step, e);
 }
 
-/* [m, cols], all of one group or of several. */
+/* Describes the rows [m, cols], undivided or divided into groups. */
 static dnnl_status_t
 rows_of(const struct xm_onednn_problem *p, uint64_t cols, uint64_t step,
         enum xm_element e, dnnl_memory_desc_t *out)
@@ -58,7 +59,7 @@ rows_of(const struct xm_onednn_problem *p, uint64_t cols, uint64_t step,
                         : dnnl_unimplemented;
 }
 
-/* What quantises W: [k / group, n]; [n] where a column has one. */
+/* Describes scales or zero points of W: [k / group, n]; [n] if there is one for each column. */
 static dnnl_status_t
 quantiser(const struct xm_onednn_problem *p, enum xm_element e, dnnl_memory_desc_t *out)
 {
@@ -89,13 +90,13 @@ is_present(const struct xm_onednn_problem *p, enum xm_onednn_arg arg)
     case XM_ONEDNN_TIMES:
         return p->times;
     case XM_ONEDNN_ENDS:
-        return false; /* part of each grouped argument */
+        return false; /* passed as a part of each grouped argument */
     default:
         return true;
     }
 }
 
-/* The descriptor of any argument but the scratchpad. */
+/* Creates the descriptor of any argument except the scratchpad. */
 static dnnl_status_t
 describe_arg(const struct xm_onednn_problem *p, enum xm_onednn_arg arg,
              dnnl_memory_desc_t *out)
@@ -132,7 +133,7 @@ set_zero_points(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p, int 
         group, type_of(p->zero_point));
 }
 
-/* One scale and zero point a column, or one for each group of k in it. */
+/* Sets one scale and zero point for each column, or for each group of k in a column. */
 static dnnl_status_t
 set_quantisation(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p)
 {
@@ -146,7 +147,7 @@ set_quantisation(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p)
         status = set_zero_points(a, p, mask, n_dims, group);
     if (status != dnnl_success)
         return status;
-    /* Integer weights become numbers of x's type and are multiplied as such. */
+    /* Integer weights are converted to x's type and multiplied in that type. */
     dnnl_fpmath_mode_t mode = p->x == XM_F16    ? dnnl_fpmath_mode_f16
                               : p->x == XM_BF16 ? dnnl_fpmath_mode_bf16
                                                 : dnnl_fpmath_mode_strict;
@@ -194,7 +195,7 @@ set_post_ops(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p)
     return status;
 }
 
-/* The scratchpad is the caller's: oneDNN's own is one for all queues of a thread. */
+/* The caller provides the scratchpad, because oneDNN would use one for all queues of a thread. */
 static dnnl_status_t
 create_attributes(dnnl_primitive_attr_t *out, const struct xm_onednn_problem *p)
 {
@@ -248,7 +249,7 @@ xm_onednn_implementation(const_dnnl_primitive_desc_t pd)
     return status == dnnl_success && name ? name : "";
 }
 
-/* "ref:any" of the CPU engine, "ocl:ref:any" of the GPU engine. */
+/* Reference code is "ref:any" of the CPU engine, "ocl:ref:any" of the GPU engine. */
 bool
 xm_onednn_is_reference(const char *implementation)
 {
@@ -275,7 +276,7 @@ xm_onednn_scratchpad_bytes(const_dnnl_primitive_desc_t pd)
 
 /* ---- execution ---------------------------------------------------------------------- */
 
-/* oneDNN's name of an argument. */
+/* Returns oneDNN's number of an argument. */
 static int
 name_of(const struct xm_onednn_problem *p, enum xm_onednn_arg arg)
 {
@@ -293,7 +294,7 @@ name_of(const struct xm_onednn_problem *p, enum xm_onednn_arg arg)
     return names[arg];
 }
 
-/* Memory of one handle, or of two: rows and where the groups of them end. */
+/* Creates memory from one handle, or from two: rows and `ends`, where their groups end. */
 static dnnl_status_t
 make_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc, dnnl_engine_t engine,
             const struct xm_onednn_handle *at, const struct xm_onednn_handle *ends,
@@ -348,7 +349,7 @@ xm_onednn_execute(dnnl_primitive_t primitive, dnnl_engine_t engine, dnnl_stream_
         status = make_arg(&args[n++], primitive, engine, p, (enum xm_onednn_arg)a,
                           handles, make);
     }
-    /* In the place of ENDS, which is no argument of its own. */
+    /* args has room, because ENDS took no place of its own. */
     if (status == dnnl_success && p->groups && handles->most_rows)
         status = xm_onednn_most_rows(&args[n++], handles->most_rows);
     if (status == dnnl_success)

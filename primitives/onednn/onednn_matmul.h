@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One matmul of oneDNN on any of its engines: what it computes, how oneDNN is told, and how
- * it is run. The CPU engine and the GPU engine are given the same descriptors and attributes,
- * so that the CPU engine's results say whether those mean what they should.
+ * One matmul of oneDNN on any of its engines: its formula, its description for oneDNN, and its run.
+ * The CPU engine and the GPU engine get the same descriptors and attributes, so that tests on the
+ * CPU engine show whether these are right.
  *
  *     y[m,n] = act(x[m,k] W[n,k]^T + bias[n]) * times[m,n]
  *
- * Groups of rows are oneDNN's grouped memory, which is experimental: builds of oneDNN have it
- * or not (onednn_grouped.h).
+ * Groups of rows need oneDNN's grouped memory, which is experimental (onednn_grouped.h).
  *
- * oneDNN's weights are [k,n]: W's rows are its columns, read with strides {1, k}, where they
- * lie. Its scales and zero points are [k / group, n] in that order (onednn_weight.h).
- * Accumulation is oneDNN's own, f32.
+ * oneDNN's weights are [k,n]: it reads W's rows in place as its columns, with strides {1, k}. Its
+ * scales and zero points are [k / group, n] in that order (onednn_weight.h). Accumulation is
+ * oneDNN's own, f32.
  */
 #ifndef XM_PRIMITIVES_ONEDNN_ONEDNN_MATMUL_H
 #define XM_PRIMITIVES_ONEDNN_ONEDNN_MATMUL_H
@@ -24,40 +23,44 @@
 extern "C" {
 #endif
 
-/* Where the bytes of an argument are. */
+/* The kind of memory of an argument. */
 enum xm_onednn_memory { XM_ONEDNN_HOST, XM_ONEDNN_USM, XM_ONEDNN_CL };
 struct xm_onednn_handle {
     void *at; /* NULL: the argument is absent */
     enum xm_onednn_memory kind;
 };
 
-/* Spans (onednn.h) as addresses. */
+/* struct xm_onednn_spans (onednn.h) resolved to addresses. */
 struct xm_onednn_handles {
     struct xm_onednn_handle arg[XM_ONEDNN_ARG_COUNT];
     uint64_t most_rows;
 };
 
-/* A dnnl_memory_create for handles of kinds other than HOST; NULL: there are none. */
+/* Creates a dnnl_memory for handles of kinds other than XM_ONEDNN_HOST; NULL: there are no such
+ * handles. */
 typedef dnnl_status_t (*xm_onednn_make_memory)(dnnl_memory_t *out,
                                                const_dnnl_memory_desc_t desc,
                                                dnnl_engine_t engine,
                                                const struct xm_onednn_handle *handle);
 
-/* To be called before any other function of oneDNN: it writes errors to standard output, which
- * is the program's, unless ONEDNN_VERBOSE asks for it. They come back as status anyway. */
+/* Turns off oneDNN's error messages on standard output, which belongs to the program, unless
+ * ONEDNN_VERBOSE asks for them; errors also come back as status. Call it before any other function
+ * of oneDNN. */
 void xm_onednn_be_quiet(void);
 
-/* What the engine offers for a problem, for dnnl_primitive_desc_destroy; NULL: nothing. */
+/* Returns the engine's description of an implementation for the problem; the caller destroys it
+ * with dnnl_primitive_desc_destroy. NULL: there is no implementation. */
 dnnl_primitive_desc_t xm_onednn_describe(dnnl_engine_t engine,
                                          const struct xm_onednn_problem *p);
-/* "brg_matmul:avx512_core", "ocl:gemm:any"; lives as long as the description. */
+/* Returns the name of the implementation, e.g. "brg_matmul:avx512_core" or "ocl:gemm:any"; it lives
+ * as long as the description. */
 const char *xm_onednn_implementation(const_dnnl_primitive_desc_t pd);
-/* Whether an implementation of that name is reference code: correct, and as slow as that. */
+/* Returns whether the implementation of that name is reference code: correct, but slow. */
 bool xm_onednn_is_reference(const char *implementation);
-/* Bytes of the SCRATCHPAD argument. */
+/* Returns the bytes of argument XM_ONEDNN_SCRATCHPAD. */
 uint64_t xm_onednn_scratchpad_bytes(const_dnnl_primitive_desc_t pd);
 
-/* Runs a primitive made of `p` in the stream's order; does not wait. */
+/* Enqueues a primitive that was created for problem `p`, in the stream's order; does not wait. */
 dnnl_status_t xm_onednn_execute(dnnl_primitive_t primitive, dnnl_engine_t engine,
                                 dnnl_stream_t stream, const struct xm_onednn_problem *p,
                                 const struct xm_onednn_handles *handles,

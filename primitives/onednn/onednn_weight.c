@@ -21,7 +21,7 @@ is_integer(enum xm_element e)
     return is_4_bits(e) || e == XM_U8 || e == XM_I8;
 }
 
-/* Bytes of the numbers, scales and zero points of one expert. */
+/* The next three functions return the bytes of one expert's numbers, scales and zero points. */
 static uint64_t
 data_step(const struct xm_weight *w)
 {
@@ -101,7 +101,7 @@ xm_onednn_weight_refuses(const struct xm_device_info *device, const struct xm_we
 
 /* ---- turning ------------------------------------------------------------------------ */
 
-/* The same weight as oneDNN wants it. */
+/* Returns the weight with scale order and zero-point type as oneDNN wants them; moves no bytes. */
 static struct xm_weight
 in_onednn_order(const struct xm_weight *w)
 {
@@ -124,7 +124,8 @@ xm_onednn_weight_can_turn(const struct xm_device_info *device, const struct xm_w
 static const struct xm_launch_shape shape = {
     XM_ITEM, 0, {XM_ROWS}, {XM_BLOCKS, 1}, {XM_EXPERTS, 1}};
 
-/* Enqueues *out = what `in` has in rows of `w`, turned. */
+/* Creates *out and enqueues the transposition into it of `in`, scales or zero points of type e of
+ * weight w. */
 static enum xm_status
 turn(const struct xm_weight *w, const struct xm_buffer *in, enum xm_element e,
      struct xm_queue *queue, struct xm_buffer **out, struct xm_error *err)
@@ -147,7 +148,7 @@ turn(const struct xm_weight *w, const struct xm_buffer *in, enum xm_element e,
     return xm_launch(&shape, kernel, &counts, &a, queue, err);
 }
 
-/* Enqueues *out = the zero point of the whole weight in 8 bits. */
+/* Creates *out and enqueues a write of w's single zero point into it, in 8 bits. */
 static enum xm_status
 widen(const struct xm_weight *w, struct xm_queue *queue, struct xm_buffer **out,
       struct xm_error *err)
@@ -157,7 +158,8 @@ widen(const struct xm_weight *w, struct xm_queue *queue, struct xm_buffer **out,
     return xm_queue_write(queue, *out, 0, &byte, 1, err);
 }
 
-/* What differs between a weight and the one that oneDNN wants; NULL buffers: nothing. */
+/* Creates the scales and zero points that differ in `to`, the weight as oneDNN wants it; NULL
+ * buffers: no difference. Waits. */
 static enum xm_status
 make_parts(const struct xm_device_weight *d, const struct xm_weight *to,
            struct xm_queue *queue, struct xm_buffer **scale,

@@ -9,7 +9,7 @@
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 
-/* The three views of a shape around its axes. */
+/* The products of a shape's dimensions before, in and behind the reduced axes. */
 struct around {
     uint64_t outer, n, inner;
 };

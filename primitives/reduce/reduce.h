@@ -23,7 +23,7 @@ enum xm_reduce_fn {
 enum { XM_REDUCE_X, XM_REDUCE_Y, XM_REDUCE_N_OPERANDS };
 struct xm_reduce_desc {
     enum xm_reduce_fn fn;
-    /* of x; y's own rank does not matter, only its elements */
+    /* the axes of x; of y only the number of elements matters */
     uint32_t first_axis, n_axes;
     enum xm_element src, dst;
 };

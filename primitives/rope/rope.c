@@ -25,7 +25,7 @@ same_shape(const struct xm_operand *a, const struct xm_operand *b)
     return same;
 }
 
-/* x[B,T,heads,D] against tables [B|1,T,R]. */
+/* Checks x[B,T,heads,D] against tables [B|1,T,R]. */
 static enum xm_status
 check(const struct xm_rope_desc *d, const struct xm_operand *operands,
       struct xm_error *err)
