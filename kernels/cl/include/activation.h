@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gated activation of an expert, and what it is made of.
+ * The activation functions, and the gated activation of an expert.
  *
- *   ACT  a row of runtime/operations/activations.def, counted from 0
+ *   ACT  the function: the number of its row in runtime/operations/activations.def, from 0
  *   REAL float, or float16 for 16 lanes at once
  */
 #ifndef REAL

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations as 16-bit integers in two rows of bytes, made in the registers of the sub-group that
- * multiplies them:
+ * Activations as 16-bit integers, stored as a row of high bytes and a row of low bytes. The
+ * sub-group that multiplies them converts them, in registers:
  *
- *     x[k] = (256 high[k] + low[k]) scale        bytes are signed, a scale for X_COLUMNS of k
+ *     x[k] = (256 high[k] + low[k]) scale        bytes are signed, one scale for X_COLUMNS columns
  *
- * exact to 2^-16 of the largest of them. Where that is infinite or not a number, so is the scale.
+ * exact to 2^-16 of the largest magnitude. If that is infinite or NaN, so is the scale.
  *
- * A number's integer is found in the lowest 16 bits of number + X_ROUND, 128 too large, so that
- * byte 1 is the high byte and byte 0, with its topmost bit flipped, the low one.
+ * The lowest 16 bits of the float x / scale + X_ROUND are the integer + 128. Of these bits, byte 1
+ * is the high byte, and byte 0 with its topmost bit flipped is the low byte.
  */
 #include "integer_mad.h"
 #include "types.h"
 #include "weights.h"
 
 #define X_COLUMNS 128
-#define X_VALUES  (X_COLUMNS / SG) /* in a lane */
+#define X_VALUES  (X_COLUMNS / SG) /* columns for each lane */
 #define X_LARGEST 32639.0f         /* 256 * 127 + 127 */
 #define X_ROUND   12583040.0f      /* 1.5 * 2^23 + 128 */
-#define X_BITS    0x4b400080u      /* its bits         */
+#define X_BITS    0x4b400080u      /* the bits of X_ROUND */
 
 struct activations {
-    uint q[X_VALUES];    /* X_BITS more than they are */
-    float scale, factor; /* 1 / scale, but that of zeros */
+    uint q[X_VALUES];    /* the integers, plus X_BITS */
+    float scale, factor; /* factor: 1 / scale; bounded if all x are 0 */
 };
 
-/* The sum of the x that n values of each lane stand for, from `first` on; with `part` 0 or 1, of
- * those alone that are multiplied by low or high nibbles (load_pairs). */
+/* Returns the sum over the sub-group of n values x of each lane, from `first` on. `part` 0 or 1:
+ * only of the values that are multiplied by low or high nibbles (load_pairs). */
 enum { BOTH_PARTS = 2 };
 static inline float
 sum_of_x(const struct activations *a, const uint first, const uint n, const uint part)
@@ -42,7 +42,7 @@ sum_of_x(const struct activations *a, const uint first, const uint n, const uint
     return (float)sub_group_reduce_add((int)sum) * a->scale;
 }
 
-/* x[0 … n - 1]; n is 1 or even, and then halves lie in whole words. */
+/* Loads x[0 … n - 1] into v. n is 1, or even; then halves are aligned to words. */
 static inline void
 load_neighbours(__global const STORAGE(SRC) * x, const uint n, float *v)
 {
@@ -59,16 +59,13 @@ load_neighbours(__global const STORAGE(SRC) * x, const uint n, float *v)
         v[i] = ALIGNED(SRC, x, i);
 }
 
-/* Loads what a lane holds of a step's 32 columns, from x on; slots are in one of these orders:
- *
- *   bytes    as they are, for weights that are bytes
- *   nibbles  the same for nibbles: the low one of a byte is the column before the high one's
- *   pairs    the low nibble of byte j is column j, the high one column `apart` + j, 16 each; with
- *            `apart` 8 the same of each 16 columns
- *   bits     as mad_bits takes them
- *
- * `behind` is 2 for a block whose bytes begin in the middle of a word: then the slots are two bytes
- * later, and those of the last two bytes come first. */
+/* The functions load_* load a lane's LANE_SLOTS of the 32 columns of a step, from x on. They differ
+ * in the order of columns over slots (lanes and their elements): bytes: in column order, for
+ * weights of bytes; nibbles: for weights whose byte has column 2 j in its low nibble and 2 j + 1 in
+ * its high nibble; pairs: the low nibble of byte j is column j, the high nibble column `apart` + j,
+ * `apart` being 16, or 8 for the same within each 16 columns; bits: the order of mad_bits. `behind`
+ * is 2 if a block's bytes begin in the middle of a word: then slots are two bytes later, and those
+ * of the last two bytes come first. */
 static inline void
 load_bytes(__global const STORAGE(SRC) * x, const uint behind, float v[LANE_SLOTS])
 {
@@ -157,8 +154,8 @@ load_runs(__global const STORAGE(SRC) * x, float v[4])
 }
 #endif
 
-/* Loads columns 0 to 63 of x as load_pairs of x and of x + 32 would; by block reads where `apart`
- * is 16. */
+/* Loads columns 0 to 63 of x in the order of load_pairs(x) and load_pairs(x + 32); by block reads
+ * if `apart` is 16. */
 static inline void
 load_two_steps(__global const STORAGE(SRC) * x, const uint apart, float v[2 * LANE_SLOTS])
 {
@@ -193,8 +190,9 @@ load_bits(__global const STORAGE(SRC) * x, float v[LANE_SLOTS])
         v[i] = ALIGNED(SRC, x, at + step * i);
 }
 
-/* A lane's slots for the first words of such a block: zeros in place of the first two bytes, which
- * are `slots` nibbles or bytes and belong to the block's last word. */
+/* For a block that begins in the middle of a word (`behind` 2): returns a lane's rows for its first
+ * words, with zeros for the first two bytes. These are `slots` nibbles or bytes and belong to the
+ * block's last word. */
 static inline a_rows2
 in_first_words(a_rows2 rows, const uint slots)
 {
@@ -208,7 +206,7 @@ in_first_words(a_rows2 rows, const uint slots)
 #endif
 }
 
-/* The integers of other values by a's scale; none of the values is larger than the largest of a. */
+/* Converts v to integers by a's scale; no magnitude in v may be above a's largest. */
 static inline void
 same_integers(const float v[X_VALUES], const struct activations *a, uint *q)
 {
@@ -217,7 +215,7 @@ same_integers(const float v[X_VALUES], const struct activations *a, uint *q)
         q[i] = as_uint(v[i] * a->factor + X_ROUND);
 }
 
-/* The integers of the values v of all lanes. */
+/* Sets a's scale and integers from the values v of all lanes. */
 static inline void
 make_integers(const float v[X_VALUES], struct activations *a)
 {
@@ -231,8 +229,8 @@ make_integers(const float v[X_VALUES], struct activations *a)
     same_integers(v, a, a->q);
 }
 
-/* Rows of the high and of the low bytes of LANE_SLOTS integers. Bits are moved in shorts and words:
- * of vectors of bytes Intel's compiler makes two moves a byte. */
+/* Returns the row of the high bytes and that of the low bytes of LANE_SLOTS integers. It moves bits
+ * in shorts and words, because Intel's compiler makes two moves a byte of vectors of bytes. */
 static inline a_rows2
 byte_rows(const uint *q)
 {
@@ -249,7 +247,7 @@ byte_rows(const uint *q)
 #endif
 }
 
-/* The number that products of both rows stand for, but for the scale. */
+/* Combines the products of the high bytes and of the low bytes; not yet multiplied by the scale. */
 static inline int
 both_bytes(int2 c)
 {

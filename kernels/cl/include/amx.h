@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tiles of AMX: eight registers of 16 rows of 16 words.
+ * The tiles of AMX: eight registers of 16 rows of 16 32-bit words.
  *
- *   AMX  1: the processor has them, with products of bf16, and the system lets the process use
- *        them. Else they are emulated.
+ *   AMX  1: the processor has tiles and products of bf16, and the operating system lets the process
+ *        use them; 0: they are emulated
  *
  * A kernel declares TILES, then calls tiles_begin before it uses a tile and tiles_end before it
- * returns. A tile is named by a number. Addresses are those of words, and so are the distances
- * from one row to the next.
+ * returns. Tiles are numbered 0 to 7. Addresses point to words; the distance from one row to the
+ * next (`step`) is in words.
  *
  *     TILE_MULTIPLY(c, a, b)   c[m][n] += sum_k a[m][k] b[k / 2][n][k % 2]   c f32, a, b bf16
  */
@@ -87,7 +87,7 @@ multiply_tiles(tile_register c, tile_register a, tile_register b)
 }
 #endif
 
-/* 32 numbers as bf16, two a word: those of `low`, then those of `high`. */
+/* Returns 32 numbers as bf16, two a word: first those of `low`, then those of `high`. */
 static inline uint16
 bf16_words(float16 low, float16 high)
 {
@@ -102,7 +102,7 @@ bf16_words(float16 low, float16 high)
 #endif
 }
 
-/* The same of two numbers for each lane: that of `even` in the low half of a word. */
+/* Returns words of two bf16: lane i has even[i] in its low half and odd[i] in its high half. */
 static inline uint16
 bf16_pairs(float16 even, float16 odd)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the attention kernels share: operands, which rows are whose, and which positions a query
- * sees. A launch serves the sequences [first_sequence, first_sequence + sequences).
+ * What the attention kernels share: operands, which rows belong to which sequence, and which
+ * positions a query attends to. A launch computes the sequences [first_sequence, first_sequence +
+ * sequences).
  *
- *   SRC      of q and the result: f16 or f32
+ *   SRC      element type of q and of the result: f16 or f32
  *   HEADS_Q, CAUSAL
  *   CACHE, D, DV, HEADS_KV, PAGE_TOKENS  as in attention_cache.h
  */
@@ -13,11 +14,12 @@
 #define SRC f32
 #endif
 
-#define GROUP_HEADS (HEADS_Q / HEADS_KV) /* query heads that share one of K and V */
+#define GROUP_HEADS (HEADS_Q / HEADS_KV) /* query heads that share a head of K and V */
 
-/* Operands by name; each kernel has its own result behind them. A row of the key mask has
- * key_mask_stride elements. The explicit mask is added: mask_bits 0 none, 16, 32; its strides from
- * sequence to sequence and from head to head are 0 where it is shared. */
+/* Parameters of all attention kernels; each kernel appends its own results. A row of the key mask
+ * has key_mask_stride elements. The explicit mask is added to scores: mask_bits is the size of its
+ * elements (16, 32; 0: no mask), mask_batch and mask_head are its strides from sequence to sequence
+ * and from head to head, 0 where they share it. */
 #define ATTENTION_PARAMETERS                                                             \
     __global const STORAGE(SRC) * q, CACHE_PARAMETERS, int first_sequence,               \
         int sequences, __global const uchar *key_mask, __global const uchar *mask,       \
@@ -25,10 +27,10 @@
         int mask_bits, long mask_batch, long mask_head, float scale, float soft_cap,     \
         int window
 
-/* What decode has behind them. One partition: rows go to `out`; else to `partial`, where
- * attention_combine finds them: { o[DV], m, l } of each row (row, head) and partition. Partition p
- * of a sequence has partition_keys keys, counted from the first that its first token sees; those
- * that begin behind its last key are empty: m is -infinity, l is 0. */
+/* Parameters that decode appends. With one partition, results go to `out`; else to `partial`, for
+ * attention_combine: { o[DV], m, l } for each (row, head) and partition. Partition p of a sequence
+ * has partition_keys keys, counted from the first key that its first token attends to. A partition
+ * that begins behind the last key is empty: m is -infinity, l is 0. */
 #define DECODE_PARAMETERS                                                                \
     __global STORAGE(SRC) * out, __global float *partial, int partition_keys,            \
         int partitions, __global int *prepared
@@ -56,12 +58,9 @@ struct attention {
 
 /* ---- tiles -------------------------------------------------------------------------- */
 
-/* Tiles of M rows, of which a token has `per`. They are numbered through all sequences of the
- * launch without a table: the tiles of a sequence begin at
- *
- *     floor((per * rows before it + (M - 1) * sequences before it) / M)
- *
- * so that each has as many as it needs or more. The last of them may be empty. */
+/* Tiles of m rows; a token has `per` rows. All tiles of the launch are numbered without a table:
+ * those of a sequence begin at floor((per * tokens before it + (m - 1) * sequences before it) / m),
+ * so that each sequence has at least as many tiles as it needs. Its last tile may be empty. */
 static inline uint
 tile_slots(const struct attention *a, uint per, uint m)
 {
@@ -72,7 +71,8 @@ tile_slots(const struct attention *a, uint per, uint m)
 
 struct place {
     struct sequence s;
-    int first, n; /* rows of the sequence, tokens * per in all; n: M, fewer, or none */
+    /* the tile's rows of the sequence's tokens * per: from `first` on, n of them, 0 to m */
+    int first, n;
 };
 
 static inline struct place
@@ -108,7 +108,7 @@ is_padding(const struct attention *a, const struct sequence *s, int j)
     }
 }
 
-/* What the explicit mask adds to the score of (head, t, j). */
+/* Returns what the explicit mask adds to the score of (head, token t, key j). */
 static inline float
 mask_at(const struct attention *a, const struct sequence *s, int head, int t, int j)
 {
@@ -123,8 +123,8 @@ mask_at(const struct attention *a, const struct sequence *s, int head, int t, in
     }
 }
 
-/* What a row's sum of weighted values is multiplied with in the end: 1 / l, its head's sink in it;
- * m is the maximum of its scores. A row that saw nothing gives 0. */
+/* Returns the factor of a row's sum of weighted values: 1 / l, after the head's sink is included in
+ * l. m is the maximum of the row's scores. 0 for a row that attends to no key. */
 static inline float
 row_norm(const struct attention *a, int head, float m, float l)
 {
@@ -137,7 +137,8 @@ row_norm(const struct attention *a, int head, float m, float l)
     return l > 0.0f ? keep / l : 0.0f;
 }
 
-/* First position that token t sees, and the one behind the last; padding aside. */
+/* The first position that token t attends to, and the one behind the last; padding is not
+ * considered. */
 static inline int
 first_seen(const struct attention *a, const struct sequence *s, int t)
 {

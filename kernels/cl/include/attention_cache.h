@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sequences of a run of attention, and the pages that hold what came before.
+ * The sequences of a run of attention, and the pages of the KV cache.
  *
  * Rows are flat: sequence s has the rows [subsequence_begins[s], subsequence_begins[s + 1]), its
  * token t is the row `begin + t`, at position past_lens[s] + t. Positions are below 2^31 - 4096, so
- * that those behind the last tile can be counted, too; rows of all heads, and 64 a sequence beside,
- * are below 2^31.
+ * that int can also hold positions in the rest of the last tile; the rows of all heads plus 64 for
+ * each sequence are below 2^31.
  *
- * Page j / PAGE_TOKENS of a sequence, counted from block_indices_begins[s], is a word: a slab above
- * SLAB_SHIFT and a page of it, or below 0 where there is none. A page is
+ * Position j of sequence s is in the page of word block_indices[block_indices_begins[s] + j /
+ * PAGE_TOKENS]: the slab in the bits from SLAB_SHIFT on, the page of the slab below them; a
+ * negative word: no page. A page is
  *
  *     K [HEADS_KV][PAGE_TOKENS][D]    V [HEADS_KV][PAGE_TOKENS][DV]    the scales of the rows
  *     of K, of V, [HEADS_KV][PAGE_TOKENS][...]                         each 64-byte aligned
  *
- * Slabs that are not there have the address of one that is: any of them may be read.
+ * A slab that does not exist has the address of one that does, so that every slab may be read.
  *
- *   K_CACHE, V_CACHE  of what the elements of K and of V are:
+ *   K_CACHE, V_CACHE  element types of K and of V, and the formulas of their elements:
  *                       f16, f32  without scales
  *                       i8        q s
  *                       u4        n (n n + 512) s, n = 2 q - 15 + c: levels as dense as values that
@@ -45,7 +46,7 @@
 #define CAUSAL      1
 #endif
 
-/* Bytes of a row of n elements, and of its scales. */
+/* Bytes of a row of n elements, without scales, and of its scales. */
 #define ROW_BYTES_f16(n)   ((n) * 2)
 #define ROW_BYTES_f32(n)   ((n) * 4)
 #define ROW_BYTES_i8(n)    (n)
@@ -59,7 +60,7 @@
 
 #define CACHE_BLOCK     16 /* elements that share a scale */
 #define ALIGNED_64(n)   (((ulong)(n) + 63) / 64 * 64)
-#define PAGE_ROWS       ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
+#define PAGE_ROWS       ((ulong)HEADS_KV * PAGE_TOKENS) /* rows of K in a page; as many of V */
 #define VALUES_AT       ALIGNED_64(PAGE_ROWS * ROW_BYTES(K_CACHE, D))
 #define KEY_SCALES_AT   (VALUES_AT + ALIGNED_64(PAGE_ROWS * ROW_BYTES(V_CACHE, DV)))
 #define VALUE_SCALES_AT (KEY_SCALES_AT + ALIGNED_64(PAGE_ROWS * SCALE_BYTES(K_CACHE, D)))
@@ -68,7 +69,7 @@
 #define SLAB_SHIFT 28
 #define SLAB_PAGES (1 << SLAB_SHIFT)
 
-/* Operands by name. */
+/* Kernel parameters of the cache and the sequences. */
 #define CACHE_PARAMETERS                                                                 \
     __global uchar *slab0, __global uchar *slab1, __global uchar *slab2,                 \
         __global uchar *slab3, __global uchar *slab4, __global uchar *slab5,             \
@@ -92,9 +93,9 @@ struct cache {
 
 struct sequence {
     int index;
-    int begin, tokens; /* its rows */
-    int past, keys;    /* positions before the run; with it */
-    int first_page;    /* where the word of position 0 stands, or would */
+    int begin, tokens; /* its first row, and how many rows */
+    int past, keys;    /* positions before the run; with the run's tokens */
+    int first_page;    /* index in block_indices of the page of position 0 */
 };
 
 static inline struct sequence
@@ -110,8 +111,8 @@ sequence_at(const struct cache *c, int index)
     return s;
 }
 
-/* The last of the sequences [first, first + n) before which there are no more than `limit` of
- * something that a row has `per` of and a sequence `extra` beside. */
+/* Returns the last of the sequences [first, first + n) for which (rows before it) * per +
+ * (sequences before it) * extra is at most `limit`. */
 static inline int
 find_sequence(const struct cache *c, int first, int n, uint per, uint extra, uint limit)
 {
@@ -130,7 +131,7 @@ find_sequence(const struct cache *c, int first, int n, uint per, uint extra, uin
 
 /* ---- pages -------------------------------------------------------------------------- */
 
-/* The page that holds a position; NULL: none does. */
+/* Returns the page that holds a position; NULL: there is none. */
 static inline __global uchar *
 page_of(const struct cache *c, const struct sequence *s, int position)
 {
@@ -145,14 +146,14 @@ page_of(const struct cache *c, const struct sequence *s, int position)
     return word < 0 ? 0 : a + (ulong)(word & (SLAB_PAGES - 1)) * PAGE_BYTES;
 }
 
-/* The row of a page, of K and of V, that holds a position of a head. */
+/* Returns the row of a page's K and V that holds a head's position. */
 static inline uint
 page_row(int head_kv, int position)
 {
     return (uint)head_kv * PAGE_TOKENS + (uint)position % PAGE_TOKENS;
 }
 
-/* A row of K or of V; values NULL: there is none. */
+/* A row of K or of V in a page; values NULL: no row. */
 struct cached {
     __global uchar *values, *scales;
 };
@@ -173,7 +174,7 @@ value_row(__global uchar *page, uint row)
     return r;
 }
 
-/* The n-th row behind one of K, of V, in a page. */
+/* Returns the n-th row behind a row of K (of V) in the same page. */
 static inline struct cached
 key_behind(struct cached k, uint n)
 {
@@ -203,9 +204,10 @@ value_behind(struct cached v, uint n)
 #define IS_4_BITS_u4   1
 #define IS_4_BITS(T)   PASTE(IS_4_BITS_, T)
 
-/* Scales are the floats that end 20 bits earlier, from this one on, less this one: close together
- * near zero, then 8 for each power of two. It is 2^-23 for i8; for u4, whose levels end at 11055 or
- * beyond, 2^-19: with 7 bits the elements of a block may reach 1290. */
+/* Scale e is the float whose upper 12 bits are first + e, less the float of e = 0: evenly spaced
+ * near zero, then 8 scales for each power of two. The float of e = 0 is 2^-23 for i8; 2^-19 for u4,
+ * whose levels reach 11055 or more, so that with 7 bits of e the elements of a block may reach
+ * 1290. */
 #define FIRST_SCALE_i8 (104 * 8)
 #define FIRST_SCALE_u4 (108 * 8)
 
@@ -215,9 +217,9 @@ scale_of(uint e, uint first)
     return as_float((e + first) << 20) - as_float(first << 20);
 }
 
-/* What the elements of a block share. */
+/* The scale of a block, and for u4 the centre of its levels: level n = 2 q + centre. */
 struct block {
-    float scale, centre; /* what 2 q is added to, of u4 */
+    float scale, centre; /* see level() */
 };
 
 static inline struct block
@@ -234,7 +236,7 @@ block_u4(uint b)
     return s;
 }
 
-/* The levels of q; all of this is exact. */
+/* Functions that return the level (of u4) of q; every operation is exact. */
 #define LEVEL(name, FLOAT)                                                               \
     static inline FLOAT name(FLOAT q, float centre)                                      \
     {                                                                                    \
@@ -245,7 +247,8 @@ LEVEL(level, float)
 LEVEL(levels4, float4)
 LEVEL(levels16, float16)
 
-/* The byte of element i of u4. */
+/* Returns the address of the byte of element i of u4; packed_shift, the position of its four
+ * bits. */
 static inline __global uchar *
 packed_byte(struct cached r, uint i)
 {
@@ -258,14 +261,15 @@ packed_shift(uint i)
     return i / 16 % 2 * 4;
 }
 
-/* The block that element i is in; where there are no scales, one of scale 1. */
+/* The block of element i of a row; types without scales get scale 1. */
 #define BLOCK_f16(r, i) ((struct block){1.0f, 0.0f})
 #define BLOCK_f32(r, i) ((struct block){1.0f, 0.0f})
 #define BLOCK_i8(r, i)  block_i8((r).scales[(i) / CACHE_BLOCK])
 #define BLOCK_u4(r, i)  block_u4((r).scales[(i) / CACHE_BLOCK])
 #define BLOCK(T, r, i)  PASTE(BLOCK_, T)(r, i)
 
-/* Element i of a row but for its scale, and 16 from i on, a multiple of 16; b is their block. */
+/* UNSCALED is element i of a row, not multiplied by its scale; UNSCALED16, 16 elements from i on, a
+ * multiple of 16. b is their block. CACHED and CACHED16 include the scale. */
 #define UNSCALED_f16(r, i, b)   LOAD_f16((__global const half *)(r).values, i)
 #define UNSCALED_f32(r, i, b)   LOAD_f32((__global const float *)(r).values, i)
 #define UNSCALED_i8(r, i, b)    LOAD_i8((__global const char *)(r).values, i)
@@ -286,8 +290,8 @@ packed_shift(uint i)
 
 /* ---- rotation ----------------------------------------------------------------------- */
 
-/* Elements of a row of n that are rotated together: the largest power of two that divides n, at
- * most 128; 1, which is not rotated, below 16. */
+/* How many elements of a row of n elements are rotated together: the largest power of two that
+ * divides n, at most 128. Below 16 the row is not rotated: 1. */
 #define POWER_OF_TWO(n)   ((n) & -(n))
 #define ROTATION(T, n)                                                                   \
     (!HAS_SCALES(T) || POWER_OF_TWO(n) < 16 ? 1                                          \

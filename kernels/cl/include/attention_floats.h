@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys and values for f32 multiply-adds (attention_tile.h): tiles of floats; or the rows of the
- * cache as they are, where these are halves and the processor converts 16 of them at once.
+ * Keys and values for f32 multiply-adds (attention_tile.h): either tiles of floats, or, if the
+ * cache has halves and the processor converts 16 of them at once, the rows of the cache in place.
  */
-/* In how many parts the sums of n rows are made: fewer than 8 vectors wait for each other. */
+/* Number of partial sums for each of n rows: with fewer than about 8 independent vectors, additions
+ * would wait for each other. */
 #define PARTS(n) ((n) == 1 ? 4 : (n) == 2 ? 2 : 1)
 
-/* A function that loads elements [i, i + 16) of n of a row of a cache of type T, zeros behind. */
+/* Defines a function that loads elements [i, i + 16) of a row of n elements of a cache of type T,
+ * zeros behind the row's end. */
 #define LOADER(name, T)                                                                  \
     static inline float16 name(struct cached from, int i, int n)                         \
     {                                                                                    \
@@ -18,8 +20,8 @@
         return vload16(0, v);                                                            \
     }
 
-/* Adds to sum[j * parts + e] the products of numbers x[j][k] and vectors VECTOR(k, w) of row k, of
- * k = e, parts + e, ... */
+/* Adds to sum[j * PARTS(n) + e] the products of numbers x[j][k] and vectors VECTOR(k, w) of row k,
+ * for k = e, e + PARTS(n), ... */
 #define ADD_PRODUCTS(sum, x, x_stride, VECTOR, steps, n, width)                          \
     for (int k = 0; k < (steps); k += PARTS(n))                                          \
         _Pragma("unroll") for (int e = 0; e < PARTS(n); e++)                             \
@@ -31,7 +33,7 @@
                     sum[j * PARTS(n) + e][w] += (x)[j * (x_stride) + k + e] * v[w];      \
         }
 
-/* The sum of the parts of vector w of row j. */
+/* Returns the sum of the partial sums of vector w of row j. */
 __attribute__((always_inline)) static inline float16
 sum_parts(float16 sum[MANY_ROWS][WIDTH], int j, int w, const int n)
 {
@@ -78,8 +80,8 @@ sum_of_floats(float16 a, float16 b)
     return a + b;
 }
 
-/* Words that are summed up as the dot products of n rows of q and the 16 / n keys from `at` on, row
- * by row; the next tile is prefetched with them. */
+/* Sets s to 16 vectors: element sums of these vectors are the dot products of n rows of q with the
+ * 16 / n keys from `at` on, row by row. `fetches`: prefetches the same keys of the next tile. */
 __attribute__((always_inline)) static inline void
 multiply_keys(const float *q, const struct key_tile *t, int at, bool fetches, const int n,
               float16 s[16])
@@ -185,7 +187,7 @@ dots(const struct queries *from, const struct key_tile *t, int i, const int n, f
 /* ---- values ------------------------------------------------------------------------- */
 
 #if V_HALVES
-/* Rows that nobody sees are zeros: what lies there need not be numbers. */
+/* Rows that no query attends to are replaced by zeros, because their memory may hold NaN. */
 struct value_tile {
     __global const uchar *row[TILE_KEYS];
     const struct cached *next;
@@ -196,7 +198,7 @@ static void
 fill_values(struct value_tile *t, const struct cached *value, const struct cached *next,
             const float *bias, bool keeps)
 {
-    /* a processor has one kind of addresses */
+    /* the cast is valid, because a CPU has a single address space */
     __global const uchar *const zeros = (__global const uchar *)(ulong)t->zeros;
     t->next = next;
     for (int d = 0; d < DV; d++)
@@ -205,7 +207,7 @@ fill_values(struct value_tile *t, const struct cached *value, const struct cache
         t->row[j] = bias[j] == 0.0f ? value[j].values : zeros;
 }
 
-/* Dimensions [d, d + 16) of row k; `fetches`: the next tile has them fetched. */
+/* Returns dimensions [d, d + 16) of row k; `fetches`: prefetches those of the next tile. */
 static inline float16
 value_vector(const struct value_tile *t, int k, int d, bool fetches)
 {
@@ -216,7 +218,7 @@ value_vector(const struct value_tile *t, int k, int d, bool fetches)
 #else
 LOADER(load_value, V_CACHE)
 
-/* 32 elements of a row of u4, from i on. */
+/* Loads 32 elements of a row of u4, from i on. */
 static inline void
 load_packed(struct cached from, int i, float *to)
 {
@@ -256,14 +258,14 @@ value_vector(const struct value_tile *t, int k, int d, bool fetches)
 }
 #endif
 
-struct weights { /* none but those of struct rows */
+struct weights { /* floats: the weights are read from struct rows */
     int none;
 };
 
-/* Rows i ... i + n - 1 of p as they are added up. */
+/* Nothing to convert: add_dims reads the weights p of the rows as floats. */
 #define PUT_WEIGHTS(to, t, i, n, p)
 
-/* o = o keep + p v of n rows from row i on, dimensions [d, d + 16 * width). */
+/* Computes o = o keep + p v for n rows from row i on, dimensions [d, d + 16 * width). */
 __attribute__((always_inline)) static inline void
 add_dims(const struct weights *from, const float *p, const struct value_tile *t, int i,
          int d, const float *keep, float *o, const int n, const int width)

@@ -3,11 +3,11 @@
  * A tile of query rows against tiles of keys in a work-group, local memory only.
  *
  *   rows    ROWS of the T * GROUP_HEADS rows (token, head) that share one head of K and V
- *   keys    TILE_KEYS at a time
- *   scores  q and k by TILE_DIMS dimensions at a time in local memory, so that local memory
+ *   keys    are processed TILE_KEYS at a time
+ *   scores  TILE_DIMS dimensions of q and k at a time are in local memory, so that local memory
  *           does not grow with the head
- *   values  a work-item owns the dimensions me, me + ITEMS … of all rows, in registers; every
- *           element of V is read once, neighbours side by side
+ *   values  work-item `me` sums the dimensions me, me + ITEMS … of all rows, in registers; every
+ *           element of V is read once, neighbouring elements by neighbouring work-items
  *
  * The online softmax of attention_row.h, a key tile a step.
  */
@@ -19,23 +19,24 @@
 #endif
 #define TILE_KEYS 32
 #define TILE_DIMS 32
-#define ROW_STEP  (ITEMS / TILE_KEYS)                /* rows scored side by side   */
-#define ITEM_ROWS ((ROWS + ROW_STEP - 1) / ROW_STEP) /* scores of a key by an item */
-#define ITEM_DIMS ((DV + ITEMS - 1) / ITEMS)         /* values of a row by an item */
+#define ROW_STEP  (ITEMS / TILE_KEYS)                /* rows that are scored at the same time */
+/* scores of one key that a work-item computes */
+#define ITEM_ROWS ((ROWS + ROW_STEP - 1) / ROW_STEP)
+#define ITEM_DIMS ((DV + ITEMS - 1) / ITEMS)         /* dimensions of V that a work-item sums */
 
 /* In local memory. */
 struct tile {
     float q[ROWS][TILE_DIMS], k[TILE_KEYS][TILE_DIMS + 1];
-    float sum[VALUE_ROTATION > 1 ? DV : 1]; /* of a row's values */
+    float sum[VALUE_ROTATION > 1 ? DV : 1]; /* a row's sum of values, to rotate it back */
     float p[ROWS][TILE_KEYS]; /* scores, then e^(score - m)                    */
     float m[ROWS], l[ROWS], keep[ROWS]; /* maximum, denominator, e^(old m - m)          */
-    struct cached key[TILE_KEYS], value[TILE_KEYS]; /* without: nobody sees the key */
+    struct cached key[TILE_KEYS], value[TILE_KEYS]; /* values NULL: no row attends to the key */
 };
 
 /* The rows of a work-group. */
 struct rows {
     struct sequence s;
-    int head_kv, first, n; /* n: ROWS, or fewer at the end of the sequence, or none */
+    int head_kv, first, n; /* n: ROWS, or fewer (or 0) at the end of the sequence */
 };
 
 static inline int
@@ -50,14 +51,14 @@ row_head(const struct rows *r, int i)
     return r->head_kv * GROUP_HEADS + (r->first + i) % GROUP_HEADS;
 }
 
-/* Where row i lies among the rows (row, head) of q and the result. */
+/* Returns the index of row i among the rows (token, head) of q and of the result. */
 static inline ulong
 row_index(const struct rows *r, int i)
 {
     return (ulong)(r->s.begin + row_token(r, i)) * HEADS_Q + row_head(r, i);
 }
 
-/* Tile `id` of the rows, counted through (head of K and V, tile). */
+/* Returns tile `id` of the launch; tiles are numbered (head of K and V, tile). */
 static inline struct rows
 rows_of(const struct attention *a, uint id)
 {
@@ -79,7 +80,8 @@ begin_rows(__local struct tile *t, float o[ROWS][ITEM_DIMS])
             o[i][d] = 0.0f;
 }
 
-/* Dimensions [first, first + TILE_DIMS) of the tile's q and k, zeros behind D. */
+/* Copies dimensions [first, first + TILE_DIMS) of the tile's q and k to local memory, zeros behind
+ * D. */
 static void
 stage_dims(const struct attention *a, const struct rows *r, __local struct tile *t,
            int first)
@@ -99,7 +101,8 @@ stage_dims(const struct attention *a, const struct rows *r, __local struct tile 
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* The score of row i with key j of position `at`, from the dot product. */
+/* Returns the score of row i with key j, at position `at`, from their dot product; -infinity if the
+ * row does not attend to the key. */
 static float
 finish_score(const struct attention *a, const struct rows *r, __local struct tile *t,
              int i, int j, int at, float dot)
@@ -114,7 +117,8 @@ finish_score(const struct attention *a, const struct rows *r, __local struct til
     return s + mask_at(a, &r->s, row_head(r, i), token, at);
 }
 
-/* Where key j of the tile and its value are, at position `at`. */
+/* Sets the addresses of K and V of key j of the tile, at position `at`; NULL if it is padding, has
+ * no page, or is not below `end`. */
 static void
 find_key(const struct attention *a, const struct rows *r, __local struct tile *t, int j,
          int at, int end)
@@ -128,7 +132,7 @@ find_key(const struct attention *a, const struct rows *r, __local struct tile *t
     t->value[j] = value;
 }
 
-/* Scores of the keys [first, end) into t->p. */
+/* Writes the scores of the keys [first, end) to t->p. */
 static void
 score_tile(const struct attention *a, const struct rows *r, __local struct tile *t,
            int first, int end)
@@ -155,7 +159,7 @@ score_tile(const struct attention *a, const struct rows *r, __local struct tile 
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* The online softmax's step: t->p becomes e^(score - m). */
+/* Does a step of the online softmax: t->p becomes e^(score - m). */
 static void
 weigh_tile(__local struct tile *t)
 {
@@ -201,8 +205,8 @@ add_values(__local const struct tile *t, float o[ROWS][ITEM_DIMS])
     }
 }
 
-/* The softmax of row i, complete, and rotated back. All work-items call it for all ROWS, as it has
- * barriers; what is not `wanted` is not stored. */
+/* Writes the finished result of row i, rotated back. All work-items must call it for all ROWS rows,
+ * because it has barriers; if not `wanted`, nothing is stored. */
 static void
 finish_row(const struct attention *a, const struct rows *r, __local struct tile *t, int i,
            const float o[ITEM_DIMS], bool wanted, __global STORAGE(SRC) *out)
@@ -225,18 +229,19 @@ finish_row(const struct attention *a, const struct rows *r, __local struct tile 
     }
 }
 
-/* The rows against those of the keys [first, end) that any of them sees. Ends with a
- * barrier: t->m and t->l may be read. */
+/* Computes the rows' attention to those of the keys [first, end) that any of them attends to. Ends
+ * with a barrier: t->m and t->l may be read. */
 static void
 attend_rows(const struct attention *a, const struct rows *r, __local struct tile *t,
             float o[ROWS][ITEM_DIMS], int first, int end)
 {
     first = max(first, first_seen(a, &r->s, row_token(r, 0)));
-    /* a tile without rows sees no key: returning before barriers is none that PoCL 6 keeps to */
+    /* a tile without rows attends to no key, but must not return early: PoCL 6 breaks returns
+     * before barriers */
     end = r->n ? min(end, end_seen(&r->s, row_token(r, r->n - 1))) : first;
     begin_rows(t, o);
     int j = first;
-    do { /* no keys change nothing; at least once (group.h) */
+    do { /* without keys a turn changes nothing; at least one turn is needed (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         score_tile(a, r, t, j, end);
         weigh_tile(t);

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to the chunk's rows of q, k and v before attention reads them, a head at a time:
+ * Prepares the chunk's rows of q, k and v for attention, one head at a time:
  *
- *     u = x / sqrt(mean(x^2) + epsilon) * gamma                       where there is a gamma
+ *     u = x / sqrt(mean(x^2) + epsilon) * gamma                       if there is a gamma
  *     y[i]       = u[i] cos[i] - u[i + R/2] sin[i]                    i < R/2, q and k
  *     y[i + R/2] = u[i + R/2] cos[i + R/2] + u[i] sin[i + R/2]
  *     y[i]       = u[i]                                               i >= R, and all of v
  *
- * q goes to q_out; k and v go to their pages. A position without a page is not kept. What goes to
- * a cache of few bits is rotated first (rotation.h), and so is q for such keys. A block of 16 is
+ * q is written to q_out, k and v to their pages; a position without a page is dropped. Rows for a
+ * cache of type i8 or u4 are rotated first (rotation.h), and so is q for such keys. A block of 16
+ * is quantised to
  *
  *     i8    q = y / s, rounded to nearest
  *     u4    the q whose level, times s, is nearest
  *
- * Of i8 s is the least scale that reaches the largest magnitude with 127; of u4, the least that
- * does with 11055, the one above or the one below it, with levels that reach further below zero or
- * above it: whichever leaves the least squares. Those are summed as integers, so that their order
- * changes nothing.
+ * For i8, s is the least scale whose 127 reaches the largest magnitude. For u4, six candidates are
+ * tried: the least scale whose 11055 reaches the largest magnitude, the next one above it and the
+ * one below it, each with both sets of levels; the one with the least sum of squared errors wins.
+ * The errors are summed as integers, so that the order of addition does not matter.
  *
- * Rows count through (row of tokens, head): q_heads of q (0: q is read as it is), then kv_heads of
- * k and as many of v (0: another layer has written them). R is `rotated`, 0 without tables;
- * table_tokens is B T, or T for tables that all sequences share. Rows are below 2^31: divisions of
- * 64 bits are long loops on some GPUs.
+ * Rows are numbered (token, head): each token has q_heads heads of q (0: q is not changed), then
+ * kv_heads of k and as many of v (0: another layer has written them). R is `rotated`, 0 without
+ * tables; table_tokens is B T, or T for tables that all sequences share. Rows are below 2^31:
+ * divisions of 64 bits are long loops on some GPUs.
  *
- *   SRC                                             of q, k, v
+ *   SRC                                             type of q, k, v
  *   K_CACHE, V_CACHE, D, DV, HEADS_KV, PAGE_TOKENS  as in attention_cache.h
  */
 #include "attention_cache.h"
@@ -33,7 +34,7 @@
 #define SRC f32
 #endif
 
-/* Operands by name. */
+/* Parameters of the kernels. */
 #define INPUT_PARAMETERS                                                                 \
     __global const STORAGE(SRC) * q, __global const STORAGE(SRC) * k,                    \
         __global const STORAGE(SRC) * v, __global STORAGE(SRC) * q_out,                  \
@@ -58,19 +59,19 @@ struct inputs {
             v_gamma, table_tokens, rotated, q_heads, kv_heads                            \
     }
 
-/* One row: where it comes from, what is done to it, where it goes. */
+/* One row: its source, its norm and rotation, its destination. */
 struct input_row {
     __global const STORAGE(SRC) * x;
     __global const float *gamma;           /* NULL: no norm */
-    __global const float *cosines, *sines; /* of its token */
+    __global const float *cosines, *sines; /* tables of its token */
     int n, rotated;
-    __global STORAGE(SRC) * q_out; /* a row of q goes here, NULL for the others, */
-    struct cached to;              /* which go here; NULL: nowhere                */
-    int type;                      /* of the cache: IS_f16 …                      */
+    __global STORAGE(SRC) * q_out; /* destination of a row of q; NULL: a row of k or v */
+    struct cached to;              /* destination of a row of k or v; NULL: none */
+    int type;                      /* of the destination cache: IS_f16 … */
     int block;                     /* elements that are rotated together          */
 };
 
-/* Types of caches as numbers; those of K and V are one where a program has one. */
+/* Cache types as numbers. */
 #define IS_f16       0
 #define IS_f32       1
 #define IS_i8        2
@@ -78,9 +79,9 @@ struct input_row {
 #define IS(T)        PASTE(IS_, T)
 #define ANY_IS(type) (IS(K_CACHE) == type || IS(V_CACHE) == type)
 #define ANY_SCALES   (HAS_SCALES(K_CACHE) || HAS_SCALES(V_CACHE))
-#define MOST_ELEMENTS (D > DV ? D : DV) /* of a row */
+#define MOST_ELEMENTS (D > DV ? D : DV) /* of the longest row */
 
-/* Where the angles of a token begin. */
+/* Returns where the angles of a token begin in the tables. */
 static inline ulong
 first_angle(const struct inputs *in, uint token)
 {
@@ -137,7 +138,7 @@ find_row(const struct inputs *in, uint id)
     return cached_row(in, token, cached % in->kv_heads, cached >= in->kv_heads);
 }
 
-/* What the norm multiplies with, from the sum of squares. */
+/* Returns the factor of the norm, from the sum of squares of the row. */
 static inline float
 norm_factor(const struct input_row *r, float squares, float epsilon)
 {
@@ -151,7 +152,7 @@ normed(const struct input_row *r, int i, float factor)
     return r->gamma ? x * r->gamma[i] : x;
 }
 
-/* Element i of the finished row. */
+/* Returns element i of the normed and rotated row. */
 static inline float
 finished(const struct input_row *r, int i, float factor)
 {
@@ -166,7 +167,7 @@ finished(const struct input_row *r, int i, float factor)
 
 /* ---- where a row goes --------------------------------------------------------------- */
 
-/* Element i of a row that goes where there are no scales. */
+/* Stores element i of a row of q, or of a row for a cache without scales. */
 static inline void
 store_finished(const struct input_row *r, int i, float y)
 {
@@ -179,14 +180,15 @@ store_finished(const struct input_row *r, int i, float y)
         STORE_f32((__global float *)to, i, y);
 }
 
-/* Whether the row goes to a cache with scales. */
+/* Returns whether the row is written to a cache with scales. */
 static inline bool
 has_scales(const struct input_row *r)
 {
     return (r->type == IS_i8 || r->type == IS_u4) && !r->q_out;
 }
 
-/* The least scale that is not below x, at most the last one; 0 where x is far below all others. */
+/* Returns the number e of the least scale that is not below x, at most `last`; 0 if x is far below
+ * all other scales. */
 static inline int
 scale_not_below(float x, uint first, int last)
 {
@@ -207,7 +209,8 @@ byte_of_i8(float most)
     return scale_not_below(most * (1.0f / 127.0f), FIRST_SCALE_i8, 255);
 }
 
-/* q in 4 bits of x, which is in units of the scale: the halves between two levels part them. */
+/* Defines a function that returns the 4-bit q whose level is nearest to x / scale: it compares with
+ * the middle between two levels. */
 #define IN_4_BITS(name, FLOAT)                                                           \
     static inline FLOAT name(FLOAT x, float centre)                                      \
     {                                                                                    \
@@ -222,30 +225,30 @@ byte_of_i8(float most)
 IN_4_BITS(in_4_bits, float)
 IN_4_BITS(all_in_4_bits, float16)
 
-/* How far q is off x, in units of the scale. */
+/* Returns the difference between x and the level of q, in units of the scale, rounded. */
 static inline int
 off_by(float x, float q, float centre)
 {
     return convert_int_rte(clamp(x - level(q, centre), -8191.0f, 8191.0f));
 }
 
-/* What the sum of squares of off_by is worth with this scale. */
+/* Returns the squared error of a block from its sum of squares of off_by. */
 static inline float
 worth(int squares, float scale)
 {
     return (float)squares * (scale * scale);
 }
 
-/* The scale of a block in 4 bits around which the best one is looked for. */
+/* Returns the number of the first candidate scale of a block of u4. */
 static inline int
 scale_of_4_bits(float most)
 {
     return scale_not_below(most * (1.0f / 11055.0f), FIRST_SCALE_u4, 127);
 }
 
-#define TRIED 6 /* that scale, and its neighbours, with levels of either kind */
+#define TRIED 6 /* candidates: that scale and its two neighbours, each with both sets of levels */
 
-/* The byte of the i-th of them. */
+/* Returns the scale byte of candidate i. */
 static inline uint
 tried_byte(int first, int i)
 {
@@ -270,7 +273,7 @@ largest(float16 y)
     return fmax(fmax(b.x, b.y), fmax(b.z, b.w));
 }
 
-/* A block in 4 bits, and its byte. */
+/* Returns the 4-bit numbers of a block; writes its scale byte. */
 static inline uchar16
 block_in_4_bits(float16 y, __global uchar *byte)
 {
@@ -294,7 +297,7 @@ block_in_4_bits(float16 y, __global uchar *byte)
     return convert_uchar16(best);
 }
 
-/* 32 elements from `first` on of a finished row that goes to a cache with scales. */
+/* Stores 32 elements from `first` on of a normed and rotated row in a cache with scales. */
 static inline void
 store_32(const struct input_row *r, int first, const float *y)
 {

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of the KV cache of few bits as integers of 14 bits that share a factor a row
- * (attention_shorts.h): each is multiplied with the share that the scale of its block has of the
- * row's largest.
+ * Converts rows of a KV cache of type i8 or u4 to 14-bit integers with one scale a row
+ * (attention_shorts.h): each element is multiplied by its share, the ratio of its block's scale to
+ * the row's largest scale.
  *
- * Rows are read where they lie, 16 bytes of each of four rows at once, a quad: lane r of 128 bits
- * has row 4 r + a of 16, a = 0 to 3.
+ * Rows are read in place, 16 bytes of each of four rows at once (a quad): 128-bit lane r of a
+ * vector has row 4 r + a of 16 rows, a = 0 to 3.
  *
- *   find_shares  the factors of TILE_KEYS rows, and the shares of their blocks
+ *   find_shares  computes the scales of TILE_KEYS rows and the shares of their blocks
  *   SHORTS_T     elements [d, d + QUAD_DIMS) of a quad of type T in four vectors, eight of each row
  *                in each: the even ones of a block, its odd ones, then those of the next block
  */
-#define MOST_SHORT  8191.0f /* of K, V and weights; of i8 there is -8192, too */
+/* largest magnitude of the integers of K, V and weights; i8 also gives -8192 */
+#define MOST_SHORT  8191.0f
 #define QUADS       (TILE_KEYS / 4)
 #define QUAD_DIMS   32
 #define LONGEST_ROW (D > DV ? D : DV)
 
-/* The 32 levels of u4 as integers: of each number 0 to 15 that of the one set, then the other's. */
+/* The 32 levels of u4 as integers: for each number 0 to 15 its level in the first set, then in the
+ * second. */
 #define UNIT_LEVEL (11354.578125f / MOST_SHORT) /* 15.25 (15.25^2 + 512) is the largest */
 #define INTEGER_LEVEL(n)                                                                 \
     (short)((n) * ((n) * (n) + 512.0f) / UNIT_LEVEL + ((n) < 0.0f ? -0.5f : 0.5f))
@@ -25,14 +27,15 @@
 #define LEVELS_4(n) LEVELS_2(n), LEVELS_2((n) + 4.0f)
 #define LEVELS_8(n) LEVELS_4(n), LEVELS_4((n) + 8.0f)
 
-/* The share of the largest scale: 256 q of i8, or a level of u4, is multiplied with it, and divided
- * by 2^15. Then what the integers of a row are multiplied with, but for its largest scale. */
+/* MOST_SHARE is the share of the row's largest scale: 256 q (i8), or a level (u4), is multiplied by
+ * a share and divided by 2^15. FACTOR is the scale of a row's integers in units of its largest
+ * block scale. */
 #define MOST_SHARE_i8 MOST_SHORT
 #define MOST_SHARE_u4 32766.0f
 #define FACTOR_i8     (128.0f / MOST_SHARE_i8)
 #define FACTOR_u4     (32768.0f / MOST_SHARE_u4 * UNIT_LEVEL)
 
-/* Words at any address. */
+/* Words at any address, aligned or not. */
 typedef struct __attribute__((packed)) {
     uint v;
 } loose_uint;
@@ -40,7 +43,7 @@ typedef struct __attribute__((packed)) {
     uint4 v;
 } loose_uint4;
 
-/* Byte i of each lane of 128 bits is byte from[i] % 16 of that lane of v, or 0 where from[i] is
+/* Returns for each 128-bit lane: byte i is byte from[i] % 16 of that lane of v, or 0 if from[i] is
  * above 127. */
 static inline uint16
 in_lanes(uint16 v, uint16 from)
@@ -58,8 +61,8 @@ multiply_high(uint16 a, uint16 b)
                                       __builtin_astype(b, shorts));
 }
 
-/* The scales of 16 rows: all[c] has those of the blocks [4 c, 4 c + 4) of each. Rows of a page lie
- * together, most of the time. */
+/* Reads the scale bytes of 16 rows: all[c] has those of blocks [4 c, 4 c + 4) of each row. Rows of
+ * one page are mostly contiguous, which is faster. */
 __attribute__((always_inline)) static inline void
 read_scales(const struct cached *row, const uint n, uint16 all[LONGEST_ROW / 64])
 {
@@ -86,16 +89,17 @@ larger_of(uint16 a, uint16 b)
     return a > b ? a : b;
 }
 
-/* scale_of of each. */
+/* Returns scale_of of each e. */
 static inline float16
 scales_of(uint16 e, uint first)
 {
     return as_float16((e + first) << 20) - as_float(first << 20);
 }
 
-/* What the integers of TILE_KEYS rows of n elements are multiplied with; and for each 64 elements
- * and each quad, lane by lane, four words of their blocks: the share that the scale has of the
- * row's largest; of u4 the lowest bit says which set of levels the block has. */
+/* Sets factor[] to the scales of the integers of TILE_KEYS rows of n elements, and shares: for each
+ * 64 elements and each quad, four words in each 128-bit lane, one for each block: the ratio of the
+ * block's scale to the row's largest. For u4 the lowest bit says which set of levels the block
+ * has. */
 __attribute__((always_inline)) static inline void
 find_shares(const struct cached *row, const uint n, const bool is_u4, uint16 *shares,
             float *factor)
@@ -131,10 +135,10 @@ find_shares(const struct cached *row, const uint n, const bool is_u4, uint16 *sh
     }
 }
 
-/* Vectors of shares of n elements, and one more, because share_of reads behind the last. */
+/* Vectors of the shares of n elements, plus one, because share_of reads behind the last. */
 #define SHARE_VECTORS(n) ((n) / 64 * QUADS + 1)
 
-/* The share of block b of four in all words of its lane. */
+/* Returns the share of block b (of four) in all words of its lane. */
 static inline uint16
 share_of(const uint16 *shares, uint b)
 {
@@ -144,7 +148,7 @@ share_of(const uint16 *shares, uint b)
 
 /* ---- elements ----------------------------------------------------------------------- */
 
-/* 16 bytes of the rows 0, 4, 8, 12. */
+/* Returns 16 bytes each of the rows 0, 4, 8, 12. */
 static inline uint16
 read_quad(const struct cached *row, uint at)
 {
@@ -170,7 +174,8 @@ SHORTS_u4(const struct cached *row, uint d, const uint16 *shares, shorts out[4])
 {
     const shorts levels = {LEVELS_8(-15.0f), LEVELS_8(1.0f)};
     const uint16 x = read_quad(row, d / 2);
-    const uint16 number[] = {x << 1, x >> 7, x >> 3, x >> 11}; /* in bits 1 to 4 */
+    /* the 4-bit numbers, in bits 1 to 4 of each 16 */
+    const uint16 number[] = {x << 1, x >> 7, x >> 3, x >> 11};
 #pragma unroll
     for (uint b = 0; b < 2; b++) {
         const uint16 share = share_of(shares, d % 64 / 16 + b);

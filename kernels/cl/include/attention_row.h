@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One query row against a range of keys, one key at a time, with the online softmax:
+ * Attention of one query row to a range of keys, one key at a time, with the online softmax:
  *
  *     m' = max(m, s)    l' = l e^(m - m') + e^(s - m')    o' = o e^(m - m') + e^(s - m') v
  */
@@ -45,7 +45,7 @@ add_key(struct row_state *state, float s, __global uchar *page, uint row)
         state->o[i] = state->o[i] * keep + p * CACHED(V_CACHE, v, i);
 }
 
-/* The softmax of a row (row, head), complete, and rotated back. */
+/* Writes the finished result of a row (token, head), rotated back. */
 static void
 finish_row(const struct attention *a, struct row_state *s, ulong row,
            __global STORAGE(SRC) *out)
@@ -56,7 +56,7 @@ finish_row(const struct attention *a, struct row_state *s, ulong row,
         STORE(SRC, out, row * DV + i, s->o[i] * norm);
 }
 
-/* Token t, query head `head` of a sequence over the keys [first, end). */
+/* Computes the attention of token t, query head `head` of a sequence, to the keys [first, end). */
 static void
 attend_row(const struct attention *a, const struct sequence *s, int t, int head, int first,
            int end, struct row_state *state)
@@ -75,7 +75,7 @@ attend_row(const struct attention *a, const struct sequence *s, int t, int head,
     }
 }
 
-/* The sequence of row `id` of the launch's, and the row itself. */
+/* Returns the sequence of row `id` of the launch, and in *row the row's index in q. */
 static struct sequence
 sequence_of(const struct attention *a, ulong id, ulong *row)
 {

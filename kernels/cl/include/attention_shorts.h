@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys and values of few bits, multiplied as 16-bit integers (attention_tile.h).
+ * Keys and values of caches of type i8 and u4, multiplied as 16-bit integers (attention_tile.h).
  *
- * The elements of a row become integers of 14 bits that share a factor: those of a block are
- * multiplied with the share that its scale has of the row's largest. Queries are integers with a
- * factor a row, as large as sums with K stay below 2^31; the weights of a row and a tile, times the
- * factors of the values, integers of 14 bits with another.
+ * The elements of a row become 14-bit integers with one scale (attention_integers.h). A row of
+ * queries becomes integers with one scale, as large as sums of products with K below 2^31 allow.
+ * The weights e^(score - m) of a row in a tile, times the scales of the values, become 14-bit
+ * integers with one scale.
  *
- * Elements are read where they lie, 16 bytes of each of four rows at once: lane r of 128 bits has
- * row 4 r + a of 16, where quad a is read. Sums of products with K are then sums of four words of a
- * lane, which cost less than turning the keys. The first rows of queries convert the elements as
- * they multiply them; where there are more rows than registers hold, the tile keeps the integers.
+ * Elements are read in place, 16 bytes of each of four rows at once (a quad): 128-bit lane r of
+ * quad a has row 4 r + a of 16 rows. A dot product with K is then the sum of four words of a lane,
+ * which costs less than transposing the keys. The first rows of queries convert the elements as
+ * they multiply them; if registers cannot hold all query rows at once, the tile keeps the integers.
  */
 #include "attention_integers.h"
 
-#define MOST_QUERY 32767.0f  /* of q */
-#define SUM_DIMS   128       /* of q and K that are added up as integers */
-#define MOST_SUM   262000.0f /* of their q, so that rounding and 2^13 times as much fit */
+#define MOST_QUERY 32767.0f  /* largest integer of q */
+#define SUM_DIMS   128       /* dimensions whose products are summed as integers */
+/* most sum of |q| over these, so that sums of products with 2^13 and rounding fit */
+#define MOST_SUM   262000.0f
 
-/* The nearest integer of each lane is its lower 16 bits; x is not negative. */
+/* The lower 16 bits of each lane are the integer nearest to x, which is not negative. */
 #define WHOLE(x) as_int16((x) + 0x1p23f)
 
-/* Prefetches the line at byte `at` of the rows of a quad, the scales of TILE_KEYS rows. */
+/* Prefetches the line at byte `at` of the rows of a quad; fetch_scales, the scales of TILE_KEYS
+ * rows. */
 static inline void
 fetch_quad(const struct cached *row, uint at)
 {
@@ -45,7 +47,7 @@ struct key_tile {
     shorts kept[D / QUAD_DIMS * QUADS * 4];
     float factor[TILE_KEYS] LINES;
     const struct cached *row, *next;
-    bool keeps; /* what the first rows of queries convert */
+    bool keeps; /* whether `kept` is written when the first rows of queries convert */
 };
 
 static void
@@ -59,7 +61,7 @@ fill_keys(struct key_tile *t, const struct cached *key, const struct cached *nex
     t->keeps = keeps;
 }
 
-/* Dimensions [d, d + QUAD_DIMS) of a quad of keys. */
+/* Returns dimensions [d, d + QUAD_DIMS) of a quad of keys as integers. */
 __attribute__((always_inline)) static inline void
 take_keys(struct key_tile *t, uint quad, uint d, bool converts, shorts out[4])
 {
@@ -80,7 +82,7 @@ take_keys(struct key_tile *t, uint quad, uint d, bool converts, shorts out[4])
 }
 
 struct queries {
-    /* scaled: of each 16 dimensions the even ones, then the odd ones, two in a word */
+    /* the scaled integers, two in a word: of each 16 dimensions the even ones, then the odd ones */
     int q[TILE_ROWS * D / 2] LINES;
     float factor[TILE_ROWS];
 };
@@ -116,8 +118,9 @@ sum_of(int16 a, int16 b)
     return a + b;
 }
 
-/* Products of dimensions [first, end) with the quads `quad` and `quad + 1`: of their even rows in
- * the even words of `sums`, of the odd ones in the others; two words a lane have a sum. */
+/* Sums the products of dimensions [first, end) with quads `quad` and `quad + 1`: `sums` has those
+ * of the first quad in its even words, of the second in its odd words; two words of a 128-bit lane
+ * add up to a dot product. */
 __attribute__((always_inline)) static inline void
 add_short_dims(const int *q, struct key_tile *t, uint quad, uint first, uint end,
                bool converts, const int n, int16 sums[MANY_ROWS])
@@ -189,8 +192,8 @@ fill_values(struct value_tile *t, const struct cached *value, const struct cache
     t->keeps = keeps;
 }
 
-/* A block of two rows of a quad beside each other: of rows 0 and 1 where `at` is 0, of rows 2 and 3
- * where it is 16. */
+/* Interleaves a block of two rows of a quad: of rows 0 and 1 if `at` is 0, of rows 2 and 3 if it is
+ * 16. */
 #define BESIDE(i) (i), (i) + 8, (i) + 32, (i) + 40
 #define ROW_PAIRS(even, odd, at)                                                         \
     __builtin_astype(PICK(even, odd, BESIDE((at)), BESIDE((at) + 1), BESIDE((at) + 2),   \
@@ -198,7 +201,8 @@ fill_values(struct value_tile *t, const struct cached *value, const struct cache
                           BESIDE((at) + 6), BESIDE((at) + 7)),                           \
                      int16)
 
-/* Dimensions [d, d + QUAD_DIMS) of the first two rows of a quad, then of the others. */
+/* Returns dimensions [d, d + QUAD_DIMS) of the first two rows of a quad, then of the other two,
+ * interleaved. */
 __attribute__((always_inline)) static inline void
 take_values(struct value_tile *t, uint quad, uint d, bool converts, int16 out[4])
 {
@@ -224,13 +228,13 @@ take_values(struct value_tile *t, uint quad, uint d, bool converts, int16 out[4]
 }
 
 struct weights {
-    /* e^(score - m) times the values' factors: of keys 0-3 and 8-11 of each 16, beside them those
-     * of 4-7 and 12-15 */
+    /* e^(score - m) times the values' scales, two in a word: keys 0-3 and 8-11 of each 16 in the
+     * low halves, 4-7 and 12-15 in the high halves */
     int p[TILE_ROWS * 16] LINES;
     float factor[TILE_ROWS + MANY_ROWS];
 };
 
-/* The words of rows i ... i + n - 1, of their weights at p. */
+/* Converts the weights p of rows i ... i + n - 1 to integers, with a scale for each row. */
 __attribute__((always_inline)) static inline void
 put_weights(struct weights *to, const struct value_tile *t, int i, const int n,
             const float *p)

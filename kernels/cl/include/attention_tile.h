@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tile of query rows against tiles of keys, with explicit vectors.
+ * Attention of a tile of query rows to tiles of keys, with explicit vectors.
  *
  *   rows    TILE_TOKENS tokens times the GROUP_HEADS heads that share one head of K and V: a
  *           page is read once for all of them
- *   keys    TILE_KEYS at a time, as attention_shorts.h or attention_floats.h multiply them; the
- *           scores of a row are vectors of 16 keys. Meanwhile the processor fetches the next tile.
- *   scores  up to MANY_ROWS rows at once: as many sums as there are registers
- *   values  up to MANY_ROWS rows by WIDTH vectors of V
+ *   keys    TILE_KEYS at a time, multiplied by attention_shorts.h or attention_floats.h; a vector
+ *           has a row's scores with 16 keys. Meanwhile the next tile is prefetched.
+ *   scores  of up to MANY_ROWS rows at once: as many sums as registers hold
+ *   values  sums of up to MANY_ROWS rows by WIDTH vectors of V at once
  *
  * Heads are padded to whole vectors with zeros.
  */
@@ -24,7 +24,7 @@
 #define D_PAD     ((D + 15) / 16 * 16)
 #define DV_PAD    ((DV + 15) / 16 * 16)
 
-/* How many rows by how many vectors are summed in registers. */
+/* MANY_ROWS rows by WIDTH vectors are summed in registers. */
 #ifdef __AVX512F__
 #define MANY_ROWS 8
 #define WIDTH     2
@@ -39,7 +39,7 @@
 #define WIDE_SHORTS BYTE_DOTS
 typedef short shorts __attribute__((vector_size(64)));
 
-/* Floats of 16 halves; at any address. */
+/* Converts 16 halves to floats; wide_halves loads them from any address. */
 static inline float16
 floats_of(ushort16 x)
 {
@@ -61,7 +61,7 @@ wide_halves(__global const uchar *p)
 #define WIDE_SHORTS 0
 #endif
 
-/* What tiles of keys and of values hold: attention_shorts.h, attention_floats.h. */
+/* Whether tiles of keys and values are shorts or halves: attention_shorts.h, attention_floats.h. */
 #define IS_HALF_f16     1
 #define IS_HALF_f32     0
 #define IS_HALF_i8      0
@@ -90,18 +90,18 @@ wide_halves(__global const uchar *p)
 #define V_HALVES 0
 #endif
 
-/* Vectors of an array of floats that begins where a line of the cache does. */
+/* Alignment to a cache line, and an aligned array of floats as vectors. */
 #define LINES   __attribute__((aligned(64)))
 #define AT16(p) ((float16 *)(p))
 
-/* The larger; b where either is not a number. */
+/* Returns the larger of a and b; b if either is NaN. */
 static inline float16
 larger(float16 a, float16 b)
 {
     return a > b ? a : b;
 }
 
-/* The largest of each of 8 vectors. */
+/* Returns the largest element of each of 8 vectors. */
 static inline float8
 largest_of_each(const float16 v[8])
 {
@@ -147,20 +147,20 @@ struct rows {
     struct weights w;
     float o[TILE_ROWS * DV_PAD] LINES;
     float p[TILE_ROWS * TILE_KEYS] LINES; /* scores, then e^(score - m) */
-    float16 l[TILE_ROWS];                 /* whose sum is the denominator */
+    float16 l[TILE_ROWS];                 /* the denominator is the sum of the lanes */
     /* keep: e^(old m - m); read MANY_ROWS at a time */
     float m[TILE_ROWS + MANY_ROWS], keep[TILE_ROWS + MANY_ROWS];
 };
 
-/* Where the rows of a tile are. */
+/* The addresses of the rows of K and V of a tile. */
 struct tile_rows {
     struct cached key[TILE_KEYS], value[TILE_KEYS];
-    float bias[TILE_KEYS] LINES; /* 0; -infinity: no row sees the key */
+    float bias[TILE_KEYS] LINES; /* 0, or -infinity: no row attends to the key */
 };
 
 struct keys {
     int first;
-    bool is_plain; /* all rows see all keys, and scores are their products */
+    bool is_plain; /* all rows attend to all keys, and scores are the dot products */
     const struct tile_rows *now, *next; /* tile */
     struct tile_rows rows[2];
     struct key_tile k;
@@ -179,7 +179,7 @@ row_head(const struct rows *r, int i)
     return r->head_kv * GROUP_HEADS + i % GROUP_HEADS;
 }
 
-/* Where row i lies among the rows (row, head) of q and the result. */
+/* Returns the index of row i among the rows (token, head) of q and the result. */
 static ulong
 row_index(const struct rows *r, int i)
 {
@@ -193,7 +193,7 @@ clear(float *to, int n)
         *AT16(to + i) = 0.0f;
 }
 
-/* `tokens` of r->s, from first_token on. */
+/* Begins `tokens` tokens of sequence r->s, from first_token on. */
 static void
 begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_token,
            int tokens)
@@ -211,8 +211,8 @@ begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_tok
 
 /* ---- keys --------------------------------------------------------------------------- */
 
-/* Where the keys [first, end) and their values are, at most TILE_KEYS. Those of a page follow each
- * other. */
+/* Finds the keys [first, end), at most TILE_KEYS, and their values. Rows of a page are
+ * contiguous. */
 static void
 find_keys(const struct attention *a, const struct rows *r, struct tile_rows *t, int first,
           int end)
@@ -240,7 +240,7 @@ find_keys(const struct attention *a, const struct rows *r, struct tile_rows *t, 
 
 /* ---- scores ------------------------------------------------------------------------- */
 
-/* The scores of row i with 16 keys of the tile from key `at` on, of their dot products. */
+/* Returns the scores of row i with 16 keys of the tile from key `at` on, from the dot products. */
 static inline float16
 finish_scores(const struct attention *a, const struct rows *r, const struct keys *t,
               int i, int at)
@@ -266,12 +266,12 @@ finish_scores(const struct attention *a, const struct rows *r, const struct keys
     return low == 0 && end == 16 ? s : lane >= low && lane < end ? s : (float16)-INFINITY;
 }
 
-/* e^x of what is not above 0. */
+/* Returns e^x for x not above 0. */
 static inline float16
 exp_of_negative(float16 x)
 {
     const float16 rounder = 0x1.8p23f;    /* floats from it on are integers */
-    x = larger((float16)-88.0296919f, x); /* 2^-127 becomes 0; what is no number stays */
+    x = larger((float16)-88.0296919f, x); /* the result is then 0; NaN stays NaN */
     const float16 t = x * 1.44269504f + rounder;
     const float16 n = t - rounder;
     const float16 f = x * 1.44269504f - n;
@@ -292,8 +292,8 @@ any8(int8 v)
     return (a.x | a.y | a.z | a.w) != 0;
 }
 
-/* The online softmax's step of rows i ... i + n - 1, of their scores at p. Most tiles have no score
- * above all that were before. */
+/* Does a step of the online softmax for rows i ... i + n - 1 from their scores at p. In most tiles
+ * no score is above the row's maximum so far. */
 __attribute__((always_inline)) static inline void
 weigh_scores(const struct attention *a, struct rows *r, const struct keys *t, int i,
              const int n)
@@ -319,7 +319,7 @@ weigh_scores(const struct attention *a, struct rows *r, const struct keys *t, in
         vstore8(m, 0, r->m + i);
     }
     vstore8(keep, 0, r->keep + i);
-    vstore8(m == -INFINITY ? (float8)0.0f : m, 0, from); /* nothing is seen yet */
+    vstore8(m == -INFINITY ? (float8)0.0f : m, 0, from); /* if no key was attended to yet */
 #pragma unroll
     for (int j = 0; j < n; j++) {
         float16 *p = AT16(r->p + (i + j) * TILE_KEYS);
@@ -331,7 +331,7 @@ weigh_scores(const struct attention *a, struct rows *r, const struct keys *t, in
 
 /* ---- steps -------------------------------------------------------------------------- */
 
-/* Scores and weights of n rows from row i on with the keys of the tile. */
+/* Computes scores and weights of n rows from row i on with the keys of the tile. */
 __attribute__((always_inline)) static inline void
 weigh_rows(const struct attention *a, struct rows *r, struct keys *t, int i, const int n)
 {
@@ -358,7 +358,7 @@ attend_some(const struct attention *a, struct rows *r, struct keys *t, int i, co
     add_values(r, t, i, n);
 }
 
-/* All rows with the keys of the tile. */
+/* Adds the keys of the tile to all rows. */
 static void
 attend_tile(const struct attention *a, struct rows *r, struct keys *t)
 {
@@ -373,7 +373,7 @@ attend_tile(const struct attention *a, struct rows *r, struct keys *t)
         attend_some(a, r, t, i, 1);
 }
 
-/* Whether nothing is done to the scores of the tile's rows with its keys. */
+/* Returns whether the tile's scores are the dot products: no mask, cap or hidden key. */
 static bool
 is_plain(const struct attention *a, const struct rows *r, const struct keys *t)
 {
@@ -386,12 +386,12 @@ is_plain(const struct attention *a, const struct rows *r, const struct keys *t)
            end_seen(&r->s, r->first_token) >= t->first + TILE_KEYS;
 }
 
-/* All rows of the tile against the keys [first, end). */
+/* Computes the attention of all rows to the keys [first, end). */
 static void
 attend_rows(const struct attention *a, struct rows *r, int first, int end)
 {
     struct keys t;
-    /* all rows are one pass: converted keys need not be kept for another */
+    /* one pass computes all rows: converted keys need not be kept */
     const bool at_once = r->n <= MANY_ROWS && (r->n & (r->n - 1)) == 0;
     find_keys(a, r, t.rows, first, end);
     for (int j = first, now = 0; j < end; j += TILE_KEYS, now = !now) {
@@ -406,8 +406,8 @@ attend_rows(const struct attention *a, struct rows *r, int first, int end)
     }
 }
 
-/* The denominator of row i. Sums of integers and larger() lose what is not a number, the
- * denominator keeps it: then the whole row is not a number. */
+/* Returns the denominator of row i. Sums of integers and larger() lose NaN, but the denominator
+ * keeps it: then the whole row becomes NaN. */
 static float
 end_row(struct rows *r, int i)
 {
@@ -420,7 +420,7 @@ end_row(struct rows *r, int i)
     return l;
 }
 
-/* The softmax of row i, complete, and rotated back. */
+/* Writes the finished result of row i, rotated back. */
 static void
 finish_row(const struct attention *a, struct rows *r, int i, __global STORAGE(SRC) * out)
 {
@@ -434,7 +434,7 @@ finish_row(const struct attention *a, struct rows *r, int i, __global STORAGE(SR
         STORE(SRC, out, to + d, r->o[i * DV_PAD + d] * norm);
 }
 
-/* The keys that any row of the tile sees. */
+/* The first key that any row of the tile attends to; tile_end: one behind the last. */
 static int
 tile_first(const struct attention *a, const struct rows *r)
 {

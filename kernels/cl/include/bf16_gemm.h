@@ -6,10 +6,10 @@
  *     c[v][n][row][token] = sum_k w[row 16 v + row][k] x[tile n][k][token]
  *
  * Unit by unit (units.h) rows of weights are decoded to bytes, scaled, and rounded to bf16 once for
- * all tokens. They are the left operand as they lie; the activations have been turned over when
- * they were packed. Products of two tiles are summed in f32 in the tile. With bytes and a scale
- * each 32 columns a product of AMX would have as many columns as with bf16, and each sum of 32
- * columns would have to leave its tile to be scaled.
+ * all tokens. They are the left operand in row order; the activations were transposed when they
+ * were packed. Products of two tiles are summed in f32 in a tile register. AMX products of bytes
+ * would gain nothing: with a scale per 32 columns they would have no more columns than those of
+ * bf16, and every sum of 32 columns would have to leave its tile register to be scaled.
  *
  * Kernels define SHORTS 1 and X_PAIRS 1 before they include anything.
  */
@@ -25,7 +25,7 @@
 #define MOST_TOKENS (16 * MOST_TILES)
 
 #if GROUP || BLOCKS
-/* Vectors of a row of weights, one more than it fills: rows begin in different sets of the L1
+/* Vectors of a decoded row, plus one unused, so that rows begin in different sets of the L1
  * cache. */
 #define ROW_VECTORS (UNIT_COLUMNS / 32 + 1)
 #define ROW_WORDS   (16 * ROW_VECTORS)
@@ -34,14 +34,14 @@ struct rows_unit {
     uint16 words[TILE_ROWS][ROW_VECTORS];
 };
 
-/* A unit and what is done to its integers: sub-block b of half h becomes q factor + add of column
- * 2 b + h. In memory, from where instructions take parts of vectors: between registers they are
- * shuffled, of which a processor does one a cycle. */
+/* A unit and the scaling of its integers: those of columns 32 b + 16 h … become q factor[h][b] +
+ * add[h][b]. It is in memory, because instructions can load parts of vectors from there; between
+ * registers they would be shuffles, of which a processor does one a cycle. */
 struct loose_unit {
     uint16 q[2];
     float factor[2][4], add[2][4];
 };
-/* A number in all lanes, from memory. */
+/* Returns a number from memory in all lanes. */
 static inline float16
 spread(const float *p)
 {
@@ -70,7 +70,7 @@ put_unit(struct loose_unit *u, uint16 *out)
     }
 }
 
-/* A unit as row r of those that are multiplied (unit_rows.h). */
+/* Decodes a unit into row r of `out`, as unit_rows.h requires. */
 #if BLOCKS
 __attribute__((always_inline)) static inline void
 put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
@@ -103,7 +103,7 @@ put_group_unit(const struct unit *u, const struct group_factors *f, uint r,
 
 typedef float tile_sums[16][16];
 
-/* Asks for the 32 k of a tile that are a unit behind those at x. */
+/* Prefetches the 32 columns of a tile that are one unit behind those at x. */
 static inline void
 prefetch_next(__global const uint *x)
 {
@@ -112,7 +112,8 @@ prefetch_next(__global const uint *x)
         prefetch_line((__global const uchar *)(x + UNIT_COLUMNS / 2 * 16 + 16 * i));
 }
 
-/* Adds the products of a unit: of vectors v, v + 1 of rows with `count` (1 or 2) tiles at x. */
+/* Adds the products of a unit: vectors v and v + 1 of rows (16 rows each) by `count` (1 or 2) tiles
+ * at x. */
 __attribute__((always_inline)) static inline void
 multiply_unit(const struct rows_unit *w, uint v, __global const uint *x, ulong tile_words,
               const uint count, tile_sums *c0, tile_sums *c1)
@@ -148,7 +149,8 @@ multiply_unit(const struct rows_unit *w, uint v, __global const uint *x, ulong t
     }
 }
 
-/* Rows of vector v are rows[v]; x is `tiles` tiles. */
+/* Computes c for the rows of all vectors, rows[v] being those of vector v, and `tiles` tiles at
+ * x. */
 static inline void
 bf16_gemm(const struct short_rows rows[VECTORS], __global const uint *x, uint tiles,
           tile_sums (*c)[MOST_TILES])
@@ -188,8 +190,8 @@ bf16_gemm(const struct short_rows rows[VECTORS], __global const uint *x, uint ti
 }
 
 #ifdef DST
-/* Stores tile n of c, of which `tokens` are wanted: each the first `count` of its rows, `step` from
- * one to the next. */
+/* Stores tile n of c to y: the first `tokens` tokens, for each the first `count` rows; `step`
+ * elements of y from token to token. */
 static inline void
 put_tile(tile_sums (*c)[MOST_TILES], uint n, uint tokens, uint count,
          __global const float *bias, __global STORAGE(DST) * y, ulong at, ulong step)

@@ -16,7 +16,7 @@ bf16_tile_words(uint k_count)
     return (ulong)(k_count + 127) / 128 * 64 * 16;
 }
 
-/* 32 elements of a row from k on, those behind its end 0. */
+/* Returns 32 elements of a row from k on as bf16; 0 behind its end. */
 static inline uint16
 thirty_two(__global const STORAGE(SRC) * row, uint k, uint k_count)
 {
@@ -28,7 +28,7 @@ thirty_two(__global const STORAGE(SRC) * row, uint k, uint k_count)
     return bf16_words(vload16(0, v), vload16(1, v));
 }
 
-/* A tile from 16 rows; NULL: zeros. */
+/* Packs a tile from 16 rows; a row NULL: zeros. */
 static inline void
 pack_tile(__global const STORAGE(SRC) * const rows[16], uint k_count, __global uint *tile)
 {

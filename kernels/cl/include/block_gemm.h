@@ -2,18 +2,18 @@
  *
  * Rows of weights in blocks (block_steps.h) times tiles; an implementation of step_gemm.h.
  *
- * The factor of a span of columns is multiplied into its halves, which rounds them. Minimums are
- * taken off by products with the sums of x, before the spans of each super-block.
+ * The scale of a span of columns is multiplied into its halves, which rounds them. Minimums are
+ * subtracted by products with the sums of x, before the spans of each super-block.
  */
 /* The rows of a lane, and what they are multiplied by. */
 struct product {
     const struct weight *w[ROW_BLOCKS];
     uint place[ROW_BLOCKS]; /* where the row begins, in units of STEP_PLACE_<format> */
     struct tiles x;
-    __local uint *halves; /* of shared_gemm.h */
+    __local uint *halves; /* local memory of shared_gemm.h */
 };
 
-/* Where row `row` of a weight begins, in units of STEP_PLACE_<format>. */
+/* Returns where row `row` of a weight begins, in units of STEP_PLACE_<format>. */
 static inline uint
 row_place(const uint format, const struct weight *w, ulong row)
 {
@@ -40,14 +40,14 @@ move_row(struct product *p, const uint from, const uint to)
     p->place[to] = p->place[from];
 }
 
-/* What products of an expert's rows are multiplied with. */
+/* Returns the factor of the products of an expert's rows. */
 static inline float
 product_factor(const struct weight *w, ulong expert)
 {
     return weight_factor(w, stored_row(w, expert, 0)) / SCALE_TIMES;
 }
 
-/* Makes b of a span of the lane's row of row block r, times its factor. */
+/* Decodes a span of the lane's row of row block r into b, times its scale. */
 static inline void
 make_halves(const uint format, const struct product *p, const uint r, uint super,
             uint span, int8 *b)
@@ -59,8 +59,8 @@ make_halves(const uint format, const struct product *p, const uint r, uint super
         b[s] = multiplied_step(b[s], factor * SCALE_TIMES);
 }
 
-/* Makes b of the products with sums of a super-block, of which the row has `blocks` blocks of 32
- * columns; returns their factor. */
+/* Sets b to the coefficients of the sums of x in a super-block of which the row has `blocks` blocks
+ * of 32 columns; returns their factor. */
 static inline float
 make_coefficients(const uint format, const struct product *p, const uint r, uint super,
                   uint blocks, int8 *b)
@@ -71,7 +71,7 @@ make_coefficients(const uint format, const struct product *p, const uint r, uint
 }
 
 #if SHARES > 1
-/* What shared_gemm.h asks of weights. Rows are whole blocks, and whole places. */
+/* The functions that shared_gemm.h needs of weights. Rows are whole blocks, and whole places. */
 #define BYTES_IN_PLACES(format, n)                                                       \
     (n * PASTE(BYTES_, format) % PASTE(STEP_PLACE_, format))
 #define WHOLE_BLOCKS(format)                                                             \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spans of any format by its integers (blocks.h), for formats that have none of their own
- * (block_steps.h). Integers times small ones (<name>_scale) are multiplied as halves, exactly, so
- * that 64 columns share a factor. Else a span is the columns that share the factor of
- * <name>_integers; minimums are taken off by products with sums.
+ * Spans made from a format's integers (blocks.h), for formats without a span of their own
+ * (block_steps.h). If the format has small integer scales (<name>_scale), these are multiplied into
+ * the halves, exactly, so that 64 columns share a factor. Else a span is the columns that share the
+ * factor of <name>_integers.
  */
 
 
-/* A step of 16 integers, times a factor of at most 31. */
+/* Returns a step of 16 integers times a factor of at most 31. */
 static inline int8
 integer_step(char16 integers, uint factor)
 {
@@ -16,11 +16,11 @@ integer_step(char16 integers, uint factor)
     return scaled_step(STEP_OF(SIGNED_BYTES, q), (float)factor, 1024.0f + 128.0f);
 }
 
-/* A step with signs, where their bits are set. */
+/* Returns the step with the signs flipped whose bits are set. */
 static inline int8
 signed_step(int8 step, uint signs)
 {
-    /* bits k and k + 2 at k and k + 16, where columns k and k + 2 are a pair */
+    /* moves bits k and k + 2 to k and k + 16, because columns k and k + 2 share a word */
     const uint pairs = signs | signs << 14;
     uint b[8];
     vstore8(as_uint8(step), 0, b);
@@ -30,8 +30,8 @@ signed_step(int8 step, uint signs)
     return as_int8(vload8(0, b));
 }
 
-/* A step of sizes, times a factor, of two entries of IQ2: halves 256 + q, then 1024 + size: 8 +
- * 17.375 q, which is rounded to 8, 25, 43. */
+/* Returns a step of the magnitudes of two entries of IQ2, times a factor. The bits make halves 256
+ * + q, then 1024 + magnitude: 8 + 17.375 q is rounded to 8, 25, 43. */
 static inline int8
 iq2_step(uint2 entry, uint factor)
 {
@@ -49,11 +49,13 @@ iq2_step(uint2 entry, uint factor)
 }
 
 #if defined(FORMAT_iq3_xxs) || defined(FORMAT_iq3_s)
-/* Halves of the numbers of four entries of IQ3, 2^(10 - at) + n: `bits` are those of n = 0. */
+/* Returns the numbers n of four entries of IQ3 as halves 2^(10 - at) + n; `bits` are the halves of
+ * n = 0. */
 static inline uint8
 iq3_halves(uint4 entry, int at, uint bits)
 {
-    /* columns k and k + 2 as above; one product, where a shift and an or are two instructions */
+    /* pairs columns k and k + 2 as above; one multiplication, because a shift and an or are two
+     * instructions */
     const uint4 pairs = entry * 257u;
     const uint mask = 0x00070007u << at;
     uint8 halves;
@@ -62,7 +64,7 @@ iq3_halves(uint4 entry, int at, uint bits)
     return halves;
 }
 
-/* Halves 64 + n, then 1024 + half a size: 1.5 + 4.148 n, which is rounded to 2 6 10 … 26 31. */
+/* Halves 64 + n, then 1024 + half the magnitude: 1.5 + 4.148 n is rounded to 2 6 10 … 26 31. */
 static inline int8
 iq3_xxs_step(uint4 entry, uint factor)
 {
@@ -71,7 +73,7 @@ iq3_xxs_step(uint4 entry, uint factor)
     return scaled_step(as_int8(halves), (float)(2 * factor), 1024.0f);
 }
 
-/* Halves 16 + n, then sizes 2 n + 1 times the factor: exact. */
+/* Halves 16 + n, then the magnitudes 2 n + 1 times the factor: exact. */
 static inline int8
 iq3_s_step(uint4 entry, uint factor)
 {
@@ -79,7 +81,7 @@ iq3_s_step(uint4 entry, uint factor)
 }
 #endif
 
-/* The block that has column k of the super-block at place `at`. */
+/* The address of the block with column k of the super-block at place `at`. */
 #define BLOCK_OF_COLUMN(name, k)                                                         \
     (data + ((ulong)at * 2 + (k) / COLUMNS_##name * BYTES_##name))
 
@@ -134,7 +136,7 @@ iq3_s_step(uint4 entry, uint factor)
 
 #define SPANS_BY(how, name, what) how(name, what)
 
-/* The spans of FORMAT0, FORMAT1. */
+/* Defines the spans of FORMAT0 and FORMAT1, unless they have their own. */
 #if PASTE(SPAN_K_, FORMAT0)
 #elif PASTE(MINIMUMS_, FORMAT0)
 #error "a format with minimums has spans and sums of its own"

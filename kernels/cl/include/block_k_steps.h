@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Super-blocks of 256 columns as halves (block_steps.h).
+ * Decodes super-blocks of 256 columns to halves (block_steps.h).
  */
 
-/* The scales, or the minimums, of sub-blocks 2 i and 2 i + 1 of Q4_K and Q5_K (k_scales.h): `first`
- * has those of the first four sub-blocks and two bits of the others', `rest` their other four. */
+/* Returns the scales, or the minimums, of sub-blocks 2 i and 2 i + 1 of Q4_K and Q5_K (k_scales.h).
+ * `first` has those of sub-blocks 0 to 3 and the two high bits of the others; `rest` the four low
+ * bits of sub-blocks 4 to 7. */
 static inline uint2
 k_pair(uint first, uint rest, uint i)
 {
@@ -14,7 +15,7 @@ k_pair(uint first, uint rest, uint i)
     return (uint2)(two & 63, two >> 8 & 63);
 }
 
-/* All scales, or all minimums, as coefficients of sums. */
+/* Returns all scales, or all minimums, as coefficients of sums. */
 static inline int8
 k_coefficients(uint first, uint rest)
 {
@@ -25,7 +26,8 @@ k_coefficients(uint first, uint rest)
     return sum_coefficients(v);
 }
 
-/* The products with sums that take off minimums `four` … (k_scales.h) of a block. */
+/* Sets b to the coefficients that subtract the minimums of a block (k_scales.h); returns their
+ * factor. */
 static inline float
 k_sums(uint minimums, uint rest, float factor, int8 *b)
 {
@@ -66,8 +68,8 @@ q4_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 #ifdef FORMAT_q5_k
 #define STEP_PLACE_q5_k 4
 #define SUMS_q5_k       1
-/* A part is 16 bytes, 16 columns of low nibbles and 16 of high ones. A span has two, but in kernels
- * that need registers for something else. */
+/* A part is 16 bytes: 16 columns in low nibbles and 16 in high ones. A span has two parts, or one
+ * in kernels that need the registers (SHORT_SPANS). */
 #if SHORT_SPANS
 #define SPAN_K_q5_k     32
 #define STEP_q5_k(span, s) ((span) / 2 * 4 + (span) % 2 + 2 * (s))
@@ -92,7 +94,7 @@ q5_k_span(__global const uchar *data, uint at, uint span, int8 *b)
         load_words(data, at + 12 + 8 * i + word, 4, q);
 #pragma unroll
         for (int c = 0; c < 8; c++) {
-            /* fifth bits are bits 2 i and 2 i + 1 of the bytes */
+            /* the fifth bits of low and high nibbles are bits 2 i and 2 i + 1 of the bytes of qh */
             const uint odd = c % 2 * 8, left = 4 - odd - 2 * i;
             low[c] = LOW_AS_HALVES(q[c / 2], (int)odd) |
                      (rotate(high[c / 2], left) & 0x00100010u);
@@ -120,13 +122,14 @@ q5_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
  * that is 16 columns of each j; step s is those of j = s. */
 #define PLANE_STEP(span, s) ((span) / 2 * 8 + (span) % 2 + 2 * (s))
 
-/* Two bits at bit 2 s of the bytes, where they are, below the exponent for that place: halves
+/* The two bits at bit 2 s of the bytes stay in place, below an exponent for that place: halves
  * PLANE_BASE + q. */
 #define PLANE_MASK(s) (0x00030003u << 2 * (s))
 #define PLANE_ONE(s)  (0x64006400u - (s) * 0x08000800u)
 #define PLANE_BASE(s) (float)(1024 >> 2 * (s))
 
-/* Sub-blocks of 16 columns have a byte each: that of step s, of a span's two words. */
+/* Returns the scale byte of step s of a span, from two words of scale bytes; each sub-block of 16
+ * columns has one. */
 static inline uint
 plane_byte(const uint w[2], uint span, const uint s)
 {
@@ -156,7 +159,8 @@ q2_k_span(__global const uchar *data, uint at, uint span, int8 *b)
     return half_of(d, 0);
 }
 
-/* Of each 32 columns the first minimum, and what the second is more. */
+/* Coefficients for each 32 columns: the minimum of the first 16, and the difference of the second
+ * minimum from it. */
 static inline float
 q2_k_sums(__global const uchar *data, uint at, uint blocks, int8 *b)
 {
@@ -192,7 +196,7 @@ q3_k_span(__global const uchar *data, uint at, uint span, int8 *b)
     shift_halves(w, 4, shift, two);
     load_words(data, word + 24, 4, w);
     shift_halves(w, 3, shift, scales);
-    /* four low bits of a scale, two high ones; both words' are neighbours */
+    /* a scale has four low bits and two high ones, in neighbouring bytes for both words */
     const uint low[2] = {scales[0] >> 4 * half_block & 0x0f0f0f0fu,
                          scales[1] >> 4 * half_block & 0x0f0f0f0fu};
     const uint up = scales[2] >> 4 * half_block;
@@ -203,7 +207,8 @@ q3_k_span(__global const uchar *data, uint at, uint span, int8 *b)
         third[i] >>= 4 * half_block;
 #pragma unroll
     for (uint s = 0; s < 4; s++) {
-        /* the first two bits move up by two: 1028 times a scale would be no half */
+        /* step 0 is moved up by two bits, because 1028 times a scale would not be exact in a
+         * half */
         const uint plane = max(s, 1u);
         uint q[8];
 #pragma unroll

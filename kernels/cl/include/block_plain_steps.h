@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 32 columns whose integers are stored as they are, as halves (block_steps.h).
+ * Decodes blocks of 32 columns with plainly stored integers to halves (block_steps.h).
  */
 
 /* ---- blocks of 32 columns: a half and bytes; a pair is whole words -------------------------- */
 
-/* The word that has a block's half, as half 0, as half 1 if the block is odd; pairs of blocks have
- * `words` words. */
+/* Returns the word with a block's scale, which is half 0 of the word, or half 1 for odd blocks; a
+ * pair of blocks has `words` words. */
 static inline uint
 paired_word(const uint words, uint block)
 {
     return block / 2 * words + block % 2 * (words / 2);
 }
 
-/* Loads the n words behind the half of a block; returns the half. */
+/* Loads the n words behind the scale of a block into q; returns the scale. */
 static inline float
 load_paired(__global const uchar *data, uint at, uint block, const uint n, uint *q)
 {
@@ -62,12 +62,12 @@ q8_0_span(__global const uchar *data, uint at, uint span, int8 *b)
 NO_SUMS(q8_0)
 #endif
 
-/* 32 weights q of 5 bits as halves (1024 + q) - offset: bits 0 to 3 are nibbles of `q`, as above,
- * bit 4 is a bit of `high`. */
+/* Sets b to 32 weights q - offset of 5 bits: bits 0 to 3 are nibbles of `q`, as above, bit 4 is a
+ * bit of `high`. */
 static inline void
 five_bit_steps(const uint q[4], uint high, float offset, int8 *b)
 {
-    /* bits k and k + 2 at k and k + 16, where columns k and k + 2 are a pair */
+    /* moves bits k and k + 2 to k and k + 16, because columns k and k + 2 share a word */
     const uint low_pairs = (high & 0xffffu) | high << 14;
     const uint high_pairs = high >> 16 | (high >> 2 & 0xffff0000u);
     uint low[8], up[8];
@@ -102,7 +102,8 @@ NO_SUMS(q5_0)
 
 /* ---- blocks of 32 columns: two halves, scale and minimum, and words ------------------------- */
 
-/* The minimums of a super-block's blocks, which have `words` words each, as coefficients. */
+/* Returns the minimums of a super-block's blocks, of `words` words each, as coefficients of
+ * sums. */
 static inline int8
 head_coefficients(__global const uchar *data, uint at, uint blocks, const uint words)
 {

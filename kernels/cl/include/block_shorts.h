@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights in blocks as integers, for products with VNNI: 64 columns are 16 words, each four
- * neighbours, as of weights of 8 bits. So they meet a block of 16-bit activations (shorts.h).
+ * Weights in blocks as 8-bit integers, for products with VNNI: 64 columns are 16 words of four
+ * neighbouring columns, in the order of a block of 16-bit activations (shorts.h).
  */
 #if BLOCKS && SHORTS
-/* Columns that share a factor and a minimum in every weight of the kernel; whether any has
- * minimums. */
+/* FACTOR_K: columns that share a scale and a minimum in every weight of the kernel. MINIMUMS:
+ * whether any of its formats has minimums. */
 #if PASTE(FACTORS_, FORMAT0) || PASTE(FACTORS_, FORMAT1) || PASTE(FACTORS_, FORMAT2)
 #define FACTOR_K 16
 #else
@@ -16,7 +16,7 @@
 #else
 #define MINIMUMS 0
 #endif
-/* The most bits that an integer of a unit has. */
+/* UNIT_BITS: the most bits of an integer of a unit, of all formats of the kernel. */
 #define BITS_BELOW(n)                                                                    \
     (PASTE(BITS_, FORMAT0) && PASTE(BITS_, FORMAT0) < n &&                               \
      (FORMATS < 2 || (PASTE(BITS_, FORMAT1) && PASTE(BITS_, FORMAT1) < n)) &&            \
@@ -30,8 +30,9 @@
 #else
 #define UNIT_BITS 8
 #endif
-/* Whether integer scales of weights multiply sums of integers before these become floats: x has one
- * factor for 128 columns; of formats with 256 columns, UNIT_BITS leaves Q2_K to Q6_K. */
+/* Whether integer scales of weights multiply sums of integers before these become floats. This
+ * needs one scale of x for 128 columns; UNIT_BITS < 8 restricts the formats of 256 columns to Q2_K
+ * … Q6_K. */
 #define INTEGER_FACTORS                                                                  \
     (BYTE_PRODUCTS && X_BYTES && UNIT_BITS < 8 && X_COLUMNS == 128 &&                    \
      PASTE(COLUMNS_, FORMAT0) == 256 && PASTE(COLUMNS_, FORMAT1) == 256 &&               \
@@ -51,7 +52,7 @@ format_bytes(const uint format)
     return BY_FORMAT(format, FORMAT_BYTES);
 }
 
-/* The bytes from one row to the next; where those of a row begin. */
+/* Returns the bytes from one row to the next; blocks_begin, the address of a row's first block. */
 static inline ulong
 blocks_step(const uint format, const struct weight *w)
 {
@@ -65,8 +66,8 @@ blocks_begin(const uint format, const struct weight *w, ulong row)
            w->view.y / format_columns(format) * format_bytes(format);
 }
 
-/* Columns k … k + 63 of a row that begins at `row`, those behind k_count 0: their integers, and
- * factor and minimum of each 16. */
+/* Returns the integers of columns k … k + 63 of a row that begins at `row`, and in f[] scale and
+ * minimum of each 16; 0 for columns behind k_count. */
 __attribute__((always_inline)) static inline int16
 block_integers(const uint format, __global const uchar *row, uint k, uint k_count,
                float2 f[4])
@@ -86,7 +87,7 @@ block_integers(const uint format, __global const uchar *row, uint k, uint k_coun
 }
 
 #ifdef UNITS
-/* What is taken off the integers of a unit. */
+/* Returns the zero point that is subtracted from a unit's integers. */
 static inline uint
 format_zero(const uint format)
 {
@@ -108,7 +109,8 @@ format_zero(const uint format)
     return FORMATS > 2 && format == 2 ? ZERO2 : FORMATS > 1 && format == 1 ? ZERO1 : ZERO0;
 }
 
-/* Columns k … k + 127 of a row that begins at `row`, those behind k_count 0, 16 at a time. */
+/* Decodes columns k … k + 127 of a row that begins at `row` into a unit, 16 at a time; 0 behind
+ * k_count. */
 __attribute__((always_inline)) static inline void
 unit_of_pieces(const uint format, __global const uchar *row, uint k, uint k_count,
                struct unit *u)
@@ -138,7 +140,7 @@ unit_of_pieces(const uint format, __global const uchar *row, uint k, uint k_coun
     u->minimum = vload8(0, minimum);
 }
 
-/* Bytes that a unit is in. */
+/* Returns the bytes of the block or blocks that a unit is in. */
 static inline uint
 unit_bytes(const uint format)
 {
@@ -168,7 +170,7 @@ unit_bytes(const uint format)
 #define UNIT2 UNIT_OF_PIECES(row, k)
 #endif
 
-/* Columns k … k + 127, all of which the row has; `format` is a constant. */
+/* Decodes columns k … k + 127, all of which the row must have; `format` is a constant. */
 __attribute__((always_inline)) static inline void
 unit_at(const uint format, __global const uchar *row, uint k, struct unit *u)
 {

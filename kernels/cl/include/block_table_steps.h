@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks whose nibbles stand for numbers of a table, as halves (block_steps.h).
+ * Decodes blocks whose nibbles are indices of a table of numbers to halves (block_steps.h).
  */
 
 /* ---- floats of 4 bits ---------------------------------------------------------------------- */
 
-/* Floats of 4 bits (sign, e1 e0, m) as the topmost bits of halves, a byte each: 2^14 times smaller
- * than they are. */
+/* Moves floats of 4 bits (sign, two exponent bits, one mantissa bit) to the top bits of bytes; with
+ * a low byte of 0 they are halves 2^14 times too small. */
 #define LOW_FLOATS(v)  (((v) << 4 & 0x80808080u) | ((v) << 1 & 0x0e0e0e0eu))
 #define HIGH_FLOATS(v) (((v) & 0x80808080u) | ((v) >> 3 & 0x0e0e0e0eu))
 
@@ -31,7 +31,7 @@ mxfp4_span(__global const uchar *data, uint at, uint span, int8 *b)
     }
     b[0] = multiplied_step(STEP_OF(TOP_BYTES, low), 0x1p14f);
     b[1] = multiplied_step(STEP_OF(TOP_BYTES, high), 0x1p14f);
-    return 2.0f * mxfp4_factor(w[0] >> shift & 255); /* that is for doubled numbers */
+    return 2.0f * mxfp4_factor(w[0] >> shift & 255); /* mxfp4_factor is for doubled numbers */
 }
 
 NO_SUMS(mxfp4)
@@ -42,8 +42,9 @@ NO_SUMS(mxfp4)
 #define SPAN_K_nvfp4     64
 #define STEP_nvfp4(span, s) (4 * (span) + (s))
 
-/* A span is a block. Factors have four bits and numbers two: their products are halves. Both
- * multiplications are needed, since 2^14 times a factor may be none. */
+/* A span is a block. Scales have four significant bits and numbers two, so that their products are
+ * exact in halves. The scale is multiplied in two steps, because 2^14 times a scale may exceed a
+ * half. */
 static inline float
 nvfp4_span(__global const uchar *data, uint at, uint span, int8 *b)
 {
@@ -67,7 +68,8 @@ NO_SUMS(nvfp4)
 /* ---- the numbers of IQ4 -------------------------------------------------------------------- */
 
 #if defined(FORMAT_iq4_nl) || defined(FORMAT_iq4_xs)
-/* Steps of the low nibbles of four words and of the high ones: bytes are 127 more. */
+/* Makes a step of the low nibbles of four words and one of the high nibbles; bytes are the numbers
+ * + 127. */
 static inline void
 iq4_steps(const uint q[4], int8 *b)
 {

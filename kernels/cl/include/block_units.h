@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units (units.h) of weights in blocks. A format says how its bytes become a unit where that is
+ * Units (units.h) of weights in blocks. A format defines how its bytes become a unit if that is
  * faster than 16 columns at a time:
  *
- *     void <name>_unit(block, i, u)   columns 128 i … of the block or blocks at an address;
- *                                     UNIT_<name> is 1, ZERO_<name> what is taken off each
- *                                     integer: 0 or a power of two, and BITS_<name> the bits
- *                                     of an integer if they are less than 8. With these and 256
- *                                     columns it sets multiplier, taken and d, too
+ *     void <name>_unit(block, i, u)   decodes columns 128 i … of the block or blocks at an
+ *                                     address; UNIT_<name> is 1, ZERO_<name> the zero point of
+ *                                     the integers: 0 or a power of two, BITS_<name> the bits of
+ *                                     an integer if there are fewer than 8. A format with BITS
+ *                                     and 256 columns also sets multiplier, taken and d
  */
 #ifdef UNITS
 typedef struct __attribute__((packed)) {
@@ -24,7 +24,7 @@ loose4(__global const uchar *p)
     return ((__global const loose_uint4 *)p)->v;
 }
 
-/* The 16 bytes of each of four blocks, which are `step` apart. */
+/* Returns 16 bytes of each of four blocks, which are `step` bytes apart. */
 static inline uint16
 quads(__global const uchar *p, const uint step)
 {
@@ -32,14 +32,14 @@ quads(__global const uchar *p, const uint step)
                     loose4(p + 3 * step));
 }
 
-/* A factor of each sub-block. */
+/* Sets the scale of each of the four sub-blocks of 32 columns. */
 static inline void
 put_factors(float4 f, struct unit *u)
 {
     u->factor[0] = u->factor[1] = SPREAD4(f, 0);
 }
 
-/* 16 bits of each of four blocks; halves. */
+/* Returns 16 bits of each of four blocks; block_halves, a half of each. */
 static inline ushort4
 block_ushorts(__global const uchar *p, const uint step)
 {
@@ -53,7 +53,7 @@ block_halves(__global const uchar *p, const uint step)
     return half_bits4(block_ushorts(p, step));
 }
 
-/* table[q] of each byte q, which is below 16. */
+/* Returns table[q] for each byte q, which is below 16. */
 static inline uint16
 look_up_words(char16 table, uint16 q)
 {
@@ -81,14 +81,14 @@ look_up_words(char16 table, uint16 q)
 #endif
 }
 
-/* Signed bytes, zero more. */
+/* Returns signed bytes plus `zero`. */
 static inline uint16
 with_zero(uint16 q, const uint zero)
 {
     return __builtin_astype(__builtin_astype(q, uchar64) + (uchar)zero, uint16);
 }
 
-/* 64 bits as bytes, the lowest first: `set` where one is set, else 0. */
+/* Returns 64 bits as bytes, the lowest bit first: `set` for a bit that is set, else 0. */
 static inline uint16
 bits_as_bytes(ulong bits, const uchar set)
 {

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights in blocks: what the kernels know of a format are its sizes, COLUMNS_<name> and
- * BYTES_<name>, and one or two words of format_<name>.h about the block at an address:
+ * Weights in blocks: what kernels know of a format is its sizes, COLUMNS_<name> and BYTES_<name>,
+ * and one or two functions of format_<name>.h for the block at an address:
  *
  *     float16 <name>_values(block, i)       numbers 16 i … 16 i + 15
  *     char16 <name>_integers(block, i, &f)  the same as q f.x - f.y, for activations that are
  *                                           integers, too (block_shorts.h)
  *
- * VALUES_OF_INTEGERS makes the former of the latter, where that is no slower. Factors and
- * minimums, if there are any (MINIMUMS_<name>), are of 32 columns, or of 16: FACTORS_<name>. A
- * format whose factors are one of the block times small integers has three words, of which
- * INTEGERS_OF_SCALED makes the two above; SCALED_<name> is 1:
+ * VALUES_OF_INTEGERS defines the first by the second, if that is no slower. Scales f.x and minimums
+ * f.y (if MINIMUMS_<name>) are for 32 columns; for 16 if FACTORS_<name> is 16. A format whose
+ * scales are one scale of the block times small integers has three functions instead, from which
+ * INTEGERS_OF_SCALED defines the two above; SCALED_<name> is 1:
  *
  *     char16 <name>_numbers(block, i)       integers q of columns 16 i … 16 i + 15
- *     uint <name>_scale(block, i)           what they are multiplied by, 1 to 31; |scale q| is
- *                                           at most 2048
- *     float <name>_factor(block)            the block's factor
+ *     uint <name>_scale(block, i)           their integer scale, 1 to 31; |scale q| is at most
+ *                                           2048
+ *     float <name>_factor(block)            the block's scale
  *
- * Where it has signs apart from sizes, NUMBERS_OF_SIZES makes the numbers:
+ * If signs and magnitudes are stored apart, NUMBERS_OF_SIZES defines <name>_numbers:
  *
  *     char16 <name>_sizes(block, i)
  *     uint <name>_signs(block, i)           16 bits, the first column's the lowest
  *
- * ENTRIES_<name> is 1 where NUMBERS_OF_ENTRIES makes the sizes of entries of IQ2 (iq_numbers.h):
+ * ENTRIES_<name> is 1 if NUMBERS_OF_ENTRIES defines the magnitudes by grid entries of IQ2
+ * (iq_numbers.h):
  *
  *     uint2 <name>_entries(block, i)
  *
- * FOURS_<name> is 1 where sizes are of entries of IQ3, four numbers of 0 to 7 in nibbles:
+ * FOURS_<name> is 1 if magnitudes are grid entries of IQ3, four numbers 0 to 7 in nibbles:
  *
  *     uint4 <name>_fours(block, i)
  *
- * Weights of one kernel may differ in format: a weight says which of FORMAT0, FORMAT1, FORMAT2 it
- * has, mostly a constant after inlining. Where all are of one, there is FORMAT0 only.
+ * Weights of one kernel may differ in format: weight.format says which of FORMAT0, FORMAT1, FORMAT2
+ * it is, mostly a constant after inlining. If all have one format, only FORMAT0 is defined.
  */
 #ifdef FORMAT2
 #define FORMATS 3
@@ -44,7 +45,7 @@
 #define FORMAT2 FORMAT0
 #endif
 
-/* what(name) of a weight's format. */
+/* Expands what(name) for the name of a weight's format. */
 #define BY_FORMAT(format, what)                                                          \
     (FORMATS > 2 && (format) == 2   ? what(FORMAT2)                                      \
      : FORMATS > 1 && (format) == 1 ? what(FORMAT1)                                      \
@@ -66,14 +67,14 @@
     }                                                                                    \
     VALUES_OF_INTEGERS(name)
 
-/* 16 bytes at any address as numbers. */
+/* Returns the 16 bytes at any address. */
 static inline uchar16
 block_bytes16(__global const uchar *p)
 {
     return vload16(0, p);
 }
 
-/* 16 and 32 bits. */
+/* Returns 16 bits at any address; block_uint 32 bits, block_half a half. */
 static inline uint
 block_ushort(__global const uchar *p)
 {
@@ -92,8 +93,9 @@ block_half(__global const uchar *p)
     return half_bits((ushort)block_ushort(p));
 }
 
-/* 16 bits, the lowest first: 255 where one is set, else 0. Compilers of GPUs take each byte of a
- * vector by itself: words of four cost them a fourth. */
+/* Returns 16 bits as bytes, the lowest bit first: 255 for a bit that is set, else 0. Compilers of
+ * GPUs process each byte of a vector alone; words of four bytes take a fourth of the
+ * instructions. */
 static inline uchar16
 spread_bits(uint bits)
 {
@@ -108,7 +110,7 @@ spread_bits(uint bits)
 #endif
 }
 
-/* 16 numbers of 2 bits, the lowest first. */
+/* Returns 16 numbers of 2 bits as bytes, the lowest first. */
 static inline uchar16
 spread_pairs(uint pairs)
 {
@@ -123,18 +125,18 @@ spread_pairs(uint pairs)
 #endif
 }
 
-/* q - 1 of bytes q below 128. */
+/* Returns q - 1 for bytes q below 128. */
 static inline char16
 less_one(uchar16 q)
 {
     return as_char16((as_uint4(q) + 0x7f7f7f7fu) ^ 0x80808080u);
 }
 
-/* table[q] of each q, which is below 16. */
+/* Returns table[q] for each q, which is below 16. */
 static inline char16
 look_up_bytes(char16 table, uchar16 q)
 {
-#ifdef __SSSE3__ /* one instruction, which a compiler does not find */
+#ifdef __SSSE3__ /* one instruction that compilers do not find */
     typedef char bytes __attribute__((vector_size(16)));
     return __builtin_astype(__builtin_ia32_pshufb128(__builtin_astype(table, bytes),
                                                      __builtin_astype(q, bytes)),
@@ -166,7 +168,7 @@ look_up_bytes(char16 table, uchar16 q)
                      PASTE(BYTES_, format),                                              \
      ((w)->view.y + (k)) % PASTE(COLUMNS_, format) / 16)
 
-/* Weights k … k + 15 of a row; k is a multiple of 16, `format` the weight's. */
+/* Returns weights k … k + 15 of a row; k is a multiple of 16, `format` the weight's format. */
 static inline float16
 weights_of_format(const uint format, const struct weight *w, ulong row, uint k)
 {
@@ -180,7 +182,7 @@ weights_at(const struct weight *w, ulong row, uint k)
     return weights_of_format(w->format, w, row, k);
 }
 
-/* Weight k of a row. */
+/* Returns weight k of a row. */
 static inline float
 weight_at(const struct weight *w, ulong row, uint k)
 {

@@ -6,11 +6,12 @@
  * the kernel. A program that does not build with it is built once more with the compiler's own
  * header, so that a function that is missing here costs time and nothing else.
  *
- * The names, types and attributes are those of the header; what its names are renamed to by
- * macros of the driver holds here as well.
+ * The names, types and attributes are those of the compiler's header; macros by which the driver
+ * renames functions apply here as well.
  */
-/* float16 on a processor without such registers: all of a kernel is compiled for the same one, so
- * nobody calls by another convention. The driver counts warnings on the user's terminal. */
+/* Silences warnings about passing float16 on a processor without 512-bit registers: all of a kernel
+ * is compiled for one processor, so that calling conventions agree. The driver would report the
+ * number of warnings on the user's terminal. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpsabi"
 #endif

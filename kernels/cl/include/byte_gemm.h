@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tile of short_gemm.h where bytes of weights meet bytes of activations: one of 8 bits each
- * (bytes.h), or the high and the low one of 16 bits (shorts.h). Tokens are in lanes.
+ * The tile of short_gemm.h for products of weight bytes with activation bytes: activations of 8
+ * bits (bytes.h), or the high and the low byte of 16 bits (shorts.h). Lanes are tokens.
  *
- * Unit by unit (units.h) rows of weights are decoded to bytes, and the units of up to 48 tokens
- * turned over so that a vector holds one word of 16 tokens, two words of each of 8, or four of 4;
- * both stay in the L1 cache. Each word of a row, or two, or four, is broadcast and multiplied with
+ * Unit by unit (units.h) rows of weights are decoded to bytes, and the units of up to 48 tokens are
+ * transposed: a vector holds one word of each of 16 tokens, two words of each of 8, or four of each
+ * of 4. Both stay in the L1 cache. One, two or four words of a row are broadcast and multiplied by
  * the parts of vectors that hold tokens. Sums are integers over a stretch of columns with one
- * factor, then floats. Zero points are where these integers begin.
+ * scale, then floats. The integer sums begin with what zero points subtract.
  */
 #include "group_units.h"
 
@@ -18,7 +18,7 @@
 #include "byte_units.h"
 
 #if BLOCKS
-/* The minimums of a unit, one a stretch. */
+/* Stores the minimums of a unit, one for each stretch. */
 static inline void
 put_minimums(float8 minimum, float *out)
 {
@@ -29,7 +29,7 @@ put_minimums(float8 minimum, float *out)
 }
 #endif
 
-/* A unit as row r of those that are multiplied (unit_rows.h). */
+/* Decodes a unit into row r of `out`, as unit_rows.h requires. */
 #if INTEGER_FACTORS
 static inline void
 put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
@@ -40,7 +40,8 @@ put_blocks_unit(const struct unit *u, int zero, uint r, struct rows_unit *out)
     vstore8(IN_SHORTS ? convert_uint8(q) * 0x10001u : as_uint8(convert_int8(u->multiplier)),
             0, out->multiplier[r]);
     out->scale[r][0] = u->d.x;
-    if (MINIMUMS) /* zero points of a format beside one with minimums, too */
+    /* also for the zero points of a format that shares a kernel with one with minimums */
+    if (MINIMUMS)
         put_minimums(convert_float8(u->taken) * u->d.y, out->minimum[r]);
     else
         vstore4(as_uint4(u->taken), 0, out->taken[r]);
@@ -72,7 +73,7 @@ put_group_unit(const struct unit *u, const struct group_factors *f, uint r,
 
 #include "unit_rows.h"
 
-/* Rows of x. */
+/* The rows of x that a tile multiplies. */
 struct x_rows {
     __global const int *x;
     ulong step; /* words from row to row */
@@ -87,8 +88,8 @@ x_row(const struct x_rows *x, uint t)
     return x->x + min(t, x->tokens - 1) * x->step;
 }
 
-/* 16 words from `at` on of every token, each `d` in neighbouring lanes: vectors a distance of
- * TOKEN_VECTORS apart. */
+/* Transposes 16 words from `at` on of every token: d words of a token are in neighbouring lanes,
+ * and vectors of the result are TOKEN_VECTORS apart. */
 __attribute__((always_inline)) static inline void
 turn_words(const struct x_rows *x, uint at, const uint vectors, const uint d,
            int16 (*out)[TOKEN_VECTORS])
@@ -121,7 +122,8 @@ turn_words(const struct x_rows *x, uint at, const uint vectors, const uint d,
     }
 }
 
-/* A number of each of the tokens: in all of its lanes, or in the first of them alone. */
+/* Returns a number of each token in all d lanes of the token; in_first, in the first of them and 0
+ * in the others. */
 static inline float16
 in_lanes(float16 v, const uint d)
 {
@@ -138,7 +140,7 @@ in_first(float16 v, const uint d)
     return as_float16(as_int16(in_lanes(v, d)) & first);
 }
 
-/* d numbers of each token, v[i] the tokens' i-th, in its lanes. */
+/* Returns d numbers of each token in its d lanes; v[i] has number i of every token. */
 static inline float16
 numbers_in_lanes(const float16 *v, const uint d)
 {
@@ -151,7 +153,7 @@ numbers_in_lanes(const float16 *v, const uint d)
         __builtin_shufflevector(as_ulong4(a), as_ulong4(b), 0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* Words at … of tokens 16 n …, four of each. */
+/* Transposes four words from `at` on of tokens 16 n … 16 n + 15. */
 static inline void
 turn_four(const struct x_rows *x, uint n, ulong at, float16 out[4])
 {
@@ -161,7 +163,8 @@ turn_four(const struct x_rows *x, uint n, ulong at, float16 out[4])
     turn_quads(v, out);
 }
 
-/* The sums of x in floats, behind which are none: rows have one each 16 k. */
+/* Returns the sum of 16 columns of x in float; 0 behind the last column (rows have one sum per 16
+ * columns). */
 static inline float
 x_sum(const struct x_rows *x, uint t, uint i)
 {
@@ -169,7 +172,7 @@ x_sum(const struct x_rows *x, uint t, uint i)
     return i < x->k_count / 16 ? sums[i] : 0.0f;
 }
 
-/* What belongs to the words of unit b of tokens 16 n …. */
+/* Transposes scales and sums of unit b of tokens 16 n …. */
 __attribute__((always_inline)) static inline void
 turn_rest(const struct x_rows *x, uint b, uint n, const uint d, struct x_unit *out)
 {
@@ -249,7 +252,8 @@ turn_x(const struct x_rows *x, uint b, const uint vectors, const uint d,
 
 #include "byte_products.h"
 
-/* Unit by unit, for so many vectors of tokens, of which so many parts have any. */
+/* Adds the products of all units, for `vectors` vectors of tokens, of which `parts` parts
+ * (LANE_PARTS a vector) have any tokens. */
 __attribute__((always_inline)) static inline void
 add_units(const struct short_rows rows[VECTORS], const struct tile_rows *tile,
           const struct x_rows *x, const uint vectors, const uint parts, const uint d,
@@ -271,7 +275,7 @@ add_units(const struct short_rows rows[VECTORS], const struct tile_rows *tile,
     }
 }
 
-/* Lanes of a token added up: of token t lane t. */
+/* Adds up the d lanes of each token; the result for token t is in lane t. */
 static inline float16
 join_lanes(float16 v, const uint d)
 {
@@ -283,7 +287,8 @@ join_lanes(float16 v, const uint d)
     return (float16)(two.even + two.odd, (float4)0, (float8)0);
 }
 
-/* Rows of vector v are rows[v]; x is `tokens` rows. */
+/* Computes the products of the rows of all vectors, rows[v] being those of vector v, with `tokens`
+ * rows of x. */
 static inline void
 short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint tokens,
            float16 (*out)[VECTORS])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of weights times up to four rows of activations of 8 bits (bytes.h), 16 words wide: what
- * short_gemv.h does for those of 16 bits, for the few tokens of an expert in a prompt.
+ * One row of weights times up to four rows of 8-bit activations (bytes.h), 16 words at a time, for
+ * the few tokens of an expert in a prompt; short_gemv.h does the same for 16-bit activations.
  */
 #if X_BYTES
 #include "group_units.h"
@@ -11,7 +11,7 @@
 #define MINIMUMS 0
 #endif
 
-/* Units of a row of x from one on, and what belongs to them. */
+/* A position in a row of x: the words of a unit, and its sums and scales. */
 struct x_bytes {
     __global const int *words, *less;
     __global const float *factor;
@@ -33,7 +33,8 @@ next_bytes(struct x_bytes *x)
     x->factor += 4;
 }
 
-/* sum + the products of half or all of a unit's bytes with those of x: q less BYTES_LESS. */
+/* add_half adds the products of half of a unit's bytes with those of x to `sum`, add_halves of all
+ * its bytes. The products are of q - BYTES_LESS. */
 #define BYTES_LESS (BYTE_MADDS && !IN_SHORTS ? 128 : 0)
 __attribute__((always_inline)) static inline int16
 add_half(int16 sum, uint16 q, __global const int *x)
@@ -58,9 +59,9 @@ add_halves(int16 sum, uint16 a, uint16 b, __global const int *x)
 #endif
 }
 
-/* Sums of a row, spread over lanes. Where a register has eight of them, both halves of 16 are added
- * at once: then there are registers left for what two rows of x need. Elsewhere sums of eight stay
- * apart: adding to half of a register takes three instructions. */
+/* Sums of a row, spread over lanes. If a register holds 8 floats (no AVX-512), both halves of 16
+ * are added at once, so that registers are left for two rows of x. With AVX-512, sums of eight are
+ * kept apart, because adding to half of a register takes three instructions. */
 #ifdef __AVX512F__
 struct lane_sums {
     float16 all;
@@ -80,7 +81,7 @@ add_eight(struct lane_sums *sum, float8 v, float8 factor)
     sum->eight += v * factor;
 }
 
-/* Integers that have a factor each, and both another. */
+/* Adds (a factor.x + b factor.y) both. */
 static inline void
 add_integers(struct lane_sums *sum, int16 a, int16 b, const float2 factor, float both)
 {
@@ -114,14 +115,15 @@ add_integers(struct lane_sums *sum, int16 a, int16 b, const float2 factor, float
 #endif
 
 #if INTEGER_FACTORS
-/* The multipliers of a unit's halves as its sums of two products lie in vectors. */
+/* The integer scales of half h of a unit, in the order in which sums of two products lie in
+ * vectors. */
 #define EIGHT(n) (n), (n), (n), (n), (n), (n), (n), (n)
 #define LANE_MULTIPLIERS(u, h)                                                           \
     __builtin_shufflevector((u)->multiplier, (u)->multiplier, EIGHT(h), EIGHT(2 + (h)),  \
                             EIGHT(4 + (h)), EIGHT(6 + (h)))
 
-/* Minus the sums of x of two units, times what is taken off for each 16 columns, added up in pairs:
- * two of the first unit, two of the second, and again. */
+/* Returns minus the sums of x of two units, times their zero points (or minimums) for each 16
+ * columns, added up in pairs: two sums of the first unit, two of the second, and again. */
 static inline int8
 taken_sums(__global const int *less, short8 a, short8 b)
 {
@@ -136,7 +138,7 @@ taken_sums(__global const int *less, short8 a, short8 b)
         int8);
 }
 
-/* Products of a unit with x, times its multipliers. */
+/* Returns the products of a unit with x, times the unit's integer scales. */
 __attribute__((always_inline)) static inline int16
 scaled_products(const struct unit *u, __global const int *words)
 {
@@ -151,7 +153,7 @@ scaled_products(const struct unit *u, __global const int *words)
                                       __builtin_astype(LANE_MULTIPLIERS(u, 1), int16));
 }
 
-/* add_byte_unit of both units of a block of a format with multipliers. */
+/* Like add_byte_unit, for both units of a block of a format with integer scales. */
 __attribute__((always_inline)) static inline void
 add_scaled_units(const struct unit u[2], const struct x_bytes *x, ulong row_words,
                  const uint tokens, struct lane_sums *sum)
@@ -169,8 +171,8 @@ add_scaled_units(const struct unit u[2], const struct x_bytes *x, ulong row_word
 }
 #endif
 
-/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x is the
- * first's. `zero` is what is taken off each integer, by lane. */
+/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart; x is the first
+ * row. `zero` is the zero point of the integers in each lane. */
 __attribute__((always_inline)) static inline void
 add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong row_words,
               const uint tokens, struct lane_sums *sum)
@@ -203,7 +205,7 @@ add_byte_unit(const struct unit *u, int16 zero, const struct x_bytes *x, ulong r
 }
 
 #if GROUP
-/* The products of a row with a few rows of x, each still spread over 16 lanes. */
+/* Sets sum[] to the products of a row with a few rows of x, each spread over 16 lanes. */
 __attribute__((always_inline)) static inline void
 short_row_dots(const struct weight *w, ulong n, __global const int *words,
                ulong row_words, const uint tokens, float16 *sum)
@@ -270,7 +272,7 @@ byte_format_dots(const uint format, const struct weight *w, ulong n,
         sum[t] = ALL_LANES(lanes[t]) * weight;
 }
 
-/* The same of the weight's format. */
+/* Like byte_format_dots, for the weight's format. */
 __attribute__((always_inline)) static inline void
 short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row_words,
                const uint tokens, float16 *sum)

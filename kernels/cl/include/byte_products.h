@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of a unit of rows of weights with a unit of x (byte_units.h): sums are integers over a
- * stretch of columns with one factor, then floats.
+ * stretch of columns with one scale, then floats.
  *
- * Tokens are taken so many at once as lanes are in a register: compilers that take vectors of two
- * registers apart finish one half before the other, and meanwhile store what both need.
+ * As many tokens are multiplied at once as a register has lanes (a part of a vector of 16 tokens):
+ * compilers that split vectors of two registers finish one half before the other, and meanwhile
+ * spill what both need.
  */
 #if BYTE_MADDS
 typedef int8 lane_ints;
 typedef uint8 lane_words;
 typedef short16 lane_shorts;
 typedef float8 lane_floats;
-#define LANE_PARTS      2 /* of a vector of tokens */
+#define LANE_PARTS      2 /* parts (registers) of a vector of 16 tokens */
 #define LANE_FLOATS(v)  convert_float8(v)
 #define ADD_PAIRS       add_pairs8
 #define MULTIPLY_BYTES  byte_products8
@@ -23,12 +24,13 @@ typedef float16 lane_floats;
 #define LANE_FLOATS(v) convert_float16(v)
 #define ADD_PAIRS      add_pairs
 #endif
-#define FEW_WORDS (4 / LANE_PARTS) /* of each of 4 tokens in a part; half as many of 8 */
+/* words of each token in a part for up to 4 tokens; half as many for 8 */
+#define FEW_WORDS (4 / LANE_PARTS)
 /* Part n of the vectors of 16 tokens at `v`. */
 #define PART(v, n)        (((const lane_ints *)(v))[n])
 #define FLOATS_OF_PART(v, n) (((const lane_floats *)(v))[n])
 
-/* Rows whose sums are registers, of one part of tokens. */
+/* Rows whose sums stay in registers, for one part of tokens. */
 #ifdef __AVX512F__
 #define VECTOR_ROWS 16
 #else
@@ -36,12 +38,12 @@ typedef float16 lane_floats;
 #endif
 #define MOST_ROWS (VECTOR_ROWS / (BYTE_DOTS ? X_PLANES : 1))
 #if INTEGER_FACTORS && BYTE_DOTS
-#define ROW_SUMS 2 /* of a stretch and of all */
+#define ROW_SUMS 2 /* sums of a stretch, and of all stretches */
 #else
 #define ROW_SUMS 1
 #endif
 
-/* Rows, and parts of tokens, whose products are summed at once, and their sums. */
+/* The rows and parts of tokens whose products are summed at once, and their sums. */
 struct row_block {
     uint row, rows, n, parts;
 };
@@ -49,15 +51,15 @@ struct row_block {
 struct sums {
     lane_ints all[MOST_ROWS][TOKEN_VECTORS];
 #if IN_SHORTS
-    lane_shorts some[MOST_ROWS][TOKEN_VECTORS]; /* not in `all` yet */
+    lane_shorts some[MOST_ROWS][TOKEN_VECTORS]; /* not yet added to `all` */
 #elif INTEGER_FACTORS
     lane_ints some[MOST_ROWS][TOKEN_VECTORS]; /* the same */
 #elif BYTE_DOTS && !X_BYTES
-    lane_ints high[MOST_ROWS][TOKEN_VECTORS]; /* with the high bytes of x */
+    lane_ints high[MOST_ROWS][TOKEN_VECTORS]; /* sums of products with the high bytes of x */
 #endif
 };
 
-/* `d` words of a row, as often as lanes hold. */
+/* Returns `d` words of a row, repeated to fill the lanes. */
 __attribute__((always_inline)) static inline lane_words
 repeated(const uint *w, const uint d)
 {
@@ -75,7 +77,7 @@ repeated(const uint *w, const uint d)
 #endif
 }
 
-/* What a format's zero takes off the sums with x. */
+/* Sets the begin of sums for a format's zero point: -zero times the sums of x. */
 static inline void
 begin_sums(struct x_unit *x, int zero, const uint vectors)
 {
@@ -86,7 +88,7 @@ begin_sums(struct x_unit *x, int zero, const uint vectors)
 #endif
 }
 
-/* What the integers of a row over stretch s begin with. */
+/* Returns what the integer sums of a row over stretch s begin with. */
 __attribute__((always_inline)) static inline lane_ints
 begin_with(const struct rows_unit *w, const struct x_unit *x, uint row, uint s, uint n)
 {
@@ -99,7 +101,7 @@ begin_with(const struct rows_unit *w, const struct x_unit *x, uint row, uint s, 
 #endif
 }
 
-/* Adds the products of plane p with `d` words from `word` on: step `nth` of stretch s. */
+/* Adds the products of plane p with `d` words from `word` on, the `nth` time in stretch s. */
 __attribute__((always_inline)) static inline void
 add_words(const struct rows_unit *w, const struct x_unit *x, const struct row_block *block,
           uint word, const uint p, const uint nth, const bool is_last, const uint d,
@@ -165,8 +167,8 @@ multiply_stretch(const struct rows_unit *w, const struct x_unit *x,
 }
 
 #if INTEGER_FACTORS
-/* The integers that the sums of a row over all stretches begin with: what zero points take off,
- * which are minimums where there are any. */
+/* Returns what the integer sums of a row over all stretches begin with: what zero points subtract;
+ * 0 if they are subtracted as minimums. */
 __attribute__((always_inline)) static inline lane_ints
 taken_off(const struct rows_unit *w, const struct x_unit *x, uint row, uint n,
           const uint d)
@@ -213,7 +215,7 @@ add_unit(const struct rows_unit *w, const struct x_unit *x, const struct row_blo
 }
 #endif
 
-/* Adds the products over stretch s. Inlined by force so that the sums are registers. */
+/* Adds the products over stretch s. Always inlined, so that the sums stay in registers. */
 __attribute__((always_inline)) static inline void
 add_stretch(const struct rows_unit *w, const struct x_unit *x, const struct row_block *block,
             uint s, const uint d, float16 (*f)[TOKEN_VECTORS])
@@ -242,8 +244,8 @@ add_stretch(const struct rows_unit *w, const struct x_unit *x, const struct row_
     }
 }
 
-/* The products of 16 rows from `first` on. Without products of four bytes many rows share the words
- * of one part of tokens. */
+/* Adds the products of 16 rows from `first` on. Without products of four bytes (BYTE_DOTS), one
+ * part of tokens is multiplied by many rows at once, else all parts by few rows. */
 __attribute__((always_inline)) static inline void
 add_rows(const struct rows_unit *w, const struct x_unit *x, uint first, const uint parts,
          const uint d, float16 (*f)[TOKEN_VECTORS])

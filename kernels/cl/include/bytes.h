@@ -4,21 +4,21 @@
  * (units.h): units of 128 k as
  *
  *     [units][2][16]  32-bit words: byte i of word 4 b + j of half h is k = 32 b + 16 h + 4 j + i
- *     [units][4]      f32: what the integers of each 32 k are multiplied with
- *     [units][8]      minus the sum of each 16 integers: what zero points and minimums of weights
- *                     take off is theirs, so that only the rounding of x is lost, times weights
- *                     less their zero points
+ *     [units][4]      f32: the scale of the integers of each 32 k
+ *     [units][8]      minus the sum of each 16 integers: zero points and minimums of weights are
+ *                     multiplied by these sums, not by those of x, so that the only error is the
+ *                     rounding of x, times (weight - zero point)
  *
- * A factor is of 32 k, or the same for all 128: that is up to who writes the row. Exact to 1/254 of
- * the largest number that shares a factor. Where one is infinite or not a number, the factor says
- * so.
+ * A scale is of 32 k, or the same for all 128, as the writer of the row chose. The integers are
+ * exact to 1/254 of the largest magnitude with the same scale. If that is infinite or NaN, the
+ * scale is NaN.
  */
 #include "vector.h"
 
 #define BYTE_UNIT       128
 #define BYTE_UNIT_WORDS (32 + 4 + 8)
 
-/* Integers 16 h … of sub-block b of a unit; their sum. */
+/* Stores the 16 integers q of half h of sub-block b of a unit; returns their sum. */
 static inline int
 store_bytes(int16 q, uint b, uint h, __global int *unit)
 {
@@ -28,7 +28,8 @@ store_bytes(int16 q, uint b, uint h, __global int *unit)
     return c.x + c.y + c.z + c.w;
 }
 
-/* Unit u of a row from the 128 floats at v; a factor each `columns`: 32 or 128. */
+/* Writes unit u of a row from the 128 floats at v, with one scale per `columns` columns: 32 or
+ * 128. */
 __attribute__((always_inline)) static inline void
 write_bytes(const float *v, const uint columns, __global int *row, uint u, uint units)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Choosing a token: the order of logits and their weights, bit for bit those of the host
- * (plugin/text/candidates.h, token_weight.h). A row of logits, of parts and of what has been seen,
- * and a state belong to a text.
+ * (plugin/text/candidates.h, token_weight.h). Each text has a row of logits, a row of parts, a row
+ * of seen tokens, and a state.
  */
 #include "token_arithmetic.h"
 #include "types.h"
@@ -19,7 +19,8 @@
 
 enum { PART = 1024, SLOTS = 4 }; /* primitives/choose/choose.h */
 
-/* The best token of a part; not 0: some logit is NaN or +infinity. */
+/* key: that of the best token of a part (key_of); unsound not 0: a logit of the part is NaN or
+ * +infinity. */
 struct part {
     ulong key, unsound;
 };
@@ -40,26 +41,28 @@ struct state {
     uint window, in_window, oldest, adjusts;
 };
 
-/* How often a token is in the window, and how often of that presence and frequency see. */
+/* count: how often a token is in the penalties' window; fresh: how often of that presence and
+ * frequency penalties count. */
 struct seen {
     uint count, fresh;
 };
 
-#define BARRED (1u << 31) /* in `count` */
+#define BARRED (1u << 31) /* bit of `count`: the token must not be chosen */
 
-/* 0: no token, whose logit is -infinity or NaN. Of equal logits the lower id has the larger key. */
+/* Returns a key that orders tokens by logit; of equal logits the lower id has the larger key. 0:
+ * logit is -infinity or NaN, and the token cannot be chosen. */
 static inline ulong
 key_of(float logit, uint id)
 {
     const uint sign = 1u << 31;
     uint bits = as_uint(logit);
-    bits = bits == sign ? 0 : bits; /* of the two zeros none is larger */
+    bits = bits == sign ? 0 : bits; /* -0 and +0 are equal */
     bits = bits & sign ? ~bits : bits | sign;
     return logit > -INFINITY ? (ulong)bits << 32 | (uint)~id : 0;
 }
 
-/* The logit of a token that is in the window or barred; in its place, too, for the kernel that
- * takes a token. */
+/* Returns the penalised logit of a token that is in the window or barred, and stores it in place
+ * for the kernel that takes a token. */
 static inline float
 adjust(__global float *logit, struct seen t, __global const struct state *s)
 {
@@ -79,8 +82,8 @@ weight_of(float logit, float largest, const struct state *s)
     return (ulong)(p * as_float((uint)(127 - (exponent >> 20)) << 23) * s->largest);
 }
 
-/* A token enters the window. Behind the counts lie the tokens of a window that has an end: a ring,
- * whose oldest token leaves. */
+/* Adds a token to the window. A window of limited length is a ring of tokens behind the counts; its
+ * oldest token leaves. */
 static inline void
 see(uint id, __global struct state *s, __global struct seen *seen, uint n)
 {
@@ -98,7 +101,7 @@ see(uint id, __global struct state *s, __global struct seen *seen, uint n)
     }
 }
 
-/* The chosen token of a text: for the host, and for the run behind this one. */
+/* Stores the chosen token of a text for the host and as input of the next run. */
 static inline void
 put_choice(uint text, int id, __global struct state *s, __global struct seen *seen, uint n,
            __global int *chosen, __global STORAGE(IDS) *ids,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights whose elements are codes: floats below 16 bits, indices into a codebook, floats with a
- * factor.
+ * Weights whose elements are codes: floats below 16 bits, indices into a codebook, or floats with a
+ * factor for each expert.
  *
  *     w[n][k] = number of code[n][k]  *  scale[n][k / CODE_GROUP]  *  factor
  *
- *   CODES       nf4 f4e2m1 f8e4m3 f8e5m2; f16 bf16 f32; codebook: the 4 bits are indices of 16
- *               floats, which the weight has in place of zero points
- *   CODE_GROUP  columns that share a scale (SCALE); 0: there are none
+ *   CODES       nf4 f4e2m1 f8e4m3 f8e5m2; f16 bf16 f32; codebook: 4-bit indices of 16 floats, which
+ *               the weight has in place of zero points
+ *   CODE_GROUP  columns that share a scale (SCALE); 0: no scales
  *   CODE_RUNS   1: columns, stored rows and groups are whole runs of 16, which are read at once;
  *               0: codes are read one by one
  */
@@ -41,7 +41,8 @@ nibble_at(const struct weight *w, ulong i)
 #define CODE_bf16(w, i)     bytes_bf16((w)->data, i)
 #define CODE_f32(w, i)      bytes_f32((w)->data, i)
 
-/* What the codes of a row from column k on are multiplied with, as far as a group goes. */
+/* Returns the factor of a row's codes from column k to the end of its group: scale times the
+ * expert's factor. */
 static inline float
 code_factor(const struct weight *w, ulong row, uint k)
 {
@@ -53,7 +54,7 @@ code_factor(const struct weight *w, ulong row, uint k)
 #endif
 }
 
-/* Weight k of a row. */
+/* Returns weight k of a row. */
 static inline float
 weight_at(const struct weight *w, ulong row, uint k)
 {
@@ -62,7 +63,7 @@ weight_at(const struct weight *w, ulong row, uint k)
 
 /* ---- runs of 16 ------------------------------------------------------------------------- */
 
-/* Codes of 4 bits from element i on, which is even. */
+/* Returns 16 codes of 4 bits from element i on; i is even. */
 static inline uchar16
 nibbles(const struct weight *w, ulong i)
 {
@@ -83,8 +84,8 @@ bits_of_halves(ushort16 bits)
     return vload_half16(0, (const half *)&bits);
 }
 
-/* numbers[q] of each q, of which `table` has the same 16 in memory. */
-#ifdef __AVX512F__ /* one instruction, which a compiler does not find */
+/* numbers[q] for each q; `table` has the same 16 numbers in memory. */
+#ifdef __AVX512F__ /* one instruction that compilers do not find */
 #define LOOK_UP(table, numbers, q) look_up(numbers, q)
 
 static inline float16
@@ -163,7 +164,7 @@ codes_f32(const struct weight *w, ulong i)
     return ((__global const loose_float16 *)(w->data + 4 * i))->v;
 }
 
-/* Weights k … k + 15 of a row, those behind its end 0; k is a multiple of 16. */
+/* Returns weights k … k + 15 of a row, 0 behind its end; k is a multiple of 16. */
 static inline float16
 weights_at(const struct weight *w, ulong row, uint k)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows of weights of elements (element_steps.h) times tiles; an implementation of step_gemm.h. A
- * turn of the loop is 128 columns; what the row has behind these takes turns of a unit.
+ * turn of the loop is 128 columns; the remaining columns of a row take turns of one unit.
  */
 #define TURN_UNITS (128 / UNIT_K)
-/* Units that are multiplied together: two where their products share a float factor, else one. */
+/* Units that are multiplied together: two if their products share a float scale, else one. */
 #define SPAN_UNITS (FACTOR_SCALE && GROUP % (2 * UNIT_K) == 0 ? 2 : 1)
 
 /* The rows of a lane, and what they are multiplied by. */
@@ -12,7 +12,7 @@ struct product {
     const struct weight *w[ROW_BLOCKS];
     struct element_row row[ROW_BLOCKS];
     struct tiles x;
-    __local uint *halves; /* of shared_gemm.h */
+    __local uint *halves; /* local memory of shared_gemm.h */
 };
 
 /* Makes row `row` of an expert this lane's row of row block r. */
@@ -31,7 +31,7 @@ move_row(struct product *p, const uint from, const uint to)
     p->row[to] = p->row[from];
 }
 
-/* What products of an expert's rows are multiplied with. */
+/* Returns the factor of the products of an expert's rows. */
 static inline float
 product_factor(const struct weight *w, ulong expert)
 {
@@ -39,7 +39,7 @@ product_factor(const struct weight *w, ulong expert)
 }
 
 #if GROUP
-/* Makes g the group of unit u of a turn of `units`, which begins with column k, where that is not
+/* Sets g to the group of unit u of a turn of `units` units, which begins at column k, unless it is
  * the group of the unit before. */
 static inline void
 take_group(const struct weight *w, const struct element_row *row, const uint units,
@@ -62,7 +62,7 @@ take_group(const struct weight *w, const struct element_row *row, const uint uni
 #if FACTOR_SCALE
 #error "factors of products are not shared"
 #endif
-/* What shared_gemm.h asks of weights. */
+/* The functions that shared_gemm.h needs of weights. */
 #define WHOLE_K(format) (GROUP ? GROUP : UNIT_K)
 #define SUMS_OF(format) 0
 

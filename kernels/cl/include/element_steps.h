@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights of elements as halves, a row a lane, in the order of steps.h: integers of 4 or 8 bits in
- * groups, and f16. A unit is 32 columns, that is two steps.
+ * Decodes weights of elements to halves, one row in each lane, in the order of steps.h: integers of
+ * 4 or 8 bits in groups, and f16. A unit is 32 columns, that is two steps.
  *
  * An integer q < 2^n, put by a mask and an or below the exponent of 2^n, is the half 2^n + q. One
- * instruction takes off 2^n and the zero point, which rounds nothing. A scale that is a half is
- * multiplied in by another one, which rounds the product to a half; other scales multiply what the
- * matrix engines made of their group (FACTOR_SCALE 1).
+ * instruction subtracts 2^n and the zero point, exactly. Another one multiplies by a scale of type
+ * f16, which rounds the product to a half. Other scales multiply the sums that matrix engines
+ * compute for their group (FACTOR_SCALE 1).
  *
- * A zero point that is no integer is taken off in two parts: the nearest integer, then the rest.
+ * A zero point that is no integer is subtracted in two parts: the nearest integer, then the rest.
  */
 #define UNIT_K     32
 #define UNIT_STEPS (UNIT_K / 16)
@@ -16,17 +16,17 @@
 #error "a group is whole units"
 #endif
 
-/* Numbers of a word, words of a unit. */
+/* Elements of a 32-bit word; words of a unit. */
 #define STEP_PLANES (PLANES == 1 ? 2 : PLANES)
 #define UNIT_WORDS  (UNIT_K / STEP_PLANES)
 
 #define IS_HALF_bf16 0
 #define FACTOR_SCALE (GROUP && !IS_HALF(SCALE))
-/* Halves below 2^-14 are subnormal, and it is not known what matrix engines make of them: products
- * with scales are this many times larger. So weights above 4094 overflow. */
+/* Halves below 2^-14 are subnormal, and matrix engines may treat these as 0: products with scales
+ * are this many times larger. So weights above 4094 overflow. */
 #define SCALE_TIMES (GROUP && !FACTOR_SCALE ? 16.0f : 1.0f)
 
-/* Where a lane's row begins: its numbers, its scales, and which group is its first. */
+/* Where a lane's row begins: its first word, its first scale, and the index of its first group. */
 struct element_row {
     __global const uint *words;
     __global const uchar *scale;
@@ -45,15 +45,15 @@ element_row(const struct weight *w, ulong row)
     return r;
 }
 
-/* What the numbers of a group need, as halves twice: what is added to those of each step of a
- * unit, what is added last, the scale; or this as a float. */
+/* The constants of a group, each a half twice in a word: the offsets added in each step of a unit,
+ * the rest of the zero point, added last, and the scale. `factor` is the scale as a float. */
 struct group_halves {
     uint offset[UNIT_STEPS], rest, scale;
     float factor;
 };
 
 #if GROUP
-/* Scales from one group of a row to the next. */
+/* Returns how many scales lie from one group of a row to the next. */
 static inline uint
 groups_apart(const struct weight *w)
 {
@@ -63,15 +63,15 @@ groups_apart(const struct weight *w)
 #define OFFSET_f16  0
 #define OFFSET_bf16 0
 #define OFFSET_f32  0
-/* Whether zero points have the weights' type, so that their bits become part of halves; whether
- * they may be no integers. */
+/* SAME_ZP: zero points have the weights' type, so that their bits become part of halves. FLOAT_ZP:
+ * zero points may be no integers. */
 #define SAME_ZP  (PASTE(PLANES_, ZP) == PLANES && PASTE(OFFSET_, ZP) == OFFSET)
 #define FLOAT_ZP (HAS_ZP && PASTE(PLANES_, ZP) == 1)
 
 #if HAS_ZP && SAME_ZP
-/* The bits of the zero point of group first + g of a row. Where `first` is even and zero points of
- * a row are neighbours, all lanes are as far from their rows' first byte, so that addresses are
- * made outside of the loop. */
+/* Returns the bits of the zero point of group first + g of a row. If `first` is even and the zero
+ * points of a row are contiguous, every lane has the same offset to its row's first byte, so that
+ * compilers compute addresses outside of the loop. */
 static inline uint
 zero_bits(const struct weight *w, const struct element_row *row, uint first, const uint g,
           const bool is_even)
@@ -87,8 +87,8 @@ zero_bits(const struct weight *w, const struct element_row *row, uint first, con
 }
 #endif
 
-/* Makes the offsets of g for zero point `zero`, and returns what it is more than the nearest
- * integer that halves are exact for. */
+/* Sets the offsets of g for zero point `zero`; returns the difference of `zero` to the nearest
+ * integer for which halves are exact. */
 static inline float
 take_zero(float zero, struct group_halves *g)
 {
@@ -98,7 +98,7 @@ take_zero(float zero, struct group_halves *g)
     return zero - near;
 }
 
-/* The same of the bits of a zero point, which are OFFSET more than it. */
+/* Sets the offsets of g from the bits of a zero point, which are zero point + OFFSET. */
 static inline void
 take_zero_bits(uint bits, struct group_halves *g)
 {
@@ -107,7 +107,7 @@ take_zero_bits(uint bits, struct group_halves *g)
                                : g->offset[0];
 }
 
-/* Group first + g of a row; `is_even`: `first` is. */
+/* Returns the constants of group first + g of a row; `is_even`: `first` is even. */
 static inline struct group_halves
 group_halves(const struct weight *w, const struct element_row *row, uint first,
              const uint g, const bool is_even)
@@ -128,8 +128,8 @@ group_halves(const struct weight *w, const struct element_row *row, uint first,
     return h;
 }
 
-/* Halves 2^n + q of the integers at the lowest bits of each half of v, for step s of a unit. The
- * sign of a signed one is flipped. */
+/* Halves 2^n + q of the integers in the lowest bits of each half of v, for step s of a unit. The
+ * sign bit of signed integers is flipped. */
 #define HALVES_OF(v, mask, base) (((v) & (mask)) ^ ((base) ^ (FLIP & (mask))))
 #if PLANES == 8
 #define INTEGER_HALVES(v, s)                                                             \
@@ -139,7 +139,8 @@ group_halves(const struct weight *w, const struct element_row *row, uint first,
 #define INTEGER_HALVES(v, s) HALVES_OF(v, 0x00ff00ffu, 0x64006400u)
 #endif
 
-/* Step s of a unit: its integers less the zero point, times the scale if that is a half. */
+/* Returns step s of a unit: its integers minus the zero point, times the scale if that is a
+ * half. */
 static inline int8
 integer_step(const uint words[UNIT_WORDS], const struct group_halves *g, const uint s)
 {
@@ -157,7 +158,7 @@ integer_step(const uint words[UNIT_WORDS], const struct group_halves *g, const u
 }
 #endif
 
-/* Makes the two steps of the unit that begins with `words`. */
+/* Decodes the unit that begins at `words` into two steps. */
 static inline void
 make_unit(__global const uint *words, const struct group_halves *g, int8 b[UNIT_STEPS])
 {

@@ -15,7 +15,7 @@
 #endif
 
 #if INTEGER
-/* LONG_MIN / -1 does not fit; a negation wraps. */
+/* LONG_MIN / -1 would overflow; the negation of an unsigned number wraps instead. */
 static inline long
 int_divide(long a, long b)
 {
@@ -35,7 +35,7 @@ int_floor_mod(long a, long b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-/* Negative exponents truncate: 0 but for a base of 1 or -1. */
+/* A power with a negative exponent is truncated to an integer: 0 unless the base is 1 or -1. */
 static inline long
 int_power(long a, long b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An expert as bytes: up to 13 parts (matrices, scales, zero points, biases, factor), each an array
- * of one entry an expert, that a cache holds once more with one entry a slot.
+ * An expert as bytes: up to 13 parts (matrices, scales, zero points, biases, factor). Each part is
+ * an array with one entry for each expert; a cache has a second array with one entry for each slot.
  *
  *     parts[i]    bytes of an entry (0: no such part), where slot 0 begins in the cache's memory
  *
@@ -21,7 +21,7 @@
         __global const uchar *from_10, __global const uchar *from_11,                    \
         __global const uchar *from_12
 
-/* Where a part's entry of expert 0 begins. */
+/* The address of a part's entry of expert 0. */
 #define PART_FROM(i)                                                                     \
     ((i) == 0    ? from_0                                                                \
      : (i) == 1  ? from_1                                                                \
@@ -37,15 +37,15 @@
      : (i) == 11 ? from_11                                                               \
                  : from_12)
 
-/* Bytes of one piece of an expert, and where they are. */
+/* One piece of an expert: its bytes, its source and its destination. */
 struct piece {
-    uint part;  /* PARTS: there is no such piece            */
+    uint part;  /* PARTS: there is no such piece */
     uint bytes; /* at most PIECE                            */
-    ulong from; /* behind the part's entry of expert 0      */
-    ulong to;   /* behind the beginning of the cache's memory */
+    ulong from; /* bytes behind the part's entry of expert 0 */
+    ulong to;   /* bytes behind the beginning of the cache's memory */
 };
 
-/* Piece `p` of all pieces of an expert, for the move of expert move.x to slot move.y. */
+/* Returns piece `p` of all pieces of an expert, for the copy of expert move.x to slot move.y. */
 static inline struct piece
 find_piece(__global const ulong2 *parts, uint p, int2 move)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows that moe_sort gave to an expert: from first_tile[expert] * 16 on; the last tile may be
- * partly empty.
+ * Returns the end of the rows that moe_sort gave to an expert. They begin at first_tile[expert] *
+ * 16; the last tile may be partly empty.
  */
 static inline uint
 expert_end(__global const uint *first_tile, __global const int *source, ulong expert)

@@ -5,7 +5,7 @@
  */
 #include "gemm_tile.h"
 
-/* As in planes.h; `planes` values of a 32-bit word. */
+/* As in planes.h: the position of column k in plane order, if a 32-bit word has `planes` values. */
 #define PLANES_OF(values) ((values) == 2 ? 1 : (values))
 #define PLANES            PLANES_OF(WORD_VALUES)
 
@@ -18,7 +18,7 @@ plane_position(uint k, uint planes)
     return k - in_block + in_block % planes * 16 + in_block / planes;
 }
 
-/* The floats of a lane of a tile of k_count columns. */
+/* Returns the floats of a lane of a tile: k_count columns, rounded up to whole blocks of planes. */
 static inline uint
 padded_columns(uint k_count, uint planes)
 {

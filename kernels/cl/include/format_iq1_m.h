@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ1_M: { u8 qs[32], qh[16]; u16 scales[4] }, d (1 + 2 scale) (q + or - 1/8) with q of -1, 0, 1
- * from the grid of IQ1_S in sub-blocks of 16; an entry of 8 columns has 8 low bits in qs and 3 high
- * ones in a nibble of qh, whose highest is the sign. Of each 16 bits of `scales` the highest 4 are
- * a nibble of the half d, the others four scales.
+ * IQ1_M: { u8 qs[32], qh[16]; u16 scales[4] }. A weight is d (1 + 2 scale) (q + 1/8) or … (q -
+ * 1/8), with q of -1, 0, 1 from the grid of IQ1_S; sub-blocks of 16 columns share a scale. A grid
+ * index (8 columns) has 8 low bits in qs and 3 high ones in a nibble of qh, whose highest bit is
+ * the sign of 1/8 (1: -). Of each 16 bits of `scales` the highest 4 are a nibble of the half d, the
+ * others four scales.
  */
 #ifdef FORMAT_iq1_m
 #define COLUMNS_iq1_m 256

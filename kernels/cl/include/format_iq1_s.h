@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ1_S: { f16 d; u8 qs[32]; u16 qh[8] }, d (1 + 2 scale) (q + or - 1/8) with q of -1, 0, 1 from a
- * grid in sub-blocks of 32; an entry of 8 columns has 8 low bits in qs and 3 high ones in qh, above
- * which are the scale of 3 bits and the sign.
+ * IQ1_S: { f16 d; u8 qs[32]; u16 qh[8] }. A weight is d (1 + 2 scale) (q + 1/8) or … (q - 1/8),
+ * with q of -1, 0, 1 from a grid; sub-blocks of 32 columns share a scale. A grid index (8 columns)
+ * has 8 low bits in qs and 3 high ones in qh; above these, qh has the scale (3 bits) and the sign
+ * of 1/8 (1: -).
  */
 #ifdef FORMAT_iq1_s
 #define COLUMNS_iq1_s 256

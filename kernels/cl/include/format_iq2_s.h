@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ2_S: { f16 d; u8 qs[32], signs[32], qh[8], scales[8] }, d (scale + 1/2) / 4 times signed sizes
- * of a grid in sub-blocks of 16; an entry of 8 columns has 8 low bits in qs, 2 high ones in qh.
+ * IQ2_S: { f16 d; u8 qs[32], signs[32], qh[8], scales[8] }. A weight is d (scale + 1/2) / 4 times a
+ * signed magnitude of a grid; sub-blocks of 16 columns share a scale. A grid index (8 columns) has
+ * 8 low bits in qs and 2 high ones in qh.
  */
 #ifdef FORMAT_iq2_s
 #define COLUMNS_iq2_s 256

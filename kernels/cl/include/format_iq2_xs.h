@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ2_XS: { f16 d; u16 qs[32]; u8 scales[8] }, d (scale + 1/2) / 4 times signed sizes of a grid in
- * sub-blocks of 16; 9 bits of an entry's number and 7 of signs are 8 columns.
+ * IQ2_XS: { f16 d; u16 qs[32]; u8 scales[8] }. A weight is d (scale + 1/2) / 4 times a signed
+ * magnitude of a grid; sub-blocks of 16 columns share a scale. Each qs is 8 columns: a grid index
+ * of 9 bits and 7 signs (the eighth makes their parity even).
  */
 #ifdef FORMAT_iq2_xs
 #define COLUMNS_iq2_xs 256

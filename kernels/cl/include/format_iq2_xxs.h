@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ2_XXS: { f16 d; { u8 entry[4]; u32 signs }[8] }, d (scale + 1/2) / 4 times signed sizes of a
- * grid in sub-blocks of 32: an entry and 7 bits of `signs` are 8 columns, its highest 4 the scale.
+ * IQ2_XXS: { f16 d; { u8 entry[4]; u32 signs }[8] }. A weight is d (scale + 1/2) / 4 times a signed
+ * magnitude of a grid; sub-blocks of 32 columns share a scale, the highest 4 bits of `signs`. A
+ * grid index (entry) and 7 bits of `signs` are 8 columns.
  */
 #ifdef FORMAT_iq2_xxs
 #define COLUMNS_iq2_xxs 256

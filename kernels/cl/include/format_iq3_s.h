@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ3_S: { f16 d; u8 qs[64], qh[8], signs[32], scales[4] }, d (1 + 2 scale) times signed sizes 1 3
- * … 15 of a grid in sub-blocks of 32; an entry of 4 columns has 8 low bits in qs, a high one in qh.
+ * IQ3_S: { f16 d; u8 qs[64], qh[8], signs[32], scales[4] }. A weight is d (1 + 2 scale) times a
+ * signed magnitude (1 3 … 15) of a grid; sub-blocks of 32 columns share a scale. A grid index (4
+ * columns) has 8 low bits in qs and a high one in qh.
  */
 #ifdef FORMAT_iq3_s
 #define COLUMNS_iq3_s 256

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ3_XXS: { f16 d; u8 qs[64]; u32 signs[8] }, d (scale + 1/2) / 2 times signed sizes of a grid in
- * sub-blocks of 32: an entry is 4 columns, 7 bits of `signs` 8 of them, its highest 4 the scale.
- * Sizes are 4 12 20 28 36 44 52 62.
+ * IQ3_XXS: { f16 d; u8 qs[64]; u32 signs[8] }. A weight is d (scale + 1/2) / 2 times a signed
+ * magnitude (4 12 20 28 36 44 52 62) of a grid; sub-blocks of 32 columns share a scale, the highest
+ * 4 bits of `signs`. A grid index in qs is 4 columns, 7 bits of `signs` are the signs of 8.
  */
 #ifdef FORMAT_iq3_xxs
 #define COLUMNS_iq3_xxs 256

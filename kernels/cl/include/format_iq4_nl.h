@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ4_NL: { f16 d; u8 qs[16] }, d times one of 16 numbers; the low nibbles are columns 0 … 15.
+ * IQ4_NL: { f16 d; u8 qs[16] }. A weight is d times one of 16 numbers (iq4_numbers.h); low nibbles
+ * are columns 0 … 15, high ones 16 … 31.
  */
 #ifdef FORMAT_iq4_nl
 #define COLUMNS_iq4_nl 32

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IQ4_XS: { f16 d; u8 scales_h[2]; u8 scales_l[4]; u8 qs[128] }, d (scale - 32) times one of 16
- * numbers in sub-blocks of 32, each as a block of IQ4_NL; a scale has 4 low bits and 2 high ones.
+ * IQ4_XS: { f16 d; u8 scales_h[2]; u8 scales_l[4]; u8 qs[128] }. A weight is d (scale - 32) times
+ * one of 16 numbers (iq4_numbers.h); sub-blocks of 32 columns share a scale and have their columns
+ * in the order of IQ4_NL. A scale has 4 low bits in scales_l and 2 high ones in scales_h.
  */
 #ifdef FORMAT_iq4_xs
 #define COLUMNS_iq4_xs 256

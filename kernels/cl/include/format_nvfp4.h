@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVFP4: { u8 d[4]; u8 qs[32] }, d times a float of 1 sign, 2 exponent and 1 mantissa bits in
- * sub-blocks of 16, whose low nibbles are columns 0 … 7. d is a float of 4 exponent bits, their
- * bias 7, and 3 mantissa bits: as bits of a half it is 2^-8 of its value. 0x7f is 0.
+ * NVFP4: { u8 d[4]; u8 qs[32] }. A weight is d times a float of 1 sign, 2 exponent and 1 mantissa
+ * bits; sub-blocks of 16 columns share a d, and their low nibbles are columns 0 … 7. d is a float
+ * of 4 exponent bits (bias 7) and 3 mantissa bits: its bits as those of a half are 2^-8 times its
+ * value. 0x7f means 0.
  */
 #ifdef FORMAT_nvfp4
 #define COLUMNS_nvfp4 64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q1_0: { f16 d; u8 qs[16] }, d where a bit is set, else -d.
+ * Q1_0: { f16 d; u8 qs[16] }. A weight is d if its bit is set, else -d.
  */
 #ifdef FORMAT_q1_0
 #define COLUMNS_q1_0 128

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q2_0: { f16 d; u8 qs[16] }, d (q - 1), 2 bits each.
+ * Q2_0: { f16 d; u8 qs[16] }. A weight is d (q - 1) with q of 2 bits.
  */
 #ifdef FORMAT_q2_0
 #define COLUMNS_q2_0 64

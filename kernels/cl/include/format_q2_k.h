@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q2_K: { u8 scales[16]; u8 qs[64]; f16 d, dmin }, d scale q - dmin minimum in sub-blocks of 16;
- * a scale's low nibble, its high one the minimum. In each half, columns 32 j + l are bits 2 j of
- * qs[l].
+ * Q2_K: { u8 scales[16]; u8 qs[64]; f16 d, dmin }. A weight is d scale q - dmin minimum; sub-blocks
+ * of 16 columns share a byte of scales[], whose low nibble is the scale and whose high nibble the
+ * minimum. In each half of the block, column 32 j + l is bits 2 j and 2 j + 1 of qs[l].
  */
 #ifdef FORMAT_q2_k
 #define COLUMNS_q2_k  256

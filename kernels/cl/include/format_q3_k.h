@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q3_K: { u8 hmask[32]; u8 qs[64]; u8 scales[12]; f16 d }, d (scale - 32) (q - 4) in sub-blocks of
- * 16. The low bits as of Q2_K; the third of columns 32 j + l is bit j of hmask[l]. A scale has 4
- * low bits and 2 high ones.
+ * Q3_K: { u8 hmask[32]; u8 qs[64]; u8 scales[12]; f16 d }. A weight is d (scale - 32) (q - 4);
+ * sub-blocks of 16 columns share a scale. The two low bits of q are stored as in Q2_K; the third
+ * bit of column 32 j + l of the block is bit j of hmask[l]. A scale has 4 low bits in the first 8
+ * bytes of scales[] and 2 high ones in the last 4.
  */
 #ifdef FORMAT_q3_k
 #define COLUMNS_q3_k 256

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q4_0: { f16 d; u8 qs[16] }, d (q - 8); the low nibbles are columns 0 … 15.
+ * Q4_0: { f16 d; u8 qs[16] }. A weight is d (q - 8); low nibbles are columns 0 … 15, high ones 16 …
+ * 31.
  */
 #ifdef FORMAT_q4_0
 #define COLUMNS_q4_0 32

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q4_1: { f16 d, m; u8 qs[16] }, d q + m; the low nibbles are columns 0 … 15.
+ * Q4_1: { f16 d, m; u8 qs[16] }. A weight is d q + m; low nibbles are columns 0 … 15, high ones
+ * 16 … 31.
  */
 #ifdef FORMAT_q4_1
 #define COLUMNS_q4_1  32

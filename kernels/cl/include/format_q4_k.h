@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q4_K: { f16 d, dmin; u8 scales[12]; u8 qs[128] }, d scale q - dmin minimum in sub-blocks of 32;
- * the low nibbles of 32 bytes are a sub-block, the high ones the next.
+ * Q4_K: { f16 d, dmin; u8 scales[12]; u8 qs[128] }. A weight is d scale q - dmin minimum;
+ * sub-blocks of 32 columns share a scale and a minimum (k_scales.h). The low nibbles of 32 bytes
+ * are one sub-block, the high nibbles the next.
  */
 #ifdef FORMAT_q4_k
 #define COLUMNS_q4_k  256

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q5_0: { f16 d; u8 qh[4]; u8 qs[16] }, d (q - 16); as Q4_0 with a fifth bit: that of column j is
- * bit j of qh.
+ * Q5_0: { f16 d; u8 qh[4]; u8 qs[16] }. A weight is d (q - 16); q has its four low bits as in Q4_0,
+ * and for column j the fifth bit is bit j of qh.
  */
 #ifdef FORMAT_q5_0
 #define COLUMNS_q5_0 32

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q5_1: { f16 d, m; u8 qh[4]; u8 qs[16] }, d q + m; bits as of Q5_0.
+ * Q5_1: { f16 d, m; u8 qh[4]; u8 qs[16] }. A weight is d q + m; q is stored as in Q5_0.
  */
 #ifdef FORMAT_q5_1
 #define COLUMNS_q5_1  32

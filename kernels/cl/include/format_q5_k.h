@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q5_K: { f16 d, dmin; u8 scales[12]; u8 qh[32]; u8 qs[128] }, as Q4_K with a fifth bit: that of
- * column l of sub-block j is bit j of qh[l].
+ * Q5_K: { f16 d, dmin; u8 scales[12]; u8 qh[32]; u8 qs[128] }. As Q4_K, with a fifth bit of q: for
+ * column l of sub-block j it is bit j of qh[l].
  */
 #ifdef FORMAT_q5_k
 #define COLUMNS_q5_k  256

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q6_K: { u8 ql[128], qh[64]; i8 scales[16]; f16 d }, d scale (q - 32) in sub-blocks of 16. In each
- * half, columns 32 j + l have their low bits in a nibble of ql[32 (j % 2) + l] and two high bits in
- * qh[l].
+ * Q6_K: { u8 ql[128], qh[64]; i8 scales[16]; f16 d }. A weight is d scale (q - 32); sub-blocks of
+ * 16 columns share a scale. In each half of the block, column 32 j + l has its four low bits in a
+ * nibble of ql[32 (j % 2) + l] and its two high bits in qh[l].
  */
 #ifdef FORMAT_q6_k
 #define COLUMNS_q6_k 256

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Q8_0: { f16 d; i8 qs[32] }, d q.
+ * Q8_0: { f16 d; i8 qs[32] }. A weight is d q.
  */
 #ifdef FORMAT_q8_0
 #define COLUMNS_q8_0 32

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TQ2_0: { u8 qs[64]; f16 d }, d (q - 1); in each half, columns 32 j + l are bits 2 j of qs[l].
+ * TQ2_0: { u8 qs[64]; f16 d }. A weight is d (q - 1); in each half of the block, column 32 j + l is
+ * bits 2 j and 2 j + 1 of qs[l].
  */
 #ifdef FORMAT_tq2_0
 #define COLUMNS_tq2_0 256

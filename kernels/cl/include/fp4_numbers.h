@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The numbers of MXFP4 and NVFP4: floats of 1 sign, 2 exponent and 1 mantissa bits. Twice such
- * floats are integers.
+ * The numbers of MXFP4 and NVFP4: floats of 1 sign, 2 exponent and 1 mantissa bits. Doubled, they
+ * are integers.
  */
 #define FP4_DOUBLES (char16)(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of an expert's two products.
+ * Combines an expert's two products, gate and up: biases, clamps, activation, multiplication.
  *
- *   CLAMPED  1: gate is at most limit, up within -limit and limit
+ *   CLAMPED  1: gate is limited to at most `limit`, up to -limit … limit
  *   UP_ADD   bits of the float that is then added to up
- *   BIASED   1: a bias is added to each row of gate, of up, or of both: the other's is NULL
- *   FACTORED 1: what comes out is multiplied by factor [E][I]
- *   OUT_PLANES, OUT_GROUP  of the down projection, in whose order kernels for many tokens write h
+ *   BIASED   1: gate, up, or both have a bias for each row; a missing one is NULL
+ *   FACTORED 1: the result is multiplied by factor [E][I]
+ *   OUT_PLANES, OUT_GROUP  PLANES and GROUP of the down projection: kernels for many tokens write h
+ *            in its order
  *
  * Gate and up are two weights, or views of one: its halves, or every other row (runtime/weight.h).
- * So are their biases: those of expert e and row i are at e * steps.x + i * steps.y, and steps.z
- * behind for gate, steps.w for up.
+ * So are their biases: that of expert e and row i is at e * steps.x + i * steps.y, plus steps.z for
+ * gate, plus steps.w for up.
  */
 #include "activation.h"
 #include "weights.h"
@@ -44,7 +45,7 @@ struct gate_up {
     float beta, limit;
     uint i_count;
 };
-/* In a kernel, which has I as i_count. */
+/* A struct gate_up from the parameters of a kernel; i_count is I. */
 #define GATE_UP                                                                          \
     ((struct gate_up){bias_gate, bias_up, bias_steps, factor, beta, limit, i_count})
 
@@ -81,7 +82,8 @@ activated(const struct gate_up *g, REAL gate, REAL up)
     return gated(gate, up, g->beta);
 }
 
-/* Element i of an expert (of 16 tokens, where REAL is float16) from its products. */
+/* Returns element i of an expert's h from its products gate and up (for 16 tokens if REAL is
+ * float16). */
 static inline REAL
 gate_times_up(const struct gate_up *g, ulong expert, uint i, REAL gate, REAL up)
 {
@@ -90,7 +92,8 @@ gate_times_up(const struct gate_up *g, ulong expert, uint i, REAL gate, REAL up)
 }
 
 #ifdef REAL_IS_16
-/* Elements i ... i + 15 of one token; those behind the last have its biases and factor. */
+/* Returns elements i ... i + 15 of h of one token; those behind the last element use its biases and
+ * factor. */
 static inline float16
 gate_times_up16(const struct gate_up *g, ulong expert, uint i, float16 gate, float16 up)
 {

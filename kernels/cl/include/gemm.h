@@ -4,8 +4,8 @@
  *
  *     acc[r][t][lane] = sum_k w[row r][k] x[tile t][k][lane]
  *
- * A block of each row is unpacked once into a small buffer and then broadcast against the tiles
- * (tile.h). Weights stay row-major as the file has them.
+ * A block of each row is decoded once into a small buffer; then each of its weights is broadcast
+ * and multiplied by the tiles (tile.h). Weights stay row-major as the file has them.
  */
 #include "tile.h"
 
@@ -13,7 +13,7 @@
 #define ROWS 8 /* rows of weights at a time: ROWS x 2 accumulators */
 #endif
 
-/* Block b of a row in f32, k in plane order. */
+/* Decodes block b of a row to f32, columns in plane order. */
 static inline void
 dequantise_block(const struct weight *weight, ulong n, uint b, float *out)
 {
@@ -40,9 +40,9 @@ dequantise_block(const struct weight *weight, ulong n, uint b, float *out)
 #endif
 }
 
-/* Stored rows from `first` on (the last ones repeat row `last`); x holds `tiles` (1 or 2)
- * tiles, `tile_floats` apart. Inlined by force: `tiles` must be a constant and the accumulators
- * registers (several times slower otherwise on PoCL). */
+/* Computes acc for ROWS stored rows from `first` on (rows behind `last` repeat it) and `tiles` (1
+ * or 2) tiles at x, `tile_floats` apart. Always inlined: `tiles` must be a constant and the
+ * accumulators registers (several times slower otherwise on PoCL). */
 __attribute__((always_inline)) static inline void
 gemm_tiles(const struct weight *weight, ulong first, ulong last, __global const float *x,
            ulong tile_floats, const uint tiles, float16 acc[ROWS][2])
@@ -78,10 +78,11 @@ gemm_tiles(const struct weight *weight, ulong first, ulong last, __global const 
     }
 }
 
-/* Rows whose results are collected before they are written: whole cache lines of each token. */
+/* Rows whose results are collected (a strip) before they are written as whole cache lines of each
+ * token. */
 #define STRIP 64
 
-/* Tile `which` of ROWS rows from row `at` of the strip on. */
+/* Stores tile `which` of acc into rows `at` … of the strip. */
 static inline void
 collect(float16 acc[ROWS][2], uint which, uint at, float (*strip)[STRIP])
 {
@@ -93,7 +94,8 @@ collect(float16 acc[ROWS][2], uint which, uint at, float (*strip)[STRIP])
             strip[lane][at + r] = lanes[r][lane];
 }
 
-/* The first `n` rows of a strip for the first `lanes` tokens, whose rows of y are n_count apart. */
+/* Writes the first `n` rows of a strip to y for the first `lanes` tokens, whose rows of y are
+ * n_count elements apart. */
 static inline void
 write_strip(const float (*strip)[STRIP], uint n, uint lanes, __global const float *bias,
             __global STORAGE(DST) * y, ulong n_count)

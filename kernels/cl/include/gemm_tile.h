@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tile of a matrix product in a work-group: TILE_N rows of weights by TILE_T tokens, TILE_K
- * of k at a time in local memory, weights with zero point and scale applied.
+ * A tile of a matrix product in a work-group: TILE_N rows of weights by TILE_T tokens. TILE_K
+ * columns at a time are in local memory, weights with zero point and scale applied.
  *
  *     w[k][row], x[k][token]    columns padded by one against bank conflicts
  *
- * A work-item makes a REG_N x REG_T block in registers: rows ROW_LANES apart, tokens
+ * A work-item computes a REG_N x REG_T block in registers: rows ROW_LANES apart, tokens
  * TOKEN_LANES apart.
  */
 #include "words.h"
@@ -28,10 +28,10 @@
 #error "the tile is not whole register blocks"
 #endif
 
-#define PIECE          (BLOCKS ? 16 : 8) /* neighbouring k that a work-item brings at once */
+#define PIECE          (BLOCKS ? 16 : 8) /* neighbouring columns that a work-item loads at once */
 #define PIECE_IS_WORDS (GROUP % PIECE == 0)
 
-/* PIECE weights of row n from k on; those from `end` on are 0. */
+/* Loads PIECE weights of row n from column k on; 0 from column `end` on. */
 static void
 read_piece(const struct weight *w, ulong n, uint k, uint end, float *out)
 {
@@ -56,8 +56,8 @@ read_piece(const struct weight *w, ulong n, uint k, uint end, float *out)
         out[i] = k + i < end ? weight_at(w, n, k + i) : 0.0f;
 }
 
-/* The n stored rows from `row` on into the tile's columns from `to` on, k from `first` on; rows
- * from `end` on are 0. */
+/* Copies n stored rows from `row` on, columns from `first` on, to the tile's rows from `to` on;
+ * rows from `end` on are 0. */
 static void
 stage_weights(__local float *to, uint n, const struct weight *w, ulong row, ulong end,
               uint first)
@@ -80,7 +80,7 @@ clear_block(float sum[REG_N][REG_T])
             sum[i][j] = 0.0f;
 }
 
-/* Row and token of this work-item's block element (i, j) in the tile. */
+/* Row and token in the tile of element (i, j) of this work-item's block. */
 static inline uint
 block_row(uint i)
 {

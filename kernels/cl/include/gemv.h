@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of weights times one activation row, 16 lanes wide:
+ * One row of weights times one activation row, in vectors of 16 lanes:
  *
  *     sum_k w[n][k] x[k] = sum_g scale[g] (sum_{k in g} q[k] x[k] - zp[g] sum_{k in g} x[k])
  *
- * x is in planes (prepared.h), each plane scaled down by where its bits lie in the word, so that
- * a mask and a conversion are all that a weight costs: (word & 0xf0) is 16 q. xs has the sums of
- * the groups. The zero points of a row are then one term of a few operations.
+ * x is in planes (prepared.h). Each plane is scaled down by the position of its bits in the word,
+ * so that decoding a weight is only a mask and a conversion: (word & 0xf0) is 16 q. xs has the sums
+ * of x of the groups, so that zero points take a few operations a row.
  */
 #include "planes.h"
 
-/* Far enough ahead for memory to answer. (prefetch() of OpenCL does nothing on PoCL.) */
+/* Bytes from the address that is read to the one that is prefetched: far enough for the latency of
+ * memory. (prefetch() of OpenCL does nothing on PoCL.) */
 enum { PREFETCH_BYTES = 2048 };
 static inline void
 prefetch_ahead(__global const uchar *p)
@@ -25,7 +26,7 @@ prefetch_ahead(__global const uchar *p)
 #if GROUP
 #define TERM(mask, j) convert_float16(as_int16(w &mask)) * vload16(j, x)
 
-/* sum over the planes of one block, lane by lane */
+/* Returns the sum over the planes of one block, lane by lane. */
 static inline float16
 block_dot(uint16 w, __global const float *x)
 {
@@ -55,7 +56,7 @@ one_zero_point(__global const uchar *zp, ulong i)
 #endif
 }
 
-/* Zero points i ... i + 15 of the row-major array. */
+/* Returns zero points i ... i + 15 of the row-major array. */
 static inline float16
 points_one_by_one(__global const uchar *zp, ulong i)
 {
@@ -101,15 +102,15 @@ zero_points(__global const uchar *zp, ulong i)
 #endif
 }
 
-/* What up to 16 neighbouring groups are multiplied with: their products by `scale`, their sums
- * of x by `zero`. The first group is at `skip`. */
+/* Constants of up to 16 neighbouring groups: their products are multiplied by `scale`, their sums
+ * of x by `zero`. The first group is at index `skip`. */
 struct factors {
     float scale[16], zero[16];
     uint skip;
 };
 
-/* One conversion serves 16 groups. Where there are fewer, reading begins before them: nothing
- * beyond the row is touched. */
+/* Loads the constants of n groups from group `first` on with one conversion of 16. For fewer groups
+ * it reads earlier ones, too, so that nothing behind the row is read. */
 static inline void
 load_factors(__global const uchar *scale, __global const uchar *zp, ulong first, uint n,
              struct factors *f)
@@ -129,8 +130,8 @@ load_factors(__global const uchar *scale, __global const uchar *zp, ulong first,
     f->skip = 16 - n;
 }
 
-/* What the zero points of n groups take from the sum; lanes added up give it. What lies before xs
- * is read with them and left out. */
+/* Returns what the zero points of n groups subtract; the lanes must be added up. Up to `skip`
+ * floats before xs are read, too, and ignored. */
 static inline float16
 zero_term(const struct factors *f, uint n, __global const float *xs)
 {
@@ -148,7 +149,7 @@ zero_term(const struct factors *f, uint n, __global const float *xs)
 }
 
 #if GROUP % BLOCK == 0
-/* Blocks 0 ... of `groups` whole groups, scaled. */
+/* Returns the products of `groups` whole groups, scaled. */
 static inline float16
 groups_dot(__global const uchar *row, uint groups, const float *scale,
            __global const float *x)
@@ -166,7 +167,7 @@ groups_dot(__global const uchar *row, uint groups, const float *scale,
     return sum;
 }
 #elif BLOCK % GROUP == 0
-/* The same where a block holds several groups; the row's last block may be cut short. */
+/* The same if a block has several groups; the row's last block may be incomplete. */
 static inline float16
 groups_dot(__global const uchar *row, uint groups, const float *scale,
            __global const float *x)
@@ -185,7 +186,7 @@ groups_dot(__global const uchar *row, uint groups, const float *scale,
 }
 #endif
 
-/* The product, still spread over 16 lanes that the caller adds up (sum16). */
+/* Returns the product of row n with x, spread over 16 lanes that the caller adds up (sum16). */
 static inline float16
 row_dot(const struct weight *w, ulong n, __global const float *x,
         __global const float *xs)

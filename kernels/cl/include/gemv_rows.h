@@ -8,7 +8,7 @@
 #include "prepared.h"
 #include "short_gemv.h"
 
-/* A prepared row. */
+/* A prepared row of activations and its sums. */
 struct x_row {
     __global const int *x;
     __global const float *sums;
@@ -22,7 +22,8 @@ x_row_at(__global const int *x, ulong row, uint k_count)
         x, (__global const float *)x + prepared_values(k_count, PLANES, X_KIND)};
 }
 
-/* The product with stored row n, still spread over 16 lanes that the caller adds up (sum16). */
+/* Returns the product of x with stored row n, spread over 16 lanes that the caller adds up
+ * (sum16). */
 __attribute__((always_inline)) static inline float16
 product_with(const struct weight *w, ulong n, const struct x_row *x)
 {
@@ -35,12 +36,12 @@ product_with(const struct weight *w, ulong n, const struct x_row *x)
 #endif
 }
 
-/* Rows whose lanes are added up at once (sum_each): horizontal sums and conversions one by one cost
- * as much as the products of 500 columns. */
+/* Rows of weights whose lanes are added up at once (sum_each): horizontal sums one by one, and
+ * conversions, cost as much as the products of 500 columns. */
 #define ROWS_AT_ONCE 16
 
-/* Rows of x that meet a row of weights while it is decoded. With 16 registers, more of them wait
- * for loads of x longer than decoding takes again. */
+/* Rows of x that are multiplied by a row of weights while it is decoded. On processors with 16
+ * registers more rows would wait for loads of x longer than decoding the row again takes. */
 #ifdef __AVX512F__
 #define DOTS_AT_ONCE TOKENS_AT_ONCE
 #else
@@ -48,7 +49,7 @@ product_with(const struct weight *w, ulong n, const struct x_row *x)
 #endif
 
 #if SHORTS
-/* The products of stored row n with `tokens` rows of x: out[t * ROWS_AT_ONCE]. */
+/* Computes the products of stored row n with `tokens` rows of x: out[t * ROWS_AT_ONCE]. */
 __attribute__((always_inline)) static inline void
 dots_with(const struct weight *w, ulong n, __global const int *x, const uint tokens,
           float16 *out)
@@ -61,7 +62,7 @@ dots_with(const struct weight *w, ulong n, __global const int *x, const uint tok
 }
 #endif
 
-/* The same of at most TOKENS_AT_ONCE rows of x, still spread over 16 lanes. */
+/* The same for at most TOKENS_AT_ONCE rows of x, each product spread over 16 lanes. */
 static inline void
 products_with(const struct weight *w, ulong n, __global const int *x, uint tokens,
               float16 *out)
@@ -80,8 +81,8 @@ products_with(const struct weight *w, ulong n, __global const int *x, uint token
     }
 }
 
-/* The products of `count` (at most ROWS_AT_ONCE) stored rows from n on: out[t], in whose other
- * lanes is anything. */
+/* Computes the products of `count` (at most ROWS_AT_ONCE) stored rows from n on: lane i of out[t]
+ * is that of row n + i with row t of x. Lanes from `count` on are undefined. */
 static inline void
 products_of_rows(const struct weight *w, ulong n, uint count, __global const int *x,
                  uint tokens, float16 *out)
@@ -93,8 +94,8 @@ products_of_rows(const struct weight *w, ulong n, uint count, __global const int
         out[t] = sum_each(lanes[t]);
 }
 
-/* The same of rows of two weights in turn: two long streams of memory. (Four rows side by side in
- * one loop, which shares what is made of x, took twice as long on Zen 4.) */
+/* The same for rows of two weights in turn, which reads two long streams of memory. (Four rows at
+ * once in one loop, which would share the work on x, took twice as long on Zen 4.) */
 static inline void
 products_in_turn(const struct weight *a, ulong a_row, const struct weight *b, ulong b_row,
                  uint count, __global const int *x, uint tokens, float16 *out_a,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reductions over a work-group of ITEMS work-items in a row, by halving in local memory.
- * All work-items call them together and all get the results. `parts` may be used again at
- * once: every function begins with a barrier.
+ * Reductions over a one-dimensional work-group of ITEMS work-items, by halving in local memory. All
+ * work-items must call them together, and all get the results. `parts` may be used again at once:
+ * every function begins with a barrier.
  *
- * A loop with barriers whose count of turns is known at launch only is to run at least once: one
- * that may be passed by makes its barriers conditional, and PoCL 6 has compiled two of the like
- * now and then, from the same text, into kernels that leave elements unwritten.
+ * PoCL 6 miscompiles barriers in loops that may run zero times: some builds of the same source left
+ * elements unwritten. Therefore a loop with barriers whose number of turns is known only at launch
+ * must be a do-while.
  */
 #ifndef ITEMS
 #define ITEMS 64 /* a power of two; the launch's local size */
@@ -15,7 +15,7 @@
 #error "ITEMS is a power of two"
 #endif
 
-/* values[0 .. n) become their sums; n * ITEMS floats of local memory. */
+/* Replaces values[0 .. n) by their sums over the work-group; `parts` has n * ITEMS floats. */
 static void
 group_sums(__local float *parts, float *values, uint n)
 {

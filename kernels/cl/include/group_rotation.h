@@ -5,8 +5,9 @@
 #include "group.h"
 #include "rotation.h"
 
-/* In blocks of b, at most `most`, which is a constant: strides that are not b's are waited through.
- * Begins and ends with a barrier. */
+/* Rotates blocks of b elements; b is at most `most`, a constant. Every work-item passes the
+ * barriers of all strides below `most`, because b may differ among them. Begins and ends with a
+ * barrier. */
 static void
 rotate_local(__local float *y, int n, int b, int most)
 {

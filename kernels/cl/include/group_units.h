@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units (units.h) of weights in groups, which are whole sub-blocks of 32 columns: so they meet
- * activations of 8 bits (bytes.h), or become bf16 (bf16_gemm.h). Signs are flipped (OFFSET,
+ * Units (units.h) of weights in groups that are whole sub-blocks of 32 columns. They are multiplied
+ * by 8-bit activations (bytes.h), or become bf16 (bf16_gemm.h). Sign bits are flipped (OFFSET,
  * planes.h).
  */
 #include "turn.h"
@@ -9,12 +9,12 @@
 #if GROUP && (X_BYTES || X_PAIRS)
 #define UNIT_BITS (PLANES == 8 ? 4 : 8)
 
-/* Every other quarter of a, then of b. */
+/* Every other quarter of vector a, then of b. */
 #define OTHER_QUARTERS(a, b, first)                                                      \
     __builtin_shufflevector(a, b, QUARTER(first), QUARTER((first) + 2),                  \
                             QUARTER((first) + 4), QUARTER((first) + 6))
 
-/* Columns 128 b … of a row that begins at `row`; those behind its end are anything. */
+/* Decodes columns 128 b … of a row that begins at `row`; those behind its end are undefined. */
 static inline void
 group_unit(__global const uchar *row, uint b, uint k_count, struct unit *u)
 {
@@ -33,20 +33,20 @@ group_unit(__global const uchar *row, uint b, uint k_count, struct unit *u)
 #endif
 }
 
-/* The group of sub-block s of unit b; behind the row's end the last. */
+/* Returns the group of sub-block s of unit b; the last group behind the row's end. */
 static inline uint
 group_of(uint b, uint s, uint groups)
 {
     return min((b * UNIT_COLUMNS + s * 32) / GROUP, groups - 1);
 }
 
-/* Of the sub-blocks of a unit. */
+/* Scales and zero points of the four sub-blocks of a unit. */
 struct group_factors {
     float4 scale;
     int4 zero;
 };
 
-/* Those of unit b of stored row n. */
+/* Loads those of unit b of stored row n. */
 static inline void
 group_factors(const struct weight *w, ulong n, uint b, struct group_factors *out)
 {

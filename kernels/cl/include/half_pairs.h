@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arithmetic of two halves in a word, on both at once, for the eight words of a step of weights.
+ * Arithmetic on two halves in a word at once, for the eight words of a step of weights.
  *
  * Compilers split arithmetic of half2 into two instructions, and move the halves apart and together
- * again. A register holds the words of all lanes side by side, that is twice as many halves: where
- * there are matrix engines, an instruction of Intel's virtual machine takes them as these. Eight of
- * them share the registers of their other operands.
+ * again. But a register has the words of all lanes side by side, that is twice as many halves, and
+ * on chips with matrix engines one instruction of Intel's virtual ISA (inline assembly) operates on
+ * all of them. Eight such instructions share the registers of their other operands.
  */
 #if MATRIX_ENGINE
 #if SG == 8
@@ -17,7 +17,7 @@
 #endif
 #define AS_HALVES(name, lanes, operand)                                                  \
     ".decl " name " v_type=G type=hf num_elts=" lanes " alias=<" operand ",0>\n"
-/* The result and the first operand have eight words a lane, the others one. */
+/* The result and the first operand have eight words a lane, the other operands one. */
 #define OPERANDS                                                                         \
     AS_HALVES("XM_D", EIGHT_LANES, "%0")                                                 \
     AS_HALVES("XM_A", EIGHT_LANES, "%1") AS_HALVES("XM_B", HALF_LANES, "%2")
@@ -32,7 +32,7 @@
 #define MUL_HALVES(i) OP_HALVES("mul", i)
 #endif
 
-/* a b + c, rounded once. */
+/* Returns a b + c, rounded once. */
 static inline uint8
 halves_mad(uint8 a, uint b, uint c)
 {
@@ -55,7 +55,8 @@ halves_mad(uint8 a, uint b, uint c)
     return d;
 }
 
-/* a OP b, rounded: `instruction` of Intel's virtual machine, OP of C. */
+/* Defines a function that returns a OP b, rounded: by `instruction` of Intel's virtual ISA, or by
+ * OP of C. */
 #if MATRIX_ENGINE
 #define HALVES_OP(name, instruction, OP)                                                 \
     static inline uint8 name(uint8 a, uint b)                                            \
@@ -83,7 +84,7 @@ halves_mad(uint8 a, uint b, uint c)
 HALVES_OP(halves_add, ADD_HALVES, +)
 HALVES_OP(halves_mul, MUL_HALVES, *)
 
-/* The same half twice. */
+/* Returns the same half twice in a word. */
 static inline uint
 twice(float v)
 {

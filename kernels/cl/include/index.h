@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The flat number of a work-item in launches of one dimension, 64 bits wide: buffers above
- * 4 GiB are ordinary here.
+ * The index of a work-item in launches of one dimension, in 64 bits, because buffers above 4 GiB
+ * are ordinary here.
  */
 static inline ulong
 flat_id(void)

@@ -5,18 +5,19 @@
  *
  *     c[row][column] + sum_s a[row][s] b[s][column]              32 slots s
  *
- *   a  a row a component (n is 2 or 4). SG 16: slots 2l and 2l + 1 in lane l; SG 8: slots
- *      4l … 4l + 3; the first lowest
- *   b  a column a lane; the slots from the lowest bits of component 0 on
- *   c  a row a component, a column a lane
+ *   a  each component is a row (n is 2 or 4). Lane l has slots 2l and 2l + 1 (SG 16), or
+ *      4l … 4l + 3 (SG 8), the first in the lowest bits
+ *   b  each lane is a column; its slots begin at the lowest bits of component 0
+ *   c  each component is a row, each lane a column
  *
  *   MATRIX_ENGINE  as for matrix_mad.h: 0 emulates
- *   DP4A           1: no engines, but products of four bytes, a broadcast from its lane; SG is 8
- *   DOT_PRODUCTS   1: the device has them; 0 emulates
+ *   DP4A           1: no matrix engines; products of four bytes, a being broadcast lane by lane;
+ *                  SG is 8
+ *   DOT_PRODUCTS   1: the device has products of four bytes; 0 emulates them
  *
- * mad_<type>(a, b, c): type u2, u4, i4, u8 or i8. Rows have types of their own size of sub-group:
- * an expression that promotes a short to int would find the function of the other size, which the
- * compiler then emulates without a word.
+ * mad_<type>(a, b, c): type u2, u4, i4, u8 or i8. The type of rows depends on the sub-group size.
+ * An expression that promotes a short to int would select the function for the other size, which
+ * the compiler then emulates silently.
  */
 #include "sub_group.h"
 
@@ -30,7 +31,7 @@
 #define DOT_PRODUCTS 0
 #endif
 
-#define LANE_SLOTS (32 / SG) /* slots of a row in a lane */
+#define LANE_SLOTS (32 / SG) /* slots of a row in each lane */
 
 #if SG == 8
 typedef int a_row;
@@ -65,7 +66,7 @@ typedef short4 a_rows4;
      UBYTE_OF(w, 2) * BYTE_OF(x, 2) + UBYTE_OF(w, 3) * BYTE_OF(x, 3))
 #endif
 
-/* Products of words first … end - 1 of b. */
+/* Defines words_<type>: c plus the products of words first … end - 1 of b with two rows. */
 #define BYTES_MAD(T)                                                                     \
     static inline int2 words_##T(a_rows2 a, uint8 b, int2 c, const uint first,           \
                                  const uint end)                                         \
@@ -82,9 +83,9 @@ typedef short4 a_rows4;
 BYTES_MAD(u8)
 BYTES_MAD(i8)
 
-/* Words first … end - 1 of b: the low nibbles of word l times lane 2l of a, in c.xy; the high ones
- * times lane 2l + 1, 16 times what they are, in c.zw. Signed nibbles are all 16 times what they
- * are, so that their topmost bit is a byte's sign. */
+/* Defines nibbles_<type> for words first … end - 1 of b: adds the low nibbles of word l times lane
+ * 2l of a to c.xy, the high nibbles, 16 times too large, times lane 2l + 1 to c.zw. Signed nibbles
+ * are all 16 times too large, because their sign must be the sign of a byte. */
 #define NIBBLES_MAD(T, dot, low)                                                         \
     static inline int4 nibbles_##T(a_rows2 a, uint4 b, int4 c, const uint first,         \
                                    const uint end)                                       \
@@ -104,7 +105,7 @@ BYTES_MAD(i8)
 NIBBLES_MAD(u4, DOT_u8, (w & 0x0f0f0f0fu))
 NIBBLES_MAD(i4, DOT_i8, (w << 4 & 0xf0f0f0f0u))
 
-/* Bits: byte i of lane l of a times bit l + 8 i. */
+/* Multiplies by bits: byte i of lane l of a times bit l + 8 i of b. */
 static inline int2
 mad_bits(a_rows2 a, uint b, int2 c)
 {
@@ -131,7 +132,7 @@ mad_bits(a_rows2 a, uint b, int2 c)
 #define SLOT_u8(b, s) (int)(b[(s) / 4] >> (s) % 4 * 8 & 255)
 #define SLOT_i8(b, s) ((SLOT_u8(b, s) ^ 128) - 128)
 
-/* Row by row, one lane's slots after another's. */
+/* Emulation: row by row, lane by lane. */
 #define INTEGER_MAD(T, words, n, column)                                                 \
     static inline int##n OVERLOADED mad_##T(a_rows##n a, uint##words b, int##n c)        \
     {                                                                                    \
@@ -163,7 +164,7 @@ INTEGER_MAD(u8, 8, 2, uint8)
 INTEGER_MAD(i8, 8, 2, int8)
 INTEGER_MAD(i8, 8, 4, int8)
 
-/* Bits: slots are the even bits, then the odd ones. */
+/* Multiplies by bits: the slots are the even bits of b, then the odd ones. */
 static inline int2
 mad_bits(a_rows2 a, uint b, int2 c)
 {
@@ -171,18 +172,17 @@ mad_bits(a_rows2 a, uint b, int2 c)
 }
 #endif
 
-/* Products of a step of 32 slots, for either kind of instruction:
+/* Products of a step of 32 slots, for both kinds of instructions:
  *
- *     NIBBLES         nibbles that share a factor; TOGETHER makes the sums complete, TIMES_<type>
- *                     times what they are
- *     NIBBLES_APART   low and high nibbles have factors of their own; APART makes the sums complete
- *     NIBBLE_HALVES   the first and the last 16 nibbles have
- *     BYTES_APART     the first and the last 16 bytes have
- *     HIGH_NIBBLES    a has zeros for the low nibbles
- *     FIRST_…         a has zeros for all words of b but the first
+ *     NIBBLES         one sum of all nibbles; TOGETHER completes it, TIMES_<type> times too large
+ *     NIBBLES_APART   a sum of the low and one of the high nibbles; APART completes them
+ *     NIBBLE_HALVES   a sum of the first and one of the last 16 nibbles
+ *     BYTES_APART     a sum of the first and one of the last 16 bytes
+ *     HIGH_NIBBLES    a sum of the high nibbles; a has zeros for the low ones
+ *     FIRST_…         a has zeros for all words of b except the first
  *
- * apart_rows, made by ROWS_APART or ROW_HALVES: a row of high and one of low bytes of x for the low
- * nibbles or the first 16 slots, then two for the others. */
+ * apart_rows, made by ROWS_APART or ROW_HALVES: the row of high bytes and that of low bytes of x
+ * for the low nibbles or the first 16 slots, then two rows for the others. */
 #if DP4A
 typedef int4 nibble_sum;
 typedef a_rows2 apart_rows;
@@ -223,11 +223,11 @@ typedef a_rows4 apart_rows;
 #define TIMES_u4                  1
 #define TIMES_i4                  1
 
-/* The first and the last 16 slots of two rows as rows of their own. */
+/* Splits two rows into four: their first 16 slots, then their last 16, with zeros elsewhere. */
 #define ROW_HALVES(a)                                                                    \
     ((apart_rows)((a) & (a_row)(get_sub_group_local_id() < SG / 2 ? -1 : 0),             \
                   (a) & (a_row)(get_sub_group_local_id() < SG / 2 ? 0 : -1)))
-/* Even and odd slots of two rows as rows of their own, zeros in between. */
+/* Splits two rows into four: their even slots, then their odd ones, with zeros elsewhere. */
 #if SG == 16
 #define ROWS_APART(a) (short4)((a) & (short)0xff, (a) & (short)0xff00)
 #else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The numbers of IQ4_NL and IQ4_XS, closer together around zero.
+ * The 16 numbers of IQ4_NL and IQ4_XS, which are closer together around zero.
  */
 #include "nibbles.h"
 
@@ -8,7 +8,8 @@
     (char16)(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 
 #ifdef SG
-/* r of 0 … 15, eight in a word: a number is 16 v + r - 127, and 12 less where v is 8 or more. */
+/* Returns r of 0 … 15 for each of eight nibbles v in a word: number v is 16 v + r - 127, and 12
+ * less if v is 8 or more. The logic computes each bit of all r at once. */
 static inline uint4
 iq4_nibbles(uint4 v)
 {
@@ -19,7 +20,7 @@ iq4_nibbles(uint4 v)
                            bitselect(v, b, c) & ~(b ^ c ^ d));
 }
 
-/* Numbers + 127 as bytes, of v in the high nibbles and r in the low ones. */
+/* Returns the numbers + 127 as bytes, from v in the high nibbles and r in the low ones. */
 static inline uint4
 iq4_bytes(uint4 v, uint4 r)
 {

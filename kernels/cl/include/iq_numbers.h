@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The numbers of the formats with grids (iq_grids.h), 16 neighbouring columns at a time: sizes are
- * entries of the grid, signs are bits; where there are 7 for 8 columns, they are even in number.
- * Sums of four bytes in a word stay in these.
+ * The numbers of the formats with grids (iq_grids.h), 16 neighbouring columns at a time. Magnitudes
+ * are entries of the grid, signs are bits. Formats with 7 sign bits for 8 columns derive the eighth
+ * by even parity. Sums of four bytes in a word never carry from one byte to the next.
  */
 static inline char16
 with_signs(char16 size, uint signs)
@@ -17,14 +17,15 @@ with_signs(char16 size, uint signs)
         return with_signs(name##_sizes(block, i), name##_signs(block, i));               \
     }
 
-/* The sign of the eighth column: as many are set as makes their number even. */
+/* Sets bit 7, the sign of the eighth column, to the parity of the other seven (even parity). */
 static inline uint
 even_signs(uint seven)
 {
     return seven | (popcount(seven) & 1) << 7;
 }
 
-/* Pair i of 28 bits, 7 a column group of 8, as 16 signs. */
+/* Returns the 16 signs of pair i of column groups; 28 bits are four groups of 8 columns, 7 bits
+ * each. */
 static inline uint
 even_signs16(uint bits, uint i)
 {
@@ -32,7 +33,7 @@ even_signs16(uint bits, uint i)
     return even_signs(pair & 127) | even_signs(pair >> 7 & 127) << 8;
 }
 
-/* IQ2: sizes 8, 25, 43 of two entries. */
+/* Returns the magnitudes 8, 25, 43 of two entries of IQ2, which are 2-bit codes. */
 static inline char16
 iq2_sizes(uint2 entry)
 {
@@ -47,7 +48,7 @@ iq2_sizes(uint2 entry)
     }                                                                                    \
     NUMBERS_OF_SIZES(name)
 
-/* IQ3: four entries, as numbers of which size. */
+/* Returns the numbers 0 to 7 of four entries of IQ3 as bytes; formats map them to magnitudes. */
 static inline char16
 iq3_numbers(uint4 entry)
 {
@@ -55,7 +56,8 @@ iq3_numbers(uint4 entry)
     return as_char16((two | two << 4) & 0x0f0f0f0fu);
 }
 
-/* IQ1: eight times -1, 0, 1 of two entries, each with an eighth to it or from it. */
+/* Returns 8 q + 1, or 8 q - 1 if first_less or second_less, for the q of -1, 0, 1 of two entries of
+ * IQ1. */
 static inline char16
 iq1_eighths(uint first, uint second, bool first_less, bool second_less)
 {

@@ -4,7 +4,7 @@
  * minimum of each of 8 sub-blocks.
  */
 
-/* d scale and dmin minimum of sub-block j. */
+/* Returns d scale and dmin minimum of sub-block j. */
 static inline float2
 k_factors(__global const uchar *block, uint j)
 {
@@ -15,14 +15,15 @@ k_factors(__global const uchar *block, uint j)
 }
 
 #ifdef UNITS
-/* The factors and minimums of sub-blocks 4 i … 4 i + 3. */
+/* Sets scales, minimums and integer scales of a unit: sub-blocks 4 i … 4 i + 3. */
 static inline void
 k_unit_factors(__global const uchar *block, uint i, struct unit *u)
 {
     const uint4 s = loose4(block);
     const uint4 shift = (uint4)(0, 0, 0, 4);
     const uint4 low = (uint4)(0x3f3f3f3fu, 0x3f3f3f3fu, 0x0f0f0f0fu, 0x0f0f0f0fu);
-    /* Words: scales 0 … 3, minimums 0 … 3, then 4 … 7, of which two bits are elsewhere. */
+    /* The words of q: scales 0 … 3, minimums 0 … 3, scales 4 … 7, minimums 4 … 7; of the last two,
+     * two high bits are stored elsewhere. */
     const uint4 q = (s.yzww >> shift & low) |
                     (s.xxyz >> 2u & (uint4)(0, 0, 0x30303030u, 0x30303030u));
     const float4 d = half_bits4(as_ushort4((uint2)(s.x, s.x)));

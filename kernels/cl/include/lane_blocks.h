@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights in blocks, a row a lane, in integer products as the file has them (lane_rows.h). A
- * format says
+ * Weights in blocks, one row in each lane, multiplied as the integers that the file has
+ * (lane_rows.h). A format defines
  *
  *     LANE_K_<name>                              columns of a unit
  *     PLACE_<name>                               the unit of places in lane_rows, in bytes: rows
  *                                                begin at multiples of it
- *     void <name>_add(rows, x, k, factor, sum)   what add_unit does (lane_rows.h); for blocks of
- *                                                32 columns PAIRS_ADD defines it (lane_pairs.h)
+ *     void <name>_add(rows, x, k, factor, sum)   does what add_unit does (lane_rows.h); for blocks
+ *                                                of 32 columns PAIRS_ADD defines it (lane_pairs.h)
  *
- * Rows begin and end at places: the host refuses others (primitives/matrix_engine.c).
+ * Rows begin and end at places; the host refuses other rows (primitives/matrix_engine.c).
  */
 
-/* n words that begin `shift` bits (0 to 32) behind the first of n + 1. */
+/* Extracts n words that begin `shift` bits (0 to 32) behind the first bit of n + 1 words. */
 static inline void
 realign(const uint *from, uint shift, const uint n, uint *words)
 {
@@ -26,7 +26,7 @@ realign(const uint *from, uint shift, const uint n, uint *words)
     }
 }
 
-/* n words from half word `at` of the data on; reads no more than `reads` words of memory. */
+/* Loads n words from half word `at` of the data on; reads at most `reads` words of memory. */
 static inline void
 load_unaligned(__global const uchar *data, uint at, const uint n, const uint reads,
                uint *words)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights of f4e2m1, whose scales lie apart (codes.h), a row a lane: the functions of lane_rows.h
- * for them. A step of 32 columns lies in one group.
+ * Weights of f4e2m1 with scales in a separate array (codes.h), one row in each lane: the functions
+ * of lane_rows.h for them. A step of 32 columns is in one group.
  */
 static inline uint
 unit_columns(const uint format)
@@ -24,13 +24,13 @@ find_expert(const uint format, struct lane_rows *rows, uint expert)
     rows->scales = expert * (view.z * (view.x / CODE_GROUP));
 }
 
-/* sum += the products of a unit's columns from k on, as far as the row goes, times `factor`. */
+/* Adds to sum the products of a unit's columns from k on, up to the row's end, times `factor`. */
 static inline void
 add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE(SRC) * x,
          uint k, float factor, float sum[ROW_BLOCKS])
 {
     const struct weight *w = rows->w;
-    const uint last = w->k_count - 32; /* where the last step begins */
+    const uint last = w->k_count - 32; /* column where the last step begins */
     float v[X_VALUES];
     struct activations a;
 #pragma unroll

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 256 columns (lane_blocks.h) whose numbers of 4 and 2 bits are multiplied as the nibbles
- * that the file has.
+ * Blocks of 256 columns (lane_blocks.h) with numbers of 4 and 2 bits, which are multiplied as the
+ * nibbles that the file has.
  */
 
-/* Byte i of a word as a float, in the way for which the compiler takes the fewest instructions. */
+/* Returns byte i of a word as a float, by the fewest instructions. */
 static inline float
 byte_of(uint word, const uint i)
 {
@@ -15,14 +15,15 @@ byte_of(uint word, const uint i)
 #endif
 }
 
-/* Byte i of 16. */
+/* Returns byte i of 16 as a float. */
 static inline float
 byte_of_16(uint4 bytes, const uint i)
 {
     return byte_of(bytes[i / 4], i % 4);
 }
 
-/* The scales and minimums of Q4_K and Q5_K (k_scales.h), a byte each: sub-blocks 0 … 3, 4 … 7. */
+/* The scales and minimums of Q4_K and Q5_K (k_scales.h), one byte each: of sub-blocks 0 … 3, then 4
+ * … 7. */
 struct k_bytes {
     uint2 scales, minimums;
 };
@@ -37,8 +38,9 @@ k_bytes_of(uint4 head)
                 (head.w >> 4 & 0x0f0f0f0fu) | (head.z >> 2 & 0x30303030u))};
 }
 
-/* The x of half a block in four steps: 16 columns of a run of 32 and 16 of the run 32 or 64 columns
- * behind it (`apart`). The sums are those of runs that are neighbours, for minimums. */
+/* The x of half a block in four steps: 16 columns of a run of 32 and 16 columns of the run that is
+ * `apart` (32 or 64) columns behind it. sum: the sums of x of the four runs (only for `apart` 32),
+ * for minimums. */
 struct half_x {
     apart_rows bytes[4];
     float scale, sum[4];
@@ -112,7 +114,8 @@ q4_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #define LANE_K_q2_k 256
 #define PLACE_q2_k  4
 
-/* The sums of each 16 x of a block, for minimums, which are the high nibbles of 16 bytes. */
+/* The sums of each 16 x of a block, as rows of bytes: they are multiplied by the minimums, the high
+ * nibbles of 16 bytes. */
 struct sums_x {
     a_rows2 rows;
     float scale;

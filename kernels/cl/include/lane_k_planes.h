@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 256 columns whose numbers have their bits in two places (lane_blocks.h): those of 3
- * bits are made nibbles or bytes, those of 5 and 6 bits bytes. Signed numbers take the topmost bits
- * of their nibble or byte, so that the products are a power of two too large.
+ * Blocks of 256 columns whose numbers have their bits in two places (lane_blocks.h): numbers of 3
+ * bits become nibbles or bytes, numbers of 5 and 6 bits become bytes. Signed numbers are in the
+ * topmost bits of their nibble or byte, so that products are too large by a power of two.
  */
 
-/* Byte i of a word of signed bytes as a float, SIGNED_TIMES what it is. */
+/* Returns byte i of a word of signed bytes as a float, times SIGNED_TIMES. */
 #if SG == 16
 #define SIGNED_TIMES 256
 #else
@@ -21,7 +21,7 @@ signed_byte_of(uint word, const uint i)
 #endif
 }
 
-/* The x of half a block in four steps, the bytes of 32 columns each. */
+/* Loads the x of half a block in four steps of 32 columns, in the order of bytes. */
 static inline void
 load_byte_steps(__global const STORAGE(SRC) * x, struct activations *a)
 {
@@ -32,7 +32,8 @@ load_byte_steps(__global const STORAGE(SRC) * x, struct activations *a)
     make_integers(v, a);
 }
 
-/* The x of a whole block: of 32 columns the first 16 and the others have factors of their own. */
+/* The x of a whole block. In each 32 columns, the first 16 and the last 16 have their own sums,
+ * because they have their own scales. */
 struct block_x {
     struct activations a[2];
     apart_rows bytes[8];
@@ -50,7 +51,8 @@ load_block(__global const STORAGE(SRC) * x, struct block_x *b)
     }
 }
 
-/* Products of columns 32 s …, but for the scale of x: of the first 16 and of the others. */
+/* Returns the products of columns 32 s … 32 s + 31, not yet times the scale of x: of the first 16
+ * and of the last 16. */
 static inline float2
 block_products(const struct block_x *b, const uint s, uint8 bytes)
 {
@@ -62,7 +64,7 @@ block_products(const struct block_x *b, const uint s, uint8 bytes)
 #define LANE_K_q3_k 256
 #define PLACE_q3_k  2
 
-/* Scales of 6 bits less 32, a signed byte each, 4 times what they are. */
+/* Returns the 6-bit scales minus 32 as signed bytes, 4 times too large. */
 static inline uint4
 q3_k_scales(const uint *word)
 {
@@ -76,7 +78,8 @@ q3_k_scales(const uint *word)
 #define load_q3_k  load_block
 #define Q3_K_TIMES (SIGNED_TIMES * 4 * 32)
 
-/* Bytes 32 (q - 4) of columns 32 j … of half a block: two bits of `two` below the third one. */
+/* Returns the bytes 32 (q - 4) of columns 32 j … of half a block: two bits of `two` below the third
+ * bit, from `bits`. */
 static inline uint8
 q3_k_bytes(uint8 two, uint8 bits, const uint half_block, const uint j)
 {
@@ -111,8 +114,8 @@ load_q3_k(__global const STORAGE(SRC) * x, struct q3_k_x *b)
     load_half(x + X_COLUMNS, 64, &b->h[1]);
 }
 
-/* The third bits of half a block's runs 0 … 3 of 32 columns: of each byte, bits 0 and 1 are those
- * of runs 0 and 1, bits 4 and 5 those of runs 2 and 3. */
+/* Returns the third bits of runs 0 … 3 (32 columns each) of half a block: bits 0 and 1 of each byte
+ * are those of runs 0 and 1, bits 4 and 5 those of runs 2 and 3. */
 static inline uint4
 q3_k_third(uint4 bits, const uint half_block)
 {
@@ -120,7 +123,7 @@ q3_k_third(uint4 bits, const uint half_block)
                       : bitselect(bits, bits << 2u, (uint4)0x30303030u);
 }
 
-/* Nibbles 2 (q - 4) of runs p and p + 2, of whose q `two` has the low bits. */
+/* Returns the nibbles 2 (q - 4) of runs p and p + 2; `two` has the low bits of q. */
 static inline uint4
 q3_k_nibbles(uint4 two, uint4 third, const uint p)
 {
@@ -177,7 +180,8 @@ q3_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #define LANE_K_q6_k 256
 #define PLACE_q6_k  2
 
-/* Bytes 4 (q - 32) of columns 32 j … of half a block: two bits of `high` above four of `low`. */
+/* Returns the bytes 4 (q - 32) of columns 32 j … of half a block: two bits of `high` above four of
+ * `low`. */
 static inline uint8
 q6_k_bytes(uint8 low, uint8 high, const uint j)
 {
@@ -222,11 +226,12 @@ q6_k_add(const struct lane_rows *rows, __global const STORAGE(SRC) * x, uint k,
 #define LANE_K_q5_k 256
 #define PLACE_q5_k  4
 
-/* How many times too large q5_k_bytes makes run j of 32 columns. */
+/* The factor by which q5_k_bytes makes run j of 32 columns too large. */
 #define Q5_K_TIMES(j) ((j) % 2 ? (j) % 4 == 1 ? 2 : 8 : 1)
 
-/* Bytes of columns 32 j …: nibbles, with bit j of `high` above. `raised` is high << 4: so the bit
- * is in its place for most runs, if odd ones are made larger. */
+/* Returns the bytes of columns 32 j …, times Q5_K_TIMES(j): nibbles with bit j of `high` above
+ * them. `raised` is high << 4: it has the bit in place for most runs, if odd runs are made
+ * larger. */
 static inline uint8
 q5_k_bytes(uint8 low, uint8 high, uint8 raised, const uint j)
 {

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of 32 columns, two at a time, so that they are whole words (lane_blocks.h): PAIRS_ADD, and
- * the formats of integers of 4, 5 and 8 bits. Those of tables are in lane_tables.h.
+ * Blocks of 32 columns, processed in pairs, because a pair is whole words (lane_blocks.h):
+ * PAIRS_ADD, and the formats of integers of 4, 5 and 8 bits. Formats with tables are in
+ * lane_tables.h.
  */
 
-/* The activations of two blocks: rows of bytes in the order of the weights, the same in the order
- * of fifth bits, and sums. */
+/* The activations of two blocks: rows of bytes in the order of the weights, rows in the order of
+ * fifth bits, and the sums of x. */
 struct pair_x {
     a_rows2 rows[2], bits[2];
     float sum[2], scale;
 };
 
-/* What a format needs of them; without PAIR_BYTES, the bytes are in the order of load_pairs. If the
- * first block's weights begin in the middle of a word, `behind` is 2 (load_bytes, load_pairs). */
+/* Flags for what a format needs of struct pair_x: PAIR_BYTES: rows in the order of load_bytes, else
+ * of load_pairs; PAIR_SUMS; PAIR_BITS. If the first block's weights begin in the middle of a word,
+ * `behind` is 2 (load_bytes, load_pairs). */
 enum { PAIR_BYTES = 1, PAIR_SUMS = 2, PAIR_BITS = 4 };
 
-/* Loads the activations of two pairs of blocks; where the row ends with one, this comes twice. */
+/* Loads the activations of two pairs of blocks; if the row ends after one pair (!both), that pair
+ * is loaded twice. */
 static inline void
 load_two_pairs(__global const STORAGE(SRC) * x, const bool both, const uint apart,
                const uint behind, const uint wants, struct pair_x h[2])
@@ -120,8 +123,8 @@ q4_1_pair(const struct pair_x *h, __global const uchar *data, uint at)
 PAIRS_ADD(q4_1, 16, 0, PAIR_SUMS)
 #endif
 
-/* The products of block b: those of its nibbles, and those of `bits`, each set one of which stands
- * for `fifth`. */
+/* Returns the products of block b: those of its nibbles, plus those of `bits`, where a set bit is
+ * worth `fifth`. */
 static inline float
 five_bits(const struct pair_x *h, const uint b, nibble_sum nibbles, uint bits,
           const int fifth)
@@ -134,7 +137,7 @@ five_bits(const struct pair_x *h, const uint b, nibble_sum nibbles, uint bits,
 #define LANE_K_q5_0 128
 #define PLACE_q5_0  4
 
-/* q - 16: the fifth bit is worth -16 where it is not set. */
+/* q - 16 is the nibble, minus 16 if the fifth bit is not set. */
 static inline float
 q5_0_pair(const struct pair_x *h, __global const uchar *data, uint at)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 32 rows of a weight times one activation row: a work-group, K split among its sub-groups.
+ * 32 rows of a weight times one activation row, by a work-group whose sub-groups divide K:
  *
- *     sum_k w[n][k] x[k]        the stored bytes in integer products, a row a lane
+ *     sum_k w[n][k] x[k]        the stored bytes in integer products, one row in each lane
  *
- * The weights are b of the products (integer_mad.h), as they are stored; the activations are a, two
- * rows of bytes (activation_bytes.h), zeros where they meet no weight. Scales and zero points
- * come in afterwards, in float, a group or a block at a time. A sub-group has all 32 rows, SG at a
- * time: making the bytes of x costs as much as multiplying SG rows by them.
+ * The weights are operand b of the products (integer_mad.h), as they are stored; the activations
+ * are operand a, two rows of bytes (activation_bytes.h), 0 where there is no weight. Scales and
+ * zero points are applied afterwards, in float, for each group or block. A sub-group multiplies all
+ * 32 rows, SG at a time, because converting x to bytes costs as much as multiplying SG rows by
+ * them.
  *
  *   SPLIT  sub-groups of a work-group: each takes every SPLIT-th unit of columns
  *
- * All sub-groups take as many turns, some of them with a factor of 0: a device that emulates
- * sub-groups wants all of a work-group in step. The turns of a slot that is ABSENT (own_experts.h),
- * whose row of x is zeros, multiply the first columns of expert 0 by them.
+ * All sub-groups take the same number of turns, some with a factor of 0, because a device that
+ * emulates sub-groups needs all sub-groups of a work-group in step. A slot that is ABSENT
+ * (own_experts.h) has zeros as its row of x; its turns multiply them by the first columns of expert
+ * 0.
  */
 #include "activation_bytes.h"
 #include "own_experts.h"
@@ -29,16 +31,16 @@
 #define LANE_ROWS_GROUP                                                                  \
     __attribute__((reqd_work_group_size(SPLIT * SG, 1, 1))) SUB_GROUP_SIZE
 
-/* A lane's rows of one expert. Places are of 32 bits and count words, so that compilers may address
- * memory by the kernel's argument and an index. */
+/* A lane's rows of one expert. Positions are 32-bit and count words (or other places), so that
+ * compilers may address memory by the kernel's argument and an index. */
 struct lane_rows {
     const struct weight *w;
-    uint word[ROW_BLOCKS];  /* that a row of expert 0 begins with …  */
-    uint scale[ROW_BLOCKS]; /* … the scale of its first group        */
-    uint words, scales;     /* how far behind the expert's are       */
+    uint word[ROW_BLOCKS];  /* first word of the row of expert 0 */
+    uint scale[ROW_BLOCKS]; /* scale of its first group */
+    uint words, scales;     /* distance from expert 0 to the chosen expert */
 };
 
-/* The experts whose products are added up: expert ids[i] times row i of x times weights[i]. */
+/* The experts whose products are added up: expert ids[i] times row i of x, times weights[i]. */
 struct slots {
     __global const int *ids;       /* NULL: `expert` */
     __global const float *weights; /* NULL: 1        */
@@ -54,7 +56,8 @@ unit_columns(const uint format)
     return X_COLUMNS;
 }
 
-/* Columns that are multiplied before their scale comes in. */
+/* RUN_K: columns of one group whose products are summed as integers, before the scale is
+ * applied. */
 #if GROUP % 32
 #error "groups are whole steps of 32 columns"
 #elif GROUP % 128 == 0
@@ -94,7 +97,7 @@ find_expert(const uint format, struct lane_rows *rows, uint expert)
     rows->scales = expert * (view.z * (view.x / GROUP));
 }
 
-/* sum += the products of a unit's columns from k on, as far as the row goes, times `factor`. */
+/* Adds to sum the products of a unit's columns from k on, up to the row's end, times `factor`. */
 static inline void
 add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE(SRC) * x,
          uint k, float factor, float sum[ROW_BLOCKS])
@@ -102,7 +105,7 @@ add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE
     const struct weight *w = rows->w;
     const uint step = GROUP_MAJOR ? w->view.z : 1;
     const uint last =
-        w->k_count - RUN_K; /* run; rows end within a unit where runs are short */
+        w->k_count - RUN_K; /* the last run; rows may end within a unit if runs are short */
     float v[X_VALUES];
     struct activations a;
 #pragma unroll
@@ -139,9 +142,10 @@ add_unit(const uint format, const struct lane_rows *rows, __global const STORAGE
 }
 #endif
 
-/* This sub-group's share of rows `first` … of all slots, whose units count one after the other;
- * rows behind `last` repeat it. At least one turn: PoCL miscompiles loops that may be passed by
- * when they have barriers, which its sub-groups are made of. */
+/* Adds this sub-group's share of the products of rows `first` … with all slots, whose units are
+ * numbered one slot after another; rows behind `last` repeat it. There is at least one turn,
+ * because PoCL miscompiles barriers, of which its sub-groups are made, in loops that may run zero
+ * times. */
 static inline void
 add_format(const uint format, const struct weight *w, const struct slots *slots,
            uint first, uint last, __global const STORAGE(SRC) * x, float sum[ROW_BLOCKS])
@@ -170,7 +174,7 @@ add_format(const uint format, const struct weight *w, const struct slots *slots,
     } while (mine / SPLIT * SPLIT < all);
 }
 
-/* A row's share of every sub-group. */
+/* The share that each sub-group has of each row's sum. */
 typedef float row_shares[SPLIT][UNIT_ROWS];
 
 static inline void
@@ -191,7 +195,8 @@ row_total(__local row_shares *shares, uint row)
     return sum;
 }
 
-/* Puts this sub-group's share of rows `first` … where row_total finds it behind a barrier. */
+/* Computes this sub-group's share of rows `first` … and stores it; after a barrier, row_total adds
+ * up the shares. */
 static inline void
 multiply_rows(const struct weight *w, const struct slots *slots, uint first, uint last,
               __global const STORAGE(SRC) * x, __local row_shares *shares)

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks whose nibbles stand for numbers of a table (lane_blocks.h). The numbers are put together
- * from nibbles that integer products take: the stored ones, some that logic makes of eight at a
- * time, and the topmost bits. A table in local memory would take fewer instructions, but a
- * look-up for each byte of weights, at addresses that conflict in the banks of that memory
- * (docs/intel_gpu.md).
+ * Blocks whose nibbles are indices of a table of numbers (lane_blocks.h). Integer products take
+ * nibbles, so the numbers are composed of these: the stored ones, some that logic computes for
+ * eight at a time, and the topmost bits. A table in local memory would take fewer instructions, but
+ * one look-up for each byte of weights, with bank conflicts (docs/intel_gpu.md).
  */
 
 #include "nibbles.h"
 
-/* The topmost bits of nibbles: 8 where they are set. */
+/* The topmost bits of eight nibbles: 8 if set, else 0. */
 #define TOPMOST(v) ((v)&0x88888888u)
 
 /* ---- floats of 4 bits -------------------------------------------------------------------- */
 
 #if defined(FORMAT_mxfp4) || defined(FORMAT_nvfp4) || defined(CODES)
-/* Twice the sizes of floats, one of 0 1 2 3 4 6 8 12: what is stored, its lowest two bits once more
- * from 4 on, and 2 from 7 on. */
+/* Returns twice the magnitudes (0 1 2 3 4 6 8 12) of eight floats: the stored three bits, plus
+ * their lowest two bits again from 4 on, plus 2 for 7. */
 static inline uint4
 fp4_sizes(uint4 v)
 {
@@ -24,7 +23,7 @@ fp4_sizes(uint4 v)
     return (v & 0x77777777u) + again + (again & again << 1u);
 }
 
-/* Sizes where the sign is set, else 0. */
+/* Returns the magnitudes of the negative floats, 0 for the others. */
 static inline uint4
 fp4_negative(uint4 v, uint4 sizes)
 {
@@ -32,7 +31,7 @@ fp4_negative(uint4 v, uint4 sizes)
     return sizes & (signs | (signs - (signs >> 3)));
 }
 
-/* Twice the products of such floats. */
+/* Returns twice the products of such floats with x. */
 static inline float
 fp4_products(a_rows2 x, uint4 v)
 {
@@ -47,14 +46,14 @@ fp4_products(a_rows2 x, uint4 v)
 #define LANE_K_mxfp4 128
 #define PLACE_mxfp4  2
 
-/* 2^(e - 127) with e in 8 bits of a word from bit `shift` on. */
+/* Returns 2^(e - 127); e is 8 bits of a word from bit `shift` on. */
 static inline float
 power_at(uint word, uint shift)
 {
     return as_float(max(rotate(word, 23 - shift) & 0x7f800000u, 0x400000u));
 }
 
-/* Two blocks of 1 + 16 bytes, from half word `at` of the data on. */
+/* Returns the products of two blocks of 1 + 16 bytes, from half word `at` of the data on. */
 static inline float
 mxfp4_pair(const struct pair_x *h, __global const uchar *data, uint at)
 {
@@ -76,7 +75,7 @@ PAIRS_ADD(mxfp4, 16, 0, 0)
 #define LANE_K_nvfp4 128
 #define PLACE_nvfp4  4
 
-/* Products of 16 columns each. */
+/* Returns twice the products of the first and of the last 16 columns. */
 static inline float2
 nvfp4_halves(a_rows2 x, uint4 v)
 {
@@ -87,8 +86,8 @@ nvfp4_halves(a_rows2 x, uint4 v)
     return (float2)((float)both_bytes(dot.xy), (float)both_bytes(dot.zw));
 }
 
-/* A block of 64 columns. Its four factors have 7 bits, which are those of halves that are 2^8 times
- * smaller; all bits set stand for 0. */
+/* Returns the products of a block of 64 columns. Its four scales have 7 bits, which as bits of
+ * halves are 2^-8 times their value; all bits set mean 0. */
 static inline float
 nvfp4_pair(const struct pair_x *h, __global const uchar *data, uint at)
 {
@@ -109,7 +108,7 @@ PAIRS_ADD(nvfp4, 8, 0, 0)
 /* ---- the numbers of IQ4 ------------------------------------------------------------------ */
 
 #if defined(FORMAT_iq4_nl) || defined(FORMAT_iq4_xs)
-/* Products of the numbers; `sum` is that of x. */
+/* Returns the products of the numbers with x, times `scale`; `sum` is the sum of x. */
 static inline float
 iq4_products(a_rows2 x, float sum, float scale, uint4 v)
 {

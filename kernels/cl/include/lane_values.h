@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of V across the lanes of a sub-group: CHUNKS elements a lane. Where the row is whole words
- * of 32 bits for every lane, or of u4 words of 16 bits, word g belongs to lane g % SG:
+ * A row of V across the lanes of a sub-group: CHUNKS elements in each lane. If the row is whole
+ * 32-bit words for every lane (for u4 also 16-bit words), word g belongs to lane g % SG and has
  *
  *     f32    element g
  *     f16    elements 2 g + k
  *     i8     elements 4 g + k
- *     u4     elements g / N * 32 + k / M * 16 + g % N * M + k % M, where N words, of 2 M elements
- *            each, are a pair of blocks
+ *     u4     elements g / N * 32 + k / M * 16 + g % N * M + k % M, where N words of 2 M elements
+ *            are a pair of blocks
  *
- * Rows of other lengths lie element by element: element c * SG + lane is the lane's c-th.
+ * In rows of other lengths, element c * SG + lane is element c of the lane.
  */
 #include "attention_cache.h"
 #include "sub_group_rotation.h"
@@ -19,14 +19,14 @@
 #define WORD_ELEMENTS_i8  4
 #define WORD_ELEMENTS_u4  (DV % (SG * 8) ? 4 : 8)
 #define WORD_ELEMENTS     PASTE(WORD_ELEMENTS_, V_CACHE)
-#define HALF_WORD         (WORD_ELEMENTS / 2)  /* elements of one block, of u4 */
-#define PAIR_WORDS        (16 / HALF_WORD)     /* words of a pair of blocks    */
+#define HALF_WORD         (WORD_ELEMENTS / 2)  /* u4: elements of one block in a word */
+#define PAIR_WORDS        (16 / HALF_WORD)     /* u4: words of a pair of blocks */
 
-#define CHUNKS   ((DV + SG - 1) / SG) /* elements of V of a lane */
+#define CHUNKS   ((DV + SG - 1) / SG) /* elements of V in each lane */
 #define IN_WORDS (DV % (SG * WORD_ELEMENTS) == 0)
-#define WORDS    (CHUNKS / WORD_ELEMENTS) /* of a lane */
+#define WORDS    (CHUNKS / WORD_ELEMENTS) /* words in each lane */
 
-/* The element of V that a lane's c-th is. */
+/* Returns the index in V of the lane's element c. */
 static inline uint
 value_index(uint c)
 {
@@ -44,10 +44,10 @@ value_index(uint c)
 #endif
 }
 
-/* Whether there is such an element, for the preprocessor or the compiler to know. */
+/* Whether the lane's element c exists; a constant if DV is a multiple of SG. */
 #define IS_VALUE(c) (DV % SG == 0 || value_index(c) < DV)
 
-/* A vector's elements, one by one: arrays that are indexed by constants stay in registers. */
+/* Stores a vector's elements one by one: arrays that are indexed by constants stay in registers. */
 static inline void
 put_floats(float4 v, float *y)
 {
@@ -66,7 +66,7 @@ put_words(uint4 v, uint *y)
     y[3] = v.w;
 }
 
-/* The elements of word `bits`, which is the lane's w-th of a row. */
+/* Decodes word `bits`, word w of the lane, into elements. */
 static inline void
 unpack_word(struct cached v, uint w, uint bits, float *y)
 {
@@ -85,7 +85,7 @@ unpack_word(struct cached v, uint w, uint bits, float *y)
 #elif HAS_SCALES(V_CACHE)
     const uint at = (w * SG + get_sub_group_local_id()) * 4 / CACHE_BLOCK;
 #if SG == 16
-    /* the same word for all lanes: one address */
+    /* the scales of all lanes are in one word, so that there is one address */
     const uint byte = ((__global const uint *)v.scales)[w] >> at % 4 * 8 & 255;
 #else
     const uint byte = v.scales[at];
@@ -100,8 +100,8 @@ unpack_word(struct cached v, uint w, uint bits, float *y)
 #endif
 }
 
-/* Element c * SG + lane of a value. The byte's place and, but for 32 lanes, the scale follow from c
- * alone, so that neighbours share an address. */
+/* Returns element c * SG + lane of a value. The byte's position and, except with 32 lanes, the
+ * scale depend on c only, so that neighbouring lanes share an address. */
 static inline float
 value_element(struct cached v, uint c)
 {
@@ -119,7 +119,7 @@ value_element(struct cached v, uint c)
 #endif
 }
 
-/* The lane's words of a row. */
+/* Reads the lane's words of a row. */
 static inline void
 read_words(__global const uint *p, uint *bits)
 {
@@ -142,8 +142,8 @@ read_words(__global const uint *p, uint *bits)
 #endif
 }
 
-/* The lane's elements of a value; unless it weighs something, any finite numbers, because what
- * nobody has written may be NaN. */
+/* Reads the lane's elements of a value. If not `weighs` (its weight is 0), they are any finite
+ * numbers, because memory that was never written may be NaN. */
 static inline void
 read_value(struct cached v, bool weighs, float *y)
 {
@@ -163,7 +163,8 @@ read_value(struct cached v, bool weighs, float *y)
 /* ---- rotation ----------------------------------------------------------------------- */
 
 #if IN_WORDS
-/* What stride `step` of a row is between lanes, and between elements of a lane; 0: it is not. */
+/* LANE_STRIDE: stride `step` of a row in lanes; CHUNK_STRIDE: in elements of a lane; 0: the stride
+ * is of the other kind. */
 #if IS_4_BITS(V_CACHE)
 #define LANE_STRIDE(step)                                                                \
     ((step) < HALF_WORD || (step) == 16 ? 0                                              \
@@ -176,7 +177,7 @@ read_value(struct cached v, bool weighs, float *y)
 #define CHUNK_STRIDE(step) ((step) < WORD_ELEMENTS ? (step) : (step) / SG)
 #endif
 
-/* A constant stride: no branch is left around the exchange between lanes. */
+/* The stride is a constant, so that no branch remains around the exchange between lanes. */
 #define ROTATE_STEP(y, step)                                                             \
     if ((step) < VALUE_ROTATION && LANE_STRIDE(step))                                    \
         rotate_step_across(y, CHUNKS, LANE_STRIDE(step));                                \
@@ -184,7 +185,7 @@ read_value(struct cached v, bool weighs, float *y)
         rotate_step_within(y, CHUNKS, CHUNK_STRIDE(step))
 #endif
 
-/* rotate_lanes for a row as read_value has it. */
+/* Like rotate_lanes, for a row in the order of read_value. */
 static inline void
 rotate_value(float *y)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of small matrices by a sub-group: 8 x 16 times 16 x SG, halves, sums in float.
+ * Products of small matrices by a sub-group: 8 x 16 times 16 x SG, of halves, with sums in float.
  *
  *     c[row][column] + sum_s a[row][s] b[s][column]              16 slots s
  *
- *   a  a row a component. SG 16: slot s in lane s; SG 8: slots 2l and 2l + 1 in lane l, the
- *      first in the low half of a word
- *   b  a column a lane; slots 2c and 2c + 1 in component c, the first in its low half
- *   c  a row a component, a column a lane
+ *   a  each component is a row. Lane s has slot s (SG 16), or lane l has slots 2l and 2l + 1, the
+ *      first in the low half of a word (SG 8)
+ *   b  each lane is a column; component c has slots 2c and 2c + 1, the first in its low half
+ *   c  each component is a row, each lane a column
  *
  *   SG             8 or 16: the smallest sub-group of a chip that has matrix engines
- *   MATRIX_ENGINE  1: the engines do it; 0: shuffles and products with the same result, for
- *                  devices where the data's way through the lanes is to be tested
+ *   MATRIX_ENGINE  1: matrix engines multiply; 0: shuffles and products with the same result, to
+ *                  test on other devices how data moves through the lanes
  *
- * `slots` is what a lane has of a row of a: one half or two, as bits.
+ * Type `slots`: a lane's part of a row of a: the bits of one half or two.
  */
 #include "sub_group.h"
 
@@ -33,8 +33,8 @@ typedef short8 matrix_a;
 #error "matrix engines take sub-groups of 8 or 16"
 #endif
 
-/* Stands before loops around products and exchanges between lanes. Where these are emulated, that
- * is long code, which is not repeated. */
+/* Stands before loops around products and exchanges between lanes. Emulated, these are long code,
+ * so that loops are not unrolled. */
 #if MATRIX_ENGINE
 #define UNROLL_PRODUCTS _Pragma("unroll")
 #else
@@ -54,7 +54,7 @@ matrix_mad(matrix_a a, int8 b, float8 c)
     return intel_sub_group_f16_f16_matrix_mad_k16(a, b, c);
 }
 #else
-/* Slots 2c and 2c + 1 of a row of a. */
+/* Returns slots 2c and 2c + 1 of a row of a. */
 static inline float2
 two_slots(row_a row, uint c)
 {

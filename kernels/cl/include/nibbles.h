@@ -3,7 +3,8 @@
  * Logic on eight nibbles of a word.
  */
 
-/* Nibbles of which each bit, 8, 4, 2 and 1, comes from the word that has it in its place. */
+/* Composes nibbles: bit 8 of each comes from `eight`, bit 4 from `four`, bit 2 from `two`, bit 1
+ * from `one`. */
 static inline uint4
 nibbles_of_bits(uint4 eight, uint4 four, uint4 two, uint4 one)
 {

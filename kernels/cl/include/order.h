@@ -17,7 +17,7 @@
 #define IS_NAN(v) isnan(v)
 #endif
 
-/* Whether value a at index i stands before b at j. */
+/* Returns whether value a at index i is ordered before value b at index j. */
 static inline bool
 stands_before(VALUE a, ulong i, VALUE b, ulong j)
 {

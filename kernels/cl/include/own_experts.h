@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device may have some of a layer's experts only, where a model is split between its experts.
+ * If a model is split by experts, a device has only some of a layer's experts.
  *
- *   OWN_EXPERTS   for kernels that route: how many it has, from FIRST_EXPERT on; 0: all. Ids are
- *                 numbers among these; the slot of another expert has id -1 and weight 0
- *   PARTIAL       for kernels that read ids: 1: some may be -1. Such a slot adds nothing. Each
- *                 moe_gate_up kernel stores zeros as its row of h, which moe_down kernels may
- *                 multiply by anything finite, whichever of them go together
+ *   OWN_EXPERTS   for kernels that route: how many experts it has, from FIRST_EXPERT on; 0: all.
+ *                 Ids count from FIRST_EXPERT; the slot of another device's expert has id -1 and
+ *                 weight 0
+ *   PARTIAL       for kernels that read ids: 1: some may be -1. Such a slot adds nothing. Every
+ *                 moe_gate_up kernel stores zeros as its row of h, so that a moe_down kernel may
+ *                 multiply the row by any finite weights
  */
 #ifndef OWN_EXPERTS
 #define OWN_EXPERTS 0
@@ -19,7 +20,7 @@
 #endif
 
 #define ABSENT  -1       /* id of a slot whose expert is not here */
-#define NOWHERE UINT_MAX /* its place among the sorted rows */
+#define NOWHERE UINT_MAX /* its place among the sorted rows: none */
 
 #if PARTIAL
 #define IS_ABSENT(id) ((int)(id) < 0)

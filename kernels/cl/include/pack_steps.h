@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs rows of halves into tiles of steps (steps.h). A work-group of 16 packs a super-block of two
- * tokens, a work-item 32 columns of one token.
+ * Packs rows of halves into tiles of steps (steps.h). A work-group of 16 work-items packs a
+ * super-block of two tokens; each work-item packs 32 columns of one token.
  *
- *   FORM_PLANES  numbers of a word of the weights that read the tiles: 2, 4, or 8
- *   FORM_SUMS    1: they read sums, too
+ *   FORM_PLANES  elements in a word of the weights that are multiplied by the tiles: 2, 4 or 8
+ *   FORM_SUMS    1: the weights also need the sums of the columns
  */
 #include "sub_group.h"
 
@@ -17,7 +17,7 @@
 #define FORM_SUMS 1
 #endif
 
-/* Step h of two of the columns a and b. */
+/* Returns step h (0 or 1) of the 32 columns a, b. */
 static inline ushort16
 step_columns(ushort16 a, ushort16 b, uint h)
 {
@@ -32,8 +32,8 @@ step_columns(ushort16 a, ushort16 b, uint h)
 #endif
 }
 
-/* Packs columns 32 block … of a row and their sums: zeros where there is no token (`is_none`) or
- * the row has ended. `token` counts within the tile. */
+/* Packs columns 32 block … of a row and their sums; zeros if there is no token (`is_none`) or the
+ * row has ended. `token` counts within the tile. */
 static inline void
 pack_steps(__global const ushort *row, bool is_none, uint block, uint token, uint k_count,
            __global ushort *tile)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights seen as 32-bit words, activations reordered to meet them.
+ * Weights read as 32-bit words, and activations reordered to match them.
  *
- * A block is 16 words of one row (64 bytes when quantised). Word i of a block holds PLANES
- * neighbouring k: 8 of 4 bits, 4 of 8 bits, 1 of a float type. Plane j is the j-th of them from
- * every word, so that one mask yields 16 weights with no shuffle, and the activations are moved
- * once instead of the weights every time:
+ * A block is 16 words of one row (64 bytes when quantised). Word i of a block has PLANES
+ * neighbouring columns: 8 of 4 bits, 4 of 8 bits, 1 of a float type. Plane j has column j of every
+ * word, so that one mask yields 16 weights without a shuffle. The activations are reordered once,
+ * instead of the weights each time:
  *
  *     k = block * 16 PLANES + i * PLANES + j   is at   block * 16 PLANES + j * 16 + i
  *
@@ -18,13 +18,13 @@
 #define SHORTS 0 /* 1: the activations are 16-bit integers (shorts.h) */
 #endif
 #ifndef X_BYTES
-#define X_BYTES 0 /* 1: they are 8-bit integers (bytes.h), SHORTS is 1, too */
+#define X_BYTES 0 /* 1: the activations are 8-bit integers (bytes.h); SHORTS is 1, too */
 #endif
 #ifndef X_COLUMNS
-#define X_COLUMNS 32 /* of 8-bit integers that share a factor: 32 or 128 */
+#define X_COLUMNS 32 /* columns of 8-bit integers that share a scale: 32 or 128 */
 #endif
 #ifndef X_PAIRS
-#define X_PAIRS 0 /* 1: they are tiles of bf16 (bf16_tiles.h), SHORTS is 1, too */
+#define X_PAIRS 0 /* 1: the activations are tiles of bf16 (bf16_tiles.h); SHORTS is 1, too */
 #endif
 #if BLOCKS
 #define PLANES (SHORTS ? 8 : 1) /* 8: units (block_units.h); 1: plain rows */
@@ -39,7 +39,7 @@
 #define PLANES      PASTE(PLANES_, WEI)
 #endif
 
-/* A signed weight is read as unsigned with its sign bit flipped: OFFSET more than it is. */
+/* A signed weight is read as unsigned with its sign bit flipped, which is the weight + OFFSET. */
 #define OFFSET_u4 0
 #define OFFSET_i4 8
 #define OFFSET_u8 0
@@ -61,8 +61,9 @@
 #define SIZE_u8 0
 #define SIZE_i8 0
 
-#define BLOCK (16 * PLANES) /* k of a block */
-/* k whose sum of x is behind a prepared row: those that share a zero point or a minimum. */
+#define BLOCK (16 * PLANES) /* columns of a block */
+/* Columns of each sum of x behind a prepared row: those that share a zero point or a minimum; 0: no
+ * sums. */
 #define SUM_K (X_BYTES ? 0 : BLOCKS && SHORTS ? 16 : GROUP)
 /* The kind of prepared rows (prepared.h). */
 #define X_KIND (X_BYTES ? 3 : BLOCKS && SHORTS ? 2 : SHORTS)
@@ -97,8 +98,8 @@ floats_f32(__global const uchar *p)
 /* 16 neighbouring floats of type T at any address. */
 #define FLOATS(T, p) PASTE(floats_, T)(p)
 
-/* Asks for a line of memory that will be read soon. (prefetch() of OpenCL does nothing on
- * PoCL; the built-in wants a pointer of any address space, which CL1.2 has not.) */
+/* Prefetches a line of memory. (prefetch() of OpenCL does nothing on PoCL; the built-in takes a
+ * pointer of any address space, which CL1.2 does not have.) */
 static inline void
 prefetch_line(__global const uchar *p)
 {
@@ -111,7 +112,8 @@ prefetch_line(__global const uchar *p)
 }
 
 #if GROUP
-/* The words of block b of a row, signs flipped; words past the row's end are 0. */
+/* Returns the words of block b of a row with sign bits flipped; words behind the row's end are
+ * 0. */
 static inline uint16
 block_words(__global const uchar *row, uint b, uint k_count)
 {
@@ -125,8 +127,8 @@ block_words(__global const uchar *row, uint b, uint k_count)
     return vload16(0, words);
 }
 
-/* Something that every group of a row has, spread over the lanes of block b: lane i belongs to
- * group (b * BLOCK + i * PLANES) / GROUP. */
+/* Sets `out` to a value that every group g of a row has, spread over the lanes of block b: lane i
+ * belongs to group (b * BLOCK + i * PLANES) / GROUP. */
 #define SPREAD(out, expression)                                                          \
     do {                                                                                 \
         float lanes_[16];                                                                \
@@ -138,7 +140,7 @@ block_words(__global const uchar *row, uint b, uint k_count)
         out = vload16(0, lanes_);                                                        \
     } while (0)
 
-/* Scale of each lane of block b of a row. */
+/* Returns the scale of each lane of block b of a row. */
 static inline float16
 block_scales(const struct weight *w, ulong row, uint b)
 {
@@ -152,7 +154,7 @@ block_scales(const struct weight *w, ulong row, uint b)
 #endif
 }
 
-/* Zero point of each lane, for words with their signs flipped. */
+/* Returns the zero point of each lane, for words with flipped sign bits. */
 static inline float16
 block_zero_points(const struct weight *w, ulong row, uint b)
 {
@@ -168,7 +170,7 @@ block_zero_points(const struct weight *w, ulong row, uint b)
 #endif
 
 #if !BLOCKS
-/* The bytes of a row. */
+/* Returns the address of a row. */
 static inline __global const uchar *
 row_bytes(const struct weight *w, ulong row)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of activations as the vector kernels read them: 32-bit words.
+ * Prepared rows: rows of activations as the vector kernels read them, in 32-bit words.
  *
  *     planes:  k in the order of plane_position (planes.h), f32, times plane_factor, padded with
  *              zeros to whole blocks
- *     shorts:  16-bit integers and what belongs to each block (shorts.h)
- *     bytes:   8-bit integers and what belongs to each unit (bytes.h)
+ *     shorts:  16-bit integers, with scale and sums of each block (shorts.h)
+ *     bytes:   8-bit integers, with scales and sums of each unit (bytes.h)
  *
- * and behind the first two, for each group of `group` k (0: none), the sum of its x; then up to 15
- * words of nothing, so that rows begin where vectors do. A block is 16 * planes of k.
+ * and behind the first two kinds, for each group of `group` columns (0: none), the sum of its x;
+ * then up to 15 unused words, so that each row begins at a multiple of 16 words. A block is 16 *
+ * planes columns.
  *
- * Whoever makes plain rows may write them so, too:
+ * Kernels that compute plain rows may also write them in this form:
  *
- *   FORM  planes, group and kind of what it writes: 0 planes, 1 shorts, 2 shorts for weights in
- *         blocks, whose planes count as 8; 3 bytes with a factor each 32 k, 4 with one each
- *         128, of 8 planes; 0, 0, 0: it does not write
+ *   FORM  planes, group and kind that the kernel writes. Kinds: 0 planes; 1 shorts; 2 shorts for
+ *         weights in blocks, with planes 8; 3 bytes with a scale per 32 columns, 4 with one per
+ *         128, both with planes 8. 0, 0, 0: it writes plain rows only
  */
 #include "bytes.h"
 #include "shorts.h"
@@ -25,7 +26,8 @@
 #define FORM 0, 0, 0
 #endif
 
-/* What plane j of x is multiplied with; the topmost plane is shifted down instead. */
+/* Returns the factor of plane j of x; 1 for the topmost plane, whose weights are shifted down
+ * instead. */
 static inline float
 plane_factor(uint j, uint planes)
 {
@@ -38,7 +40,7 @@ prepared_blocks(uint k_count, uint planes)
     return (k_count + 16 * planes - 1) / (16 * planes);
 }
 
-/* Words of a row before its sums, and of all of it. */
+/* Returns the words of a row before its sums; prepared_words, of the whole row. */
 static inline ulong
 prepared_values(uint k_count, uint planes, uint kind)
 {
@@ -55,7 +57,7 @@ prepared_words(uint k_count, uint planes, uint group, uint kind)
     return (prepared_values(k_count, planes, kind) + sums + 15) / 16 * 16;
 }
 
-/* Block b of a row from v. */
+/* Writes block b of a row from v. */
 __attribute__((always_inline)) static inline void
 prepare_block(const float *v, const uint planes, const uint kind, __global int *row,
               uint b, uint blocks)
@@ -76,9 +78,10 @@ prepare_block(const float *v, const uint planes, const uint kind, __global int *
     }
 }
 
-/* prepare_part_f32(x, k_count, first, end, row, FORM): what k from `first` to `end` are of the
- * prepared row of x: whole blocks and groups, or all up to the row's end.
- * prepare_row_f32(x, k_count, r, prepared, FORM): row r of many; prepared NULL: not wanted. */
+/* Defines, for T f32 and f16: prepare_part_<T>(x, k_count, first, end, row, FORM) writes columns
+ * first … end - 1 of the prepared row of x: whole blocks and groups, or all up to the row's end.
+ * prepare_row_<T>(x, k_count, r, prepared, FORM) writes row r of many; prepared NULL: nothing is
+ * written. */
 #define PREPARE(T)                                                                       \
     static inline float prepared_sum_##T(__global const STORAGE(T) * x, uint k,          \
                                          uint end)                                       \

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rotation of heads that are cached in few bits: each block of B neighbours of a row becomes
+ * The rotation of heads that are cached as i8 or u4: each block of B neighbouring elements becomes
  *
- *     y = H x / sqrt(B)        H[i][j] = -1 where i & j has an odd number of bits, else 1
+ *     y = H x / sqrt(B)        H[i][j] = -1 if i & j has an odd number of set bits, else 1
  *
- * the Walsh-Hadamard transform (xm_ref_rotate). It is its own inverse and keeps products of two
- * rows: q and K are rotated alike, and a sum of rotated values is rotated back. What one element
- * had of a row's power all of them have then, so that steps may be small.
+ * the Walsh-Hadamard transform (xm_ref_rotate). It is its own inverse and preserves dot products: q
+ * and K are rotated alike, and a sum of rotated values is rotated back. It spreads outliers over
+ * all elements of a block, so that quantisation steps may be small.
  *
- * Every implementation adds in the same order, strides 1, 2, 4 …, and multiplies last: results are
- * the same bits.
+ * Every implementation adds in the same order, strides 1, 2, 4 …, and multiplies last, so that all
+ * results are bit-identical.
  */
 #define ROOT_OF(b)                                                                       \
     ((b) == 16   ? 0.25f                                                                 \
@@ -17,7 +17,7 @@
      : (b) == 64 ? 0.125f                                                                \
                  : 0.088388347648318447f) /* 1 / sqrt(b) */
 
-/* n elements, B a block. */
+/* Rotates n elements in blocks of b. */
 static inline void
 rotate_elements(float *y, int n, int b)
 {
@@ -32,7 +32,7 @@ rotate_elements(float *y, int n, int b)
         y[i] *= ROOT_OF(b);
 }
 
-/* The strides 1, 2, 4 of 8 neighbours, and 8 of 16. */
+/* Applies strides 1, 2, 4 to 8 elements; rotate_16, also stride 8, to 16 elements. No factor. */
 static inline float8
 rotate_8(float8 v)
 {
@@ -53,7 +53,7 @@ rotate_16(float16 v)
     return (float16)(low + high, low - high);
 }
 
-/* The same as rotate_elements, in vectors; n is whole blocks. */
+/* Like rotate_elements, with vectors; n is whole blocks. */
 static inline void
 rotate_vectors(float *y, int n, int b)
 {

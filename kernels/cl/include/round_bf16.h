@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ROUND_BF16(T, x): x of type T, float or float16, as the nearest number that bf16 has; ties go
- * to even, NaN stays one and is quiet. So does the host (runtime/util/element.h). It works on the
- * bits: the compiler cannot join it with the operation before.
+ * ROUND_BF16(T, x): rounds x of type T, float or float16, to the nearest bf16 number; ties go to
+ * even, NaN becomes a quiet NaN, as on the host (runtime/util/element.h). It works on the bits, so
+ * that the compiler cannot merge it with the operation before.
  */
 #include "types.h"
 

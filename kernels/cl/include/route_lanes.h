@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routing of a token by a sub-group, experts across the lanes; f32 throughout. Formulas, order and
- * ties are those of moe_route_ref. Slot s ends in lane s: top_k is at most SG.
+ * Routing of a token by a sub-group, with experts distributed over the lanes; f32 throughout.
+ * Formulas, order and ties are those of moe_route_ref. Lane s gets slot s: top_k is at most SG.
  *
- *   EXPERTS  how many there are, where that is known: their scores stay in registers; 0: it is not
+ *   EXPERTS  number of experts, if it is a constant: their scores stay in registers; 0: it is not
  */
 #include "routing.h"
 #include "sub_group.h"
@@ -12,13 +12,13 @@
 #define EXPERTS 0
 #endif
 
-/* In a lane: the expert of its slot, the one of slot 0, and the last one that was found. */
+/* For each lane: the expert of its slot, the expert of slot 0, and the expert found last. */
 struct route {
     int id, first, last;
 };
 
 #if EXPERTS
-/* Scores of a lane's experts, j SG behind its number, as integers of the same order. */
+/* Scores of a lane's experts j SG + lane, as integers of the same order. */
 enum { PER_LANE = (EXPERTS + SG - 1) / SG, TAKEN = INT_MIN };
 struct scores {
     int of[PER_LANE];
@@ -32,12 +32,12 @@ take_scores(struct scores *s, __global const float *logits, __global const float
     for (uint j = 0; j < PER_LANE; j++) {
         const uint e = j * SG + get_sub_group_local_id();
         const float score = score_of(logits, bias, min(e, (uint)EXPERTS - 1));
-        const int bits = score == 0.0f ? 0 : as_int(score); /* of the two zeros none is larger */
+        const int bits = score == 0.0f ? 0 : as_int(score); /* -0 and +0 are equal */
         s->of[j] = e < EXPERTS ? bits ^ (bits >> 31 & INT_MAX) : TAKEN;
     }
 }
 
-/* The expert with the largest score, the lowest of equal ones, which is taken away. */
+/* Returns the expert with the largest score (of equal ones the lowest) and marks it as taken. */
 static inline int
 next_best(struct scores *s)
 {
@@ -60,8 +60,8 @@ next_best(struct scores *s)
 struct scores {
     __global const float *logits, *bias;
     uint experts;
-    int last;    /* that was found */
-    float bound; /* its score */
+    int last;    /* expert found last */
+    float bound; /* score of `last` */
 };
 
 static inline void
@@ -71,7 +71,7 @@ take_scores(struct scores *s, __global const float *logits, __global const float
     *s = (struct scores){logits, bias, experts, -1, INFINITY};
 }
 
-/* The expert that comes after `last` in order of score. */
+/* Returns the next expert after `last` in order of score. */
 static inline int
 next_best(struct scores *s)
 {
@@ -92,7 +92,7 @@ next_best(struct scores *s)
 }
 #endif
 
-/* The experts of the first `slots` slots, at least one. */
+/* Finds the experts of the first `slots` slots, at least one. */
 static inline struct route
 find_experts(__global const float *logits, __global const float *bias, uint experts,
              uint slots)
@@ -110,7 +110,7 @@ find_experts(__global const float *logits, __global const float *bias, uint expe
     return r;
 }
 
-/* The weight of a lane's slot, when the experts of all slots are found. */
+/* Returns the weight of a lane's slot, after the experts of all slots have been found. */
 static inline float
 weight_of_slot(const struct route *r, __global const float *logits,
                __global const float *expert_scale, uint experts, uint top_k, float epsilon,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The row of routings.def that a kernel is built for: ROUTING is its number.
+ * The routing formula that a kernel is built for: row number ROUTING of routings.def.
  */
 #include "own_experts.h"
 
@@ -10,7 +10,7 @@
 #ifndef NORMALISE
 #define NORMALISE 1
 #endif
-/* The formulas are C's. */
+/* The formulas are written with C's function names. */
 #define expf   exp
 #define fabsf  fabs
 #define fmaxf  fmax
@@ -31,13 +31,13 @@ enum { BY_LOGIT, BY_WEIGHT };
 #define CHOSEN_BY OF_ROUTING(chosen_by_, ROUTING)
 #define weight_of OF_ROUTING(weight_, ROUTING)
 
-/* xm_router_put puts them. */
+/* Parameters of kernels that route; xm_router_put appends the arguments. */
 #define ROUTING_PARAMETERS                                                               \
     __global const float *logits, __global const float *router_bias,                     \
         __global const float *expert_scale, __global float *weights, __global int *ids,  \
         uint experts, uint top_k, float epsilon, float least, float scale
 
-/* The score by which experts are chosen. */
+/* Returns the score by which experts are chosen; -infinity for NaN. */
 static inline float
 score_of(__global const float *logits, __global const float *bias, uint e)
 {

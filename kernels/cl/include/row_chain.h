@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain of row-wise steps (runtime/reference/reference_row_chain.h) as the host writes it:
+ * A chain of row-wise steps (runtime/reference/reference_row_chain.h), as the host's build options
+ * describe it:
  *
  *   ROW      elements of a row
  *   CHAIN    the steps in order, by macros that each kernel defines:
@@ -11,8 +12,8 @@
  *              OUT(k, s)          step s is result k
  *            where a and b are X(k) an operand, S(k) a step, C(k) a constant row, ONE(k) a
  *            constant number, 1.0f
- *   SCALES                 how many scales
- *   N_EPSILONS, EPSILONS   their epsilons; 1 where there is no scale
+ *   SCALES                 number of scales
+ *   N_EPSILONS, EPSILONS   their epsilons; one unused epsilon if there is no scale
  *   X0 ... Y0 ...      element types of operands and results
  */
 #include "round_bf16.h"
@@ -21,7 +22,7 @@
 #ifndef ROW
 #define ROW 256
 #endif
-#ifndef CHAIN /* a residual sum and the norm behind it */
+#ifndef CHAIN /* default: a residual sum, then a norm of it */
 #define SCALES     1
 #define N_EPSILONS 1
 #define EPSILONS   1e-6f
@@ -54,7 +55,7 @@
 #define Y3 f32
 #endif
 
-/* Those that the chain has not are null. */
+/* Parameters; operands, constants and results that the chain does not have are NULL. */
 #define ROW_CHAIN_PARAMETERS                                                             \
     __global const STORAGE(X0) * x0, __global const STORAGE(X1) * x1,                    \
         __global const STORAGE(X2) * x2, __global const STORAGE(X3) * x3,                \
@@ -62,7 +63,7 @@
         __global const float *c3, __global const float *c4, __global const float *c5,    \
         __global const float *c6, __global const float *c7, __global STORAGE(Y0) * y0,   \
         __global STORAGE(Y1) * y1, __global STORAGE(Y2) * y2, __global STORAGE(Y3) * y3
-/* Results again, prepared (prepared.h); null where they are not wanted. */
+/* The results as prepared rows (prepared.h); NULL: not written. */
 #define ROW_CHAIN_PREPARED                                                               \
     __global int *prepared0, __global int *prepared1, __global int *prepared2,           \
         __global int *prepared3

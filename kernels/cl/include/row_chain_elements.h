@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row chains for kernels that keep only the scales: a row is gone through once for each scale
- * and once more for the results, and every time the steps before are computed anew, from the
- * first-level cache. There is no limit to the length of a row.
+ * Row chains for kernels that keep only the scales in registers: they pass over a row once for each
+ * scale and once more for the results, and each time recompute all earlier steps, mostly from the
+ * first-level cache. Rows may have any length.
  *
  * The kernel defines REAL, READ and WRITE: one element at a time, or 16.
  */
@@ -24,8 +24,8 @@
     if (turn == SCALES)                                                                  \
         WRITE(Y##k, y##k, row + i, s##step);
 
-/* Element i, or the 16 from there: on turn k what scale k is of; on the last turn results are
- * written. */
+/* Computes element i, or 16 from i on. On turn k < SCALES it returns the operand of scale k; on the
+ * last turn it writes the results. */
 static inline REAL
 elements(ROW_CHAIN_PARAMETERS, ulong row, int i, int turn, const float *scale)
 {

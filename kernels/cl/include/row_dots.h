@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ROWS rows of weights times one activation row, by a work-group of ITEMS along k:
+ * ROWS rows of weights times one activation row, by a work-group whose ITEMS work-items divide k:
  *
  *     sum_g scale[g] (sum_{k in g} q[k] x[k] - zp[g] sum_{k in g} x[k])
  *
- * A work-item reads runs of WORDS words, neighbours side by side. A run lies in one group. x
- * comes through local memory, a chunk of ITEMS runs at a time: element i of work-item m's run
- * is at i * (ITEMS + 1) + m, so that neither writing nor reading it meets bank conflicts.
+ * A work-item reads runs of WORDS words, neighbouring work-items neighbouring runs. A run is in one
+ * group. x is staged in local memory, a chunk of ITEMS runs at a time: element i of work-item m's
+ * run is at i * (ITEMS + 1) + m, so that neither writes nor reads have bank conflicts.
  *
- *     for each chunk:  stage_chunk, then add_rows for every weight that meets x
+ *     for each chunk:  stage_chunk, then add_rows for every weight that is multiplied by x
  */
 #include "group.h"
 #include "words.h"
@@ -48,8 +48,8 @@ stage_chunk(__local float *chunk, __global const STORAGE(SRC) *x, uint first,
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* This work-item's share of a chunk's products with the stored rows from `row` on, times `factor`,
- * added to sum. Rows from `end` on count as the last one. */
+/* Adds to sum this work-item's share of a chunk's products with the stored rows from `row` on,
+ * times `factor`. Rows from `end` on repeat row end - 1. */
 static void
 add_rows(const struct weight *w, ulong row, ulong end, uint first,
          __local const float *chunk, float factor, float *sum)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Up to three weights that meet the same activation, each with its own result:
- * one launch instead of three. Blocks of rows count through the segments; none has rows of two.
+ * Up to three weights (segments) that are multiplied by the same activations, in one launch instead
+ * of three. Blocks of rows are numbered through all segments; no block has rows of two segments.
  *
  *     y0 = x W0^T + b0    y1 = x W1^T + b1    y2 = x W2^T + b2
  *     y0 = x W0^T + b0 + other
  *
- * GLU: one result, y0, whose blocks of rows are those of W0 and, where it is there, W1:
+ * GLU: one result, y0; a block has the same rows of W0 and, if present, of W1:
  *
  *     y0 = act(x W0^T + b0) (x W1^T + b1)
  *     y0 = act(x W0^T + b0) other
  *
- * Row t of `other` begins at t * other_step + other_first. All is rounded once.
+ * Row t of `other` begins at t * other_step + other_first. A result is rounded once.
  *
  *   SEGMENTS  1, 2 or 3
  *   DST       element of the results and of other
@@ -29,7 +29,7 @@
 #define GLU 0
 #endif
 #if GLU && SEGMENTS == 2
-#define PRODUCTS 2 /* for one element of a result: the gate's, then up's */
+#define PRODUCTS 2 /* products for each element of a result: gate, then up */
 #else
 #define PRODUCTS 1
 #endif
@@ -54,14 +54,15 @@ struct segment {
 #define SEGMENT(i)                                                                       \
     ((struct segment){i, WEIGHT(w##i, k_count, i), bias##i, y##i, rows##i, other,        \
                       other_step, other_first})
-/* What the second product is made of. */
+/* The segment of the second product. */
 #if PRODUCTS == 2
 #define UP_SEGMENT SEGMENT(1)
 #else
 #define UP_SEGMENT SEGMENT(0) /* not read */
 #endif
 
-/* Whether a block of `rows` rows lies behind those of a segment; it then counts from there. */
+/* Returns whether a block of `rows` rows lies behind a segment's blocks; if so, *block becomes its
+ * number after them. */
 static inline bool
 is_behind(const struct segment *s, uint *block, uint rows)
 {
@@ -71,8 +72,8 @@ is_behind(const struct segment *s, uint *block, uint rows)
     return behind;
 }
 
-/* s becomes the segment of a block, and the block counts from the segment's first; behind the
- * last one it has no rows. */
+/* Sets s to the segment of a block, and the block to its number within the segment; behind the last
+ * segment it has no rows. */
 #if SEGMENTS == 1
 #define ALL_SEGMENT_PARAMETERS       SEGMENT_PARAMETERS(0)
 #define FIND_SEGMENT(s, block, rows) s = SEGMENT(0)
@@ -97,8 +98,8 @@ is_behind(const struct segment *s, uint *block, uint rows)
     }
 #endif
 
-/* Elements n ... n + count - 1 of token t of a segment's result; one, or at most 16 where REAL is
- * float16. v: its products; u: with PRODUCTS 2, those of up. */
+/* Stores elements n ... n + count - 1 of token t of a segment's result; one element, or at most 16
+ * if REAL is float16. v: its products; u: with PRODUCTS 2, the products of up. */
 #ifdef REAL_IS_16
 #define SOME(T, p, i)         LOAD_SOME(T, p, i, count)
 #define PUT_SOME(T, p, i, v)  STORE_SOME(T, p, i, count, v)

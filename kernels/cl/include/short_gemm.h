@@ -6,10 +6,11 @@
  *
  * Kernels define SHORTS 1 before they include anything.
  *
- * Where bytes are multiplied: byte_gemm.h. Elsewhere block by block: 16 rows are read as the file
- * has them, turned over so that a vector holds one word of every row, and fall apart into pairs of
- * 16-bit integers less their zero points. These stay in the L1 cache while the tokens pass, whose
- * words are broadcast. Sums are integers over a stretch of equal scale, then floats.
+ * If bytes are multiplied, byte_gemm.h does it. Else it is done block by block: 16 rows are read as
+ * the file has them, transposed so that a vector has one word of every row, and split into pairs of
+ * 16-bit integers minus their zero points. These stay in the L1 cache while all tokens are
+ * multiplied by them, whose words are broadcast. Sums are integers over a stretch of columns with
+ * one scale, then floats.
  */
 #include "planes.h"
 #include "prepared.h"
@@ -18,9 +19,9 @@
 #include "short_rows.h"
 #include "turn.h"
 
-#define X_FORM PLANES, SUM_K, X_KIND /* of rows of x */
+#define X_FORM PLANES, SUM_K, X_KIND /* the form of rows of x */
 
-/* Tokens whose sums are in registers: AT_ONCE * VECTORS of them. */
+/* Tokens that are multiplied at once: registers hold AT_ONCE * VECTORS sums. */
 #ifdef __AVX512F__
 #define AT_ONCE 6
 #else
@@ -28,14 +29,14 @@
 #endif
 #define MOST_TOKENS 48 /* a multiple of AT_ONCE and of 16 */
 #define PAIRS       (BLOCK / 2)
-/* Tokens that meet rows of weights one by one (gemv_rows.h): those that decode a row once. */
+/* At most so many tokens are multiplied row by row (gemv_rows.h), which decodes each row once. */
 #define FEW_BY_ROWS (X_BYTES ? 2 : TOKENS_AT_ONCE)
 
 #if (GROUP || BLOCKS) && BYTE_TILES
 #include "byte_gemm.h"
 #elif GROUP || BLOCKS
-/* Stretches of a block whose scale is the same: so many, each of words and planes of pairs. In
- * blocks, planes are parts of halves (block_units.h), which may have scales of their own. */
+/* A stretch is the part of a block with one scale: STRETCH_WORDS words and STRETCH_PLANES planes of
+ * pairs. In blocks, planes are parts of halves (block_units.h), which may have their own scales. */
 #if BLOCKS
 #define STRETCH_WORDS  4
 #define STRETCH_PLANES (FACTOR_K == 16 ? 2 : 4)
@@ -47,7 +48,7 @@
 #define PARTS     (PLANES / 2 / STRETCH_PLANES)
 #define STRETCHES (16 / STRETCH_WORDS * PARTS)
 
-/* A block of 16 * VECTORS rows. */
+/* A decoded block of 16 * VECTORS rows. */
 struct unpacked {
     int16 words[PAIRS][VECTORS];
     float16 scales[STRETCHES][VECTORS], minimums[STRETCHES][VECTORS];
@@ -101,7 +102,7 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
         out->words[i][v] = byte_pairs(words[i / 32][i % 16], i / 16 % 2);
 }
 
-/* What is taken off the integers of rows. */
+/* Returns the zero point of the rows' integers. */
 static inline int
 rows_zero(const struct short_rows *rows)
 {
@@ -120,10 +121,10 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
 static inline int
 rows_zero(const struct short_rows *rows)
 {
-    return 0; /* unpack_rows takes zero points off */
+    return 0; /* unpack_rows subtracts the zero points */
 }
 
-/* Block b of the rows n; the one behind it is on its way meanwhile. */
+/* Reads block b of the rows n[], and prefetches the same block of the rows of the next call. */
 static inline void
 read_block(const struct short_rows *rows, const ulong n[16], uint b, uint16 words[16])
 {
@@ -179,7 +180,7 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
 }
 #endif
 
-/* Adds the products of `count` words of `tokens` rows. Inlined by force so that the sums are
+/* Adds the products of `count` words of `tokens` rows. Always inlined, so that the sums stay in
  * registers. */
 __attribute__((always_inline)) static inline void
 multiply_words(const int16 (*w)[VECTORS], __global const int *x, ulong row_words,
@@ -198,7 +199,8 @@ multiply_words(const int16 (*w)[VECTORS], __global const int *x, ulong row_words
 }
 
 #if BLOCKS
-/* What the zero points take from the sums of stretch s: `less` is the first row's (shorts.h). */
+/* Returns the (negative) sum of x over stretch s, which zero points are multiplied by; `less` is
+ * that of the token's row (shorts.h). */
 static inline int
 stretch_less(__global const int *less, uint s)
 {
@@ -216,7 +218,8 @@ multiply_plane(const struct unpacked *w, __global const int *x, ulong row_words,
                        x + (2 * h + plane) * 16 + first, row_words, 4, tokens, sum);
 }
 
-/* The sums of stretch s of a block of x, whose `less` are at that. */
+/* Computes the integer sums of stretch s of a block of x, whose sums for zero points are at
+ * `less`. */
 __attribute__((always_inline)) static inline void
 sum_stretch(const struct unpacked *w, const int zeros[VECTORS], __global const int *x,
             __global const int *less, ulong row_words, uint s, const uint tokens,
@@ -255,8 +258,8 @@ sum_stretch(const struct unpacked *w, const int zeros[VECTORS], __global const i
 }
 #endif
 
-/* The sum of x over stretch s of block b: one or two of the sums of a row, of which `last` is the
- * last. Behind that, minimums are 0. */
+/* Returns the sum of x over stretch s of block b: one or two of the sums of a row, whose last index
+ * is `last`. Behind that, minimums are 0. */
 static inline float
 stretch_sum(__global const float *sums, uint b, uint s, uint last)
 {
@@ -265,7 +268,7 @@ stretch_sum(__global const float *sums, uint b, uint s, uint last)
     return n == 1 ? sum : sum + sums[min(first + 1, last)];
 }
 
-/* Adds block b's products with `tokens` rows of x, whose last sum is `last`. */
+/* Adds block b's products with `tokens` rows of x; `last` is the index of a row's last sum. */
 __attribute__((always_inline)) static inline void
 add_products(const struct unpacked *w, const int zeros[VECTORS], __global const int *x,
              ulong row_words, uint b, uint blocks, uint last, const uint tokens,
@@ -292,7 +295,8 @@ add_products(const struct unpacked *w, const int zeros[VECTORS], __global const 
     }
 }
 
-/* Rows of vector v are rows[v]; x is `tokens` rows, of which an odd number reads one more. */
+/* Computes the products of the rows of all vectors, rows[v] being those of vector v, with `tokens`
+ * rows of x. For an odd number of tokens it reads one more row of x. */
 static inline void
 short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint tokens,
            float16 (*f)[VECTORS])
@@ -327,8 +331,8 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
 }
 #endif
 
-/* Tokens of the next pass, when `left` are: as few passes as can be, of equal length. Tiles of
- * bytes have 16 tokens in lanes. */
+/* Returns the tokens of the next pass if `left` tokens remain: the fewest passes, of equal length.
+ * Tiles of bytes have 16 tokens in lanes. */
 static inline uint
 tokens_of_pass(uint left)
 {

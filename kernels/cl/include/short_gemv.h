@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of weights times one row of 16-bit activations (shorts.h), 16 words wide:
+ * One row of weights times one row of 16-bit activations (shorts.h), 16 words at a time:
  *
  *     sum_g scale[g] (sum_{k in g} q[k] x[k] - zp[g] sum_{k in g} x[k])
  *
- * A mask leaves two weights of each word, which are multiplied and added at once. The sums of the
- * groups lie behind x (prepared.h).
+ * A mask leaves two weights of each word, whose products are added by one instruction. The sums of
+ * the groups are behind x (prepared.h).
  */
 #include "block_shorts.h"
 #include "gemv.h"
 #include "shorts.h"
 
-#define TOKENS_AT_ONCE 4 /* that meet a row of weights while it is read */
+#define TOKENS_AT_ONCE 4 /* most rows of x multiplied by a row of weights while it is read */
 
 #if X_BYTES
 #include "byte_gemv.h"
 #elif SHORTS && GROUP && (GROUP % BLOCK == 0 || BLOCK % GROUP == 0)
 #define KEEP (PLANES == 8 ? 0xf000fu : 0xff00ffu)
 
-/* Sums of the products of a block's words. */
+/* Returns the sums of the products of a block's words. */
 static inline int16
 block_short_dot(uint16 w, __global const int *x)
 {
@@ -34,8 +34,8 @@ block_short_dot(uint16 w, __global const int *x)
 }
 
 #if GROUP % BLOCK == 0
-/* sum[t] += the products of blocks of `groups` whole groups, scaled, with `tokens` rows of x, which
- * are row_words apart. */
+/* Adds to sum[t] the products of `groups` whole groups, scaled, with each of `tokens` rows of x,
+ * which are row_words apart. */
 __attribute__((always_inline)) static inline void
 add_groups(__global const uchar *row, uint groups, const float *scale,
            __global const int *x, __global const float *factor, ulong row_words,
@@ -54,7 +54,7 @@ add_groups(__global const uchar *row, uint groups, const float *scale,
     }
 }
 #else
-/* The same where a block holds several groups; the row's last block may be cut short. */
+/* The same if a block has several groups; the row's last block may be incomplete. */
 __attribute__((always_inline)) static inline void
 add_groups(__global const uchar *row, uint groups, const float *scale,
            __global const int *x, __global const float *factor, ulong row_words,
@@ -99,13 +99,14 @@ short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row
     }
 }
 #elif SHORTS && BLOCKS
-/* Units of a row of x (shorts.h) from one on, and what belongs to them. */
+/* A position in a row of x (shorts.h): the words of a unit, and its sums and scale. */
 struct x_units {
     __global const int *words, *less;
     __global const float *factor, *sums;
 };
 
-/* The integers of halves 0 and 1 of a unit times x's: where they have one factor, a is both. */
+/* Sets a and b to the integer products of halves 0 and 1 of a unit with x; if both halves have one
+ * scale, a to the sum of both. */
 __attribute__((always_inline)) static inline void
 unit_products(const struct unit *u, const uint zero, __global const int *x,
               __global const int *less, int16 *a, int16 *b)
@@ -146,8 +147,8 @@ unit_products(const struct unit *u, const uint zero, __global const int *x,
 #endif
 }
 
-/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart: x is the
- * first's; a unit has `sums` sums. */
+/* Adds a unit's products with each of `tokens` rows of x, which are row_words apart; x is the first
+ * row. `sums`: sums of x that the unit has. */
 __attribute__((always_inline)) static inline void
 add_unit(const struct unit *u, const uint zero, const struct x_units *x,
          ulong row_words, uint sums, const uint tokens, float16 *sum, float8 *minimums)
@@ -227,7 +228,7 @@ short_format_dots(const uint format, const struct weight *w, ulong n,
     }
 }
 
-/* The same of the weight's format. */
+/* Like short_format_dots, for the weight's format. */
 __attribute__((always_inline)) static inline void
 short_row_dots(const struct weight *w, ulong n, __global const int *x, ulong row_words,
                const uint tokens, float16 *sum)

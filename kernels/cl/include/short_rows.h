@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of weights that a work-item multiplies by many tokens: 16 * VECTORS of them, in VECTORS
- * vectors of 16 neighbours, and how their results are stored.
+ * The 16 * VECTORS rows of weights that a work-item multiplies by many tokens, in VECTORS vectors
+ * of 16 neighbouring rows, and how their results are stored.
  */
 #define VECTORS   4
 #define TILE_ROWS (16 * VECTORS)
 
 #if GROUP || BLOCKS
-/* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
+/* 16 stored rows of a weight, from `first` on; rows behind `last` repeat it. */
 struct short_rows {
     struct weight w;
     ulong first, last;
-    uint ahead; /* rows from these to those of the next call */
+    uint ahead; /* distance, in rows, to the rows of the next call, for prefetches */
 };
 #endif
 
 #ifdef DST
-/* The first `n` (at most 16 * VECTORS) rows of one token from element `at` of y on. */
+/* Stores the first `n` (at most 16 * VECTORS) results of one token to element `at` of y and
+ * following. */
 static inline void
 put_rows(const float16 f[VECTORS], uint n, __global const float *bias,
          __global STORAGE(DST) * y, ulong at)

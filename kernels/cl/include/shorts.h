@@ -5,28 +5,28 @@
  *     [blocks][planes / 2][16]  32-bit words, each two of k: word j * 16 + i of a block is
  *                               k = i * planes + j and that + planes / 2, what a mask leaves of
  *                               word i of a row of weights
- *     [blocks]                  f32: what the integers of a block are multiplied with
- *     and what else prepared rows have: prepared.h
+ *     [blocks]                  f32: the scale of the integers of a block
+ *     and the sums that prepared rows have: prepared.h
  *
  * or, for weights in blocks (block_units.h), blocks of 128 of k as
  *
- *     [blocks][2][2][16]  where bytes are multiplied: byte i of word 4 b + j of part h, p is of
- *                         k = 32 b + 16 h + 4 j + i: the high (p = 0) or the low one of
- *                         256 high + low, both signed; elsewhere that word has the k of i = p and
- *                         i = p + 2
+ *     [blocks][2][2][16]  if bytes are multiplied (BYTE_DOTS): byte i of word 4 b + j of part h, p
+ *                         is the high (p = 0) or the low (p = 1) byte of the integer
+ *                         256 high + low, both signed, of k = 32 b + 16 h + 4 j + i. Else the word
+ *                         has the 16-bit integers of the k with i = p and i = p + 2
  *     [blocks]            as above
  *     [blocks][8]         minus the sum of each 16 integers, for weights with a zero point
  *
- * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest. Where a number
- * is infinite or not one, its block's factor says so.
+ * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest magnitude. If a
+ * number is infinite or NaN, its block's scale is NaN.
  */
 #include "short_pairs.h"
 #include "vector.h"
 
 /* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] of 16-bit numbers.
  *
- *   VNNI, AVX_VNNI   1: the processor has AVX-512 VNNI; AVX-VNNI. Else it takes two instructions,
- *                    as where the compiler builds for a lesser processor
+ *   VNNI, AVX_VNNI   1: the processor has AVX-512 VNNI, AVX-VNNI. Without them, or if the compiler
+ *                    builds for an older processor, it takes two instructions
  */
 #ifndef VNNI
 #define VNNI 0
@@ -44,25 +44,28 @@
 #define WIDE_DOTS   0
 #define NARROW_DOTS 0
 #endif
-#define BYTE_DOTS (WIDE_DOTS || NARROW_DOTS) /* weights in blocks are multiplied as bytes */
-/* Bytes are multiplied by AVX2's instruction, whose sums of two products have 16 bits. */
+#define BYTE_DOTS (WIDE_DOTS || NARROW_DOTS) /* 1: weights in blocks are multiplied as bytes */
+/* BYTE_MADDS 1: bytes are multiplied by AVX2's pmaddubsw, whose sums of two products have 16
+ * bits. */
 #if !BYTE_DOTS && defined(__AVX2__) && !defined(__AVX512BW__)
 #define BYTE_MADDS 1
 #else
 #define BYTE_MADDS 0
 #endif
-/* That instruction is there, and best for some or all products of bytes. */
+/* BYTE_PRODUCTS 1: that instruction is available, and the fastest for some or all products of
+ * bytes. */
 #if BYTE_MADDS || (BYTE_DOTS && defined(__AVX2__))
 #define BYTE_PRODUCTS 1
 #else
 #define BYTE_PRODUCTS 0
 #endif
-/* Their sums fit 16 bits: so many of weights of UNIT_BITS with x of 8 bits. */
+/* IN_SHORTS 1: its sums fit into 16 bits. SHORT_SUMS: how many such sums, of weights of UNIT_BITS
+ * bits with 8-bit x, can be added in 16 bits. */
 #define IN_SHORTS  (BYTE_MADDS && X_BYTES && UNIT_BITS < 8)
 #define SHORT_SUMS (128 >> UNIT_BITS)
 
-/* One instruction for the words of a vector; AVX-VNNI's has half of them, and is told by its prefix
- * from that of AVX-512. */
+/* sum += products of vectors a and b by one instruction; two of AVX-VNNI, which have half a vector
+ * each. The {vex} prefix selects AVX-VNNI's encoding instead of AVX-512's. */
 #if WIDE_DOTS
 #define ADD_DOTS(name, sum, a, b)                                                                  \
     __asm__(name " %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
@@ -102,8 +105,8 @@ add_pairs(int16 sum, int16 a, int16 b)
 }
 
 #if BYTE_PRODUCTS && defined(SHORTS) && SHORTS
-/* Products of the bytes of a, without sign, and of b: neighbours added up. Whoever calls it knows
- * that they fit 16 bits. */
+/* Returns sums of two neighbouring products of the unsigned bytes of a and the signed bytes of b.
+ * The caller guarantees that they fit into 16 bits. */
 static inline short16
 byte_products8(uint8 a, int8 b)
 {
@@ -129,7 +132,7 @@ byte_products(uint16 a, int16 b)
 #endif
 
 #if BYTE_MADDS && defined(SHORTS) && SHORTS
-/* v, its bytes with the signs of those of s. */
+/* Returns v with each byte negated (or zeroed) by the sign of the byte of s. */
 static inline int16
 signed_as(int16 v, int16 s)
 {
@@ -142,7 +145,7 @@ signed_as(int16 v, int16 s)
                                     int8));
 }
 
-/* The same of the bytes of a less 128, which always fit if none of b is -128. */
+/* Like byte_products, of the bytes of a minus 128; the sums always fit if no byte of b is -128. */
 static inline short32
 signed_products(uint16 a, int16 b)
 {
@@ -150,7 +153,7 @@ signed_products(uint16 a, int16 b)
     return byte_products(as_uint16(signed_as(v, v)), signed_as(b, v));
 }
 
-/* sum + neighbours of v added up. */
+/* Returns sum plus the sums of neighbouring 16-bit elements of v. */
 static inline int16
 add_neighbours(int16 sum, short32 v)
 {
@@ -159,7 +162,8 @@ add_neighbours(int16 sum, short32 v)
 #endif
 
 #if BYTE_DOTS || (defined(SHORTS) && SHORTS)
-/* sum + the products of the four bytes of each word, those of a without sign. */
+/* Returns sum plus the products of the four bytes of each word: those of a unsigned, those of b
+ * signed. */
 static inline int16
 add_bytes(int16 sum, uint16 a, int16 b)
 {
@@ -175,8 +179,8 @@ add_bytes(int16 sum, uint16 a, int16 b)
 }
 #endif
 
-/* Elements 16 i ... 16 i + 15 of a block as words: the lower half of each group of `planes`
- * beside the upper one. */
+/* Pairs 16 elements of a block into words: in each group of `planes` elements, one of the lower
+ * half is in the low half word, the one planes / 2 behind it in the high half word. */
 static inline int8
 pair_up(int16 q, const uint planes)
 {
@@ -187,7 +191,7 @@ pair_up(int16 q, const uint planes)
     return (low & 0xffff) | high << 16;
 }
 
-/* Words [16][planes / 2] -> [planes / 2][16]. */
+/* Stores words [16][planes / 2] transposed: [planes / 2][16]. */
 static inline void
 store_planes(const int16 *w, const uint planes, __global int *to)
 {
@@ -204,7 +208,8 @@ store_planes(const int16 *w, const uint planes, __global int *to)
     vstore16((int16)(c.odd, d.odd), 3, to);
 }
 
-/* Integers 16 i ... 16 i + 15 of a block as weights in blocks meet them; their sum. */
+/* Stores integers 16 i ... 16 i + 15 of a block in the order for weights in blocks; returns their
+ * sum. */
 static inline int
 store_sixteen(int16 q, uint i, __global int *block)
 {
@@ -221,7 +226,8 @@ store_sixteen(int16 q, uint i, __global int *block)
     return b.x + b.y + b.z + b.w;
 }
 
-/* Block b of a row from the 16 * planes floats at v; `halves`: as weights in blocks meet it. */
+/* Writes block b of a row from the 16 * planes floats at v. `halves`: in the order for weights in
+ * blocks. */
 __attribute__((always_inline)) static inline void
 write_shorts(const float *v, const uint planes, const bool halves, __global int *row,
              uint b, uint blocks)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The expert of a slot, for sub-groups that multiply by it.
+ * Finds the expert of a slot, for sub-groups that multiply by its weights.
  *
- *   ROUTES  0: it is ids[slot]
- *           1: every sub-group finds it in the logits of its token, so that routing needs no launch
- *              of its own; the first work-group of a token's first slot also stores the ids and
- *              weights of all slots, for the kernels that come after this one
+ *   ROUTES  0: the expert is ids[slot]
+ *           1: every sub-group finds it from the logits of its token, so that routing needs no
+ *              launch of its own; the first work-group of a token's first slot also stores the
+ *              ids and weights of all slots, for later kernels
  *
  * The expert may be ABSENT (own_experts.h), the same for all sub-groups of a work-group.
  *
- * All sub-groups of a work-group take as many turns: a device that emulates them wants them in
- * step.
+ * All sub-groups of a work-group take the same number of turns, because a device that emulates them
+ * needs them in step.
  */
 #include "own_experts.h"
 
@@ -34,7 +34,7 @@ route_slot(ulong slot, ROUTING_PARAMETERS)
     logits += t * experts;
     const struct route r =
         find_experts(logits, router_bias, experts, stores ? top_k : s + 1);
-    /* The branch may not stand around what sub-groups do together. */
+    /* Sub-group functions must not be inside the branch below. */
     const float weight = weight_of_slot(&r, logits, expert_scale, stores ? experts : 0, top_k,
                                         epsilon, least, scale);
     if (stores && get_sub_group_id() == 0 && lane < top_k) {

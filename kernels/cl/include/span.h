@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The share of one work-item when few of them divide n units among themselves: contiguous
- * ranges [span_begin, span_end) that differ by at most one unit.
+ * The share of each work-item if a few work-items divide n units: contiguous ranges
+ * [span_begin, span_end), whose lengths differ by at most one unit.
  */
 static inline ulong
 span_begin(ulong n)

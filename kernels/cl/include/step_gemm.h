@@ -6,15 +6,15 @@
  *     acc[r][b][t] = sum_k w[row r of the lane][k] x[token t of token block b][k]
  *
  * The weights are operand b of the products (matrix_mad.h). A lane reads the words of its own rows,
- * one of each row block, and makes halves of the numbers. The tokens are operand a, in tiles of
- * steps (steps.h). Weights in blocks and of elements have the same functions:
+ * one of each row block, and decodes the numbers to halves. The tokens are operand a, in tiles of
+ * steps (steps.h). Weights in blocks and weights of elements define the same functions:
  *
- *     take_row        makes a row the lane's
+ *     take_row        assigns a row to the lane
  *     multiply_rows   adds the products of all columns
- *     product_factor  what these are multiplied with in the end
+ *     product_factor  returns the factor of these sums
  *
  * With SHARES above 1 the sub-groups of a work-group have the same rows and different tiles, and
- * each makes a part of the halves (shared_gemm.h).
+ * each decodes a part of the halves (shared_gemm.h).
  */
 #include "matrix_mad.h"
 
@@ -45,15 +45,15 @@
 #define SHARED_HALVES(p)
 #endif
 
-/* Which rows a sub-group has, counted by ROW_BLOCKS * SG. */
+/* Returns the index of a sub-group's rows, in units of ROW_BLOCKS * SG rows. */
 static inline uint
 row_index(void)
 {
     return SHARES > 1 ? (uint)get_group_id(0) : sub_group_index();
 }
 
-/* acc += the products of all columns of the first `rows` row blocks and the sub-group's tiles. How
- * many tiles it multiplies is a constant where they are unrolled. */
+/* acc += the products of all columns of the first `rows` row blocks and the sub-group's tiles. On
+ * matrix engines the number of tiles is a constant, because loops over tiles are unrolled. */
 static inline void
 multiply_tiles(const uint format, const struct product *p, const uint rows, uint k_count,
                float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])

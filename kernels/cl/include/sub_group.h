@@ -4,14 +4,15 @@
  *
  *   SG  16 or 32 lanes; 8 for the matrix engines of some chips
  *
- * A sub-group works alone: no local memory, no barriers, so that a work-group may hold any number
- * of them and a sub-group without work simply returns. Only functions that every driver with
- * these extensions gets right are used: block reads of 32-bit words, shuffle, reduce. None stands
- * behind a branch around another, uniform as it may be, with no loop of them in between: PoCL 6
- * copies what follows the branch for lane 0, and the copy exchanges through memory of its own.
+ * A sub-group works alone: no local memory, no barriers, so that a work-group may have any number
+ * of them and a sub-group without work simply returns. Only sub-group functions that work with
+ * every driver with these extensions are used: block reads of 32-bit words, shuffle, reduce. No
+ * sub-group function follows a branch that contains another one, even a uniform branch, unless a
+ * loop of them is in between: PoCL 6 duplicates the code behind the branch for lane 0, and the
+ * copy exchanges through its own memory.
  *
- * Where the device computes in half, half values are converted in registers; elsewhere they are
- * loaded as a storage format. Sums are float everywhere.
+ * If the device computes in half, half values are converted in registers; else half is a storage
+ * format only. Sums are float everywhere.
  */
 #include "types.h"
 
@@ -23,7 +24,7 @@
 #endif
 
 #ifndef SG
-#define SG 16 /* lanes of a sub-group */
+#define SG 16 /* lanes in a sub-group */
 #endif
 #if SG != 8 && SG != 16 && SG != 32
 #error "SG is 8, 16 or 32"
@@ -31,16 +32,17 @@
 
 #define SUB_GROUP_SIZE __attribute__((intel_reqd_sub_group_size(SG)))
 
-/* Loops that are unrolled for GPUs alone. Processors' compilers gain nothing by it, and take
- * several times as long. */
+/* Unrolls a loop for GPUs only: compilers for CPUs gain nothing by it, and take several times as
+ * long. */
 #if defined(__x86_64__) || defined(__aarch64__)
 #define UNROLL_ON_GPUS _Pragma("unroll 1")
 #else
 #define UNROLL_ON_GPUS _Pragma("unroll")
 #endif
 
-/* Number of the sub-group along the first dimension. Broadcast, so that compilers know that it is
- * the same for all lanes: branches and addresses that follow from it cost one register. */
+/* Returns the index of the sub-group along the first dimension. It is broadcast, so that compilers
+ * know that it is equal in all lanes: branches and addresses computed from it then cost one
+ * register. */
 static inline uint
 sub_group_index(void)
 {
@@ -48,7 +50,7 @@ sub_group_index(void)
     return sub_group_broadcast(n, 0);
 }
 
-/* Two halves in a word. */
+/* Returns the two halves in a word as floats. */
 static inline float2
 halves(uint word)
 {
@@ -59,7 +61,7 @@ halves(uint word)
 #endif
 }
 
-/* Two floats as halves in a word. */
+/* Returns two floats as halves in a word. */
 static inline uint
 two_halves(float low, float high)
 {
@@ -72,14 +74,14 @@ two_halves(float low, float high)
 #endif
 }
 
-/* Whether an element type is half, for the preprocessor. */
+/* Whether an element type is f16, for the preprocessor. */
 #define IS_HALF_f16 1
 #define IS_HALF_f32 0
 #define IS_HALF_i8  0
 #define IS_HALF_u4  0
 #define IS_HALF(T)  PASTE(IS_HALF_, T)
 
-/* Element i of an array of floats of type T that is aligned. */
+/* Element i of an aligned array of float type T. */
 #define ALIGNED_f16(p, i)  vload_half(i, (__global const half *)(p))
 #define ALIGNED_bf16(p, i) as_float((uint)((__global const ushort *)(p))[i] << 16)
 #define ALIGNED_f32(p, i)  (((__global const float *)(p))[i])

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QUERY_ROWS query rows of one head of K and V against a range of keys, up to SG keys of a page at
- * a time, with the online softmax.
+ * Attention of QUERY_ROWS query rows of one head of K and V to a range of keys, up to SG keys of a
+ * page at a time, with the online softmax.
  *
- *   rows    (token, head of the group) in this order: neighbours share keys
- *   scores  a key a lane: no sums across lanes; q comes from memory, the same for every lane
- *   values  DV across the lanes, the weight of each key broadcast
+ *   rows    (token, head of the group) in this order: neighbouring rows share keys
+ *   scores  each lane has a key: no sums across lanes; q is read from memory, equal in all lanes
+ *   values  the DV elements are distributed over the lanes; the weight of each key is broadcast
  *
- * Rows past the last repeat it and are not written.
+ * Rows behind the last repeat it and are not written.
  */
 #include "attention.h"
 #include "lane_values.h"
@@ -18,7 +18,7 @@
 
 struct query_rows {
     struct sequence s;
-    int head_kv, first, n; /* n: rows of (sequence, head_kv); 0: nothing to do */
+    int head_kv, first, n; /* n: rows of (sequence, head_kv); 0: no work */
     float o[QUERY_ROWS][CHUNKS];
     float m[QUERY_ROWS], l[QUERY_ROWS];
 };
@@ -35,14 +35,14 @@ row_head(const struct query_rows *r, int i)
     return r->head_kv * GROUP_HEADS + min(r->first + i, r->n - 1) % GROUP_HEADS;
 }
 
-/* Where row i lies among the rows (row, head) of q and the result. */
+/* Returns the index of row i among the rows (token, head) of q and the result. */
 static inline ulong
 row_index(const struct query_rows *r, int i)
 {
     return (ulong)(r->s.begin + row_token(r, i)) * HEADS_Q + row_head(r, i);
 }
 
-/* Block `id` of the rows; blocks of a head are neighbours. */
+/* Begins block `id` of the rows; blocks of a head are contiguous. */
 static inline void
 begin_rows(const struct attention *a, struct query_rows *r, uint id)
 {
@@ -62,21 +62,21 @@ begin_rows(const struct attention *a, struct query_rows *r, uint id)
     }
 }
 
-/* Four neighbours of q. */
+/* Four neighbouring elements of q. */
 #define LOAD4_f16(p, i) (float4)(halves(LOAD_WORDS(p, i).x), halves(LOAD_WORDS(p, i).y))
 #define LOAD_WORDS(p, i) vload2(0, (__global const uint *)((p) + (i)))
 #define LOAD4_f32(p, i) vload4(0, (p) + (i))
 #define LOAD4(T, p, i)  PASTE(LOAD4_, T)(p, i)
 
-/* Keys are read in parts of 16 bytes, where rows are whole parts. */
+/* Keys are read in parts of 16 bytes, if rows are whole parts. */
 #define QUADS_f32   1
 #define QUADS_f16   2
 #define QUADS_i8    4
 #define QUADS_u4    8
-#define QUADS       PASTE(QUADS_, K_CACHE) /* four elements each, of a part */
-#define BLOCK_QUADS (QUADS < 4 ? QUADS : 4) /* of them with one scale */
+#define QUADS       PASTE(QUADS_, K_CACHE) /* groups of four elements in a part */
+#define BLOCK_QUADS (QUADS < 4 ? QUADS : 4) /* groups of four elements with one scale */
 
-/* Elements 4 i to 4 i + 3 of a part, without their block's scale. */
+/* Returns elements 4 i to 4 i + 3 of a part, not times their block's scale. */
 static inline float4
 key_quad(const uint *words, int i, struct block b)
 {
@@ -120,7 +120,7 @@ add_part(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached
     }
 }
 
-/* q of each row times the key of this lane. */
+/* Sets s to q of each row times the key of this lane. */
 static inline void
 dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
      float s[QUERY_ROWS])
@@ -143,14 +143,14 @@ dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
 #endif
 }
 
-/* cap tanh(s / cap), of few instructions. */
+/* Returns cap tanh(s / cap), in few instructions. */
 static inline float
 soft_capped(float s, float cap)
 {
     return cap - 2.0f * cap / (exp(2.0f * s / cap) + 1.0f);
 }
 
-/* The scores s of the key at position j, in its lane. */
+/* Turns the dot products s of this lane's key, at position j, into scores. */
 static inline void
 finish_scores(const struct attention *a, const struct query_rows *r, float s[QUERY_ROWS],
               int j, bool is_key)
@@ -174,7 +174,7 @@ finish_scores(const struct attention *a, const struct query_rows *r, float s[QUE
     }
 }
 
-/* The online softmax's step of row i: gives the weight of the key of this lane. */
+/* Does a step of the online softmax for row i; returns the weight of this lane's key. */
 static inline float
 weigh(struct query_rows *r, int i, float s)
 {
@@ -189,8 +189,8 @@ weigh(struct query_rows *r, int i, float s)
     return p;
 }
 
-/* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value that
- * nothing weighs may never have been written: it counts as zeros. */
+/* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value with
+ * weight 0 may be memory that was never written; it counts as zeros. */
 static inline void
 add_values(struct query_rows *r, const float p[QUERY_ROWS], int n, struct cached first)
 {
@@ -213,7 +213,7 @@ add_values(struct query_rows *r, const float p[QUERY_ROWS], int n, struct cached
     }
 }
 
-/* The softmax of the rows, complete, and rotated back. */
+/* Writes the finished results of the rows, rotated back. */
 static inline void
 finish_rows(const struct attention *a, struct query_rows *r, __global STORAGE(SRC) * out)
 {
@@ -234,8 +234,8 @@ finish_rows(const struct attention *a, struct query_rows *r, __global STORAGE(SR
     }
 }
 
-/* The rows against n keys of a page, from position j and `row` of the page on; a page that is not
- * there is any memory. */
+/* Computes the rows' attention to n keys of a page, from position j and `row` of the page on.
+ * !is_there: the page does not exist, `page` is any readable memory. */
 static inline void
 attend_page(const struct attention *a, struct query_rows *r,
             const ulong q_row[QUERY_ROWS], int j, int n, bool is_there,
@@ -252,7 +252,7 @@ attend_page(const struct attention *a, struct query_rows *r,
     add_values(r, s, n, value_row(page, row));
 }
 
-/* The rows against the keys [first, end). */
+/* Computes the rows' attention to the keys [first, end). */
 static inline void
 attend(const struct attention *a, struct query_rows *r, int first, int end)
 {

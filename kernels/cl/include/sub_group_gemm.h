@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SG rows of weights, one a lane, times the tokens of a tile:
+ * SG rows of weights, one in each lane, times the tokens of a tile:
  *
  *     acc[m][t] = sum_k w[m][row of the lane][k] x[k][t]        m < MATRICES, t < TOKENS
  *
- * A tile is [K padded][16 tokens], k in plane order (planes.h), so that a block read gives
- * neighbouring words' k of one plane with the tokens in lanes; each is broadcast against the
- * lane's weights. STEP words of the lane's row are held in registers for all their planes and
- * dequantised once a tile: nothing is exchanged through local memory. K is whole steps. Where
- * the tile is half and the device computes in half, the weight is made in half too; products
- * are summed in float.
+ * A tile is [K padded][16 tokens], k in plane order (planes.h). A block read gives the columns of
+ * one plane of neighbouring words, with tokens in lanes; each token is broadcast and multiplied by
+ * the lane's weights. STEP words of the lane's row stay in registers for all their planes and are
+ * dequantised once for a tile, so that nothing is exchanged through local memory. K is whole steps.
+ * If the tile is half and the device computes in half, weights are half, too; sums are float.
  *
  *   MATRICES  matrices that the same tile is multiplied with (gate and up: 2)
  *   TILE      f32, or f16
@@ -27,14 +26,15 @@
 #define TILE f32 /* element of the tile */
 #endif
 
-/* Tokens of a tile that a sub-group takes: the sums fill half of 128 registers. */
+/* Tokens of a tile that a sub-group multiplies: the sums fill half of 128 registers. */
 #define TOKENS (16 / MATRICES)
-/* Words of a row at a time: what one block read of the tile meets. */
+/* Words of a row at a time: those that match one block read of the tile. */
 #if IS_HALF(TILE)
 #define STEP              8
 #define VLOAD_STEP(p, to) vstore8(vload8(0, p), 0, to)
 #elif MATRICES == 2 && PLANES == 4
-#define STEP              2 /* compilers unroll four planes, and 4 words of each would not fit */
+/* compilers unroll the four planes; 4 words of each would not fit into registers */
+#define STEP              2
 #define VLOAD_STEP(p, to) vstore2(vload2(0, p), 0, to)
 #else
 #define STEP              4
@@ -42,11 +42,11 @@
 #endif
 
 #if BLOCKS
-#define STEP_WORDS 8          /* weights of a row that are kept at once */
-#define PARTS      (8 / STEP) /* pieces of the tile that meet them      */
-#define RUN_WORDS  16 /* what they are unpacked from */
+#define STEP_WORDS 8          /* weights of a row kept at once */
+#define PARTS      (8 / STEP) /* pieces of the tile multiplied by them */
+#define RUN_WORDS  16 /* weights that one decoding yields */
 #define PART_STEP  (STEP * 16)
-#define AT_ONCE    1 /* matrices */
+#define AT_ONCE    1 /* matrices at once */
 #else
 #define STEP_WORDS STEP
 #define PARTS      PLANES
@@ -65,7 +65,7 @@ typedef half weight_t;
 typedef float weight_t;
 #endif
 
-/* A matrix and the stored row of it that this lane has. */
+/* A matrix and this lane's stored row of it. */
 struct lane_row {
     struct weight w;
     ulong n;
@@ -82,7 +82,7 @@ lane_row_at(const struct weight *w, ulong n)
 #endif
 }
 
-/* What turns the words [first, first + STEP) of a row into weights: w = (q - zero) scale. */
+/* Words [first, first + STEP) of a row, and scale and zero of each: w = (q - zero) scale. */
 struct lane_words {
 #if GROUP
     uint word[STEP];
@@ -135,7 +135,7 @@ weight_of(const struct lane_words *w, uint i, uint plane)
 #endif
 }
 
-/* STEP positions of the tile from p on; token t in lane t. */
+/* Loads STEP positions of the tile from p on; token t is in lane t. */
 static inline void
 load_tile(__global const STORAGE(TILE) * p, weight_t to[STEP])
 {
@@ -157,14 +157,14 @@ load_tile(__global const STORAGE(TILE) * p, weight_t to[STEP])
 #endif
 }
 
-/* acc += w x over the k of one plane of STEP words. */
+/* acc += w x over the columns of one plane of STEP words. */
 static inline void
 add_plane(const struct lane_words w[AT_ONCE], uint plane, const weight_t x[STEP],
           uint first_token, float acc[AT_ONCE][TOKENS])
 {
 #pragma unroll
     for (uint i = 0; i < STEP; i++) {
-        weight_t tokens = x[i]; /* from first_token on, in lane 0 and up */
+        weight_t tokens = x[i]; /* tokens from first_token on, beginning in lane 0 */
         if (TOKENS < 16)
             tokens = intel_sub_group_shuffle(
                 tokens, (get_sub_group_local_id() + first_token) % 16);
@@ -178,7 +178,7 @@ add_plane(const struct lane_words w[AT_ONCE], uint plane, const weight_t x[STEP]
     }
 }
 
-/* acc += the weights [first, first + STEP_WORDS) of each row times those of the tile. */
+/* acc += the products of weights [first, first + STEP_WORDS) of each row with the tile. */
 static inline void
 add_words(const struct lane_row row[AT_ONCE], uint first,
           __global const STORAGE(TILE) * tile, uint first_token,
@@ -189,7 +189,7 @@ add_words(const struct lane_row row[AT_ONCE], uint first,
 #pragma unroll
     for (uint m = 0; m < AT_ONCE; m++)
         load_words(&row[m], first, &w[m]);
-#if BLOCKS /* registers are not counted through */
+#if BLOCKS /* the loop index must be a constant, so that values stay in registers */
 #pragma unroll
 #else
 #pragma unroll 1
@@ -201,7 +201,7 @@ add_words(const struct lane_row row[AT_ONCE], uint first,
     }
 }
 
-/* The tokens [first_token, first_token + TOKENS) of a tile. */
+/* Computes the products of the rows with tokens [first_token, first_token + TOKENS) of a tile. */
 static inline void
 multiply_tile(const struct lane_row row[MATRICES], __global const STORAGE(TILE) * tile,
               uint first_token, float acc[MATRICES][TOKENS])

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ROWS rows of weights times one activation row, K across the lanes:
+ * ROWS rows of weights times one activation row, with K distributed over the lanes:
  *
  *     sum_k w[n][k] x[k] = sum_words scale (sum_{k in word} q[k] x[k] - zp sum_{k in word} x[k])
  *
  * A block read gives each lane of the sub-group one 32-bit word of a row: LANE_COLUMNS neighbouring
- * k of one group (8 of 4 bits, 4 of 8 bits, 2 halves, 1 float). The same k of x are loaded once for
- * ROWS rows, each scaled down by where its bits lie in the word, so that a weight costs a mask, a
- * conversion and a multiplication. Rows are whole words; data, scales and x are aligned to their
- * elements. SG is 16, or 32 from xe_hpc on: before, chips have no block reads of 32 lanes.
+ * columns of one group (8 of 4 bits, 4 of 8 bits, 2 halves, 1 float). The same columns of x are
+ * loaded once for ROWS rows, each scaled down by the position of its bits in the word, so that a
+ * weight costs a mask, a conversion and a multiplication. Rows are whole words; data, scales and x
+ * are aligned to their elements. SG is 16, or 32 from xe_hpc on: before, chips have no block reads
+ * of 32 lanes.
  */
 #include "planes.h"
 #include "sub_group.h"
@@ -26,8 +27,8 @@
 #endif
 
 #if !BLOCKS
-/* The word of this lane in the block that starts with word b of a row; `whole`: the row has all
- * of them; else 0 past its end. */
+/* Returns the word of this lane in the SG words from word b of a row on. `whole`: the row has all
+ * these words; else 0 past its end. */
 static inline uint
 lane_word(__global const uint *row, uint b, uint words, const bool whole)
 {
@@ -38,7 +39,7 @@ lane_word(__global const uint *row, uint b, uint words, const bool whole)
 }
 #endif
 
-/* The x that meet word `at`; zeros past the end. */
+/* Loads the x that are multiplied by word `at`; zeros past the end. */
 static inline void
 lane_x(__global const STORAGE(SRC) * x, uint at, uint words, const bool whole,
        float to[LANE_COLUMNS])
@@ -62,7 +63,8 @@ lane_x(__global const STORAGE(SRC) * x, uint at, uint words, const bool whole,
 #if GROUP
 #define BITS (32 / LANE_COLUMNS)
 
-/* Scales x[j] down by where plane j lies in a word, the topmost aside; gives the sum before. */
+/* Scales x[j] down by the position of plane j in a word, except for the topmost plane; returns the
+ * sum of x before that. */
 static inline float
 meet_planes(float x[LANE_COLUMNS])
 {
@@ -107,14 +109,14 @@ word_dot_f32(uint word, const float x[LANE_COLUMNS])
 #define word_dot(word, x) PASTE(word_dot_, WEI)(word, x)
 #endif
 
-/* Stored rows of a weight that are multiplied. */
+/* The stored rows of a weight that are multiplied. */
 struct gemv_rows {
     const struct weight *w;
     ulong n[ROWS];
-    ulong begin[ROWS]; /* their first elements, once for all words */
+    ulong begin[ROWS]; /* their first elements, computed once for all words */
 };
 
-/* sum += this lane's share of the words from b on. */
+/* sum += the products of this lane's word of the SG words from b on. */
 static inline void
 add_words(const uint format, const struct gemv_rows *rows,
           __global const STORAGE(SRC) * x, uint b, const bool whole, float sum[ROWS])
@@ -125,7 +127,7 @@ add_words(const uint format, const struct gemv_rows *rows,
     lane_x(x, at, words, whole, lane);
 #if GROUP
 #if GROUP % (SG * LANE_COLUMNS) == 0
-    const uint g = b * LANE_COLUMNS / GROUP; /* the same for all lanes: read once */
+    const uint g = b * LANE_COLUMNS / GROUP; /* equal in all lanes: read once */
 #else
     const uint g = (whole ? at : min(at, words - 1)) * LANE_COLUMNS / GROUP;
 #endif
@@ -180,8 +182,9 @@ rows_of_format(const uint format, const struct weight *w, ulong first, ulong las
         add_words(format, &rows, x, b, false, sum);
 }
 
-/* This lane's share of stored rows from `first` on; those behind `last` repeat it. What is left of
- * several formats is decided out here: inside, all of them would want registers. */
+/* Computes this lane's share of the products of stored rows from `first` on; rows behind `last`
+ * repeat it. The branch on the format is outside the loop, because inside all decoders would hold
+ * registers. */
 static inline void
 rows_dot(const struct weight *w, ulong first, ulong last, __global const STORAGE(SRC) * x,
          float sum[ROWS])
@@ -198,7 +201,7 @@ rows_dot(const struct weight *w, ulong first, ulong last, __global const STORAGE
 #endif
 }
 
-/* The totals: that of row r in lane r. */
+/* Returns the total of row r in lane r. */
 static inline float
 lane_total(const float sum[ROWS])
 {

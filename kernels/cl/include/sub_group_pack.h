@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of activations into tiles: [K padded][16 tokens], k in the plane order of the weights that
- * read them (planes.h), padded with zeros. A lane is a token: it reads its row in order, and the
- * sub-group writes whole rows of the tile.
+ * Packs rows of activations into tiles: [K padded][16 tokens], k in the plane order of the weights
+ * that are multiplied by them (planes.h), padded with zeros. Each lane is a token and reads its row
+ * in order; the sub-group writes whole rows of the tile.
  */
 #include "planes.h"
 #include "sub_group.h"
@@ -11,7 +11,7 @@
 #define TILE f32 /* element of the tiles */
 #endif
 
-/* Block b of the row of lane `token`; n is its length, 0 where there is no such token. */
+/* Packs block b of the row of lane `token`; n is its length, 0 if there is no such token. */
 static inline void
 pack_block(__global const STORAGE(SRC) * row, uint n, uint b, uint token,
            __global STORAGE(TILE) * tile)

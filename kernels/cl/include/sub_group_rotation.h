@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rotation.h for a row across the lanes of a sub-group: element c * SG + lane is y[c] of its lane.
+ * rotation.h for a row distributed over the lanes of a sub-group: element c * SG + lane is y[c].
  */
 #include "rotation.h"
 #include "sub_group.h"
 
-/* The value of the lane across a stride. */
+/* The value x of the lane at distance `stride`. */
 #define ACROSS(x, stride) intel_sub_group_shuffle(x, get_sub_group_local_id() ^ (stride))
 
-/* A stride between lanes. */
+/* Does the step of a stride between lanes. */
 static inline void
 rotate_step_across(float *y, uint chunks, uint stride)
 {
@@ -20,7 +20,7 @@ rotate_step_across(float *y, uint chunks, uint stride)
     }
 }
 
-/* A stride between the elements of a lane. */
+/* Does the step of a stride between the elements of a lane. */
 static inline void
 rotate_step_within(float *y, uint chunks, uint stride)
 {
@@ -33,7 +33,8 @@ rotate_step_within(float *y, uint chunks, uint stride)
         }
 }
 
-/* The strides within the lanes, of blocks of b: what becomes of one element of each lane. */
+/* Does all strides between lanes for blocks of b, on one element of each lane; returns the lane's
+ * element. */
 static inline float
 rotate_across(float x, uint b)
 {
@@ -43,7 +44,7 @@ rotate_across(float x, uint b)
     return x;
 }
 
-/* The strides between the `chunks` elements of a lane, and the factor. */
+/* Does all strides between the `chunks` elements of a lane, and multiplies by the factor. */
 static inline void
 rotate_chunks(float *y, uint chunks, uint b)
 {
@@ -55,8 +56,8 @@ rotate_chunks(float *y, uint chunks, uint b)
         y[c] *= ROOT_OF(b);
 }
 
-/* `chunks` elements of each lane in blocks of b; both are constants. Behind the last whole block
- * may be elements of no row. */
+/* Rotates `chunks` elements of each lane in blocks of b; both are constants. Elements behind the
+ * row's last whole block may be anything. */
 static inline void
 rotate_lanes(float *y, uint chunks, uint b)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reductions over a work-group of ITEMS work-items: each sub-group in registers, then their
- * results through local memory. Everyone gets the result. All work-items call them.
+ * Reductions over a work-group of ITEMS work-items: each sub-group reduces in registers, then the
+ * sub-groups' results go through local memory. All work-items must call them and all get the
+ * result.
  */
 #include "sub_group.h"
 

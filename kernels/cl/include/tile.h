@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of activations for the products of many tokens: 16 tokens in lanes, k block by block in
- * the order in which a block of weights falls apart (planes.h):
+ * Tiles of activations for the products of many tokens: 16 tokens in lanes, k block by block in the
+ * plane order of a block of weights (planes.h):
  *
  *     [plane_position(k)][lane], f32
  */
 #include "planes.h"
 
-/* v: [16 planes][16 lanes], k in natural order; becomes block b. */
+/* Writes v, [16 planes][16 lanes] with k in natural order, as block b of a tile. */
 static inline void
 write_block(const float *v, const uint planes, __global float *tile, uint b)
 {
@@ -16,7 +16,7 @@ write_block(const float *v, const uint planes, __global float *tile, uint b)
         vstore16(vload16(k, v), b * n + plane_position(k, planes), tile);
 }
 
-/* The n elements at x, then zeros, become lane `lane` of a block. */
+/* Stores the n elements at x, then zeros, as lane `lane` of block v. */
 static inline void
 put_row(__global const STORAGE(SRC) * x, uint n, uint lane, float *v)
 {

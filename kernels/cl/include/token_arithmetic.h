@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What host and devices calculate alike when they choose a token, in C and in OpenCL C. Products
- * and sums of floats are rounded one by one, in both: nothing is contracted.
+ * Arithmetic of choosing a token that must be bit-identical on host and devices, in C and OpenCL C.
+ * Products and sums of floats are rounded one by one in both: nothing is contracted to an fma.
  */
 #ifndef TOKEN_ARITHMETIC_H
 #define TOKEN_ARITHMETIC_H
@@ -16,8 +16,8 @@
 #define U64 uint64_t
 #endif
 
-/* 2^g for g in (-1, 0] = 1 + g * (2^g - 1) / g; the quotient as a Chebyshev polynomial of degree 5,
- * whose error is below 2^-27. */
+/* Returns 2^g for g in (-1, 0], as 1 + g * ((2^g - 1) / g); the quotient is a Chebyshev polynomial
+ * of degree 5 with an error below 2^-27. */
 static inline float
 two_to_the(float g)
 {
@@ -30,7 +30,7 @@ two_to_the(float g)
     return p * g + 1.0f;
 }
 
-/* Random number n of a seed: SplitMix64. */
+/* Returns random number n of a seed, by SplitMix64. */
 static inline U64
 random_bits(U64 seed, U64 n)
 {
@@ -40,8 +40,8 @@ random_bits(U64 seed, U64 n)
     return z ^ z >> 31;
 }
 
-/* What the weights of the best tokens have to reach: top_p, in units of 2^-32, of the sum, rounded
- * up; at least 1, at most the sum. */
+/* Returns the sum that the weights of the best tokens must reach: top_p (in units of 2^-32) times
+ * the sum of all weights, rounded up; at least 1, at most `sum`. */
 static inline U64
 enough_of(U64 sum, U64 top_p)
 {
@@ -50,8 +50,9 @@ enough_of(U64 sum, U64 top_p)
     return enough < 1 ? 1 : enough < sum ? enough : sum;
 }
 
-/* The logit of a token that is `count` > 0 times in the window, `fresh` of them where presence and
- * frequency look. It stays finite, because infinity would say that the model's logits are none. */
+/* Returns the penalised logit of a token that is in the window at least once; `fresh` is how often
+ * presence and frequency penalties count it. The result is at most the largest finite float,
+ * because +infinity would mean that the model's logits are invalid. */
 static inline float
 penalised(float logit, U32 fresh, float repetition, float inverse_repetition,
           float frequency, float presence)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vectors turned over: what was a lane of each becomes a vector. Bytes of two vectors interleaved.
- * Horizontal reductions.
+ * Transposes vectors: lane i of each becomes vector i. Interleaves bytes of two vectors. Horizontal
+ * reductions.
  */
-/* Keeps a vector in one register: compilers take apart what is then shuffled, which takes several
- * times as many instructions. */
+/* Keeps a vector in one register: compilers split vectors that are shuffled afterwards, which takes
+ * several times as many instructions. */
 #ifdef __AVX512F__
 #define IN_ONE(v) __asm__("" : "+vr"(v))
 #else
 #define IN_ONE(v)
 #endif
 
-/* v[r].s[i] -> v[i].s[r] of n vectors of n: interleaving vectors n / 2 apart moves one bit of the
- * row's number behind the column's; as often as n has bits. */
+/* TURN defines a transposition of n vectors of n elements: v[r].s[i] -> v[i].s[r]. Interleaving
+ * vectors n / 2 apart moves one bit of the row's index into the column's index; this is done once
+ * for each bit of n - 1. */
 #define LOW16(a, b)                                                                      \
     __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define HIGH16(a, b)                                                                     \
@@ -43,7 +44,7 @@ TURN(turn_pairs, ulong8, 8)
 TURN(turn_over, uint16, 16)
 #endif
 
-/* v[r].s[i] -> out[i].s[r]. */
+/* Transposes: v[r].s[i] -> out[i].s[r]. */
 __attribute__((always_inline)) static inline void
 turn_quads(const float4 v[16], float16 out[4])
 {
@@ -62,7 +63,8 @@ turn_quads(const float4 v[16], float16 out[4])
 
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 
-/* Words 0, 1 or 2, 3 of each four of a beside those of b; pairs of words likewise. */
+/* Interleave words 0, 1 (LOW) or 2, 3 (HIGH) of each four words of a with those of b; LOW_PAIRS and
+ * HIGH_PAIRS do the same with pairs of words. */
 #define LOW_WORDS(a, b)                                                                  \
     PICK(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define HIGH_WORDS(a, b)                                                                 \
@@ -72,7 +74,7 @@ turn_quads(const float4 v[16], float16 out[4])
 #define HIGH_PAIRS(a, b)                                                                 \
     PICK(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
 
-/* The first and third, or the second and fourth, four words of a, then those of b. */
+/* The first and third (EVEN), or second and fourth (ODD), four words of a, then those of b. */
 #define EVEN_FOURS(a, b)                                                                 \
     PICK(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
 #define ODD_FOURS(a, b)                                                                  \
@@ -85,7 +87,7 @@ turn_quads(const float4 v[16], float16 out[4])
 #define FOLD_PAIRS(OP, a, b) OP(LOW_PAIRS(a, b), HIGH_PAIRS(a, b))
 #define FOLD_FOURS(OP, a, b) OP(EVEN_FOURS(a, b), ODD_FOURS(a, b))
 
-/* Bytes beside each other: the first and the last eight of each sixteen. */
+/* Interleave the first (LOW), or the last (HIGH), eight of each 16 bytes of a and b. */
 #define EIGHT_BYTES(i)                                                                   \
     (i), (i) + 64, (i) + 1, (i) + 65, (i) + 2, (i) + 66, (i) + 3, (i) + 67, (i) + 4,     \
         (i) + 68, (i) + 5, (i) + 69, (i) + 6, (i) + 70, (i) + 7, (i) + 71
@@ -99,7 +101,7 @@ turn_16(int16 v[16])
 {
     int16 w[16];
 #pragma unroll
-    for (int i = 0; i < 16; i += 4) { /* each four words: a column of four rows */
+    for (int i = 0; i < 16; i += 4) { /* each four words become a column of four rows */
         const int16 a = LOW_WORDS(v[i], v[i + 1]), b = LOW_WORDS(v[i + 2], v[i + 3]);
         const int16 c = HIGH_WORDS(v[i], v[i + 1]), d = HIGH_WORDS(v[i + 2], v[i + 3]);
         w[i] = LOW_PAIRS(a, b);
@@ -120,7 +122,8 @@ turn_16(int16 v[16])
 }
 
 #ifndef __AVX512F__
-/* Vectors of two registers are turned over in quarters: between these, one shuffle moves less. */
+/* Without AVX-512 a vector is two registers: it is transposed in quarters, because that takes fewer
+ * shuffles between registers. */
 __attribute__((always_inline)) static inline void
 turn_over(uint16 v[16])
 {

@@ -8,8 +8,8 @@
  * storage format, so that no device needs half arithmetic. LOAD16 and STORE16 move 16
  * neighbours from element i on, at the alignment of one element.
  *
- *   SRC  of the activations that a kernel reads
- *   DST  of what it makes of them
+ *   SRC  type of the activations that a kernel reads
+ *   DST  type of its results
  */
 #ifndef SRC
 #define SRC f32
@@ -48,8 +48,8 @@
 #define STORE_boolean(p, i, v) ((p)[i] = (v) != 0)
 #define STORE(T, p, i, v)  PASTE(STORE_, T)(p, i, v)
 
-/* PoCL's vload_half16 and vstore_half16 want addresses of whole vectors: their halves lie in a
- * variable, and move as bits. */
+/* PoCL's vload_half16 and vstore_half16 need addresses aligned to whole vectors: halves are moved
+ * as bits to or from a variable. */
 typedef struct __attribute__((packed)) {
     ushort16 v;
 } loose_ushort16;
@@ -69,7 +69,7 @@ store_halves(__global void *p, float16 v)
     ((__global loose_ushort16 *)p)->v = bits;
 }
 
-/* Words at any address. */
+/* Words at any address, aligned or not. */
 typedef struct __attribute__((packed)) {
     uint16 v;
 } loose_uint16;
@@ -82,7 +82,7 @@ typedef struct __attribute__((packed)) {
 #define STORE16_f32(p, i, v)  vstore16(v, 0, (p) + (i))
 #define STORE16(T, p, i, v)   PASTE(STORE16_, T)(p, i, v)
 
-/* Elements that are moved, never computed with: by their size. */
+/* Types of elements that are only moved, by their size in bits. */
 #define STORAGE_BITS_8  uchar
 #define STORAGE_BITS_16 ushort
 #define STORAGE_BITS_32 uint

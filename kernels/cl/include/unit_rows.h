@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unit by unit (units.h) through 16 * VECTORS rows of weights. What becomes of the unit of a row is
- * up to whoever includes this: struct rows_unit and one of
+ * Decodes 16 * VECTORS rows of weights unit by unit (units.h). The file that includes this defines
+ * struct rows_unit and one of these functions, which store the unit of row r:
  *
- *     put_blocks_unit(u, zero, r, out)   the format's zero is more than the integers of u
+ *     put_blocks_unit(u, zero, r, out)   the bytes of u are the integers plus `zero`
  *     put_group_unit(u, factors, r, out)
  */
-/* Rows of weights: where they begin, from where to what will be wanted next, what formats take off
- * integers. */
+/* The rows of weights: where they begin, the distance in bytes to the rows that will be read next,
+ * and the zero points of their formats. */
 struct tile_rows {
     __global const uchar *begin[TILE_ROWS];
     ulong ahead[VECTORS];
@@ -26,7 +26,7 @@ begin_format(const uint format, const struct short_rows *rows, uint v,
             blocks_begin(format, &rows->w, min(rows->first + r, rows->last));
 }
 
-/* Unit b of row r. */
+/* Decodes unit b of row r. */
 __attribute__((always_inline)) static inline void
 decode_format(const uint format, const struct tile_rows *rows, uint b, uint k_count,
               uint r, struct rows_unit *out)

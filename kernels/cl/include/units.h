@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units: 128 columns of weights as bytes, as they meet a unit of activations (shorts.h, bytes.h) in
- * vectors of 64 bytes.
+ * Units: 128 columns of weights as bytes, in two vectors of 64 bytes, in the order of a unit of
+ * activations (shorts.h, bytes.h).
  *
- * A unit is four sub-blocks of 32 columns, each with four lanes of every vector, so that a factor
- * of 32 columns is a factor of lanes: byte i of lane 4 b + j of q[h] is column
- * 32 b + 16 h + 4 j + i.
+ * A unit is four sub-blocks of 32 columns. Each has four lanes of every vector, so that a scale of
+ * 32 columns is a scale of lanes: byte i of lane 4 b + j of q[h] is column 32 b + 16 h + 4 j + i.
  */
 #if defined(SHORTS) && SHORTS
 #define UNITS
@@ -13,16 +12,16 @@ typedef uchar uchar64 __attribute__((ext_vector_type(64)));
 #define UNIT_COLUMNS 128
 
 struct unit {
-    uint16 q[2];       /* bytes without sign, the format's zero more than the integers */
-    float16 factor[2]; /* of halves 0 and 1 */
-    float8 minimum;    /* of each 16 columns; 0 where a format sets none */
-    /* Q2_K to Q6_K set these, too, for INTEGER_FACTORS (block_shorts.h): a weight in a run of 16
-     * columns is d.x multiplier q - d.y taken. */
+    uint16 q[2];       /* unsigned bytes: the integers plus the format's zero point */
+    float16 factor[2]; /* scales of q[0] and q[1] */
+    float8 minimum;    /* of each 16 columns; 0 for formats without minimums */
+    /* Set by Q2_K to Q6_K, for INTEGER_FACTORS (block_shorts.h): a weight in a run of 16 columns is
+     * d.x multiplier q - d.y taken. */
     short8 multiplier, taken;
     float2 d;
 };
 
-/* 64 bytes by one instruction: compilers take apart the loads of what is then shuffled. */
+/* Loads 64 bytes by one instruction: compilers split loads whose result is shuffled. */
 static inline uint16
 load_whole(__global const uchar *p)
 {
@@ -33,8 +32,9 @@ load_whole(__global const uchar *p)
     return v;
 }
 
-/* Elements of v from `first` on, which is a number, in four lanes each, or two; quarters of v. As
- * one shuffle: of a literal of parts compilers make one instruction a part. */
+/* SPREAD4, SPREAD2: elements of v from `first` (a constant) on, each in four or two lanes.
+ * QUARTERS: quarters of v. Each is one shuffle; vector literals of parts would be one instruction
+ * for each part. */
 #define SPREAD4(v, first)                                                                \
     __builtin_shufflevector(v, v, (first), (first), (first), (first), (first) + 1,       \
                             (first) + 1, (first) + 1, (first) + 1, (first) + 2,          \

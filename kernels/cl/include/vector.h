@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Horizontal operations on 16 lanes, and up to 16 elements in memory.
+ * Horizontal operations on 16 lanes; loads and stores of up to 16 elements.
  */
 #include "types.h"
 
@@ -22,15 +22,15 @@ max16(float16 v)
     return fmax(c.lo, c.hi);
 }
 
-/* Sums of neighbouring lanes: 8 of a, then 8 of b. Four levels of it turn 16 vectors into the
- * vector of their 16 sums. */
+/* Returns the sums of neighbouring lanes: 8 of a, then 8 of b. Four levels of this turn 16 vectors
+ * into the vector of their 16 sums. */
 static inline float16
 sum_pairs(float16 a, float16 b)
 {
     return (float16)(a.even, b.even) + (float16)(a.odd, b.odd);
 }
 
-/* The sums of 16 vectors, of which 16 horizontal sums take three times as long. */
+/* Returns the sums of 16 vectors; 16 horizontal sums would take three times as long. */
 static inline float16
 sum_each(float16 v[16])
 {
@@ -42,7 +42,7 @@ sum_each(float16 v[16])
     return v[0];
 }
 
-/* Elements i ... i + n - 1 of p, at most 16; lanes behind them are 0, and not stored. */
+/* Loads, or stores, elements i ... i + n - 1 of p, at most 16; loaded lanes behind them are 0. */
 #define MOVE_SOME(T)                                                                     \
     static inline float16 load_some_##T(__global const STORAGE(T) * p, ulong i, uint n)  \
     {                                                                                    \

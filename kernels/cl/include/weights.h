@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One weight as its bytes say. What a kernel reads of it is a view: K columns of some rows of what
- * is stored (runtime/weight.h). Bytes lie at any address, odd ones too, so that everything is read
- * through uchar.
+ * One weight in its stored bytes. A kernel reads a view of it: K columns of some of the stored rows
+ * (runtime/weight.h). Bytes may be at any address, odd ones too, so that everything is read through
+ * uchar.
  *
- * Elements, with scales and zero points in streams of their own:
+ * A weight is elements, with scales and zero points in separate arrays:
  *
  *     w[n][k] = (q[n][k] - zp[n][k / GROUP]) * scale[n][k / GROUP]
  *
@@ -14,22 +14,23 @@
  *   HAS_ZP     0: symmetric; else ZP (u4 i4 u8 i8 f16 bf16 f32) is the zero points' type
  *   ZP_SCALAR  1: one zero point for the whole weight
  *   GROUP_MAJOR 1: scales and zero points are [e][k / GROUP][n] instead of [e][n][k / GROUP];
- *              then SCALE_ROWS is the stored N where it is known, and ONE_EXPERT 1 where E is 1
+ *              then SCALE_ROWS is the stored N if it is a constant, and ONE_EXPERT 1 if E is 1
  *
  * or blocks with their scales inside (blocks.h):
  *
- *   FORMAT0    q4_0 …: what weight 0 of the kernel is made of; FORMAT1, FORMAT2: weights 1 and 2
+ *   FORMAT0    q4_0 …: format of weight 0 of the kernel; FORMAT1, FORMAT2: of weights 1 and 2
  *
  * or codes, elements that stand for numbers (codes.h):
  *
  *   CODES      nf4 f4e2m1 f8e4m3 f8e5m2 codebook; with FACTORS f16 bf16 f32, too
  *
- * BLOCKS is 1 of blocks and codes: they are read by weights_at, 16 columns at once. They may have a
- * factor of each stored expert in place of zero points:
+ * BLOCKS is 1 for blocks and codes: they are read by weights_at, 16 columns at once. They may have
+ * a factor for each stored expert in place of zero points:
  *
- *   FACTORS    1: some weight of the kernel has factors; found as scales in group-major order are
+ *   FACTORS    1: some weight of the kernel has factors; the expert of a row is found by SCALE_ROWS
+ *              or ONE_EXPERT, as for scales in group-major order
  *
- * Rows count through all that is stored: stored_row.
+ * Rows are numbered through all stored experts: stored_row.
  */
 #include "nibbles.h"
 #include "short_pairs.h"
@@ -64,7 +65,7 @@
 #define GROUP_MAJOR 0
 #endif
 #ifndef SCALE_ROWS
-#define SCALE_ROWS w->view.z /* by an argument: a division that takes long */
+#define SCALE_ROWS w->view.z /* a kernel argument as the divisor makes a slow division */
 #endif
 #ifndef ONE_EXPERT
 #define ONE_EXPERT 0
@@ -81,8 +82,8 @@
 #define CODE_GROUP 0
 #endif
 
-/* Halves of four shorts, of one. PoCL's vload_half takes a dozen integer instructions where the
- * processor has one. */
+/* Converts the bits of four halves (half_bits: of one) to floats. PoCL's vload_half takes a dozen
+ * integer instructions where the processor has one. */
 static inline float4
 half_bits4(ushort4 bits)
 {
@@ -149,8 +150,8 @@ bytes_f32(__global const uchar *p, ulong i)
     return as_float(vload4(i, p));
 }
 
-/* Small floats have the fields of a half, but for fewer exponent bits: as bits of one they are a
- * power of two below what they are. f8e4m3 has NaN in place of its largest numbers. */
+/* Small floats have the fields of a half, but fewer exponent bits: as bits of a half they are a
+ * power of two below their value. f8e4m3 has NaN in place of its largest numbers. */
 static inline float
 bytes_f4e2m1(__global const uchar *p, ulong i)
 {
@@ -173,7 +174,7 @@ bytes_f8e5m2(__global const uchar *p, ulong i)
     return half_bits((ushort)(p[i] << 8));
 }
 
-/* An exponent: 2^(q - 127), of which the least is no normal number; 255 is NaN. */
+/* An exponent: 2^(q - 127), which is subnormal for q = 0; 255 is NaN. */
 static inline float
 bytes_f8e8m0(__global const uchar *p, ulong i)
 {
@@ -181,16 +182,16 @@ bytes_f8e8m0(__global const uchar *p, ulong i)
     return as_float(q == 255 ? 0x7fc00000u : max(q << 23, 0x400000u));
 }
 
-/* Element i of packed bytes of type T. */
+/* Element i of packed elements of type T, as a float. */
 #define BYTES(T, p, i) PASTE(bytes_, T)(p, i)
 
-/* A view: columns from one stored row to the next, the first column, rows from one stored expert
- * to the next, the first row. */
+/* `view`: columns from one stored row to the next; the first column; rows from one stored expert to
+ * the next; the first row. */
 struct weight {
     __global const uchar *data, *scale, *zp;
     uint4 view;
     uint k_count; /* columns of the view */
-    uint format;  /* blocks: which of FORMAT0 … */
+    uint format;  /* blocks: 0 for FORMAT0, 1 for FORMAT1, 2 for FORMAT2 */
 };
 
 #define WEIGHT_PARAMETERS(name)                                                          \
@@ -199,14 +200,14 @@ struct weight {
 #define WEIGHT(name, k_count, i)                                                         \
     ((struct weight){name##_data, name##_scale, name##_zp, name##_view, k_count, i})
 
-/* The number among all stored rows of row n of an expert. */
+/* Returns the index among all stored rows of row n of an expert. */
 static inline ulong
 stored_row(const struct weight *w, ulong expert, uint n)
 {
     return w->view.w + expert * w->view.z + n;
 }
 
-/* What the numbers of a stored row are multiplied with, beside their scales. */
+/* Returns the factor of a stored row's expert; 1 without factors. */
 static inline float
 weight_factor(const struct weight *w, ulong row)
 {
@@ -220,14 +221,15 @@ weight_factor(const struct weight *w, ulong row)
 #ifdef FORMAT0
 #include "blocks.h"
 #else
-/* The first stored element of a row of the view, and its first group. */
+/* Returns the index of the first element of a row of the view among all stored elements. */
 static inline ulong
 row_begin(const struct weight *w, ulong row)
 {
     return row * w->view.x + w->view.y;
 }
 
-/* k that share a scale, and how many such groups a row has; float weights have one. */
+/* Returns the columns that share a scale (all, for float weights); group_count, the groups of a
+ * row. */
 static inline uint
 group_size(const struct weight *w)
 {
@@ -240,7 +242,7 @@ group_count(const struct weight *w)
     return w->k_count / group_size(w);
 }
 
-/* Where the scale of group g of a row lies, which begins with element `begin`. */
+/* Returns the index of the scale of group g of a row that begins with element `begin`. */
 static inline ulong
 scale_behind(const struct weight *w, ulong row, ulong begin, uint g)
 {
@@ -275,7 +277,7 @@ weight_scale(const struct weight *w, ulong row, uint g)
 #ifdef CODES
 #include "codes.h"
 #else
-/* Zero point i of the stream. */
+/* Returns zero point i of the array. */
 static inline float
 zero_point_at(const struct weight *w, ulong i)
 {
@@ -292,7 +294,7 @@ weight_zero_point(const struct weight *w, ulong row, uint g)
     return zero_point_at(w, scale_index(w, row, g));
 }
 
-/* Weight k of a row. */
+/* Returns weight k of a row. */
 static inline float
 weight_at(const struct weight *w, ulong row, uint k)
 {

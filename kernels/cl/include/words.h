@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights read as 32-bit words in the order of the file, for kernels whose work-items lie
- * along k. Word i of a row holds WORD_VALUES neighbouring weights, the first in its lowest
- * bits. Words are read where rows and groups are whole words, element by element elsewhere.
+ * Weights read as 32-bit words in the order of the file, for kernels whose work-items divide k.
+ * Word i of a row has WORD_VALUES neighbouring weights, the first in its lowest bits. Words are
+ * read if rows and groups are whole words; otherwise elements are read one by one.
  */
 #include "weights.h"
 
@@ -63,14 +63,15 @@ word_f32(uint w, uint i)
 /* Weight i of a word, before zero point and scale. */
 #define WORD_VALUE(w, i) PASTE(word_, WEI)(w, i)
 
-/* Whether the view's rows are whole runs of `run` weights, each of which begins a word. */
+/* Returns whether the view's rows are whole runs of `run` weights, each of which begins at a
+ * word. */
 static inline bool
 is_words(const struct weight *w, uint run)
 {
     return w->k_count % run == 0 && (w->view.x | w->view.y) % WORD_VALUES == 0;
 }
 
-/* `n` words from weight k of a row on, which begins a word. */
+/* Loads `n` words from weight k of a row on, which must begin a word. */
 static inline void
 read_words(const struct weight *w, ulong row, uint k, uint n, uint *words)
 {
