@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joins the partitions of attention_decode; formulas as in attention_combine_ref.
+ * Joins the partitions that attention_decode has computed; formulas as in attention_combine_ref.
  *
- * A work-group of ITEMS makes one row (b, t, h), a work-item every ITEMS-th element; all of them
- * find the weights of the few partitions for themselves.
+ * A work-group of ITEMS computes one row (b, t, h), a work-item every ITEMS-th element; each of
+ * them computes the weights of the few partitions itself.
  */
 #include "attention_cache.h"
 #include "group_rotation.h"
 
 #ifndef SRC
-#define SRC f32 /* of the result */
+#define SRC f32 /* type of the result */
 #endif
 
 __kernel void

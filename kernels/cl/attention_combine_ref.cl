@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joins the partitions of attention_decode:
+ * Joins the partitions that attention_decode has computed:
  *
  *     m = max_p m_p (and the sink)    w_p = e^(m_p - m)
  *     out = sum_p w_p o_p / (sum_p w_p l_p + e^(sink - m))
  *
- * Values that are cached in few bits are rotated, and so is their sum: out is rotated back.
- * A work-item makes one row (b, t, h). A row that saw nothing gives zeros.
+ * Values that are cached in few bits are rotated, and so is their sum: out is rotated back. A
+ * work-item computes one row (b, t, h). A row that saw no key gives zeros.
  */
 #include "attention_cache.h"
 #include "rotation.h"
 
 #ifndef SRC
-#define SRC f32 /* of the result */
+#define SRC f32 /* type of the result */
 #endif
 
 __kernel void

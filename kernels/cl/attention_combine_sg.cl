@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joins the partitions of attention_decode; formula as in attention_combine_ref. A sub-group
- * makes one row: partitions across the lanes for the sums, then DV.
+ * Joins the partitions that attention_decode has computed; formula as in attention_combine_ref. A
+ * sub-group computes one row: first its partitions across the lanes, for the sums, then its DV
+ * elements.
  */
 #include "attention_cache.h"
 #include "sub_group_rotation.h"
 
 #ifndef SRC
-#define SRC f32 /* of the result */
+#define SRC f32 /* type of the result */
 #endif
-/* Elements of a row that a lane makes at once: those that are rotated together. */
+/* Elements of a row that each lane computes at once: those that are rotated together. */
 #define CHUNKS ((VALUE_ROTATION + SG - 1) / SG)
 
 SUB_GROUP_SIZE __kernel void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joins the partitions of attention_decode; formula as in attention_combine_ref. A work-item
- * makes a span of rows; the sum of a row stays in a private array, one contiguous pass over
- * each partition.
+ * Joins the partitions that attention_decode has computed; formula as in attention_combine_ref. A
+ * work-item computes a span of rows; the sum of a row stays in a private array, one contiguous pass
+ * over each partition.
  */
 #include "attention_cache.h"
 #include "prepared.h"
@@ -10,10 +10,10 @@
 #include "span.h"
 
 #ifndef SRC
-#define SRC f32 /* of the result */
+#define SRC f32 /* type of the result */
 #endif
 #ifndef HEADS_EACH
-#define HEADS_EACH 1 /* rows of a unit: a divisor of HEADS_Q */
+#define HEADS_EACH 1 /* rows in a unit: a divisor of HEADS_Q */
 #endif
 
 #define FULL (DV / 16 * 16) /* elements in whole vectors */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One partition of the keys for a tile of rows; whole rows where it is the only one
- * (DECODE_PARAMETERS). A work-group of ITEMS makes one (tile, p); one group a (head of K and V,
- * tile, p).
+ * Attends to one partition of the keys for a tile of rows; finishes the rows if there is only one
+ * partition (DECODE_PARAMETERS). A work-group of ITEMS computes one (head of K
+ * and V, tile, p).
  */
 #include "attention_group.h"
 
-/* Row i of partition p to its place. */
+/* Writes row i of a partition: o, then m and l. */
 static void
 write_partial(__local const struct tile *t, int i, const float o[ITEM_DIMS],
               __global float *to)

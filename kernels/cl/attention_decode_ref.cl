@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One partition of the keys for one row; the whole row where it is the only one
- * (DECODE_PARAMETERS). A work-item makes one (row, p).
+ * Attends to one partition of the keys for one row; finishes the row if there is only one partition
+ * (DECODE_PARAMETERS). A work-item computes one (row, p).
  */
 #include "attention_row.h"
 

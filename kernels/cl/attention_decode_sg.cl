@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One partition of the keys for a block of rows; whole rows where it is the only one
- * (DECODE_PARAMETERS). A sub-group makes one block of QUERY_ROWS rows of one partition.
+ * Attends to one partition of the keys for a block of rows; finishes the rows if there is only one
+ * partition (DECODE_PARAMETERS). A sub-group computes one block of QUERY_ROWS rows of one
+ * partition.
  */
 #include "sub_group_attention.h"
 

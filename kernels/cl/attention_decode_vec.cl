@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One partition of the keys for the few tokens of a chunk; whole rows where it is the only one
- * (DECODE_PARAMETERS). A unit is a partition for all heads of one group and all tokens of a
- * sequence (at most TILE_TOKENS): the keys are read once. prepared: the rows again, as prepared.h
- * says, of whose k a group makes whole parts.
+ * Attends to one partition of the keys for the few tokens of a chunk; finishes the rows if there is
+ * only one partition (DECODE_PARAMETERS). A unit is a partition for all heads of one group and all
+ * tokens of a sequence (at most TILE_TOKENS): the keys are read once. prepared (NULL: unwanted):
+ * also writes prepared rows (prepared.h); the k of a group are whole blocks and groups of them.
  */
 #include "attention_tile.h"
 #include "prepared.h"
@@ -22,7 +22,7 @@ write_partial(struct rows *r, int i, __global float *to)
     to[DV + 1] = l;
 }
 
-/* The part of the prepared rows that the group's heads make. */
+/* Writes the part of the prepared rows that belongs to the group's heads. */
 static void
 prepare_group(const struct rows *r, __global const STORAGE(SRC) * out,
               __global int *prepared)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q, k and v on their way into attention (attention_inputs.h). A work-group of ITEMS makes one
- * row, a work-item every ITEMS-th element, or two blocks where the cache has scales.
+ * Normalises, rotates and stores q, k and v for attention (attention_inputs.h). A work-group of
+ * ITEMS computes one row, a work-item every ITEMS-th element, or two blocks if the cache has
+ * scales.
  */
 #include "attention_inputs.h"
 #include "group_rotation.h"
 
 #define MOST_ROTATED (KEY_ROTATION > VALUE_ROTATION ? KEY_ROTATION : VALUE_ROTATION)
 
-/* 32 elements from i on. */
+/* Stores 32 elements from i on. */
 static void
 store_rotated(const struct input_row *r, int i, __local const float *y)
 {
@@ -35,7 +36,7 @@ attention_inputs_gen(INPUT_PARAMETERS)
     for (int i = me; i < r.n; i += ITEMS)
         y[i] = finished(&r, i, factor);
     rotate_local(y, r.n, r.block, MOST_ROTATED);
-    /* behind all barriers: PoCL 6 does not keep to a return before one */
+    /* follows all barriers: PoCL 6 miscompiles a return before a barrier */
     if (has_scales(&r))
         for (int i = me * 32; r.to.values && i < r.n; i += ITEMS * 32)
             store_rotated(&r, i, y);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q, k and v on their way into attention (attention_inputs.h). A work-item makes one row.
+ * Normalises, rotates and stores q, k and v for attention (attention_inputs.h). A work-item
+ * computes one row.
  */
 #include "attention_inputs.h"
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q, k and v on their way into attention (attention_inputs.h). A sub-group makes one row, its
- * elements across the lanes.
+ * Normalises, rotates and stores q, k and v for attention (attention_inputs.h). A sub-group
+ * computes one row, its elements across the lanes.
  */
 #include "attention_inputs.h"
 #include "sub_group_rotation.h"
 
-/* Rows are made in parts: what is rotated together, but whole pairs of blocks with scales. */
+/* A row is processed in parts, each as long as what is rotated together, but at least 32 elements:
+ * a pair of blocks with scales. */
 #define PART(rotation) ((rotation) > 32 ? (rotation) : 32)
-#define MOST_CHUNKS    (128 / SG) /* elements of a part in a lane, SG apart */
-#define BLOCK_CHUNKS   ((CACHE_BLOCK + SG - 1) / SG) /* of a block */
+#define MOST_CHUNKS    (128 / SG) /* elements of a part in each lane, SG apart */
+#define BLOCK_CHUNKS   ((CACHE_BLOCK + SG - 1) / SG) /* elements of a block in each lane */
 
 #if ANY_SCALES
-/* The largest of a block's, and the sum, in all of its lanes. */
+/* Return the largest value of a block, or the sum of its values, in all of the block's lanes. */
 static inline float
 block_max(float x)
 {
@@ -31,7 +32,7 @@ block_sum(int x)
     return x;
 }
 
-/* A block in 4 bits, from its elements in a lane to theirs; gives its byte. */
+/* Converts this lane's elements of a block to 4 bits; returns the block's byte. */
 static inline uint
 block_in_4(const float *y, int *q)
 {
@@ -64,7 +65,7 @@ block_in_4(const float *y, int *q)
     return best_byte;
 }
 
-/* What becomes of 32 elements, 32 / SG in a lane: those of 4 bits; the bytes of their blocks. */
+/* 32 elements, 32 / SG in each lane: their 4-bit values, and the bytes of their blocks. */
 struct pair {
     int q[32 / SG];
     uint byte[32 / SG];
@@ -89,7 +90,8 @@ pack_pair(const struct input_row *r, const float *y, struct pair *to)
     }
 }
 
-/* The elements from `first` on of a row with scales: a block's first lane has its byte. */
+/* Stores 32 elements from `first` on, of a row with scales; a block's first lane stores its
+ * byte. */
 static inline void
 store_pair(const struct input_row *r, int first, const float *y, const struct pair *p,
            const int high[16 / SG + 1])
@@ -114,7 +116,8 @@ store_pair(const struct input_row *r, int first, const float *y, const struct pa
     }
 }
 
-/* 32 elements from `first` on, rotated. All exchanges stand before what asks where they go. */
+/* Stores 32 rotated elements from `first` on. All exchanges between lanes precede the branches that
+ * decide where elements are stored. */
 static inline void
 store_32_lanes(const struct input_row *r, int first, const float *y)
 {
@@ -142,7 +145,7 @@ store_32_lanes(const struct input_row *r, int first, const float *y)
             store_finished(r, first + c * SG + lane, y[c]);
 }
 
-/* Moves n elements of a lane down by one, and x in as the last. */
+/* Moves n elements of a lane down by one and appends x as the last. */
 static inline void
 shift_in(float *y, int n, float x)
 {
@@ -152,7 +155,7 @@ shift_in(float *y, int n, float x)
     y[n - 1] = x;
 }
 
-/* Moves n elements of a lane down by m: the first are gone. */
+/* Moves n elements of a lane down by m, which drops the first m. */
 static inline void
 shift_out(float *y, int n, int m)
 {
@@ -161,10 +164,10 @@ shift_out(float *y, int n, int m)
         y[c - m] = y[c];
 }
 
-/* The first n elements of the row, rotated in blocks of b, a constant. Elements come in one by one
- * and leave in pairs of blocks, in loops whose step compilers do not know. Unrolled, as Intel's
- * does with constants, they hold the addresses and exchanges of all elements at once: more than
- * there are registers. */
+/* Writes the first n elements of the row, rotated in blocks of b, a constant. Elements are shifted
+ * in one by one and shifted out in pairs of blocks, by loops whose step compilers do not know. With
+ * a constant step Intel's compiler unrolls them; then the addresses and exchanged values of all
+ * elements are live at once, more than there are registers. */
 static inline void
 write_rotated(const struct input_row *r, float factor, int b, int n)
 {
@@ -203,7 +206,7 @@ attention_inputs_sg(INPUT_PARAMETERS)
     }
     const float factor = norm_factor(&r, sub_group_reduce_add(squares), epsilon);
 #if ANY_SCALES
-    /* loops that are passed by, not branches (sub_group.h) */
+    /* loops that may run no times instead of branches (sub_group.h) */
     write_rotated(&r, factor, KEY_ROTATION, r.block == KEY_ROTATION ? r.n : 0);
 #if KEY_ROTATION != VALUE_ROTATION
     write_rotated(&r, factor, VALUE_ROTATION, r.block == VALUE_ROTATION ? r.n : 0);

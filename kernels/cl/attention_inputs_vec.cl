@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q, k and v on their way into attention (attention_inputs.h). A work-item makes a span of
- * rows, 16 elements at a time in a private buffer.
+ * Normalises, rotates and stores q, k and v for attention (attention_inputs.h). A work-item
+ * computes a span of rows, 16 elements at a time in a private buffer.
  */
 #include "attention_inputs.h"
 #include "span.h"
@@ -9,7 +9,7 @@
 
 #define MOST (MOST_ELEMENTS + 32)
 
-/* Loads a row; gives its sum of squares. */
+/* Loads a row; returns its sum of squares. */
 static float
 load_row(const struct input_row *r, float *y)
 {
@@ -58,7 +58,7 @@ embed_position(const struct input_row *r, float *y)
     }
 }
 
-/* A row as it is, 16 elements at a time. */
+/* Stores a row without scales, 16 elements at a time. */
 static void
 store_vectors(const struct input_row *r, const float *y)
 {

@@ -2,8 +2,8 @@
  *
  *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
- * A work-group of ITEMS makes a tile of rows; one group a (head of K and V, tile). A row
- * that sees no key gives zeros.
+ * A work-group of ITEMS computes a tile of rows: one (head of K and V, tile). A row that sees
+ * no key gives zeros.
  */
 #include "attention_group.h"
 

@@ -2,8 +2,7 @@
  *
  *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
- * A work-item makes one row (r, h) and walks all keys it sees. A row that sees none gives
- * zeros.
+ * A work-item computes one row (r, h) and walks all keys it sees. A row that sees none gives zeros.
  */
 #include "attention_row.h"
 

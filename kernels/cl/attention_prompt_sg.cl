@@ -2,7 +2,7 @@
  *
  *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
- * A sub-group makes a block of QUERY_ROWS rows that share a head of K and V; the blocks of a
+ * A sub-group computes a block of QUERY_ROWS rows that share a head of K and V; the blocks of a
  * work-group are neighbours and read the same keys at about the same time.
  */
 #include "sub_group_attention.h"

@@ -3,7 +3,7 @@
  *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
  * A unit is a tile of TILE_TOKENS tokens with the heads of one group; later tiles see more
- * keys, so that the work-items take units in turn. Nothing but `out` is written.
+ * keys, so work-items take units in turn. Nothing but `out` is written.
  */
 #include "attention_tile.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As choose_best_ref; a work-group of ITEMS makes one part.
+ * Does what choose_best_ref does; a work-group of ITEMS computes one part.
  */
 #include "choose.h"
 

@@ -2,8 +2,8 @@
  *
  *     parts[p] = the largest key of tokens [p PART, (p + 1) PART), and whether logits are unsound
  *
- * of each text's row of logits. A work-item makes one part. Logits of tokens that have been seen
- * change before, in place.
+ * of each text's row of logits. A work-item computes one part. Before that, it adjusts the logits
+ * of tokens that have been seen, in place.
  */
 #include "choose.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As choose_best_ref; a work-item makes a span of parts, 16 tokens at a time.
+ * Does what choose_best_ref does; a work-item computes a span of parts, 16 tokens at a time.
  */
 #include "choose.h"
 #include "span.h"
 #include "vector.h"
 
-/* Adjusts the logits of a part; whether one of those was unsound. */
+/* Adjusts the logits of a part; returns whether one of those was unsound. */
 static uint
 adjust_part(__global float *logits, __global const struct seen *seen, uint first, uint end,
             __global const struct state *state)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As choose_take_ref; a work-group of ITEMS for each text. A threshold is found by histograms of
- * 11 bits of the keys, from the first on, each of the bin where the one before it has crossed the
- * limit. Most tokens are in no bin: their keys are below the k-th largest of the parts' best, or
- * their weights are so small that top_p leaves out every token of such a weight.
+ * Does what choose_take_ref does; one work-group of ITEMS for each text. A threshold is found by
+ * histograms of 11 bits of the keys, from the highest bits on: each histogram divides the bin in
+ * which the one before it crossed the limit. Most tokens are in no bin: their keys are below the
+ * k-th largest of the parts' best, or their weights are so small that top_p leaves out every token
+ * of such a weight.
  *
- * Barriers stand in do-while loops whose condition is the same for the whole work-group. PoCL 6
- * miscompiles them under an if, so that options are defines: those that some text of the launch
- * has. Texts without them, and texts whose logits are no distribution, go the same way.
+ * Barriers are in do-while loops whose condition is equal in the whole work-group. PoCL 6
+ * miscompiles barriers within an if, so options are defines: 1 if some text of the launch has the
+ * option. Texts without it, and texts whose logits are no distribution, run the same code.
  */
 #include "choose.h"
 
@@ -15,10 +16,10 @@
 #define DRAWS 1
 #endif
 #ifndef TOP_K
-#define TOP_K DRAWS /* 1: some state has one */
+#define TOP_K DRAWS /* 1: some text has top_k */
 #endif
 #ifndef TOP_P
-#define TOP_P DRAWS /* 1: some is below 1 */
+#define TOP_P DRAWS /* 1: some text has a top_p below 1 */
 #endif
 
 #ifndef ITEMS
@@ -27,7 +28,7 @@
 
 enum { DIGIT = 11, BINS = 1 << DIGIT, BINS_EACH = BINS / ITEMS, KEY_BITS = 64 };
 
-/* As choose_take_ref's. */
+/* The same as in choose_take_ref. */
 struct row {
     __global const float *logits;
     uint n;
@@ -37,10 +38,11 @@ struct row {
 };
 
 struct bins {
-    uint low[BINS], high[BINS]; /* sums */
+    uint low[BINS], high[BINS]; /* halves of a bin's sum */
     uint tokens[BINS];
     ulong part[ITEMS];
-    ulong prefix, left; /* of the bin where the limit is crossed; what is left to reach there */
+    /* key of the bin that crosses the limit; what its tokens must still add up to */
+    ulong prefix, left;
     uint is_done;
 };
 
@@ -55,7 +57,7 @@ stays(const struct row *r, uint i, ulong *key, ulong *weight)
     return *weight >= r->least;
 }
 
-/* The sum over the work-group of what each work-item gives. */
+/* Returns the sum of `mine` over the work-group. */
 static ulong
 group_total(__local struct bins *b, ulong mine)
 {
@@ -81,7 +83,7 @@ sum_of_weights(const struct row *r, __local struct bins *b)
     return group_total(b, sum);
 }
 
-/* 64 bits by two atomic additions: each one that wraps around carries. */
+/* Adds 64 bits by two atomic additions; an addition of low words that wraps around carries. */
 static inline void
 add_to_bin(__local struct bins *b, uint bin, ulong weight)
 {
@@ -99,7 +101,8 @@ sum_of_bin(const __local struct bins *b, uint bin)
     return (ulong)b->high[bin] << 32 | b->low[bin];
 }
 
-/* From the largest bin on; by one work-item, with the sums of BINS_EACH bins in part. */
+/* Finds the bin in which the sum, from the largest bin down, reaches `left`. One work-item does it;
+ * part[p] has the sum of BINS_EACH bins. */
 static void
 find_crossing(__local struct bins *b, uint shift)
 {
@@ -113,8 +116,8 @@ find_crossing(__local struct bins *b, uint shift)
     b->is_done = shift == 0 || sum_of_bin(b, bin) <= b->left || b->tokens[bin] == 1;
 }
 
-/* The smallest key of the fewest best tokens that reach what is enough, or a key between it and the
- * next one below; 0 where all do not. */
+/* Returns the smallest key among the fewest best tokens that add up to `enough`, or a key between
+ * it and the next smaller key; 0 if all tokens do not add up to it. */
 static ulong
 threshold(const struct row *r, __local struct bins *b, ulong enough, bool by_weight)
 {
@@ -137,7 +140,7 @@ threshold(const struct row *r, __local struct bins *b, ulong enough, bool by_wei
             if (!stays(r, i, &key, &weight))
                 continue;
             const ulong rest = (key ^ prefix) >> shift;
-            if (rest >> digit == 0) /* in the prefix, whose digit here is 0 */
+            if (rest >> digit == 0) /* key starts with the prefix, whose current digit is 0 */
                 add_to_bin(b, (uint)rest, by_weight ? weight : 1);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -153,7 +156,8 @@ threshold(const struct row *r, __local struct bins *b, ulong enough, bool by_wei
     return b->prefix;
 }
 
-/* The k-th largest key of the parts' best: at least k tokens are not below it. */
+/* Returns the k-th largest of the parts' best keys, 0 if there are fewer parts: if it is not 0, at
+ * least k tokens have keys as large. */
 static ulong
 bound_of_best(__global const struct part *parts, uint n_parts, uint k,
               __local struct bins *b)
@@ -173,7 +177,7 @@ bound_of_best(__global const struct part *parts, uint n_parts, uint k,
     return b->prefix;
 }
 
-/* In the order of ids: each work-item has a stretch of tokens. */
+/* Draws a token by weight: tokens are in order of ids, each work-item has a range of them. */
 static uint
 draw_by_weight(const struct row *r, __local struct bins *b)
 {

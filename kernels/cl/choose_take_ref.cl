@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Chooses a token from logits[n] and the best of their parts (choose_best_ref), as the host does
- * (plugin/text/sampler.h); -1 where the logits are no distribution. A work-item for each text.
+ * (plugin/text/sampler.h); -1 if the logits are no distribution. One work-item for each text.
  */
 #include "choose.h"
 
-/* Tokens from key `floor` on whose weights are at least `least`. */
+/* The tokens with keys of at least `floor` and weights of at least `least`. */
 struct row {
     __global const float *logits;
     uint n;
@@ -14,7 +14,8 @@ struct row {
     ulong floor, least;
 };
 
-/* Of the tokens of the row from `key` on: their weights, or how many there are. */
+/* Returns the sum of the weights of the row's tokens with keys of at least `key`, or their
+ * number. */
 static ulong
 sum_from(const struct row *r, ulong key, bool by_weight)
 {
@@ -28,7 +29,8 @@ sum_from(const struct row *r, ulong key, bool by_weight)
     return sum;
 }
 
-/* The largest key from which on the tokens reach what is enough; 0: they do not. */
+/* Returns the largest key such that the tokens with at least this key add up to `enough`; 0:
+ * none. */
 static ulong
 threshold(const struct row *r, ulong enough, bool by_weight)
 {

@@ -2,15 +2,15 @@
  *
  *     dst[dst_at + i] = src[src_at + i],  0 <= i < n
  *
- * Bytes at any offset: the engine's own copies (clEnqueueCopyBuffer) serve whole buffers, this
- * serves odd offsets inside them in the order of the queue. A work-item copies PER_ITEM
+ * Copies bytes at any offset: clEnqueueCopyBuffer copies whole buffers, this kernel copies from and
+ * to any offset inside them, in the order of the queue. A work-item copies PER_ITEM
  * neighbouring bytes; the launch has at least n / PER_ITEM, rounded up, work-items. Each
  * byte is read and written once; the ranges must not overlap.
  */
 #include "index.h"
 
 #ifndef PER_ITEM
-#define PER_ITEM 16 /* bytes of one work-item */
+#define PER_ITEM 16 /* bytes that one work-item copies */
 #endif
 
 __kernel void

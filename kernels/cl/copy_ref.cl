@@ -2,7 +2,7 @@
  *
  *     dst[dst_at + sum i_d dst_stride_d] = src[src_at + sum i_d src_stride_d]
  *
- * over n0 x n1 x n2 x n3 points. A work-item moves one element of BITS bits.
+ * over n0 x n1 x n2 x n3 points. A work-item copies one element of BITS bits.
  */
 #include "types.h"
 

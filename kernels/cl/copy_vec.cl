@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The strided copy of copy_ref for runs: the innermost dimension is contiguous on both sides.
- * A work-item moves a span of the n0 x n1 x n2 runs of n3 elements, 16 at a time.
+ * A work-item copies a span of the n0 x n1 x n2 runs of n3 elements, 16 at a time.
  */
 #include "span.h"
 #include "types.h"

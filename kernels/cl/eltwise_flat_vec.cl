@@ -2,9 +2,9 @@
  *
  *     y = f(a, b, c)          floats; arguments as in eltwise_ref
  *
- * The innermost dimension is contiguous or broadcast (stride 1 or 0) in every operand: same
- * shapes, scalars, a row over all rows. A work-item makes a span of pieces of PIECE elements
- * of a row, 16 at a time.
+ * The innermost dimension is contiguous or broadcast (stride 1 or 0) in every operand: same shapes,
+ * scalars, a row over all rows. A work-item computes a span of pieces of PIECE elements of a row,
+ * 16 at a time.
  */
 #include "span.h"
 #include "types.h"
@@ -54,7 +54,7 @@ tail_f16(__global const half *p, long at, int n)
     return vload16(0, v);
 }
 
-/* 16 elements from p + at, or the first n of them, or one 16 times. */
+/* Reads 16 elements from p + at on, or only the first n of them; stride 0: one element 16 times. */
 #define READ(T, p, at, stride, n)                                                        \
     ((stride) == 0 ? (float16)(LOAD(T, p, at))                                           \
      : (n) == 16   ? LOAD16(T, p, at)                                                    \

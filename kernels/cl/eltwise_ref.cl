@@ -3,7 +3,7 @@
  *     y = f(a, b, c)
  *
  * over n0 x n1 x n2 x n3 points; y is dense from y_at on, operands are read by strides (0
- * broadcasts). A work-item makes one element. Absent operands read as zero.
+ * broadcasts). A work-item computes one element. Absent operands read as zero.
  */
 #include "types.h"
 
@@ -33,7 +33,7 @@
 #define LOAD_C(i) (VALUE)0
 #endif
 
-/* Floats become integers through a saturated long, whatever the width. */
+/* Floats are converted to a saturated long first, whatever the integer's width. */
 #if Y_IS_FLOAT
 #define RESULT(v) (float)(v)
 #elif INTEGER

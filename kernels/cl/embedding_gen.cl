@@ -2,7 +2,7 @@
  *
  *     y[t,k] = w[ids[t]][k]
  *
- * A work-group of ITEMS makes the row of one token. A row out of range becomes zeros.
+ * A work-group of ITEMS computes the row of one token. An id out of range gives zeros.
  */
 #include "weights.h"
 

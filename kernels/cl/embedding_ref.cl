@@ -2,7 +2,7 @@
  *
  *     y[t,k] = w[ids[t]][k]
  *
- * A work-item makes one element. A row out of range becomes zeros.
+ * A work-item computes one element. An id out of range gives zeros.
  */
 #include "weights.h"
 

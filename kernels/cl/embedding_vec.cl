@@ -2,8 +2,8 @@
  *
  *     y[t,k] = w[ids[t]][k]
  *
- * A work-item makes a span of tokens; scale and zero point are read once a group. A row out
- * of range becomes zeros.
+ * A work-item computes a span of tokens; scale and zero point are read once for each group. An id
+ * out of range gives zeros.
  */
 #include "span.h"
 #include "weights.h"

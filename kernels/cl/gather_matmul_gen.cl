@@ -2,7 +2,7 @@
  *
  *     out[s][t][n] = a[min(s, S-1)][t] . w[ids[t][s]][n] (+ bias[ids[t][s]][n])
  *
- * An id out of range gives zeros. A work-group of ITEMS makes ROWS elements; groups
+ * An id out of range gives zeros. A work-group of ITEMS computes ROWS elements; groups
  * {N / ROWS, T, slots}.
  */
 #include "row_dots.h"

@@ -2,13 +2,13 @@
  *
  *     out[s][t][n] = sum_k a[min(s, S - 1)][t][k] w[ids[t][s]][n][k] (+ bias[ids[t][s]][n])
  *
- * A work-item computes one element; global size {N, T, slots}. An id that is no expert's gives
+ * A work-item computes one element; global size {N, T, slots}. An id that no expert has gives
  * zeros.
  */
 #include "weights.h"
 
 #ifndef IDS
-#define IDS i32 /* element of ids */
+#define IDS i32 /* type of ids */
 #endif
 
 __kernel void

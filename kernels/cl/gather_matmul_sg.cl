@@ -3,12 +3,12 @@
  *     out[s][t][n] = sum_k a[min(s, S - 1)][t][k] w[ids[t][s]][n][k] (+ bias[ids[t][s]][n])
  *
  * A sub-group computes ROWS neighbouring n of one (t, s), K across its lanes. Global size
- * {N / ROWS rounded up * SG, T, slots}. An id that is no expert's gives zeros.
+ * {N / ROWS rounded up * SG, T, slots}. An id that no expert has gives zeros.
  */
 #include "sub_group_gemv.h"
 
 #ifndef IDS
-#define IDS i32 /* element of ids */
+#define IDS i32 /* type of ids */
 #endif
 
 SUB_GROUP_SIZE __kernel void

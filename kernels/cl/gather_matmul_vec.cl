@@ -2,14 +2,14 @@
  *
  *     out[s][t][n] = sum_k a[min(s, S - 1)][t][k] w[ids[t][s]][n][k] (+ bias[ids[t][s]][n])
  *
- * A work-item computes per_item neighbouring n of one (t, s); global size {N / per_item rounded
- * up, T, slots}, local size 1. a is prepared rows (prepared.h). An id that is
- * no expert's gives zeros.
+ * A work-item computes per_item neighbouring n of one (t, s); global size
+ * {N / per_item rounded up, T, slots}, local size 1. a is prepared rows (prepared.h). An id that no
+ * expert has gives zeros.
  */
 #include "gemv_rows.h"
 
 #ifndef IDS
-#define IDS i32 /* element of ids */
+#define IDS i32 /* type of ids */
 #endif
 
 __kernel void

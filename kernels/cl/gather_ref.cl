@@ -2,8 +2,8 @@
  *
  *     y[o,m,i] = x[o, ids[m], i]          x[outer,n,inner], y[outer,n_ids,inner]
  *
- * A work-item moves one element of BITS bits. Negative indices count from the end; what is
- * out of range after that gives zeros.
+ * A work-item copies one element of BITS bits. Negative indices count from the end; indices that
+ * are still out of range give zeros.
  */
 #include "types.h"
 

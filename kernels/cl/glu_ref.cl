@@ -2,7 +2,7 @@
  *
  *     y = act(gate) * up
  *
- * A work-item makes one element; ACT numbers the activation.
+ * A work-item computes one element; ACT numbers the activation.
  */
 #include "activation.h"
 #include "types.h"

@@ -2,7 +2,7 @@
  *
  *     y = act(gate) * up
  *
- * A work-item makes a span of 16-element blocks; ACT numbers the activation.
+ * A work-item computes a span of 16-element blocks; ACT numbers the activation.
  */
 #define REAL float16
 #include "activation.h"

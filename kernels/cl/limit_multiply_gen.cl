@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limit of multiply-adds in REAL, for GPUs: independent sums in registers, one lane each.
+ * Measures the limit of multiply-adds in REAL, for GPUs: each work-item has SUMS independent sums
+ * in registers.
  */
 #define SUMS 16
 

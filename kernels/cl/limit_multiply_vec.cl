@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limit of f32 multiply-adds, for CPU devices: 16 sums of 16 lanes in registers.
+ * Measures the limit of f32 multiply-adds, for CPU devices: 16 sums of 16 lanes in registers.
  */
 #define SUMS 16
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limit of reading: all work-items side by side, for GPUs. `words` are 64 bytes each;
- * work-item i reads 16 bytes of every stretch of 16 bytes a work-item.
+ * Measures the limit of reading, for GPUs: neighbouring work-items read neighbouring 16 bytes.
+ * `words` are 64 bytes each.
  */
 __kernel void
 limit_read_gen(__global const uint4 *memory, __global uint4 *sums, ulong words)

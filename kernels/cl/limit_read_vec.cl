@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limit of reading: every work-item adds up its share of the memory, which may lie at any
- * address. `words` are 64 bytes each.
+ * Measures the limit of reading: every work-item adds up its share of the memory, which may begin
+ * at any address. `words` are 64 bytes each.
  */
 #include "span.h"
 

@@ -3,11 +3,11 @@
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
  *
  * Many tokens, on matrix engines (step_gemm.h). A sub-group, or the SHARES of a work-group,
- * computes ROW_BLOCKS * SG neighbouring n of up to GROUP_TILES tiles of linear_pack_dpas. Global
- * size {N / (ROW_BLOCKS * SG) rounded up * SHARES * SG, tiles / GROUP_TILES rounded up}.
+ * computes ROW_BLOCKS * SG neighbouring n of up to GROUP_TILES tiles that linear_pack_dpas packed.
+ * Global size {N / (ROW_BLOCKS * SG) rounded up * SHARES * SG, tiles / GROUP_TILES rounded up}.
  */
 #ifndef DST
-#define DST f16 /* element of y */
+#define DST f16 /* type of y */
 #endif
 #include "step_gemm.h"
 
@@ -32,7 +32,7 @@ linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const ushort *x,
     clear(acc);
     if (SHARES > 1)
         multiply_tiles(0, &p, ROW_BLOCKS, k_count, acc);
-    else /* one loop, also for few tokens */
+    else /* compiles to one loop, also for few tokens */
         multiply_rows(0, &p, ROW_BLOCKS, TOKEN_TILES, k_count, acc);
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++) {

@@ -2,7 +2,7 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
  *
- * A work-group of ITEMS makes 64 rows by 64 tokens; groups {N / 64, T / 64}.
+ * A work-group of ITEMS computes 64 rows by 64 tokens; groups {N / 64, T / 64}.
  */
 #ifndef ITEMS
 #define ITEMS 128
@@ -35,7 +35,7 @@ linear_gemm_gen(WEIGHT_PARAMETERS(w), __global const STORAGE(SRC) *x,
     float sum[REG_N][REG_T];
     clear_block(sum);
     uint k = 0;
-    do { /* at least once (group.h) */
+    do { /* runs at least once (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         stage_weights(ws, TILE_N, &w, stored_row(&w, 0, row),
                       stored_row(&w, 0, n_count), k);

@@ -2,7 +2,8 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
  *
- * Many tokens: the tiles of linear_pack_sg. A sub-group computes SG neighbouring n of one tile.
+ * Many tokens, in tiles that linear_pack_sg packed. A sub-group computes SG neighbouring n of one
+ * tile.
  * Global size {N rounded up to SG, tiles}.
  */
 #include "sub_group_gemm.h"

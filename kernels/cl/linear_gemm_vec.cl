@@ -2,9 +2,9 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]),   many tokens
  *
- * A work-item computes per_item (a multiple of ROWS) columns of y for all tokens, two tiles of
- * 16 at a time: the tiles stay in cache while the rows pass. Global size {N / per_item, rounded
- * up}, local size 1. x was packed by linear_pack_vec.
+ * A work-item computes per_item (a multiple of ROWS) columns of y for all tokens, two tiles of 16
+ * at a time: the tiles stay in cache while all rows are multiplied by them. Global size
+ * {N / per_item, rounded up}, local size 1. x was packed by linear_pack_vec.
  */
 #include "gemm.h"
 

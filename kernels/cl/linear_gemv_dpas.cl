@@ -2,15 +2,15 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
- * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-group makes 32
+ * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-group computes 32
  * neighbouring n of one token, K split among its sub-groups (lane_rows.h). Global size
  * {blocks of 32 rows of all segments * SG * SPLIT, T}.
  */
 #include "lane_rows.h"
 #include "segments.h"
 
-/* Each segment has a loop of its own, whose addresses follow from the kernel's arguments: else
- * compilers make addresses of 64 bits, on old chips even loops around loads. */
+/* Each segment has its own loop, whose addresses follow from the kernel's arguments: otherwise
+ * compilers compute 64-bit addresses and, for old chips, even loops around loads. */
 #define MULTIPLY(i)                                                                      \
     do {                                                                                 \
         const struct weight w = WEIGHT(w##i, k_count, i);                                \

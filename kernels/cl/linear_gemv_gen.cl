@@ -3,8 +3,8 @@
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
  * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-group of ITEMS
- * makes ROWS elements of one token; groups {blocks of ROWS rows of all segments, T}. Every
- * weight is read once a token.
+ * computes ROWS elements of one token; groups {blocks of ROWS rows of all segments, T}. Every
+ * weight is read once for each token.
  */
 #include "row_dots.h"
 #include "segments.h"

@@ -2,9 +2,9 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
- * Few tokens; up to three weights, or a gated linear unit (segments.h). A sub-group computes
- * ROWS neighbouring n of one token, K across its lanes; the weights are read once a token.
- * Global size {blocks of ROWS rows of all segments * SG, T}.
+ * Few tokens; up to three weights, or a gated linear unit (segments.h). A sub-group computes ROWS
+ * neighbouring n of one token, K across its lanes; the weights are read once for each token. Global
+ * size {blocks of ROWS rows of all segments * SG, T}.
  */
 #include "segments.h"
 #include "sub_group_gemv.h"

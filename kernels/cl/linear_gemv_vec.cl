@@ -3,7 +3,7 @@
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
  * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-item computes
- * per_item rows of one W for all tokens, so that it streams one stretch of memory and meets
+ * per_item rows of one W for all tokens, so that it reads one range of memory in order, and
  * every row once; global size {blocks of per_item rows of all segments}, local size 1. x is
  * prepared rows (prepared.h).
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of activations as tiles of bf16 (bf16_tiles.h), for linear_gemm_amx.
+ * Packs rows of activations into tiles of bf16 (bf16_tiles.h), for linear_gemm_amx.
  *
  * A work-item packs a tile of 16 tokens, those behind the last as zeros. Global size {tiles}, local
  * size 1.

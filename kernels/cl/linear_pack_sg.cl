@@ -2,8 +2,8 @@
  *
  *     prepared[t / 16][plane_position(k)][t % 16] = x[t][k]
  *
- * Tokens past the last are zeros. A sub-group packs one block of a tile, a token a lane. Global
- * size {blocks * SG, tiles}.
+ * Tokens past the last are zeros. A sub-group packs one block of a tile, each lane one token.
+ * Global size {blocks * SG, tiles}.
  */
 #include "sub_group_pack.h"
 

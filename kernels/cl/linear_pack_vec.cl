@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens in tiles of 16 lanes, k in plane order, for linear_gemm_vec:
+ * Packs tokens into tiles of 16 lanes, k in plane order, for linear_gemm_vec:
  *
  *     prepared tile t / 16, lane t % 16 (tile.h) = x[t][.];   0 for k >= K and t >= T
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plain rows of activations as the vector kernels read them (prepared.h). A work-item prepares one
- * row; global size {T}, local size 1.
+ * Writes plain rows of activations as prepared rows, which the vector kernels read (prepared.h). A
+ * work-item prepares one row; global size {T}, local size 1.
  */
 #ifndef FORM
 #define FORM 8, 128, 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * f16 activations as two rows of bf16 each, for a host library:
+ * Splits each row of f16 activations into two rows of bf16, for a host library:
  *
  *     parts[2t][k] = bf16(x[t][k]),   parts[2t + 1][k] = x[t][k] - parts[2t][k]
  *
@@ -18,7 +18,7 @@ linear_split_vec(__global const half *x, __global ushort *parts, uint k_count)
     uint k = 0;
     for (; k + 16 <= k_count; k += 16) {
         const float16 v = LOAD16(f16, x, k), h = ROUND_BF16(float16, v);
-        const float16 l = v == h ? (float16)0.0f : v - h; /* 0 of an infinity, too */
+        const float16 l = v == h ? (float16)0.0f : v - h; /* 0 for an infinity, too */
         vstore16(convert_ushort16(as_uint16(h) >> 16u), 0, high + k);
         vstore16(convert_ushort16(as_uint16(l) >> 16u), 0, low + k);
     }

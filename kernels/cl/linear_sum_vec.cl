@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A host library's products of the rows that linear_split_vec made, as rows of y:
+ * Adds a host library's products of the two rows into which linear_split_vec split each row:
  *
  *     y[t][n] = products[2t][n] + products[2t + 1][n] (+ bias[n])
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a weight (or of activations: GROUP 0) as plain numbers, for a host library.
+ * Unpacks rows of a weight (or of activations: GROUP 0) to plain numbers, for a host library.
  *
  *     out[n][k] = (q[first + n][k] - zp) * scale
  *
@@ -33,7 +33,7 @@ bf16_bits16(float16 v)
 }
 #define STORE16_bf16(p, i, v) vstore16(bf16_bits16(v), 0, (p) + (i))
 
-/* Weights k ... k + 15 of a row. */
+/* Returns weights k … k + 15 of a row. */
 static inline float16
 sixteen(const struct weight *w, ulong row, uint k)
 {

@@ -3,8 +3,8 @@
  *     c[batch][m][n] = sum_k a[batch][m][k] b[batch][k][n]
  *
  * Both operands are activations. Element (m, k) of a lies at
- * a_at + a_batch * batch + a_m * m + a_k * k, so that strides say transposition and repeated
- * batches; b likewise. A work-item computes one element; global size {N, M, batch}.
+ * a_at + a_batch * batch + a_m * m + a_k * k, so that strides can express transposition and
+ * repeated batches; b likewise. A work-item computes one element; global size {N, M, batch}.
  */
 #include "types.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Experts into slots, as moe_cache_fetch_ref; a work-group of ITEMS copies a piece, 16 aligned
- * bytes a work-item at a time; groups {pieces of an expert, moves}. Groups without a move leave
- * at once.
+ * Copies experts into slots as moe_cache_fetch_ref does; a work-group of ITEMS copies a piece, each
+ * work-item 16 aligned bytes at a time; groups {pieces of an expert, moves}. Groups without a move
+ * return at once.
  */
 #include "expert_parts.h"
 

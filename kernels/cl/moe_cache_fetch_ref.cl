@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Experts into the slots that moe_cache_lookup has chosen: every part of expert moves[j].x to slot
- * moves[j].y. A work-item copies one piece, byte by byte; global size {pieces of an expert, moves}.
+ * Copies experts into the slots that moe_cache_lookup has chosen: every part of expert moves[j].x
+ * to slot moves[j].y. A work-item copies one piece, byte by byte; global size {pieces of an expert,
+ * moves}.
  */
 #include "expert_parts.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Experts into slots, as moe_cache_fetch_ref, 64 bytes at a time from any address; a work-item a
- * piece, global size {pieces of an expert, moves}.
+ * Copies experts into slots as moe_cache_fetch_ref does, 64 bytes at a time from any address; each
+ * work-item one piece, global size {pieces of an expert, moves}.
  */
 #include "expert_parts.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routed experts to slots of the layer's cache by one work-group of ITEMS; operands, order and
- * ties as in moe_cache_lookup_ref. All look for the slot that gives way, one writes.
+ * Maps routed experts to slots of the layer's cache by one work-group of ITEMS; operands, order and
+ * ties as in moe_cache_lookup_ref. All work-items look for the slot to evict, one
+ * writes.
  */
 #include "group.h"
 

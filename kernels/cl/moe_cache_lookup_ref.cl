@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routed experts to slots of the layer's cache; the least recently used slots give way.
+ * Maps routed experts to slots of the layer's cache; evicts the least recently used experts.
  *
  *     slot_ids[i] = the slot of expert ids[i]                       for all i < n
- *     slot_ids[i] = ids[i] where that is below 0: no expert of this device
+ *     slot_ids[i] = ids[i] if ids[i] < 0: no expert of this device
  *     moves[j]    = (expert, slot): what has to be fetched; (-1, -1) behind the last
  *
  * slot_of[e] is -1 while expert e is not in the cache, expert_in[s] while slot s is empty; last_use
- * counts calls. counts: calls, hits, misses; an id that comes twice is fetched once. There are
- * as many slots as different experts in the ids, so that nothing that this call needs is evicted.
- * One work-item does it all.
+ * counts calls. counts: calls, hits, misses; an id that comes twice is fetched once. There are as
+ * many slots as different experts in the ids, so that nothing that this call needs is evicted. One
+ * work-item does it all.
  */
 static uint
 oldest_slot(__global const ulong *last_use, uint slots)

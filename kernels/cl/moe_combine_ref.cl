@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Back to token order, summed over the slots in f32.
+ * Puts rows back into token order, summed over the slots in f32.
  *
  *     out[t][n] = (add[t][n] +) sum_s weights[t][s] y[place[t][s]][n]
  *
@@ -10,7 +10,7 @@
 #include "types.h"
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 
 __kernel void

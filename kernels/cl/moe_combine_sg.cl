@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Back to token order, summed over the slots in f32.
+ * Puts rows back into token order, summed over the slots in f32.
  *
  *     out[t][n] = (add[t][n] +) sum_s weights[t][s] y[place[t][s]][n]
  *
- * A sub-group computes SPAN neighbouring n of one token: places and weights are read once for
- * them. Global size {H / SPAN rounded up * SG, T}.
+ * A sub-group computes SPAN neighbouring n of one token: places and weights are read once for them.
+ * Global size {H / SPAN rounded up * SG, T}.
  */
 #include "own_experts.h"
 #include "sub_group.h"
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 #define EACH 4 /* n of a lane */
 #define SPAN (EACH * SG)

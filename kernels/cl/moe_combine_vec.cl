@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Back to token order, summed over the slots in f32; formula as in moe_combine_ref.
+ * Puts rows back into token order, summed over the slots in f32; formula as in moe_combine_ref.
  *
- * A work-item makes one token, 16 elements at a time. Global size {T}, local size 1.
+ * A work-item computes one token, 16 elements at a time. Global size {T}, local size 1.
  */
 #include "own_experts.h"
 #include "types.h"
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 
 __kernel void

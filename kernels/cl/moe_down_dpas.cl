@@ -4,14 +4,14 @@
  *
  *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
  *
- * e = ids[t][s]. A work-group makes 32 neighbouring n of one token, the slots and K split among its
- * sub-groups (lane_rows.h). Global size {H / 32 rounded up * SG * SPLIT, T}.
+ * e = ids[t][s]. A work-group computes 32 neighbouring n of one token, the slots and K split among
+ * its sub-groups (lane_rows.h). Global size {H / 32 rounded up * SG * SPLIT, T}.
  */
 #define SRC f32
 #include "lane_rows.h"
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 
 LANE_ROWS_GROUP __kernel void

@@ -4,16 +4,16 @@
  *
  *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
  *
- * e = ids[t][s]. A work-group of ITEMS makes ROWS elements; groups {H / ROWS, T}. The slots
- * are summed in registers and joined once.
+ * e = ids[t][s]. A work-group of ITEMS computes ROWS elements; groups {H / ROWS, T}. The slots are
+ * summed in registers and joined once.
  */
 #undef SRC
-#define SRC f32 /* element of h */
+#define SRC f32 /* type of h */
 #include "own_experts.h"
 #include "row_dots.h"
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 
 __kernel void
@@ -30,7 +30,7 @@ moe_down_gen(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *
     for (uint r = 0; r < ROWS; r++)
         sum[r] = 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
-        /* At least one turn: PoCL miscompiles loops with barriers that may be passed by. */
+        /* Runs at least once: PoCL miscompiles loops with barriers that may run no times. */
         const ulong first = stored_row(&w, IS_ABSENT(ids[slot]) ? 0 : ids[slot], 0);
         const uint k_end = IS_ABSENT(ids[slot]) ? min(k_count, 1u) : k_count;
         for (uint k = 0; k < k_end; k += CHUNK) {

@@ -10,7 +10,7 @@
 #include "weights.h"
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 
 __kernel void

@@ -4,8 +4,9 @@
  *
  *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
  *
- * e = ids[t][s]. A sub-group computes ROWS neighbouring n of one token, K across its lanes; the
- * sum over the slots stays in lanes until the end. Global size {H / ROWS rounded up * SG, T}.
+ * e = ids[t][s]. A sub-group computes ROWS neighbouring n of one token, K across its lanes; sums
+ * over the slots are joined across lanes only at the end. Global size
+ * {H / ROWS rounded up * SG, T}.
  */
 #define SRC f32
 #include "sub_group_gemv.h"
@@ -13,7 +14,7 @@
 #include "own_experts.h"
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 
 SUB_GROUP_SIZE __kernel void

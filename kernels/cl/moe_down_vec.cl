@@ -5,9 +5,9 @@
  *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
  *
  * e = ids[t][s]. A work-item computes per_item neighbouring n of one token, RUN of them for one
- * slot after the other: their rows lie side by side, those of another expert far away (16 a run
- * took 1.09 times as long with Q4_0 and 768 columns). The sum over the slots stays in lanes until
- * the end. Global size {H / per_item rounded up, T}, local size 1. h is prepared rows
+ * slot after the other: their rows are adjacent, those of another expert far away (runs of 16
+ * took 1.09 times as long with Q4_0 and 768 columns). Sums over the slots are joined across lanes
+ * only at the end. Global size {H / per_item rounded up, T}, local size 1. h is prepared rows
  * (prepared.h).
  */
 #include "gemv_rows.h"
@@ -16,7 +16,7 @@
 #define RUN 64
 
 #ifndef ADD
-#define ADD f32 /* element of add */
+#define ADD f32 /* type of add */
 #endif
 
 __kernel void

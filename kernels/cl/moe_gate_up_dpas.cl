@@ -4,9 +4,9 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * in the forms of gate_up.h; or e as the logits say (slot_expert.h). A work-group makes 32
- * neighbouring i of one slot, K split among its sub-groups (lane_rows.h). Global size
- * {I / 32 rounded up * SG * SPLIT, slots}.
+ * with the options of gate_up.h; or the kernel finds e from the logits (slot_expert.h). A
+ * work-group computes 32 neighbouring i of one slot, K split among its sub-groups (lane_rows.h).
+ * Global size {I / 32 rounded up * SG * SPLIT, slots}.
  */
 #include "gate_up.h"
 #include "lane_rows.h"

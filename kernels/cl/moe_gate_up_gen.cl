@@ -4,7 +4,7 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * in the forms of gate_up.h. A work-group of ITEMS makes ROWS elements of a slot; groups
+ * with the options of gate_up.h. A work-group of ITEMS computes ROWS elements of a slot; groups
  * {I / ROWS, slots}.
  */
 #include "gate_up.h"
@@ -23,7 +23,7 @@ moe_gate_up_gen(GATE_UP_PARAMETERS, __global const STORAGE(SRC) *x,
     const ulong slot = get_group_id(1);
     const ulong expert = IS_ABSENT(ids[slot]) ? 0 : ids[slot];
     const ulong gate_row = stored_row(&gates, expert, i), up_row = stored_row(&ups, expert, i);
-    float sum[2 * ROWS]; /* of gate, then of up */
+    float sum[2 * ROWS]; /* products with gate, then with up */
     for (uint r = 0; r < 2 * ROWS; r++)
         sum[r] = 0.0f;
     x += slot / top_k * k_count;

@@ -4,7 +4,7 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * in the forms of gate_up.h. A work-item computes one element; global size {I, slots}.
+ * with the options of gate_up.h. A work-item computes one element; global size {I, slots}.
  */
 #include "gate_up.h"
 #include "own_experts.h"

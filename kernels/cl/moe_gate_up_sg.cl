@@ -4,13 +4,14 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * in the forms of gate_up.h; or e as the logits say (slot_expert.h). A sub-group computes ROWS
- * neighbouring i of one slot, K across its lanes. Global size {I / ROWS rounded up * SG, slots}.
+ * with the options of gate_up.h; or the kernel finds e from the logits (slot_expert.h). A sub-group
+ * computes ROWS neighbouring i of one slot, K across its lanes. Global size
+ * {I / ROWS rounded up * SG, slots}.
  */
 #include "gate_up.h"
 #include "sub_group_gemv.h"
 
-#include "slot_expert.h" /* behind what it also includes */
+#include "slot_expert.h" /* after the headers that it also includes */
 
 SUB_GROUP_SIZE __kernel void
 moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAMETERS,
@@ -18,8 +19,9 @@ moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x, SLOT_PARAMET
 {
     const ulong slot = get_group_id(1);
     const uint expert = SLOT_EXPERT(slot);
-    /* A slot that is absent takes no columns: behind a return that depends on what was read, PoCL 6
-     * gives a lane a memory of its own for what the sub-group exchanges. */
+    /* An absent slot has no columns instead of a return: behind a return that depends on what was
+     * read, PoCL 6 gives each lane its own copy of the memory through which the sub-group
+     * exchanges. */
     const uint columns = IS_ABSENT(expert) ? 0 : k_count;
     const struct weight gates = WEIGHT(gate, columns, 0), ups = WEIGHT(up, columns, 1);
     const struct gate_up g = GATE_UP;

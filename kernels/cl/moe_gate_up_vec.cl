@@ -4,12 +4,12 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * in the forms of gate_up.h. A work-item computes per_item neighbouring i of one slot,
- * alternating between a gate row and an up row: long streams. Global size {I / per_item rounded
- * up, slots}, local size 1. x is prepared rows (prepared.h).
+ * with the options of gate_up.h. A work-item computes per_item neighbouring i of one slot,
+ * alternating between gate rows and up rows: it reads two long ranges in order. Global size
+ * {I / per_item rounded up, slots}, local size 1. x is prepared rows (prepared.h).
  *
- * prepared (NULL: not wanted): h again, as prepared.h says, for moe_down_vec; per_item is then
- * whole blocks and groups of it.
+ * prepared (NULL: unwanted): also writes h as prepared rows (prepared.h), for moe_down_vec; then
+ * per_item is a multiple of their blocks and groups.
  */
 #define REAL float16
 #define REAL_IS_16

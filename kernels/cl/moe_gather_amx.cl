@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order as tiles of bf16 (bf16_tiles.h): row p is x[source[p] / top_k], zeros
- * where source[p] is negative.
+ * Copies token rows into expert order as tiles of bf16 (bf16_tiles.h): row p is
+ * x[source[p] / top_k], zeros where source[p] is negative.
  *
  * A work-item packs a tile. Global size {tiles}, local size 1.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order, in tiles of steps (pack_steps.h): place p has x[source[p] / top_k].
- * Global size {K / 256 rounded up * 16, places / 2}, local size 16.
+ * Copies token rows into expert order, in tiles of steps (pack_steps.h): place p has
+ * x[source[p] / top_k]. Global size {K / 256 rounded up * 16, places / 2}, local size 16.
  */
 #include "pack_steps.h"
 

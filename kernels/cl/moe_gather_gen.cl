@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order: tiles of 16 tokens in lanes, k in the plane order of the weights
- * that read them, padded with zeros.
+ * Copies token rows into expert order: tiles of 16 tokens in lanes, k in the plane order of the
+ * weights that read them, padded with zeros.
  *
  *     rows[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *
- * A work-group of ITEMS turns ITEMS of k in local memory; groups {K padded / ITEMS, tiles}.
+ * A work-group of ITEMS transposes ITEMS of k in local memory; groups {K padded / ITEMS, tiles}.
  */
 #include "expert_tile.h"
 
@@ -18,7 +18,7 @@ moe_gather_gen(__global const STORAGE(SRC) *x, __global const int *tile_expert,
     const uint first = (uint)get_group_id(0) * ITEMS, me = get_local_id(0);
     const ulong tile = get_group_id(1);
     const uint padded = padded_columns(k_count, PLANES);
-    if (tile_expert[tile] < 0) /* the same for the whole group */
+    if (tile_expert[tile] < 0) /* equal in the whole work-group */
         return;
     for (uint lane = 0; lane < 16; lane++) {
         const int slot = source[tile * 16 + lane];

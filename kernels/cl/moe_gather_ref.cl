@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order: tiles of 16 tokens in lanes, k in the plane order of the weights
- * that read them (planes.h), padded with zeros.
+ * Copies token rows into expert order: tiles of 16 tokens in lanes, k in the plane order of the
+ * weights that read them (planes.h), padded with zeros.
  *
  *     rows[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order, as plain rows for a library's matmul; zeros where moe_sort has
- * left a place empty.
+ * Copies token rows into expert order, as plain rows for a library's matmul; zeros where moe_sort
+ * has left a place empty.
  *
  *     rows[p][k] = x[source[p] / top_k][k]        for the tiles p / 16 that have an expert
  *     ends[e]    = 16 * first_tile[e + 1]         where the rows of expert e end; NULL: unwanted
  *
- * A work-item moves one element; global size {K padded, 16 * tiles}, at least one row an expert.
+ * A work-item copies one element; global size {K padded, 16 * tiles}, the latter at least the
+ * number of experts.
  */
 #include "types.h"
 
 #ifndef SRC
-#define SRC f16 /* element of x and of rows */
+#define SRC f16 /* type of x and of rows */
 #endif
 
 __kernel void

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order, in tiles:
+ * Copies token rows into expert order, in tiles:
  *
  *     rows[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *
- * A sub-group packs one block of a tile, a token a lane. Global size {blocks * SG, tiles}.
+ * A sub-group packs one block of a tile, each lane one token. Global size {blocks * SG, tiles}.
  */
 #include "sub_group_pack.h"
 

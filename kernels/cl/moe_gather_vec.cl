@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order: tiles of 16 tokens in lanes, k in the plane order of the weights
- * that read them (planes.h), padded with zeros.
+ * Copies token rows into expert order: tiles of 16 tokens in lanes, k in the plane order of the
+ * weights that read them (planes.h), padded with zeros.
  *
  *     rows[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *
- * A work-item moves one block of a tile row by row: it reads streams and scatters within the block
- * (8 KiB at most), which stays in cache. Global size {blocks, tiles}, local size 1.
+ * A work-item moves one block of a tile row by row: it reads rows in order and scatters within the
+ * block (8 KiB at most), which stays in cache. Global size {blocks, tiles}, local size 1.
  */
 #include "tile.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order as 16-bit integers (prepared.h), in the order of the weights that
- * read them: row p is x[source[p] / top_k].
+ * Copies token rows into expert order as 16-bit integers (prepared.h), in the order of the weights
+ * that read them: row p is x[source[p] / top_k].
  *
  * A work-item moves one row. Global size {tiles * 16}, local size 1.
  */

@@ -12,10 +12,10 @@
  */
 #include "step_gemm.h"
 
-/* What a sub-group writes. */
+/* Where a sub-group writes, and what it adds. */
 struct down {
-    __global const float *bias; /* NULL: none; of the first row */
-    __global float *y;          /* of the first token and row   */
+    __global const float *bias; /* bias of the first row; NULL: none */
+    __global float *y;          /* element of the first token and row */
     uint first, n_count;
     float factor;
 };

@@ -4,7 +4,7 @@
  *
  *     y[tile * 16 + lane][n] = h[tile][.][lane] . down[e][n] (+ bias[e][n]),  e = tile_expert[tile]
  *
- * A work-group of ITEMS makes 64 n of a tile; groups {H / 64, tiles}.
+ * A work-group of ITEMS computes 64 n of a tile; groups {H / 64, tiles}.
  */
 #include "expert_tile.h"
 
@@ -19,14 +19,14 @@ moe_gemm_down_gen(WEIGHT_PARAMETERS(w), __global const float *h,
     const uint first = (uint)get_group_id(0) * TILE_N;
     const ulong tile = get_group_id(1);
     const int expert = tile_expert[tile];
-    if (expert < 0) /* the same for the whole group */
+    if (expert < 0) /* equal in the whole work-group */
         return;
     const ulong base = (ulong)expert * n_count;
     float sum[REG_N][REG_T];
     clear_block(sum);
     h += tile * padded_columns(k_count, PLANES) * 16;
     uint k = 0;
-    do { /* at least once (group.h) */
+    do { /* runs at least once (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         stage_weights(w, TILE_N, &weight, stored_row(&weight, expert, first),
                       stored_row(&weight, expert, n_count), k);

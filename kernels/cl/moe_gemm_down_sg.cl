@@ -4,8 +4,8 @@
  *
  *     y[tile * 16 + t][n] = h[tile][.][t] . down[e][n] (+ bias[e][n]),  e = tile_expert[tile]
  *
- * A sub-group computes SG neighbouring n of a tile, one a lane. Global size {H rounded up to SG,
- * tiles}.
+ * A sub-group computes SG neighbouring n of a tile, each lane one. Global size
+ * {H rounded up to SG, tiles}.
  */
 #include "sub_group_gemm.h"
 

@@ -4,8 +4,8 @@
  *
  *     y[tile * 16 + lane][n] = h[tile][.][lane] . down[e][n] (+ bias[e][n])
  *
- * A work-item computes per_item (a multiple of ROWS) neighbouring n for all tiles of one
- * expert, two at a time: the tiles stay in cache while the rows pass. Global size
+ * A work-item computes per_item (a multiple of ROWS) neighbouring n for all tiles of one expert,
+ * two at a time: the tiles stay in cache while all rows are multiplied by them. Global size
  * {H / per_item rounded up, E}, local size 1.
  */
 #define DST f32

@@ -15,11 +15,11 @@
 #include "gemv_rows.h"
 
 #if BLOCKS || X_BYTES || (GROUP && BLOCK % GROUP == 0)
-/* Rows of weights are read one by one for few rows of h, whose blocks have whole groups: those who
- * write blocks of h know their sums. */
+/* For few rows of h, rows of weights are read one by one. That needs the sums of h by groups, which
+ * the writers of h compute only for groups that are whole within one block. */
 #define FEW_AT_ONCE FEW_BY_ROWS
 
-/* Rows `first` … of an expert for few rows of h. */
+/* Computes rows `first` … of an expert for few rows of h. */
 static inline void
 down_few(const struct weight *w, ulong expert, uint first, __global const int *h,
          uint tokens, __global const float *bias, __global float *y, uint n_count)

@@ -4,9 +4,9 @@
  *
  *     h[p][i] = act(x[p] . gate[e][i]) * (x[p] . up[e][i])
  *
- * x and h are tiles of bf16 (bf16_tiles.h), h zero for i >= I. Forms as in gate_up.h.
- * A work-item computes a unit of 128 i of h for all tiles of one expert. Global size {units of I,
- * E}, local size 1.
+ * x and h are tiles of bf16 (bf16_tiles.h), h zero for i >= I. Options: gate_up.h. A work-item
+ * computes a unit of 128 i of h for all tiles of one expert. Global size {units of I, E}, local
+ * size 1.
  */
 #define REAL    float16
 #define SHORTS  1
@@ -16,10 +16,10 @@
 #include "bf16_gemm.h"
 
 #if GROUP || BLOCKS
-/* Half of the rows that are multiplied at once are gate's, half up's. */
+/* Of the rows that are multiplied at once, half are gate's, half up's. */
 #define HALF (VECTORS / 2)
 
-/* Columns i … of h for `tiles` tiles of x; h has h_words a tile. */
+/* Computes columns i … of h for `tiles` tiles of x; a tile of h has h_words. */
 static inline void
 gate_up(const struct weight *gate, const struct weight *up, const struct gate_up *g,
         ulong expert, uint i, __global const uint *x, uint tiles, uint i_count,

@@ -5,15 +5,15 @@
  *
  *     h[tile][t][i] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
  *
- * x and h are tiles of steps (steps.h), h for the down projection. Forms as in gate_up.h. A
- * work-group computes GROUP_ROWS neighbouring i of up to GROUP_TILES tiles of an expert, and their
- * sums of 32. Its SPLIT sub-groups divide the i; or its SHARES sub-groups divide the tiles, and
- * compute one i a lane after the other. One work-group is started for each tile; that of the first
+ * x and h are tiles of steps (steps.h), h for the down projection. Options: gate_up.h. A work-group
+ * computes GROUP_ROWS neighbouring i of up to GROUP_TILES tiles of an expert, and their sums of 32.
+ * Its SPLIT sub-groups divide the i; or its SHARES sub-groups divide the tiles, and each
+ * lane computes one i after the other. One work-group is started for each tile; that of the first
  * of these tiles computes all of them, the others return. Global size
  * {I / GROUP_ROWS rounded up * GROUP_ITEMS, tiles}.
  *
- *   OUT_PLANES  numbers of a word of the down projection's weights: 2, 4, or 8
- *   OUT_SUMS    columns of a sum that it reads: 32, or 0 for none
+ *   OUT_PLANES  numbers in a word of the down projection's weights: 2, 4, or 8
+ *   OUT_SUMS    columns in each sum that it reads: 32, or 0: it reads none
  */
 #define ROW_BLOCKS  2 /* gate and up */
 #define SHORT_SPANS 1
@@ -27,7 +27,7 @@
 #define OWN_SUMS 0
 #endif
 #ifndef OUT_PLANES
-#define OUT_PLANES OWN_PLANES /* as gate and up */
+#define OUT_PLANES OWN_PLANES /* the same as gate and up */
 #endif
 #ifndef OUT_SUMS
 #define OUT_SUMS OWN_SUMS
@@ -44,7 +44,7 @@
 #endif
 #define GROUP_ROWS  32
 #define GROUP_ITEMS (SHARES * SG)
-#define ROUNDS      (GROUP_ROWS / SG) /* in which the work-group computes its i */
+#define ROUNDS      (GROUP_ROWS / SG) /* rounds in which the work-group computes its i */
 #else
 #define GROUP_ROWS  (SPLIT * SG)
 #define GROUP_ITEMS GROUP_ROWS
@@ -64,8 +64,8 @@ store_column(const float values[8], uint i, uint token, __global ushort *tile)
 }
 
 #if OUT_SUMS
-/* Writes the sums of the columns that the work-group has written; the last work-group writes all up
- * to the end of the super-block. */
+/* Writes the sums of the columns that the work-group has written; the last work-group writes all
+ * sums up to the end of the super-block. */
 static inline void
 put_sums(uint tiles, uint i_count, __global ushort *h)
 {
@@ -77,7 +77,7 @@ put_sums(uint tiles, uint i_count, __global ushort *h)
     for (uint i = get_local_id(0); i < (end - first) * tokens; i += GROUP_ITEMS) {
         const uint block = first + i / tokens, token = i % 16;
         __global ushort *tile = h + i % tokens / 16 * tile_halves(i_count);
-        float sum = 0.0f, last = 0.0f; /* of all columns, of the last 16 */
+        float sum = 0.0f, last = 0.0f; /* sums of all 32 columns, of the last 16 */
         for (uint c = 0; c < 16 && 32 * block < i_count; c++) {
             const float2 v = halves(
                 ((__global const uint *)
@@ -91,15 +91,15 @@ put_sums(uint tiles, uint i_count, __global ushort *h)
 }
 #endif
 
-/* What a sub-group writes. */
+/* Where a sub-group writes, and what it multiplies products by. */
 struct columns {
     const struct gate_up *g;
     uint expert, i; /* this lane's column */
-    __global ushort *h; /* of the sub-group's first tile */
+    __global ushort *h; /* the sub-group's first tile */
     float gate_factor, up_factor;
 };
 
-/* Adds the products of all columns of x. */
+/* Adds the products of gate and of up with all columns of x to acc. */
 static inline void
 multiply_both(const struct product *p, uint k_count,
               float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])

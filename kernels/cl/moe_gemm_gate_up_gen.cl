@@ -4,8 +4,8 @@
  *
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
- * e = tile_expert[tile]; layouts as in moe_gemm_gate_up_ref, forms as in gate_up.h. A work-group of
- * ITEMS makes HALF of i: HALF rows of gate and HALF of up are the 64 rows of its tile; groups
+ * e = tile_expert[tile]; layouts as in moe_gemm_gate_up_ref, options as in gate_up.h. A work-group
+ * of ITEMS computes HALF of i: HALF rows of gate and HALF of up are the 64 rows of its tile; groups
  * {I padded / HALF, tiles}.
  */
 #include "gate_up.h"
@@ -25,7 +25,7 @@ moe_gemm_gate_up_gen(GATE_UP_PARAMETERS, __global const float *x,
     const uint first = (uint)get_group_id(0) * HALF;
     const ulong tile = get_group_id(1);
     const int expert = tile_expert[tile];
-    if (expert < 0) /* the same for the whole group */
+    if (expert < 0) /* equal in the whole work-group */
         return;
     const uint padded = padded_columns(i_count, OUT_PLANES);
     const ulong gate_end = stored_row(&gates, expert, i_count);
@@ -34,7 +34,7 @@ moe_gemm_gate_up_gen(GATE_UP_PARAMETERS, __global const float *x,
     clear_block(sum);
     x += tile * padded_columns(k_count, PLANES) * 16;
     uint k = 0;
-    do { /* at least once (group.h) */
+    do { /* runs at least once (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         stage_weights(w, HALF, &gates, stored_row(&gates, expert, first), gate_end, k);
         stage_weights(w + HALF, HALF, &ups, stored_row(&ups, expert, first), up_end, k);

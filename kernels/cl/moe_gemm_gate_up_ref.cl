@@ -5,8 +5,8 @@
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i]),
  *     e = tile_expert[tile]
  *
- * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES),
- * zero for i >= I. Forms as in gate_up.h. A work-item computes one i of a tile; global size
+ * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES), zero
+ * for i >= I. Options: gate_up.h. A work-item computes one i of a tile; global size
  * {I padded, tiles}.
  */
 #define REAL float16

@@ -5,8 +5,8 @@
  *     h[tile][plane_position(i)][t] = act(x_t . gate[e][i]) * (x_t . up[e][i])
  *
  * e = tile_expert[tile]. x and h are tiles (moe_gather); h is in the plane order of the down
- * projection (OUT_PLANES), zero for i >= I. Forms as in gate_up.h. A sub-group computes SG
- * neighbouring i, one a lane, of half a tile. Global size {I padded rounded up to SG, 2 tiles}.
+ * projection (OUT_PLANES), zero for i >= I. Options: gate_up.h. A sub-group computes SG
+ * neighbouring i, each lane one, of half a tile. Global size {I padded rounded up to SG, 2 tiles}.
  */
 #define MATRICES 2
 #include "gate_up.h"

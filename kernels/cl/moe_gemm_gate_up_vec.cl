@@ -4,10 +4,10 @@
  *
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
- * x and h are tiles (tile.h); h is in the order of the down projection (OUT_PLANES), zero for
- * i >= I. Forms as in gate_up.h. A work-item computes per_item (a multiple of OUT_BLOCK)
- * neighbouring i for all tiles of one expert, two at a time: the tiles stay in cache while the
- * rows pass. Global size {I padded / per_item rounded up, E}, local size 1.
+ * x and h are tiles (tile.h); h is in the order of the down projection (OUT_PLANES), zero for i >=
+ * I. Options: gate_up.h. A work-item computes per_item (a multiple of OUT_BLOCK) neighbouring i for
+ * all tiles of one expert, two at a time: the tiles stay in cache while all rows are multiplied by
+ * them. Global size {I padded / per_item rounded up, E}, local size 1.
  */
 #define REAL float16
 #include "gate_up.h"
@@ -15,7 +15,7 @@
 
 #define OUT_BLOCK (16 * OUT_PLANES)
 
-/* What does not change between the tiles of a work-item. */
+/* What is equal for all tiles of a work-item. */
 struct problem {
     struct weight gate, up;
     struct gate_up of;
@@ -45,7 +45,7 @@ gate_up(const struct problem *p, uint first, __global const float *x, const uint
     }
 }
 
-/* Block b of h for one or two tiles. */
+/* Computes block b of h for one or two tiles. */
 static void
 out_block(const struct problem *p, uint b, uint blocks, __global const float *x,
           uint tiles, __global float *h)

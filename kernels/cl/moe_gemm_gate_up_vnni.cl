@@ -4,10 +4,9 @@
  *
  *     h[p][i] = act(x[p] . gate[e][i]) * (x[p] . up[e][i])
  *
- * x and h are rows of integers (shorts.h, bytes.h), each in the order of the weights that read
- * them (OUT_PLANES: of the down projection), h zero for i >= I. Forms as in gate_up.h.
- * A work-item computes one block of h for all rows of one expert. Global size {blocks of I, E},
- * local size 1.
+ * x and h are rows of integers (shorts.h, bytes.h), each in the order of the weights that read them
+ * (OUT_PLANES: of the down projection), h zero for i >= I. Options: gate_up.h. A work-item computes
+ * one block of h for all rows of one expert. Global size {blocks of I, E}, local size 1.
  */
 #define REAL float16
 #define REAL_IS_16
@@ -19,15 +18,15 @@
 #include "gemv_rows.h"
 
 #ifndef OUT_SUMS
-#define OUT_SUMS 0 /* of how many h there are sums; 0: none */
+#define OUT_SUMS 0 /* h has a sum for each so many columns; 0: none */
 #endif
 #ifndef OUT_KIND
-#define OUT_KIND 1 /* of prepared.h */
+#define OUT_KIND 1 /* kind of prepared rows of h (prepared.h) */
 #endif
 #define OUT_BLOCK (16 * OUT_PLANES)
 
 #if GROUP || BLOCKS
-/* Columns i ... i + 31 of h for `tokens` rows of x. */
+/* Computes columns i … i + 31 of h for `tokens` rows of x. */
 static inline void
 gate_up(const struct weight *gate, const struct weight *up, const struct gate_up *g,
         ulong expert, uint i, __global const int *x, uint tokens, uint i_count, uint at,
@@ -54,7 +53,8 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
     }
 }
 
-/* Columns i … of h for few rows of x: rows of weights one by one, gate and up in turn. */
+/* Computes a block of h from column i on for few rows of x: rows of weights one by one, gate and up
+ * in turn. */
 static inline void
 gate_up_few(const struct weight *gate, const struct weight *up, const struct gate_up *g,
             ulong expert, uint i, __global const int *x, uint tokens, uint i_count,
@@ -73,7 +73,7 @@ gate_up_few(const struct weight *gate, const struct weight *up, const struct gat
     }
 }
 
-/* Block b of a row of h. */
+/* Writes block b of a row of h, and its sums. */
 static inline void
 write_block(const float *v, __global int *row, uint b, uint i_count)
 {

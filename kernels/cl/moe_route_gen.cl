@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routing of one token by a work-group of ITEMS; groups {T}. Formulas, order, ties and NaN as in
+ * Routes one token by a work-group of ITEMS; groups {T}. Formulas, order, ties and NaN as in
  * moe_route_ref: each pass finds the next largest score after the last one found, every
  * work-item among its own experts and then all together.
  */
 #include "group.h"
 #include "routing.h"
 
-/* Whether expert a of score x comes before b of score y; b < 0: there is no b. */
+/* Returns whether expert a with score x comes before expert b with score y; b < 0: there is no
+ * b. */
 static inline bool
 comes_before(float x, int a, float y, int b)
 {
     return a >= 0 && (b < 0 || x > y || (x == y && a < b));
 }
 
-/* The expert that comes after `last` in order of score; last < 0: the first. */
+/* Returns the expert that comes after `last` in order of score; last < 0: the first. */
 static int
 next_best(__global const float *logits, __global const float *bias, uint experts,
           int last, __local float *scores, __local int *found)

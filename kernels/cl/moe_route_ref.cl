@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routing of one token per work-item; global size {T}. f32 throughout.
+ * Routes one token in each work-item; global size {T}. f32 throughout.
  *
- * The chosen experts and their weights as a row of routings.def says, then
+ * Chooses experts and computes their weights as a row of routings.def says, then
  * weights / max(sum + epsilon, least) if NORMALISE, times scale, times expert_scale[id].
  * Largest first; ties: the lower expert first. Each pass finds the next largest after the last one
  * found, so that nothing is stored; NaN counts as the smallest: ids are always valid and distinct.
  */
 #include "routing.h"
 
-/* The expert that comes after `last` in order of score. */
+/* Returns the expert that comes after `last` in order of score; last < 0: the first. */
 static inline int
 next_best(__global const float *logits, __global const float *bias, uint experts,
           int last)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routing of one token per sub-group (route_lanes.h). Global size {T * SG}.
+ * Routes one token in each sub-group (route_lanes.h). Global size {T * SG}.
  */
 #include "route_lanes.h"
 

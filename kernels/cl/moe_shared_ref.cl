@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routing for the shared expert: every token goes to expert 0.
+ * Routes to the shared expert: every token goes to expert 0.
  *
  *     ids[t] = 0,   weights[t] = GATED ? sigmoid(sum_k x[t][k] w[0][k]) : 1
  *
- * A work-item serves one token; global size {T}.
+ * A work-item computes one token; global size {T}.
  */
 #include "weights.h"
 

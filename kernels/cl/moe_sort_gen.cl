@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slots in expert order, in tiles of 16; results as in moe_sort_ref, stable as there.
+ * Sorts slots by expert, in tiles of 16; results as in moe_sort_ref, stable as there.
  *
  * A work-group of ITEMS places the slots of one expert; groups {E}. Each counts all experts, to
  * know where its tiles begin. A work-item has a stretch of the slots; a scan over the stretches
- * says where its first one goes.
+ * gives the place of its first slot.
  */
 #include "group.h"
 #include "own_experts.h"
@@ -13,7 +13,7 @@
 #define EXPERTS 8
 #endif
 
-/* The last expert's group also says where all tiles end. */
+/* The last expert's work-group also writes where all tiles end. */
 static void
 write_tiles(__global uint *first_tile, __global int *tile_expert, uint expert, uint first,
             uint end, uint max_tiles)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slots in expert order, in tiles of 16; every expert begins a tile of its own. Stable: the slots
+ * Sorts slots by expert, in tiles of 16; every expert begins a tile of its own. Stable: the slots
  * of an expert keep their order, so that results do not depend on timing.
  *
  *     first_tile[e]   where the tiles of expert e begin; first_tile[E] is how many there are
  *     tile_expert[i]  the expert of tile i, -1 from first_tile[E] on
- *     source[p]       the slot at place p = tile * 16 + lane, -1 where none is
- *     place[slot]     its inverse; NOWHERE where the expert is ABSENT (own_experts.h)
+ *     source[p]       the slot at place p = tile * 16 + lane, -1: none
+ *     place[slot]     its inverse; NOWHERE: the expert is absent (IS_ABSENT, own_experts.h)
  *
  * One work-item does it all: a counting sort, two passes over the ids. `next` is scratch [E].
  */

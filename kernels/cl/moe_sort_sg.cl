@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slots in expert order, in tiles of 16; results as in moe_sort_ref, stable as there.
+ * Sorts slots by expert, in tiles of 16; results as in moe_sort_ref, stable as there.
  *
  * A work-group of ITEMS places the slots of one expert; groups {E}. Each counts all experts, to
- * know where its tiles begin. Then its first sub-group goes through the slots in order, a slot a
- * lane: a scan says which of the expert's own each is.
+ * know where its tiles begin. Then its first sub-group goes through the slots in order, each lane
+ * one slot: a scan counts the expert's own slots before each.
  */
 #include "own_experts.h"
 #include "sub_group_work_group.h"
@@ -13,7 +13,7 @@
 #define EXPERTS 8
 #endif
 
-/* Tiles of the experts before `end`; the same for all lanes. */
+/* Returns how many tiles the experts before `end` have, in all lanes. */
 static inline uint
 tiles_before(__local const uint *counts, uint end)
 {
@@ -23,7 +23,7 @@ tiles_before(__local const uint *counts, uint end)
     return sub_group_reduce_add(tiles);
 }
 
-/* The last expert's group also says where all tiles end. */
+/* The last expert's work-group also writes where all tiles end. */
 static inline void
 write_tiles(__global uint *first_tile, __global int *tile_expert, uint expert, uint first,
             uint end, uint max_tiles)

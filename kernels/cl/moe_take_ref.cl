@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routing that somebody else computed.
+ * Takes routing that the model's graph has computed.
  *
  *     weights[i] = given[i] expert_scale[chosen[i]],   ids[i] = chosen[i]
  *
- * An id that is no expert's becomes expert 0 with weight 0. A work-item serves one slot; global
+ * An id that no expert has becomes expert 0 with weight 0. A work-item computes one slot; global
  * size {slots}.
  */
 #include "own_experts.h"

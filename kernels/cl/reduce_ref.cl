@@ -2,9 +2,9 @@
  *
  *     y[o,i] = f over n of x[o,n,i]        REDUCE: 0 sum, 1 mean, 2 max, 3 min, 4 product
  *
- * A work-item makes one element of y. Floats are accumulated in f32, integers in int64; a mean
- * of integers truncates. Of no elements the sum and the mean are 0, the product 1, the largest is
- * the least number of the type (of floats -inf), the least its largest.
+ * A work-item computes one element of y. Floats are accumulated in f32, integers in int64; a mean
+ * of integers truncates. If n is 0, sum and mean are 0, the product is 1, the maximum is the least
+ * number of the type (floats: -inf), the minimum its largest (floats: +inf).
  */
 #include "types.h"
 

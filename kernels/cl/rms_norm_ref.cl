@@ -2,7 +2,7 @@
  *
  *     y[r,:] = x[r,:] / sqrt(mean(x[r,:]^2) + epsilon) * gamma
  *
- * A work-item makes one row of n elements and reads it twice.
+ * A work-item computes one row of n elements and reads it twice.
  */
 #include "types.h"
 

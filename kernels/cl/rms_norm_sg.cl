@@ -2,7 +2,7 @@
  *
  *     y[r,:] = x[r,:] / sqrt(mean(x[r,:]^2) + epsilon) * gamma
  *
- * A work-group of ITEMS work-items makes one row of n elements, which it reads twice.
+ * A work-group of ITEMS work-items computes one row of n elements, and reads it twice.
  */
 #include "sub_group_work_group.h"
 

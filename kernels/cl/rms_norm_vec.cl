@@ -2,9 +2,9 @@
  *
  *     y[r,:] = x[r,:] / sqrt(mean(x[r,:]^2) + epsilon) * gamma
  *
- * A work-item makes a span of rows, 16 elements at a time; what n leaves over is done one by
- * one. The second read of a row comes from the first-level cache. prepared: the rows again, as
- * prepared.h says.
+ * A work-item computes a span of rows, 16 elements at a time; the elements behind the last 16 are
+ * computed one by one. The second read of a row comes from the first-level cache. prepared (NULL:
+ * unwanted): also writes prepared rows (prepared.h).
  */
 #include "prepared.h"
 #include "span.h"

@@ -6,8 +6,8 @@
  *     y[i + R/2] = x[i + R/2] cos[i + R/2] + x[i] sin[i + R/2]
  *     y[i]       = x[i]                                                  i >= R
  *
- * A work-item makes one head of one token; y may be x. `table_tokens` is B T, or T for
- * tables that all sequences share.
+ * A work-item computes one head of one token; y may be x. `table_tokens` is B T, or T for tables
+ * that all sequences share.
  */
 #include "types.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Half-split rotary embedding; formula and operands as in rope_ref. A work-group of ITEMS
- * work-items makes all heads of one token, neighbours in neighbouring lanes. y may be x.
+ * work-items computes all heads of one token, neighbours in neighbouring lanes. y may be x.
  */
 #include "sub_group_work_group.h"
 

@@ -4,12 +4,12 @@
  *
  *     cos[t,i] = scale cos(positions[t] frequencies[i mod R]),  sin alike
  *
- * A work-item makes one element of each.
+ * A work-item computes one element of each.
  */
 #include "types.h"
 
 #ifndef POSITION
-#define POSITION i64 /* of positions */
+#define POSITION i64 /* type of positions */
 #endif
 
 __kernel void

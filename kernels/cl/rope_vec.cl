@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Half-split rotary embedding; formula and operands as in rope_ref. A work-item makes a span
- * of tokens with all their heads, 16 pairs at a time. y may be x.
+ * Half-split rotary embedding; formula and operands as in rope_ref. A work-item computes a span of
+ * tokens with all their heads, 16 pairs at a time. y may be x.
  */
 #include "span.h"
 #include "types.h"
 
-/* One head at `at`; cos and sin point at the token's row of R. */
+/* Rotates the head at `at`; cosines and sines point at the token's row of R. */
 static void
 rotate_head(__global const STORAGE(SRC) *x, __global const float *cosines,
             __global const float *sines, __global STORAGE(SRC) *y, ulong at, int d,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain of row-wise steps (include/row_chain.h). A work-group of ITEMS work-items makes one
- * row: partial sums in registers, joined in local memory.
+ * Computes a chain of row-wise steps (include/row_chain.h). A work-group of ITEMS work-items
+ * computes one row: partial sums in registers, joined in local memory.
  */
 #define REAL  float
 #define READ  LOAD

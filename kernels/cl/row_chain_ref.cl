@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain of row-wise steps (include/row_chain.h). A work-item makes one row.
+ * Computes a chain of row-wise steps (include/row_chain.h). A work-item computes one row.
  */
 #define REAL  float
 #define READ  LOAD

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain of row-wise steps (include/row_chain.h). A work-group of ITEMS work-items makes one
- * row, each of them EACH elements, which stay in registers from the first step to the last:
- * every operand is read once, all of it at once, so that a row costs one wait for memory and
- * two barriers a scale.
+ * A chain of row-wise steps (include/row_chain.h). A work-group of ITEMS work-items computes one
+ * row, each of them EACH elements, which stay in registers from the first step to the last: every
+ * operand is read once, all of it at once, so that a row waits for memory once and has two barriers
+ * for each scale.
  */
 #include "row_chain.h"
 #include "sub_group_work_group.h"
 
 #define EACH ((ROW + ITEMS - 1) / ITEMS)
 
-/* For element j of this work-item, which is element AT(j) of the row where that HAS it. */
+/* Does something for each element j of this work-item; that is element AT(j) of the row if
+ * HAS(j). */
 #define FOR_EACH _Pragma("unroll") for (int j = 0; j < EACH; j++)
 #define AT(j)    ((int)get_local_id(0) + (j)*ITEMS)
 #define HAS(j)   (((j) + 1) * ITEMS <= ROW || AT(j) < ROW)

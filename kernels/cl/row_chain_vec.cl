@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain of row-wise steps (include/row_chain.h). A work-item makes a span of rows, 16
- * elements at a time: ROW is a multiple of 16. prepared0 ...: results again,
- * as prepared.h says, in FORM0 ...
+ * A chain of row-wise steps (include/row_chain.h). A work-item computes a span of rows, 16 elements
+ * at a time: ROW is a multiple of 16. prepared0 … (NULL: unwanted): also writes results y0 … as
+ * prepared rows (prepared.h), in the forms FORM0 …
  */
 #ifndef FORM0
 #define FORM0 0, 0, 0

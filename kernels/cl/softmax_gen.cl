@@ -2,7 +2,7 @@
  *
  *     y[r,:] = e^(x[r,:] - max x[r,:]) / sum e^(x[r,:] - max x[r,:])          inner == 1
  *
- * A work-group of ITEMS makes one row of n elements and reads it three times; y may be x.
+ * A work-group of ITEMS computes one row of n elements and reads it three times; y may be x.
  */
 #include "group.h"
 #include "types.h"

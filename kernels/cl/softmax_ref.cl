@@ -2,7 +2,7 @@
  *
  *     y[o,n,i] = e^(x[o,n,i] - max_n x) / sum_n e^(x[o,n,i] - max_n x)
  *
- * A work-item makes one column (o, i) and reads it three times; y may be x.
+ * A work-item computes one column (o, i) and reads it three times; y may be x.
  */
 #include "types.h"
 

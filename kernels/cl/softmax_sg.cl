@@ -2,7 +2,7 @@
  *
  *     y[r,:] = e^(x[r,:] - max x[r,:]) / sum e^(x[r,:] - max x[r,:])
  *
- * Softmax over the last axis: a work-group of ITEMS work-items makes one row and reads it three
+ * Softmax over the last axis: a work-group of ITEMS work-items computes one row and reads it three
  * times; y may be x. `inner` is 1.
  */
 #include "sub_group_work_group.h"

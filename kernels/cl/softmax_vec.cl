@@ -2,7 +2,7 @@
  *
  *     y[r,:] = e^(x[r,:] - max x[r,:]) / sum e^(x[r,:] - max x[r,:])
  *
- * Softmax over the last axis: a work-item makes a span of rows, 16 elements at a time, and reads
+ * Softmax over the last axis: a work-item computes a span of rows, 16 elements at a time, and reads
  * each row three times; y may be x. `inner` is 1.
  */
 #include "span.h"

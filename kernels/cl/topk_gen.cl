@@ -2,7 +2,7 @@
  *
  *     values[r,:], ids[r,:] = the k largest (LARGEST 1) or smallest of x[r,:], in order
  *
- * A work-group of ITEMS makes one row, by k searches for the best element behind the last one
+ * A work-group of ITEMS computes one row, by k searches for the best element behind the last one
  * found: every work-item among its own elements and then all together.
  */
 #include "order.h"
@@ -18,7 +18,8 @@
 #define ITEMS 64 /* a power of two; the launch's local size */
 #endif
 
-/* Element `at` of a row; at == n: none, behind all others. */
+/* Returns whether element `at` of a row comes before `than_at`; index n: no element, behind all
+ * others. */
 static inline bool
 is_better(VALUE v, ulong at, VALUE than, ulong than_at, ulong n)
 {
@@ -37,7 +38,7 @@ topk_gen(__global const STORAGE(SRC) *x, __global STORAGE(VALUES) *values,
     VALUE last = 0;
     ulong last_at = n;
     ulong s = 0;
-    do { /* k is at least 1 (group.h) */
+    do { /* runs at least once, as k is at least 1 (group.h) */
         VALUE mine = 0;
         ulong mine_at = n;
         for (ulong i = me; i < n; i += ITEMS) {

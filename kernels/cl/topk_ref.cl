@@ -2,7 +2,7 @@
  *
  *     values[r,:], ids[r,:] = the k largest (LARGEST 1) or smallest of x[r,:], in order
  *
- * Ties: the lower index first; a NaN comes after all numbers. A work-item makes one row, by k
+ * Ties: the lower index first; a NaN comes after all numbers. A work-item computes one row, by k
  * searches for the best element behind the last one found.
  */
 #include "order.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scales or zero points of a weight with rows innermost, as oneDNN reads them:
+ * Transposes scales or zero points of a weight: rows become innermost, as oneDNN reads them:
  *
  *     out[e][g][n] = in[e][n][g]
  *
- * They are BITS wide. A work-item moves one, or two neighbours of 4 bits; global size {N, G, E},
+ * They are BITS wide. A work-item copies one, or two neighbours of 4 bits; global size {N, G, E},
  * {N / 2, G, E} with 4 bits. Bytes lie at any address.
  */
 
