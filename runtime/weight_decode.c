@@ -214,12 +214,13 @@ xm_decode_mxfp4(const uint8_t *block, float *out)
     }
 }
 
-/* An 8-bit float without sign: 4 exponent bits, 3 mantissa bits; 0x7f is 0. */
+/* An 8-bit float of 4 exponent bits and 3 mantissa bits, whose highest bit is ignored. All others
+ * set, which is NaN in f8e4m3, mean 0. */
 static float
 eight_bits(uint8_t x)
 {
     const int exponent = x >> 3 & 15, mantissa = x & 7;
-    if (x == 0x7f)
+    if (exponent == 15 && mantissa == 7)
         return 0.0f;
     return exponent ? ldexpf((float)(8 + mantissa), exponent - 10)
                     : ldexpf((float)mantissa, -9);

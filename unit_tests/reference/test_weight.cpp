@@ -154,6 +154,20 @@ TEST(WeightFormats, BlocksAreTheFloatsOfGguf)
         EXPECT_GE(seen[xm_weight_formats[f].text], 3) << xm_weight_formats[f].text;
 }
 
+/* Bit 7 of a scale is ignored, so that NaN is 0 with either sign. */
+TEST(WeightFormats, ScalesOfNvfp4HaveSevenBits)
+{
+    uint8_t block[36] = {0x7f, 0xff, 0x3a, 0xba};
+    float got[64];
+    std::fill(block + 4, block + sizeof(block), (uint8_t)0x75);
+    xm_weight_formats[XM_WEIGHT_NVFP4].decode(block, got);
+    for (int i = 0; i < 32; i++)
+        EXPECT_EQ(got[i], 0) << i;
+    for (int i = 32; i < 48; i++)
+        EXPECT_EQ(got[i], got[i + 16]) << i;
+    EXPECT_NE(got[32], 0);
+}
+
 TEST(WeightViews, SlicesAreRowsAndColumnsOfTheWhole)
 {
     for (const view_case &c : views) {

@@ -3,7 +3,7 @@
  * NVFP4: { u8 d[4]; u8 qs[32] }. A weight is d times a float of 1 sign, 2 exponent and 1 mantissa
  * bits; sub-blocks of 16 columns share a d, and their low nibbles are columns 0 … 7. d is a float
  * of 4 exponent bits (bias 7) and 3 mantissa bits: its bits as those of a half are 2^-8 times its
- * value. 0x7f means 0.
+ * value. Its bit 7 is ignored; the bits of NaN (0x7f) mean 0.
  */
 #ifdef FORMAT_nvfp4
 #define COLUMNS_nvfp4 64
@@ -16,7 +16,7 @@
 static inline char16
 nvfp4_integers(__global const uchar *block, uint i, float2 *f)
 {
-    const uint d = block[i] == 0x7f ? 0 : block[i] & 127;
+    const uint seven = block[i] & 127, d = seven == 127 ? 0 : seven;
     const uchar8 q = vload8(0, block + 4 + 8 * i);
     *f = (float2)(half_bits((ushort)(d << 7)) * 128.0f, 0.0f);
     return fp4_doubles((uchar16)(q, q >> (uchar)4));
