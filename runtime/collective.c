@@ -6,7 +6,7 @@
 
 #include "runtime/util/memory.h"
 
-/* y[n] += x[n], or = if it is the first. */
+/* y[i] += x[i] for i < n, or y[i] = x[i] if `is_first`. */
 static void
 add(const float *x, bool is_first, float *y, uint64_t n)
 {
@@ -55,7 +55,8 @@ xm_collective_sum_as(struct xm_collective *c, enum xm_element message,
 {
     if (message == XM_DYNAMIC || message == x_element)
         return xm_collective_sum(c, x_element, x, y_element, y, n, err);
-    for (uint64_t i = 0; i < n; i++) /* not before it is read: elements do not grow */
+    /* x[i] is written after it is read, because the new elements are not larger */
+    for (uint64_t i = 0; i < n; i++)
         xm_store_float(message, x, i, xm_load_float(x_element, x, i));
     return xm_collective_sum(c, message, x, y_element, y, n, err);
 }

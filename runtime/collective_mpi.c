@@ -14,14 +14,15 @@
 #include "runtime/util/number.h"
 #include "runtime/util/strbuf.h"
 
-/* Opened once, and never closed: MPI's libraries do not like it. */
+/* The module of MPI. It is opened once and never closed, because MPI's libraries do not survive
+ * that. */
 static struct {
     pthread_once_t once;
     const struct xm_mpi_module *module; /* NULL: see err */
     struct xm_error err;
 } mpi = {.once = PTHREAD_ONCE_INIT};
 
-/* Of Open MPI, MPICH and Intel MPI, MVAPICH. */
+/* Environment variables of Open MPI; of MPICH and Intel MPI; of MVAPICH. */
 static const struct {
     const char *size, *rank, *local_rank;
 } names[] = {
@@ -57,7 +58,8 @@ xm_mpi_ranks(uint32_t *rank)
     return 1;
 }
 
-/* The file that this is in: the program's own name may have no folder, or be a link. */
+/* Finds the path of the library or program that contains this function. The program's own name
+ * (argv[0]) may have no folder, or be a link. out: "" if it cannot be found. */
 static void
 find_own_file(char out[PATH_MAX])
 {
@@ -70,7 +72,8 @@ find_own_file(char out[PATH_MAX])
         memcpy(out, program, sizeof(program));
 }
 
-/* Beside that file, or where an installed one has it: bin/, lib/, libexec/xemoe/. */
+/* Opens the module beside that file, or where an installation has it relative to bin/, lib/ or
+ * libexec/xemoe/; else by its name alone. */
 static void *
 open_library(void)
 {

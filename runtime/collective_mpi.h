@@ -2,8 +2,8 @@
  *
  * Ranks that are processes of one MPI job: `mpirun -n 4 program …`.
  *
- * MPI itself is in a module of its own (runtime/mpi), which is opened where a job is found: who
- * needs no MPI needs none of its libraries either.
+ * The calls of MPI are in a separate module (runtime/mpi), which is opened at run time: a process
+ * that uses no MPI does not need MPI's libraries.
  */
 #ifndef XM_RUNTIME_COLLECTIVE_MPI_H
 #define XM_RUNTIME_COLLECTIVE_MPI_H
@@ -14,22 +14,25 @@
 extern "C" {
 #endif
 
-/* How many processes the job has, and which of them this is, by the environment that Open MPI,
- * MPICH, MVAPICH and Intel MPI set: 1 and 0 where this process is alone. */
+/* The number of processes of the MPI job, and this process's rank in *rank, from the environment
+ * variables that Open MPI, MPICH, MVAPICH and Intel MPI set. 1 and rank 0 if this process is
+ * alone. */
 uint32_t xm_mpi_ranks(uint32_t *rank);
 
-/* Which of its machine's processes this is, from 0, by the same; 0 where it is not known. */
+/* The number of this process among those of its machine, from 0, from the same variables; 0 if it
+ * is not known. */
 uint32_t xm_mpi_local_rank(void);
 
-/* This process's end of a new group of all processes, each of which makes as many groups in the
- * same order. The first one starts MPI, unless the program has. XM_UNSUPPORTED: the module or MPI's
- * library is not installed, or there are more than XM_MOST_RANKS. */
+/* Creates a group of all processes of the job and returns this process's collective. Every process
+ * must create the same groups in the same order. The first call starts MPI, unless the program has
+ * started it. XM_UNSUPPORTED: the module or MPI's library is not installed, or the job has more
+ * than XM_MOST_RANKS processes. */
 enum xm_status xm_mpi_create(struct xm_collective **out, struct xm_error *err);
 void xm_mpi_free(struct xm_collective *c); /* NULL is allowed */
 
-/* Before the process ends: with 0 waits until the others do, too, else ends them all with this
- * code. A program that does not call it waits as it exits. Nothing where no group was made, or the
- * program has started MPI itself. */
+/* Call before the process ends. exit_code 0: waits until the other processes end, too; else ends
+ * all of them with this code. A program that does not call it waits while it exits. Does nothing if
+ * no group was created, or if the program itself started MPI. */
 void xm_mpi_end(int exit_code);
 
 #ifdef __cplusplus

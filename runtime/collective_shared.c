@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks that are threads of one process: they read each other's bytes where they lie, or send
- * copies.
- */
+ * Ranks that are threads of one process. In a meeting they read each other's bytes in place;
+ * messages are copied. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,10 +18,11 @@ struct member {
     struct shared_group *group;
 };
 
-/* Messages of one rank to another: slots in turn. Between taken and sent, slots are the receiver's,
- * the others the sender's. */
+/* Messages from one rank to another, in slots that are used in turn. Slots taken … sent - 1 (modulo
+ * their number) hold unread messages and belong to the receiver, the others to the sender. */
 struct channel {
-    _Atomic uint64_t sent, taken; /* changed under the group's lock */
+    /* numbers of messages so far, changed under the group's lock */
+    _Atomic uint64_t sent, taken;
     struct {
         uint8_t *bytes;
         uint64_t n, room;
@@ -32,23 +32,24 @@ struct channel {
 struct shared_group {
     struct xm_rank_group base; /* first */
     uint32_t ranks;
-    bool has_cores;       /* for each rank */
-    pthread_mutex_t lock; /* all below */
+    bool has_cores;       /* each rank can have a core of its own */
+    pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t met;
     uint32_t waiting; /* ranks that wait for the others   */
-    _Atomic uint64_t
-        meeting; /* counts how often all have come; read without the lock, too */
+    /* counts complete meetings; also read without the lock */
+    _Atomic uint64_t meeting;
     bool is_left;
-    struct xm_error why; /* of the first that has left */
-    /* in meetings of even and odd numbers: of the next one while this one is still read */
+    struct xm_error why; /* reason of the first rank that left */
+    /* What the ranks show, in meetings of even and of odd numbers: a rank may show bytes for the
+     * next meeting while others still read those of this one. */
     struct xm_bytes shown[2][XM_MOST_RANKS];
     struct member member[XM_MOST_RANKS];
-    pthread_cond_t passed;   /* a channel has changed */
+    pthread_cond_t passed;   /* signalled when a channel changes */
     struct channel *channel; /* [from * ranks + to] */
 };
 
-/* Waking a thread that sleeps takes about 50 us: a rank spins as long before it sleeps, where each
- * has a core of its own. */
+/* How long a rank spins before it sleeps, if each rank has a core of its own: about as long as
+ * waking a sleeping thread takes (50 us). */
 #define SPIN_S 5e-5
 
 static void
@@ -60,7 +61,7 @@ spin_until_met(struct shared_group *g, uint64_t meeting)
         sched_yield();
 }
 
-/* A meeting that took place counts, whoever has left since. */
+/* Succeeds if the meeting took place, even if a rank has left since. */
 static enum xm_status
 meet(struct xm_collective *c, struct xm_bytes mine, struct xm_bytes *all,
      struct xm_error *err)
@@ -113,7 +114,8 @@ unread(const struct channel *ch)
            atomic_load_explicit(&ch->taken, memory_order_acquire);
 }
 
-/* Returns when the channel has fewer than `below` messages, or more than `above`. */
+/* Waits until the channel has fewer than `below` or more than `above` unread messages. Fails if a
+ * rank has left before that. */
 static enum xm_status
 wait_for_channel(struct shared_group *g, const struct channel *ch, uint64_t below,
                  uint64_t above, struct xm_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options from text and to text, and the rules that fill what the user left open.
- */
+ * Conversion of options from and to text, and the rules that set options which the user did not
+ * set. */
 #include "runtime/config.h"
 
 #include <errno.h>
@@ -18,16 +18,16 @@
 enum { INTEL = 0x8086 };
 
 enum kind {
-    /* numbers; STREAMS also takes AUTO and NUMA */
+    /* numbers; STREAMS also takes AUTO and NUMA, which mean 1 */
     U32,
     U64,
     FLOAT,
     SHARE, /* a FLOAT from 0 to 1 */
     STREAMS,
-    THREADS, /* 0 reads as the number of processors */
+    THREADS, /* the getter returns the number of processors for 0 */
     TEXT,
     NO_FILE, /* a path, which must be empty         */
-    /* one of a few words; the members of the last row are int */
+    /* one of a few words; from HINT on the members have type int */
     BOOL,
     MODE,
     NUMERICS,
@@ -154,7 +154,7 @@ static const struct spelling cache_element_texts[] = {
     {"FP32", XM_F32},        {"BF16", XM_F16},
     {"", XM_DYNAMIC},        {NULL, 0}};
 
-/* NULL: not a kind of words. */
+/* The words of each kind; NULL: a kind whose values are no words. */
 static const struct spelling *const spellings[] = {
     [BOOL] = bool_texts,         [MODE] = mode_texts,
     [TRISTATE] = tristate_texts, [QUEUE] = queue_texts,
@@ -167,7 +167,8 @@ static const struct spelling *const spellings[] = {
     [SNIPPETS] = snippets_texts,
 };
 
-/* Numbers that are left to us by these texts: as when nobody has said anything. */
+/* Words that unset an option whose kind is a number: xemoe then chooses as if the user had not set
+ * it. */
 static const struct {
     enum xm_option option;
     const char *text;
@@ -183,7 +184,7 @@ member(const struct xm_config *c, enum xm_option o)
     return (char *)c + options[o].offset;
 }
 
-/* Options whose text is one of a few words, and those of 64 bits: what rules decide. */
+/* Value of an option of words, or of kind U64: the kinds that rules can set. */
 static int64_t
 get_value(const struct xm_config *c, enum xm_option o)
 {
@@ -236,7 +237,7 @@ set_value(struct xm_config *c, enum xm_option o, int64_t value)
     }
 }
 
-/* The case of a boolean's words, and of a tristate's, does not matter. */
+/* Compares words; case does not matter for BOOL and TRISTATE. */
 static bool
 is_same_word(enum kind kind, const char *a, const char *b)
 {
@@ -276,8 +277,8 @@ refuse_number(enum xm_option o, const char *value, uint64_t max, struct xm_error
                    options[o].name, value, max, words);
 }
 
-/* Decimal digits only: strtoull alone would take signs and spaces. -1 is the largest number of 64
- * bits, as OpenVINO's programs write it. */
+/* Takes decimal digits only; strtoull alone would take signs and spaces. For U64, -1 means the
+ * largest number, as programs for OpenVINO write it. */
 static enum xm_status
 parse_number(struct xm_config *c, enum xm_option o, const char *value,
              struct xm_error *err)
@@ -299,7 +300,7 @@ parse_number(struct xm_config *c, enum xm_option o, const char *value,
     return XM_OK;
 }
 
-/* AUTO and NUMA, which are -1 and -2 as numbers, leave it to us: one. */
+/* AUTO and NUMA, or their numbers -1 and -2, leave the number of streams to xemoe, which uses 1. */
 static enum xm_status
 parse_streams(struct xm_config *c, enum xm_option o, const char *value,
               struct xm_error *err)
@@ -347,7 +348,7 @@ parse_no_file(enum xm_option o, const char *value, struct xm_error *err)
                    options[o].name, value);
 }
 
-/* Forgets what the user said: the default holds again. */
+/* Resets an option to its default, as if the user had not set it. */
 static void
 unset(struct xm_config *c, enum xm_option o)
 {
@@ -463,7 +464,7 @@ xm_config_copy(struct xm_config *c, const struct xm_config *from, enum xm_option
     c->user_set[o] = from->user_set[o];
 }
 
-/* Texts beyond their end are whatever was there before. */
+/* Compares texts up to their NUL only, because the bytes behind it are undefined. */
 static bool
 same_value(const struct xm_config *a, const struct xm_config *b, enum xm_option o)
 {
@@ -520,7 +521,8 @@ wants_accuracy(const struct facts *f)
     return f->config->accuracy_mode;
 }
 
-/* What others than language models compute is compared with f32, to its digits. */
+/* Other models than language models run in f32, because users compare their results with f32 to all
+ * digits. */
 static bool
 is_stateless(const struct facts *f)
 {
@@ -533,7 +535,7 @@ infers_in_f32(const struct facts *f)
     return f->config->inference_precision == XM_F32;
 }
 
-/* Without matrix engines attention is bound by the memory that the cache takes. */
+/* On these GPUs attention is bound by reading the KV cache, so an 8-bit cache helps. */
 static bool
 known_intel_gpu_without_dpas(const struct facts *f)
 {
@@ -579,7 +581,8 @@ uses_onednn(const struct facts *f)
     return f->config->use_onednn == XM_YES;
 }
 
-/* CPU devices, also when XM_DEVICE_AS names a chip: then the chip's rule counts. */
+/* A CPU device. With XM_DEVICE_AS it counts as the GPU it pretends to be (xm_device_pretend sets
+ * the kind). */
 static bool
 is_cpu(const struct facts *f)
 {
@@ -593,7 +596,8 @@ is_integrated_xe2(const struct facts *f)
            xm_device_has(f->device, XM_CAP_UNIFIED);
 }
 
-/* Whoever asks for accuracy, or for f32, gets all bits of activations. */
+/* Activations are quantised only if the user has neither set the group size nor asked for accuracy
+ * or f32. */
 static bool
 quantises_activations(const struct facts *f)
 {
@@ -605,14 +609,14 @@ quantises_activations(const struct facts *f)
 
 struct rule {
     enum xm_option option;
-    int open; /* the value that means "not decided yet"; the user's word has another */
+    int open; /* the value of an option that is not decided yet                      */
     bool (*applies)(const struct facts *f);
     int value;
     const char *why;
 };
 
-/* In order: a rule may look at what those above it decided, and the first that applies to
- * an option decides it. */
+/* Rules are applied in this order: a rule may read options that earlier rules have set, and the
+ * first rule that applies to an option sets it. */
 /* clang-format off */
 static const struct rule rules[] = {
     {XM_OPTION_inference_precision, XM_DYNAMIC, wants_accuracy, XM_F32, "accuracy mode"},
@@ -637,7 +641,7 @@ static const struct rule rules[] = {
     {XM_OPTION_queue_type, XM_QUEUE_AUTO, always, XM_QUEUE_IN_ORDER,
      "out of order was not measured to help"},
 
-    /* ENABLE_WEIGHTLESS is the word that counts: CACHE_MODE follows it. */
+    /* If ENABLE_WEIGHTLESS is set it wins: CACHE_MODE is set to agree with it. */
     {XM_OPTION_cache_mode, XM_CACHE_SPEED, is_weightless, XM_CACHE_SIZE,
      "ENABLE_WEIGHTLESS=YES"},
     {XM_OPTION_cache_mode, XM_CACHE_SIZE, is_told_to_keep_weights, XM_CACHE_SPEED,
@@ -669,7 +673,7 @@ apply_rules(struct xm_config *c, const struct facts *facts, struct xm_strbuf *wh
     }
 }
 
-/* Options that are what another one is, where nobody has said anything. */
+/* Sets options that are still undecided to the value of another option. */
 static void
 follow(struct xm_config *c, struct xm_strbuf *why)
 {
@@ -699,7 +703,8 @@ xm_config_factor_columns(const struct xm_config *c)
     return size < XM_FACTOR_COARSE ? XM_FACTOR_FINE : XM_FACTOR_COARSE;
 }
 
-enum { MOST_TOKENS = 1 << 16 }; /* at once: more is no faster, and takes memory */
+/* tokens in one run: more are not faster, but take memory */
+enum { MOST_TOKENS = 1 << 16 };
 
 enum xm_status
 xm_config_check(const struct xm_config *c, struct xm_error *err)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties: one row each in options/engine.def, program.def or accepted.def gives member,
- * default, parser, name, help.
+ * Properties. A row in options/engine.def, program.def or accepted.def defines a property: its
+ * member of struct xm_config, kind, name, default and help.
  *
- * A config starts with the defaults, takes the user's strings (properties of the API,
- * flags of the program), and is finalised once for a device and a program by the table of
- * rules in config.c: rules fill only what the user did not set. After that it is read-only.
- */
+ * A config starts with the defaults and takes the user's texts (properties of the API, flags of the
+ * program). Then xm_config_finalise fills what the user did not set, by the table of rules in
+ * config.c, for one device and one program. After that the config is read-only. */
 #ifndef XM_RUNTIME_CONFIG_H
 #define XM_RUNTIME_CONFIG_H
 
@@ -43,42 +42,44 @@ struct xm_config {
     bool finalised;
 };
 
-/* Facts of the program that the rules read besides those of the device. */
+/* Facts of a program (a model to compile) that the rules read. */
 struct xm_program_facts {
     bool has_moe_3gemm_fused_compressed;
     bool has_moe;
     bool has_paged_attention;
-    bool is_stateless; /* keeps nothing from run to run: no language model */
+    bool is_stateless; /* no states from run to run: not a language model  */
 };
 
-void xm_config_init(struct xm_config *c); /* the defaults */
-/* Sets one property from its OpenVINO text ("f16", "YES", "512"). XM_NOT_FOUND: no such
- * property; XM_INVALID: bad value (the sentence lists what is accepted). */
+void xm_config_init(struct xm_config *c); /* sets all options to their defaults */
+/* Sets a property from its OpenVINO text ("f16", "YES", "512"). XM_NOT_FOUND: no such property;
+ * XM_INVALID: bad value (the message lists what is accepted). */
 enum xm_status xm_config_set(struct xm_config *c, const char *name, const char *value,
                              struct xm_error *err);
-/* The value as OpenVINO text. XM_NOT_FOUND: no such property. */
+/* Appends the value of a property as OpenVINO text. XM_NOT_FOUND: no such property. */
 enum xm_status xm_config_get(const struct xm_config *c, const char *name,
                              struct xm_strbuf *out, struct xm_error *err);
 /* Copies option `o` of `from` to `c`, and whether the user has set it. */
 void xm_config_copy(struct xm_config *c, const struct xm_config *from, enum xm_option o);
-/* Whether all engine options are equal, so that one open engine serves both configs. */
+/* Whether all options of engine.def are equal in both configs, so that one engine can serve
+ * both. */
 bool xm_config_same_engine(const struct xm_config *a, const struct xm_config *b);
 bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
 
-/* XM_INVALID: a value, or a pair of values, that no program on any device can run with. */
+/* Checks values and combinations that fail on every device and for every program. XM_INVALID: the
+ * message says which property is wrong. */
 enum xm_status xm_config_check(const struct xm_config *c, struct xm_error *err);
 
-/* Columns that share a factor of 8-bit activations, as kernels know them. */
+/* The sizes of groups of columns of 8-bit activations that share a scale, as kernels know them. */
 enum { XM_FACTOR_FINE = 32, XM_FACTOR_COARSE = 128 };
-/* Columns that share a factor where prompts are multiplied as 8-bit integers, of those that kernels
- * know: 32 or 128; 0: activations stay as they are. What is not one of them becomes the next finer
- * one, or the finest. The config is final. */
+/* Returns the number of columns that share a scale where prompts are multiplied as 8-bit integers:
+ * 32 or 128, the sizes that kernels know. DYNAMIC_QUANTIZATION_GROUP_SIZE of 1 to 127 gives 32, of
+ * 128 and more 128; 0: activations are not quantised to 8 bits. The config is final. */
 uint32_t xm_config_factor_columns(const struct xm_config *c);
 
-/* Applies the rules for a device and a program. A user's setting wins over a rule; where
- * that makes the program impossible, the error says which setting to drop. `why` (may be NULL)
- * gets a line per rule that decided a value: "GPU_USE_ONEDNN = YES: device has DPAS". A NULL
- * program is a language model without MoE; a config that is final stays as it is. */
+/* Applies the rules for a device and a program. A value that the user set wins over a rule; if that
+ * cannot work, the error says which property to drop. `why` (may be NULL) gets a line for each rule
+ * that decided a value: "GPU_USE_ONEDNN = YES: device has DPAS". `program` NULL: a language model
+ * without MoE. Does nothing if the config is already final. */
 enum xm_status xm_config_finalise(struct xm_config *c,
                                   const struct xm_device_info *device,
                                   const struct xm_program_facts *program,
@@ -91,14 +92,14 @@ enum xm_option_list {
     XM_OPTIONS_ACCEPTED, /* none: the value is checked and returned, without effect */
 };
 
-/* Rows, for SUPPORTED_PROPERTIES and `xemoe devices --properties`. */
+/* The options as the property SUPPORTED_PROPERTIES and `xemoe devices --properties` list them. */
 struct xm_option_row {
     const char *name;
-    const char *help; /* of accepted ones: why they have no effect, or "" */
+    const char *help; /* of accepted.def: why the option has no effect, or "" */
     enum xm_option_list list;
 };
 const struct xm_option_row *xm_option_rows(size_t *n); /* all options; static */
-/* Lines "NAME = value" of every option that differs from its default. */
+/* Appends a line "NAME = value" for each option that differs from its default. */
 void xm_config_print(const struct xm_config *c, struct xm_strbuf *out);
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@
 
 enum { INTEL = 0x8086 };
 
-/* Short names of the columns of the .def files. */
+/* Short names for the columns of the .def files. */
 enum {
     UNIFIED = XM_CAP_UNIFIED,
     DPAS = XM_CAP_DPAS,
@@ -84,7 +84,8 @@ xm_caps_text(uint32_t caps, char *out, size_t out_bytes)
     }
 }
 
-/* Drivers before the GMDID packing numbered the 12.x chips by generation step. */
+/* Older drivers number the 12.x chips by generation: translates their minor version to the one of
+ * devices.def. */
 static void
 translate_old_minor(struct xm_device_info *d)
 {
@@ -139,9 +140,10 @@ apply_row(const struct xm_device_row *r, struct xm_device_info *d)
         memcpy(d->sub_group_sizes, r->sub_group_sizes, sizeof(d->sub_group_sizes));
 }
 
-/* A chip without a row: what the driver says stands. From Xe2 on, each architecture has major
- * versions of its own, and the chip is of that of the last row before it; versions 12.x are of
- * several architectures, so that theirs is not known. */
+/* Guesses the architecture of a chip without a row; capabilities stay as the driver reports them.
+ * From Xe2 on each architecture has its own major versions, so the chip belongs to the architecture
+ * of the nearest older row. Versions 12.x belong to several architectures: the architecture stays
+ * unknown. */
 static void
 guess_arch(struct xm_device_info *d)
 {
@@ -196,7 +198,7 @@ has_size(const uint32_t sizes[4], uint32_t size)
     return false;
 }
 
-/* The chip's sub-group sizes, as far as the device below can run them. */
+/* Keeps those of the chip's sub-group sizes that the real device can run, too. */
 static void
 pretend_sub_groups(struct xm_device_info *d, const struct xm_device_row *r)
 {

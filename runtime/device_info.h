@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a device is and can do: one plain struct, filled once when the device is probed
- * (OpenCL queries, devices.def, quirks.def) and read-only afterwards. Tests build it by
- * hand; nothing else decides by chip.
- */
+ * What a device is and can do: one plain struct, filled once when the device is probed (OpenCL
+ * queries, devices.def, quirks.def) and read-only afterwards. All decisions by chip or driver read
+ * this struct. Tests fill it by hand. */
 #ifndef XM_RUNTIME_DEVICE_INFO_H
 #define XM_RUNTIME_DEVICE_INFO_H
 
@@ -18,9 +17,10 @@
 extern "C" {
 #endif
 
-/* Ordered: later is newer, so that rules may compare. */
+/* In the order of release, so that rules can compare. */
 enum xm_arch {
-    XM_ARCH_UNKNOWN, /* CPU devices, other vendors' GPUs, chips newer than the table */
+    /* CPU devices, other vendors' GPUs, Intel GPUs whose row is missing and cannot be guessed */
+    XM_ARCH_UNKNOWN,
     XM_ARCH_GEN9,
     XM_ARCH_GEN11,
     XM_ARCH_XE_LP,
@@ -45,7 +45,7 @@ enum xm_cap {
 #include "runtime/capabilities.def"
 };
 
-/* Where a device is on the bus. */
+/* Address of a device on the PCI bus. */
 struct xm_pci {
     uint32_t domain, bus, device, function;
 };
@@ -69,10 +69,10 @@ struct xm_device_info {
     bool integrated; /* GPU that shares the host's memory                    */
     uint32_t caps;   /* enum xm_cap, or-ed                                   */
     uint32_t compute_units;
-    struct xm_cores cores; /* that a part of a processor has; n 0: no such part         */
+    /* cores of a sub-device (XM_SUB_DEVICES); n 0: not a sub-device */
+    struct xm_cores cores;
     uint32_t clock_mhz;
-    double
-        memory_rate; /* bytes a second, by the specifications of a card; 0: not known */
+    double memory_rate;      /* bytes a second, by a card's specification; 0: not known */
     uint64_t max_work_group; /* work-items                                           */
     uint64_t local_bytes;    /* local memory of a work-group                         */
     uint64_t global_bytes;   /* as the driver reports it                             */
@@ -83,8 +83,9 @@ struct xm_device_info {
     uint32_t sub_group_sizes[4]; /* ascending, 0-terminated when fewer                */
     bool facts_guessed; /* an Intel GPU that devices.def does not know           */
     char cl_std[8];     /* "CL3.0": the OpenCL C that kernels are built as       */
-    uint32_t pretended; /* capabilities that XM_DEVICE_AS claims and the device
-                                below lacks: rules see them, kernels cannot use them  */
+    /* Capabilities that XM_DEVICE_AS claims although the real device lacks them: rules see them,
+     * kernels cannot use them. */
+    uint32_t pretended;
 };
 
 static inline bool
@@ -103,30 +104,31 @@ xm_device_really_has(const struct xm_device_info *d, uint32_t caps)
 /* The names of `caps` separated by ", " into out; for messages and `devices`. */
 void xm_caps_text(uint32_t caps, char *out, size_t out_bytes);
 
-/* IP version query, both packings (GMDID: architecture 10 bits, release 8, reserved 8,
- * revision 6, valid when 0 < architecture < 100; before that major << 16, minor byte,
- * revision byte). */
+/* Sets ip_major, ip_minor and ip_revision from the driver's packed IP version. Two packings exist:
+ * GMDID (architecture 10 bits, release 8, reserved 8, revision 6), recognised by 0 < architecture <
+ * 100; before it, major << 16, then a byte minor and a byte revision. */
 void xm_device_set_ip_version(struct xm_device_info *d, uint32_t packed);
 
-/* Fills arch and what the table knows (DPAS or not, integrated, separate cache) from the
- * IP version, then applies the quirks. An Intel GPU without a row gets arch unknown (or,
- * when its IP is newer than every row, the newest arch) with facts_guessed set. */
+/* Fills arch, integrated and the capabilities of the chip's row (found by IP version), then applies
+ * the quirks. An Intel GPU without a row keeps what its driver reports and gets facts_guessed; its
+ * arch is that of the nearest older row if that is Xe2 or newer, else unknown. */
 void xm_device_apply_tables(struct xm_device_info *d);
 
-/* Replaces facts of `d` by those of the row `name` of devices.def (XM_DEVICE_AS), in letters of
- * either case. */
+/* Makes `d` look like the chip `name` of devices.def, in either case (XM_DEVICE_AS). XM_NOT_FOUND:
+ * no such row. */
 enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
                                  struct xm_error *err);
 
-/* The facts of the chip or card `name` (either case) with its usual driver, for plans; no device is
- * opened. global_bytes is 0 (not known), or UINT64_MAX where the chip uses the host's memory. Of a
- * chip neither clock nor memory_rate are known, of a card EUs are its compute units. */
+/* Fills *out with the facts of a chip (devices.def) or card (cards.def), `name` in either case,
+ * with its usual driver; for plans, no device is opened. global_bytes is UINT64_MAX if the chip
+ * uses the host's memory, 0 if its memory is not known. A chip has no clock and no memory_rate; a
+ * card's compute_units are its EUs. XM_NOT_FOUND: no such name. */
 enum xm_status xm_device_imagine(const char *name, struct xm_device_info *out,
                                  struct xm_error *err);
 
 /* Rows of devices.def, for tests and `devices --rules`. */
 struct xm_device_row {
-    const char *name; /* "tgl", "mtl_u": what XM_DEVICE_AS takes                 */
+    const char *name; /* "tgl", "mtl_u": the name in XM_DEVICE_AS                */
     const char *text; /* marketing names                                         */
     uint32_t major, minor_first, minor_last, revision_first, revision_last;
     enum xm_arch arch;
@@ -141,7 +143,7 @@ struct xm_card_row {
     const char *name, *chip, *text;
     uint32_t eus, clock_mhz;
     double memory_rate; /* bytes a second                              */
-    uint64_t memory;    /* bytes of its own; 0: it uses the host's     */
+    uint64_t memory;    /* bytes of its own memory; 0: it uses the host's */
 };
 const struct xm_card_row *xm_card_rows(size_t *n); /* static */
 

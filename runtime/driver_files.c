@@ -22,22 +22,25 @@
 
 enum {
     PATH = 1280,
-    DEPTH = 6,            /* of folders below a program's */
-    MOST = 256 << 20,     /* bytes of a packed folder     */
-    STALE_SECONDS = 10,   /* a folder that young may be about to be locked */
-    ROOM = 256 << 20,     /* bytes that a file system in memory must have left … */
-    LEAST_ROOM = 4 << 20, /* … and any other, where it is not asked for by name */
+    /* folders are searched to this depth below a program's folder */
+    DEPTH = 6,
+    MOST = 256 << 20, /* most bytes of a packed folder */
+    /* a folder younger than this may not have its lock yet */
+    STALE_SECONDS = 10,
+    ROOM = 256 << 20,     /* free bytes that a file system in memory must have … */
+    LEAST_ROOM = 4 << 20, /* … and any other, unless the user has chosen it     */
 };
 
-static const char prefix[] = "xemoe-run-"; /* of the folders of one process */
-static char cache[PATH];                   /* of kernels; "": none           */
-static char folder[PATH];                  /* PoCL's; "": not known          */
-static char own[PATH];                     /* the folder of this process; "" */
-static pid_t owner;                        /* a child after fork removes nothing */
-static bool is_read_only;                  /* `cache`                        */
-static char warning[3 * PATH];             /* for the first build; "": none  */
+static const char prefix[] = "xemoe-run-"; /* prefix of the names of processes' folders */
+static char cache[PATH];                   /* CACHE_DIR, "": none            */
+static char folder[PATH];                  /* PoCL's folder; "": not known   */
+static char own[PATH];                     /* this process's own folder; "": none */
+/* the process that made `own`: a forked child must not remove it */
+static pid_t owner;
+static bool is_read_only;      /* whether `cache` is read-only   */
+static char warning[3 * PATH]; /* printed before the first build; "": none */
 
-/* dir/name; false: too long. */
+/* Writes "dir/name" to out; false: it is too long. */
 static bool
 join(char out[PATH], const char *dir, const char *name)
 {
@@ -47,7 +50,8 @@ join(char out[PATH], const char *dir, const char *name)
 
 /* ---- the files below a folder ------------------------------------------------------ */
 
-/* What to do with a file or, behind what is in it, with a folder; false ends the walk. */
+/* Called for each file below a folder and, after the files in it, for each folder; false ends the
+ * walk. */
 typedef bool (*visit_fn)(void *ctx, const char *path, bool is_folder);
 
 static bool
@@ -86,12 +90,14 @@ remove_one(void *ctx, const char *path, bool is_folder)
 static void
 remove_all(const char *path)
 {
-    walk(path, -2, remove_one, NULL); /* two levels above a program's */
+    /* the walk starts two levels above programs' folders */
+    walk(path, -2, remove_one, NULL);
     rmdir(path);
 }
 
 static const char stamp[] =
-    "last_accessed"; /* an empty file; its time is that of the last use */
+    /* an empty file of PoCL; its modification time is that of the last use */
+    "last_accessed";
 
 static bool
 is_stamp(const char *path)
@@ -122,7 +128,7 @@ xm_driver_files_count(const char *name)
 enum xm_kept_kernels
 xm_driver_files_use(const char *cache_dir)
 {
-    char itself[PATH]; /* "dir/.", which neither a file has nor a folder of no access */
+    char itself[PATH]; /* "dir/.": not readable if dir is a file or may not be entered */
     cache[0] = 0;
     if (strlen(cache_dir) >= sizeof(cache) / 2 || !join(itself, cache_dir, "."))
         return XM_KEPT_KERNELS_NONE;
@@ -161,7 +167,7 @@ xm_driver_files_leave(void)
     remove_own();
 }
 
-/* Whether `path` is a folder of this user, not a link to one, whose lock nobody holds. */
+/* Whether `path` is a folder of this user (not a link) whose lock no process holds. */
 static bool
 is_abandoned(const char *path)
 {
@@ -177,7 +183,7 @@ is_abandoned(const char *path)
     return is_free;
 }
 
-/* Those of processes that were killed. */
+/* Removes the folders of processes that were killed from `dir`. */
 static void
 remove_abandoned(const char *dir)
 {
@@ -192,8 +198,8 @@ remove_abandoned(const char *dir)
         closedir(d);
 }
 
-/* PoCL waits for the disk behind each file that it writes, so memory is better where it has
- * room. */
+/* Whether a file system has `bytes` free. PoCL writes each file to disk before it goes on, so a
+ * file system in memory is faster if it has room. */
 static bool
 has_room(const char *dir, uint64_t bytes)
 {
@@ -211,8 +217,8 @@ may_execute(int fd)
     return p != MAP_FAILED;
 }
 
-/* A folder of this process below `dir`. The lock lives as long as its open file, which is never
- * closed. */
+/* Makes a folder of this process below `dir` and sets POCL_CACHE_DIR to it. The lock file in it
+ * stays open, so that it is locked as long as the process lives. */
 static bool
 make_own(const char *dir)
 {
@@ -236,8 +242,8 @@ make_own(const char *dir)
     return true;
 }
 
-/* Where PoCL has its folder when nobody says anything; false: in /tmp, where others may put
- * things. */
+/* PoCL's default folder; false: HOME is not set, so PoCL would use /tmp, where other users may put
+ * files. */
 static bool
 default_folder(char out[PATH])
 {
@@ -247,7 +253,7 @@ default_folder(char out[PATH])
     return home && snprintf(out, PATH, "%s/.cache/pocl/kcache", home) < PATH;
 }
 
-/* A folder for this process where others have theirs, too. */
+/* Makes a folder for this process in a folder for temporary files, and a warning that says so. */
 static void
 take_temporary(const char *why)
 {
@@ -276,7 +282,8 @@ xm_driver_files_warn(void)
         xm_log(XM_LOG_WARNING, "%s", warning);
 }
 
-/* Beside a cache: in memory, else in the cache itself. */
+/* Makes a folder for this process for use with a kernel cache: in memory, else in the cache's
+ * folder. */
 static bool
 make_beside_cache(void)
 {
@@ -319,12 +326,11 @@ int64_t
 xm_driver_files_now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME_COARSE,
-                  &t); /* the one that files get their times from */
+    clock_gettime(CLOCK_REALTIME_COARSE, &t); /* the clock of file times */
     return nanoseconds(t);
 }
 
-/* When PoCL touched the program's folder last; 0: never. */
+/* When PoCL last built or loaded the program of a folder, in nanoseconds; 0: never. */
 static int64_t
 last_used(const char *path)
 {
@@ -342,7 +348,7 @@ xm_driver_files_used(const char *name, int64_t since)
 
 struct search {
     int64_t newest;
-    size_t n; /* of the newest */
+    size_t n; /* folders with that time */
     const char *except;
     char *out;
     size_t out_bytes;
@@ -365,7 +371,7 @@ search_group(struct search *s, const char *group)
         s->newest = used;
         int n = snprintf(s->out, s->out_bytes, "%s/%s", group, e->d_name);
         if (n < 0 || (size_t)n >= s->out_bytes)
-            s->n = 2; /* not a name of PoCL's */
+            s->n = 2; /* too long for a name of PoCL: treated as not found */
     }
     if (d)
         closedir(d);
@@ -388,17 +394,18 @@ xm_driver_files_find(int64_t since, const char *except, char *out, size_t n)
 
 /* ---- packing ------------------------------------------------------------------------- */
 
-/* The folder's name, then file by file: this, the path below the folder, the bytes. */
+/* A packed folder: a record with the folder's name and no bytes, then for each file a record, its
+ * path below the folder, and its bytes. */
 struct record {
     uint64_t name_bytes, n_bytes;
 };
 
 struct packing {
     struct xm_strbuf *out;
-    size_t skip; /* characters of a path before what is below the folder */
+    size_t skip; /* length of the part of a path that precedes the name in the folder */
 };
 
-/* Appends a file; false: it cannot be read, or is no file, or too large. */
+/* Appends the contents of a file; false: it cannot be read, is no regular file, or is too large. */
 static bool
 add_file(const char *path, struct xm_strbuf *out)
 {
@@ -453,7 +460,8 @@ struct unpacking {
     size_t left;
 };
 
-/* The next record: its name into out, its bytes; false: cut, or a name that leads elsewhere. */
+/* Reads the next record: copies its name to `name` and sets *bytes, *n. False: it is truncated, or
+ * the name leads out of the folder. */
 static bool
 next_record(struct unpacking *u, char *name, size_t name_size, const char **bytes,
             size_t *n)
@@ -493,7 +501,8 @@ file_is(const char *path, const char *bytes, size_t n)
     return same;
 }
 
-/* By rename: another process that shares the folder sees the whole file or none. */
+/* Writes a file under another name and renames it: another process that shares the folder sees the
+ * whole file or none. */
 static bool
 put_file(const char *path, const char *bytes, size_t n)
 {
@@ -538,7 +547,7 @@ xm_driver_files_unpack(const void *bytes, size_t n_bytes, char *out, size_t n)
 
 /* ---- bitcode ------------------------------------------------------------------------- */
 
-/* By enum xm_bitcode. */
+/* File names, indexed by enum xm_bitcode. */
 static const char *const bitcode_files[] = {"program.bc", "input.bc"};
 
 static bool

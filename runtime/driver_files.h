@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folder in which PoCL keeps what it compiles, and its files as one piece of bytes.
+ * The folder in which PoCL keeps compiled code; and packing of its subfolders into one piece of
+ * bytes.
  *
- * PoCL puts a folder of its own for each program below POCL_CACHE_DIR:
+ * PoCL creates a folder for each program below POCL_CACHE_DIR:
  *
  *     NK/GHBAMNCDOK…/program.bc                                    the program
  *     NK/GHBAMNCDOK…/copy_bytes/1-1-1-goffs0-smallgrid/copy_bytes.so   a kernel for a local size
@@ -28,21 +29,23 @@
 extern "C" {
 #endif
 
-/* What this process may do in its folder of compiled kernels. */
+/* What xm_driver_files_use allows this process to do in the folder of compiled kernels. */
 enum xm_kept_kernels {
     XM_KEPT_KERNELS_NONE, /* nothing: there is no such folder, and none could be made */
     XM_KEPT_KERNELS_READ, /* load kernels                                             */
     XM_KEPT_KERNELS_WRITE /* load and store them                                      */
 };
-/* Sets the folder of compiled kernels that this process uses; call before xm_engine_list. Makes
- * the folder (0700) where it is missing. */
+/* Sets the folder (CACHE_DIR) in which this process keeps compiled kernels and creates it (0700) if
+ * it is missing. Call it before xm_engine_list. Returns what the process may do there. */
 enum xm_kept_kernels xm_driver_files_use(const char *cache_dir);
-/* False: xm_driver_files_use was given a folder that can only be read. */
+/* Whether this process may store files in CACHE_DIR. False: xm_driver_files_use was given a
+ * read-only folder. */
 bool xm_driver_files_may_store(void);
-/* Chooses PoCL's folder; for ocl/, before a driver is opened. */
+/* Chooses the folder in which PoCL keeps its files (POCL_CACHE_DIR); ocl/ calls it before it opens
+ * a driver. */
 void xm_driver_files_open(void);
-/* Call before exec: removes this process's own folder of PoCL's, and unsets POCL_CACHE_DIR if this
- * process set it; else the new program would take it for the user's setting. */
+/* Call before exec: removes the folder that this process made for PoCL, and unsets POCL_CACHE_DIR
+ * if this process set it, because the new program would take it for the user's setting. */
 void xm_driver_files_leave(void);
 /* Whether this process set POCL_CACHE_DIR, so that a program that it starts must not see it. */
 bool xm_driver_files_set_folder(void);
@@ -50,32 +53,37 @@ bool xm_driver_files_set_folder(void);
  * if xm_driver_files_open could not use PoCL's default folder. Any thread. */
 void xm_driver_files_warn(void);
 
-/* The present time for `since` below, in nanoseconds of the file system's clock. */
+/* The present time of the file system's clock in nanoseconds, for the parameter `since` of the
+ * functions below. */
 int64_t xm_driver_files_now(void);
-/* The folder of the program that was built last since `since`, other than the folder `except` (""
- * for none); false: there is none, or two have the same time. Where two threads build at once, or
- * processes share POCL_CACHE_DIR, it may be another program's folder: then the entry fails the
- * check of xm_driver_files_used, and the program is built again. */
+/* Writes to out[n] the name of the folder of the program that PoCL built or loaded last, at or
+ * after `since`. `except` is a folder to ignore ("": none). False: there is none, or two have the
+ * same time. If two threads build at once, or processes share POCL_CACHE_DIR, the result may belong
+ * to another program: then a later load fails the check of xm_driver_files_used, and the program is
+ * built again. */
 bool xm_driver_files_find(int64_t since, const char *except, char *out, size_t n);
-/* Whether PoCL built the program of folder `name`, or loaded it from there, since `since`. */
+/* Whether PoCL built the program of folder `name`, or loaded it from there, at or after `since`. */
 bool xm_driver_files_used(const char *name, int64_t since);
-/* LLVM bitcode that belongs to folder `name`. */
+/* The kinds of LLVM bitcode in a program's folder. */
 enum xm_bitcode {
-    XM_BITCODE_RESULT, /* what PoCL made of the program                                    */
-    XM_BITCODE_INPUT /* what the program was made of, a file of ours; absent: of its source */
+    XM_BITCODE_RESULT, /* what PoCL compiled from the source                               */
+    /* what the program was built from, a file that we write; absent: built from source */
+    XM_BITCODE_INPUT
 };
-/* Appends it; false: there is none, or it is too large. */
+/* Appends the bitcode to out; false: there is none, or it is too large. */
 bool xm_driver_files_read_bitcode(const char *name, enum xm_bitcode which,
                                   struct xm_strbuf *out);
-/* Puts the INPUT there; false: it cannot be written. */
+/* Writes the bitcode XM_BITCODE_INPUT to the folder; false: it cannot be written. */
 bool xm_driver_files_write_bitcode(const char *name, const struct xm_strbuf *bitcode);
-/* Number of files of machine code below folder `name`. */
+/* Number of files below folder `name`, without PoCL's time stamps. */
 uint64_t xm_driver_files_count(const char *name);
 
-/* Appends the folder `name` with its files; false: it cannot be read, or is too large. */
+/* Appends the folder's name and its files as one piece of bytes; false: a file cannot be read, or
+ * the whole is too large. */
 bool xm_driver_files_pack(const char *name, struct xm_strbuf *out);
-/* Writes the files of a packed folder below PoCL's folder, and the folder's name into out; replaces
- * files whose bytes differ. false: the bytes are no packed folder, or a write failed. */
+/* Unpacks bytes of xm_driver_files_pack: writes the files below PoCL's folder, replacing files with
+ * other contents, and the packed folder's name to out[n]. False: the bytes are no packed folder, or
+ * a write failed. */
 bool xm_driver_files_unpack(const void *bytes, size_t n_bytes, char *out, size_t n);
 
 #ifdef __cplusplus

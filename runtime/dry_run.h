@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Dry runs: the driver compiles kernels, checks every call and records it, and executes
- * nothing (docs/intel_gpu.md). What is read back was never computed.
+ * nothing (docs/intel_gpu.md). Values that are read back were never computed.
  */
 #ifndef XM_RUNTIME_DRY_RUN_H
 #define XM_RUNTIME_DRY_RUN_H

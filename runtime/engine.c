@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of an engine that is the same for every driver: what it is created with, references, and
- * whether its device is lost. Buffers, kernels and queues have files of their own.
+ * The functions of an engine that are the same for every driver: creation, references, and whether
+ * its device is lost. Buffers, kernels and queues have files of their own.
  */
 #include "runtime/engine.h"
 
@@ -16,7 +16,7 @@ xm_engine_list(const struct xm_device_info **infos, size_t *n, struct xm_error *
     return xm_ocl_list(infos, n, err);
 }
 
-/* Once: a chip that devices.def does not know works by what its driver says. */
+/* Warns, once, of a chip that devices.def does not know. */
 static void
 warn_of_guess(const struct xm_device_info *d)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many kernels an engine has built and loaded, how many it is expected to, and who is told; and
- * what is offered instead of building them.
- */
+ * Counts the kernels that an engine has built and loaded, and those that it is expected to build;
+ * calls the function of xm_build_watch; and keeps the offers of binaries
+ * (xm_engine_offer_kernels). */
 #include "runtime/engine_ops.h"
 
 uint64_t
@@ -76,7 +76,8 @@ xm_build_is_watched(void)
     return is_watched;
 }
 
-/* Kernels and launches that exist, built or not, and `n` more. */
+/* The number that the count of builds (n_building, kernels loaded, spared) has after `n` more
+ * builds. */
 static uint64_t
 builds_with(const struct xm_engine *e, uint64_t n)
 {
@@ -99,9 +100,10 @@ xm_engine_expect_builds(struct xm_engine *e, const struct xm_engine *counted)
                  builds_with(e, atomic_load(&counted->kernels_built) + launches));
 }
 
-/* What the engine has yet to make for kernel `c` of a counting engine: code for its launches,
- * unless that is most likely in the driver's cache; before it the kernel, where a variant that is
- * forced builds its kernels when they are first wanted. */
+/* The number of builds that `e` still has to do for kernel `c` of a counting engine. It has to
+ * compile code for each kind of launch, unless the kernel was loaded from the cache, which then
+ * most likely has that code. If `e` does not have the kernel yet, the kernel itself is one more
+ * build: a variant that is forced builds its kernels at first use. */
 static uint64_t
 missing_builds(const struct xm_engine *e, const struct xm_kernel *c)
 {
@@ -119,7 +121,8 @@ xm_engine_expect_launches(struct xm_engine *e, struct xm_engine *counted)
         n += missing_builds(e, counted->kernels[i]);
     pthread_mutex_unlock(&e->kernel_lock);
     const uint64_t left = builds_with(e, n), expected = atomic_load(&e->expected);
-    if (left < expected) /* who sees the number sees it stay */
+    /* raise the count instead of lowering `expected`: a watcher may have shown it */
+    if (left < expected)
         atomic_fetch_add(&e->spared, expected - left);
     else
         atomic_store(&e->expected, left);

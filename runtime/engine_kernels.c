@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels that an engine has built, found by name and defines, and those that its compiler has
- * refused.
- */
+ * The kernels of an engine: built ones, found by name and defines, and those that its compiler has
+ * refused. */
 #include <string.h>
 
 #include "runtime/engine_ops.h"
@@ -41,7 +40,7 @@ make_room_for_kernel(struct xm_engine *e, struct xm_error *err)
                : xm_no_memory(err, "%zu kernels", e->n_kernels + 1);
 }
 
-/* The first lines of a build log; the rest mostly follows from them. */
+/* Length of the first lines of a build log; later errors mostly follow from the first. */
 static int
 beginning_of(const char *log)
 {
@@ -65,7 +64,8 @@ warn_of_refusal(const struct xm_engine *e, const char *name, const char *defines
         name, defines, e->info.name, log ? beginning_of(log) : 0, log ? log : "");
 }
 
-/* Takes over the strings. Without memory it is forgotten and will be tried again. */
+/* Takes ownership of the strings. Without memory the refusal is not recorded, and a later call
+ * compiles the kernel again. */
 static void
 remember_refusal(struct xm_engine *e, char *name, char *defines,
                  const struct xm_error *why)
@@ -128,7 +128,7 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     return XM_OK;
 }
 
-/* With the kernel lock held. */
+/* The caller holds the kernel lock. */
 static enum xm_status
 find_or_build(struct xm_engine *e, const char *name, const char *defines,
               struct xm_kernel **out, struct xm_error *err)
@@ -157,7 +157,7 @@ xm_engine_kernel(struct xm_engine *engine, const char *name, const char *defines
     return status;
 }
 
-/* Whether `e` has built a kernel like `k`. */
+/* Whether `e` has a kernel with the name and defines of `k`. */
 static bool
 has_kernel(struct xm_engine *e, const struct xm_kernel *k)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queues: checks of launches, arguments and ranges; functions of the host; waits.
- */
+ * Queues: checks launches, arguments and ranges; enqueues host functions; reports failures at
+ * waits. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ xm_queue_engine(const struct xm_queue *q)
     return q->engine;
 }
 
-/* The launch with its zeros filled in, or a sentence that says which size is wrong. */
+/* Checks the sizes of a launch. *full is the launch with 0 replaced by 1. */
 static enum xm_status
 check_launch(const struct xm_device_info *info, const struct xm_kernel *k,
              const struct xm_launch *launch, struct xm_launch *full, struct xm_error *err)
@@ -127,7 +127,7 @@ xm_queue_launched(struct xm_queue *q, const struct xm_kernel *k, struct xm_error
     return status;
 }
 
-/* A host function as it lies in a queue, with its copy of the caller's bytes. */
+/* A host function in a queue, with a copy of the caller's bytes. */
 struct host_call {
     struct xm_queue *queue;
     xm_host_fn fn;
@@ -163,7 +163,7 @@ xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn, const voi
     return xm_engine_settle(q->engine, status, err);
 }
 
-/* What a wait returns: its own failure, or that of a host function it has waited for. */
+/* Returns the failure of a wait or, if it succeeded, that of a host function that has run. */
 static enum xm_status
 settle_wait(struct xm_queue *q, enum xm_status waited, struct xm_error *err)
 {
@@ -289,6 +289,6 @@ xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels)
 void *
 xm_queue_native(struct xm_queue *q)
 {
-    xm_queue_miss_command(q); /* of what the caller enqueues there */
+    xm_queue_miss_command(q); /* counts the commands that the caller enqueues there */
     return q->engine->ops->queue_native ? q->engine->ops->queue_native(q) : NULL;
 }

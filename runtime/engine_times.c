@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measurements of a queue: engines that measure nothing, and queues that do not, need no case of
- * their own elsewhere.
- */
+ * Measurements of a queue. Queues and engines that measure nothing are handled here, so that
+ * callers and implementations need not ask. */
 #include "runtime/engine_ops.h"
 
-/* NULL: the queue does not measure. */
+/* The callbacks for measurements; NULL: the queue does not measure. */
 static const struct xm_measuring_ops *
 ops_of(const struct xm_queue *q)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Free memory of the system, narrowed by each control group from the process's own up to the
- * root, in version 2 or 1 of Linux's interface:
+ * The system's free memory, limited by each control group from the process's own up to the root, in
+ * version 2 or 1 of Linux's interface:
  *
  *   free = min over the groups (limit - used + pages of files)
  *
- * Pages of files count as used in a group and go when memory is wanted, as everywhere. Swap
- * space has a limit of its own in version 2; that of version 1 is not looked at.
+ * Cached pages of files count as used by a group but are dropped when memory is needed, so they are
+ * added. In version 2 swap has a limit of its own; the limit of version 1 is ignored.
  */
 #include "runtime/host_memory.h"
 
@@ -23,10 +23,10 @@ struct room {
     uint64_t memory, swap;
 };
 
-/* Where a version's groups are, and the names of a group's files. */
+/* Where a version of control groups is mounted, and the names of its files. */
 struct version {
     const char *mount;
-    const char *limit, *used, *swap_limit, *swap_used; /* NULL: not looked at */
+    const char *limit, *used, *swap_limit, *swap_used; /* NULL: ignored       */
     const char *active_files, *inactive_files;         /* rows of memory.stat */
 };
 
@@ -45,7 +45,8 @@ open_below(const char *root, const char *folder, const char *name)
     return n > 0 && (size_t)n < sizeof(path) ? fopen(path, "r") : NULL;
 }
 
-/* The number behind a name, in a file of rows "name number …". False: there is none. */
+/* Reads the number behind `name` in a file of lines "name number …". False: there is no such line;
+ * *out is 0. */
 static bool
 read_row(const char *root, const char *folder, const char *file, const char *name,
          uint64_t *out)
@@ -64,7 +65,8 @@ read_row(const char *root, const char *folder, const char *file, const char *nam
     return found;
 }
 
-/* A file of one number, or "max". False: there is no such file, or no such name. */
+/* Reads a file of one number or "max" (UINT64_MAX). False: `name` is NULL, or the file cannot be
+ * read. */
 static bool
 read_number(const char *root, const char *folder, const char *name, uint64_t *out)
 {
@@ -103,8 +105,9 @@ narrow_to_group(const char *root, const struct version *v, const char *folder,
         narrow(&room->swap, limit, used);
 }
 
-/* In a container the path may be one of the host's, and only its end, or nothing of it, is
- * mounted: folders that are not there limit nothing. */
+/* Applies the limits of the group `path` and of all groups above it. In a container the path may be
+ * one of the host, of which only the end, or nothing, is mounted: folders that do not exist limit
+ * nothing. */
 static void
 narrow_to_groups(const char *root, const struct version *v, char *path, struct room *room)
 {
@@ -119,7 +122,8 @@ narrow_to_groups(const char *root, const struct version *v, char *path, struct r
     }
 }
 
-/* Lines "number:controllers:path"; "0::path" is version 2. */
+/* Applies the limits of the process's groups: /proc/self/cgroup has lines
+ * "number:controllers:path", of which "0::path" is version 2. */
 static void
 narrow_to_own_groups(const char *root, struct room *room)
 {
@@ -148,7 +152,7 @@ xm_host_memory_free_below(const char *root)
     if (!read_row(root, "/proc", "meminfo", "MemAvailable:", &room.memory))
         return 0;
     read_row(root, "/proc", "meminfo", "SwapFree:", &room.swap);
-    room.memory <<= 10; /* of KiB */
+    room.memory <<= 10; /* from KiB to bytes */
     room.swap <<= 10;
     narrow_to_own_groups(root, &room);
     uint64_t all = room.memory + room.swap;

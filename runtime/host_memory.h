@@ -8,12 +8,13 @@
 extern "C" {
 #endif
 
-/* Bytes that the system can still give to this process: free memory, page cache and free swap, at
- * most the remaining limit of the process's control groups (as in a container). 0: unknown. */
+/* Returns the bytes that the system can still give to this process: free memory, page cache and
+ * free swap, limited by what is left of the limits of the process's control groups (as in a
+ * container). 0: unknown. */
 uint64_t xm_host_memory_free(void);
-/* Bytes of memory that the system has; 0: unknown. */
+/* Returns the system's memory in bytes; 0: unknown. */
 uint64_t xm_host_memory_total(void);
-/* The same with /proc and /sys below the folder `root`, for tests. */
+/* As xm_host_memory_free and _total, but with /proc and /sys below the folder `root`; for tests. */
 uint64_t xm_host_memory_free_below(const char *root);
 uint64_t xm_host_memory_total_below(const char *root);
 

@@ -10,8 +10,8 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
 
-/* False: no memory. What drivers for processors say of the clock and the memory is that of the
- * moment; there the processor's features take their place. */
+/* Makes the key of a measurement. False: no memory. For CPU devices drivers report the clock and
+ * memory of the moment, so the key has the processor's features instead. */
 static bool
 find_key(const struct xm_device_info *device, const char *what, struct xm_kernel_key *key)
 {
@@ -32,7 +32,7 @@ find_key(const struct xm_device_info *device, const char *what, struct xm_kernel
     return ok;
 }
 
-/* What is stored, at most `most` bytes of it; *n is 0 when there is nothing, or more. */
+/* Reads a stored measurement of at most `most` bytes; *n is 0 if there is none, or it is longer. */
 static void
 load(const char *dir, const struct xm_device_info *device, const char *what, void *to,
      size_t most, size_t *n)

@@ -54,7 +54,8 @@ xm_kernel_cache_key(const char *device, const char *driver, const char *source,
     struct xm_kernel_key key = {{0x62b821756295c58du, 0x6c62272e07bb0142u}};
     const char *const parts[] = {device, driver, source, options};
     for (size_t i = 0; i < XM_ARRAY_LEN(parts); i++)
-        fnv128(key.hash, parts[i], strlen(parts[i]) + 1); /* the NUL separates */
+        /* the NUL separates the parts */
+        fnv128(key.hash, parts[i], strlen(parts[i]) + 1);
     return key;
 }
 
@@ -68,7 +69,8 @@ read_processor(void)
     size_t used = 0;
     FILE *f = fopen("/proc/cpuinfo", "r");
     char line[4096];
-    while (f && fgets(line, sizeof(line), f) && line[0] != '\n') /* the first core's */
+    /* lines of the first core */
+    while (f && fgets(line, sizeof(line), f) && line[0] != '\n')
         for (size_t i = 0; i < XM_ARRAY_LEN(fields); i++) {
             const size_t n = strlen(line);
             if (strncmp(line, fields[i], strlen(fields[i])) != 0 ||
@@ -125,7 +127,8 @@ xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key, size_t *n
         bytes = NULL;
     }
     if (bytes)
-        futimens(fileno(f), NULL); /* used now; where that is not allowed, it ages */
+        /* sets the time of last use; if that is not permitted, the file ages */
+        futimens(fileno(f), NULL);
     fclose(f);
     if (bytes)
         *n_bytes = h.n_bytes;
@@ -210,7 +213,7 @@ by_age(const void *a, const void *b)
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* What a process left that was killed in the middle of a store. */
+/* Removes an incomplete file of a process that was killed while it stored. */
 static void
 remove_left_over(int dir, const char *name, const struct stat *st)
 {
@@ -219,7 +222,8 @@ remove_left_over(int dir, const char *name, const struct stat *st)
         unlinkat(dir, name, 0);
 }
 
-/* The entries of a cache, for xm_free; NULL: none, or no memory for them. */
+/* Lists the files of a cache; the caller frees the list (xm_free). NULL: there are none, or there
+ * is no memory. */
 static struct entry *
 list_entries(const char *dir, size_t *n, uint64_t *total)
 {

@@ -10,13 +10,15 @@
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define DIGITS  "0123456789"
 
-static const char cut[] = "!"; /* in no text that is whole */
+/* marks a text that did not fit; complete options never contain it */
+static const char cut[] = "!";
 
 size_t
 xm_defines_print_v(char *out, size_t n, const char *fmt, va_list ap)
 {
     int got = xm_print_v(out, n, fmt, ap);
-    if (got >= 0 && (size_t)got + sizeof(cut) <= n) /* what follows may have to be cut */
+    /* leaves room to mark text that follows as cut */
+    if (got >= 0 && (size_t)got + sizeof(cut) <= n)
         return (size_t)got;
     if (n < sizeof(cut))
         return 0;
@@ -34,7 +36,7 @@ xm_defines_print(char *out, size_t n, const char *fmt, ...)
     return got;
 }
 
-/* A part of the text. */
+/* A part of the build options. */
 struct span {
     const char *at;
     size_t n;
@@ -47,7 +49,7 @@ is_name(struct span s)
            strspn(s.at, LETTERS DIGITS) >= s.n;
 }
 
-/* 12, -3u, 1.5f, 1.00000000e-06f */
+/* A number such as 12, -3u, 1.5f, 1.00000000e-06f. */
 static bool
 is_number(struct span s)
 {
@@ -71,7 +73,7 @@ is_number(struct span s)
     return digits > 0 && p == end;
 }
 
-/* The value up to the next of `ends` outside parentheses. */
+/* The text up to the next character `ends` that is not in parentheses. */
 static struct span
 next_part(const char *at, const char *end, char ends)
 {
@@ -84,7 +86,7 @@ next_part(const char *at, const char *end, char ends)
 
 static bool is_value(struct span s, int depth);
 
-/* Values with commas between them; how many there are, 0: it is no list of values. */
+/* The number of values in a list separated by commas; 0: some part is no value. */
 static uint64_t
 count_values(struct span s, int depth)
 {
@@ -101,7 +103,8 @@ count_values(struct span s, int depth)
     }
 }
 
-/* NAME(…)NAME(…)…: the steps of a chain. */
+/* Whether the text is a sequence of macro calls NAME(…)NAME(…)…, as for the steps of a row
+ * chain. */
 static bool
 is_calls(struct span s, int depth)
 {
@@ -127,7 +130,7 @@ is_value(struct span s, int depth)
     return is_name(s) || is_number(s) || is_calls(s, depth);
 }
 
-/* The value of N_<name> among the defines; 0: there is none. */
+/* The number n of an option -DN_<name>=n; 0: there is none. */
 static uint64_t
 declared(const char *defines, struct span name)
 {

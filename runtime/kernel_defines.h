@@ -9,7 +9,7 @@
  *
  *   -DNAME           -DNAME=value       or an option of the compiler: -cl-…, -W…
  *   value            numbers, identifiers and macro calls with them
- *   a list           values separated by commas; -DN_<NAME>, before or behind it, has their number
+ *   a list           values separated by commas; another option -DN_<NAME>=n has their number
  */
 #ifndef XM_RUNTIME_KERNEL_DEFINES_H
 #define XM_RUNTIME_KERNEL_DEFINES_H
@@ -24,12 +24,13 @@
 extern "C" {
 #endif
 
-/* snprintf for such texts. xm_defines_check refuses a text that did not fit. Returns the number of
- * characters written. */
+/* snprintf for build options. If the text does not fit, marks it as cut, so that xm_defines_check
+ * refuses it. Returns the number of characters written. */
 size_t xm_defines_print(char *out, size_t n, const char *fmt, ...) XM_PRINTF(3, 4);
 size_t xm_defines_print_v(char *out, size_t n, const char *fmt, va_list ap);
 
-/* XM_NOT_BUILT: no kernel can be built with them; the sentence says which and why. */
+/* Checks build options as described above. XM_NOT_BUILT: a kernel cannot be built with them; the
+ * message names the wrong option and says why. */
 enum xm_status xm_defines_check(const char *defines, struct xm_error *err);
 
 #ifdef __cplusplus

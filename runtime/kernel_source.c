@@ -49,7 +49,7 @@ find_text(const struct source *s, const char *name, struct xm_strbuf *override)
     return NULL;
 }
 
-/* The name between the quotes of an #include line into `name`; false for other lines. */
+/* Sets `name` to "include/" and the name in quotes of an #include line; false: another line. */
 static bool
 parse_include(const char *line, size_t n, char name[MAX_NAME])
 {
@@ -77,7 +77,7 @@ was_seen(struct source *s, const char *name)
 static enum xm_status add_file(struct source *s, const char *name, const char *from,
                                int depth);
 
-/* Every file whose name begins and ends as `pattern` does around its star. */
+/* Adds every file whose name matches `pattern`, which contains one star. */
 static enum xm_status
 add_files(struct source *s, const char *pattern, const char *star, int depth)
 {
@@ -143,7 +143,7 @@ add_kernel(struct source *s, const char *name)
     return add_file(s, file, name, 0);
 }
 
-/* The built-in files, and XM_KERNEL_DIR's before them. */
+/* Begins with the embedded files; files in XM_KERNEL_DIR replace them. */
 static enum xm_status
 begin(struct source *s, struct xm_strbuf *out, struct xm_error *err)
 {

@@ -34,7 +34,7 @@ enum xm_status xm_kernel_source(const char *name, struct xm_strbuf *out,
 /* Appends the text of include/<name>, which the caller puts before a kernel. */
 enum xm_status xm_kernel_include(const char *name, struct xm_strbuf *out,
                                  struct xm_error *err);
-/* The same as xm_kernel_source over another table, without XM_KERNEL_DIR. */
+/* As xm_kernel_source, but over another table of files and without XM_KERNEL_DIR. */
 enum xm_status xm_kernel_source_from(const struct xm_kernel_file *files, size_t n_files,
                                      const char *name, struct xm_strbuf *out,
                                      struct xm_error *err);

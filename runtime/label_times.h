@@ -17,14 +17,14 @@ extern "C" {
 
 struct xm_label_times;
 
-/* For labels 0 … n - 1; other labels are ignored. NULL: no memory. */
+/* Creates sums for labels 0 … n - 1; times of other labels are ignored. NULL: no memory. */
 struct xm_label_times *xm_label_times_create(uint32_t n);
 void xm_label_times_destroy(struct xm_label_times *t); /* NULL is allowed */
-/* Counts one run of the label's step, which may take several launches, and adds the time of one
- * launch. With `t` NULL add_run does nothing. */
+/* add_run counts one run of the label's step; add_ns adds the time of one launch. A run may take
+ * several launches. add_run does nothing if `t` is NULL. */
 void xm_label_times_add_run(struct xm_label_times *t, uint32_t label);
 void xm_label_times_add_ns(struct xm_label_times *t, uint32_t label, uint64_t ns);
-/* The mean time of a run; 0: no time has been measured. */
+/* Returns the mean time of a run in nanoseconds; 0: none has been measured. */
 uint64_t xm_label_times_mean_ns(const struct xm_label_times *t, uint32_t label);
 
 #ifdef __cplusplus

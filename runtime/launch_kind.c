@@ -16,7 +16,7 @@ kind_of(const struct xm_launch *l)
     return kind;
 }
 
-/* Not memcmp: the bytes between and behind members say nothing. */
+/* Compares members, not by memcmp, because padding bytes are undefined. */
 static bool
 is_same(const struct xm_launch_kind *a, const struct xm_launch_kind *b)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which kind of memory serves a use: one place for the engines that allocate and for the one
- * that only counts.
+ * Which kind of memory a use gets, for the engines that allocate and for the one that only
+ * counts.
  *
  *   use             CPU devices         GPUs with USM   other GPUs
  *   device, weight  cl_mem              usm_device      cl_mem
  *   host            cl_mem              usm_host        cl_mem
- *   host weight     where the file is   usm_host        cl_mem that the driver keeps on the host
+ *   host weight     bytes in place      usm_host        cl_mem that the driver keeps on the host
  */
 #include "runtime/engine_ops.h"
 
 enum {
-    SHARE_ALIGN = 4096, /* of host memory that an integrated GPU reads in place */
-    SHARE_GRANULE = 64  /* … and its size                                       */
+    /* alignment that an integrated GPU needs to read host memory in place … */
+    SHARE_ALIGN = 4096,
+    SHARE_GRANULE = 64 /* … and the size must be a multiple of this            */
 };
 
 enum xm_memory_kind

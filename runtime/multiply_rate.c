@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Multiply-adds that touch no memory. A pass is long enough to hide what a launch costs.
- */
+ * Kernels of multiply-adds that access no memory in their loop. A pass is long enough to make the
+ * cost of its launch negligible. */
 #include "runtime/multiply_rate.h"
 
 #include "runtime/util/clock.h"
 
-/* Of a pass; work-items for each compute unit, sums and lanes of each. */
+/* A pass: its kernel, work-items for each compute unit, vector lanes of a work-item, loop
+ * iterations. */
 struct shape {
     const char *kernel;
     uint64_t items, lanes;
     uint32_t steps;
-    uint64_t local; /* 0: the driver's choice */
+    uint64_t local; /* local size; 0: the driver chooses it */
 };
-enum { SUMS = 16 }; /* as in the kernels */
+enum { SUMS = 16 }; /* sums of each lane, as in the kernels */
 
 static const struct shape shapes[] = {
     [false] = {"limit_multiply_gen", 2048, 1, 1 << 13, 0},

@@ -17,7 +17,7 @@ struct rank {
 
 struct planner {
     struct xm_plan_item *items;
-    uint32_t *placed; /* items, by (block, offset) */
+    uint32_t *placed; /* indices of placed items, ordered by block and offset */
     uint32_t n_placed;
     uint64_t max_block;
     uint32_t alignment;
@@ -49,7 +49,8 @@ lives_meet(const struct xm_plan_item *a, const struct xm_plan_item *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* A gap inside a block beats growing one; then the least waste wins, then the first. */
+/* Keeps the better of two places: one inside a block is better than one that makes a block grow;
+ * then less waste is better; of equal ones the first. */
 static void
 offer(struct place *best, struct place p)
 {
@@ -60,13 +61,13 @@ offer(struct place *best, struct place p)
     }
 }
 
-/* Offers the gaps of `block` that `item` fits into, and the room at its end. *at is the
- * first entry of `placed` for the block, and is moved behind its last. */
+/* Offers the gaps of `block` into which `item` fits, and the room at its end. *at is the index in
+ * `placed` of the block's first item, and is moved behind its last. */
 static void
 scan_block(const struct planner *p, const struct xm_plan_item *item, uint32_t block,
            uint32_t *at, struct place *best)
 {
-    uint64_t end = 0; /* of what lives at the same time, so far */
+    uint64_t end = 0; /* end of the items with overlapping lifetimes so far */
     for (; *at < p->n_placed; (*at)++) {
         const struct xm_plan_item *other = &p->items[p->placed[*at]];
         if (other->block != block)

@@ -9,8 +9,9 @@
  *       |   |   a    |  b   |        each into the smallest gap that takes it.
  *       +---+--------+------+--> steps
  *
- * There are as many blocks as are needed to keep each within the device's largest allocation. The
- * result depends on the items alone. An item is never moved during its lifetime.
+ * A block is one allocation. A new block is begun when an item fits into no block without making it
+ * larger than the device's largest allocation. Equal items give an equal plan. An item is not moved
+ * during its lifetime.
  */
 #ifndef XM_RUNTIME_PLAN_H
 #define XM_RUNTIME_PLAN_H
@@ -25,7 +26,7 @@ extern "C" {
 
 struct xm_plan_item {
     uint64_t bytes;       /* 0 takes no space                        */
-    uint32_t first, last; /* steps that touch it, both ends included */
+    uint32_t first, last; /* first and last step that use it         */
     uint32_t block;       /* out                                     */
     uint64_t offset;      /* out: bytes from the start of its block  */
 };
@@ -36,9 +37,9 @@ struct xm_plan {
     uint64_t *block_bytes; /* n_blocks entries, owned */
 };
 
-/* Places `items`. Every offset is a multiple of `alignment` (> 0), no block is over
- * `max_block_bytes`. XM_NO_MEMORY names an item that is larger than a block may be.
- * Initialises *plan in every case; xm_plan_free() is allowed after a failure. */
+/* Places `items`: sets block and offset of each. Every offset is a multiple of `alignment` (> 0),
+ * no block has more than max_block_bytes. XM_NO_MEMORY: an item is larger than that; the message
+ * names it. Initialises *plan in every case; xm_plan_free() is allowed after a failure. */
 enum xm_status xm_plan_make(struct xm_plan_item *items, uint32_t n_items,
                             uint64_t max_block_bytes, uint32_t alignment,
                             struct xm_plan *plan, struct xm_error *err);

@@ -7,8 +7,10 @@
 #include "runtime/util/memory.h"
 
 enum {
-    GRANULE = 4096, /* sizes are rounded up to this, so that near sizes meet   */
-    MAX_SLACK = 4   /* an idle buffer serves a request of at least 1/4 its size */
+    /* sizes are rounded up to a multiple, so that similar requests can share a buffer */
+    GRANULE = 4096,
+    /* an idle buffer is at most about this many times larger than the request */
+    MAX_SLACK = 4
 };
 
 struct entry {
@@ -21,7 +23,7 @@ struct entry {
 struct xm_pool {
     struct xm_engine *engine;
     uint64_t budget;
-    pthread_mutex_t lock; /* all below */
+    pthread_mutex_t lock; /* protects the members below */
     struct entry *entries;
     struct xm_pool_stats stats;
 };
@@ -78,7 +80,7 @@ xm_pool_destroy(struct xm_pool *pool)
     xm_free(pool);
 }
 
-/* The smallest idle buffer that serves; NULL: none. */
+/* The smallest idle buffer that is large enough and not much too large; NULL: none. */
 static struct entry *
 find_idle(struct xm_pool *pool, uint64_t bytes)
 {
@@ -112,7 +114,7 @@ allocate(struct xm_pool *pool, uint64_t bytes, enum xm_pool_use use, struct entr
         return XM_OK;
     if (first.status != XM_NO_MEMORY || pool->stats.idle_bytes == 0)
         return xm_fail(err, first.status, "%s", first.text);
-    drop_idle(pool); /* what is idle may be what the driver is missing */
+    drop_idle(pool); /* idle buffers may hold the memory that the driver lacks */
     return xm_buffer_create(pool->engine, buffer_use, bytes, &e->buffer, err);
 }
 

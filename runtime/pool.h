@@ -24,25 +24,25 @@ struct xm_pool;
 enum xm_pool_use { XM_POOL_SHARED, XM_POOL_PRIVATE };
 
 struct xm_pool_stats {
-    uint64_t now_bytes; /* in use and idle                    */
+    uint64_t now_bytes; /* bytes in use and idle              */
     uint64_t peak_bytes;
     uint64_t idle_bytes; /* of now_bytes: waiting to be reused */
     uint64_t acquired;   /* calls of xm_pool_acquire           */
-    uint64_t reused;     /* of them, served by an idle buffer  */
+    uint64_t reused;     /* calls of xm_pool_acquire that got an idle buffer */
 };
 
-/* A pool that never holds more than `budget_bytes` (0: no limit but the device's).
- * Thread-safe. Keeps the engine alive. */
+/* Creates a pool that never holds more than `budget_bytes` (0: no limit but the device's memory).
+ * The pool is thread-safe and keeps the engine alive. */
 enum xm_status xm_pool_create(struct xm_engine *engine, uint64_t budget_bytes,
                               struct xm_pool **out, struct xm_error *err);
 /* Frees the idle buffers; every acquired buffer must have been released. NULL is allowed. */
 void xm_pool_destroy(struct xm_pool *pool);
 
-/* A buffer of at least `bytes`; the contents are undefined. XM_NO_MEMORY: the sentence says how
- * many bytes are in use and how many would still fit. */
+/* Lends a buffer of at least `bytes`; its contents are undefined. The pool owns it. XM_NO_MEMORY:
+ * the message says how many bytes are in use and how many would still fit. */
 enum xm_status xm_pool_acquire(struct xm_pool *pool, uint64_t bytes, enum xm_pool_use use,
                                struct xm_buffer **out, struct xm_error *err);
-/* Takes back a buffer of this pool; NULL is allowed. */
+/* Gives a buffer of this pool back; NULL is allowed. */
 void xm_pool_release(struct xm_pool *pool, struct xm_buffer *b);
 /* Frees the idle buffers. */
 void xm_pool_trim(struct xm_pool *pool);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streaming reads. CPU devices read one stretch a work-item, others read side by side.
- */
+ * Streaming reads. On CPU devices each work-item reads one contiguous part, on others neighbouring
+ * work-items read neighbouring words. */
 #include "runtime/read_rate.h"
 
 #include "runtime/util/clock.h"
@@ -15,12 +15,13 @@ struct reading {
     struct xm_buffer *const *buffers;
     size_t n;
     struct xm_buffer *sums;
-    uint64_t most; /* bytes to read in a pass */
+    uint64_t most; /* most bytes that a pass reads */
     uint64_t items;
     bool single; /* local size 1 */
 };
 
-/* So many that the cache of a large processor, of which this may be a small part, holds few. */
+/* Bytes to read in a pass: so many that only a small part of them stays in the cache of a large
+ * processor, of which this device may be a part. */
 static uint64_t
 enough_bytes(const struct xm_device_info *device)
 {
@@ -28,7 +29,7 @@ enough_bytes(const struct xm_device_info *device)
     return caches > USUAL_BYTES ? caches : USUAL_BYTES;
 }
 
-/* Reads the buffers, at most r->most bytes of them; how many that was. */
+/* Runs one pass over the buffers; *bytes: how many bytes it read, at most r->most. */
 static enum xm_status
 read_once(const struct reading *r, uint64_t *bytes, struct xm_error *err)
 {
@@ -46,8 +47,8 @@ read_once(const struct reading *r, uint64_t *bytes, struct xm_error *err)
     return xm_queue_finish(r->queue, err);
 }
 
-/* The rate of the fastest pass: what the memory can do, whatever else the machine does. The
- * first pass compiles and touches pages. */
+/* Measures the rate of the fastest pass, because others may be slowed down by other work of the
+ * machine. The pass before them compiles the kernel and touches the pages. */
 static enum xm_status
 time_passes(const struct reading *r, double seconds, double *rate, struct xm_error *err)
 {
@@ -65,7 +66,7 @@ time_passes(const struct reading *r, double seconds, double *rate, struct xm_err
     return XM_OK;
 }
 
-/* Memory of its own, written to so that it is there: at most `most` bytes. */
+/* Allocates a buffer of at most `most` bytes and writes to it, so that its pages exist. */
 static enum xm_status
 make_memory(struct xm_engine *engine, struct xm_queue *queue, uint64_t most,
             struct xm_buffer **out, struct xm_error *err)
@@ -104,7 +105,7 @@ xm_read_rate(struct xm_engine *engine, struct xm_buffer *const *buffers, size_t 
     if (s == XM_OK && bytes < CACHES * device->cache_bytes) {
         r.buffers = &own;
         r.n = 1;
-        /* Whoever gave buffers did not ask for a gigabyte beside them. */
+        /* a caller that gave buffers does not expect a very large allocation */
         s = make_memory(engine, r.queue, n ? USUAL_BYTES : r.most, &own, err);
     }
     if (s == XM_OK)

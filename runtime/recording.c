@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recordings: launches with what the engine has bound for them, and the buffers that they use.
- */
+ * Recordings: launches with the objects that the engine bound for them, and references to the
+ * buffers that they use. */
 #include "runtime/recording.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "runtime/util/memory.h"
 
 struct recorded {
-    struct xm_kernel *kernel; /* the engine's */
-    void *bound;              /* owned; of ops->bind */
+    struct xm_kernel *kernel; /* owned by the engine */
+    void *bound;              /* owned; from ops->bind */
     struct xm_launch launch;
-    struct xm_arg *args; /* owned; what is bound, with referenced buffers */
+    struct xm_arg *args; /* owned; the bound arguments; their buffers are referenced */
     uint32_t n_args;
 };
 
@@ -39,7 +39,7 @@ xm_recording_create(struct xm_queue *q, struct xm_recording **out, struct xm_err
     return XM_OK;
 }
 
-/* An argument is const, but has as many references as anybody wants. */
+/* The buffer of an argument, without const: counting references changes it. */
 static struct xm_buffer *
 buffer_of(const struct xm_arg *a)
 {
@@ -156,7 +156,8 @@ is_same_arg(const struct xm_arg *a, const struct xm_arg *b)
     return a->kind != XM_ARG_SCALAR || memcmp(&a->value, &b->value, a->bytes) == 0;
 }
 
-/* Other work-groups may need other code of the driver's. */
+/* Whether a launch may replace a recorded one. Its local size must be equal, because the driver may
+ * have compiled other code for another one. */
 static bool
 fits(const struct recorded *r, const struct xm_kernel *k, uint32_t n_args,
      const struct xm_launch *launch)
@@ -165,7 +166,8 @@ fits(const struct recorded *r, const struct xm_kernel *k, uint32_t n_args,
            memcmp(r->launch.local, launch->local, sizeof(launch->local)) == 0;
 }
 
-/* An argument that could not be set is unknown, and is set anew the next time. */
+/* Binds the arguments that differ. One that could not be bound is marked as unknown, so that the
+ * next launch binds it again. */
 static enum xm_status
 patch_args(struct xm_queue *q, struct recorded *r, const struct xm_arg *args,
            struct xm_error *err)
@@ -175,7 +177,7 @@ patch_args(struct xm_queue *q, struct recorded *r, const struct xm_arg *args,
         if (is_same_arg(&r->args[i], &args[i]))
             continue;
         r->args[i] = (struct xm_arg){.kind = XM_ARG_TOO_LARGE};
-        xm_buffer_unref(before); /* no launch will be made with it */
+        xm_buffer_unref(before); /* not used by any later launch   */
         XM_TRY(q->engine->ops->rebind(q, r->kernel, r->bound, i, &args[i], err));
         keep_arg(&r->args[i], &args[i]);
     }
@@ -192,7 +194,8 @@ xm_queue_run_patched(struct xm_queue *q, struct xm_kernel *k, const struct xm_ar
         return XM_OK;
     struct recorded *r = &q->recording->list[q->patch_at];
     if (!fits(r, k, n_args, launch)) {
-        q->patch_at = q->patch_end; /* those behind it have other places, too */
+        /* launches after it would not match their positions either */
+        q->patch_at = q->patch_end;
         return XM_OK;
     }
     q->patch_at++;

@@ -15,32 +15,35 @@ extern "C" {
 
 struct xm_recording;
 
-/* *out is the caller's; free it with xm_recording_destroy. XM_UNSUPPORTED: the engine cannot
- * record. */
+/* Creates an empty recording for the queue's engine. The caller frees *out with
+ * xm_recording_destroy. XM_UNSUPPORTED: the engine cannot record. */
 enum xm_status xm_recording_create(struct xm_queue *q, struct xm_recording **out,
                                    struct xm_error *err);
-/* No queue records to it any more. NULL is allowed. */
+/* Frees the recording; no queue may still record to it. NULL is allowed. */
 void xm_recording_destroy(struct xm_recording *rec);
-/* What is launched on the queue from now on is also recorded behind the launches that `rec` has;
- * NULL: nothing is. Launches that cannot be recorded, and all other commands, are missed. */
+/* From now on launches on the queue are also appended to `rec`; NULL: they are not. Launches that
+ * cannot be recorded, and all other commands, are missed (xm_recording_missed). */
 void xm_queue_record(struct xm_queue *q, struct xm_recording *rec);
-/* What is launched on the queue from now on takes the place of launches [first, first + n) of the
- * recording, one after the other: of their arguments only those are bound that differ from what is
- * bound. A launch that does not fit (another kernel, other local sizes, more than n) is enqueued as
- * it is, and so are those behind it; they are missed. xm_queue_record with NULL ends this. */
+/* From now on launches on the queue replace launches [first, first + n) of the recording, in order:
+ * each recorded launch gets the new arguments where they differ from the bound ones, and is
+ * enqueued. A launch that does not fit (another kernel, another local size, or more than n
+ * launches) is enqueued without the recording, and so are all launches after it; they count as
+ * missed. xm_queue_record with NULL ends this. */
 void xm_queue_patch(struct xm_queue *q, struct xm_recording *rec, uint32_t first,
                     uint32_t n);
-/* Records where `rec` is empty, else takes the place of all its launches. NULL: neither. */
+/* Records to `rec` if it is empty, else replaces all its launches (xm_queue_patch). NULL:
+ * neither. */
 void xm_queue_repeat(struct xm_queue *q, struct xm_recording *rec);
-/* How many launches it has. */
+/* The number of launches in the recording. */
 uint32_t xm_recording_launches(const struct xm_recording *rec);
-/* How many commands were enqueued while the queue recorded to it that it does not have; truncating
- * does not lower the number. */
+/* The number of commands that were enqueued while the queue recorded to `rec` and that it does not
+ * contain; truncating does not lower it. */
 uint64_t xm_recording_missed(const struct xm_recording *rec);
-/* Drops the launches from `n` on. */
+/* Drops launches n and later. */
 void xm_recording_truncate(struct xm_recording *rec, uint32_t n);
-/* Enqueues `n` launches from `first` on, on the queue for which the recording was created; first +
- * n is at most xm_recording_launches. Fails as xm_queue_run does. They are not recorded again. */
+/* Enqueues launches [first, first + n) of the recording on the queue for which it was created;
+ * first + n is at most xm_recording_launches. Fails as xm_queue_run does. These launches are not
+ * recorded again. */
 enum xm_status xm_queue_replay(struct xm_queue *q, const struct xm_recording *rec,
                                uint32_t first, uint32_t n, struct xm_error *err);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sizes, views and single values of a weight. Reading goes through the element table, one
- * element at a time, or block by block: this is the reference, devices have kernels.
- */
+ * Sizes, views and single values of a weight. Values are read one element or one block at a time:
+ * this is the reference, devices use kernels. */
 #include "runtime/weight.h"
 
 #include <string.h>
@@ -35,7 +34,7 @@ stored_row(const struct xm_weight *w, uint64_t e, uint64_t n)
     return w->view.first_row + e * xm_weight_expert_rows(w) + n;
 }
 
-/* Bytes of `rows` rows of `cols` columns of blocks. */
+/* Bytes of `rows` rows of `cols` columns in a format of blocks. */
 static uint64_t
 block_bytes(const struct xm_weight *w, uint64_t rows, uint64_t cols)
 {
@@ -120,10 +119,10 @@ xm_weight_tally_most(const struct xm_weight_tally *t)
 
 /* ---- checks ------------------------------------------------------------------------ */
 
-/* Rows that are stored, when the view is less than those: what the bytes have room for. */
+/* The rows that the bytes must contain, up to the last row of the view. */
 struct stored {
     uint64_t rows, row_cols;
-    bool whole; /* then the bytes are neither more nor less */
+    bool whole; /* the view is the whole weight: there must be exactly these rows */
 };
 
 /* Whether `b` holds n elements of type e. */
@@ -161,7 +160,7 @@ check_quantisation(const struct xm_weight *w, const struct stored *s)
     return NULL;
 }
 
-/* Codebook and factors, as far as they are there. */
+/* Checks codebook and factors if they are present. */
 static const char *
 check_extras(const struct xm_weight *w)
 {
@@ -210,7 +209,7 @@ check_blocks(const struct xm_weight *w, const struct stored *s)
     return NULL;
 }
 
-/* The rows up to the view's last one. */
+/* Finds the stored rows up to the last one of the view. False: their number overflows. */
 static bool
 find_stored(const struct xm_weight *w, struct stored *s)
 {
@@ -298,7 +297,8 @@ is_range(uint64_t first, uint64_t n, uint64_t size)
     return n > 0 && n <= size && first <= size - n;
 }
 
-/* From now on the steps are those of what is stored. */
+/* Writes the strides of the stored weight into the view, which 0 stands for while the view is the
+ * whole: call it before the view's own sizes change. */
 static void
 keep_steps(struct xm_weight *w)
 {
@@ -306,7 +306,8 @@ keep_steps(struct xm_weight *w)
     w->view.expert_rows = xm_weight_expert_rows(w);
 }
 
-/* Makes b the bytes of experts first … first + n - 1, of `bits` each; false: not whole bytes. */
+/* Narrows b to the bytes of experts [first, first + n), `bits` bits for each; false: that is no
+ * whole number of bytes. */
 static bool
 narrow(struct xm_bytes *b, uint64_t bits, uint64_t first, uint64_t n)
 {
@@ -316,7 +317,7 @@ narrow(struct xm_bytes *b, uint64_t bits, uint64_t first, uint64_t n)
     return true;
 }
 
-/* Of a weight whose experts lie one behind the other some are a whole weight again. */
+/* Makes some experts of a whole weight a whole weight again, with only their bytes. */
 static const char *
 narrow_experts(struct xm_weight *w, uint64_t first, uint64_t n)
 {
@@ -381,7 +382,7 @@ xm_weight_slice_cols(struct xm_weight *w, uint64_t first, uint64_t n)
     return NULL;
 }
 
-/* Two rows become one of twice as many columns, of which the view has a half. */
+/* Treats two rows as one of twice as many columns, and takes one half of the columns. */
 const char *
 xm_weight_alternate_rows(struct xm_weight *w, uint64_t odd)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ggml's blocks. A nibble's number is at j for the low one of byte j, half a block behind for the
- * high one; the super-blocks of 256 (…_K) have scales of their sub-blocks beside one or two f16.
- */
+ * Decoders of ggml's blocks. In blocks of nibbles the low nibble of byte j is element j, the high
+ * nibble the element half a block later. The super-blocks of 256 columns (…_K) have scales for
+ * sub-blocks, and one or two f16 by which these scales are multiplied. The comment at a function is
+ * the layout of a block, then the value of an element q. */
 #include "runtime/weight_decode.h"
 
 #include <math.h>
@@ -37,7 +38,8 @@ xm_decode_q4_1(const uint8_t *block, float *out)
     }
 }
 
-/* Number j of 32 with 5 bits: { u8 high[4], low[16] }, bit j of `high` on top of its nibble. */
+/* Element j of 32 with 5 bits in { u8 high[4], low[16] }: the nibble j of `low`, with bit j of
+ * `high` as fifth bit. */
 static int
 five_bits(const uint8_t *q, int j)
 {
@@ -72,11 +74,11 @@ xm_decode_q8_0(const uint8_t *block, float *out)
         out[j] = (float)(int8_t)block[2 + j] * d;
 }
 
-/* The numbers of IQ4_NL and IQ4_XS, closer together around zero. */
+/* The values of the 16 codes of IQ4_NL and IQ4_XS, closer together around zero. */
 static const float nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                     1,    13,   25,  38,  53,  69,  89,  113};
 
-/* 16 bytes of nibbles, each number times `factor`. */
+/* Decodes 16 bytes of nibbles to 32 values times `factor`. */
 static void
 decode_nonlinear(const uint8_t *q, float factor, float *out)
 {
@@ -86,15 +88,16 @@ decode_nonlinear(const uint8_t *q, float factor, float *out)
     }
 }
 
-/* { f16 d; u8 qs[16] }:  d times a number of the table */
+/* { f16 d; u8 qs[16] }: d nonlinear[q] */
 void
 xm_decode_iq4_nl(const uint8_t *block, float *out)
 {
     decode_nonlinear(block + 2, half_at(block), out);
 }
 
-/* { u8 scales[16]; u8 qs[64]; f16 d, dmin }:  d scale q - dmin minimum, sub-blocks of 16; 2 bits
- * of 32 bytes are two sub-blocks */
+/* { u8 scales[16]; u8 qs[64]; f16 d, dmin }: d scale q - dmin minimum, sub-blocks of 16. The low
+ * nibble of scales[i] is the scale, the high one the minimum. Two bits of each of 32 bytes are 32
+ * columns, two sub-blocks. */
 void
 xm_decode_q2_k(const uint8_t *block, float *out)
 {
@@ -106,7 +109,8 @@ xm_decode_q2_k(const uint8_t *block, float *out)
     }
 }
 
-/* Scale j of 16 of Q3_K: 4 low bits in 8 bytes, 2 high ones in the 4 behind them. */
+/* Scale j of 16 of Q3_K: its 4 low bits are nibbles of b[0 … 7], its 2 high bits are in b[8 …
+ * 11]. */
 static int
 q3_k_scale(const uint8_t *b, int j)
 {
@@ -114,8 +118,8 @@ q3_k_scale(const uint8_t *b, int j)
     return (low | (b[8 + j % 4] >> j / 4 * 2 & 3) << 4) - 32;
 }
 
-/* { u8 hmask[32]; u8 qs[64]; u8 scales[12]; f16 d }:  d scale (q - 4), sub-blocks of 16; the third
- * bit of columns 32 j + l is bit j of hmask[l] */
+/* { u8 hmask[32]; u8 qs[64]; u8 scales[12]; f16 d }: d scale (q - 4), sub-blocks of 16; the third
+ * bit of q in column 32 j + l is bit j of hmask[l] */
 void
 xm_decode_q3_k(const uint8_t *block, float *out)
 {
@@ -155,7 +159,8 @@ xm_decode_q4_k(const uint8_t *block, float *out)
     }
 }
 
-/* { f16 d, dmin; u8 scales[12]; u8 qh[32]; u8 qs[128] }:  as Q4_K, bit j of qh[l] on top */
+/* { f16 d, dmin; u8 scales[12]; u8 qh[32]; u8 qs[128] }: as Q4_K; bit j of qh[l] is the fifth bit
+ * of q in column 32 j + l */
 void
 xm_decode_q5_k(const uint8_t *block, float *out)
 {
@@ -186,8 +191,8 @@ xm_decode_q6_k(const uint8_t *block, float *out)
     }
 }
 
-/* { f16 d; u16 scales_h; u8 scales_l[4]; u8 qs[128] }:  d (scale - 32) times a number of the
- * table, sub-blocks of 32; 4 low bits and 2 high ones of each scale */
+/* { f16 d; u16 scales_h; u8 scales_l[4]; u8 qs[128] }: d (scale - 32) nonlinear[q], sub-blocks of
+ * 32; a scale has 4 low bits in scales_l, 2 high ones in scales_h */
 void
 xm_decode_iq4_xs(const uint8_t *block, float *out)
 {
@@ -200,11 +205,11 @@ xm_decode_iq4_xs(const uint8_t *block, float *out)
     }
 }
 
-/* A 4-bit float: 1 sign, 2 exponent, 1 mantissa bits. */
+/* The values of a 4-bit float: 1 sign, 2 exponent, 1 mantissa bits. */
 static const float four_bits[16] = {0, .5f,  1,  1.5f,  2,  3,  4,  6,
                                     0, -.5f, -1, -1.5f, -2, -3, -4, -6};
 
-/* { u8 e; u8 qs[16] }:  2^(e - 127) times a 4-bit float */
+/* { u8 e; u8 qs[16] }: 2^(e - 127) four_bits[q] */
 void
 xm_decode_mxfp4(const uint8_t *block, float *out)
 {
@@ -214,8 +219,8 @@ xm_decode_mxfp4(const uint8_t *block, float *out)
     }
 }
 
-/* An 8-bit float of 4 exponent bits and 3 mantissa bits, whose highest bit is ignored. All others
- * set, which is NaN in f8e4m3, mean 0. */
+/* Decodes an 8-bit float of 4 exponent bits and 3 mantissa bits; bit 7 is ignored. The bits of NaN
+ * in f8e4m3 mean 0. */
 static float
 eight_bits(uint8_t x)
 {
@@ -226,7 +231,7 @@ eight_bits(uint8_t x)
                     : ldexpf((float)mantissa, -9);
 }
 
-/* { u8 d[4]; u8 qs[32] }:  an 8-bit float times a 4-bit float, sub-blocks of 16 */
+/* { u8 d[4]; u8 qs[32] }: eight_bits(d) four_bits[q], sub-blocks of 16 */
 void
 xm_decode_nvfp4(const uint8_t *block, float *out)
 {
@@ -236,7 +241,7 @@ xm_decode_nvfp4(const uint8_t *block, float *out)
     }
 }
 
-/* { f16 d; u8 qs[16] }:  d or -d, a bit each */
+/* { f16 d; u8 qs[16] }: d where a column's bit is set, else -d */
 void
 xm_decode_q1_0(const uint8_t *block, float *out)
 {
@@ -254,7 +259,8 @@ xm_decode_q2_0(const uint8_t *block, float *out)
         out[k] = (float)((block[2 + k / 4] >> k % 4 * 2 & 3) - 1) * d;
 }
 
-/* Digit n of 5 in base 3, the first the highest, of a byte which is 256 / 243 of their number. */
+/* Digit n of 5 (0: the highest) of a base-3 number x. The byte is x 256 / 243 rounded, so that a
+ * digit is the integer part of 3 times the byte's fraction. */
 static int
 ternary_digit(uint8_t byte, int n)
 {
@@ -262,8 +268,8 @@ ternary_digit(uint8_t byte, int n)
     return (uint8_t)(byte * power[n]) * 3 >> 8;
 }
 
-/* { u8 qs[48], qh[4]; f16 d }:  d (q - 1), q of base 3; a digit of 32 bytes, of 16, or of 4 is
- * as many columns */
+/* { u8 qs[48], qh[4]; f16 d }: d (q - 1), q a base-3 digit. Digit n of qs[0 … 31] is 32 columns, of
+ * qs[32 … 47] 16 columns, of qh 4 columns. */
 void
 xm_decode_tq1_0(const uint8_t *block, float *out)
 {
@@ -276,7 +282,7 @@ xm_decode_tq1_0(const uint8_t *block, float *out)
     }
 }
 
-/* { u8 qs[64]; f16 d }:  d (q - 1); 2 bits of 32 bytes are 32 columns */
+/* { u8 qs[64]; f16 d }: d (q - 1); two bits of each of 32 bytes are 32 columns */
 void
 xm_decode_tq2_0(const uint8_t *block, float *out)
 {

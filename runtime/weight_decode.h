@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of weights as floats, one function a format of weight_formats.def. Bit for bit what
- * ggml's reference makes of them: the order of the roundings is part of the format.
- */
+ * Decoders of one block of a weight to floats, one function for each row of weight_formats.def.
+ * Results equal those of ggml's reference bit for bit: the order of roundings is part of a
+ * format. */
 #ifndef XM_RUNTIME_WEIGHT_DECODE_H
 #define XM_RUNTIME_WEIGHT_DECODE_H
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ggml's IQ formats: neighbouring columns are an entry of a grid, which says their sizes, and signs
- * beside it. What numbers an entry is follows from the grid's list of sizes.
- */
+ * Decoders of ggml's IQ formats. A code selects an entry of a grid (a table), which gives the
+ * magnitudes of 4 or 8 neighbouring columns; signs are stored beside the code. An entry has a few
+ * bits for each column: an index into the grid's list of magnitudes (`sizes`). The comment at a
+ * function is the layout of a block, then the value of a column. */
 #include "kernels/cl/include/iq_grids.h"
 #include "runtime/util/element.h"
 #include "runtime/weight_decode.h"
 
 struct grid {
     const uint16_t *entries;
-    int columns, bits; /* of an entry; of each of its columns */
+    int columns, bits; /* columns of an entry; bits of a column in it */
     int8_t sizes[8];
 };
 
@@ -30,7 +31,8 @@ size_of(const struct grid *g, int entry, int column)
     return g->sizes[g->entries[entry] >> column * g->bits & ((1 << g->bits) - 1)];
 }
 
-/* An entry's columns, negative where a bit is set. */
+/* Decodes an entry: magnitude times `factor` for each column, negative if the column's bit in
+ * `signs` is set. */
 static void
 put_signed(const struct grid *g, int entry, int signs, float factor, float *out)
 {
@@ -40,7 +42,7 @@ put_signed(const struct grid *g, int entry, int signs, float factor, float *out)
     }
 }
 
-/* Seven signs, and the eighth, which makes their number even. */
+/* Sets bit 7, the sign of the eighth column, to the parity of the other seven (even parity). */
 static int
 even_signs(uint32_t seven)
 {
@@ -62,8 +64,8 @@ nibble(const uint8_t *p, int i)
     return p[i / 2] >> i % 2 * 4 & 15;
 }
 
-/* { f16 d; { u8 entry[4]; u32 signs }[8] }:  d (scale + 1/2) / 4 times signed sizes; the scale of
- * 32 columns is the highest bits of their signs */
+/* { f16 d; { u8 entry[4]; u32 signs }[8] }: d (scale + 1/2) / 4 times signed magnitudes. A u32 has
+ * 7 signs for each of 4 entries, and in its 4 highest bits the scale of these 32 columns. */
 void
 xm_decode_iq2_xxs(const uint8_t *block, float *out)
 {
@@ -77,8 +79,8 @@ xm_decode_iq2_xxs(const uint8_t *block, float *out)
     }
 }
 
-/* { f16 d; u16 qs[32]; u8 scales[8] }:  the same with scales of 16 columns; an entry of 9 bits and
- * 7 signs */
+/* { f16 d; u16 qs[32]; u8 scales[8] }: as IQ2_XXS. Each u16 has a code of 9 bits and 7 signs; each
+ * nibble of `scales` is the scale of 16 columns. */
 void
 xm_decode_iq2_xs(const uint8_t *block, float *out)
 {
@@ -90,7 +92,8 @@ xm_decode_iq2_xs(const uint8_t *block, float *out)
     }
 }
 
-/* { f16 d; u8 qs[32], signs[32], qh[8], scales[8] }:  the same; entries of 10 bits, 8 signs */
+/* { f16 d; u8 qs[32], signs[32], qh[8], scales[8] }: as IQ2_XS. Codes have 10 bits, two of them in
+ * qh; all 8 signs are stored. */
 void
 xm_decode_iq2_s(const uint8_t *block, float *out)
 {
@@ -103,8 +106,8 @@ xm_decode_iq2_s(const uint8_t *block, float *out)
     }
 }
 
-/* { f16 d; u8 qs[64]; u32 signs[8] }:  d (scale + 1/2) / 2 times signed sizes; an entry is 4
- * columns, signs are as of IQ2_XXS */
+/* { f16 d; u8 qs[64]; u32 signs[8] }: d (scale + 1/2) / 2 times signed magnitudes. An entry has 4
+ * columns; a u32 has the signs and scale of 32 columns as in IQ2_XXS. */
 void
 xm_decode_iq3_xxs(const uint8_t *block, float *out)
 {
@@ -117,8 +120,8 @@ xm_decode_iq3_xxs(const uint8_t *block, float *out)
     }
 }
 
-/* { f16 d; u8 qs[64], qh[8], signs[32], scales[4] }:  d (1 + 2 scale) times signed sizes; entries
- * of 9 bits, scales of 32 columns */
+/* { f16 d; u8 qs[64], qh[8], signs[32], scales[4] }: d (1 + 2 scale) times signed magnitudes. Codes
+ * have 9 bits, one of them in qh; each nibble of `scales` is the scale of 32 columns. */
 void
 xm_decode_iq3_s(const uint8_t *block, float *out)
 {
@@ -131,7 +134,8 @@ xm_decode_iq3_s(const uint8_t *block, float *out)
     }
 }
 
-/* An entry of IQ1: sizes with an eighth to them or from them. */
+/* Decodes an entry of IQ1: adds 1/8 to each value of the grid (-1, 0 or 1), or subtracts it if
+ * `less`. */
 static void
 put_shifted(int entry, bool less, float factor, float *out)
 {
@@ -139,8 +143,8 @@ put_shifted(int entry, bool less, float factor, float *out)
         out[j] = factor * ((float)size_of(&grid1, entry, j) + (less ? -0.125f : 0.125f));
 }
 
-/* { f16 d; u8 qs[32]; u16 qh[8] }:  d (1 + 2 scale) (size + or - 1/8); of 32 columns qh has 3 bits
- * of each entry, the scale, and the sign of the eighth */
+/* { f16 d; u8 qs[32]; u16 qh[8] }: d (1 + 2 scale) (value ± 1/8). A u16 of qh belongs to 32
+ * columns: 3 high bits of each of 4 codes, 3 bits of scale, and the sign of the 1/8. */
 void
 xm_decode_iq1_s(const uint8_t *block, float *out)
 {
@@ -153,8 +157,9 @@ xm_decode_iq1_s(const uint8_t *block, float *out)
     }
 }
 
-/* { u8 qs[32], qh[16]; u16 scales[4] }:  the same; of 8 columns qh has 3 bits of the entry, and
- * the sign. d is the high nibbles of `scales`, whose other bits are the scales of 16 columns */
+/* { u8 qs[32], qh[16]; u16 scales[4] }: as IQ1_S. A nibble of qh belongs to 8 columns: 3 high bits
+ * of the code, and the sign of the 1/8. The high nibbles of the four `scales` are the f16 d, their
+ * other bits scales of 3 bits for 16 columns each. */
 void
 xm_decode_iq1_m(const uint8_t *block, float *out)
 {

@@ -5,8 +5,8 @@
 
 #include "runtime/util/memory.h"
 
-/* One of a weight's streams: how many bits of it a row of the view and of the stored weight have,
- * and where in the stored row the view begins. */
+/* One of a weight's arrays (data, scales, zero points): bits of a row of the view, bits of a stored
+ * row, and the bit of the stored row at which the view begins. */
 struct stream {
     const struct xm_bytes *from;
     struct xm_bytes *to;
@@ -24,7 +24,7 @@ stream_of(const struct xm_bytes *from, struct xm_bytes *to, uint64_t bits,
                            bits * (w->view.first_col / unit)};
 }
 
-/* The streams with a part for each row; returns how many there are. */
+/* Lists the arrays that have a part for each row; returns their number. */
 static size_t
 find_streams(const struct xm_weight *w, struct xm_weight *out, struct stream *list)
 {
@@ -60,7 +60,8 @@ xm_weight_pack_sizes(const struct xm_weight *w, struct xm_weight *out)
     return NULL;
 }
 
-/* Bits that are no whole bytes come from nibbles, or less, that begin anywhere. */
+/* Copies n bits. They need not begin or end at whole bytes, because elements may have fewer than 8
+ * bits. */
 static void
 copy_bits(uint8_t *to, uint64_t at, const uint8_t *from, uint64_t first, uint64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of a view of a weight, without those between them.
- */
+ * Copies the bytes of a view of a weight, leaving out the stored bytes that the view does not
+ * have. */
 #ifndef XM_RUNTIME_WEIGHT_PACK_H
 #define XM_RUNTIME_WEIGHT_PACK_H
 
@@ -12,11 +12,12 @@
 extern "C" {
 #endif
 
-/* *out: a whole weight of the view's sizes and numbers; its streams have their lengths, but the
- * pointers of the view's. A static sentence: it cannot be packed; NULL: it can. */
+/* Sets *out to the weight that xm_weight_pack would make: a whole weight with the sizes and values
+ * of the view. Its data, scale, … have their new lengths, but still the view's pointers. Returns
+ * NULL, or a static sentence that says why the view cannot be packed. */
 const char *xm_weight_pack_sizes(const struct xm_weight *w, struct xm_weight *out);
-/* The same with the bytes, which lie in *bytes; the caller frees them with xm_free. XM_UNSUPPORTED:
- * it cannot be packed. */
+/* Packs the view: *out points into the new memory *bytes, which the caller frees (xm_free).
+ * XM_UNSUPPORTED: the view cannot be packed. */
 enum xm_status xm_weight_pack(const struct xm_weight *w, struct xm_weight *out,
                               void **bytes, struct xm_error *err);
 

@@ -53,7 +53,7 @@ create_kernel(struct xm_engine *e, const char *name, const char *defines,
 {
     (void)e, (void)defines;
     *out = xm_calloc(1, sizeof(**out));
-    report->compiled = *out != NULL; /* none is in a cache */
+    report->compiled = *out != NULL; /* every kernel counts as compiled */
     return *out ? XM_OK : xm_no_memory(err, "kernel '%s'", name);
 }
 

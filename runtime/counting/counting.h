@@ -16,14 +16,14 @@
 extern "C" {
 #endif
 
-/* config NULL: the defaults. Its queues accept every command and do nothing; a read leaves the
- * caller's memory unchanged. */
+/* Creates a counting engine; config NULL: the defaults. Its queues accept every command and do
+ * nothing; a read leaves the caller's memory unchanged. */
 enum xm_status xm_counting_engine_create(const struct xm_device_info *info,
                                          const struct xm_config *config,
                                          struct xm_engine **out, struct xm_error *err);
 
-/* Builds on `engine`, of the same device, all kernels that `counted` was asked for. XM_NOT_BUILT:
- * the compiler refuses one. */
+/* Builds on `engine`, an engine of the same device, all kernels that were asked for on `counted`.
+ * XM_NOT_BUILT: the compiler refuses one. */
 enum xm_status xm_counting_build(const struct xm_engine *counted,
                                  struct xm_engine *engine, struct xm_error *err);
 

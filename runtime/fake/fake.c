@@ -18,7 +18,7 @@ struct fake_engine {
     struct xm_engine base;
     uint64_t calls[XM_FAKE_ANY + 1];
     enum xm_fake_call fail_call;
-    uint64_t fail_countdown; /* 0: none is to fail */
+    uint64_t fail_countdown; /* calls until one fails; 0: none */
     bool failed, loses;
     struct xm_fake_launch *launches;
     size_t n_launches, capacity;
@@ -34,7 +34,7 @@ fake(const struct xm_engine *e)
     return (struct fake_engine *)e;
 }
 
-/* Counts the call; a failure when it is the one that was asked to fail. */
+/* Counts a call and fails if it is the one that a test asked to fail. */
 static enum xm_status
 enter(struct xm_engine *base, enum xm_fake_call call, struct xm_error *err)
 {
@@ -74,7 +74,7 @@ create_buffer(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
     b->native = xm_malloc(b->bytes);
     if (!b->native)
         return xm_no_memory(err, "a buffer of the fake device");
-    memset(b->native, 0xcd, b->bytes); /* undefined contents that tests notice */
+    memset(b->native, 0xcd, b->bytes); /* undefined contents, visible in tests */
     b->kind = xm_memory_kind_for(info, use);
     if (xm_device_has(info, XM_CAP_HOST_VISIBLE) || b->kind == XM_MEMORY_USM_HOST)
         b->host = b->native;

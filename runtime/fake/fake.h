@@ -20,8 +20,8 @@ enum xm_fake_call {
     XM_FAKE_KERNEL,
     XM_FAKE_QUEUE,
     XM_FAKE_RUN,    /* xm_queue_run, and each launch of xm_queue_replay */
-    XM_FAKE_BIND,   /* of a launch that is recorded */
-    XM_FAKE_REBIND, /* an argument of it */
+    XM_FAKE_BIND,   /* arguments of a launch that is recorded */
+    XM_FAKE_REBIND, /* an argument of a recorded launch */
     XM_FAKE_RUN_HOST,
     XM_FAKE_WRITE,
     XM_FAKE_READ,
@@ -30,16 +30,16 @@ enum xm_fake_call {
     XM_FAKE_FLUSH,
     XM_FAKE_FINISH,
     XM_FAKE_PACE,
-    XM_FAKE_ANY /* each of them */
+    XM_FAKE_ANY /* any of these calls */
 };
 
-/* One launch. Buffers of the arguments may have been freed since. */
+/* One recorded launch. Buffers of the arguments may have been freed since. */
 struct xm_fake_launch {
     const char *kernel, *defines; /* live as long as the engine */
     uint32_t n_args;
     struct xm_arg args[XM_KERNEL_ARGS];
-    struct xm_launch launch; /* with its zeros filled in */
-    uint32_t label;          /* the queue's             */
+    struct xm_launch launch; /* sizes; 0 is replaced by 1 */
+    uint32_t label;          /* label of the queue      */
     uint64_t paces;          /* calls of xm_queue_keep_pace before it */
 };
 
@@ -50,28 +50,29 @@ enum xm_status xm_fake_engine_create(const struct xm_device_info *info,
                                      const struct xm_config *config,
                                      struct xm_engine **out, struct xm_error *err);
 
-/* The n-th call of this kind from now on (1 = the next) fails with XM_DEVICE, allocations
- * with XM_NO_MEMORY; once. 0: none. */
+/* Makes the n-th call of this kind from now on (1: the next) fail, once: an allocation with
+ * XM_NO_MEMORY, others with XM_DEVICE. 0: no call fails. */
 void xm_fake_fail(struct xm_engine *engine, enum xm_fake_call call, uint64_t n);
-/* The same, but that call fails with XM_LOST. */
+/* As xm_fake_fail, but the call fails with XM_LOST. */
 void xm_fake_lose(struct xm_engine *engine, enum xm_fake_call call, uint64_t n);
-/* Whether that call has been made and failed. */
+/* Whether the call of the last xm_fake_fail or xm_fake_lose has been made and has failed. */
 bool xm_fake_failed(const struct xm_engine *engine);
-/* Calls of this kind so far. */
+/* The number of calls of this kind so far. */
 uint64_t xm_fake_calls(const struct xm_engine *engine, enum xm_fake_call call);
 
-/* Later builds of kernel `name` are refused (XM_NOT_BUILT), with a log of two lines; false: the
- * table of names is full. `name` must outlive the engine. */
+/* Makes later builds of kernel `name` fail (XM_NOT_BUILT) with a build log of two lines. `name`
+ * must outlive the engine. False: the table of names is full. */
 bool xm_fake_refuse_build(struct xm_engine *engine, const char *name);
 
-/* The launches so far, in order; valid until the next one. */
+/* The launches so far, in order; the array is valid until the next launch. */
 const struct xm_fake_launch *xm_fake_launches(const struct xm_engine *engine, size_t *n);
 void xm_fake_clear_launches(struct xm_engine *engine);
 
-/* Later launches of kernel `name` call `fn`; false: the table of such functions is full. `name`
- * must outlive the engine. */
+/* Makes later launches of kernel `name` call `fn`. `name` must outlive the engine. False: the table
+ * of functions is full. */
 bool xm_fake_kernel(struct xm_engine *engine, const char *name, xm_fake_fn fn, void *ctx);
-/* The bytes behind argument `i` of a launch; NULL for a null buffer. */
+/* The host address of the buffer in argument `i` of a launch; NULL for a null buffer or another
+ * kind of argument. */
 void *xm_fake_bytes(const struct xm_fake_launch *launch, uint32_t i);
 
 #ifdef __cplusplus

@@ -10,29 +10,29 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 
-/* The two streams of a pair of ranks; messages of each are numbered from 0. */
+/* The two streams of messages of a pair of ranks; messages of each are numbered from 0. */
 enum stream { MEETINGS, VALUES, N_STREAMS };
 
-/* When a message arrives that is lost. */
+/* Arrival time of a message that is lost. */
 #define LOST 1e300
 
-/* On its way from the moment when it is sent until its receiver takes it. */
+/* A message that has been sent and not yet taken by its receiver. */
 struct message {
     struct message *next;
     uint64_t number;
-    double arrives;        /* by xm_now */
-    struct xm_bytes bytes; /* of a meeting: the sender's; of a value: the message's own */
+    double arrives;        /* time of xm_now at which it arrives */
+    struct xm_bytes bytes; /* meeting: the sender's memory; value: owned                */
 };
 
 struct channel {
-    struct message *first; /* in no order */
+    struct message *first; /* not in order of numbers */
     uint64_t sent, taken;
 };
 
 struct member {
     struct xm_collective base; /* first */
     struct fake_group *group;
-    uint8_t *shown[XM_MOST_RANKS]; /* copies of what the last meeting showed, owned */
+    uint8_t *shown[XM_MOST_RANKS]; /* copies of the bytes of the last meeting, owned */
     uint64_t bytes[XM_MOST_RANKS];
 };
 
@@ -40,11 +40,11 @@ struct fake_group {
     struct xm_rank_group base; /* first */
     uint32_t ranks;
     struct xm_fake_network network;
-    pthread_mutex_t lock; /* all below */
+    pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t changed;
     bool is_left;
-    struct xm_error why; /* of the first that has left */
-    uint64_t runs;       /* resets so far: each has a fate of its own */
+    struct xm_error why; /* reason of the first rank that left */
+    uint64_t runs;       /* resets so far: each run has other fates of messages */
     struct member member[XM_MOST_RANKS];
     struct channel *channel; /* [(from * ranks + to) * N_STREAMS + stream] */
 };
@@ -64,7 +64,8 @@ mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* The same for the same message, whatever else is on its way. */
+/* The pseudo-random fate of a message: it depends on the seed, the run, the channel and the
+ * message's number only. */
 static uint64_t
 fate_of(const struct fake_group *g, const struct channel *w, uint64_t number)
 {
@@ -82,7 +83,7 @@ free_message(struct message *m, enum stream stream)
     xm_free(m);
 }
 
-/* `bytes` as in struct message. */
+/* Sends a message; `bytes` as in struct message. */
 static enum xm_status
 put(struct fake_group *g, struct channel *w, struct xm_bytes bytes, struct xm_error *err)
 {
@@ -103,7 +104,7 @@ put(struct fake_group *g, struct channel *w, struct xm_bytes bytes, struct xm_er
     return XM_OK;
 }
 
-/* Sleeps until something changes, or the time has come. */
+/* Sleeps until the group changes or the time `until` comes. */
 static void
 sleep_until(struct fake_group *g, double until)
 {
@@ -122,8 +123,8 @@ fail_as_left(const struct fake_group *g, struct xm_error *err)
     return xm_fail(err, g->why.status, "%s", g->why.text);
 }
 
-/* Waits for the next message of a way to arrive and takes it off. One that was sent counts, whoever
- * has left since. */
+/* Waits for the next message of channel w and takes it. A message that was sent is received even if
+ * its rank has left since. Fails if a rank has left, or after the network's patience. */
 static enum xm_status
 take(struct fake_group *g, struct channel *w, uint32_t from, struct message **out,
      struct xm_error *err)
@@ -156,7 +157,7 @@ take(struct fake_group *g, struct channel *w, uint32_t from, struct message **ou
 
 /* ---- the collective ------------------------------------------------------------------------- */
 
-/* Copies of the last meeting are not to be read any more. */
+/* Overwrites and frees the copies of the last meeting: nobody may read them any more. */
 static void
 drop_shown(struct member *m)
 {
@@ -182,7 +183,8 @@ show(struct member *m, uint32_t from, struct xm_bytes bytes, struct xm_bytes *ou
     return XM_OK;
 }
 
-/* All messages are taken before the first is read. */
+/* A meeting. It takes all messages before it copies the first, so that bytes are read as late as
+ * allowed. */
 static enum xm_status
 meet_locked(struct member *m, struct xm_bytes mine, struct xm_bytes *all,
             struct xm_error *err)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks for tests, which are threads over a network that delays, reorders and loses messages, by a
- * seed: the fate of a message does not depend on the order of threads.
+ * Ranks for tests: threads over a simulated network that delays, reorders and loses messages. A
+ * seed and the message determine what happens to it, whatever the order of threads is.
  *
- * A meeting is a message of each rank to each other one. Bytes are copied as late as a collective's
- * rules allow, and copies are overwritten as early: who breaks these rules gets other results.
+ * In a meeting each rank sends a message to each other rank. Bytes are copied as late as the rules
+ * of collective.h allow, and copies are overwritten as early as they allow: code that breaks these
+ * rules gets wrong results.
  */
 #ifndef XM_RUNTIME_FAKE_FAKE_RANKS_H
 #define XM_RUNTIME_FAKE_FAKE_RANKS_H
@@ -17,13 +18,14 @@ extern "C" {
 
 struct xm_fake_network {
     uint64_t seed;
-    double delay_s; /* at most; each message has one of its own, so later ones overtake */
-    uint32_t lost_one_in; /* messages; 0: none is lost */
-    double
-        patience_s; /* a rank that has waited so long for a message takes it for lost */
+    /* greatest delay; each message has its own, so that later ones can overtake */
+    double delay_s;
+    uint32_t lost_one_in; /* one message in this many is lost; 0: none */
+    /* seconds after which a waiting rank treats a message as lost */
+    double patience_s;
 };
 
-/* 1 to XM_MOST_RANKS ranks. NULL: no memory, or another number. */
+/* Creates a group of 1 to XM_MOST_RANKS ranks. NULL: no memory, or another number of ranks. */
 struct xm_rank_group *xm_fake_group_create(uint32_t ranks,
                                            const struct xm_fake_network *network);
 

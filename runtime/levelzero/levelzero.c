@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening the loader, listing the GPUs, and their facts.
+ * Opens the loader, lists the GPUs and reads their facts.
  */
 #include "runtime/levelzero/levelzero.h"
 
@@ -45,7 +45,7 @@ fail(struct xm_error *err, const char *call, ze_result_t code)
 
 /* ---- the loader ---- */
 
-/* The address of a function; *out stays NULL when the library lacks it. */
+/* Looks up a function; *out stays NULL if the library lacks it. */
 static bool
 find_symbol(void *library, const char *name, void *out, size_t bytes)
 {
@@ -55,8 +55,8 @@ find_symbol(void *library, const char *name, void *out, size_t bytes)
     return symbol != NULL;
 }
 
-/* XM_LEVEL_ZERO=off: none; a path: that library. A sanitizer's program dies in drivers, so it
- * opens only what is named. */
+/* The library to open, from XM_LEVEL_ZERO: "off" means none (NULL), a path that library. Builds
+ * with a sanitizer crash in drivers, so they open only a library that is named. */
 static const char *
 library_name(void)
 {
@@ -207,7 +207,7 @@ xm_ze_open(struct xm_ze **out, struct xm_error *err)
     return XM_OK;
 }
 
-/* The library stays: drivers that it has opened leave threads behind. */
+/* The library is not closed, because drivers that it has opened leave threads behind. */
 void
 xm_ze_close(struct xm_ze *ze)
 {

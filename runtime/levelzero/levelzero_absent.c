@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A build without Level Zero's headers: there is never a device.
+ * Replaces levelzero.c in a build without Level Zero's headers: there is never a device.
  */
 #include "runtime/levelzero/levelzero.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Telemetry through Sysman. Each quantity stands for itself: one that the driver, the kernel or
- * the user's rights do not give is left out, with the reason.
+ * Telemetry by Sysman. Quantities are independent: one that the driver, the kernel or the user's
+ * rights do not give is left out, with the reason.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ take_handle(const struct xm_ze *ze, struct xm_ze_device *d, zes_device_handle_t 
                                    pci.address.device, pci.address.function};
 }
 
-/* Sysman's device is the core's of the same UUID. */
+/* Gives a Sysman handle to the device with the same UUID. */
 static void
 match_handle(struct xm_ze *ze, zes_device_handle_t handle)
 {
@@ -71,8 +71,8 @@ list_handles(struct xm_ze *ze)
     return code;
 }
 
-/* Drivers that do not know zesInit take the core's handles instead, when ZES_ENABLE_SYSMAN was
- * set before zeInit. */
+/* Older drivers do not have zesInit: if ZES_ENABLE_SYSMAN was set before zeInit, the core's handles
+ * serve as Sysman's. */
 void
 xm_ze_open_sysman(struct xm_ze *ze)
 {
@@ -113,7 +113,7 @@ measure_memory(const struct xm_ze *ze, const struct xm_ze_device *d,
         set_why(t->why_not_memory, call, code);
 }
 
-/* Energy over a tenth of a second, of the first domain: the card, or the package. */
+/* Measures power as energy over 100 ms, in the first power domain: the card, or the package. */
 static void
 measure_power(const struct xm_ze *ze, const struct xm_ze_device *d,
               struct xm_ze_telemetry *t)
@@ -141,7 +141,8 @@ measure_power(const struct xm_ze *ze, const struct xm_ze_device *d,
         set_why(t->why_not_power, call, code);
         return;
     }
-    if (b.timestamp > a.timestamp && b.energy >= a.energy) /* uJ, us */
+    /* in uJ and us, so that the quotient is in W */
+    if (b.timestamp > a.timestamp && b.energy >= a.energy)
         t->watts = (double)(b.energy - a.energy) / (double)(b.timestamp - a.timestamp);
     else
         snprintf(t->why_not_power, sizeof(t->why_not_power),
@@ -219,7 +220,8 @@ xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out)
                  "Sysman does not list the device");
 }
 
-/* A device without an address was made up, by a plan or a test; the loader is not opened for it. */
+/* A device without UUID and PCI address was made up by a plan or a test: the loader is not opened
+ * for it. */
 bool
 xm_ze_memory_free(const struct xm_device_info *d, uint64_t *bytes)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of this folder share: the loader's functions and the devices found. The only
- * place that sees Level Zero's headers.
- */
+ * Shared by the files of this folder: the loader's functions, and the devices found. Only these
+ * files see Level Zero's headers. */
 #ifndef XM_RUNTIME_LEVELZERO_ZE_H
 #define XM_RUNTIME_LEVELZERO_ZE_H
 
@@ -28,8 +27,8 @@ struct xm_ze {
     size_t n;
 };
 
-/* code = call(parent, &n, array), which fills n elements. Asks for the number first, because some
- * drivers write to the whole array even if they have fewer elements. */
+/* Sets n and fills array[n] by code = call(parent, &n, array). Asks for the number first, because
+ * some drivers write to the whole array even if they have fewer elements. */
 #define XM_ZE_LIST(code, call, parent, n, array)                                         \
     do {                                                                                 \
         (n) = 0;                                                                         \

@@ -3,8 +3,9 @@
  * Messages from one rank to another: values and notices (mpi_group.h).
  *
  * A value is sent synchronously: its request is done when the receiver has begun to read it, so
- * that at most XM_UNREAD_MESSAGES of a pair of ranks are unread, whatever MPI would buffer. Nothing
- * is waited for in MPI itself, which could not be told that a rank has left.
+ * that at most XM_UNREAD_MESSAGES of a pair of ranks are unread, whatever MPI would buffer. Waits
+ * are loops around calls of MPI that return at once, because a wait inside MPI could not be ended
+ * when a rank leaves.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -58,7 +59,7 @@ take_notice(struct xm_mpi_group *g, int from, struct xm_error *err)
     return XM_OK;
 }
 
-/* Fails with what a rank that has left said. */
+/* Reads a notice if one has arrived; fails with its reason if some rank has left. */
 static enum xm_status
 look_for_notice(struct xm_mpi_group *g, struct xm_error *err)
 {
@@ -89,7 +90,7 @@ xm_mpi_send_notices(struct xm_mpi_group *g, struct xm_error *err)
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* Returns when the message has arrived. */
+/* Waits until the slot's last message has arrived at its receiver. */
 static enum xm_status
 wait_for_arrival(struct xm_mpi_group *g, struct xm_mpi_message *m, struct xm_error *err)
 {
@@ -116,7 +117,7 @@ xm_mpi_send(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
     XM_TRY(wait_for_arrival(g, m, err));
     if (!m->bytes || m->room < mine.n) {
         xm_free(m->bytes);
-        m->bytes = xm_malloc((size_t)mine.n + 1); /* a message may have no bytes */
+        m->bytes = xm_malloc((size_t)mine.n + 1); /* malloc(0) may return NULL   */
         m->room = m->bytes ? mine.n : 0;
     }
     if (!m->bytes)
@@ -130,7 +131,7 @@ xm_mpi_send(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
     return XM_OK;
 }
 
-/* Reads a message of `has` bytes to `to`, or past it: NULL. */
+/* Receives a message of `has` bytes to `to`; NULL: discards it. */
 static enum xm_status
 read_value(MPI_Message *message, uint8_t *to, int has, struct xm_error *err)
 {

@@ -2,10 +2,11 @@
  *
  * Collectives over MPI.
  *
- * A meeting is two of MPI's: the sizes, which also say who has left, then the bytes. A rank that
- * leaves comes to one meeting more, in which it says so, because the others are in it or will come
- * to it: at the latest to the one that ends their runs. So nobody waits for a rank that failed;
- * those that wait for a message of it get a notice (mpi_group.h).
+ * A meeting is two collective calls of MPI: the first exchanges the sizes, or that a rank has left,
+ * the second the bytes. A rank that leaves takes part in one more meeting to tell that, because the
+ * others are in a meeting or will come to one: at the latest to the one that ends their runs. So no
+ * rank waits forever for a rank that failed; those that wait for a value from it get a notice
+ * (mpi_group.h).
  */
 #include "runtime/mpi/mpi_module.h"
 
@@ -17,11 +18,11 @@
 #include "runtime/mpi/mpi_group.h"
 #include "runtime/util/memory.h"
 
-/* In place of a size. */
-#define LEFT  UINT64_MAX       /* this run */
-#define ENDED (UINT64_MAX - 1) /* the group */
+/* Sent in place of a size. */
+#define LEFT  UINT64_MAX       /* the rank has left this run */
+#define ENDED (UINT64_MAX - 1) /* the rank has freed its end of the group */
 
-static bool we_started; /* MPI, not the program */
+static bool we_started; /* this module has started MPI, not the program */
 
 /* ---- meeting -------------------------------------------------------------------------- */
 
@@ -42,7 +43,8 @@ is_size(uint64_t shown)
     return shown != LEFT && shown != ENDED;
 }
 
-/* Tells all ranks how much each shows; *left: the first that leaves, else the number of ranks. */
+/* Exchanges the sizes of what each rank shows. *left: the first rank that has left or ended, else
+ * the number of ranks. */
 static enum xm_status
 tell_sizes(struct xm_mpi_group *g, uint64_t own, uint32_t *left, struct xm_error *err)
 {
@@ -58,8 +60,8 @@ tell_sizes(struct xm_mpi_group *g, uint64_t own, uint32_t *left, struct xm_error
     return XM_OK;
 }
 
-/* What the first that leaves has to say: "rank 2: the device is lost". All ranks hear it, and then
- * nothing of this run is under way any more. */
+/* Gets the reason of the first rank that left and fails with it: "rank 2: the device is lost". All
+ * ranks call it; then no message of this run is under way any more. */
 static enum xm_status
 hear(struct xm_mpi_group *g, uint32_t left, struct xm_error *err)
 {
@@ -73,8 +75,8 @@ hear(struct xm_mpi_group *g, uint32_t left, struct xm_error *err)
                    "rank %u: %s", said.rank, said.why.text);
 }
 
-/* Comes to one meeting more, and says why there is no other. `as` is LEFT or ENDED. Who was told
- * that another rank has left repeats that rank's reason, and need not tell anybody. */
+/* Takes part in one more meeting and tells why this rank leaves. `as` is LEFT or ENDED. A rank that
+ * knows by a notice that another rank has left repeats that reason and sends no notices. */
 static void
 say_farewell(struct xm_mpi_group *g, uint64_t as, const struct xm_error *why)
 {
@@ -87,8 +89,8 @@ say_farewell(struct xm_mpi_group *g, uint64_t as, const struct xm_error *why)
         (void)hear(g, left, &ignored);
 }
 
-/* All ranks grow at the same meetings, because they know the same sizes: so they can agree that one
- * of them has no memory, and nobody waits for it in the next call. */
+/* Enlarges the buffer for the bytes of all ranks. All ranks know the same sizes, so they all call
+ * it in the same meeting and agree if one of them has no memory: none waits in the next call. */
 static enum xm_status
 grow(struct xm_mpi_group *g, uint64_t bytes, struct xm_error *err)
 {
@@ -104,7 +106,7 @@ grow(struct xm_mpi_group *g, uint64_t bytes, struct xm_error *err)
     xm_free(g->bytes);
     g->bytes = NULL;
     g->room = 0;
-    g->has_heard = true; /* all ranks fail here, and none has to be told */
+    g->has_heard = true; /* all ranks fail here: none has to be told     */
     return xm_no_memory(err, "an exchange of %" PRIu64 " bytes on a rank", bytes);
 }
 
@@ -114,7 +116,7 @@ make_room(struct xm_mpi_group *g, struct xm_error *err)
     uint64_t all = 0;
     for (uint32_t r = 0; r < g->base.ranks; r++) {
         if (g->sizes[r] > INT_MAX || all > INT_MAX) {
-            g->has_heard = true; /* as all ranks do */
+            g->has_heard = true; /* all ranks fail here */
             return xm_fail(err, XM_UNSUPPORTED,
                            "an exchange of 2 GiB or more; a smaller --ubatch makes "
                            "smaller ones");
@@ -159,7 +161,7 @@ leave(struct xm_collective *c, const struct xm_error *why)
     struct xm_mpi_group *g = (struct xm_mpi_group *)c;
     if (!g->has_heard && !g->is_over)
         say_farewell(g, LEFT, why);
-    g->has_heard = false; /* the next run begins anew */
+    g->has_heard = false; /* the next run starts anew */
 }
 
 static const struct xm_collective_ops ops = {.meet = meet,
@@ -170,7 +172,7 @@ static const struct xm_collective_ops ops = {.meet = meet,
 
 /* ---- groups --------------------------------------------------------------------------- */
 
-/* Comes to one meeting more, too: where this process ends and others go on, they hear of it. */
+/* Takes part in one more meeting, so that processes that go on learn that this one has ended. */
 static void
 end_group(struct xm_mpi_group *g)
 {
@@ -199,7 +201,7 @@ free_group(struct xm_collective *c)
     xm_free(g);
 }
 
-/* A program that ends without xm_mpi_end. */
+/* Runs at exit, for a program that ends without xm_mpi_end. */
 static void
 finalise(void)
 {
@@ -208,7 +210,8 @@ finalise(void)
     we_started = false;
 }
 
-/* Meshes of several threads call MPI at once. */
+/* Starts MPI if the program has not. Several threads call MPI at once, so it must support
+ * MPI_THREAD_MULTIPLE. */
 static enum xm_status
 start_locked(struct xm_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the module libxemoe_mpi.so gives to runtime/collective_mpi.c: the only file that knows MPI.
- */
+ * The interface of the module libxemoe_mpi.so to runtime/collective_mpi.c. Only the module calls
+ * MPI. */
 #ifndef XM_RUNTIME_MPI_MPI_MODULE_H
 #define XM_RUNTIME_MPI_MPI_MODULE_H
 
@@ -10,9 +10,9 @@
 #define XM_MPI_MODULE        "libxemoe_mpi.so"
 #define XM_MPI_MODULE_SYMBOL "xm_mpi_module"
 
-/* The members of collective_mpi.h. */
+/* The functions of collective_mpi.h. */
 struct xm_mpi_module {
-    const char *version; /* XM_VERSION: both are of one build */
+    const char *version; /* XM_VERSION of the module's build; must be equal */
     enum xm_status (*create)(struct xm_collective **out, struct xm_error *err);
     void (*free)(struct xm_collective *c);
     void (*end)(int exit_code);

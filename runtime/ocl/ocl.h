@@ -26,7 +26,7 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/util/strbuf.h"
 
-/* USM entry points; all NULL where the device has none. */
+/* The functions of the USM extension; all NULL if the device does not have all of them. */
 struct ocl_usm {
     clHostMemAllocINTEL_fn host_alloc;
     clDeviceMemAllocINTEL_fn device_alloc;
@@ -50,63 +50,69 @@ struct ocl_engine {
     pthread_mutex_t upload_lock; /* one upload at a time                         */
 };
 
-/* A parameter of a kernel as its source declares it (clGetKernelArgInfo). Launches are checked with
- * it, because Intel's driver accepts a scalar of the wrong size without an error. */
+/* A parameter of a kernel as its source declares it (clGetKernelArgInfo). Launches are checked
+ * against it, because Intel's driver accepts a scalar of the wrong size without an error. */
 struct ocl_arg {
     char name[40];
     char type[24];
-    bool known; /* the driver has reported the kind                     */
+    bool known; /* the driver has told kind and type; else not checked  */
     enum xm_arg_kind kind;
-    uint32_t bytes; /* of a scalar of a built-in type; 0: any size          */
+    uint32_t bytes; /* size of a scalar of a built-in type; 0: not checked  */
 };
 
 /* A program, built from its source or loaded from a binary. */
 struct ocl_program {
     cl_program program;
     struct xm_kernel_key key;
-    bool has_key; /* the cache can store it: as a binary, or as the driver's files */
-    bool on_disk; /* the cache has it, or will get it */
-    bool is_new;  /* built by the compiler, not loaded */
-    /* With XM_CAP_DRIVER_FILES: the name of its folder among the driver's; "": not known. */
+    /* `key` is set: the cache can store the program, as a binary or as the driver's files */
+    bool has_key;
+    /* a cache folder is set: the program is loaded from it or stored there */
+    bool on_disk;
+    bool is_new; /* built by the compiler, not loaded */
+    /* With XM_CAP_DRIVER_FILES: the name of the program's folder among the driver's files; "": not
+     * known. */
     char files[64];
-    uint64_t n_files; /* how many files of that folder are in the cache */
+    uint64_t n_files; /* number of files in that folder when the cache stored them last */
 };
 
-/* A cl_kernel holds its arguments, so binding and enqueueing are one step under its lock:
- * kernels are shared by all queues of the engine. */
+/* A kernel. A cl_kernel object holds its arguments, so setting them and enqueueing is one step
+ * under `lock`: all queues of the engine share the kernel. */
 struct ocl_kernel {
     struct xm_kernel base;
     struct ocl_program program;
     cl_kernel kernel;
     cl_uint n_args;
     struct ocl_arg *args; /* n_args */
-    bool named; /* the arguments of a launch were those that it takes, by name */
+    /* a launch has passed the check that argument names are the parameters' names */
+    bool named;
     pthread_mutex_t lock;
 };
 
-/* Identifies measured launches. The texts outlive the queue. */
+/* Under what a launch is measured. The texts outlive the queue. */
 struct ocl_launch_id {
     uint32_t label;
     const char *name, *defines;
 };
 
-/* Device times of what a queue has run. Zero-initialise. */
+/* Device times of a queue's launches. Zero-initialise. */
 struct ocl_times {
-    struct ocl_event *events; /* since the last wait */
+    struct ocl_event *events; /* launches since the last wait */
     size_t n_events, events_capacity;
     struct ocl_total *totals; /* sums of earlier events, by label and kernel */
     size_t n_totals, totals_capacity;
     /* index of the total that was found last: a search starts behind it, because runs repeat their
      * launches in the same order */
     size_t found;
-    struct xm_label_times *shared; /* receives the times, too; not owned; NULL: none */
+    struct xm_label_times *shared; /* also gets the times; not owned; NULL: none     */
     uint64_t n_refused;            /* launches whose times the driver did not return */
     cl_int refusal;                /* the driver's code for the last of them */
-    uint64_t n_lost;               /* launches that are in no total, for lack of memory */
-    struct xm_launch_span *trace;  /* [XM_TRACE_LAUNCHES], a ring; NULL: none is kept */
-    uint64_t n_traced;             /* launches of the trace, dropped ones included */
-    uint64_t n_missing;            /* launches without a time, not in the trace    */
-    double host_ns;                /* xm_now() minus the device's clock, in ns     */
+    /* launches that are in no total, because there was no memory */
+    uint64_t n_lost;
+    struct xm_launch_span *trace; /* ring buffer [XM_TRACE_LAUNCHES]; NULL: no trace */
+    /* launches since the trace began, overwritten ones included */
+    uint64_t n_traced;
+    uint64_t n_missing; /* launches without a time, not in the trace    */
+    double host_ns;     /* xm_now() minus the device's clock, in ns     */
 };
 
 /* A device of the list. */
@@ -129,8 +135,8 @@ is_cl_mem(const struct xm_buffer *b)
            b->kind == XM_MEMORY_MAPPED;
 }
 
-/* The process's signal handlers before a call of the driver, to be restored after it: LLVM in the
- * driver's compiler installs its own, which ignore SIGQUIT and others. */
+/* Saves the process's signal handlers before a call of the driver and restores them after it: LLVM
+ * in the driver's compiler installs handlers of its own, which ignore SIGQUIT and others. */
 enum { OCL_KEPT_SIGNALS = 3 };
 struct ocl_handlers {
     struct sigaction before[OCL_KEPT_SIGNALS];
@@ -139,52 +145,53 @@ struct ocl_handlers {
 void xm_ocl_keep_handlers(struct ocl_handlers *h);
 void xm_ocl_restore_handlers(const struct ocl_handlers *h);
 
-/* Blocks SIGINT in the calling thread between the two calls. Threads that the driver creates there,
- * and the programs that these start (PoCL's linker), inherit the mask. Without it Ctrl-C, which a
- * terminal sends to the whole process group, ends the linker, and PoCL aborts the process. The
- * handlers above are kept, too. */
+/* Blocks SIGINT in the calling thread between the two calls, and saves the handlers (struct
+ * ocl_handlers). Threads that the driver creates meanwhile, and programs that these threads start
+ * (PoCL's linker), inherit the mask. Otherwise Ctrl-C, which a terminal sends to the whole process
+ * group, would end the linker, and PoCL would abort the process. */
 struct ocl_signals {
     sigset_t before;
     struct ocl_handlers handlers;
 };
 void xm_ocl_keep_signals(struct ocl_signals *s);
 void xm_ocl_restore_signals(const struct ocl_signals *s);
-/* Asks the system, once a process, for the tiles of AMX. If the device has them and the process may
- * not use them, XM_CAP_AMX is taken from the device; XM_DEBUG=dispatch says why. */
+/* Asks the system, once in a process, for permission to use AMX tiles. If the system refuses,
+ * clears the device's XM_CAP_AMX; XM_DEBUG=dispatch says why. */
 void xm_ocl_ask_for_tiles(struct xm_device_info *device);
 
 const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
-/* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY, a device
- * that is not available is XM_LOST. */
+/* Fails with "<call> gave <code> (<number>): <fmt>". Out of memory and out of resources become
+ * XM_NO_MEMORY, a device that is not available XM_LOST, other codes XM_DEVICE. */
 enum xm_status xm_ocl_fail(struct xm_error *err, cl_int code, const char *call,
                            const char *fmt, ...) XM_PRINTF(4, 5);
-/* The same for calls that wait for the device: there, out of resources is what drivers say
- * after a hang, XM_LOST. */
+/* As xm_ocl_fail for calls that wait for the device: after a hang drivers report out of resources
+ * there, so it becomes XM_LOST. */
 enum xm_status xm_ocl_fail_wait(struct xm_error *err, cl_int code, const char *call,
                                 const char *fmt, ...) XM_PRINTF(4, 5);
 
-/* Handles of entry `index` of xm_ocl_list. */
+/* The OpenCL handles of device `index` of xm_ocl_list. */
 const struct ocl_device *xm_ocl_device_at(size_t index);
 
-/* ocl_share.c: sets e->context and, where the application gives one, the shared queue. Both are
+/* ocl_share.c: makes the engine use the application's context and, if given, its queue. Both are
  * retained; the engine releases them when it is destroyed. */
 enum xm_status xm_ocl_share(struct ocl_engine *e, const struct xm_shared_cl *share,
                             struct xm_error *err);
 enum xm_status xm_ocl_buffer_create_shared(struct xm_buffer *b, struct xm_error *err);
 enum xm_status xm_ocl_buffer_wrap(struct xm_buffer *b, struct xm_error *err);
-/* A copy between a cl_mem and host memory or USM. Where the application created the cl_mem without
+/* A copy between a cl_mem and host memory or USM. If the application created the cl_mem without
  * host access, the copy goes through a temporary cl_mem. */
 struct ocl_transfer {
     cl_command_queue queue;
     const struct xm_buffer *buffer; /* a cl_mem */
     uint64_t offset, bytes;
-    bool is_blocking, has_barriers; /* barriers keep the order of the queue */
-    cl_event *event;                /* out; NULL: not wanted */
+    /* the queue is out-of-order: barriers order its commands */
+    bool is_blocking, has_barriers;
+    cl_event *event; /* out; NULL: not wanted */
 };
 cl_int xm_ocl_read_mem(const struct ocl_transfer *t, void *to);
 cl_int xm_ocl_write_mem(const struct ocl_transfer *t, const void *from);
 
-/* A queue of the context with the properties of the config. */
+/* Creates a command queue of the engine's context and device. */
 enum xm_status xm_ocl_create_queue(struct ocl_engine *e, bool profiling,
                                    bool out_of_order, cl_command_queue *out,
                                    struct xm_error *err);
@@ -195,23 +202,25 @@ enum xm_status xm_ocl_buffer_from_host(struct xm_buffer *b, enum xm_buffer_use u
                                        const void *bytes, struct xm_error *err);
 enum xm_status xm_ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
 void xm_ocl_buffer_release(struct xm_buffer *b);
-/* Allocates USM of b->kind; records the failure of an allocation. */
+/* xm_ocl_create_usm allocates USM of kind b->kind; xm_ocl_fail_alloc records the failure of an
+ * allocation. */
 enum xm_status xm_ocl_create_usm(struct xm_buffer *b, struct xm_error *err);
 enum xm_status xm_ocl_fail_alloc(const struct xm_buffer *b, cl_int code, const char *call,
                                  struct xm_error *err);
 
-/* Builds or loads a program; the caller releases *out with xm_ocl_program_release, also on
- * failure. */
+/* Builds a program, or loads it from the cache. The caller calls xm_ocl_program_release on *out,
+ * also after a failure. */
 enum xm_status xm_ocl_program_create(struct ocl_engine *e, const char *name,
                                      const char *defines, struct ocl_program *out,
                                      struct xm_build_report *report,
                                      struct xm_error *err);
 void xm_ocl_program_release(struct ocl_program *p);
-/* Appends the bytes that the cache stores for a program; false: there are none. */
+/* Appends the bytes that the cache stores for a program: its binary, or the driver's files; false:
+ * there are none. */
 bool xm_ocl_program_bytes(const struct ocl_engine *e, const struct ocl_program *p,
                           struct xm_strbuf *out);
-/* Whether the driver has compiled more of the program since the last call (for new kinds of
- * launches); if so, stores the program in the cache again. */
+/* Returns whether the driver has compiled more code of the program since the last call (for new
+ * kinds of launches); if so, stores the program in the cache again. */
 bool xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p);
 
 enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
@@ -224,17 +233,18 @@ enum xm_status xm_ocl_kernel_bytes(struct xm_engine *e, struct xm_kernel *k,
 
 /* Makes room for an event. False: no memory; the launch is counted as unmeasured. */
 bool xm_ocl_times_reserve(struct ocl_times *t, const struct ocl_launch_id *id);
-/* Adds a launch for which room was reserved, and takes over its events. `since` NULL: the launch is
- * the command of `event`; else it is all commands between the two. */
+/* Adds a launch after xm_ocl_times_reserve and takes ownership of its events. `since` NULL: the
+ * launch is the command of `event`; else it is all commands after the marker `since` up to
+ * `event`. */
 void xm_ocl_times_add(struct ocl_times *t, cl_event since, cl_event event,
                       const struct ocl_launch_id *id);
-/* The same for work of the host; nanoseconds of xm_now(). */
+/* Adds the time of work of the host, in nanoseconds of xm_now(), as a launch. */
 void xm_ocl_times_add_host(struct ocl_times *t, double start_ns, double end_ns,
                            const struct ocl_launch_id *id);
-/* Sums the events, which have all ended. */
+/* Adds the times of the kept events, which have all ended, to the sums. */
 void xm_ocl_times_sum(struct ocl_times *t);
-/* Calls `fn` with each sum since the last reset. Fails afterwards if the driver did not return the
- * times of some launches. */
+/* Calls `fn` with each sum since the last reset. Then fails if the driver did not return the times
+ * of some launches. */
 enum xm_status xm_ocl_times_give(const struct ocl_times *t, xm_profile_fn fn, void *ctx,
                                  struct xm_error *err);
 void xm_ocl_times_reset(struct ocl_times *t);
@@ -244,7 +254,7 @@ enum xm_status xm_ocl_times_begin_trace(struct ocl_times *t, cl_event marker,
                                         double host_ns, struct xm_error *err);
 void xm_ocl_times_trace(const struct ocl_times *t, xm_trace_fn fn, void *ctx,
                         uint64_t *dropped);
-/* Prints the sums with XM_DEBUG=times; frees. */
+/* With XM_DEBUG=times prints the sums; frees the members of *t. */
 void xm_ocl_times_end(struct ocl_times *t);
 
 enum xm_status xm_ocl_queue_create(struct xm_engine *e, struct xm_queue **out,

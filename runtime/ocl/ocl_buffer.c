@@ -2,12 +2,13 @@
  *
  * Device memory over OpenCL.
  *
- *   CPU devices      our own aligned host memory, wrapped: the host pointer costs nothing
- *   GPUs with USM    usm_device; usm_host for what the host touches often
+ *   CPU devices      aligned memory of xm_malloc, wrapped in a cl_mem: the host uses it in place
+ *   GPUs with USM    usm_device; usm_host for buffers that the host accesses often
  *   other GPUs       cl_mem
  *
  * Views are sub-buffers of a cl_mem, or pointers into USM. No allocation is larger than
- * the device's limit: callers cut (runtime/plan.h), so that no driver extension is needed.
+ * the device's limit, so that no driver extension is needed: callers divide larger ones
+ * (runtime/plan.h).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/memory.h"
 
-enum { HOST_ALIGN = 4096 }; /* of memory that we allocate for CPU devices */
+enum { HOST_ALIGN = 4096 }; /* alignment of the memory that we allocate for CPU devices */
 
 enum xm_status
 xm_ocl_fail_alloc(const struct xm_buffer *b, cl_int code, const char *call,
@@ -38,8 +39,8 @@ wrap_host(struct xm_buffer *b, void *host, cl_mem_flags flags, struct xm_error *
     return XM_OK;
 }
 
-/* Runs when the last command that uses the memory is done, which may be after the buffer
- * was released. */
+/* Frees the memory of a cl_mem: the driver calls it when the last command that uses it is done,
+ * which may be after the buffer was released. */
 static void CL_CALLBACK
 free_host(cl_mem mem, void *owned)
 {
@@ -95,7 +96,7 @@ xm_ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use, struct xm_erro
     b->kind = xm_memory_kind_for(&b->engine->info, use);
     if (e->usm.device_alloc)
         return xm_ocl_create_usm(b, err);
-    if (!is_cl_mem(b)) /* the driver has USM, but not every function that we need */
+    if (!is_cl_mem(b)) /* the driver lacks some function of USM                   */
         b->kind = use == XM_USE_HOST_WEIGHT ? XM_MEMORY_CL_HOST : XM_MEMORY_CL;
     cl_int code;
     cl_mem_flags flags = CL_MEM_READ_WRITE;
@@ -133,11 +134,11 @@ xm_ocl_buffer_from_host(struct xm_buffer *b, enum xm_buffer_use use, const void 
 {
     if (xm_memory_is_shared(b->engine, use, bytes, b->bytes)) {
         b->kind = XM_MEMORY_MAPPED;
-        /* The cast drops const: kernels are promised to only read it. */
+        /* The cast drops const: kernels only read this memory. */
         enum xm_status status =
             wrap_host(b, (void *)(uintptr_t)bytes, CL_MEM_READ_ONLY, NULL);
         if (status == XM_OK)
-            return XM_OK; /* else: a driver that cannot pin these pages; copy them */
+            return XM_OK; /* else the driver cannot pin these pages, so they are copied */
     }
     XM_TRY(xm_ocl_buffer_create(b, use, err));
     enum xm_status status = upload(b, bytes, err);
@@ -171,5 +172,5 @@ xm_ocl_buffer_release(struct xm_buffer *b)
     if (is_cl_mem(b))
         clReleaseMemObject(b->native);
     else if (!b->root && !b->is_foreign)
-        e->usm.free(e->context, b->native); /* waits for what uses it */
+        e->usm.free(e->context, b->native); /* waits for the commands that use it */
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The OpenCL devices of the process, with their facts, in the order of preference.
- */
+ * Lists the OpenCL devices and their facts, in the order of preference. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ get_text(cl_device_id d, cl_device_info what, char *out, size_t n)
     out[n - 1] = 0;
 }
 
-/* A text that may be longer than `out`: its beginning. */
+/* Reads a text that may be longer than `out`: keeps its beginning. */
 static void
 get_long_text(cl_device_id d, cl_device_info what, char *out, size_t n)
 {
@@ -62,7 +61,7 @@ has_word(const char *words, const char *word)
     return xm_list_has(words, ' ', word, strlen(word));
 }
 
-/* Any of these words; NULL: none. */
+/* Whether `words` contains one of the words in `any`; NULL: no. */
 static bool
 has_any_word(const char *words, const char *any)
 {
@@ -74,7 +73,7 @@ has_any_word(const char *words, const char *any)
     return false;
 }
 
-/* What a processor has, and a CPU device with it. */
+/* The capabilities that the host's processor gives a CPU device. */
 static uint32_t
 processor_caps(void)
 {
@@ -111,7 +110,8 @@ extension_bits(cl_device_id d, const char *extensions)
     return caps;
 }
 
-/* What tells this device from others: for other programs, and to find it in Level Zero. */
+/* Reads UUID, LUID and PCI address, by which other programs identify the device and Level Zero
+ * finds it. */
 static void
 probe_identity(cl_device_id d, const char *extensions, struct xm_device_info *info)
 {
@@ -136,8 +136,8 @@ probe_identity(cl_device_id d, const char *extensions, struct xm_device_info *in
     }
 }
 
-/* Device id, IP version and feature flags. Drivers pack features as bit 0 DP4A, bit 1
- * DPAS; the table corrects chips that claim too much. */
+/* Reads device id, IP version and feature flags of an Intel GPU (bit 0: DP4A, bit 1: DPAS).
+ * devices.def corrects chips that claim too much. */
 static void
 probe_intel(cl_device_id d, const char *extensions, struct xm_device_info *info)
 {
@@ -156,8 +156,7 @@ probe_intel(cl_device_id d, const char *extensions, struct xm_device_info *info)
         info->caps |= XM_CAP_DPAS;
 }
 
-/* Those of 8, 16, 32, 64 that the device has; drivers list more, kernels want no others.
- */
+/* Reads the sub-group sizes among 8, 16, 32 and 64: kernels use no others. */
 static void
 probe_sub_groups(cl_device_id d, struct xm_device_info *info)
 {
@@ -171,7 +170,7 @@ probe_sub_groups(cl_device_id d, struct xm_device_info *info)
                 info->sub_group_sizes[n++] = (uint32_t)want;
 }
 
-/* The newest OpenCL C that the compiler takes, among 3.0, 2.0 and 1.2. */
+/* Chooses the newest OpenCL C that the compiler accepts, of 3.0, 2.0 and 1.2. */
 static void
 probe_language(cl_device_id d, struct xm_device_info *info)
 {
@@ -218,7 +217,7 @@ probe_kind(cl_device_id d, struct xm_device_info *info)
     if (info->kind == XM_DEVICE_CPU)
         info->caps |= processor_caps();
     info->integrated = info->kind == XM_DEVICE_GPU && (info->caps & XM_CAP_UNIFIED);
-    if (info->kind == XM_DEVICE_GPU) /* CPU compilers keep a cache of their own */
+    if (info->kind == XM_DEVICE_GPU) /* for CPU devices the driver has its own cache */
         info->caps |= XM_CAP_BINARIES;
 }
 
@@ -257,10 +256,10 @@ add_device(cl_platform_id platform, cl_device_id d)
     n_devices++;
 }
 
-/* XM_SUB_DEVICES=N: a processor as N devices, each with its share of the compute units, which are
- * the system's cores in their order where this process may use them all. Where there are fewer
- * units than N, or the driver cuts no device, the same device stands N times. The sub-devices live
- * as long as the process. */
+/* Adds a CPU device; with XM_SUB_DEVICES=N as N devices, each with a share of the compute units.
+ * The compute units are the system's cores in order; if this process may use all of them, each
+ * sub-device gets its cores. With fewer units than N, or if the driver cannot divide the device,
+ * the same device is added N times. Sub-devices live as long as the process. */
 static void
 add_processor(cl_platform_id platform, cl_device_id d)
 {
@@ -311,7 +310,7 @@ probe_platform(cl_platform_id platform)
     }
 }
 
-/* Intel GPUs, other GPUs, CPU devices, others. */
+/* Lower is better: Intel GPUs, other GPUs, CPU devices, others. */
 static int
 preference(const struct xm_device_info *info)
 {
@@ -320,7 +319,7 @@ preference(const struct xm_device_info *info)
     return info->kind == XM_DEVICE_CPU ? 2 : 3;
 }
 
-/* Stable insertion sort: drivers list their best device first. */
+/* A stable insertion sort, because drivers list their best device first. */
 static void
 sort_devices(void)
 {
@@ -343,7 +342,7 @@ probe_platforms(void)
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint n = 0;
     if (clGetPlatformIDs(MAX_PLATFORMS, platforms, &n) != CL_SUCCESS)
-        return; /* no platform: the loader has a code of its own for it */
+        return; /* no platform is installed: the loader reports that as an error */
     for (cl_uint i = 0; i < n && i < MAX_PLATFORMS; i++)
         probe_platform(platforms[i]);
 }
@@ -353,7 +352,7 @@ list_devices(void)
 {
     struct ocl_signals signals;
     xm_driver_files_open();
-    if (xm_env("XM_SUB_DEVICES")) /* PoCL then gives each of its threads a core */
+    if (xm_env("XM_SUB_DEVICES")) /* PoCL then binds each of its threads to a core */
         setenv("POCL_AFFINITY", "1", 0);
     xm_ocl_keep_signals(&signals);
     probe_platforms();

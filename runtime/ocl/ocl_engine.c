@@ -100,7 +100,8 @@ xm_ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
     return XM_OK;
 }
 
-/* An object pointer as a function pointer, which C alone does not convert. */
+/* Loads a function; `function` points to a function pointer. The address is copied by memcpy,
+ * because C does not convert an object pointer to a function pointer. */
 static bool
 load_function(cl_platform_id platform, const char *name, void *function)
 {
@@ -109,9 +110,9 @@ load_function(cl_platform_id platform, const char *name, void *function)
     return address != NULL;
 }
 
-/* USM serves GPUs: device memory there is faster than cl_mem to bind and may be cut by
- * pointer arithmetic. On CPU devices plain host memory has the same and less can go
- * wrong; there it is what others share. */
+/* Loads the functions of USM. GPUs use USM because its memory is faster to bind than a cl_mem and
+ * can be divided by pointer arithmetic. CPU devices use plain host memory, which can do the same
+ * with fewer failures; they need USM only for memory shared with the application. */
 static void
 load_usm(struct ocl_engine *e)
 {

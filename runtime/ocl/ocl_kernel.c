@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A kernel: one program of its own per (source, defines), and what is known of its arguments.
- */
+ * Kernels. Each has a program of its own, given by its source and defines; and the declared types
+ * of its parameters. */
 #include <string.h>
 
 #include "runtime/ocl/ocl.h"
@@ -21,7 +21,8 @@ scalar_bytes(const char *type)
     return 0;
 }
 
-/* Without this information (programs from a cache may lack it) `known` stays false. */
+/* Reads what the driver tells of a parameter. If it tells nothing (programs from a cache may lack
+ * this), `known` stays false. */
 static void
 read_arg(cl_kernel k, cl_uint i, struct ocl_arg *arg)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program: one per (source, defines), from the cache on disk or the driver's compiler.
+ * Programs: one for each pair of source and defines, loaded from the cache on disk or built by the
+ * driver's compiler.
  *
- * The cache holds the program's binary where the driver gives one (XM_CAP_BINARIES), or the files
- * in which the driver keeps what it has compiled (XM_CAP_DRIVER_FILES). PoCL
- * preprocesses the source before it looks for these files, which takes longer than the rest of a
- * start. Therefore a program that was built from source is built again from the bitcode that PoCL
- * made of it; the files of the second program and the bitcode are stored, and later runs build from
- * the bitcode. PoCL does not say which files belong to a program, and other threads and processes
- * may write there. So each source ends with an empty kernel named after the program's key: bitcode
- * without that kernel belongs to another program.
+ * The cache holds a program's binary if the driver returns one (XM_CAP_BINARIES), or the files in
+ * which the driver keeps compiled code (XM_CAP_DRIVER_FILES). PoCL preprocesses the source before
+ * it looks for these files, which takes longer than the rest of a start. Therefore a program that
+ * was built from source is built again from the bitcode that PoCL made of it; the files of the
+ * second program and the bitcode are stored, and later runs build from the bitcode. PoCL does not
+ * tell which files belong to a program, and other threads and processes may write files, too. So
+ * each source ends with an empty kernel named after the program's key (the mark): bitcode without
+ * that kernel belongs to another program.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ struct build {
     struct xm_error *err;
 };
 
-/* The line of the log that says most: the first with "error", else the first. */
+/* Copies the most telling line of a build log: the first with "error", else the first line. */
 static void
 pick_line(const char *log, char *line, size_t n)
 {
@@ -48,7 +49,7 @@ pick_line(const char *log, char *line, size_t n)
     line[len] = 0;
 }
 
-/* The build log, owned by the caller; NULL when there is none. */
+/* Returns the build log, which the caller frees; NULL: there is none. */
 static char *
 read_log(const struct build *b)
 {
@@ -62,8 +63,8 @@ read_log(const struct build *b)
     return log;
 }
 
-/* No room or no device is not the kernel's fault; anything else is the compiler's word on
- * it. */
+/* Reports a failed build. Lack of memory or of a device or compiler is not the kernel's fault;
+ * every other code means that the compiler refuses the kernel (XM_NOT_BUILT). */
 static enum xm_status
 fail_build(const struct build *b, cl_int code, struct xm_build_report *report)
 {
@@ -78,7 +79,8 @@ fail_build(const struct build *b, cl_int code, struct xm_build_report *report)
                    xm_ocl_error_text(code), code, b->name, line);
 }
 
-/* Ctrl-C is not kept from the driver here (xm_ocl_keep_signals): a build takes long. */
+/* Builds the program. SIGINT is not blocked as by xm_ocl_keep_signals, because a build may take
+ * long. */
 static cl_int
 build_program(const struct build *b)
 {
@@ -108,7 +110,7 @@ cache_dir(const struct ocl_engine *e)
     return e->base.config.cache_dir;
 }
 
-/* A program from its binary; false: the driver does not take it. */
+/* Makes a program from its binary; false: the driver refuses it. */
 static bool
 load_binary(struct build *b, const unsigned char *binary, size_t n)
 {
@@ -131,7 +133,7 @@ build_source(struct build *b)
     return b->out->program ? build_program(b) : code;
 }
 
-/* The name of the empty kernel. */
+/* The name of the empty kernel at the end of a source. */
 struct mark {
     char text[48];
 };
@@ -145,7 +147,7 @@ mark_of(const struct xm_kernel_key *key)
     return m;
 }
 
-/* Whether the program was made of the source. */
+/* Whether the program contains the mark, so that it was made from this source. */
 static bool
 has_mark(const struct build *b)
 {
@@ -167,7 +169,7 @@ load_bitcode(struct build *b, const struct xm_strbuf *bitcode)
     return load_binary(b, (const unsigned char *)xm_strbuf_text(bitcode), bitcode->n);
 }
 
-/* Of the bitcode among the driver's files; of the source where there is none. */
+/* Builds the program from the bitcode among the driver's files, or from source if there is none. */
 static bool
 build_of_files(struct build *b)
 {
@@ -180,7 +182,8 @@ build_of_files(struct build *b)
     return built;
 }
 
-/* The driver's files put where it looks for them; false: it has compiled the program anew. */
+/* Puts the driver's files where it looks for them and builds the program. False: the driver did not
+ * use them, or the build failed. */
 static bool
 load_files(struct build *b, const void *bytes, size_t n)
 {
@@ -273,8 +276,9 @@ xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p)
 
 /* ---- building ------------------------------------------------------------------------ */
 
-/* Whether a program is made of this bitcode, and its files are found; they are p->files then. What
- * was found before may be another program's: then no files are known. */
+/* Builds the program from this bitcode and finds its files, which become p->files. False: that
+ * failed. If the bitcode lacks the mark, the folder found before belongs to another program, so
+ * p->files becomes "". */
 static bool
 try_bitcode(struct build *b, const struct xm_strbuf *bitcode)
 {
@@ -293,8 +297,8 @@ try_bitcode(struct build *b, const struct xm_strbuf *bitcode)
     return true;
 }
 
-/* Replaces a program that was built of its source by one that is made of its bitcode. Where that
- * does not succeed, the first one stays. */
+/* Replaces a program that was built from source by one that is built from its bitcode. If that
+ * fails, the first program stays. */
 static void
 make_of_bitcode(struct build *b)
 {
@@ -341,7 +345,7 @@ find_key(struct build *b)
     struct xm_strbuf driver = {0};
     xm_strbuf_printf(&driver, "%s %s ", info->version, info->driver);
     if (xm_device_has(info,
-                      XM_CAP_DRIVER_FILES)) /* also where XM_DEVICE_AS names a chip */
+                      XM_CAP_DRIVER_FILES)) /* also if XM_DEVICE_AS names a chip    */
         xm_strbuf_add(&driver, xm_kernel_cache_processor());
     else
         xm_strbuf_printf(&driver, "%x %u.%u.%u", info->device_id, info->ip_major,
@@ -355,7 +359,8 @@ find_key(struct build *b)
     return ok ? XM_OK : xm_no_memory(b->err, "kernel '%s'", b->name);
 }
 
-/* The text, with or without declarations of our own for the built-in functions. */
+/* Makes the source and the options, with or without our declarations of built-in functions
+ * (builtins.h), and the key. */
 static enum xm_status
 prepare_build(struct build *b, const char *defines, bool declares_builtins)
 {
@@ -400,7 +405,7 @@ xm_ocl_program_create(struct ocl_engine *e, const char *name, const char *define
     const bool declares = xm_device_has(&e->base.info, XM_CAP_SLOW_BUILTINS);
     enum xm_status status = load_or_compile(&b, defines, declares, report);
     if (status == XM_NOT_BUILT &&
-        declares) { /* a function that builtins.h lacks, perhaps */
+        declares) { /* perhaps builtins.h lacks a function: try without it */
         xm_ocl_program_release(out);
         xm_free(report->log);
         *report = (struct xm_build_report){0};

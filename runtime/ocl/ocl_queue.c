@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A command queue. Commands take effect in the order of the calls; when the user asked
- * for an out-of-order queue, a barrier after each command keeps that true. A queue may be somebody
- * else's: he enqueues between our commands, and where his queue is out of order there is a barrier
- * before each of them, too.
+ * A command queue. Commands take effect in the order of the calls; in an out-of-order queue a
+ * barrier after each command ensures that. A queue may belong to the application, which enqueues
+ * commands between ours; if that queue is out of order, there is also a barrier before each
+ * command.
  *
- * Memory that the host sees is written and read by the host itself, so that a token costs
- * one wait: its inputs are written while the queue is empty, its results are read after it
- * was finished.
+ * Memory that the host can address is written and read by the host itself, so that a token costs
+ * one wait: its inputs are written while the queue is empty, its results are read after the queue
+ * has finished.
  *
- * A driver with files of its own (XM_CAP_DRIVER_FILES) compiles when a kernel is launched with a
- * local size for the first time. Such a launch runs alone, on a queue that measures, so that the
- * time in the compiler is known and what it made is stored.
+ * A driver with files of its own (XM_CAP_DRIVER_FILES) compiles when a kernel is first launched
+ * with a local size. Such a launch runs alone, on a separate queue that measures, so that the time
+ * of the compiler is known and the new code can be stored in the cache.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -24,11 +24,12 @@
 struct ocl_queue {
     struct xm_queue base;
     cl_command_queue queue;
-    cl_command_queue first; /* for launches of a new kind; NULL: none yet */
+    cl_command_queue first; /* queue for launches that compile; NULL: none yet */
     bool out_of_order, is_shared;
-    bool busy;     /* something was enqueued since the last wait */
-    cl_event pace; /* a marker of the last xm_queue_keep_pace; NULL: none */
-    /* a marker before what others enqueue; NULL: they do not, or are not measured */
+    bool busy;     /* commands were enqueued since the last wait */
+    cl_event pace; /* marker that the last xm_queue_keep_pace enqueued    */
+    /* between xm_queue_begin_native and _end_native: a marker before the application's commands;
+     * NULL: none */
     cl_event native;
     struct ocl_times times;
 };
@@ -39,14 +40,15 @@ ocl_queue(const struct xm_queue *q)
     return (struct ocl_queue *)q;
 }
 
-/* What is enqueued now. */
+/* Identifies the command that is enqueued now. */
 static struct ocl_launch_id
 id_of(const struct ocl_queue *q, const char *name, const char *defines)
 {
     return (struct ocl_launch_id){q->base.label, name, defines};
 }
 
-/* Enqueued copies, fills and host functions have an event when this gives a place for it. */
+/* Where a copy, fill or host function should put its event; NULL: it is not measured. add_event is
+ * called after enqueueing. */
 static cl_event *
 event_for(struct ocl_queue *q, const char *name, cl_event *event)
 {
@@ -69,7 +71,7 @@ usm_of(const struct xm_queue *q)
     return &ocl_engine(q->engine)->usm;
 }
 
-/* The one that all queues of the engine are. */
+/* Makes the application's queue, which all queues of the engine share, this queue's. */
 static void
 take_shared(struct ocl_queue *q, const struct ocl_engine *e)
 {
@@ -110,7 +112,8 @@ void
 xm_ocl_queue_destroy(struct xm_queue *base)
 {
     struct ocl_queue *q = ocl_queue(base);
-    if (q->busy || !q->is_shared) /* what others wait for there may be long in coming */
+    /* the application's own commands may take long: do not wait for them */
+    if (q->busy || !q->is_shared)
         clFinish(q->queue);
     xm_ocl_times_end(&q->times);
     if (q->pace)
@@ -121,7 +124,7 @@ xm_ocl_queue_destroy(struct xm_queue *base)
     xm_free(q);
 }
 
-/* After each command: the order of an out-of-order queue. */
+/* Called after each command: keeps the order of an out-of-order queue. */
 static cl_int
 keep_order(struct ocl_queue *q, cl_int code)
 {
@@ -131,7 +134,7 @@ keep_order(struct ocl_queue *q, cl_int code)
     return clEnqueueBarrierWithWaitList(q->queue, 0, NULL, NULL);
 }
 
-/* Before each: what others have enqueued there. */
+/* Called before each command: waits for commands that the application enqueued. */
 static void
 await_others(const struct ocl_queue *q)
 {
@@ -172,7 +175,7 @@ check_arg(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
     return XM_OK;
 }
 
-/* Whether argument i is what the caller calls it. */
+/* Checks that the parameter has the name that the caller gives argument i. */
 static enum xm_status
 check_name(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
            struct xm_error *err)
@@ -198,7 +201,8 @@ bind_arg(const struct xm_queue *q, const struct ocl_kernel *k, cl_kernel to, uin
                              k->base.name, i, k->args[i].name);
 }
 
-/* `to` is the kernel's own cl_kernel, or another one of it. */
+/* Checks the arguments and sets them in `to`: the kernel's cl_kernel, or the one of a recorded
+ * launch. */
 static enum xm_status
 bind_args(const struct xm_queue *q, struct ocl_kernel *k, cl_kernel to,
           const struct xm_arg *args, uint32_t n_args, struct xm_error *err)
@@ -215,11 +219,11 @@ bind_args(const struct xm_queue *q, struct ocl_kernel *k, cl_kernel to,
         XM_TRY(bind_arg(q, k, to, i, &args[i], err));
     }
     k->named =
-        all_named; /* once is enough: a caller does not change what it calls them */
+        all_named; /* one check is enough: a caller always passes the same names  */
     return XM_OK;
 }
 
-/* `event` NULL: none is wanted. */
+/* Enqueues a launch; `event` NULL: no event. */
 static cl_int
 launch_on(cl_command_queue queue, cl_kernel kernel, const struct xm_launch *l,
           cl_event *event)
@@ -259,7 +263,8 @@ enqueue(struct ocl_queue *q, const struct ocl_kernel *k, cl_kernel bound,
 
 /* ---- launches of a new kind ---------------------------------------------------------- */
 
-/* From the call to the first work-item: what the compiler took; 0: not known. */
+/* The time from the call to the start of the kernel, which is the time of the compiler; 0: not
+ * known. */
 static uint64_t
 waited_ns(cl_event event)
 {
@@ -278,7 +283,8 @@ builds_at_launch(const struct xm_queue *q)
     return xm_device_has(&q->engine->info, XM_CAP_DRIVER_FILES);
 }
 
-/* Waits for the launch, in which the compiler runs; *launched: what launching gave. */
+/* Enqueues a launch for which the driver compiles and waits for it. Returns the code of the wait;
+ * *launched: the code of enqueueing. */
 static cl_int
 launch_alone(const struct ocl_queue *q, const struct ocl_kernel *k,
              const struct xm_launch *l, cl_event *event, cl_int *launched)
@@ -302,7 +308,7 @@ run_first(struct ocl_queue *q, struct ocl_kernel *k, const struct xm_launch *l,
     cl_int code = clFinish(q->queue);
     if (code != CL_SUCCESS)
         return xm_ocl_fail_wait(err, code, "clFinish", "%s", e->base.info.name);
-    if (k->program.is_new) /* else it is most likely in the cache */
+    if (k->program.is_new) /* a loaded program most likely has the code already */
         xm_engine_say_building(&e->base, k->base.name);
     cl_int launched;
     code = launch_alone(q, k, l, &event, &launched);
@@ -341,7 +347,7 @@ xm_ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel,
 
 /* ---- recorded launches --------------------------------------------------------------- */
 
-/* A cl_kernel of its own, because a cl_kernel holds its arguments. */
+/* A recorded launch needs its own cl_kernel, because a cl_kernel holds its arguments. */
 enum xm_status
 xm_ocl_queue_bind(struct xm_queue *base, struct xm_kernel *kernel,
                   const struct xm_arg *args, uint32_t n_args, void **out,
@@ -352,7 +358,7 @@ xm_ocl_queue_bind(struct xm_queue *base, struct xm_kernel *kernel,
     cl_kernel bound = clCreateKernel(k->program.program, k->base.name, &code);
     if (!bound)
         return xm_ocl_fail(err, code, "clCreateKernel", "kernel '%s'", k->base.name);
-    pthread_mutex_lock(&k->lock); /* of k->named */
+    pthread_mutex_lock(&k->lock); /* protects k->named */
     const enum xm_status status = bind_args(base, k, bound, args, n_args, err);
     pthread_mutex_unlock(&k->lock);
     if (status == XM_OK)
@@ -387,7 +393,7 @@ xm_ocl_queue_run_bound(struct xm_queue *base, struct xm_kernel *kernel, void *bo
 
 /* ---- functions of the host ----------------------------------------------------------- */
 
-/* Where the device has no native kernels. */
+/* Calls a host function on a device without native kernels: waits for the queue first. */
 static enum xm_status
 call_host(struct xm_queue *base, const char *name, void (*fn)(void *), const void *ctx,
           size_t ctx_bytes, struct xm_error *err)
@@ -415,7 +421,7 @@ xm_ocl_queue_run_host(struct xm_queue *base, const char *name, void (*fn)(void *
     if (!xm_device_really_has(&base->engine->info, XM_CAP_NATIVE_KERNEL))
         return call_host(base, name, fn, ctx, ctx_bytes, err);
     await_others(q);
-    /* The driver copies the arguments; the cast drops a const that it does not. */
+    /* The driver copies the arguments and does not change them: the cast drops const. */
     cl_int code = clEnqueueNativeKernel(
         q->queue, fn, ctx_bytes ? (void *)(uintptr_t)ctx : NULL, ctx_bytes, 0, NULL, NULL,
         0, NULL, event_for(q, name, &event));
@@ -427,7 +433,7 @@ xm_ocl_queue_run_host(struct xm_queue *base, const char *name, void (*fn)(void *
                        ctx_bytes);
 }
 
-/* All bytes of the range, waited for. */
+/* A blocking transfer of `bytes` bytes at `offset` of a cl_mem. */
 static struct ocl_transfer
 transfer(const struct ocl_queue *q, const struct xm_buffer *b, uint64_t offset,
          uint64_t bytes)
@@ -451,7 +457,7 @@ enqueue_write(struct ocl_queue *q, struct xm_buffer *dst, uint64_t offset,
     return keep_order(q, code);
 }
 
-/* Whether the host may write the buffer without a command. */
+/* Whether the host may write the buffer itself, without a command. */
 static bool
 host_may_write(const struct ocl_queue *q, const struct xm_buffer *b)
 {
@@ -492,7 +498,7 @@ xm_ocl_queue_send(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
                        "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
-/* All commands have ended. */
+/* Called when all commands of the queue have ended. */
 static void
 note_finished(struct ocl_queue *q)
 {
@@ -525,14 +531,15 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
                                     NULL);
     code = keep_order(q, code);
     if (code == CL_SUCCESS) {
-        note_finished(q); /* all commands lie before the read */
+        note_finished(q); /* all commands precede the read    */
         return XM_OK;
     }
     return xm_ocl_fail_wait(err, code, "a read from the device",
                             "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
-/* Bytes of a cl_mem and of USM have no copy of their own unless the host sees one of them. */
+/* Copies between a cl_mem and USM device memory by way of host memory: OpenCL has no command for
+ * it. */
 static enum xm_status
 copy_by_host(struct xm_queue *q, const struct xm_buffer *src, uint64_t src_offset,
              struct xm_buffer *dst, uint64_t dst_offset, uint64_t bytes,
@@ -548,7 +555,8 @@ copy_by_host(struct xm_queue *q, const struct xm_buffer *src, uint64_t src_offse
     return s;
 }
 
-/* Where the bytes are for clEnqueueMemcpyINTEL: USM, or host memory; NULL: in a cl_mem alone. */
+/* The address of a buffer for clEnqueueMemcpyINTEL: USM or host memory; NULL: a cl_mem that the
+ * host cannot address. */
 static char *
 address_of(const struct xm_buffer *b)
 {
@@ -657,7 +665,7 @@ xm_ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
 void *
 xm_ocl_queue_native(struct xm_queue *q)
 {
-    ocl_queue(q)->busy = true; /* with what the caller is about to enqueue */
+    ocl_queue(q)->busy = true; /* commands of the caller follow            */
     return ocl_queue(q)->queue;
 }
 
@@ -681,7 +689,8 @@ share_times(struct xm_queue *base, struct xm_label_times *t)
     ocl_queue(base)->times.shared = t;
 }
 
-/* A marker that ends now says how far the device's clock is from the host's. */
+/* Enqueues a marker that ends now: the difference of its time and xm_now() translates times of the
+ * host to the device's clock. */
 static enum xm_status
 begin_trace(struct xm_queue *base, struct xm_error *err)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is somebody else's: an OpenCL context that the engine works in, a queue that its queues
- * are, memory that it reads and writes; and memory of the engine's that others use.
- */
+ * Sharing with the application: its OpenCL context, its queue and its memory, which the engine
+ * uses; and memory of the engine that the application may use. */
 #include <inttypes.h>
 
 #include "runtime/ocl/ocl.h"
@@ -10,7 +9,7 @@
 
 /* ---- contexts ---------------------------------------------------------------------------- */
 
-/* The devices of a context, for xm_free. */
+/* Lists the devices of a context; the caller frees *out (xm_free). */
 static enum xm_status
 list_devices(cl_context context, cl_device_id **out, size_t *n, struct xm_error *err)
 {
@@ -160,8 +159,8 @@ xm_ocl_share(struct ocl_engine *e, const struct xm_shared_cl *share, struct xm_e
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* A cl_mem has no memory of the host's behind it: in a context of several devices nobody but the
- * driver knows where its bytes are. */
+/* Allocates memory to share. A cl_mem is not made of host memory here: in a context of several
+ * devices only the driver knows where its bytes are. */
 enum xm_status
 xm_ocl_buffer_create_shared(struct xm_buffer *b, struct xm_error *err)
 {
@@ -173,7 +172,8 @@ xm_ocl_buffer_create_shared(struct xm_buffer *b, struct xm_error *err)
     return b->native ? XM_OK : xm_ocl_fail_alloc(b, code, "clCreateBuffer", err);
 }
 
-/* The other one; to be released at once: it lives as long as commands that use it. */
+/* Makes the temporary cl_mem. The caller releases it as soon as the commands are enqueued: OpenCL
+ * keeps it until they have ended. */
 static cl_mem
 make_between(const struct ocl_transfer *t, cl_int *code)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signals around calls of the driver: who gets them, and what is done about them afterwards.
- */
+ * Saves and restores signal handlers and the signal mask around calls of the driver (ocl.h says
+ * why). */
 #include <pthread.h>
 #include <string.h>
 
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/mapped_file.h"
 
-/* Those for which LLVM installs a handler that does not end the process. SIGBUS is the mapped
- * files' own; for SIGINT, SIGTERM and SIGHUP LLVM calls the handler that was there. */
+/* Signals for which LLVM installs a handler that does not end the process. SIGBUS is handled by
+ * xm_mapped_file_keep_watch; for SIGINT, SIGTERM and SIGHUP LLVM calls the previous handler. */
 static const int kept[OCL_KEPT_SIGNALS] = {SIGQUIT, SIGXCPU, SIGXFSZ};
 
 void

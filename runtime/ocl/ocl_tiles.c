@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The permission to use the tiles of AMX. Linux gives it to a process as a whole, with the threads
- * that it has already, and refuses it where a thread's alternate signal stack is too small for the
- * tiles.
- */
+ * Asks for permission to use the tiles of AMX. Linux gives it to the whole process, existing
+ * threads included, and refuses it if a thread's alternate signal stack is too small for the
+ * tiles. */
 #include <pthread.h>
 
 #include "runtime/ocl/ocl.h"
@@ -18,7 +17,7 @@
 enum {
     REQUEST_PERMISSION = 0x1023,
     TILE_DATA = 18
-}; /* ARCH_REQ_XCOMP_PERM of asm/prctl.h */
+}; /* ARCH_REQ_XCOMP_PERM of asm/prctl.h, and the number of the tile data */
 
 static bool
 ask(void)

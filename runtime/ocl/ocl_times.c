@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device times (PERF_COUNT, XM_DEBUG=times): events since the last wait, and their sums by label
- * and kernel before that, so that a long run takes no more memory than a short one. A trace keeps
- * launches one by one, so many of them.
- */
+ * Device times (PERF_COUNT, XM_DEBUG=times). The queue keeps the events of launches since the last
+ * wait; at a wait their times are added to sums by label and kernel, so that a long run needs no
+ * more memory than a short one. A trace also keeps the last XM_TRACE_LAUNCHES launches one by
+ * one. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,12 @@
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
-enum { MAX_EVENTS = 1 << 16 }; /* between two waits; what is more goes unmeasured */
+/* events between two waits; further launches are not measured */
+enum { MAX_EVENTS = 1 << 16 };
 
 struct ocl_event {
-    cl_event since; /* NULL: `event` is the launch itself */
+    /* a marker before the commands to measure; NULL: `event` is the launch */
+    cl_event since;
     cl_event event;
     struct ocl_launch_id id;
 };
@@ -27,20 +29,20 @@ struct ocl_sum {
 
 struct ocl_total {
     struct ocl_launch_id id;
-    struct ocl_sum now, before; /* the last reset */
+    struct ocl_sum now, before; /* sums since the last reset, and before it */
 };
 
 /* ---- sums ---------------------------------------------------------------------------- */
 
-/* Names and defines are one text for each kernel. */
+/* Compares pointers: all launches of a kernel have the same texts. */
 static bool
 is_same(const struct ocl_launch_id *a, const struct ocl_launch_id *b)
 {
     return a->label == b->label && a->name == b->name && a->defines == b->defines;
 }
 
-/* NULL: no memory, the launch is not counted. Runs are alike: the search begins behind the last
- * one that was found. */
+/* Finds or adds the total of a launch; NULL: no memory. Runs repeat their launches in the same
+ * order, so the search begins behind the total that was found last. */
 static struct ocl_total *
 total_of(struct ocl_times *t, const struct ocl_launch_id *id)
 {
@@ -131,7 +133,8 @@ time_of(cl_event event, cl_profiling_info what, uint64_t *out)
     return code;
 }
 
-/* Before `event` there may be markers only: those begin when what is between them has ended. */
+/* Reads the times of a launch. With `since`, a marker, the measured commands start when the marker
+ * ends. */
 static cl_int
 span_of(const struct ocl_event *e, struct xm_launch_span *out)
 {
@@ -256,7 +259,8 @@ by_time(const void *a, const void *b)
     return (x->before.ns < y->before.ns) - (x->before.ns > y->before.ns);
 }
 
-/* All since the queue was made, whatever the label: the totals are not needed any more. */
+/* Sums the times since the queue was made by kernel, whatever the label. This destroys the totals
+ * by label, which are no longer needed. */
 static void
 merge(struct ocl_times *t)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mixture of experts, described once for the graph, evaluation, lowering and the primitive.
+ * Mixture of experts: attributes and operands, the same in the graph, the evaluator, lowering and
+ * the primitive.
  *
  *     y[t] = sum_s weights[t,s] expert(ids[t,s], x[t])                   s = 0 … K-1
  *     expert(e, x) = (f[e] act(g) (u + up_add)) Wd[e]^T + bd[e]
@@ -38,9 +39,10 @@ const char *xm_routing_text(enum xm_routing r);
 struct xm_moe_routing {
     enum xm_routing kind;
     int64_t top_k;
-    bool normalise;  /* weights / max(sum of the k + epsilon, least_sum) */
+    /* divides the weights by max(sum of the k weights + epsilon, least_sum) */
+    bool normalise;
     float epsilon;   /* 0 for softmax */
-    float scale;     /* all weights times this (routed_scaling_factor), 1 = none */
+    float scale;     /* multiplies all weights (routed_scaling_factor); 1: none  */
     float least_sum; /* 0: none, since weights are not below 0 */
 };
 
@@ -49,14 +51,14 @@ enum xm_gate_up {
     XM_GATE_UP_APART,
     XM_GATE_UP_INTERLEAVED, /* gate in the even rows          */
     XM_GATE_UP_STACKED,     /* gate in the first I rows       */
-    XM_UP_GATE_INTERLEAVED, /* the same with up first         */
-    XM_UP_GATE_STACKED,
+    XM_UP_GATE_INTERLEAVED, /* up in the even rows            */
+    XM_UP_GATE_STACKED,     /* up in the first I rows */
     XM_GATE_UP_COUNT
 };
 const char *xm_gate_up_text(enum xm_gate_up g);
 
 struct xm_moe_attr {
-    struct xm_moe_routing routing; /* with ids as operand only top_k is read */
+    struct xm_moe_routing routing; /* if ids are an operand only top_k is read */
     enum xm_gate_up gate_up;       /* storage of gate and up */
     enum xm_activation activation;
     float beta;   /* swish beta; OpenVINO's expert_beta */
@@ -67,29 +69,29 @@ struct xm_moe_attr {
      * groups */
     int64_t group;
     bool has_zp; /* some weight has zero points */
-    /* Where own_experts is not 0, the weights [E,…] of the experts, their biases and factors have
-     * only experts first_expert … first_expert + own_experts - 1: the other experts add nothing to
-     * the result, another device has them. Logits, ids and numbers of the router are of all E. */
+    /* If own_experts is not 0, the experts are split over devices: the weights, biases and factors
+     * are those of experts first_expert … first_expert + own_experts - 1 only, and the other
+     * experts add nothing to the result. Logits, ids and the router count all E experts. */
     int64_t first_expert, own_experts;
 };
 
-/* Whether the weights have some of the experts only. */
+/* Whether the weights are those of some experts only. */
 static inline bool
 xm_moe_is_part(const struct xm_moe_attr *a)
 {
     return a->own_experts != 0;
 }
 
-/* Experts that the weights have. */
+/* The number of experts in the weights. */
 static inline int64_t
 xm_moe_own_experts(const struct xm_moe_attr *a)
 {
     return xm_moe_is_part(a) ? a->own_experts : a->experts;
 }
 
-/* moe and moe_compressed read the router's weights and ids. The fused operation reads either these
- * or the router's logits, and then computes the routing itself. "absent": the operand may be
- * absent. */
+/* moe and moe_compressed take the router's weights and ids as operands. The fused operation takes
+ * either these, or the router's logits and computes the routing itself. "absent" below: the operand
+ * may be absent. */
 enum xm_moe_operand {
     XM_MOE_HIDDEN,      /* [T,H] */
     XM_MOE_ROUTING,     /* weights [T,K]; without ids: logits [T,E] */
@@ -109,8 +111,8 @@ enum xm_moe_operand {
     XM_MOE_BIAS_UP,          /* [E,1,I], bu if W_UP is present; absent */
     XM_MOE_FACTOR,           /* [E,1,I], f of the formula; absent */
     XM_MOE_N_IN,
-    /* of a step: the first rows of x in the form of activations that kernels for few tokens read
-     * (docs/execution.md); absent: none */
+    /* Only in steps: the first rows of x in the form of activations that kernels for few tokens
+     * read (docs/execution.md); absent: none. */
     XM_MOE_PREPARED = XM_MOE_N_IN,
     XM_MOE_OUT, /* [T,H] */
     XM_MOE_N_OPERANDS

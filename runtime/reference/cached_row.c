@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a KV cache as attention sees them: kernels/cl/include/attention_cache.h, which has the
- * formulas, in plain code.
- */
+ * Decodes rows of a KV cache in plain C, by the formulas of
+ * kernels/cl/include/attention_cache.h. */
 #include <math.h>
 
 #include "runtime/reference/reference.h"
@@ -10,7 +9,8 @@
 
 enum { BLOCK = 16 /* elements that share a scale */ };
 
-/* Scale e of those that are 2^first apart by eighths, and 8 for each power of two from there on. */
+/* The scale with code e. Codes are like an 8-bit float with 3 mantissa bits: 8 steps to each power
+ * of two, from 2^first on; 2^first is subtracted, so that code 0 is 0. */
 static float
 scale_of(int e, int first)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dot product for the references. Eight partial sums: a fixed order that a compiler may
- * turn into vector instructions without being allowed to reorder floats.
- */
+ * Dot product for the references. It adds eight partial sums, always in the same order: a compiler
+ * may turn them into vector instructions although it must not reorder floats. */
 #ifndef XM_RUNTIME_REFERENCE_DOT_H
 #define XM_RUNTIME_REFERENCE_DOT_H
 

@@ -27,7 +27,8 @@ xm_ref_linear(const float *x, uint64_t tokens, const struct xm_weight *w, uint64
     return XM_OK;
 }
 
-/* c[M,N] += op(a) b, b stored K x N: rows of b are added up, contiguous in b and c. */
+/* c[M,N] += op(a) b, with b stored K x N: adds multiples of rows of b, which are contiguous in b
+ * and c. */
 static void
 matmul_rows(const float *a, bool transpose_a, const float *b, uint64_t m, uint64_t n,
             uint64_t k, float *c)

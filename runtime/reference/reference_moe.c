@@ -4,9 +4,9 @@
  *
  *     y[t] = sum_s weights[t,s] expert(ids[t,s], x[t])        s = 0 … K-1
  *
- * Experts one after the other: the rows of one expert's tokens are gathered, so that
- * every weight row is dequantised once. Activations of the expert: SwiGLU (Shazeer 2020),
- * and the clamped one (gpt-oss).
+ * Computes one expert after the other: gathers the rows of its tokens, so that every weight row is
+ * dequantised once. Activations of the expert: SwiGLU (Shazeer 2020), and the clamped form
+ * (gpt-oss).
  */
 #include <math.h>
 #include <string.h>
@@ -37,7 +37,7 @@ xm_gate_up_text(enum xm_gate_up g)
     return g < XM_GATE_UP_COUNT ? text[g] : "unknown";
 }
 
-/* An array of a * b floats; NULL when that cannot be. */
+/* Allocates a * b floats; NULL: no memory, or the size overflows. */
 static float *
 floats(uint64_t a, uint64_t b)
 {
@@ -74,7 +74,7 @@ weight_of(enum xm_routing r, float x, float largest)
     }
 }
 
-/* `score` is scratch of E floats. */
+/* Computes the chosen experts and their weights for one token; `score` is scratch of E floats. */
 static void
 route_token(const struct xm_moe_routing *r, const float *logits, const float *bias,
             uint64_t experts, float *score, float *weights, int32_t *ids)
@@ -139,7 +139,7 @@ xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits, const floa
 struct scratch {
     uint64_t *slot; /* indices into ids: t * K + s */
     float *x;       /* [rows, H]  */
-    float *gate;    /* [rows, I]; with up beside it [rows, 2I] */
+    float *gate;    /* [rows, I]; if gate's weight holds up, too, [rows, 2I] */
     float *up;      /* [rows, I]  */
     float *y;       /* [rows, H]  */
 };
@@ -170,8 +170,8 @@ scratch_create(struct scratch *s, uint64_t slots, uint64_t rows, uint64_t cols,
     return s->slot && s->x && s->gate && s->up && s->y;
 }
 
-/* The most slots that one expert has. XM_INVALID when an id is none of an expert, but for -1 where
- * experts may be absent. */
+/* Counts how many slots each expert has; *most: the largest count. XM_INVALID: an id is not the
+ * number of an expert; -1 is allowed if `may_lack`. */
 static enum xm_status
 most_slots(const int32_t *ids, uint64_t slots, uint64_t experts, bool may_lack,
            uint64_t *most)
@@ -207,7 +207,8 @@ slots_of(const int32_t *ids, uint64_t slots, uint64_t expert, uint64_t *slot)
     return n;
 }
 
-/* Where element i of gate and of up are in a row of the product of gate's weight. */
+/* The column of element i of gate (below: of up) in a row of x times gate's weight, which may hold
+ * both. */
 static uint64_t
 gate_place(enum xm_gate_up form, uint64_t i, uint64_t inter)
 {
@@ -248,7 +249,7 @@ hidden_value(const struct xm_moe_attr *a, float gate, float up)
     return xm_ref_activation(a->activation, a->beta, gate) * (up + a->up_add);
 }
 
-/* x Wg, x Wu and the activation; the result is in s->up. */
+/* Computes x Wg, x Wu and the activation of an expert; the result is in s->up. */
 static enum xm_status
 gate_and_up(const struct xm_moe_attr *a, const struct xm_moe_weights *m, uint64_t e,
             uint64_t rows, struct scratch *s)
@@ -290,7 +291,7 @@ gather_rows(const float *x, uint64_t cols, const uint64_t *slot, uint64_t n,
         memcpy(out + i * cols, x + slot[i] / top_k * cols, cols * sizeof(*out));
 }
 
-/* y += the results of one expert's slots, weighted. */
+/* Adds the results of one expert's slots, times their weights, to y. */
 static void
 add_slots(const struct scratch *s, uint64_t rows, uint64_t hidden, uint32_t top_k,
           const float *weights, float *y)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chains of row-wise steps: their text, and the reference, a row at a time.
- */
+ * Row chains: parsing and printing, and the reference, which computes one row at a time. */
 #include "runtime/reference/reference_row_chain.h"
 
 #include <math.h>
@@ -44,14 +43,15 @@ xm_row_chain_print(const struct xm_row_chain *c, struct xm_strbuf *out)
     }
 }
 
-/* The next word of [a-z0-9_], which ends at a space, ';' or the end; moves *at behind it. */
+/* Takes `word` if it comes next, after spaces, and ends at a space, ';' or the end; moves *at
+ * behind it. */
 static bool
 take_word(const char **at, const char *word)
 {
     size_t n = strlen(word);
     const char *from = *at + strspn(*at, " ");
     if (strncmp(from, word, n) != 0 || !strchr(" ;", from[n]))
-        return false; /* strchr finds the end, too */
+        return false; /* strchr also finds the NUL at the end */
     *at = from + n;
     return true;
 }
@@ -98,7 +98,7 @@ take_step(const char **at, struct xm_chain_step *s)
     return s->op != XM_CHAIN_RMS_NORM || take_epsilon(at, &s->epsilon);
 }
 
-/* What is wrong with step i of the chain; NULL: nothing. */
+/* Returns what is wrong with step i of the chain; NULL: nothing. */
 static const char *
 step_fault(const struct xm_row_chain *c, uint32_t i)
 {
@@ -119,7 +119,7 @@ step_fault(const struct xm_row_chain *c, uint32_t i)
     return !is_norm && s->b.kind == XM_CHAIN_NONE ? "it needs two operands" : NULL;
 }
 
-/* How many operands of a kind there are; -1: one in between is not read. */
+/* The number of operands of a kind; -1: an operand below the highest one is not used. */
 static int
 count_operands(const struct xm_row_chain *c, enum xm_chain_kind kind)
 {
@@ -185,11 +185,11 @@ xm_row_chain_results(const char *text)
 
 /* ---- the reference ----------------------------------------------------------------- */
 
-/* One row of what a step reads. */
+/* The operands of a chain, and the rows that its steps have computed, for the present row. */
 struct rows {
     const float *const *x, *const *constant;
     const bool *is_number;
-    float *steps; /* of this row, one behind the other */
+    float *steps; /* rows of the steps, one after the other */
     uint64_t at, n;
 };
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chain of row-wise steps: a short straight-line program over rows of one width. Every
- * step makes a row from rows before it; some of them are results.
+ * A row chain: a short list of row-wise steps that one kernel computes. All rows have one width.
+ * A step computes a row from operands and from the rows of earlier steps. "out" marks steps whose
+ * rows are results of the chain. A chain as text, and what it means:
  *
  *     rms_norm x1 c0 1e-06; out add x0 s0; out rms_norm s1 c1 1e-06
  *
- *     s0 = rms_norm(x1) c0        x  operands of the rows' shape
- *     s1 = x0 + s0       (y0)     c  constants: a row, or one number for all elements
- *     s2 = rms_norm(s1) c1 (y1)   s  the steps before
+ *     s0 = rms_norm(x1) c0        x  operands: one row for each row of the results
+ *     s1 = x0 + s0       (y0)     c  constants: one row for all rows, or one number
+ *     s2 = rms_norm(s1) c1 (y1)   s  rows of earlier steps
+ *                                 y  results
  *
- *     round_bf16 s2 _         to the nearest number of bf16, ties to even
- *
- * A norm's factors may be absent (_). A constant can only be the second operand. Every x and c of a
- * chain is used by some step.
+ * The step "round_bf16 s2 _" rounds to the nearest number of bf16, ties to even. The factors of a
+ * norm may be absent (_). A constant can only be the second operand. Each x and c, from 0 to the
+ * highest number, must be used by some step.
  */
 #ifndef XM_RUNTIME_REFERENCE_REFERENCE_ROW_CHAIN_H
 #define XM_RUNTIME_REFERENCE_REFERENCE_ROW_CHAIN_H
@@ -27,14 +28,15 @@
 extern "C" {
 #endif
 
-/* Limits of a chain, because kernels have a parameter for each operand and result. */
+/* Limits of a chain. Kernels have a parameter for each x, c and y. Steps are limited only to give
+ * struct xm_row_chain and the arrays of passes a fixed size. */
 enum { XM_CHAIN_XS = 4, XM_CHAIN_CS = 8, XM_CHAIN_YS = 4, XM_CHAIN_STEPS = 12 };
 
 enum xm_chain_op {
     XM_CHAIN_RMS_NORM, /* a / sqrt(mean(a^2) + epsilon) b */
     XM_CHAIN_ADD,
     XM_CHAIN_MULTIPLY,
-    XM_CHAIN_ROUND_BF16, /* of a; there is no b */
+    XM_CHAIN_ROUND_BF16, /* rounds a; there is no b */
     XM_CHAIN_N_OPS
 };
 
@@ -46,7 +48,8 @@ struct xm_chain_operand {
 
 struct xm_chain_step {
     enum xm_chain_op op;
-    /* a is a row; b NONE: a norm without factors, a rounding */
+    /* The operands. a is a row (x or s). b is NONE for a norm without factors and for a
+     * rounding. */
     struct xm_chain_operand a, b;
     float epsilon; /* of a norm */
     bool is_result;
@@ -57,14 +60,16 @@ struct xm_row_chain {
     uint32_t n_steps, n_x, n_c, n_y;
 };
 
-/* XM_INVALID: the text is NULL or no chain; the sentence has the place. */
+/* Parses a chain. XM_INVALID: the text is NULL or no chain; the message says which step is
+ * wrong. */
 enum xm_status xm_row_chain_parse(const char *text, struct xm_row_chain *out,
                                   struct xm_error *err);
-/* The number of a chain's results; 0: the text is no chain. */
+/* Returns the number of results of a chain; 0: the text is no chain. */
 uint32_t xm_row_chain_results(const char *text);
 void xm_row_chain_print(const struct xm_row_chain *c, struct xm_strbuf *out);
 
-/* x[i] [rows,n], constant[i] [n] or, with is_number[i], one element -> y[i] [rows,n]. */
+/* Computes a chain: x[i] is [rows,n], constant[i] is [n] or, if is_number[i], one element; y[i] is
+ * [rows,n]. */
 enum xm_status xm_ref_row_chain(const struct xm_row_chain *c, const float *const *x,
                                 const float *const *constant, const bool *is_number,
                                 uint64_t rows, uint64_t n, float *const *y);

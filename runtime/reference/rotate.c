@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The Walsh-Hadamard transform of heads that are cached in few bits (Ashkboos et al. 2024, QuaRot):
- * what a few elements of a row had of its power all of a block have then.
+ * it spreads a few large elements over all elements of a block, which then need fewer bits.
  */
 #include <math.h>
 

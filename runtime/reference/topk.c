@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Top-k by repeated search for the best element behind the last one found. The order is
- * total: better value first, then lower index; a NaN comes after all numbers, in both
- * directions, so that ids are always valid and distinct.
+ * Top-k by repeated search for the best element after the last one found. The order is total:
+ * better value first, then lower index; NaN comes after all numbers, for largest and for smallest,
+ * so that ids are always valid and distinct.
  */
 #include <math.h>
 
 #include "runtime/reference/reference.h"
 
-/* Whether x[a] stands before x[b]. */
+/* Whether x[a] comes before x[b] in that order. */
 static bool
 stands_before(const float *x, uint64_t a, uint64_t b, bool largest)
 {

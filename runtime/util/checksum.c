@@ -5,7 +5,8 @@
 
 enum { LANES = 4, BLOCK = LANES * 8 };
 
-/* High bits of a product do not come back to the low ones by themselves. */
+/* One step of FNV-1a. The shift mixes the high bits into the low ones, which a product alone does
+ * not do. */
 static uint64_t
 step(uint64_t h, uint64_t word)
 {

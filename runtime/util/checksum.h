@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A checksum against damage, at the speed of memory: FNV-1a over words of 64 bits in four lanes.
- * It detects damage, not deliberate changes.
- */
+ * A fast checksum that detects damaged data: FNV-1a over 64-bit words in four independent lanes. It
+ * does not protect against deliberate changes. */
 #ifndef XM_RUNTIME_UTIL_CHECKSUM_H
 #define XM_RUNTIME_UTIL_CHECKSUM_H
 
@@ -14,8 +13,8 @@ extern "C" {
 
 /* The checksum of n bytes at any alignment. */
 uint64_t xm_checksum(const void *bytes, uint64_t n);
-/* A checksum of at most 64 blocks of 4096 bytes spread over the data, the first and the last block
- * among them: enough to notice another file, at the cost of 64 pages. */
+/* Returns a checksum of at most 64 blocks of 4096 bytes spread over the data, the first and the
+ * last block among them: enough to notice another file, at the cost of reading 64 pages. */
 uint64_t xm_checksum_samples(const void *bytes, uint64_t n);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ extern "C" {
 /* Seconds since an arbitrary moment; never decreases. Any thread. */
 double xm_now(void);
 
-/* From now on xm_now() is `now`; NULL: the system's clock again. Process-wide, for tests. */
+/* Makes xm_now() call `now`; NULL: read the system's clock again. Process-wide, for tests. */
 void xm_clock_replace(double (*now)(void));
 
 #ifdef __cplusplus

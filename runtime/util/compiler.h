@@ -20,7 +20,8 @@
 #error "reference counts need atomic builtins"
 #endif
 
-/* Reference counts in structs that C++ sees too: add one; take one and return what is left. */
+/* Reference counts in structs that C++ sees, too (it has no _Atomic). xm_refs_drop subtracts one
+ * and returns the new count. */
 static inline void
 xm_refs_add(int *refs)
 {
@@ -33,7 +34,7 @@ xm_refs_drop(int *refs)
     return __atomic_sub_fetch(refs, 1, __ATOMIC_ACQ_REL);
 }
 
-/* A flag that one thread sets and another reads; relaxed order. */
+/* A flag that one thread sets and another thread reads; relaxed memory order. */
 static inline void
 xm_flag_set(bool *flag, bool value)
 {
@@ -46,9 +47,9 @@ xm_flag_get(const bool *flag)
     return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
-/* A pointer that is set once, by the thread that comes first. xm_slot_get: what is in the slot;
- * NULL: nothing yet. xm_slot_fill offers `value` and returns what is in the slot then, which is
- * another thread's where that came before. */
+/* A pointer that is set once, by the thread that comes first. xm_slot_get returns it; NULL: not set
+ * yet. xm_slot_fill sets it to `value` unless another thread has set it, and returns the pointer
+ * that is set then: the caller frees its `value` if it is not that one. */
 static inline void *
 xm_slot_get(void **slot)
 {
@@ -100,8 +101,8 @@ xm_cpu_has_avx2(void)
 #endif
 }
 
-/* Whether compilers for this processor multiply bytes by AVX2's instruction, whose sums of two
- * products have 16 bits: it has neither AVX-512 nor products of four bytes. */
+/* Whether AVX2's is the processor's only instruction that multiplies bytes (its sums of two
+ * products have 16 bits), because it has neither AVX-512 nor AVX-VNNI. */
 static inline bool
 xm_cpu_has_byte_pairs_only(void)
 {
@@ -113,7 +114,8 @@ xm_cpu_has_byte_pairs_only(void)
 #endif
 }
 
-/* Whether the processor has AVX512-BF16, products of bf16; every one with AMX tiles has it. */
+/* Whether the processor has AVX512-BF16: products of bf16. Every processor with AMX tiles has
+ * it. */
 static inline bool
 xm_cpu_has_bf16(void)
 {
@@ -124,8 +126,8 @@ xm_cpu_has_bf16(void)
 #endif
 }
 
-/* Whether the processor has AMX tiles and their products of bf16, and the system keeps the tiles of
- * each thread. On Linux a process must also ask for them (runtime/ocl/ocl_tiles.c). */
+/* Whether the processor has AMX tiles with bf16 products, and the operating system saves the tiles
+ * of each thread. On Linux a process must also ask for permission (runtime/ocl/ocl_tiles.c). */
 static inline bool
 xm_cpu_has_amx(void)
 {
@@ -156,16 +158,17 @@ xm_cpu_has_amx(void)
 #define XM_SANITIZER 0
 #endif
 
-/* Before a static function of plain loops: it is compiled for AVX2, too, and the processor's is
- * taken when the program is loaded. What it computes is the same, because nothing is contracted
- * (-ffp-contract=off). Sanitizers' builds cannot run what chooses so early. */
+/* Written before a static function of plain loops: the compiler makes a second version of it for
+ * AVX2, and the dynamic loader takes the one that the processor can run. Both compute the same
+ * values, because products and sums are not contracted (-ffp-contract=off). Builds with a sanitizer
+ * cannot run code that early. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !XM_SANITIZER
 #define XM_FOR_AVX2_TOO __attribute__((target_clones("avx2", "default")))
 #else
 #define XM_FOR_AVX2_TOO
 #endif
 
-/* Which bit of x is the lowest that is set; x is not 0. */
+/* The index of the lowest set bit of x; x is not 0. */
 static inline int
 xm_lowest_bit(uint64_t x)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which cores a thread runs on.
- */
+ * Binds a thread to cores. */
 #ifndef XM_RUNTIME_UTIL_CORES_H
 #define XM_RUNTIME_UTIL_CORES_H
 
@@ -12,22 +11,22 @@
 extern "C" {
 #endif
 
-/* Cores [first, first + n) by the system's numbers; n = 0: any. */
+/* Cores [first, first + n) by the system's numbers; n = 0: all cores. */
 struct xm_cores {
     uint32_t first, n;
 };
 
-/* Whether this thread may run on all of them. False where the system does not say. */
+/* Whether this thread may run on all cores of `c`. False if the system does not tell. */
 bool xm_cores_are_ours(struct xm_cores c);
 
-/* What a thread could run on before. */
+/* The cores that a thread could run on before xm_cores_enter. */
 struct xm_cores_before {
     bool is_bound;
-    uint64_t bits[16]; /* of cores 0 to 1023 */
+    uint64_t bits[16]; /* one bit for each core 0 to 1023 */
 };
 
-/* Until xm_cores_leave, which the same thread calls, it runs on these cores alone. Nothing happens
- * with n = 0 or where the system refuses: then it runs on as it did. */
+/* xm_cores_enter binds the calling thread to the cores `c` until it calls xm_cores_leave. With c.n
+ * = 0, or if the system refuses, both do nothing. */
 void xm_cores_enter(struct xm_cores c, struct xm_cores_before *before);
 void xm_cores_leave(const struct xm_cores_before *before);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices in names of several devices: "AUTO", "HETERO:GPU.1,CPU", "BATCH:GPU(4)",
- * "AUTO:-CPU".
- */
+ * Device names that contain a list of devices: "AUTO", "HETERO:GPU.1,CPU", "BATCH:GPU(4)",
+ * "AUTO:-CPU". */
 #ifndef XM_RUNTIME_UTIL_DEVICE_LIST_H
 #define XM_RUNTIME_UTIL_DEVICE_LIST_H
 
@@ -14,10 +13,11 @@ extern "C" {
 
 enum { XM_DEVICE_NAME = 64 };
 
-/* The list of devices in such a name, "" where it has none; NULL: `device` names one device. */
+/* Returns the list of devices in a name: "GPU.1,CPU" for "HETERO:GPU.1,CPU", "" if the name has an
+ * empty list ("AUTO"); NULL: `device` names a single device. */
 const char *xm_device_list(const char *device);
-/* Takes the next name off a list: without the text in parentheses, truncated to fit. False: the
- * list has no more names. */
+/* Moves *list behind its next name and copies that name to `name`, without a text in parentheses,
+ * truncated to fit. False: no names are left. */
 bool xm_device_list_next(const char **list, char name[XM_DEVICE_NAME]);
 
 #ifdef __cplusplus

@@ -19,7 +19,7 @@ static const struct {
 #include "runtime/util/element.def"
 };
 
-/* Spellings of IR port precisions that are not the upper-case of the text. */
+/* Spellings of IR port precisions other than our text in upper case. */
 static const struct {
     const char *text;
     enum xm_element element;
@@ -137,7 +137,8 @@ xm_float_to_half(float f)
         return (uint16_t)(sign | 0x7e00); /* NaN */
     if (x >= 0x477ff000)
         return (uint16_t)(sign | 0x7c00); /* rounds to infinity */
-    if (x < 0x38800000) {                 /* subnormal: let the adder round to 2^-24 */
+    /* subnormal: the addition rounds to multiples of 2^-24 */
+    if (x < 0x38800000) {
         float rounded = float_of_bits(x) + 0.5f;
         return (uint16_t)(sign | (bits_of_float(rounded) - bits_of_float(0.5f)));
     }
@@ -230,7 +231,7 @@ xm_load_int(enum xm_element e, const void *data, uint64_t i)
     }
 }
 
-/* The quantiles of a normal distribution, as QLoRA and OpenVINO have them. */
+/* The values of nf4: quantiles of a normal distribution, as in QLoRA and OpenVINO. */
 static const float nf4_numbers[16] = {
     -0x1p+0f,        -0x1.647362p-1f, -0x1.0cd66p-1f,  -0x1.94654p-2f,
     -0x1.23449ap-2f, -0x1.7a6a7ep-3f, -0x1.74f0e2p-4f, 0.0f,
@@ -238,7 +239,8 @@ static const float nf4_numbers[16] = {
     0x1.c3497p-2f,   0x1.200f56p-1f,  0x1.722766p-1f,  0x1p+0f,
 };
 
-/* A sign, then exponent bits with bias `bias`, then mantissa bits; no infinities, and no NaN. */
+/* Decodes a small float: a sign, exponent bits with bias `bias`, mantissa bits; no infinities, no
+ * NaN. */
 static float
 float_of_fields(uint32_t code, int exponent_bits, int mantissa_bits, int bias)
 {
@@ -250,8 +252,8 @@ float_of_fields(uint32_t code, int exponent_bits, int mantissa_bits, int bias)
     return code >> (exponent_bits + mantissa_bits) ? -f : f;
 }
 
-/* f8e4m3 has NaN in place of its two largest numbers; f8e5m2 is the upper half of an f16; f8e8m0
- * is an exponent: 2^(code - 127), and NaN. */
+/* f8e4m3: its code of greatest magnitude, of both signs, is NaN. f8e5m2 is the upper half of an
+ * f16. f8e8m0 is an exponent: 2^(code - 127), or NaN. */
 static float
 load_small_float(enum xm_element e, const uint8_t *p, uint64_t i)
 {
@@ -330,7 +332,8 @@ xm_store_int(enum xm_element e, void *data, uint64_t i, int64_t value)
     }
 }
 
-/* Values outside the integer's range saturate: the cast alone would be undefined. */
+/* Converts to an integer. Values outside its range saturate, because the cast alone would be
+ * undefined. */
 static int64_t
 truncate(float value)
 {

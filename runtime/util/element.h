@@ -43,10 +43,10 @@ uint16_t xm_float_to_bf16(float f);
 
 /* A float below 16 bits: nf4 f4e2m1 f8e4m3 f8e5m2 f8e8m0. */
 bool xm_element_is_small_float(enum xm_element e);
-/* Whether xm_load_float / xm_load_int know how to read this type. */
+/* Whether xm_load_float and xm_load_int can read this type. */
 bool xm_element_readable(enum xm_element e);
-/* Whether xm_store_float / xm_store_int can write it: readable types of at least 8 bits, but for
- * small floats. */
+/* Whether xm_store_float and xm_store_int can write this type: readable types of at least 8 bits,
+ * except small floats. */
 bool xm_element_writable(enum xm_element e);
 /* Element `i` of packed data of a readable type, converted as a C cast does. */
 float xm_load_float(enum xm_element e, const void *data, uint64_t i);

@@ -7,7 +7,7 @@
 
 enum { LEAST_SLOTS = 16 };
 
-/* Into the first free slot of those that a probe visits. */
+/* Puts an entry into the first free slot of its probe sequence. */
 static void
 put(struct xm_hash_index *index, struct xm_hash_slot slot)
 {
@@ -52,7 +52,7 @@ xm_hash_add(struct xm_hash_index *index, uint64_t hash, uint32_t item)
     return true;
 }
 
-/* The slot of an item that is there. */
+/* Finds the slot of an item that is in the index. */
 static uint32_t
 slot_of(const struct xm_hash_index *index, uint64_t hash, uint32_t item)
 {
@@ -68,7 +68,7 @@ xm_hash_move(struct xm_hash_index *index, uint64_t hash, uint32_t from, uint32_t
     index->slots[slot_of(index, hash, from)].item = to + 1;
 }
 
-/* Items behind the freed slot that a probe would no longer reach move into it. */
+/* Removes an item. Entries after the freed slot that a probe would no longer reach move into it. */
 void
 xm_hash_remove(struct xm_hash_index *index, uint64_t hash, uint32_t item)
 {

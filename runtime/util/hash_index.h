@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An index by hash of the items of an array: open addressing with linear probing. The caller owns
- * the array and compares keys:
+ * Finds items of an array by a hash of their key: open addressing with linear probing. The caller
+ * owns the array and compares the keys:
  *
  *     struct xm_hash_probe p = xm_hash_begin(hash);
  *     while (xm_hash_next(&index, &p))
  *         if (is_equal(items[p.item].key, key))
  *             return &items[p.item];
  *
- * At most half of the slots are in use, so a probe ends at a free slot after few others. A slot
- * keeps 32 bits of the hash: growing needs no keys, and keys are only compared if those bits agree.
+ * At most half of the slots are in use, so that a probe soon reaches a free slot. A slot keeps 32
+ * bits of the hash: growing the index does not need the keys, and a key is compared only if these
+ * bits are equal.
  */
 #ifndef XM_RUNTIME_UTIL_HASH_INDEX_H
 #define XM_RUNTIME_UTIL_HASH_INDEX_H
@@ -25,7 +26,7 @@ extern "C" {
 enum { XM_HASH_MOST = 1 << 30 }; /* items */
 
 struct xm_hash_slot {
-    uint32_t hash; /* folded to 32 bits                 */
+    uint32_t hash; /* the hash folded to 32 bits        */
     uint32_t item; /* its number plus 1; 0: a free slot */
 };
 
@@ -38,10 +39,11 @@ struct xm_hash_index {
 
 struct xm_hash_probe {
     uint32_t hash, at;
-    uint32_t item; /* of the last xm_hash_next that returned true */
+    uint32_t item; /* index of the item that the last successful xm_hash_next found */
 };
 
-/* Begins to visit the items whose hash is `hash`, in no particular order. */
+/* Begins to visit the items whose hash is `hash`, in no particular order. xm_hash_next finds
+ * them. */
 static inline struct xm_hash_probe
 xm_hash_begin(uint64_t hash)
 {
@@ -50,8 +52,8 @@ xm_hash_begin(uint64_t hash)
     return p;
 }
 
-/* Sets p->item to the next of these items; false: there is none. Items of another hash are among
- * them if its 32 folded bits are the same. The index must not change between two calls. */
+/* Sets p->item to the next item whose hash has the same 32 folded bits: the caller must compare its
+ * key. False: there is none. The index must not change between two calls. */
 static inline bool
 xm_hash_next(const struct xm_hash_index *index, struct xm_hash_probe *p)
 {
@@ -67,20 +69,20 @@ xm_hash_next(const struct xm_hash_index *index, struct xm_hash_probe *p)
     return false;
 }
 
-/* Makes room for n items in all, so that adding them cannot fail. False: no memory, or more than
- * XM_HASH_MOST. */
+/* Makes room for n items in all, so that adding that many cannot fail. False: no memory, or n is
+ * above XM_HASH_MOST. */
 bool xm_hash_reserve(struct xm_hash_index *index, uint64_t n);
-/* Adds an item below UINT32_MAX, even if there is one with an equal key. False: no memory; nothing
- * has changed. */
+/* Adds an item, an array index below UINT32_MAX, even if an item with an equal key is there. False:
+ * no memory; nothing has changed. */
 bool xm_hash_add(struct xm_hash_index *index, uint64_t hash, uint32_t item);
 /* Removes an item, which must have been added with this hash. */
 void xm_hash_remove(struct xm_hash_index *index, uint64_t hash, uint32_t item);
-/* The same item has another number from now on. */
+/* Replaces item number `from` by `to` after the caller moved the item in its array. */
 void xm_hash_move(struct xm_hash_index *index, uint64_t hash, uint32_t from, uint32_t to);
 void xm_hash_clear(struct xm_hash_index *index); /* removes all items; keeps the memory */
 void xm_hash_free(struct xm_hash_index *index);
 
-/* FNV-1a. `seed`: XM_HASH_SEED, or the hash of what stands before the bytes. */
+/* FNV-1a of n bytes. `seed`: XM_HASH_SEED, or the hash of the bytes that precede them. */
 #define XM_HASH_SEED 0xcbf29ce484222325u
 static inline uint64_t
 xm_hash_bytes(uint64_t seed, const void *bytes, size_t n)
@@ -91,7 +93,7 @@ xm_hash_bytes(uint64_t seed, const void *bytes, size_t n)
     return seed;
 }
 
-/* Of a number: it is multiplied by 2^64 / the golden ratio. */
+/* The hash of a number: Fibonacci hashing, a multiplication by 2^64 / the golden ratio. */
 static inline uint64_t
 xm_hash_number(uint64_t number)
 {

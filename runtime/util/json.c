@@ -50,7 +50,8 @@ xm_json_parse(const char *text, size_t n, yyjson_doc **out, struct xm_error *err
     return xm_fail(err, XM_INVALID, "not JSON at byte %zu: %s", why.pos, why.msg);
 }
 
-/* Mapped, as models are: neither a pipe nor a device is waited for or read without end. */
+/* Maps the file, as models are mapped: a pipe or a device is refused instead of waited for or read
+ * without end. */
 enum xm_status
 xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err)
 {
@@ -68,7 +69,7 @@ xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err)
     return status;
 }
 
-/* Of a vocabulary's tokens, which are keys, any text. */
+/* Shows a key in a message. Keys may be tokens of a vocabulary, which are any text. */
 static struct xm_shown
 show(const char *key)
 {
@@ -82,7 +83,7 @@ wrong_type(yyjson_val *value, const char *key, const char *expected, struct xm_e
                    value ? yyjson_get_type_desc(value) : "missing", expected);
 }
 
-/* NULL for an absent member and for null. */
+/* The value of a member; NULL: absent, or null. */
 static yyjson_val *
 member(yyjson_val *object, const char *key)
 {

@@ -16,7 +16,8 @@ static const char *const flag_names[XM_DEBUG_COUNT] = {
 };
 
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
-static xm_log_sink log_sink; /* with its context under the lock */
+/* log_sink and its context are set and read under the lock */
+static xm_log_sink log_sink;
 static void *log_sink_ctx;
 static atomic_int log_level = XM_LOG_WARNING;
 static bool debug_flags[XM_DEBUG_COUNT];

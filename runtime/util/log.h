@@ -4,7 +4,7 @@
  *
  * Messages go to one sink (stderr unless the API installs another). Debug lines are
  * guarded by flags from debug_flags.def: XM_DEBUG=passes,dispatch; XM_DEBUG=help lists
- * them; an unknown flag is an error, which xm_debug_check reports before work begins.
+ * them; xm_debug_check reports an unknown flag as an error.
  */
 #ifndef XM_RUNTIME_UTIL_LOG_H
 #define XM_RUNTIME_UTIL_LOG_H
@@ -33,9 +33,10 @@ enum xm_debug_flag {
 
 typedef void (*xm_log_sink)(enum xm_log_level level, const char *line, void *ctx);
 
-/* NULL restores stderr. Process-wide; set before work begins. */
+/* Sets the function that gets the messages; NULL: stderr again. Process-wide; call it before work
+ * begins. */
 void xm_log_set_sink(xm_log_sink sink, void *ctx);
-/* The prefix of a level on stderr, such as "warning: ", for other sinks; static. */
+/* The prefix that stderr gets for a level, such as "warning: "; static. For other sinks. */
 const char *xm_log_prefix(enum xm_log_level level);
 /* Messages above `level` are dropped; the default is XM_LOG_WARNING. Process-wide; any thread. */
 void xm_log_set_level(enum xm_log_level level);
@@ -44,9 +45,9 @@ void xm_log(enum xm_log_level level, const char *fmt, ...) XM_PRINTF(2, 3);
 /* Reads XM_DEBUG, once in a process; XM_DEBUG=help prints the table to stderr. XM_INVALID:
  * a name that is no flag. */
 enum xm_status xm_debug_check(struct xm_error *err);
-/* Whether XM_DEBUG names this flag. Cheap enough for inner loops on the host. */
+/* Whether XM_DEBUG contains this flag. Cheap enough for inner loops on the host. */
 bool xm_debug_on(enum xm_debug_flag flag);
-/* "flag: text" to the sink when the flag is on. */
+/* Sends the line "flag: text" to the sink if the flag is on. */
 void xm_debug(enum xm_debug_flag flag, const char *fmt, ...) XM_PRINTF(2, 3);
 /* The value of an environment variable, NULL when unset or empty. No other file calls getenv but
  * runtime/config.c. */

@@ -16,9 +16,10 @@ static const uint8_t nothing[1]; /* mmap refuses empty files */
 /* ---- where files are mapped, for a handler ----------------------------------------- */
 
 enum { MOST_FILES = 64, PATH_BYTES = 256 };
-static const uintptr_t claimed = 1; /* by who is filling in the rest */
+static const uintptr_t claimed = 1; /* marks a row that a thread is filling in */
 
-/* A handler reads the row whose bytes its thread was looking at: nobody changes that one. */
+/* The table of mapped files. A signal handler reads it without a lock: the row of the file that its
+ * thread was reading does not change meanwhile. */
 static struct {
     _Atomic(uintptr_t) from; /* 0: free */
     _Atomic(uint64_t) n_bytes;
@@ -66,8 +67,8 @@ xm_mapped_file_find(const void *address, const char **path, uint64_t *n_bytes)
 static _Atomic(xm_lost_file_fn) on_lost;
 static struct sigaction before;
 
-/* An access is made again once this returns, and then meets what `before` says; a signal that
- * somebody has sent must be sent again. */
+/* When the handler returns, the failed access is repeated and then meets the handler `before`. A
+ * signal that somebody has sent must be raised again. */
 static void
 on_bus_error(int signal_number, siginfo_t *info, void *ctx)
 {
@@ -123,11 +124,11 @@ enum { MOST_READ = 256 };
 static pthread_mutex_t read_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct identity {
     uint64_t device, inode;
-    int64_t mtime_ns; /* numbers of files that are gone come again */
+    int64_t mtime_ns; /* inode numbers of deleted files are used again */
 } has_read[MOST_READ];
 static size_t n_read;
 
-/* The lock is held. */
+/* The caller holds read_lock. */
 static bool
 is_known(const struct identity *f)
 {
@@ -221,7 +222,7 @@ void
 xm_mapped_file_close(struct xm_mapped_file *f)
 {
     if (f->n_bytes) {
-        leave(f); /* first: another file may come to lie there */
+        leave(f); /* before munmap: another file may be mapped at the same address */
         munmap((void *)f->bytes, (size_t)f->n_bytes);
     }
     *f = (struct xm_mapped_file){0};

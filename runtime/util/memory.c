@@ -16,7 +16,7 @@ struct xm_arena_block {
     _Alignas(ARENA_ALIGN) unsigned char data[];
 };
 
-static _Atomic uint64_t fail_countdown; /* 0: no allocation is to fail */
+static _Atomic uint64_t fail_countdown; /* allocations until one fails; 0: none */
 static atomic_bool fail_seen;
 
 void

@@ -19,26 +19,26 @@
 extern "C" {
 #endif
 
-/* As in C, but memory comes from and goes to this allocator only. NULL: out of memory. Any
- * thread. */
+/* As malloc, calloc, realloc and free, but memory from this allocator must be freed by it. NULL:
+ * out of memory. Any thread. */
 void *xm_malloc(size_t bytes);
 void *xm_calloc(size_t n, size_t bytes); /* zeroed; NULL when n * bytes overflows */
 void *xm_realloc(void *p, size_t bytes); /* on failure `p` stays valid            */
 void xm_free(void *p);
 char *xm_strdup(const char *s); /* free with xm_free */
 
-/* Test hook: the n-th allocation from now on fails (1 = the next one), once; 0 = none.
- * xm_fail_allocation_seen() says whether it has. Not thread-safe; tests only. */
+/* Test hook: the n-th allocation from now on fails (1: the next one), once; 0: none.
+ * xm_fail_allocation_seen() tells whether it has failed. Not thread-safe. */
 void xm_fail_allocation(uint64_t n);
 bool xm_fail_allocation_seen(void);
 
-/* *out = a * b (a + b) unless that overflows; returns whether it is valid. */
+/* Sets *out to a * b, or to a + b; false: that overflows. */
 bool xm_mul_size(uint64_t a, uint64_t b, uint64_t *out);
 bool xm_add_size(uint64_t a, uint64_t b, uint64_t *out);
 
-/* Makes room for `need` items of `item_bytes` each. Returns the array, moved if it had to
- * grow, and updates *capacity; NULL when memory is exhausted: `items` stays valid then.
- */
+/* Grows `items`, an array in memory of xm_malloc or NULL, to room for at least `need` items of
+ * `item_bytes` each. Returns the array, which may have moved, and updates *capacity. NULL: no
+ * memory; `items` stays valid. */
 static inline void *
 xm_grow(void *items, size_t *capacity, size_t need, size_t item_bytes)
 {
@@ -61,7 +61,8 @@ xm_align_up(uint64_t n, uint64_t alignment)
     return (n + alignment - 1) / alignment * alignment;
 }
 
-/* An arena: zeroed allocations, freed together, never singly. Zero-initialise to use. */
+/* An arena: zeroed allocations that are freed together, never one by one. Zero-initialise to
+ * use. */
 struct xm_arena {
     struct xm_arena_block *last; /* newest block; older ones are chained behind it */
     size_t bytes;                /* bytes handed out in all                         */

@@ -26,8 +26,9 @@ xm_new_file_spare_inputs(bool spare)
     atomic_store(&spares_inputs, spare);
 }
 
-/* Links of the system's own stand for files that are open (/dev/stdout), others for files; one that
- * leads to nothing yet is left to the system. */
+/* Whether a path is replaced by a new file: a regular file or a new name. Paths below /dev and
+ * /proc may be links to open files (/dev/stdout) and are opened directly; so is a symbolic link
+ * whose target does not exist. */
 static bool
 is_regular_or_new(const char *path)
 {
@@ -39,7 +40,8 @@ is_regular_or_new(const char *path)
     return S_ISREG(st.st_mode);
 }
 
-enum { MOST_OF_NAME = NAME_MAX - 40 }; /* as much as a folder allows beside .PID.N */
+/* longest part of NAME that fits into a file name with .PID.N */
+enum { MOST_OF_NAME = NAME_MAX - 40 };
 
 static const char *
 last_name(const char *path)
@@ -48,7 +50,7 @@ last_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* "folder/name" -> "folder/name.PID.N". */
+/* Returns "folder/name.PID.N" for "folder/name". */
 static char *
 name_beside(const char *place)
 {
@@ -63,7 +65,7 @@ name_beside(const char *place)
 
 /* ---- what ended processes have left -------------------------------------------------- */
 
-/* The PID of the ending ".PID.N"; 0: it is another. */
+/* The PID in an ending ".PID.N"; 0: another ending. */
 static pid_t
 pid_of_ending(const char *ending)
 {
@@ -85,7 +87,7 @@ xm_new_file_is_beside(const char *name)
     return false;
 }
 
-/* Whether a name in the folder is name.PID.N of a process that is gone. */
+/* Whether `found` is NAME.PID.N with the PID of a process that has ended. */
 static bool
 is_of_gone_process(const char *found, const char *name)
 {
@@ -94,8 +96,9 @@ is_of_gone_process(const char *found, const char *name)
     return pid && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/* A process of another container, or of another computer that shares the folder, has a number that
- * says nothing here; it holds a lock on what it writes. */
+/* Removes a temporary file unless it is locked. The PID of a process in another container, or on
+ * another computer that shares the folder, is unknown here, but that process holds a lock on its
+ * file. */
 static void
 remove_unlocked(int folder, const char *name)
 {
@@ -107,7 +110,7 @@ remove_unlocked(int folder, const char *name)
     close(fd);
 }
 
-/* The folder of a file; NULL: it cannot be read. */
+/* Opens the folder of a file; NULL: it cannot be read. */
 static DIR *
 open_folder_of(const char *place)
 {
@@ -159,8 +162,8 @@ xm_new_file_has_writer(const char *path)
 
 /* ---- beginning ------------------------------------------------------------------------ */
 
-/* It exists from here on, with the owner and the mode of the one that it will replace, and is
- * locked until the end; a file system without locks does without. */
+/* Creates the temporary file with the owner and mode of the file that it will replace, and locks it
+ * until the end. File systems without locks are used without. */
 static bool
 make_beside(struct xm_new_file *f, const struct stat *old)
 {
@@ -194,8 +197,9 @@ drop_names(struct xm_new_file *f)
     f->is_locked = false;
 }
 
-/* What a link leads to is replaced, not the link; and nothing that its owner may not write. Where
- * the folder takes no new file, the old one is written as it is. */
+/* Begins a file. The target of a symbolic link is replaced, not the link. A file that the user may
+ * not write is not replaced, either. If the folder permits no new file, the old file is written in
+ * place. */
 static enum xm_status
 begin_beside(struct xm_new_file *f, struct xm_error *err)
 {

@@ -36,25 +36,27 @@ bool xm_new_file_is_beside(const char *name);
 bool xm_new_file_has_writer(const char *path);
 
 struct xm_new_file {
-    const char *path; /* as the caller gave it; not owned       */
+    const char *path; /* path as the caller gave it; not owned  */
     char *place;      /* the target, links resolved; owned      */
     char *beside;     /* the temporary file, owned; NULL: written in place */
-    bool is_locked;   /* `lock` is open                         */
-    int lock;         /* a descriptor of `beside`, locked while the process lives */
+    bool is_locked;   /* `lock` is an open descriptor           */
+    /* descriptor of `beside` with a lock that shows that the process lives */
+    int lock;
 };
 
-/* Creates the temporary file for the target `path`, which is borrowed. xm_new_file_end
- * ends it; after a failure that call is not needed. */
+/* Creates the temporary file for the target `path`; the text of the path is borrowed. End it with
+ * xm_new_file_end; after a failure that is not needed. */
 enum xm_status xm_new_file_begin(struct xm_new_file *f, const char *path,
                                  struct xm_error *err);
-/* The path to write to until xm_new_file_end; belongs to *f. */
+/* The path to write to: the temporary file, or the target if it is written in place. Valid until
+ * xm_new_file_end. */
 const char *xm_new_file_name(const struct xm_new_file *f);
-/* "'path' cannot be written", with errno's reason. */
+/* Fails with XM_IO: "'path' cannot be written", with the text of errno. */
 enum xm_status xm_new_file_fail(const struct xm_new_file *f, struct xm_error *err);
-/* Writes the whole contents. */
+/* Writes `text` as the whole contents of the file. */
 enum xm_status xm_new_file_write(const struct xm_new_file *f,
                                  const struct xm_strbuf *text, struct xm_error *err);
-/* With `s` XM_OK renames the temporary file to the target, else deletes it. Returns `s`, or the
+/* If `s` is XM_OK, renames the temporary file to the target, else deletes it. Returns `s`, or the
  * failure of the rename. A zeroed struct is allowed. */
 enum xm_status xm_new_file_end(struct xm_new_file *f, enum xm_status s,
                                struct xm_error *err);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static locale_t
-    c_locale; /* lives as long as the process; 0: there was no memory for it */
+/* lives as long as the process; 0: there was no memory for it */
+static locale_t c_locale;
 
 static void
 make_c_locale(void)
@@ -16,7 +16,7 @@ make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* From begin to end this thread reads and writes numbers in the C locale. */
+/* Between begin_c and end_c the calling thread reads and writes numbers in the C locale. */
 static locale_t
 begin_c(void)
 {

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* The next 64 bits; *state is the seed at first, and never 0. */
+/* Returns the next 64 random bits. *state is the seed at first; it must not be 0. */
 static inline uint64_t
 xm_random_next(uint64_t *state)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A piece of text that may hold NUL bytes and is owned by someone else.
- */
+ * A piece of text that may contain NUL bytes; the memory belongs to someone else. */
 #ifndef XM_RUNTIME_UTIL_SLICE_H
 #define XM_RUNTIME_UTIL_SLICE_H
 

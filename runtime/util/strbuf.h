@@ -23,21 +23,22 @@ struct xm_strbuf {
     bool failed;
 };
 
-/* Append a text, n bytes of a text. */
+/* Append the text `s`, or its first n bytes. */
 void xm_strbuf_add(struct xm_strbuf *b, const char *s);
 void xm_strbuf_add_n(struct xm_strbuf *b, const char *s, size_t n);
 /* Appends n bytes with & < > " escaped as entities, for texts and attributes of XML and HTML. */
 void xm_strbuf_add_markup(struct xm_strbuf *b, const char *s, size_t n);
-/* Numbers have a decimal point in every locale (number.h). */
+/* Append formatted text; numbers have a decimal point in every locale (number.h). */
 void xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...) XM_PRINTF(2, 3);
 void xm_strbuf_print_v(struct xm_strbuf *b, const char *fmt, va_list ap);
-/* Whether there are only spaces, tabs and ends of lines in it, or nothing. */
+/* Whether the string is empty or has only spaces, tabs and line ends. */
 bool xm_strbuf_is_blank(const struct xm_strbuf *b);
 bool xm_strbuf_ok(const struct xm_strbuf *b); /* false: an append found no memory */
 const char *xm_strbuf_text(const struct xm_strbuf *b); /* "" while empty, never NULL  */
-char *
-xm_strbuf_take(struct xm_strbuf *b); /* the caller owns it (xm_free); NULL: failed */
-void xm_strbuf_drop(struct xm_strbuf *b, size_t n); /* the first n <= b->n bytes */
+/* Returns the text, which the caller owns (xm_free), and empties *b; NULL: an append failed. */
+char *xm_strbuf_take(struct xm_strbuf *b);
+/* removes the first n <= b->n bytes */
+void xm_strbuf_drop(struct xm_strbuf *b, size_t n);
 void xm_strbuf_clear(struct xm_strbuf *b); /* length 0, memory kept                   */
 void xm_strbuf_free(struct xm_strbuf *b);
 

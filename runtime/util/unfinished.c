@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A handler runs in any thread, beside the threads that write. So the table is lock-free, and
- * handlers are counted: who takes a path out of the table waits until none reads it.
+ * A signal handler runs in any thread, beside the threads that write. So the table is lock-free,
+ * and running handlers are counted: a thread that removes a path waits until no handler reads the
+ * table.
  */
 #include "runtime/util/unfinished.h"
 
@@ -14,7 +15,7 @@ _Static_assert(ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "handlers may use atomics only where these need no lock");
 
 static _Atomic(const char *) paths[XM_MOST_UNFINISHED];
-static atomic_int removing; /* handlers that read the table now */
+static atomic_int removing; /* number of handlers that read the table now */
 
 void
 xm_unfinished_add(const char *path)

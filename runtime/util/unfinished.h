@@ -11,16 +11,17 @@
 extern "C" {
 #endif
 
-/* Capacity of the table. A file that finds the table full is not removed after a signal. */
+/* Capacity of the table. While it is full, further files are not entered, and a signal leaves
+ * them. */
 enum { XM_MOST_UNFINISHED = 16 };
 
 /* Adds the incomplete file at `path`. The text is not copied: it must stay unchanged until
  * xm_unfinished_drop. Any thread. */
 void xm_unfinished_add(const char *path);
-/* Removes the entry: the file is complete, or has been deleted. After the return no handler reads
- * the text. A path that is not in the table is ignored. Any thread. */
+/* Removes the entry of a file that is complete or deleted. After the return no signal handler reads
+ * the text of the path. A path that is not in the table is ignored. Any thread. */
 void xm_unfinished_drop(const char *path);
-/* Deletes all files of the table. Async-signal-safe; for a process that ends. */
+/* Deletes all files in the table. Async-signal-safe; for a process that is about to end. */
 void xm_unfinished_remove(void);
 
 #ifdef __cplusplus

@@ -87,7 +87,7 @@ xm_utf8_repair(struct xm_slice s, struct xm_strbuf *out)
         xm_strbuf_add_n(out, s.text + copied, s.n - copied);
 }
 
-/* Of ASCII and of ISO 6429: what terminals obey. */
+/* Whether a code point is a control character of ASCII or ISO 6429, which terminals obey. */
 static bool
 is_control(int32_t code)
 {

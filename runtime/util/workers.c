@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call is a number, and an item is taken under the lock: items take a hundred microseconds and
- * more, a lock takes none.
+ * Workers take items one at a time under a lock: an item takes 100 us or more, so the cost of the
+ * lock does not matter. Calls of xm_workers_run are numbered; a sleeping thread recognises a new
+ * call by its number.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "runtime/util/workers.h"
@@ -21,7 +22,7 @@ struct worker {
 };
 
 struct xm_workers {
-    pthread_mutex_t lock; /* all below */
+    pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t called, done;
     uint64_t call;    /* counts calls         */
     size_t next, n;   /* items of this call   */
@@ -29,7 +30,7 @@ struct xm_workers {
     void (*work)(size_t item, size_t worker, void *ctx);
     void *ctx;
     bool is_over;
-    size_t n_threads; /* besides the caller's */
+    size_t n_threads; /* threads, without the caller's */
     struct worker threads[XM_MOST_WORKERS];
 };
 
@@ -44,7 +45,7 @@ xm_workers_cores(void)
     return n < 1 ? 1 : n < XM_MOST_WORKERS ? (size_t)n : XM_MOST_WORKERS;
 }
 
-/* Takes items until there are none; the lock is held before and after. */
+/* Runs items until none is left; the caller holds the lock before and after. */
 static void
 work_on(struct xm_workers *w, size_t number)
 {
@@ -78,7 +79,7 @@ thread_main(void *arg)
     return NULL;
 }
 
-/* Signals go to the program's own threads. */
+/* Starts a thread with all signals blocked, so that they go to the program's own threads. */
 static bool
 start(struct worker *self)
 {

@@ -23,15 +23,15 @@ struct xm_workers; /* used by one thread at a time */
 
 enum { XM_MOST_WORKERS = 64 };
 
-/* The cores that this process may use, at most XM_MOST_WORKERS. */
+/* The number of cores that this process may use, at most XM_MOST_WORKERS. */
 size_t xm_workers_cores(void);
 
-/* `n` workers, 1 to XM_MOST_WORKERS, the caller's thread among them. Where the system refuses
- * threads there are fewer. NULL: no memory. */
+/* Creates `n` workers, 1 to XM_MOST_WORKERS; the calling thread is one of them. There are fewer if
+ * the system refuses threads. NULL: no memory. */
 struct xm_workers *xm_workers_create(size_t n);
 void xm_workers_free(struct xm_workers *w); /* NULL is allowed */
 
-/* How many there are. */
+/* The number of workers, the caller's thread included. */
 size_t xm_workers_count(const struct xm_workers *w);
 
 /* Calls work(item, worker, ctx) for each item 0 … n - 1, in any order, and returns when all calls

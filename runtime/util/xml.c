@@ -6,7 +6,7 @@
 
 #include "runtime/util/memory.h"
 
-enum { PIECE_BYTES = 64 * 1024 }; /* a length is an int for Expat */
+enum { PIECE_BYTES = 64 * 1024 }; /* Expat takes lengths as int   */
 
 enum xm_status
 xm_xml_parser(void *ctx, XML_StartElementHandler on_open, XML_EndElementHandler on_close,
@@ -48,8 +48,8 @@ fail(XML_Parser p, struct xm_error *err)
                    (unsigned long)COLUMN(p), XML_ErrorString(code));
 }
 
-/* Blanks and line breaks that literals of programs begin with: Expat wants a declaration to be the
- * very first. */
+/* Length of leading blanks, which are skipped: texts in programs' sources may begin with a line
+ * break, but Expat wants the declaration to be first. */
 static size_t
 leading_blanks(const char *text, size_t n)
 {
