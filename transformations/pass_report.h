@@ -7,7 +7,7 @@
 
 struct xm_pass;
 
-/* The result of a pass on a graph. */
+/* What a pass did to a graph. */
 struct xm_pass_report {
     const struct xm_pass *pass; /* transformations/pipeline.h */
     bool skipped, progress;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ordered table of passes and its runner.
- */
+ * The table of passes, and the function that runs them in its order. */
 #include "transformations/pipeline.h"
 
 #include <errno.h>
@@ -37,7 +36,7 @@ xm_passes(size_t *n)
     return passes;
 }
 
-/* What OpenVINO calls passes that are one, or have another name, here. */
+/* OpenVINO's names of passes that have another name, or are one pass, here. */
 static const struct {
     const char *name, *pass;
 } aliases[] = {
@@ -142,7 +141,7 @@ dump(const struct xm_graph *g, const char *folder, size_t number, const char *na
     struct xm_strbuf text = {0}, dot = {0};
     if (!folder)
         return XM_OK;
-    mkdir(folder, 0777); /* where it cannot be made, writing says why */
+    mkdir(folder, 0777); /* if it fails, writing the files reports it */
     xm_graph_print_dump(g, XM_TEXT_MOST_DATA, &text);
     xm_graph_print_dot(g, &dot);
     enum xm_status status = write_file(folder, number, name, "xmg", &text, err);

@@ -2,9 +2,10 @@
  *
  * The ordered table of passes and its runner.
  *
- * For each row: skip list -> run -> on progress validate, dump, count -> `ensures`. Environment:
- * XM_SKIP=name,name (by pass or public name) leaves rows out, XM_STOP=name ends behind that row,
- * XM_DUMP=folder writes NN_<pass>.xmg and .dot after each pass with progress, XM_DEBUG=passes.
+ * For each row: nothing if it is in the skip list; else run the pass and, if it changed the graph,
+ * validate, dump and count; then check `ensures`. Environment: XM_SKIP=name,name skips rows (by
+ * file name or public name), XM_STOP=name ends after that row, XM_DUMP=folder writes NN_<pass>.xmg
+ * and .dot after each pass that changed the graph, XM_DEBUG=passes.
  */
 #ifndef XM_TRANSFORMATIONS_PIPELINE_H
 #define XM_TRANSFORMATIONS_PIPELINE_H
@@ -21,22 +22,23 @@ struct xm_pass {
     const char *public_name; /* "FuseRMSNorm": in messages, XM_SKIP, profiling */
     /* Returns whether the graph changed; failures in graph->err. */
     bool (*run)(struct xm_graph *g, const struct xm_caps *caps);
-    /* Checks what must hold after the row, whether or not the pass ran; NULL: nothing. It reads the
-     * graph, and writes sentences to its arena. */
+    /* Checks what must hold after the row, whether or not the pass ran; NULL: nothing. It only
+     * reads the graph, but allocates messages in its arena. */
     enum xm_status (*ensures)(struct xm_graph *g, struct xm_error *err);
-    const char *why_here; /* the reason for its place */
+    const char *why_here; /* the reason for its place in the order */
 };
 const struct xm_pass *xm_passes(size_t *n); /* all rows, in order; static */
-/* The row with this file name, public name, or name of the pass in OpenVINO
+/* Finds a row by file name, by public name, or by the name of the pass in OpenVINO
  * (ConvertTiledMoeBlockToGatherMatmuls, …); NULL: none. */
 const struct xm_pass *xm_pass_find(const char *name);
 
 struct xm_pipeline_options {
-    const char *skip, *stop, *dump; /* NULL: XM_SKIP, XM_STOP, XM_DUMP … */
-    bool is_aside; /* the environment does not apply: the graph is not the user's model */
+    const char *skip, *stop, *dump; /* NULL: the values of XM_SKIP, XM_STOP, XM_DUMP */
+    bool is_aside; /* ignores the environment: the graph is not the user's model        */
 };
 
-/* Runs all rows. `reports` (may be NULL) gets one entry a row, *n_reports of them at most. */
+/* Runs all rows. `reports` (may be NULL) gets one entry for each row; *n_reports is its capacity on
+ * entry, and the number of entries on return. `options` NULL: the environment decides. */
 enum xm_status xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
                                const struct xm_pipeline_options *options,
                                struct xm_pass_report *reports, size_t *n_reports,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking the rules of algebra_rules.c, and what follows for every op alike.
- */
+ * Asks the rules of algebra_rules.c, and adds what follows for every op. */
 #include "transformations/graph/algebra_rules.h"
 
 typedef void (*rule_fn)(struct xm_algebra *a);
@@ -34,8 +33,8 @@ xm_algebra_split(struct xm_layout *l, uint32_t dim, int64_t grain)
     *l = (struct xm_layout){XM_SPLIT, dim, grain};
 }
 
-/* How dimension d of a result of `rank` meets operand i: the operand's dimension in *at; -1: it
- * is repeated along d. False: it cannot be told. */
+/* Finds the dimension *at of operand i that is broadcast to dimension d of the result; -1: the
+ * operand is repeated along d. False: it is not known. */
 static bool
 aligned(const struct xm_algebra *a, uint32_t i, uint32_t d, int *at)
 {
@@ -91,7 +90,8 @@ xm_node_linearity(const struct xm_node *n, uint32_t result)
     return a.linear;
 }
 
-/* Summands of the operands give summands of every result. */
+/* Enumerates an assignment in which these operands, and therefore every result, are partial
+ * sums. */
 static void
 list_partial(struct xm_algebra *a, uint64_t operands)
 {

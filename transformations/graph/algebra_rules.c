@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of algebra.h, one for each family of ops.
- */
+ * The rules of algebra.h, one for each family of ops. A comment before a rule names the
+ * operands. */
 #include "transformations/graph/algebra_rules.h"
 
 #include <string.h>
 
-enum { X = 1, Y = 2 }; /* operands 0 and 1 as bits */
+enum { X = 1, Y = 2 }; /* bits for operands 0 and 1 */
 
 static uint64_t
 bit(uint32_t i)
@@ -22,7 +22,8 @@ is_float(const struct xm_value *v)
 
 /* ---- elementwise; their splits are listed for them --------------------------------------- */
 
-/* Rules that claim the same whatever the attributes are. */
+/* Rules that claim the same whatever the attributes are: `how` is a member of struct
+ * xm_linearity. */
 #define CLAIM(name, how, operands)                                                       \
     void xm_algebra_##name(struct xm_algebra *a)                                         \
     {                                                                                    \
@@ -35,7 +36,7 @@ CLAIM(product, alone, X | Y)
 CLAIM(sum, jointly, X | Y)
 CLAIM(select, jointly, bit(1) | bit(2))
 
-/* Integers are rounded. */
+/* Linear in the dividend; but not for integers, whose quotient is rounded. */
 void
 xm_algebra_divide(struct xm_algebra *a)
 {
@@ -46,9 +47,9 @@ xm_algebra_divide(struct xm_algebra *a)
 
 enum { RESULTS = -1, NOTHING = 63, LAST = -1, SUMMANDS = -2, ONCE = -3 };
 
-/* What an assignment does to an operand, where it is there, or to all RESULTS: it splits it along
- * `dim`, which may be the LAST, in multiples of `grain`, has SUMMANDS of it, or has it ONCE, on the
- * first device. */
+/* How an assignment lays out operand `of`, if it is present, or all RESULTS: split along dimension
+ * `dim` (LAST: the last one) in multiples of `grain`; or dim is SUMMANDS: partial sums; or ONCE:
+ * the first device has it. */
 struct part {
     int of, dim;
     int64_t grain;
@@ -64,7 +65,7 @@ lay_out(struct xm_layout *l, const struct xm_value *v, const struct part *p)
         xm_algebra_split(l, dim, p->grain);
 }
 
-/* Lists an assignment; true: it is the wanted one. */
+/* Enumerates an assignment; true: it is the wanted one, and all layouts are set. */
 static bool
 list(struct xm_algebra *a, const struct part *parts, size_t n)
 {
@@ -84,7 +85,7 @@ list(struct xm_algebra *a, const struct part *parts, size_t n)
 
 /* ---- shape and layout -------------------------------------------------------------------- */
 
-/* result, assign, convert_like: element by element, of operand 0 only. */
+/* result, assign, convert_like: they copy operand 0 element by element. */
 void
 xm_algebra_copy(struct xm_algebra *a)
 {
@@ -102,8 +103,9 @@ xm_algebra_convert(struct xm_algebra *a)
         a->linear.alone = X;
 }
 
-/* Dimension i of the operand is dimension j of the result, one of them in blocks of grain_* of
- * the other's. */
+/* Enumerates the assignment that splits dimension i of the operand and dimension j of the result,
+ * each in multiples of its grain: a grain above 1 is the number of elements for one element of the
+ * other dimension. */
 static void
 list_reshaped(struct xm_algebra *a, uint32_t i, int64_t grain_in, uint32_t j,
               int64_t grain_out)
@@ -113,7 +115,8 @@ list_reshaped(struct xm_algebra *a, uint32_t i, int64_t grain_in, uint32_t j,
         a->in[1] = (struct xm_layout){XM_SIZES, j, 1};
 }
 
-/* Goes on behind the first dimensions whose products are equal; false: there are none. */
+/* Advances *i and *j behind the first dimensions of x and of y whose products are equal; false:
+ * there are none. */
 static bool
 skip_equal_products(const struct xm_shape *x, const struct xm_shape *y, uint32_t *i,
                     uint32_t *j)
@@ -131,8 +134,8 @@ skip_equal_products(const struct xm_shape *x, const struct xm_shape *y, uint32_t
     return true;
 }
 
-/* From the front, dimensions that are equal, or whose quotient is whole; then from the back those
- * that are equal. */
+/* Splits dimensions that x and y share: from the front those that are equal or multiples of each
+ * other, then from the back those that are equal. */
 void
 xm_algebra_reshape(struct xm_algebra *a)
 {
@@ -176,7 +179,7 @@ xm_algebra_transpose(struct xm_algebra *a)
         LIST(a, {RESULTS, d, 1}, {0, n ? (int)order[d] : rank - 1 - d, 1});
 }
 
-/* Axes, negative ones from the end, as bits; all of them when they are not known. */
+/* Axes as bits; negative axes count from the end. UINT32_MAX: they are not known or not valid. */
 static uint32_t
 bits_of_axes(const int64_t *axes, int n, uint32_t rank)
 {
@@ -212,7 +215,8 @@ xm_algebra_concat(struct xm_algebra *a)
     xm_algebra_split_rows(a, n, axis_of(a, a->node->attr.axis.axis));
 }
 
-/* Without axes: the first ones, as many as there are starts. */
+/* data, starts, stops, steps, axes. Without axes the slice is along the first axes, one for each
+ * start. */
 void
 xm_algebra_slice(struct xm_algebra *a)
 {
@@ -225,14 +229,14 @@ xm_algebra_slice(struct xm_algebra *a)
                                                : (1u << n) - 1);
 }
 
-/* data, indices, axis: dimensions of both stand in the result, those of the indices for the
+/* data, indices, axis: the result has the dimensions of data, but those of indices in place of the
  * axis. */
 void
 xm_algebra_gather(struct xm_algebra *a)
 {
     const uint32_t axis = axes_of(a, 2), rank = xm_algebra_shape(a, 0)->rank;
     const uint32_t more = xm_algebra_shape(a, 1)->rank;
-    uint32_t at = 0; /* in the result */
+    uint32_t at = 0; /* dimension of the result */
     a->linear.alone = X;
     if (a->node->attr.gather.batch_dims != 0 || axis == UINT32_MAX || !axis)
         return;
@@ -254,7 +258,8 @@ xm_algebra_scatter(struct xm_algebra *a)
 
 /* ---- along an axis ----------------------------------------------------------------------- */
 
-/* The axes of operand 0 along which elements are combined, or cut apart. */
+/* The axes of operand 0 along which the op combines elements or cuts, so that they must not be
+ * split. */
 static uint32_t
 combined_axes(const struct xm_algebra *a)
 {
@@ -289,7 +294,7 @@ xm_algebra_linear_rows(struct xm_algebra *a)
     xm_algebra_rows(a);
 }
 
-/* x, gamma [..,N or 1]: rows stay whole. */
+/* x, gamma [..,N or 1]: a row is normalised as a whole, so the last axis is not split. */
 void
 xm_algebra_rms_norm(struct xm_algebra *a)
 {
@@ -297,7 +302,7 @@ xm_algebra_rms_norm(struct xm_algebra *a)
     xm_algebra_rows(a);
 }
 
-/* What is split and summed up gives summands. */
+/* data, axes. If a reduced axis is split, each device has a summand of the sum. */
 void
 xm_algebra_reduce(struct xm_algebra *a)
 {
@@ -316,7 +321,8 @@ xm_algebra_reduce(struct xm_algebra *a)
 
 /* ---- products ---------------------------------------------------------------------------- */
 
-/* Where the matrix dimension of operand i stands that is `inner` (summed over) or not. */
+/* The index of a matrix dimension of operand i: the one that is summed over (`inner`), or the
+ * other. */
 static int
 matrix_dim(const struct xm_algebra *a, uint32_t i, bool inner)
 {
@@ -326,7 +332,8 @@ matrix_dim(const struct xm_algebra *a, uint32_t i, bool inner)
     return rank - ((i == 0) == (inner != transposed) ? 1 : 2);
 }
 
-/* Columns of a weight are cut between blocks, and between groups of a scale. */
+/* The multiple at which columns of operand i may be cut: a weight only between blocks, or groups
+ * with a scale. */
 static int64_t
 column_grain(const struct xm_algebra *a, uint32_t i)
 {
@@ -357,7 +364,7 @@ xm_algebra_matmul(struct xm_algebra *a)
     xm_algebra_split_elements(a, 2, 2);
 }
 
-/* What becomes of every segment's weight and of its bias. */
+/* The layouts of the weight and the bias of one segment, and of all segments. */
 #define SEGMENT(s, of_weight, of_bias, grain)                                            \
     {XM_LINEAR_W + (s)*XM_LINEAR_SEGMENT, of_weight, grain},                             \
     {                                                                                    \
@@ -393,7 +400,8 @@ xm_algebra_linear(struct xm_algebra *a)
 
 /* ---- attention --------------------------------------------------------------------------- */
 
-/* q, k, v, mask, scale, sinks: heads and batches, where all have as many. */
+/* q, k, v, mask, scale, sinks: splits batches and heads, if q, k, v (and mask) have equally
+ * many. */
 void
 xm_algebra_sdpa(struct xm_algebra *a)
 {
@@ -424,14 +432,14 @@ xm_attention_writer(const struct xm_node *n)
     return w;
 }
 
-/* Heads; each device then has its heads' part of the state. Queries that all share one head of keys
- * are cut anywhere, and every device has the whole state. */
+/* Splits heads: each device has some heads and their part of the state. If all queries share one
+ * head of keys, queries are cut between any heads, and every device has the whole state. */
 void
 xm_algebra_attention(struct xm_algebra *a)
 {
     const struct xm_node *writer = xm_attention_writer(a->node);
     if (!writer)
-        return; /* how many heads share a key is not known */
+        return; /* it is not known how many query heads share a key head */
     const struct xm_dim q = xm_algebra_shape(a, XM_ATTENTION_Q)->dim[2];
     const struct xm_dim kv = xm_in(writer, XM_ATTENTION_K)->type.shape.dim[2];
     const bool mask = xm_algebra_has(a, XM_ATTENTION_MASK) &&
@@ -461,8 +469,8 @@ xm_algebra_gather_matmul(struct xm_algebra *a)
     LIST(a, {A, 1, 1}, {IDS, 0, 1}, {RESULTS, 1, 1});
 }
 
-/* The inner dimension of every expert, and of the shared one: summands. Rows of gate and up that
- * are stacked would be two parts. */
+/* Splits the inner dimension I of every expert and of the shared expert; the results are summands.
+ * Stacked gate and up have two ranges of rows for one part, so they are not split. */
 static void
 list_inner(struct xm_algebra *a)
 {
@@ -481,8 +489,8 @@ list_inner(struct xm_algebra *a)
              {XM_MOE_ADDEND, SUMMANDS, 1}, {RESULTS, SUMMANDS, 1});
 }
 
-/* Whole experts: each device adds up those that it has. The shared expert is cut at the same
- * fractions, or the first device has it. */
+/* Splits between experts: each device adds up the results of its experts. The shared expert is
+ * split along I at the same fractions, or the first device has it. */
 static void
 list_experts(struct xm_algebra *a)
 {
@@ -528,7 +536,7 @@ xm_algebra_moe(struct xm_algebra *a)
 
 /* ---- chains of row-wise steps ------------------------------------------------------------ */
 
-/* How a row depends on one operand. */
+/* How a row depends on one operand: not, linearly, linearly plus a constant, otherwise. */
 enum degree { CONSTANT, LINEAR, AFFINE, NONLINEAR };
 
 static enum degree
@@ -543,8 +551,8 @@ degree_of_step(const struct xm_chain_step *s, enum degree a, enum degree b)
     return a == CONSTANT ? b : b == CONSTANT ? a : NONLINEAR;
 }
 
-/* The degree of a result in operand `in` of the chain (rows, then constants), or, with n_x +
- * n_c, in all rows together. */
+/* How result `result` depends on operand `in` of the chain (x, then c), or, for in = n_x + n_c, on
+ * all x together. */
 static enum degree
 degree_of(const struct xm_row_chain *c, uint32_t in, uint32_t result)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attrs.def as data: setting, printing and defaulting attributes by name.
- */
+ * The attributes of attrs.def: setting, printing and defaulting them by name. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ static const char *const routing_names[] = {
 #define ROUTING_FORM(number, id, text, weight, divisor, chosen_by, scores) text,
 #include "kernels/cl/include/routings.def"
     NULL};
-/* As xm_gate_up_text spells them. */
+/* Must equal the texts of xm_gate_up_text. */
 static const char *const gate_up_names[] = {
     "apart", "interleaved", "stacked", "up_first_interleaved", "up_first_stacked", NULL};
 _Static_assert(XM_ARRAY_LEN(routing_names) == XM_ROUTING_COUNT + 1, "numbers in order");

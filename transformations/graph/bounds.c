@@ -18,7 +18,7 @@ parse_digits(const char *text, size_t n, int64_t *out)
     return n > 0 && v <= INT64_MAX;
 }
 
-/* "low..high", of which one may be missing. */
+/* Parses "low..high"; one of the two numbers may be missing. */
 static bool
 parse_range(const char *text, size_t n, struct xm_bound *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bounds of an input's dimension in OpenVINO's notation: "256", "?" or "-1" for any number,
- * "1..10", "2..", "..7".
+ * The bounds of a dimension of an input in OpenVINO's notation: "256"; "?" or "-1" (any number);
+ * "1..10"; "2.."; "..7".
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_BOUNDS_H
 #define XM_TRANSFORMATIONS_GRAPH_BOUNDS_H
@@ -31,13 +31,15 @@ xm_bound_has(struct xm_bound b, int64_t n)
     return n >= b.min && (b.max < 0 || n <= b.max);
 }
 
-/* Parses `n` characters; spaces around the bounds are allowed. */
+/* Parses n characters; spaces around the bounds are allowed. False: they are no bounds. */
 bool xm_bound_parse(const char *text, size_t n, struct xm_bound *out);
 void xm_bound_print(struct xm_bound b, struct xm_strbuf *out);
-/* Parses a shape, "?,1..8,256"; "" is a scalar. Returns NULL, or the reason of a failure. */
+/* Parses bounds of a shape, "?,1..8,256"; "" is a scalar. Returns NULL, or the reason of a
+ * failure. */
 const char *xm_bounds_parse(const char *text, struct xm_bound *out, uint32_t *rank);
 
-/* The bounds of each dimension of a parameter: its number, or those in its attribute `bounds`. */
+/* Sets out[i] to the bounds of each dimension of a parameter: a constant dimension's number, or the
+ * bounds in its attribute `bounds`. */
 void xm_parameter_bounds(const struct xm_node *n, struct xm_bound *out);
 
 #ifdef __cplusplus

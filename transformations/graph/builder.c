@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making nodes: arity, attributes, memory, operands, types, place. In that order, so that
- * a node that fails has left no trace in the uses of its operands.
+ * Makes nodes in this order: number of operands, attributes, memory, operands, types, place in the
+ * graph. So a node that fails leaves no trace in the uses of its operands.
  *
  * A node's id counts values, not nodes: it reserves one number for each result, and
  * result i is printed as %(id + i).
@@ -78,7 +78,7 @@ check_arity(struct xm_graph *g, enum xm_op op, uint32_t n_in)
     return XM_OK;
 }
 
-/* Results of an op whose row leaves it to attributes and operands. */
+/* Sets *out to the number of results of an op for which it depends on attributes or operands. */
 static enum xm_status
 count_results(struct xm_graph *g, enum xm_op op, const union xm_attr *attr,
               struct xm_value *const *in, uint32_t n_in, uint32_t *out)
@@ -131,7 +131,8 @@ allocate_node(struct xm_builder *b, enum xm_op op, uint32_t n_in, uint32_t n_out
     return n;
 }
 
-/* Types of the results; the node reads its operands only while this runs. */
+/* Infers the types of the results. n->in is set, but n is not yet in the lists of uses of its
+ * operands, so that a failure leaves no trace. */
 static enum xm_status
 infer_types(struct xm_builder *b, struct xm_node *n, const struct xm_type *declared)
 {
@@ -146,7 +147,7 @@ infer_types(struct xm_builder *b, struct xm_node *n, const struct xm_type *decla
     return XM_OK;
 }
 
-/* Operands with names that were left out at the end are absent. */
+/* For an op with named operands: makes operands that were left out at the end absent. */
 static void
 complete_operands(struct xm_graph *g, enum xm_op op, struct xm_value *const **in,
                   uint32_t *n_in, struct xm_value *all[MAX_NAMED])

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A copy of a graph for somebody who will rewrite it.
+ * Copies a graph, so that the copy can be rewritten.
  *
- * Nodes, operands, types and contents are new; texts and bytes of constants are those of
- * the source, which `owner` keeps alive. Dimensions move to the clone's own pool. Ids
- * stay, so that messages about both graphs agree.
+ * Nodes, operands, types and contents are new; texts and bytes of constants are those of the
+ * source, which `owner` keeps alive. Dimensions are copied to the clone's own pool. Ids are kept,
+ * so that messages about both graphs agree.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 struct clone {
     struct xm_graph *to;
-    struct xm_value **values; /* of the clone, by the id of the source's value */
+    struct xm_value **values; /* values of the clone, by the id of the source's value */
 };
 
 static bool
@@ -41,7 +41,7 @@ clone_value(struct clone *c, const struct xm_value *from, struct xm_value *v)
     return clone_content(c->to, &from->content, &v->content);
 }
 
-/* What stands for a value of the source in the clone; NULL: out of memory. */
+/* The clone's value for a value of the source; NULL: out of memory. */
 static struct xm_value *
 find_value(struct clone *c, const struct xm_value *from)
 {

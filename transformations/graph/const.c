@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small constants: making them in the arena, and reading them back.
- */
+ * Small constants: makes them in the arena, and reads them. */
 #include <string.h>
 
 #include "transformations/graph/builder.h"
@@ -58,7 +57,8 @@ xm_value_is_scalar_const(const struct xm_value *v, float *out)
     return true;
 }
 
-/* A constant of any rank; values in row-major order. */
+/* Reads the integers of a constant of any rank in row-major order; returns their number, or -1 if
+ * they are more than `max`. */
 static int
 load_ints(const struct xm_value *v, int64_t *out, int max)
 {
@@ -132,7 +132,7 @@ xm_const_flat(struct xm_builder *b, const struct xm_value *v)
     return xm_const_as_f32(b, v, &flat);
 }
 
-/* to[cols][rows] from from[rows][cols], in squares that stay in the cache. */
+/* Transposes from[rows][cols] to to[cols][rows] in squares that fit into the cache. */
 static void
 transpose_bytes(const uint8_t *from, uint64_t rows, uint64_t cols, uint32_t size,
                 uint8_t *to)

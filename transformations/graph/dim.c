@@ -15,7 +15,7 @@
 /* A polynomial under construction. */
 struct sum {
     uint32_t n;
-    bool failed; /* overflow, or beyond the caps */
+    bool failed; /* a coefficient overflowed, or a limit of poly.h was exceeded */
     struct xm_term term[XM_POLY_TERMS];
 };
 
@@ -35,7 +35,7 @@ xm_i64_mul(int64_t a, int64_t b, int64_t *out)
     uint64_t y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
     uint64_t xy;
     if (!xm_mul_size(x, y, &xy) || xy > INT64_MAX)
-        return false; /* INT64_MIN as a product is refused, too: no dimension has it */
+        return false; /* INT64_MIN is refused, too: no dimension has that value      */
     *out = (a < 0) != (b < 0) ? -(int64_t)xy : (int64_t)xy;
     return true;
 }
@@ -72,7 +72,7 @@ xm_dim_reserve_fresh(struct xm_dim_pool *p, const char *name)
         p->n_fresh = n + 1;
 }
 
-/* The interned name; NULL: out of memory. */
+/* Interns a symbol's name; NULL: out of memory. */
 static const char *
 intern_symbol(struct xm_dim_pool *p, const char *name)
 {
@@ -167,7 +167,7 @@ xm_dim_fresh(struct xm_dim_pool *p)
 
 /* ---- sums -------------------------------------------------------------------------- */
 
-/* < 0: a stands before b. */
+/* Order of terms; < 0: a comes before b. */
 static int
 compare_factors(const struct xm_term *a, const struct xm_term *b)
 {
@@ -208,7 +208,7 @@ sum_add(struct sum *s, const struct xm_term *t)
     }
 }
 
-/* The terms of a dimension; a constant becomes a term in `room`. */
+/* The terms of a dimension. A constant is turned into a term in *room. */
 static const struct xm_term *
 terms_of(struct xm_dim d, struct xm_term *room, uint32_t *n)
 {
@@ -221,7 +221,7 @@ terms_of(struct xm_dim d, struct xm_term *room, uint32_t *n)
     return room;
 }
 
-/* *out = a * b; false: beyond the caps. */
+/* *out = a * b; false: a limit of poly.h is exceeded. */
 static bool
 term_mul(const struct xm_term *a, const struct xm_term *b, struct xm_term *out)
 {
@@ -239,7 +239,7 @@ term_mul(const struct xm_term *a, const struct xm_term *b, struct xm_term *out)
     return true;
 }
 
-/* *out = a / b when b divides a. */
+/* *out = a / b; false: b does not divide a. */
 static bool
 term_div(const struct xm_term *a, const struct xm_term *b, struct xm_term *out)
 {
@@ -330,7 +330,7 @@ xm_dim_mul(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b)
     return sum_finish(p, &s);
 }
 
-/* Long division: while something is left, its leading term must be divided by b's. */
+/* Long division: as long as a rest is left, its leading term must be divisible by that of b. */
 struct xm_dim
 xm_dim_div(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b, bool *exact)
 {
@@ -402,7 +402,7 @@ xm_dim_is_symbol(struct xm_dim d, const char *name)
            strcmp(d.poly->term[0].factor[0], name) == 0;
 }
 
-/* The sum of d's terms, `value` in place of a symbol; symbol NULL: of none. */
+/* Builds d again in pool p with `value` in place of `symbol`; symbol NULL: copies it. */
 static struct xm_dim
 rebuild(struct xm_dim_pool *p, struct xm_dim d, const char *symbol, struct xm_dim value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The graph for Graphviz: constants are left out of the way as small grey boxes.
+ * Prints the graph in the language of Graphviz; constants are small grey boxes.
  */
 #include "transformations/graph/text.h"
 

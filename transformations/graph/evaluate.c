@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The runner of `evaluate`: marks what is needed, binds symbols, runs node after node.
+ * The runner of `evaluate`: marks the nodes that are needed, binds symbols, runs node after
+ * node.
  *
  * Types are not derived here: each op's shape function runs on the concrete operands, and
  * the op's reference fills results of those types. A node's tensors are freed after their
@@ -17,14 +18,14 @@
 
 static const struct {
     xm_eval_fn run;
-    const char *classes; /* of its operands */
+    const char *classes; /* classes of the operands */
 } references[XM_OP_COUNT] = {
 #define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
     [XM_OP_##id] = {xm_eval_##eval, classes},
 #include "transformations/graph/ops.def"
 };
 
-/* What the run knows of one node; found by the node's id. */
+/* The state of a node in a run; found by the node's id. */
 struct slot {
     struct xm_tensor **out; /* n_out; NULL: not computed */
     uint32_t n_out;
@@ -34,7 +35,7 @@ struct slot {
 
 struct run {
     const struct xm_eval *e;
-    struct slot *slots; /* next_id */
+    struct slot *slots; /* [next_id] */
     struct xm_binding *bindings;
     uint32_t n_bindings;
     struct xm_state_store *states, *own_states, *pending;
@@ -43,14 +44,15 @@ struct run {
 
 /* ---- sources and states --------------------------------------------------------- */
 
-/* Parameters are filled by the runner; nothing computes an absent operand. */
+/* The reference of ops that are not computed: the runner sets parameters, and absent operands have
+ * no value. */
 enum xm_status
 xm_eval_none(struct xm_eval_call *c)
 {
     return xm_fail(c->err, XM_INVALID, "it has no value by itself");
 }
 
-/* The shape function has compared bytes and type. */
+/* The shape function has checked that bytes and type agree. */
 enum xm_status
 xm_eval_const(struct xm_eval_call *c)
 {
@@ -71,8 +73,8 @@ xm_eval_shape_value(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* The state; when it has not been written the initial value; without one zeros of the
- * declared type, whose unbound dimensions are 0. */
+/* Returns the state; if it has not been written, the initial value; if there is none, zeros of the
+ * declared type, in which symbolic dimensions are 0. */
 enum xm_status
 xm_eval_read_value(struct xm_eval_call *c)
 {
@@ -101,14 +103,14 @@ xm_eval_assign(struct xm_eval_call *c)
 
 /* ---- one node ------------------------------------------------------------------- */
 
-/* What a shape function needs, for concrete operands. */
+/* The arguments of a shape function, for concrete operands. */
 struct concrete {
     struct xm_arena arena;
     struct xm_dim_pool dims;
     struct xm_infer infer;
 };
 
-/* The elements of a small integer tensor, as shape functions read them. */
+/* Sets *content to the elements of a small integer tensor. */
 static bool
 content_of(struct xm_arena *arena, const struct xm_tensor *t, struct xm_content *content)
 {
@@ -122,7 +124,8 @@ content_of(struct xm_arena *arena, const struct xm_tensor *t, struct xm_content 
     return e != NULL;
 }
 
-/* Operand i: the tensor's type, or, of a weight that is not expanded, that in the graph. */
+/* Makes *out describe operand i: the type of the tensor or, for a weight that is not decoded, the
+ * type in the graph. */
 static enum xm_status
 describe_operand(struct xm_arena *arena, const struct xm_eval_call *c, uint32_t i,
                  struct xm_value *out)
@@ -138,7 +141,7 @@ describe_operand(struct xm_arena *arena, const struct xm_eval_call *c, uint32_t 
     return content_of(arena, t, &out->content) ? XM_OK : xm_eval_no_memory(c->err);
 }
 
-/* Runs the shape function; d->infer.out has the result types. */
+/* Runs the shape function; its result types are in d->infer.out. */
 static enum xm_status
 infer_types(const struct xm_eval_call *c, struct concrete *d)
 {
@@ -160,8 +163,8 @@ infer_types(const struct xm_eval_call *c, struct concrete *d)
     return xm_infer_run(&d->infer);
 }
 
-/* Creates result i when its type is known; some find their own size: range where that needs
- * floats, a state, the places of what is not zero. */
+/* Creates result i if its type is known. Some references determine the size themselves: range, if
+ * that takes floats; read_value; non_zero. */
 static enum xm_status
 create_result(struct xm_eval_call *c, const struct xm_type *type, uint32_t i)
 {
@@ -209,7 +212,7 @@ destroy_results(struct xm_tensor **out, uint32_t n)
     }
 }
 
-/* Computes one node; on failure no results are left and the sentence names the node. */
+/* Computes one node. On failure no results are left, and the message names the node. */
 static enum xm_status
 compute_node(struct xm_eval_call *c)
 {
@@ -283,7 +286,7 @@ static enum xm_status
 bind(struct run *r, const char *symbol, int64_t value)
 {
     struct xm_binding *grown = xm_realloc(
-        r->bindings, (r->n_bindings + 2) * sizeof(*grown)); /* one to try with */
+        r->bindings, (r->n_bindings + 2) * sizeof(*grown)); /* one more for eval_with */
     if (!grown)
         return xm_eval_no_memory(r->err);
     r->bindings = grown;
@@ -299,8 +302,8 @@ eval_with(struct run *r, struct xm_dim d, const char *symbol, int64_t value, int
     return xm_dim_eval(d, r->bindings, r->n_bindings + 1, out, NULL) == XM_OK;
 }
 
-/* A dimension with one unknown symbol s that is a s + b: its value gives s. Anything else
- * stays unbound. */
+/* If dimension d has the form a s + b with one unbound symbol s, binds s so that d equals `value`.
+ * Other dimensions stay unbound. */
 static enum xm_status
 solve(struct run *r, struct xm_dim d, int64_t value)
 {
@@ -320,8 +323,7 @@ solve(struct run *r, struct xm_dim d, int64_t value)
     return XM_OK;
 }
 
-/* Checks dimension i of `node` against the tensor given for it, or binds a symbol by it.
- */
+/* Compares dimension i of `node` with the size found in the tensor, or binds a symbol by it. */
 static enum xm_status
 meet(struct run *r, const struct xm_node *node, uint32_t i, int64_t found)
 {
@@ -380,7 +382,8 @@ meet_all(struct run *r)
     return XM_OK;
 }
 
-/* Rounds until no symbol is found any more: past + tokens waits for tokens. */
+/* Binds symbols in rounds until a round finds none: past + tokens can be solved only after
+ * tokens. */
 static enum xm_status
 bind_symbols(struct run *r)
 {
@@ -409,7 +412,7 @@ reads_state_of(const struct run *r, const struct xm_node *later,
            strcmp(later->attr.attention.key_state, writer->attr.attention.key_state) == 0;
 }
 
-/* Whether a needed node behind `n` reads the state that it writes. */
+/* Whether a node after n that is needed reads the state that n writes. */
 static bool
 state_is_read(const struct run *r, const struct xm_node *n)
 {
@@ -431,7 +434,8 @@ is_root(const struct run *r, const struct xm_node *n, const struct xm_value *val
     return value ? state_is_read(r, n) : !xm_is_none(xm_in(n, XM_ATTENTION_K));
 }
 
-/* A weight is expanded only for users that cannot read it in its stored form. */
+/* Whether operand i must be computed. A weight is decoded only for users that cannot read its
+ * stored form. */
 static bool
 counts(const struct xm_node *user, uint32_t i)
 {
@@ -448,8 +452,8 @@ xm_eval_may_lack(enum xm_op op, uint32_t i)
     return class >= 'A' && class <= 'Z';
 }
 
-/* Marks backwards from the roots: `value`, or all results, assigns and writers of states.
- */
+/* Marks the needed nodes backwards from `value` or, if it is NULL, from all results, assigns and
+ * nodes that write states. */
 static void
 mark_needed(struct run *r, const struct xm_value *value)
 {
@@ -549,7 +553,7 @@ run_begin(struct run *r, const struct xm_eval *e, const struct xm_value *value,
     return XM_OK;
 }
 
-/* Runs what is marked, up to and with `last`; NULL: all. */
+/* Runs the marked nodes up to and including `last`; NULL: all. */
 static enum xm_status
 run_nodes(struct run *r, const struct xm_node *last)
 {
@@ -614,7 +618,7 @@ xm_evaluate_value(const struct xm_eval *e, const struct xm_value *value,
     *out = NULL;
     enum xm_status status = run_begin(&r, e, value, err);
     if (status == XM_OK) {
-        r.slots[value->node->id].uses_left++; /* the caller's */
+        r.slots[value->node->id].uses_left++; /* one use by the caller */
         status = run_nodes(&r, value->node);
     }
     if (status == XM_OK)

@@ -17,10 +17,11 @@ extern "C" {
 
 /* A concrete tensor, which owns its data. */
 struct xm_tensor {
-    enum xm_element element; /* tells which of f and i is set */
+    /* type of the elements; determines which of f and i is set */
+    enum xm_element element;
     uint32_t rank;
     int64_t dim[XM_MAX_RANK];
-    uint64_t n; /* elements */
+    uint64_t n; /* number of elements */
     float *f;   /* float element types */
     int64_t *i; /* integer element types and boolean */
 };
@@ -28,58 +29,63 @@ struct xm_tensor {
 enum xm_status xm_tensor_create(struct xm_tensor **out, enum xm_element element,
                                 uint32_t rank, const int64_t *dim, struct xm_error *err);
 void xm_tensor_destroy(struct xm_tensor *t); /* NULL is allowed */
-/* Between tensors and packed bytes of the tensor's element type. */
+/* Convert between a tensor and packed bytes of its element type. */
 enum xm_status xm_tensor_from_bytes(struct xm_tensor **out, enum xm_element element,
                                     uint32_t rank, const int64_t *dim, const void *bytes,
                                     struct xm_error *err);
 void xm_tensor_to_bytes(const struct xm_tensor *t, void *bytes);
 
-/* The values of states by variable name, which outlive a run. Attention keeps K and V as
+/* The values of states, by variable name. They outlive a run. Attention stores K and V as
  * [B,S,Hkv,D]. */
 struct xm_state_store;
 struct xm_state_store *xm_state_store_create(void); /* NULL: out of memory */
 void xm_state_store_destroy(struct xm_state_store *s);
-void xm_state_store_reset(struct xm_state_store *s); /* all states empty again */
-/* NULL: the state has not been written. */
+void xm_state_store_reset(struct xm_state_store *s); /* makes all states empty */
+/* Returns the value of a state; NULL: it has not been written. */
 const struct xm_tensor *xm_state_get(const struct xm_state_store *s,
                                      const char *variable);
 enum xm_status xm_state_set(struct xm_state_store *s, const char *variable,
                             const struct xm_tensor *t, struct xm_error *err); /* copies */
 
-/* Called after each node with its results (n_out tensors); non-XM_OK stops the run. */
+/* Called after each node with its operands and results (n_out tensors); a result other than XM_OK
+ * ends the run. */
 typedef enum xm_status (*xm_eval_hook)(const struct xm_node *n,
                                        const struct xm_tensor *const *in,
                                        struct xm_tensor *const *out, void *ctx);
 
 struct xm_eval {
     const struct xm_graph *graph;
-    const char *const *input_names; /* parameters by name or tensor name */
+    const char *const *input_names; /* friendly or tensor names of parameters */
     const struct xm_tensor *const *inputs;
     uint32_t n_inputs;
-    struct xm_state_store *states;     /* NULL: states start empty and are dropped */
-    const struct xm_binding *bindings; /* symbols that no input fixes; others are bound */
-    uint32_t n_bindings;               /* from the inputs' and states' shapes */
-    xm_eval_hook hook;                 /* NULL: none */
+    struct xm_state_store *states; /* NULL: states start empty and are dropped */
+    /* values of symbols that the shapes of inputs and states do not determine */
+    const struct xm_binding *bindings;
+    uint32_t n_bindings;
+    xm_eval_hook hook; /* NULL: none */
     void *hook_ctx;
 };
 
-/* Runs all that results and assigns need. outputs[i]: the value of the i-th result in graph order,
- * which the caller destroys; n_outputs: the number of results. Assigns take effect after all nodes
- * have run. Errors name the node. */
+/* Runs all nodes that results and assigns depend on. outputs[i] is the value of the i-th result in
+ * graph order; the caller destroys it. n_outputs is the number of results. Assigns take effect
+ * after all nodes have run. Errors name the node. */
 enum xm_status xm_evaluate(const struct xm_eval *e, struct xm_tensor **outputs,
                            uint32_t n_outputs, struct xm_error *err);
 
-/* Runs only what `value` needs, for passes. *out: its tensor, which the caller destroys. */
+/* Runs only the nodes that `value` depends on, for passes. *out: its tensor, which the caller
+ * destroys. */
 enum xm_status xm_evaluate_value(const struct xm_eval *e, const struct xm_value *value,
                                  struct xm_tensor **out, struct xm_error *err);
 
-/* Whether `op` reads a WEIGHT at operand i by itself, row by row: its tensor may be NULL. */
+/* Whether the reference of `op` reads a weight node at operand i itself, row by row: then its
+ * tensor in in[] may be NULL. */
 bool xm_eval_takes_weight(enum xm_op op, uint32_t i);
 /* Whether operand i of `op` may be absent. */
 bool xm_eval_may_lack(enum xm_op op, uint32_t i);
 
-/* Runs one node on the operands in[n_in] (absent ones: NULL) and creates out[n_out], for the host
- * fallback and for `verify`. `bindings`: the symbols of shape_value and of weights' shapes. */
+/* Runs one node on the operands in[n_in] (NULL: absent) and creates out[n_out]; for steps without a
+ * kernel, and for the command `verify`. `bindings`: values of the symbols in shape_value nodes and
+ * weights' shapes. */
 enum xm_status xm_evaluate_node(const struct xm_node *n,
                                 const struct xm_tensor *const *in, struct xm_tensor **out,
                                 struct xm_state_store *states,

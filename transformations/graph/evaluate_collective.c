@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of what the ranks of a split graph exchange. They wait for the other ranks.
- */
+ * References of the ops by which the ranks of a split graph exchange values. They wait for other
+ * ranks. */
 #include <string.h>
 
 #include "runtime/util/memory.h"
@@ -22,14 +22,15 @@ xm_eval_all_reduce(struct xm_eval_call *c)
     struct xm_collective *of;
     XM_TRY(ranks_of(c, &of));
     const uint64_t n = c->out[0]->n;
-    float *x = xm_malloc((size_t)n * sizeof(*x) + 1); /* which a message may overwrite */
+    /* a copy, because the message may be rounded in place */
+    float *x = xm_malloc((size_t)n * sizeof(*x) + 1);
     if (!x)
         return xm_no_memory(c->err, "an exchange");
     memcpy(x, c->in[0]->f, (size_t)n * sizeof(*x));
     enum xm_status s = xm_collective_sum_as(of, c->node->attr.collective.element, XM_F32,
                                             x, XM_F32, c->out[0]->f, n, c->err);
     if (s == XM_OK)
-        s = xm_collective_wait(of, c->err); /* x may die now */
+        s = xm_collective_wait(of, c->err); /* all ranks have read x */
     xm_free(x);
     return s;
 }

@@ -2,8 +2,8 @@
  *
  * References of the elementwise ops, with numpy broadcasting.
  *
- * Floats go through one row function per op; integers, which are few, through one switch
- * per element, in int64, and then wrap at the width of their type.
+ * Floats are computed by one row function for each op. Integers, which are rare, are computed in
+ * int64 by one switch for each element, and then wrap at the width of their type.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,7 @@ struct row {
     float *out;
 };
 
-/* On floats, and on integers, which wrap. */
+/* Ops on floats (second column) and on integers, which wrap (third column). */
 /* clang-format off */
 #define ARITHMETIC(OP)                                                                   \
     OP(ADD,                a + b,                     ua + ub)                           \
@@ -32,7 +32,7 @@ struct row {
     OP(MOD,                fmodf(a, b),               mod_ints(a, b, false))             \
     OP(FLOOR_MOD,          a - b * floorf(a / b),     mod_ints(a, b, true))              \
     OP(SQUARED_DIFFERENCE, (a - b) * (a - b),         (ua - ub) * (ua - ub))
-/* On integers, which may be booleans, only. */
+/* Ops on integers and booleans only. */
 #define LOGIC(OP)                                                                        \
     OP(EQUAL,         a == b)                                                            \
     OP(NOT_EQUAL,     a != b)                                                            \
@@ -81,7 +81,7 @@ binary_floats(struct xm_eval_call *c, struct xm_walk *w)
     return XM_OK;
 }
 
-/* Floats outside int64 saturate, NaN is 0. */
+/* Converts to int64: values outside its range saturate, NaN becomes 0. */
 static int64_t
 int_of(double v)
 {
@@ -90,7 +90,7 @@ int_of(double v)
     return v >= 9.2e18 ? INT64_MAX : (int64_t)v;
 }
 
-/* a / b toward zero or down, without the overflow of INT64_MIN / -1; b is not 0. */
+/* a / b rounded toward zero, or down if `down`; INT64_MIN / -1 wraps. b is not 0. */
 static int64_t
 divide_ints(int64_t a, int64_t b, bool down)
 {
@@ -142,7 +142,8 @@ binary_ints(struct xm_eval_call *c, struct xm_walk *w)
     return XM_OK;
 }
 
-/* How one float stands to another is how an integer does to 0; NaN differs from all. */
+/* Compares floats by comparing their order (-1, 0 or 1) with 0 as integers. NaN is unequal to every
+ * number. */
 static void
 compare_floats(struct xm_eval_call *c, struct xm_walk *w)
 {
@@ -196,14 +197,14 @@ round_bf16(float x)
     return xm_bf16_to_float(xm_float_to_bf16(x));
 }
 
-/* NaN and zeros stay. */
+/* The sign of x; NaN and zeros are returned unchanged. */
 static float
 sign(float x)
 {
     return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
 }
 
-/* Of NaN: 0. */
+/* hsigmoid(NaN) is 0. */
 static float
 hsigmoid(float x)
 {
@@ -300,7 +301,7 @@ xm_eval_unary(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* Integers are round. */
+/* Rounds floats; copies integers. */
 enum xm_status
 xm_eval_round(struct xm_eval_call *c)
 {
@@ -350,7 +351,7 @@ xm_eval_gelu(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* Bounds of integers are rounded inward, as far as they are not integers themselves. */
+/* For integers the bounds are rounded inward: min up, max down. */
 enum xm_status
 xm_eval_clamp(struct xm_eval_call *c)
 {
@@ -378,7 +379,8 @@ xm_eval_logical_not(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* Between float types nothing is rounded: all are held as f32. */
+/* Converts. Values of all float types are f32 here, so converting between float types rounds
+ * nothing. */
 enum xm_status
 xm_eval_convert(struct xm_eval_call *c)
 {

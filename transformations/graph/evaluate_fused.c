@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of the ops that passes create: operands checked, then the formula of
+ * References of the ops that only passes create: each checks its operands and calls the formula of
  * runtime/reference.
  */
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "transformations/graph/evaluate_ops.h"
 
-/* What a formula returns, as a sentence. */
+/* Turns the status of a formula into an error with a message. */
 static enum xm_status
 done(const struct xm_eval_call *c, enum xm_status status)
 {
@@ -19,7 +19,7 @@ done(const struct xm_eval_call *c, enum xm_status status)
                : xm_fail(c->err, status, "an expert's index is outside of the experts");
 }
 
-/* Operand i must have n elements. */
+/* Checks that operand i has n elements. */
 static enum xm_status
 check_size(const struct xm_eval_call *c, uint32_t i, uint64_t n)
 {
@@ -101,7 +101,7 @@ xm_eval_rope(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* positions [B,T], frequencies [R]. */
+/* Operands: positions [B,T], frequencies [R]. */
 enum xm_status
 xm_eval_rope_tables(struct xm_eval_call *c)
 {
@@ -126,7 +126,8 @@ xm_eval_glu(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* Operand i as a checked weight of [experts, rows, cols]; 0 allows any. */
+/* Gets operand i as a weight and checks that it is [experts, rows, cols]; 0 for experts or rows:
+ * any. */
 static enum xm_status
 get_weight(const struct xm_eval_call *c, uint32_t i, uint64_t experts, uint64_t rows,
            uint64_t cols, struct xm_weight *w)
@@ -144,7 +145,7 @@ get_weight(const struct xm_eval_call *c, uint32_t i, uint64_t experts, uint64_t 
     return XM_OK;
 }
 
-/* Result 0 += operand i, where present. */
+/* Adds operand i, if present, to result 0. */
 static void
 add_addend(const struct xm_eval_call *c, uint32_t i)
 {
@@ -154,7 +155,7 @@ add_addend(const struct xm_eval_call *c, uint32_t i)
 
 /* ---- linear ---------------------------------------------------------------------- */
 
-/* y[tokens,N], n elements, = the product of segment s. */
+/* Computes y[tokens,N], n elements: the product of segment s, with its bias. */
 static enum xm_status
 eval_segment(struct xm_eval_call *c, uint32_t s, float *y, uint64_t n)
 {
@@ -167,7 +168,7 @@ eval_segment(struct xm_eval_call *c, uint32_t s, float *y, uint64_t n)
                  : XM_OK;
 }
 
-/* Result 0 = act(result 0) up[:,slice,:], up of so many slices. */
+/* Result 0 = act(result 0) up[:,slice,:], where `up` has `slices` slices for each row. */
 static void
 gate(const struct xm_eval_call *c, const float *up, uint64_t slices, uint64_t slice)
 {
@@ -263,7 +264,7 @@ struct experts {
     struct xm_weight gate, up, down;
     struct xm_moe_weights weights;
     uint64_t tokens, hidden;
-    uint64_t all; /* experts that a token may choose */
+    uint64_t all; /* number of experts that a token may choose */
 };
 
 static enum xm_status
@@ -292,7 +293,7 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
     return XM_OK;
 }
 
-/* weights[t] = sigmoid(x[t] . g), or 1 where there is no gate. */
+/* Sets the weight of the shared expert for token t: sigmoid(x[t] . g), or 1 without a gate. */
 static enum xm_status
 weigh_shared(const struct xm_eval_call *c, const struct experts *x, float *weights)
 {
@@ -308,7 +309,7 @@ weigh_shared(const struct xm_eval_call *c, const struct experts *x, float *weigh
     return XM_OK;
 }
 
-/* The shared expert is an expert that every token chooses. */
+/* Adds the result of the shared expert, computed as an expert that every token chooses. */
 static enum xm_status
 run_shared(const struct xm_eval_call *c, const struct experts *x)
 {
@@ -348,7 +349,7 @@ run_experts(const struct xm_eval_call *c, const struct experts *x, const float *
     return run_shared(c, x);
 }
 
-/* What somebody else has chosen; *ids is for xm_free. */
+/* Takes weights and ids that another node has computed. The caller frees *ids (xm_free). */
 static enum xm_status
 take_routing(const struct xm_eval_call *c, const struct experts *x, uint64_t top_k,
              float *weights, int32_t **ids)
@@ -376,7 +377,7 @@ route(const struct xm_eval_call *c, const struct experts *x, uint64_t top_k,
                                     weights, *ids));
 }
 
-/* The number of an expert among those that the weights have; -1: they do not have it. */
+/* The index of expert `id` in the weights; -1: they do not have it. */
 static int32_t
 own_id(const struct xm_moe_attr *a, int32_t id)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of the ops that multiply: matmul, scaled dot-product attention; and reading
- * stored weights, one row at a time.
- */
+ * The reference of matmul, and reading of stored weights, one row at a time. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -85,12 +83,13 @@ xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit, int32_t **
 
 /* ---- matmul --------------------------------------------------------------------- */
 
-/* Rows and columns of an operand; a vector is a row on the left, a column on the right.
- */
+/* An operand of a matrix product. A vector counts as a row on the left, as a column on the
+ * right. */
 struct matrix {
     uint64_t rows, cols;
     bool transpose;
-    struct xm_tensor batch; /* the dimensions before, for broadcasting; no data */
+    /* dimensions before the last two, for broadcasting; has no data */
+    struct xm_tensor batch;
 };
 
 static struct matrix
@@ -118,7 +117,7 @@ matmul_tensors(struct xm_eval_call *c)
     uint32_t batch = a.batch.rank > b.batch.rank ? a.batch.rank : b.batch.rank;
     struct xm_walk w;
     uint64_t done = 0;
-    xm_walk_begin(&w, batch, c->out[0]->dim); /* one matrix each */
+    xm_walk_begin(&w, batch, c->out[0]->dim); /* walks the matrices */
     (void)xm_walk_add_broadcast(&w, &a.batch);
     (void)xm_walk_add_broadcast(&w, &b.batch);
     while (c->out[0]->n > 0 && xm_walk_next(&w)) {
@@ -128,8 +127,7 @@ matmul_tensors(struct xm_eval_call *c)
     }
 }
 
-/* y[T,K] = x[T,N] w, w stored [N,K]: row n of the weight times column n of x, added up.
- */
+/* y[T,K] = x[T,N] w for w stored as [N,K]: adds row n of the weight times x[:,n] for all n. */
 static enum xm_status
 add_weight_rows(const struct xm_weight *w, uint64_t e, const float *x, uint64_t tokens,
                 float *y)
@@ -150,7 +148,8 @@ add_weight_rows(const struct xm_weight *w, uint64_t e, const float *x, uint64_t 
     return XM_OK;
 }
 
-/* x[…,T,K] with a stored weight; of rank 3, x's batch is the experts, or one for all. */
+/* Multiplies x[…,T,K] by a stored weight. For a weight of rank 3 the batch of x has one matrix for
+ * each expert, or one for all. */
 static enum xm_status
 matmul_weight(struct xm_eval_call *c, const struct xm_weight *w)
 {

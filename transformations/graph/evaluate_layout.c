@@ -4,7 +4,7 @@
  *
  *     out[index] = in[offset + index . stride]
  *
- * and differ in offset and strides only. Scatters combine elements where they land.
+ * and differ only in offset and strides. Scatters combine updates with the elements of the result.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "transformations/graph/evaluate_ops.h"
 #include "transformations/graph/shape.h"
 
-/* Copies with checked bounds: every index of the result must lie inside operand 0. */
+/* Makes the strided copy, after checking that every index of the result lies inside operand 0. */
 static enum xm_status
 copy_strided(struct xm_eval_call *c, int64_t offset, const int64_t *stride)
 {
@@ -48,7 +48,7 @@ xm_eval_copy(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* An empty order reverses all dimensions. */
+/* data, order. An empty order reverses the dimensions. */
 enum xm_status
 xm_eval_transpose(struct xm_eval_call *c)
 {
@@ -60,7 +60,8 @@ xm_eval_transpose(struct xm_eval_call *c)
     return copy_strided(c, 0, stride);
 }
 
-/* Between `whole` and n parts of it, along an axis: into the parts, or, to join, out of them. */
+/* Copies between `whole` and n parts of it along an axis: from `whole` to the parts or, with
+ * `join`, from the parts to `whole`. */
 static void
 copy_parts(const struct xm_tensor *whole, const struct xm_tensor *const *part, uint32_t n,
            uint32_t axis, bool join)
@@ -95,7 +96,7 @@ xm_eval_split(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* The shape function knows what is taken, with any masks. */
+/* xm_infer_slice_part computes which elements are read, whatever masks there are. */
 enum xm_status
 xm_eval_slice(struct xm_eval_call *c)
 {
@@ -119,7 +120,8 @@ xm_eval_slice(struct xm_eval_call *c)
 
 /* ---- repeating --------------------------------------------------------------------- */
 
-/* Dimension i of the operand becomes dimension mapping[i] of the result. */
+/* Broadcast with explicit mapping: dimension i of the operand becomes dimension mapping[i] of the
+ * result. */
 static enum xm_status
 broadcast_explicit(struct xm_eval_call *c)
 {
@@ -143,7 +145,7 @@ xm_eval_broadcast(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* Every dimension becomes two: the repeats, with stride 0, and the dimension itself. */
+/* Walks each dimension as two: the repeats, with stride 0, and the dimension itself. */
 enum xm_status
 xm_eval_tile(struct xm_eval_call *c)
 {
@@ -169,7 +171,8 @@ xm_eval_tile(struct xm_eval_call *c)
 
 /* ---- by element indices ------------------------------------------------------------ */
 
-/* A walk over `indices` that keeps the offset into `x` of everything but `axis`. */
+/* Starts a walk over `indices` that keeps the offset in x of an index in all dimensions but
+ * `axis`. */
 static enum xm_status
 walk_elements(const struct xm_eval_call *c, const struct xm_tensor *x,
               const struct xm_tensor *indices, uint32_t axis, struct xm_walk *w,
@@ -253,7 +256,7 @@ xm_eval_land(int reduction, struct xm_tensor *out, uint64_t at,
         out->i[at] = xm_eval_combine_ints(reduction, out->i[at], updates->i[from]);
 }
 
-/* Sums become means; integers round down. */
+/* Divides sums by their counts; means of integers are rounded down. */
 static void
 finish_means(struct xm_tensor *out, const uint32_t *count)
 {
@@ -269,8 +272,8 @@ finish_means(struct xm_tensor *out, const uint32_t *count)
     }
 }
 
-/* count[i] is how many values element i has been made of; 0 means that the next one replaces
- * it. */
+/* Scatters along an axis. count[i]: how many values element i is made of; if 0 the next value
+ * replaces the element. */
 static enum xm_status
 scatter(struct xm_eval_call *c, uint32_t axis, uint32_t *count)
 {
@@ -326,11 +329,11 @@ scalar_of(const struct xm_tensor *t)
     return t->f ? (double)t->f[0] : (double)t->i[0];
 }
 
-/* start, start + step, … below stop. */
+/* Operands start, stop, step: start, start + step, … up to but excluding stop. */
 enum xm_status
 xm_eval_range(struct xm_eval_call *c)
 {
-    enum { MOST = 1 << 27 }; /* its bounds are anybody's numbers */
+    enum { MOST = 1 << 27 }; /* limits memory, because the operands may be any numbers */
     double start = scalar_of(c->in[0]), step = scalar_of(c->in[2]);
     double n = ceil((scalar_of(c->in[1]) - start) / step);
     if (!isfinite(n))

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of gather and scatter by indices and tuples of them, and of non_zero.
+ * References of gather by single indices and by tuples of indices, of scatter by tuples, and of
+ * non_zero.
  *
  *     gather:             out[b…, o…, i…, :] = x[b…, o…, ids[b…, i…], :]
  *     gather_nd:          out[b…, i…, :]  = x[b…, ids[b…, i…, 0], ids[b…, i…, 1], …, :]
  *     scatter_nd_update:  out[ids[i…], :] (+)= updates[i…, :]
- *     non_zero:           out[:, n]       = the place of the n-th element that is not zero
+ *     non_zero:           out[:, n]       = the index of the n-th element that is not zero
  */
 #include <inttypes.h>
 
 #include "transformations/graph/evaluate_ops.h"
 
-/* Where the tuple points in x from dimension `first` on, in elements. */
+/* Computes the offset in x, in elements, of a tuple of indices for dimensions `first` and
+ * following. */
 static enum xm_status
 locate(const struct xm_eval_call *c, const struct xm_tensor *x, uint32_t first,
        const int64_t *tuple, uint32_t length, uint64_t *out)
@@ -33,8 +35,8 @@ tuple_length(const struct xm_tensor *ids)
     return (uint32_t)ids->dim[ids->rank - 1];
 }
 
-/* Tuples of `length` indices choose from x's dimension `axis` on; `batch` dimensions are those of
- * the indices, too. */
+/* Gathers: a tuple of `length` indices selects from dimensions `axis` and following of x. The first
+ * `batch` dimensions are shared by x and ids. */
 static enum xm_status
 gather_tensor(struct xm_eval_call *c, uint32_t batch, uint32_t axis, uint32_t length)
 {
@@ -55,7 +57,7 @@ gather_tensor(struct xm_eval_call *c, uint32_t batch, uint32_t axis, uint32_t le
     return XM_OK;
 }
 
-/* Only along the first dimension: whole rows, or whole experts. */
+/* Gathers rows or experts of a weight; only along its first dimension. */
 static enum xm_status
 gather_weight(struct xm_eval_call *c, int64_t axis)
 {
@@ -118,7 +120,7 @@ is_zero(const struct xm_tensor *x, uint64_t i)
     return x->f ? x->f[i] == 0.0f : x->i[i] == 0;
 }
 
-/* The number of places is known only now: the result is created here. */
+/* The number of elements that are not zero is known only now, so the result is created here. */
 enum xm_status
 xm_eval_non_zero(struct xm_eval_call *c)
 {

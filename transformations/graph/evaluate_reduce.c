@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of what combines elements along axes: reductions, normalisation, softmax,
- * top-k, cumulative sums, one-hot. Sums of floats are kept in f64.
+ * References of ops that combine elements along axes: reductions, normalisation, softmax, top-k,
+ * cumulative sums, one-hot. Sums of floats are in f64.
  */
 #include <inttypes.h>
 #include <math.h>
 
 #include "transformations/graph/evaluate_ops.h"
 
-/* x seen as [outer, n, inner] around an axis. */
+/* x as [outer, n, inner], n being the size of an axis. */
 struct fold {
     uint64_t outer, n, inner;
 };
@@ -23,8 +23,8 @@ fold_at(const struct xm_tensor *x, int64_t wanted)
 
 /* ---- reductions -------------------------------------------------------------------- */
 
-/* Walk over operand 0 with itself and what is left of it: `left` elements, whose strides
- * are 0 along the reduced axes. */
+/* Starts a walk over operand 0 with two arrays: the operand, and the reduced result (*left
+ * elements), whose strides are 0 along reduced axes. */
 static enum xm_status
 walk_reduction(struct xm_eval_call *c, struct xm_walk *w, uint64_t *left)
 {
@@ -33,7 +33,8 @@ walk_reduction(struct xm_eval_call *c, struct xm_walk *w, uint64_t *left)
     bool reduced[XM_MAX_RANK] = {false};
     for (uint64_t i = 0; i < axes->n; i++) {
         const int64_t axis = axes->i[i], rank = x->rank;
-        if (axis < -rank || axis >= rank) /* nobody has looked at those of mvn */
+        /* the axes of mvn have not been checked before */
+        if (axis < -rank || axis >= rank)
             return xm_fail(c->err, XM_INVALID, "axis %" PRId64 " is none of a rank of %u",
                            axis, x->rank);
         reduced[xm_eval_axis(axis, x->rank)] = true;
@@ -61,7 +62,8 @@ static const struct reduction {
     [XM_OP_REDUCE_MIN] = {XM_REDUCTION_MIN, INFINITY},
 };
 
-/* What the first element is combined with: of the largest and the least a bound of the type. */
+/* The value with which a reduction of integers begins: for max the least value of the type, for min
+ * the greatest. */
 static int64_t
 first_int(const struct reduction *r, enum xm_element e)
 {
@@ -81,7 +83,7 @@ static enum xm_status
 reduce_floats(struct xm_eval_call *c, struct xm_walk *w, const struct reduction *r)
 {
     struct xm_tensor *out = c->out[0];
-    /* the mean of none is their sum */
+    /* the mean of no elements is their sum, 0 */
     double count = out->n && c->in[0]->n ? (double)c->in[0]->n / (double)out->n : 1.0;
     double *acc = xm_calloc(out->n, sizeof(*acc));
     if (!acc)
@@ -127,7 +129,7 @@ xm_eval_reduce(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* sum[0 .. left) += x, or (x - mean)^2 where there is a mean. */
+/* Adds x to the sums of its group or, if `mean` is not NULL, (x - mean)^2. */
 static enum xm_status
 add_moments(struct xm_eval_call *c, const double *mean, double *sum)
 {
@@ -142,7 +144,7 @@ add_moments(struct xm_eval_call *c, const double *mean, double *sum)
     return XM_OK;
 }
 
-/* Means and factors of `left` groups of operand 0. */
+/* Computes means and factors (1 / deviation) of the `left` groups of operand 0. */
 static enum xm_status
 mvn_moments(struct xm_eval_call *c, uint64_t left, double *mean, double *factor)
 {
@@ -225,8 +227,8 @@ xm_eval_cum_sum(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* Indices outside 0 … depth-1, negative ones too after counting from the end, stay off.
- */
+/* Operands: indices, depth, on, off. A negative index counts from the end; an index outside the
+ * depth sets no element to `on`. */
 enum xm_status
 xm_eval_one_hot(struct xm_eval_call *c)
 {
@@ -246,7 +248,7 @@ xm_eval_one_hot(struct xm_eval_call *c)
 
 /* ---- top-k ------------------------------------------------------------------------- */
 
-/* Scratch of one row: the row itself, its k best values and their places. */
+/* Scratch for one row: the row, its k best values and their indices. */
 struct topk {
     uint64_t k;
     float *row, *values;
@@ -265,7 +267,7 @@ sort_by_index(struct topk *s)
     }
 }
 
-/* Row `first`, first + inner, … of operand 0; integers are ordered as f32. */
+/* Top-k of one row: elements first, first + inner, … of operand 0. Integers are compared as f32. */
 static void
 topk_row(struct xm_eval_call *c, const struct fold *f, uint64_t first, uint64_t first_out,
          struct topk *s)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of the attention ops: `sdpa`, as files have it, and `attention` with its
- * states.
+ * References of attention: `sdpa`, as files have it, and `attention` with its states.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -29,7 +28,7 @@ struct sdpa {
     const struct xm_eval_call *c;
     const struct xm_tensor *mask, *sinks;
     int64_t mask_stride[XM_MAX_RANK];
-    float *addend; /* [T,S], the mask of the head at hand; NULL without mask */
+    float *addend; /* [T,S], mask of the present head; NULL: no mask         */
 };
 
 static enum xm_status
@@ -57,8 +56,8 @@ find_mask(struct sdpa *s, int64_t keys)
     return XM_OK;
 }
 
-/* The mask of one head, which begins at `first`, added to its scores; a boolean one says who
- * takes part. */
+/* Fills the addend of one head from the mask, beginning at element `first`. In a boolean mask false
+ * hides a position. */
 static void
 fill_addend(const struct sdpa *s, int64_t first, uint64_t tokens, uint64_t keys)
 {
@@ -72,8 +71,8 @@ fill_addend(const struct sdpa *s, int64_t first, uint64_t tokens, uint64_t keys)
     }
 }
 
-/* Walks the heads with the matrices of q, k and v, the mask and the sinks, each repeated along
- * the dimensions that it lacks or has 1 of. */
+/* Starts a walk over the heads with q, k, v, mask and sinks as arrays; each is repeated along
+ * dimensions that it lacks or in which its size is 1. */
 static void
 walk_heads(const struct sdpa *s, struct xm_walk *w)
 {
@@ -90,7 +89,7 @@ walk_heads(const struct sdpa *s, struct xm_walk *w)
     (void)xm_walk_add_broadcast(w, &sinks);
 }
 
-/* Runs head after head: `a` has what all share. */
+/* Runs head after head; *a has the members that all heads share. */
 static enum xm_status
 sdpa_heads(const struct sdpa *s, struct xm_ref_attention *a)
 {
@@ -146,7 +145,7 @@ xm_eval_sdpa(struct xm_eval_call *c)
 
 /* ---- attention on states ----------------------------------------------------------- */
 
-/* The row of the old state that sequence b continues. */
+/* Sets *row to the row of the old state that sequence b continues. */
 static enum xm_status
 continued(const struct xm_eval_call *c, const struct xm_tensor *old, int64_t b,
           int64_t *row)
@@ -163,7 +162,7 @@ continued(const struct xm_eval_call *c, const struct xm_tensor *old, int64_t b,
     return XM_OK;
 }
 
-/* grown[b] = old[continued(b)], then x[b]; all are [B,S,H,D]. */
+/* grown[b] = old[continued row], followed by x[b]; all are [B,S,H,D]. */
 static enum xm_status
 append(const struct xm_eval_call *c, const struct xm_tensor *old,
        const struct xm_tensor *x, struct xm_tensor *grown)
@@ -181,7 +180,7 @@ append(const struct xm_eval_call *c, const struct xm_tensor *old,
     return XM_OK;
 }
 
-/* The state `variable` as this layer sees it: operand i appended, or, when that is
+/* Gets the state `variable` as this layer sees it: with operand i appended or, if the operand is
  * absent, as another layer has left it in this run. */
 static enum xm_status
 state_of(const struct xm_eval_call *c, const char *variable, uint32_t i,
@@ -243,7 +242,7 @@ check_attention(const struct xm_eval_call *c, const struct xm_tensor *k,
     return XM_OK;
 }
 
-/* Points `a` at sequence b. */
+/* Sets the pointers of *a to sequence b. */
 static void
 point_at(const struct xm_eval_call *c, const struct xm_tensor *k,
          const struct xm_tensor *v, uint64_t b, struct xm_ref_attention *a)
@@ -265,7 +264,7 @@ point_at(const struct xm_eval_call *c, const struct xm_tensor *k,
 
 /* ---- norms and rotation on the way in ---------------------------------------------- */
 
-/* Operand i normed and rotated: a new tensor in *own, NULL where nothing is done to it. */
+/* Applies norm and rotation to operand i: *own is a new tensor; NULL: neither is wanted. */
 static enum xm_status
 prepare(const struct xm_eval_call *c, uint32_t i, uint32_t gamma, bool rotated,
         struct xm_tensor **own)

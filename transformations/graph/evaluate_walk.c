@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walking through index spaces with strides, and the checks that references share.
- */
+ * Walks through index spaces with strides, and checks that references share. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -45,7 +44,8 @@ xm_walk_add_broadcast(struct xm_walk *w, const struct xm_tensor *t)
     return true;
 }
 
-/* On by one in the first `rank` dimensions, the last of them first. */
+/* Advances by one in the first `rank` dimensions, the last of them fastest. False: the walk has
+ * ended. */
 static bool
 advance(struct xm_walk *w, uint32_t rank)
 {

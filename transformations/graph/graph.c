@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The graph's lists: nodes in order, uses of values, what the graph holds on to.
+ * The lists of a graph: nodes in order, uses of values, mappings and properties.
  *
- * A node is in the list, or it was removed and only its memory remains until the arena
- * goes. The absent operand is a node outside the list.
+ * A node that was removed is in no list; its memory stays in the arena. The absent operand is a
+ * node outside the list.
  */
 #include "transformations/graph/graph.h"
 
@@ -95,7 +95,7 @@ enum xm_status
 xm_graph_add_property(struct xm_graph *g, const char *key, const char *value)
 {
     uint32_t n = g->n_properties;
-    if ((n & (n - 1)) == 0) { /* full at each power of two */
+    if ((n & (n - 1)) == 0) { /* the capacity is the next power of two */
         size_t bytes = (n ? n * 2 : 1) * sizeof(struct xm_property_text);
         struct xm_property_text *grown = xm_realloc(g->properties, bytes);
         if (!grown)
@@ -245,7 +245,7 @@ is_unused(const struct xm_node *n)
     return true;
 }
 
-/* Past heirs that are gone themselves. */
+/* The node that does n's work now: follows `heir` past nodes that were removed themselves. */
 static struct xm_node *
 living_heir(const struct xm_graph *g, const struct xm_node *n)
 {
@@ -270,7 +270,8 @@ leave_to_heir(struct xm_graph *g, struct xm_node *n)
     *origin = (struct xm_origin){n, heir->origins};
     heir->origins = origin;
     for (uint32_t i = 0; i < n->n_in; i++)
-        n->in[i].value->node->heir = heir; /* should this have been its last use */
+        /* in case n was its last user and it is removed, too */
+        n->in[i].value->node->heir = heir;
 }
 
 void
@@ -294,7 +295,7 @@ bool
 xm_node_remove_dead(struct xm_graph *g, struct xm_node *n)
 {
     struct xm_node *pending =
-        NULL; /* removed, operands not looked at; linked by `next` */
+        NULL; /* removed nodes whose operands are still to be checked; linked by `next` */
     if (!is_dead(g, n))
         return false;
     xm_node_remove(g, n);

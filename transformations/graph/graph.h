@@ -2,9 +2,9 @@
  *
  * The graph: nodes in topological order, values with symbolic shapes, weights as views.
  *
- * Everything lives in the graph's arena and dies with it; nothing is freed singly. A reader
- * builds a graph through builder.h, passes rewrite it, compile lowers it; one thread at a
- * time. Failures inside builders return NULL and leave their cause in graph->err.
+ * All memory of a graph is in its arena and freed with it; nothing is freed alone. A reader builds
+ * a graph with builder.h, passes rewrite it, compiling lowers it; one thread at a time. Builder
+ * functions that fail return NULL and record the failure in graph->err.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 #define XM_TRANSFORMATIONS_GRAPH_GRAPH_H
@@ -52,22 +52,22 @@ struct xm_op_info {
     const char *ir_type; /* NULL: not in files                                          */
     const char *opsets;  /* "1,7,8"                                                     */
     int min_in, max_in;  /* max -1: any number                                          */
-    int n_out;           /* -1: the attributes say                                      */
+    int n_out;           /* -1: depends on attributes or operands                       */
     uint32_t flags;      /* enum xm_op_flag                                             */
 };
 const struct xm_op_info *xm_op_info(enum xm_op op); /* static; never NULL */
-/* XM_OP_COUNT when there is none. */
+/* Find an op; XM_OP_COUNT: there is none. */
 enum xm_op xm_op_by_text(const char *text);
 enum xm_op xm_op_by_ir_type(const char *type);
 
-/* The known elements of a small integer value (rank 0 or 1, at most XM_MAX_CONTENT), as symbolic
- * dimensions: what ShapeOf chains compute. n == 0 with e == NULL: not known. */
+/* The elements of a small integer value (rank 0 or 1, at most XM_MAX_CONTENT) if they are known, as
+ * symbolic dimensions: for example what ShapeOf and arithmetic on it give. e == NULL: not known. */
 struct xm_content {
     uint32_t n;
     const struct xm_dim *e;
 };
 
-/* A constant's bytes: a view into a mapped file or the arena. Any alignment. */
+/* A constant's bytes, in a mapped file or the arena, at any alignment. */
 struct xm_data {
     const uint8_t *bytes;
     uint64_t n_bytes;
@@ -96,16 +96,18 @@ struct xm_attention_attr {
     bool causal;
     int64_t window; /* 0: none */
     const char *key_state, *value_state;
-    float epsilon; /* of the norms */
+    float epsilon; /* epsilon of the norms of q, k and v */
 };
 
 /* clang-format off */
 union xm_attr {
-    struct { const char *name; } name; /* parameter, result; variable id of states */
-    struct { const char *name, *bounds; } parameter; /* bounds.h; "": as its type says */
+    /* parameter, result; id of the variable of states */
+    struct { const char *name; } name;
+    /* in the notation of bounds.h; "": only those of the type */
+    struct { const char *name, *bounds; } parameter;
     struct xm_data data;               /* const */
     struct xm_weight weight;           /* weight */
-    struct xm_content shape_value;     /* shape_value: rank from the declared type */
+    struct xm_content shape_value;     /* shape_value; the declared type has the rank */
     struct { bool python; } divide;
     struct { int approximation; } gelu;
     struct { float alpha; } elu;
@@ -127,21 +129,23 @@ union xm_attr {
     struct { bool causal; } sdpa;
     struct { float epsilon; } rms_norm;
     struct { float scale; bool twice; } rope_tables;
-    struct { const char *steps; } row_chain; /* of reference_row_chain.h */
+    struct { const char *steps; } row_chain; /* text of reference_row_chain.h */
     struct { int activation; } glu;
-    struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */
+    /* activation, slice: of a gated unit */
+    struct { bool glu; int activation; int64_t slice; } linear;
     struct xm_attention_attr attention;
+    /* axis, size: of all_gather; peer: of send, receive; element: of receive, and of all_reduce's
+     * messages (DYNAMIC: the operand's) */
     struct { struct xm_collective *of; int64_t axis, size, peer; enum xm_element element; }
-        collective; /* axis, size: all_gather; peer, a rank: send, receive; element: receive,
-                      and of all_reduce's messages, DYNAMIC: the operand's */
+        collective;
     struct xm_moe_routing router;
     struct xm_moe_attr moe;
 };
 /* clang-format on */
 
-/* One operand of a node, which is an element of its value's list of uses. */
+/* One operand of a node; also an entry in the list of uses of its value. */
 struct xm_use {
-    struct xm_value *value; /* never NULL; xm_none's value when absent */
+    struct xm_value *value; /* never NULL; the value of xm_none if absent */
     struct xm_node *user;
     struct xm_use *next, *before; /* other uses of the same value */
 };
@@ -150,7 +154,7 @@ struct xm_value {
     struct xm_node *node; /* the node that computes it */
     uint32_t index;       /* which output of that node */
     struct xm_type type;
-    /* of float values: the element type in device memory; DYNAMIC: that of `type` */
+    /* for float values, the element type in device memory; DYNAMIC: as in `type` */
     enum xm_element stored;
     struct xm_content content;
     const char *const *names; /* tensor names of the file; may be NULL */
@@ -159,40 +163,42 @@ struct xm_value {
     uint32_t n_uses;
 };
 
-/* A node that a rewrite removed and whose work another node does now. */
+/* A node that a rewrite removed and whose work another node does now; entry in that node's list. */
 struct xm_origin {
-    const struct xm_node *node; /* with origins of its own */
+    const struct xm_node *node; /* may have origins, too   */
     const struct xm_origin *next;
 };
 
 struct xm_node {
     enum xm_op op;
     uint32_t id;      /* unique, for messages: %12 */
-    const char *name; /* friendly name of the file's layer, or of what it replaced; "" */
+    const char *name; /* friendly name in the file, or that of the node it replaced; "" */
     union xm_attr attr;
     uint32_t n_in, n_out;
     struct xm_use *in;             /* n_in operands */
     struct xm_value *out;          /* n_out results */
     struct xm_node *next, *before; /* topological order of the graph */
-    /* Kept while rewriting, to tell from which nodes of the file a node was made. */
+    /* Rewrites record from which nodes of the file a node was made. */
     const struct xm_origin *origins; /* newest first */
-    struct xm_node *heir; /* of a removed node: the node that does its work; NULL: none */
+    /* for a removed node: the node that does its work now; NULL: none */
+    struct xm_node *heir;
 };
 
-/* Owner of the bytes of constants (a mapped file). Reference-counted, from any thread; freed with
- * the last reference. */
+/* The owner of the bytes of constants (such as a mapped file). Reference-counted by any thread;
+ * freed with the last reference. */
 struct xm_mapping {
     int refs;
     void (*free)(struct xm_mapping *m);
-    /* Releases the memory of bytes that have been copied; a later access reads them from the file
-     * again. NULL: not possible. */
+    /* Releases the memory of bytes that are no longer needed; a later access reads them from the
+     * file again. NULL: not possible. */
     void (*forget)(struct xm_mapping *m, const void *bytes, uint64_t n);
-    const struct xm_file_mapping *file; /* itself, where it is one; else NULL */
+    /* this mapping as a file, if it is one; else NULL */
+    const struct xm_file_mapping *file;
 };
 void xm_mapping_ref(struct xm_mapping *m);
 void xm_mapping_unref(struct xm_mapping *m); /* NULL is allowed */
-/* A mapping of bytes from xm_malloc, with one reference; takes ownership of them, also on failure.
- * NULL: out of memory, or `bytes` is NULL. */
+/* Creates a mapping that owns bytes from xm_malloc, with one reference; takes ownership of them,
+ * also on failure. NULL: no memory, or `bytes` is NULL. */
 struct xm_mapping *xm_mapping_of_heap(void *bytes);
 
 /* A mapped file. */
@@ -201,16 +207,16 @@ struct xm_file_mapping {
     struct xm_mapped_file file;
     char *path; /* owned; absolute */
 };
-/* With one reference. XM_NOT_FOUND: there is no such file. */
+/* Opens a file as a mapping with one reference. XM_NOT_FOUND: there is no such file. */
 enum xm_status xm_file_mapping_open(const char *path, struct xm_mapping **out,
                                     struct xm_error *err);
 
-/* Text properties of the file: rt_info, flattened with '/' between keys. */
+/* A property of the model file: rt_info, its nested keys joined with '/'. */
 struct xm_property_text {
     const char *key, *value;
 };
 
-/* A sentence for the user about a pass's work; in the graph's arena. */
+/* A message for the user about the work of a pass; in the graph's arena. */
 struct xm_note {
     const char *text;
     struct xm_note *next;
@@ -228,20 +234,21 @@ struct xm_graph {
     struct xm_property_text *properties;
     uint32_t n_properties;
     struct xm_note *notes; /* newest first */
-    /* Programs keep the length of contexts though this graph has no state: by layer, another rank
-     * has the states. */
+    /* A compiled program keeps the length of contexts even if this graph has no state, because
+     * another rank has the layers with the states. */
     bool counts_positions;
-    uint32_t n_rounded;  /* places that round_as_trained has rounded */
+    uint32_t n_rounded;  /* values that round_as_trained rounds      */
     struct xm_error err; /* the first failure of a builder call */
 };
 
 struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */
 void xm_graph_destroy(struct xm_graph *g);          /* NULL is allowed     */
-/* A copy to rewrite, with the same ids. It shares the source's mappings, constants and texts:
- * `owner` keeps the source alive (NULL: the caller does); the copy holds a reference. */
+/* Copies a graph for rewriting, with the same ids. The copy shares the source's mappings, constants
+ * and texts: it holds a reference to `owner`, which keeps the source alive (NULL: the caller
+ * does). */
 enum xm_status xm_graph_clone(const struct xm_graph *g, struct xm_mapping *owner,
                               struct xm_graph **out, struct xm_error *err);
-/* The graph holds a reference to `m` until it dies. */
+/* Adds a reference to `m`, which the graph holds until it is destroyed. */
 enum xm_status xm_graph_add_mapping(struct xm_graph *g, struct xm_mapping *m);
 enum xm_status xm_graph_add_property(struct xm_graph *g, const char *key,
                                      const char *value);
@@ -271,35 +278,38 @@ xm_value_stored(const struct xm_value *v)
 }
 
 #define xm_for_each_node(n, g) for (struct xm_node *n = (g)->first; n; n = n->next)
-/* The same; the loop's body may remove `n`. */
+/* As xm_for_each_node, but the body of the loop may remove `n`. */
 #define xm_for_each_node_safe(n, g)                                                      \
     for (struct xm_node *n = (g)->first, *n##_next = n ? n->next : 0; n;                 \
          n = n##_next, n##_next = n ? n->next : 0)
 
 /* ---- editing ----------------------------------------------------------------------- */
 
-/* Makes every use of `from` read `to`; moves the tensor names when `to` has none. Shapes of later
- * nodes are not recomputed, because a rewrite keeps types; the validator checks that. */
+/* Makes every use of `from` use `to` instead, and moves the tensor names if `to` has none. Types of
+ * later nodes are not recomputed, because a rewrite must keep types; the validator checks that. */
 void xm_value_replace(struct xm_graph *g, struct xm_value *from, struct xm_value *to);
 /* Sets operand i of n to v. */
 void xm_node_set_in(struct xm_node *n, uint32_t i, struct xm_value *v);
-/* Unlinks a node whose results have no uses. */
+/* Removes a node whose results have no uses. */
 void xm_node_remove(struct xm_graph *g, struct xm_node *n);
-/* Removes n if unused (and not result, assign, parameter), then its operands likewise.
- * Returns whether a node was removed. */
+/* Removes n if it has no uses (and is no result, assign or parameter), then likewise the nodes of
+ * its operands. Returns whether a node was removed. */
 bool xm_node_remove_dead(struct xm_graph *g, struct xm_node *n);
-/* Removes all nodes that reach no result and no assign. Returns whether a node was removed. */
+/* Removes all nodes on which no result and no assign depends. Returns whether a node was
+ * removed. */
 bool xm_graph_remove_dead(struct xm_graph *g);
-/* Moves n directly before `place` in the order (operands must already stand before). */
+/* Moves n directly before `place` in the order; the nodes of its operands must already precede
+ * that. */
 void xm_node_move_before(struct xm_graph *g, struct xm_node *n, struct xm_node *place);
-/* Restores topological order after edits (stable); XM_INVALID names a cycle's node. */
+/* Sorts the nodes into topological order after edits; the sort is stable. XM_INVALID: there is a
+ * cycle; the message names a node of it. */
 enum xm_status xm_graph_sort(struct xm_graph *g, struct xm_error *err);
-/* Recomputes every type and content in order (after declared types changed). */
+/* Recomputes all types and contents in order, after declared types have changed. */
 enum xm_status xm_graph_infer(struct xm_graph *g);
 
 struct xm_node *xm_graph_parameter(const struct xm_graph *g,
                                    const char *name); /* NULL: none */
-/* A parameter or result by any of its tensor names, or its friendly name. */
+/* Finds a parameter or result by any of its tensor names or its friendly name; NULL: none. */
 struct xm_value *xm_graph_find_value(const struct xm_graph *g, const char *tensor_name);
 
 /* ---- types ------------------------------------------------------------------------- */
@@ -307,11 +317,13 @@ struct xm_value *xm_graph_find_value(const struct xm_graph *g, const char *tenso
 /* Whether all dimensions are provably equal; whether all are constants. */
 bool xm_shape_eq(const struct xm_shape *a, const struct xm_shape *b);
 bool xm_shape_is_static(const struct xm_shape *s);
-/* False: a dimension is symbolic, or the product overflows. */
+/* Sets *n to the product of the dimensions; false: a dimension is symbolic, or the product
+ * overflows. */
 bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
-/* Product of all dimensions. */
+/* The product of all dimensions. */
 struct xm_dim xm_shape_elements(struct xm_dim_pool *p, const struct xm_shape *s);
-/* "f32[batch,tokens,256]"; for a value, followed by " as f16" where it is stored as f16. */
+/* Append a type, "f32[batch,tokens,256]"; that of a value is followed by " as f16" if the device
+ * stores it as f16. */
 void xm_type_print(const struct xm_type *t, struct xm_strbuf *out);
 void xm_value_print_type(const struct xm_value *v, struct xm_strbuf *out);
 
@@ -323,12 +335,12 @@ xm_content_known(const struct xm_content *c)
 
 /* ---- constants --------------------------------------------------------------------- */
 
-/* The element of a constant of one element, of which v is directly the value; false otherwise. */
+/* Sets *out to the number if v comes directly from a const of one element; false: it does not. */
 bool xm_value_is_scalar_const(const struct xm_value *v, float *out);
-/* Whether v is a constant or known content of integers; copies at most max, returns the
- * count, or -1. */
+/* Copies the integers of v, a constant or a value with known content, if they are at most `max`;
+ * returns their number, or -1. */
 int xm_value_const_ints(const struct xm_value *v, int64_t *out, int max);
-/* Whether v comes straight from a const or weight node. */
+/* Whether v is the result of a const or weight node. */
 bool xm_value_is_const(const struct xm_value *v);
 
 /* ---- attributes as data ------------------------------------------------------------ */
@@ -347,19 +359,19 @@ struct xm_attr_info {
     size_t offset;              /* in union xm_attr */
     const char *text, *ir_name; /* ir_name NULL: not in files */
     const char *default_text;   /* NULL: required */
-    const char *const
-        *names; /* ENUM: spellings, NULL-terminated; matched ignoring case */
+    /* ENUM: its words, NULL-terminated; matched ignoring case */
+    const char *const *names;
 };
-/* Rows of one op, contiguous. */
+/* The attributes of one op, contiguous. */
 const struct xm_attr_info *xm_op_attrs(enum xm_op op, size_t *n);
-/* Sets one attribute from text; strings are copied to the arena. XM_INVALID: bad value, the
- * sentence lists what is accepted. */
+/* Sets one attribute from text; strings are copied to the arena. XM_INVALID: bad value; the message
+ * lists what is accepted. */
 enum xm_status xm_attr_set(struct xm_graph *g, union xm_attr *attr,
                            const struct xm_attr_info *info, const char *value,
                            struct xm_error *err);
 void xm_attr_print(const union xm_attr *attr, const struct xm_attr_info *info,
                    struct xm_strbuf *out);
-/* All defaults of an op; required ones stay zero. */
+/* Sets all attributes of an op to their defaults; required ones become zero. */
 enum xm_status xm_attr_defaults(struct xm_graph *g, enum xm_op op, union xm_attr *attr);
 
 #ifdef __cplusplus

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole-graph walks in order: restoring the order itself, and recomputing every type.
+ * Walks over a whole graph: restoring topological order, and recomputing every type.
  *
- * The sort is a depth-first walk over operands without recursion: graphs are deep.
- */
+ * The sort is a depth-first search along operands, without recursion, because graphs are deep. */
 #include "transformations/graph/graph.h"
 #include "transformations/graph/infer.h"
 
@@ -13,9 +12,9 @@ enum mark { UNLISTED, UNSEEN, OPEN, DONE };
 
 struct sort {
     struct xm_graph *g;
-    unsigned char *mark;    /* by node id */
-    struct xm_node **stack; /* depth-first path */
-    uint32_t *next_in;      /* operand to look at next, for each node of the path */
+    unsigned char *mark;    /* state of the visit, by node id */
+    struct xm_node **stack; /* path of the search */
+    uint32_t *next_in;      /* next operand to visit, for each node of the path   */
     uint32_t depth;
     struct xm_node *first, *last; /* the new order */
     struct xm_error *err;
@@ -63,8 +62,8 @@ sort_visit(struct sort *s, struct xm_node *root)
     return XM_OK;
 }
 
-/* Visits in the present order, so a sorted graph stays as it is. The list is cut up while
- * the new one grows, hence the copy. */
+/* Sorts. Nodes are visited in their present order, so that a sorted graph does not change. The new
+ * list uses the links of the old one, hence the copy in `nodes`. */
 static enum xm_status
 sort_all(struct sort *s, struct xm_node **nodes)
 {
@@ -78,7 +77,7 @@ sort_all(struct sort *s, struct xm_node **nodes)
     for (uint32_t i = 0; i < n && status == XM_OK; i++)
         if (s->mark[nodes[i]->id] == UNSEEN)
             status = sort_visit(s, nodes[i]);
-    if (status != XM_OK) { /* leave the graph as it was */
+    if (status != XM_OK) { /* restore the old order     */
         s->first = s->last = NULL;
         for (uint32_t i = 0; i < n; i++)
             sort_emit(s, nodes[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dispatch to the shape functions, and the helpers they share.
+ * Calls the shape functions; has helpers that they share.
  */
 #include "transformations/graph/infer.h"
 
@@ -126,8 +126,9 @@ xm_infer_rank(struct xm_infer *i, uint32_t k, uint32_t rank)
 
 /* ---- dimensions -------------------------------------------------------------------- */
 
-/* Broadcasting: equal, or one of them 1; a symbol meets a constant above 1 as that
- * constant, two different symbols give a fresh one. false: impossible. */
+/* Broadcasts two dimensions: they are equal, or one is 1. If one is a symbol and the other a
+ * constant above 1, the result is the constant; of two different symbols it is a fresh symbol.
+ * False: they cannot be broadcast. */
 static bool
 broadcast_dim(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b, struct xm_dim *out)
 {
@@ -185,7 +186,7 @@ xm_content_set(struct xm_infer *i, uint32_t k, const struct xm_dim *e, uint32_t 
 
 /* ---- running ----------------------------------------------------------------------- */
 
-/* No size may be negative, and no element count of constant dimensions may overflow. */
+/* Checks results: no size may be negative, and the number of elements must not overflow. */
 static enum xm_status
 check_sizes(struct xm_infer *i)
 {

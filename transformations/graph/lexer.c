@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graph text by its smallest parts. The text may come from anywhere: nothing is trusted.
- */
+ * The lexer of graph text. The text may come from anyone, so nothing in it is trusted. */
 #include "transformations/graph/lexer.h"
 
 #include <stdio.h>
@@ -107,7 +106,7 @@ hex_digit(char c)
                                   : -1;
 }
 
-/* The character behind a backslash. */
+/* Reads the character behind a backslash. */
 static enum xm_status
 unescape(struct xm_lexer *l, char *out)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ops.def as data.
- */
+ * The table of ops.def. */
 #include <string.h>
 
 #include "transformations/graph/graph.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Graph text to graph. Each line is read into a `struct xm_parsed_line`, then built through the
- * builder, so that text has to satisfy the same checks as any reader's graph; the types
- * it states are compared with those the shape functions give.
+ * builder, so that text must satisfy the same checks as the graph of any reader; types in the
+ * text are compared with those of the shape functions.
  *
- * Bounds against hostile text: memory grows with the length of the text, and data that
- * the text only declares (@7) with XM_TEXT_MOST_DATA in all.
+ * Limits against hostile text: memory is proportional to the length of the text, plus at most
+ * XM_TEXT_MOST_DATA bytes of data that the text only declares (@7).
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #include "transformations/graph/text_format.h"
 
 enum {
-    MAX_NUMBER = 1 << 22, /* of values: %4194303 */
+    MAX_NUMBER = 1 << 22, /* of values, up to %4194303 */
     MAX_NAMES = 64,       /* tensor names of one value */
     MAX_OPERANDS = 4096
 };
@@ -28,7 +28,7 @@ xm_parse_no_memory(struct xm_parser *p)
 
 /* ---- numbers of values ------------------------------------------------------------- */
 
-/* "%5, %6 =": consecutive numbers. */
+/* Reads "%5, %6 =": numbers of results must be consecutive. */
 static enum xm_status
 parse_results(struct xm_parser *p, struct xm_parsed_line *line)
 {
@@ -133,7 +133,7 @@ parse_attr(struct xm_parser *p, struct xm_parsed_line *line,
                        key);
 }
 
-/* Attributes up to the end, ':' or "names=". *names says that those follow. */
+/* Reads attributes up to the end of the line, ':' or "names="; *names: it was the latter. */
 static enum xm_status
 parse_attrs(struct xm_parser *p, struct xm_parsed_line *line, bool *names)
 {
@@ -141,7 +141,8 @@ parse_attrs(struct xm_parser *p, struct xm_parsed_line *line, bool *names)
     const struct xm_attr_info *info = xm_op_attrs(line->op, &n);
     char key[XM_LEX_WORD];
     *names = false;
-    while (strchr(":#\n", xm_lex_peek(&p->lex)) == NULL) { /* '\0' ends it, too */
+    /* strchr also finds the end of the text */
+    while (strchr(":#\n", xm_lex_peek(&p->lex)) == NULL) {
         XM_TRY(xm_lex_word(&p->lex, "an attribute", key));
         XM_TRY(xm_lex_expect(&p->lex, '='));
         *names = strcmp(key, "names") == 0;
@@ -156,7 +157,7 @@ parse_attrs(struct xm_parser *p, struct xm_parsed_line *line, bool *names)
     return XM_OK;
 }
 
-/* {"a","b"} behind "names=". */
+/* Reads {"a","b"} after "names=". */
 static enum xm_status
 parse_names(struct xm_parser *p, struct xm_value *v)
 {
@@ -193,7 +194,7 @@ fail_type(struct xm_parser *p, const struct xm_type *said, const struct xm_type 
     return XM_INVALID;
 }
 
-/* "as f16" */
+/* Reads "as f16": the element type in device memory. */
 static enum xm_status
 parse_stored(struct xm_parser *p, struct xm_value *v)
 {
@@ -206,8 +207,8 @@ parse_stored(struct xm_parser *p, struct xm_value *v)
     return XM_OK;
 }
 
-/* ": f32[4] as f16, i64[4] names={"ids"}": the text's own symbols win over inferred ones. Text
- * written by hand may leave the types out. */
+/* Reads ": f32[4] as f16, i64[4] names={"ids"}". Types in the text replace inferred ones, which
+ * keeps the text's symbols. Text written by hand may have no types. */
 static enum xm_status
 parse_types(struct xm_parser *p, struct xm_node *n)
 {
@@ -244,7 +245,8 @@ parse_friendly_name(struct xm_parser *p, struct xm_node *n)
     return XM_OK;
 }
 
-/* The count of results costs memory: it must be written out, not only declared. */
+/* Checks that the line names each result: a count that is only declared, by attributes, could cost
+ * any amount of memory. */
 static enum xm_status
 check_result_count(struct xm_parser *p, const struct xm_parsed_line *line)
 {
@@ -257,7 +259,7 @@ check_result_count(struct xm_parser *p, const struct xm_parsed_line *line)
                                        : 0;
     if (line->op == XM_OP_ROW_CHAIN) {
         n = xm_row_chain_results(line->attr.row_chain.steps);
-        if (n == 0) /* no chain: building says why */
+        if (n == 0) /* not a chain: the builder reports it */
             return XM_OK;
     }
     if (line->op == XM_OP_SPLIT)
@@ -359,7 +361,7 @@ parse_file(struct xm_parser *p)
                : xm_lex_fail(&p->lex, "this text refers to a file, and must not");
 }
 
-/* Nodes without a written number (results) come behind all that have one. */
+/* Numbers the results, which have no number in the text, after all other nodes. */
 static void
 number_results(struct xm_parser *p, uint64_t highest)
 {
@@ -404,7 +406,8 @@ parse_whole(struct xm_parser *p, const char *text, struct xm_graph **out)
     if (p->g && p->operands) {
         p->b = xm_builder_at_end(p->g);
         for (const char *s = text; (s = strchr(s, '?')) != NULL; s++)
-            xm_dim_reserve_fresh(&p->g->dims, s); /* symbols made must not meet them */
+            /* new fresh symbols must differ from those in the text */
+            xm_dim_reserve_fresh(&p->g->dims, s);
         status = parse_text(p);
     } else {
         status = xm_parse_no_memory(p);

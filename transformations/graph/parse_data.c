@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants and shape values of graph text. Bytes of constants stand in the text, come from the
+ * Constants and shape values of graph text. The bytes of a constant are in the text, come from the
  * caller or a file, or are a pattern.
  */
 #include <errno.h>
@@ -26,7 +26,8 @@ xm_parse_allocate(struct xm_parser *p, enum xm_element e, uint64_t n,
     return bytes ? XM_OK : xm_parse_no_memory(p);
 }
 
-/* Bits of two elements of 4, or of a number of 8: floats are below 2, none is NaN. */
+/* Bits of two 4-bit elements or one 8-bit element; 8-bit floats get magnitudes below 2 and no
+ * NaN. */
 static uint8_t
 small_bits(enum xm_element e, uint32_t random)
 {
@@ -35,8 +36,8 @@ small_bits(enum xm_element e, uint32_t random)
     return (uint8_t)(e == XM_F8E4M3 || e == XM_F8E5M2 ? random & 0xbf : random);
 }
 
-/* Small numbers that depend on the blob's number only: floats of an eighth in [-1, 1), or
- * any bits for integers. */
+/* Fills b with a pattern that depends only on `number`: floats are multiples of 1/8 in [-1, 1),
+ * integers any bits. */
 static void
 fill_pattern(enum xm_element e, uint64_t number, uint64_t n, struct xm_bytes b)
 {
@@ -60,7 +61,7 @@ xm_parse_pattern(struct xm_parser *p, enum xm_element e, uint64_t n, uint64_t nu
     return XM_OK;
 }
 
-/* The bytes that the caller has. */
+/* Gets the bytes of constant `number` from the caller. */
 static enum xm_status
 find_constant(struct xm_parser *p, enum xm_element e, uint64_t n, uint64_t number,
               struct xm_bytes *out)
@@ -81,7 +82,7 @@ find_constant(struct xm_parser *p, enum xm_element e, uint64_t n, uint64_t numbe
     return XM_OK;
 }
 
-/* The bytes that a file has; those that none has get a pattern. */
+/* Gets the bytes of a constant from a file; bytes that are in no file are a pattern. */
 static enum xm_status
 place_constant(struct xm_parser *p, enum xm_element e, uint64_t n, uint64_t number,
                struct xm_bytes *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights of graph text: their format, and bytes from the caller, a file or a pattern.
+ * Weights of graph text: their format, and their bytes from the caller, a file or a pattern.
  */
 #include <string.h>
 
@@ -46,7 +46,7 @@ parse_weight_attr(struct xm_parser *p, struct xm_weight *w)
     return XM_OK;
 }
 
-/* Bytes below 64: read as f16 they are numbers, below 2. */
+/* Fills blocks with bytes below 64, so that an f16 in them is a number below 2. */
 static enum xm_status
 fill_blocks(struct xm_parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
 {
@@ -73,7 +73,7 @@ fill_scales(struct xm_parser *p, struct xm_weight *w, uint64_t n, uint64_t numbe
     return XM_OK;
 }
 
-/* Codebook and factors, whose numbers the text has said. */
+/* Fills codebook and factors, whose lengths are set, with patterns. */
 static enum xm_status
 fill_extras(struct xm_parser *p, struct xm_weight *w, uint64_t number)
 {
@@ -85,7 +85,7 @@ fill_extras(struct xm_parser *p, struct xm_weight *w, uint64_t number)
                        : XM_OK;
 }
 
-/* Bytes of data, scales and zero points by the weight's number. */
+/* Fills data, scales and zero points with patterns that depend on the weight's number. */
 static enum xm_status
 fill_weight(struct xm_parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
 {
@@ -107,7 +107,7 @@ fill_weight(struct xm_parser *p, struct xm_weight *w, uint64_t n, uint64_t numbe
                             &w->zero_point);
 }
 
-/* How many elements `bytes` bytes hold; 0: the element has no fixed size. */
+/* The number of elements in `bytes` bytes; 0: the element type has no fixed size. */
 static uint64_t
 elements_in(enum xm_element e, uint64_t bytes)
 {
@@ -115,7 +115,7 @@ elements_in(enum xm_element e, uint64_t bytes)
     return bits ? bytes / (bits > 8 ? bits / 8 : 1) * (bits < 8 ? 8 / bits : 1) : 0;
 }
 
-/* A part with its place: its bytes, or as many of a pattern. */
+/* Takes the bytes of an array from its place in a file, or fills as many with a pattern. */
 static enum xm_status
 place_part(struct xm_parser *p, const struct xm_bytes *place, enum xm_element e,
            uint64_t number, struct xm_bytes *out)
@@ -158,7 +158,7 @@ place_weight(struct xm_parser *p, struct xm_weight *w, uint64_t number)
                  : XM_OK;
 }
 
-/* A block format, or an element type. */
+/* Reads a block format, "codebook", or an element type. */
 static enum xm_status
 parse_weight_format(struct xm_parser *p, struct xm_weight *w)
 {

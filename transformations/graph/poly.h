@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of a symbolic dimension, for dim.c and dim_text.c only: a sum of terms, each
- * an integer times symbols. Terms stand in graded lexicographic order (which long
- * division needs), factors in order of name; equal polynomials are therefore equal term
- * by term.
+ * The representation of a polynomial, for dim.c and dim_text.c only: a sum of terms, each an
+ * integer times symbols. Terms are in graded lexicographic order, which long division needs; the
+ * factors of a term are ordered by name. So equal polynomials are equal term by term.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_POLY_H
 #define XM_TRANSFORMATIONS_GRAPH_POLY_H
 
 #include "transformations/graph/dim.h"
 
-/* The most terms, and factors of a term: a longer result becomes a fresh symbol. The shapes of
- * models stay far below. */
+/* Most terms of a polynomial, most factors of a term. A longer result becomes a fresh symbol; the
+ * shapes of models stay far below. */
 enum { XM_POLY_TERMS = 16, XM_POLY_DEGREE = 6 };
 
 struct xm_term {
@@ -26,7 +25,7 @@ struct xm_poly {
     struct xm_term term[];
 };
 
-/* false: overflow. */
+/* False: the result overflows. */
 bool xm_i64_add(int64_t a, int64_t b, int64_t *out);
 bool xm_i64_mul(int64_t a, int64_t b, int64_t *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graph text: one line a node. The grammar is in docs/graph_text.md; parse.c and parse_*.c read it.
+ * Prints graph text, one line for each node. The grammar is in docs/graph_text.md; parse.c and
+ * parse_*.c read it.
  */
 #include <string.h>
 
@@ -28,7 +29,7 @@ xm_text_add_quoted(struct xm_strbuf *out, const char *s)
 
 /* ---- attributes -------------------------------------------------------------------- */
 
-/* Attributes that are at their default are left out. */
+/* Prints the attributes that differ from their defaults. */
 static void
 print_attrs(const struct xm_node *n, struct xm_strbuf *out)
 {
@@ -53,8 +54,8 @@ print_attrs(const struct xm_node *n, struct xm_strbuf *out)
     xm_strbuf_free(&normal);
 }
 
-/* Whether the bytes are too many (or too few, or of a type) to stand in braces; else there are
- * `count` elements. */
+/* Whether a constant is printed as a blob: it has too many elements, not the bytes of its type, or
+ * a type that braces cannot show. Else *count is the number of elements. */
 static bool
 is_blob(const struct xm_node *n, uint64_t *count)
 {
@@ -166,7 +167,7 @@ xm_text_is_inline(enum xm_element e)
     return xm_element_writable(e);
 }
 
-/* Constant data and attributes of a node: what stands behind its operands. */
+/* Prints what follows the operands: the data of a constant, and the attributes. */
 static void
 print_data(const struct xm_node *n, struct xm_strbuf *out)
 {
@@ -202,7 +203,8 @@ print_types(const struct xm_node *n, struct xm_strbuf *out)
     }
 }
 
-/* `files`: the graph whose files blobs are looked for in; NULL: their places are not written. */
+/* Prints a node. `files`: the graph in whose files the places of blobs are searched; NULL: no
+ * places are printed. */
 static void
 print_node(const struct xm_node *n, const struct xm_graph *files, struct xm_strbuf *out)
 {

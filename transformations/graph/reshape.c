@@ -6,13 +6,13 @@
 #include "runtime/util/compiler.h"
 #include "transformations/graph/symbols.h"
 
-enum { MOST_FIXED = 64 }; /* symbols */
+enum { MOST_FIXED = 64 }; /* most symbols that bounds fix */
 
-/* What a reshape changes of a parameter or of a state, to put it back. */
+/* What a reshape changes of a parameter or state, kept to restore it. */
 struct kept {
     struct xm_node *node;
     struct xm_shape shape;
-    const char *bounds; /* of a parameter */
+    const char *bounds; /* parameters only */
 };
 
 struct reshape {
@@ -40,7 +40,7 @@ is_of_runs(const char *symbol)
     return false;
 }
 
-/* The symbol that a dimension is; NULL: it is a number, or an expression. */
+/* The name of the symbol if d is exactly one; NULL: it is a number or an expression. */
 static const char *
 lone_symbol(struct xm_dim d)
 {
@@ -74,7 +74,7 @@ put_back(struct reshape *r)
             n->attr.parameter.bounds = r->kept[i].bounds;
     }
     r->g->err = (struct xm_error){0};
-    xm_graph_infer(r->g); /* as it was inferred before */
+    xm_graph_infer(r->g); /* restores the types of before */
     r->g->err = (struct xm_error){0};
 }
 
@@ -161,7 +161,8 @@ xm_graph_fixed_symbols(const struct xm_graph *g, struct xm_binding *out, uint32_
     return count;
 }
 
-/* A number that an input's dimension must have, against one that other inputs give it. */
+/* Checks that the values of symbols, as other inputs fix them, lie within the bounds of this
+ * input. */
 static enum xm_status
 check_input(const struct reshape *r, const struct xm_node *n,
             const struct xm_binding *fixed, uint32_t n_fixed)
@@ -199,8 +200,9 @@ check_inputs(const struct reshape *r)
     return XM_OK;
 }
 
-/* Symbols of runs keep to bounds only, and agree with everything: what does not go together is
- * seen by the numbers. */
+/* Symbols of runs are not replaced by their numbers, so inference does not notice numbers that
+ * contradict each other. Therefore tries the inference with the numbers in place of those
+ * symbols. */
 static enum xm_status
 check_numbers(const struct reshape *r, struct xm_arena *scratch)
 {

@@ -12,7 +12,7 @@
 
 /* ---- arithmetic on contents -------------------------------------------------------- */
 
-/* Two constants; false: no value (division by zero, overflow). */
+/* Computes an op on two constants; false: no value (division by zero, overflow). */
 static bool
 fold(const struct xm_infer *i, int64_t a, int64_t b, int64_t *out)
 {
@@ -22,7 +22,7 @@ fold(const struct xm_infer *i, int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-/* *out = a `op` b; false: not known. */
+/* Computes one element of a content: *out = a `op` b; false: it is not known. */
 typedef bool (*combine_fn)(const struct xm_infer *i, struct xm_dim a, struct xm_dim b,
                            struct xm_dim *out);
 
@@ -53,7 +53,7 @@ arithmetic(const struct xm_infer *i, struct xm_dim a, struct xm_dim b, struct xm
     return true;
 }
 
-/* Comparisons and logic. */
+/* Comparison and logic, for constants and equal symbols. */
 static bool
 compare(const struct xm_infer *i, struct xm_dim a, struct xm_dim b, struct xm_dim *out)
 {
@@ -63,11 +63,11 @@ compare(const struct xm_infer *i, struct xm_dim a, struct xm_dim b, struct xm_di
     if (!are_const && (logical || !xm_dim_eq(a, b)))
         return false;
     *out = xm_dim_const(
-        xm_int_binary(i->op, i->attr, a.n, b.n)); /* 0 and 0: equal symbols */
+        xm_int_binary(i->op, i->attr, a.n, b.n)); /* equal symbols have n = 0 both */
     return true;
 }
 
-/* Element j of a content that is broadcast to n. */
+/* Element j of a content that is broadcast. */
 static struct xm_dim
 element_of(const struct xm_content *c, uint32_t j)
 {
@@ -76,7 +76,7 @@ element_of(const struct xm_content *c, uint32_t j)
 
 /* ---- two operands ------------------------------------------------------------------ */
 
-/* The type that both give, and the content. */
+/* Sets the common type of both operands, broadcast, and the content. */
 static enum xm_status
 broadcast(struct xm_infer *i, combine_fn combine)
 {
@@ -146,7 +146,7 @@ check_scatter(struct xm_infer *i)
     return XM_OK;
 }
 
-/* The result is of operand 0's type. */
+/* The result has the type of operand 0. */
 enum xm_status
 xm_shape_same(struct xm_infer *i)
 {
@@ -178,7 +178,7 @@ xm_shape_same_float(struct xm_infer *i)
 
 /* ---- conversions ------------------------------------------------------------------- */
 
-/* Contents live on in types that hold every dimension. */
+/* Converts to type `to`. The content is kept if the type can hold every dimension. */
 static enum xm_status
 convert_to(struct xm_infer *i, enum xm_element to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shape functions of the ops that passes create. They check more than they compute: a
- * pass that put operands in the wrong places is caught here.
+ * Shape functions of the ops that only passes create. They mostly check: a pass that passed
+ * operands in the wrong order fails here.
  */
 #include <ctype.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 #include "transformations/graph/shape.h"
 
-/* Dimension j of operand k must be able to be d. */
+/* Checks that dimension j of operand k can equal d. */
 static enum xm_status
 expect_dim(struct xm_infer *i, uint32_t k, uint32_t j, struct xm_dim d)
 {
@@ -29,8 +29,8 @@ expect_shape(struct xm_infer *i, uint32_t k, const struct xm_shape *s)
     return XM_OK;
 }
 
-/* The shape of an operand, where it is there: a letter a dimension, which is of one size wherever
- * the letter stands; one in lower case may be 1 instead. */
+/* The shape of an operand, checked if it is present: one letter for each dimension. Equal letters
+ * mean equal sizes; a dimension with a lower-case letter may be 1 instead. */
 struct form {
     uint32_t operand;
     const char *dims;
@@ -39,7 +39,7 @@ struct form {
 static enum xm_status
 expect_forms(struct xm_infer *i, const struct form *forms, size_t n)
 {
-    const struct xm_dim *size[UCHAR_MAX + 1] = {NULL}; /* of the letters met so far */
+    const struct xm_dim *size[UCHAR_MAX + 1] = {NULL}; /* sizes of the letters so far */
     for (const struct form *f = forms; f < forms + n; f++) {
         if (!xm_infer_has(i, f->operand))
             continue;
@@ -57,7 +57,8 @@ expect_forms(struct xm_infer *i, const struct form *forms, size_t n)
     return XM_OK;
 }
 
-/* A factor has the result's shape, or a dimension more before the last: slices. */
+/* Checks the factor of a gated unit: it has the shape of the result, or one more dimension (slices)
+ * before the last. */
 static enum xm_status
 expect_factor(struct xm_infer *i, const struct xm_shape *result)
 {
@@ -76,7 +77,7 @@ expect_factor(struct xm_infer *i, const struct xm_shape *result)
     return expect_shape(i, XM_LINEAR_FACTOR, &s);
 }
 
-/* x [..,K], W [N,K], bias [N] -> [..,N], the result of segment s or of a gated unit. */
+/* Checks x [..,K], W [N,K], bias [N] of segment s; the product is [..,N]. */
 static enum xm_status
 shape_segment(struct xm_infer *i, uint32_t s, struct xm_type *out)
 {
@@ -107,7 +108,8 @@ shape_glu(struct xm_infer *i, uint32_t segments)
                       xm_infer_shape(i, XM_LINEAR_W)->dim[0]);
 }
 
-/* One result a segment, of which one may have an addend; or a gated unit. */
+/* One result for each segment; if there is only one, it may have an addend. Or one result for a
+ * gated unit. */
 enum xm_status
 xm_shape_linear(struct xm_infer *i)
 {
@@ -145,7 +147,7 @@ xm_shape_rms_norm(struct xm_infer *i)
     return XM_OK;
 }
 
-/* x0, x1, … [..,N] of one type, then constants [N] or [1]; the results are of x0's type. */
+/* x0, x1, … [..,N] of one type, then constants [N] or [1]; the results have the type of x0. */
 enum xm_status
 xm_shape_row_chain(struct xm_infer *i)
 {
@@ -179,7 +181,7 @@ check_rotated(struct xm_infer *i, struct xm_dim r, struct xm_dim d)
     return XM_OK;
 }
 
-/* With an even R of at most D. */
+/* x [B,T,H,D], cos and sin [B or 1,T,R]; R must be even and at most D. */
 enum xm_status
 xm_shape_rope(struct xm_infer *i)
 {
@@ -189,7 +191,7 @@ xm_shape_rope(struct xm_infer *i)
     return check_rotated(i, xm_infer_shape(i, 1)->dim[2], xm_infer_shape(i, 0)->dim[3]);
 }
 
-/* positions [B,T], frequencies [R]: cos and sin [B,T,R], or [B,T,2R]. */
+/* positions [B,T], frequencies [R] -> cos and sin [B,T,R], or [B,T,2R]. */
 enum xm_status
 xm_shape_rope_tables(struct xm_infer *i)
 {
@@ -221,7 +223,7 @@ check_heads(struct xm_infer *i)
     return XM_OK;
 }
 
-/* What is there without what it goes with. */
+/* Checks that operands that need each other are present together. */
 static enum xm_status
 check_presence(struct xm_infer *i)
 {
@@ -238,7 +240,8 @@ check_presence(struct xm_infer *i)
     return XM_OK;
 }
 
-/* B sequences of T tokens, S with those before; H heads of D elements read G of D and of E. */
+/* Letters: B sequences of T tokens, S positions (past and new); H query heads of size D read G
+ * heads of keys of size D and of values of size E. */
 enum xm_status
 xm_shape_attention(struct xm_infer *i)
 {
@@ -264,7 +267,7 @@ xm_shape_attention(struct xm_infer *i)
 
 /* ---- mixture of experts ------------------------------------------------------------ */
 
-/* Operand k, where present, is a row an expert: [E,N] or [E,1,N]. */
+/* Checks that operand k, if present, has one row for each expert: [E,N] or [E,1,N]. */
 static enum xm_status
 expect_rows(struct xm_infer *i, uint32_t k, struct xm_dim experts, struct xm_dim n)
 {
@@ -277,7 +280,7 @@ expect_rows(struct xm_infer *i, uint32_t k, struct xm_dim experts, struct xm_dim
     return expect_dim(i, k, rows->rank - 1, n);
 }
 
-/* Tokens of S slots, experts and ids; bias [E,N], [E,1,N] or none -> [S,T,N]. */
+/* a [S or 1,T,K], W [E,N,K], ids [T,S], bias [E,N], [E,1,N] or absent -> [S,T,N]. */
 enum xm_status
 xm_shape_gather_matmul(struct xm_infer *i)
 {
@@ -292,7 +295,7 @@ xm_shape_gather_matmul(struct xm_infer *i)
     return XM_OK;
 }
 
-/* Operands w and bias, where present, are a weight [E,rows,cols] and its bias. */
+/* Checks that operands w and bias, if present, are a weight [E,rows,cols] and its bias. */
 static enum xm_status
 expect_experts(struct xm_infer *i, uint32_t w, uint32_t bias, int64_t rows, int64_t cols)
 {
@@ -307,7 +310,7 @@ expect_experts(struct xm_infer *i, uint32_t w, uint32_t bias, int64_t rows, int6
     return expect_rows(i, bias, xm_dim_const(d[0]), xm_dim_const(rows));
 }
 
-/* Operand k, where present, has a number for each expert. */
+/* Checks that operand k, if present, has one number for each expert. */
 static enum xm_status
 expect_vector(struct xm_infer *i, uint32_t k, struct xm_dim experts)
 {
@@ -322,7 +325,7 @@ expect_vector(struct xm_infer *i, uint32_t k, struct xm_dim experts)
     return expect_dim(i, k, s->rank - 1, experts);
 }
 
-/* Logits, or weights and ids, a row a token. */
+/* Checks the routing operands: logits, or weights and ids, one row for each token. */
 static enum xm_status
 check_routing(struct xm_infer *i, const struct xm_moe_attr *m)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shape functions of reductions, products and selections by value.
- */
+ * Shape functions of reductions, matmul, sdpa and top-k. */
 #include "transformations/graph/shape.h"
 
 /* ---- reductions -------------------------------------------------------------------- */
@@ -57,8 +56,8 @@ xm_shape_reduce(struct xm_infer *i)
 
 /* ---- matmul ------------------------------------------------------------------------ */
 
-/* A vector becomes a matrix: a row on the left, a column on the right; it is not
- * transposed. */
+/* The shape of an operand of matmul as a matrix. A vector becomes a row on the left, a column on
+ * the right, and is not transposed. */
 static struct xm_shape
 as_matrix(const struct xm_shape *in, bool transposed, bool left)
 {

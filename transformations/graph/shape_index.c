@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shape functions that select by index, and those that make indices.
+ * Shape functions of ops that select by index, and of ops that make indices.
  *
  *     slice x[past + tokens] from past to past + tokens   ->  x[tokens]
  *     range past, past + tokens, 1                        ->  [tokens]
  *
- * A slice of a symbolic dimension is exact where its bounds are provably inside, taking a
- * symbol for at least 0 and a dimension that is sliced for at least 1; bounds that are
- * symbolic themselves are taken to lie inside. Anything else has a fresh dimension.
+ * The size of a slice of a symbolic dimension is exact if its bounds are provably inside the
+ * dimension. Symbols count as >= 0, a dimension that is sliced as >= 1, and symbolic bounds as
+ * inside. Otherwise the size is a fresh symbol.
  */
 #include <stdlib.h>
 
@@ -55,8 +55,8 @@ clamp(int64_t v, int64_t low, int64_t high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* A bound as a position in [0, d] (step > 0) or [-1, d - 1] (step < 0). False: not known.
- */
+/* Makes a bound of a slice a position in [0, d] (forward) or [-1, d - 1] (backward). False: it is
+ * not known. */
 static bool
 place_bound(struct xm_dim_pool *p, struct xm_dim b, struct xm_dim d, bool forward,
             struct xm_dim *out)
@@ -68,7 +68,8 @@ place_bound(struct xm_dim_pool *p, struct xm_dim b, struct xm_dim d, bool forwar
         *out = xm_dim_const(clamp(n, low, last.n));
         return true;
     }
-    if (xm_dim_is_const(b)) { /* far outside is clamped; inside must be provable */
+    /* a bound far outside is clamped; else it must provably be inside */
+    if (xm_dim_is_const(b)) {
         const int64_t far = INT32_MAX;
         if (b.n >= far || b.n < -far) {
             *out = b.n > 0 ? last : xm_dim_const(low);
@@ -81,7 +82,7 @@ place_bound(struct xm_dim_pool *p, struct xm_dim b, struct xm_dim d, bool forwar
     return sign_of(b) != EITHER && !xm_dim_is_unknown(b);
 }
 
-/* ceil((end - begin) / step), not below 0. */
+/* The number of steps from begin to end: ceil((end - begin) / step), at least 0. */
 static struct xm_dim
 count_steps(struct xm_dim_pool *p, struct xm_dim begin, struct xm_dim end, int64_t step)
 {
@@ -100,13 +101,13 @@ count_steps(struct xm_dim_pool *p, struct xm_dim begin, struct xm_dim end, int64
     return xm_dim_div(p, length, xm_dim_const((int64_t)size), &exact);
 }
 
-/* One dimension of a slice; `missing` bounds reach the ends. */
+/* A slice along one dimension; no_begin, no_end: it reaches to that end. */
 struct cut {
     struct xm_dim begin, end, step;
     bool no_begin, no_end;
 };
 
-/* Cuts dimension `at` of operand 0; *out is what is left of d. */
+/* Slices dimension `at` of operand 0, of size d; *out is the new size. */
 static enum xm_status
 slice_dim(struct xm_infer *i, const struct cut *c, uint32_t at, struct xm_dim d,
           struct xm_slice_part *s, struct xm_dim *out)
@@ -130,7 +131,7 @@ slice_dim(struct xm_infer *i, const struct cut *c, uint32_t at, struct xm_dim d,
     return XM_OK;
 }
 
-/* The content of a vector after one cut. */
+/* Sets the content of a sliced vector of n elements. */
 static enum xm_status
 slice_content(struct xm_infer *i, const struct xm_slice_part *s, struct xm_dim n)
 {
@@ -140,7 +141,7 @@ slice_content(struct xm_infer *i, const struct xm_slice_part *s, struct xm_dim n
         return XM_OK;
     for (int64_t j = 0; j < n.n; j++)
         e[j] = c->e[s->first[0].n +
-                    j * s->step[0]]; /* inside: first and n were clamped to c->n */
+                    j * s->step[0]]; /* first and n were clamped, so this is inside */
     return xm_content_set(i, 0, e, (uint32_t)n.n);
 }
 
@@ -186,7 +187,7 @@ plan_slice(struct xm_infer *i, struct xm_slice_part *s)
 
 /* ---- strided slice ----------------------------------------------------------------- */
 
-/* "0,1,1": bit j is the j-th number. */
+/* Parses a mask such as "0,1,1": bit j is set if the j-th number is not 0. */
 static uint32_t
 parse_mask(const char *text)
 {
@@ -233,7 +234,7 @@ strided_read(struct xm_infer *i, struct strided *s)
     return XM_OK;
 }
 
-/* Takes the element at begin[j] of a dimension, which goes. */
+/* Selects the element at begin[j] of a dimension, which the result does not have. */
 static enum xm_status
 shrink_dim(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t from,
            struct xm_slice_part *slice)
@@ -256,7 +257,7 @@ shrink_dim(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t fro
     return xm_content_set(i, 0, &c->e[at.n], 1);
 }
 
-/* How many dimensions an ellipsis at spec entry j stands for. */
+/* The number of dimensions that an ellipsis at entry j of the specification stands for. */
 static uint32_t
 ellipsis_length(const struct strided *s, uint32_t j, uint32_t left)
 {
@@ -283,7 +284,7 @@ strided_one(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t fr
     return XM_OK;
 }
 
-/* Dimension `from` of operand 0 as it is. */
+/* Keeps dimension `from` of operand 0 as it is. */
 static void
 keep_dim(const struct xm_infer *i, uint32_t from, struct xm_shape *out,
          struct xm_slice_part *slice)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shape functions that re-label, join, cut or repeat whole dimensions.
+ * Shape functions of ops that re-label, join, cut or repeat whole dimensions.
  *
  *     reshape f32[batch,tokens,256] {-1, 256}  ->  f32[batch*tokens,256]
  */
 #include "transformations/graph/shape.h"
 
-/* The elements stay the same: so does a content, when the result still is a scalar or
+/* Keeps the content of operand 0, because its elements do not change, if the result is a scalar or
  * vector. */
 static enum xm_status
 keep_content(struct xm_infer *i)
@@ -19,7 +19,8 @@ keep_content(struct xm_infer *i)
 
 /* ---- reshape, squeeze, unsqueeze, transpose ---------------------------------------- */
 
-/* The dimension that -1 stands for: all elements / the other dimensions. */
+/* Computes the dimension that -1 stands for: all elements divided by the product of the other
+ * dimensions. */
 static enum xm_status
 solve_reshape(struct xm_infer *i, struct xm_dim total, struct xm_dim others,
               struct xm_dim *out)
@@ -132,7 +133,8 @@ xm_shape_transpose(struct xm_infer *i)
         return xm_shape_fail(i, "the order has %u elements for a shape of rank %u",
                              order->n, in->rank);
     XM_TRY(xm_infer_axes(i, 1, in->rank, &seen));
-    for (uint32_t j = 0; j < s.rank; j++) { /* no order: reversed */
+    /* without an order the dimensions are reversed */
+    for (uint32_t j = 0; j < s.rank; j++) {
         int64_t from = order->n ? order->e[j].n : (int64_t)(s.rank - 1 - j);
         if (from < 0)
             return xm_shape_fail(i, "the order holds a negative axis");
@@ -181,7 +183,7 @@ xm_shape_concat(struct xm_infer *i)
     return s.rank == 1 ? concat_content(i) : XM_OK;
 }
 
-/* Lengths of a variadic split with its -1 solved. */
+/* Computes the lengths of a variadic split, one of which may be given as -1. */
 static enum xm_status
 split_lengths(struct xm_infer *i, struct xm_dim total, struct xm_dim *length)
 {
@@ -205,7 +207,7 @@ split_lengths(struct xm_infer *i, struct xm_dim total, struct xm_dim *length)
     return XM_OK;
 }
 
-/* Those of a split in equal parts. */
+/* Computes the lengths of a split into equal parts. */
 static enum xm_status
 equal_lengths(struct xm_infer *i, uint32_t axis, struct xm_dim total,
               struct xm_dim *length)
@@ -220,7 +222,7 @@ equal_lengths(struct xm_infer *i, uint32_t axis, struct xm_dim total,
     return XM_OK;
 }
 
-/* Result k takes `length` elements from `begin` on. */
+/* Makes result k the `length` elements from `begin` on. */
 static enum xm_status
 cut(struct xm_infer *i, uint32_t k, uint32_t axis, struct xm_dim begin,
     struct xm_dim length)
@@ -274,7 +276,8 @@ broadcast_content(struct xm_infer *i)
     return xm_content_set(i, 0, e, (uint32_t)s->dim[0].n);
 }
 
-/* Explicit mode: operand 0's dimension j becomes result dimension axes[j]. */
+/* Broadcast with explicit mapping: dimension j of operand 0 becomes dimension axes[j] of the
+ * result. */
 static enum xm_status
 place_explicitly(struct xm_infer *i, struct xm_shape *from, uint32_t rank)
 {
@@ -359,7 +362,7 @@ xm_shape_all_gather(struct xm_infer *i)
     return XM_OK;
 }
 
-/* x -> a number that nobody reads */
+/* The result is a number that no node reads; it exists because every op has a result. */
 enum xm_status
 xm_shape_send(struct xm_infer *i)
 {
@@ -370,7 +373,7 @@ xm_shape_send(struct xm_infer *i)
     return XM_OK;
 }
 
-/* the dimensions of what another rank sends -> it */
+/* Operand 0: the dimensions of the value that another rank sends. Result: that value. */
 enum xm_status
 xm_shape_receive(struct xm_infer *i)
 {

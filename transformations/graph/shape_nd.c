@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapes of gather and scatter by tuples of indices, and of the places of what is not zero.
+ * Shape functions of gather and scatter by tuples of indices, and of non_zero.
  */
 #include "transformations/graph/shape.h"
 
-/* The length of the index tuples: the constant last dimension of operand k, 1 … most. */
+/* Sets *out to the length of the index tuples: the last dimension of operand k, a constant of 1 …
+ * most. */
 static enum xm_status
 tuple_length(struct xm_infer *i, uint32_t k, uint32_t most, uint32_t *out)
 {
@@ -17,7 +18,7 @@ tuple_length(struct xm_infer *i, uint32_t k, uint32_t most, uint32_t *out)
     return XM_OK;
 }
 
-/* out = head[0 … n_head) then tail[from …). */
+/* *out = head[0 … n_head) followed by tail[from …). */
 static enum xm_status
 join(struct xm_infer *i, const struct xm_shape *head, uint32_t n_head,
      const struct xm_shape *tail, uint32_t from, struct xm_shape *out)
@@ -71,7 +72,7 @@ xm_shape_scatter_nd(struct xm_infer *i)
     return XM_OK;
 }
 
-/* How many there are depends on the data. */
+/* The number of elements that are not zero depends on the data, so it is a fresh symbol. */
 enum xm_status
 xm_shape_non_zero(struct xm_infer *i)
 {

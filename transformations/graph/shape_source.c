@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shape functions of sources, sinks and states. Their types are declared; what is checked
- * here is that the declaration fits the data.
+ * Shape functions of sources, sinks and states. Their types are declared; the functions check that
+ * the declaration fits the data.
  */
 #include "transformations/graph/shape.h"
 
@@ -33,7 +33,7 @@ check_const(struct xm_infer *i)
     if (!xm_static_elements(&t->shape, &n))
         return xm_shape_fail(i, "the shape of a constant must be constant");
     if (t->element == XM_STRING)
-        return XM_OK; /* its bytes have a layout of their own */
+        return XM_OK; /* strings have their own layout of bytes */
     if (!xm_element_bytes(t->element, n, &bytes))
         return xm_shape_fail(i, "a constant of %s has no size",
                              xm_element_text(t->element));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The symbols of dimensions whose value each run sets. Readers decide which dimensions of a model
- * these are; all other symbols belong to one model.
+ * Symbols of dimensions whose value each run sets. A reader decides which dimensions of a model
+ * these are; other symbols have a meaning in one model only.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_SYMBOLS_H
 #define XM_TRANSFORMATIONS_GRAPH_SYMBOLS_H
@@ -9,6 +9,6 @@
 #define XM_SYMBOL_BATCH   "batch"   /* sequences of a run, of equal length */
 #define XM_SYMBOL_TOKENS  "tokens"  /* new positions of each sequence */
 #define XM_SYMBOL_PAST    "past"    /* positions before the new ones */
-#define XM_SYMBOL_SAMPLES "samples" /* rows whose logits are wanted */
+#define XM_SYMBOL_SAMPLES "samples" /* rows of logits that a run asks for */
 
 #endif

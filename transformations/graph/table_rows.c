@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which numbers of rows a value's integers are indices of.
+ * Finds the tables that the integers of a value index, and how many rows these have.
  *
  *     ids ──► convert, reshape, … ──► gather(table[rows, columns], ids, axis 0)
  *
- * Past the ends a gather has no meaning that devices agree on: requests look at what users give
- * them, with this.
+ * Devices do not agree on what an index outside a table reads. Requests use this to check the
+ * values that users give.
  */
 #include "transformations/graph/table_rows.h"
 
-enum { MOST_HOPS = 8 }; /* conversions and reshapes in a row */
+enum { MOST_HOPS = 8 }; /* most conversions and reshapes between ids and gather */
 
 static bool
 keeps_numbers(enum xm_op op)
@@ -18,7 +18,7 @@ keeps_numbers(enum xm_op op)
            op == XM_OP_UNSQUEEZE;
 }
 
-/* The table's rows when the use is a gather of rows; else UINT64_MAX. */
+/* The number of rows of the table if this use is a gather of rows; else UINT64_MAX. */
 static uint64_t
 rows_of(const struct xm_use *u)
 {

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* The number of rows of the smallest rank-2 table that is indexed with these integers directly
- * (embeddings); 0: none. */
+/* Returns the number of rows of the smallest table of rank 2 (embeddings) that the integers `ids`
+ * index, perhaps after conversions and reshapes; 0: there is none. */
 uint64_t xm_value_table_rows(const struct xm_value *ids);
 
 #ifdef __cplusplus

@@ -106,7 +106,7 @@ xm_tensor_from_bytes(struct xm_tensor **out, enum xm_element element, uint32_t r
     return XM_OK;
 }
 
-/* Elements below 8 bits: each byte is put together from its elements, low bits first. */
+/* Packs elements of fewer than 8 bits, low bits first. */
 static void
 store_packed(const struct xm_tensor *t, uint8_t *bytes)
 {
@@ -259,7 +259,7 @@ find_state(const struct xm_state_store *s, const char *variable)
     return NULL;
 }
 
-/* The entry of a variable, created when there is none. NULL: out of memory. */
+/* Finds or creates the entry of a variable. NULL: out of memory. */
 static struct state *
 reserve_state(struct xm_state_store *s, const char *variable)
 {

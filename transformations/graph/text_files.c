@@ -7,7 +7,8 @@
 #include "runtime/util/checksum.h"
 #include "transformations/graph/text.h"
 
-/* Mappings of a text that opens files; those of a graph beyond are as if they were no files. */
+/* Most files of a text. Bytes in further mappings of a graph are treated as if they were in no
+ * file. */
 enum { MAX_FILES = 1 << 12, VIEW_NUMBERS = 4 };
 
 static const char *const part_keys[XM_TEXT_PARTS] = {"data", "scale", "zp", "codebook",
@@ -103,7 +104,7 @@ xm_text_print_places(const struct xm_graph *g, const struct xm_node *n,
 
 /* ---- parsing ------------------------------------------------------------------------- */
 
-/* "key=", which is taken. */
+/* Reads "key=" if it comes next. */
 static bool
 take_key(struct xm_lexer *l, const char *key)
 {
@@ -122,7 +123,8 @@ parse_value(struct xm_lexer *l, const char *key, uint64_t *out)
                             : xm_lex_fail(l, "expected %s=", key);
 }
 
-/* A file that is another by now would give a graph that nobody has written. */
+/* Refuses a file whose size, mtime or sampled checksum differs from the text's, because its bytes
+ * would no longer be the weights of the graph that was dumped. */
 static enum xm_status
 check_file(struct xm_lexer *l, const struct xm_file_mapping *f)
 {
@@ -170,7 +172,7 @@ xm_text_places_follow(struct xm_lexer *l)
     return follow;
 }
 
-/* "{1, 2, 3}"; *n: how many, at most `most`. */
+/* Reads "{1, 2, 3}": *n numbers, at most `most`. */
 static enum xm_status
 parse_numbers(struct xm_lexer *l, uint64_t *out, uint32_t most, uint32_t *n)
 {

@@ -7,11 +7,12 @@
 
 #include "transformations/graph/graph.h"
 
-enum { XM_TEXT_INLINE = 16 }; /* constants up to this many elements stand in braces */
+/* constants of at most this many elements are printed in braces */
+enum { XM_TEXT_INLINE = 16 };
 
-/* Ops whose type stands before the operands, as it cannot be computed. */
+/* Ops whose type is printed before the operands, because it cannot be computed from them. */
 bool xm_text_has_declared_type(enum xm_op op);
-/* Element types that can stand in braces. */
+/* Whether constants of this element type can be printed in braces. */
 bool xm_text_is_inline(enum xm_element e);
 
 #endif

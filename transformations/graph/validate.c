@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of a whole graph. Every node is checked for itself, with the nodes before it
- * taken for granted; then names and states are checked together.
+ * Checks of a whole graph. Each node is checked alone, assuming that the nodes before it are right;
+ * then names and states are checked together.
  */
 #include "transformations/graph/validate.h"
 
@@ -15,10 +15,10 @@ struct check {
     struct xm_graph *g;
     struct xm_strbuf *report; /* NULL: none */
     struct xm_arena scratch;
-    unsigned char *seen; /* by number of a value: it stands above */
+    unsigned char *seen; /* by number of a value: its node has been checked */
     uint32_t n_errors;
     bool no_memory;
-    struct xm_error first; /* what the caller gets, with the count */
+    struct xm_error first; /* first error, which the caller gets with the count */
 };
 
 static void complain(struct check *c, const struct xm_node *n, const char *fmt, ...)
@@ -202,7 +202,7 @@ by_op_and_name(const void *a, const void *b)
                           : strcmp(x->attr.name.name, y->attr.name.name);
 }
 
-/* A tensor that is a result twice has its name in both. */
+/* Whether two results return the same tensor: then both have its name. */
 static bool
 give_the_same(const struct xm_node *x, const struct xm_node *y)
 {
@@ -281,8 +281,8 @@ xm_graph_validate(struct xm_graph *g, struct xm_strbuf *report, struct xm_error 
 
 enum { MAX_CHAIN = 8 };
 
-/* Whether v is computed from constants alone by the ops of a dequantisation; the largest
- * of them in *largest. */
+/* Whether v is computed from constants only, by the ops of a dequantisation; *largest: the largest
+ * of these constants. */
 static bool
 is_from_constants(const struct xm_value *v, int depth, const struct xm_node **largest,
                   uint64_t *bytes)

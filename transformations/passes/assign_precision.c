@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The element type that a device keeps each activation in.
+ * Chooses the element type in which a device keeps each activation.
  *
- *     the residual stream                         f32: it adds up over the layers
- *     results; what rotations and routers read    f32, and the light operations it comes from, up
- *                                                   to a product or a norm
+ *     the residual stream                         f32: all layers add to it
+ *     results; operands of rotations and routers  f32, as are the results of the light operations
+ *                                                   that compute them, back to a product or norm
  *     the norm of a router's product              f32, in a result of its own if others read it
  *     everything else                             the precision of inference
  *
- * Operations whose kernels convert have operands and results of different types; where one needs
- * another type than there is, lowering converts. Integers, constants and parameters keep theirs.
+ * Operations whose kernels convert have operands and results of different types. If another
+ * operation needs a type that its operand does not have, lowering inserts a conversion. Integers,
+ * constants and parameters keep their types.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/passes/residual_stream.h"
@@ -18,8 +19,8 @@
 
 struct types {
     struct xm_graph *g;
-    enum xm_element act; /* of inference */
-    bool *wanted;        /* by number of a value: somebody downstream needs f32 */
+    enum xm_element act; /* precision of inference */
+    bool *wanted;        /* by number of a value: some later operation needs it in f32 */
     bool *stream;
 };
 
@@ -29,15 +30,18 @@ number_of(const struct xm_value *v)
     return v->node->id + v->index;
 }
 
-/* What an op asks of its operands; one that CONVERTS (ops.def) asks nothing. Of all others a result
- * that must be f32 is computed from operands of f32. */
+/* What an op requires of its operands. An op that CONVERTS (ops.def) requires nothing. Of any other
+ * op, a result that must be f32 is computed from operands in f32. */
 #define IN(i) (1u << (i))
 /* clang-format off */
 static const struct needs {
     enum xm_op op;
-    uint32_t exact; /* operands that are f32 whatever the result is, or chosen by it */
-    uint32_t alike; /* operands of the results' type, which is one; any other may be
-                       of any: it is converted                                       */
+    /* operands that must be f32 whatever type the results have (or integers, which keep their
+     * type) */
+    uint32_t exact;
+    /* operands that must have the type of the results; other operands may have any type and are
+     * converted */
+    uint32_t alike;
     bool (*applies)(const struct xm_node *n);
 } needs[] = {
     { XM_OP_RESULT,        IN(0), 0, NULL },
@@ -53,7 +57,7 @@ static const struct needs {
 };
 /* clang-format on */
 
-/* NULL: a light operation. */
+/* The requirements of an op; NULL: a light operation. */
 static const struct needs *
 needs_of(const struct xm_node *n)
 {
@@ -69,7 +73,7 @@ needs_of(const struct xm_node *n)
 
 /* ---- a router's norm --------------------------------------------------------------------- */
 
-/* The norm that x is, perhaps reshaped; NULL: it is none. */
+/* The norm that computes x, perhaps before reshapes; NULL: x is not normalised. */
 static struct xm_value *
 norm_of(struct xm_value *x)
 {
@@ -78,7 +82,8 @@ norm_of(struct xm_value *x)
     return xm_is_norm(x->node) ? x : NULL;
 }
 
-/* Whether the norm of x has no other reader than x's. */
+/* Whether x and the norm, and the values between them, each have one reader: the norm is not used
+ * elsewhere. */
 static bool
 is_read_once(const struct xm_value *x, const struct xm_value *norm)
 {
@@ -87,7 +92,8 @@ is_read_once(const struct xm_value *x, const struct xm_value *norm)
     return x->n_uses == 1;
 }
 
-/* A norm as a chain of one step, or the chain that n is; *step makes the result. */
+/* Gets the row chain that computes `norm`: the chain that it is a result of, or a new chain of one
+ * step. *step: the step of that result. */
 static bool
 chain_of(struct xm_builder *b, const struct xm_value *norm, struct xm_row_chain *chain,
          uint32_t *step, struct xm_value **in)
@@ -118,7 +124,8 @@ chain_of(struct xm_builder *b, const struct xm_value *norm, struct xm_row_chain 
     return in[1] != NULL;
 }
 
-/* The norm once more, as another result of its chain; NULL: the chain cannot have it (or err). */
+/* Adds the norm a second time, as another result of its chain; NULL: the chain has no room for it
+ * (or a failure in graph->err). */
 static struct xm_value *
 second_result(struct xm_graph *g, const struct xm_caps *caps, struct xm_value *norm)
 {
@@ -149,7 +156,7 @@ second_result(struct xm_graph *g, const struct xm_caps *caps, struct xm_value *n
     return n ? &n->out[n->n_out - 1] : NULL;
 }
 
-/* Gives a router's product that shares its norm with others a result of its own. */
+/* If a router's product shares its norm with other readers, gives it a second result of its own. */
 static bool
 split_norm(struct xm_graph *g, const struct xm_caps *caps, const struct xm_node *router)
 {
@@ -199,7 +206,7 @@ find_wanted(struct types *t)
 {
     for (const struct xm_node *n = t->g->last; n; n = n->before) {
         const struct xm_node *product = xm_router_product(n);
-        /* what comes from integers (positions) does not fit f16 */
+        /* values converted from integers (positions) do not fit f16 */
         if (n->op == XM_OP_CONVERT && !xm_element_is_float(xm_in(n, 0)->type.element))
             want(t, &n->out[0]);
         if (n->op == XM_OP_ROPE_TABLES || n->op == XM_OP_MOE_ROUTER)
@@ -217,7 +224,7 @@ find_wanted(struct types *t)
 
 /* ---- types ------------------------------------------------------------------------------- */
 
-/* As what a device has v. */
+/* The element type in which the device has v. */
 static enum xm_element
 element_of(const struct xm_value *v)
 {
@@ -225,7 +232,7 @@ element_of(const struct xm_value *v)
     return xm_value_is_const(v) || (e != XM_F16 && xm_element_is_float(e)) ? XM_F32 : e;
 }
 
-/* Elements are moved, not computed: as what they are. */
+/* Whether an op only moves elements, so that its result has the type of its operand. */
 static bool
 keeps_type(const struct xm_node *n)
 {
@@ -247,7 +254,7 @@ assign(const struct types *t, struct xm_value *v)
     return v->stored != before;
 }
 
-/* Those whose type stands in the text before the operands are as files have them. */
+/* Assigns types to all values, except those whose types are declared in files. */
 static bool
 assign_all(const struct types *t)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * moe with stored weights -> moe_compressed, with what kernels must know of the format.
+ * moe with stored weights -> moe_compressed, whose attributes describe the format for kernels.
  *
- *     group_size  elements of a row that share a scale; 0 when gate, up and down differ, or
+ *     group_size  elements of a row that share a scale; 0 if gate, up and down differ, or
  *                 are stored as floats
- *     has_zp      whether any of them has zero points
+ *     has_zp      whether any of these weights has zero points
  *
- * The weights themselves stay as they are; scales are put in the kernels' order when the
- * device's copy is made.
+ * The weights do not change; lowering puts scales in the kernels' order when it makes the device's
+ * copy.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/pipeline.h"

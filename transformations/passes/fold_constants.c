@@ -2,9 +2,9 @@
  *
  * f(constants) -> constant, for small results.
  *
- * Whole constant subgraphs are evaluated at once by the host reference, so nothing is
- * rounded on the way to an element type in between. Everything on the way must be small:
- * weights, and constants above the limit, are never expanded.
+ * A subgraph of constants is evaluated as a whole by the host reference, so no intermediate value
+ * is rounded to its element type. All values in it must be small: weights, and constants above the
+ * limit, are never expanded.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
@@ -17,7 +17,8 @@ is_small(const struct xm_value *v)
            xm_element_bytes(v->type.element, n, &bytes) && bytes <= XM_SMALL_BYTES;
 }
 
-/* constant[id]: this node and all above it are constant and small. */
+/* Whether a node can be evaluated: it and all nodes that it depends on are constant and small.
+ * constant[]: the answers for earlier nodes. */
 static bool
 is_constant(const struct xm_node *n, const bool *constant)
 {
@@ -54,7 +55,7 @@ fold_value(struct xm_graph *g, struct xm_value *v)
     return folded != NULL;
 }
 
-/* Folds where a constant subgraph meets the rest: its last values. */
+/* Replaces the last values of each constant subgraph, those that other nodes read. */
 static bool
 fold_ends(struct xm_graph *g, const bool *constant, uint32_t n_known)
 {

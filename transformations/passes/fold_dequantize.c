@@ -1,44 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dequantisation of a constant is one value.
+ * Replaces the dequantisation of a constant by one weight node.
  *
  *     reshape((convert(q) - zp) * scale)   ->   weight { q, scale, zp, group }
  *
- * in every spelling: with or without the zero point, the reshapes (grouped [.., K/G, G] to
- * [.., K]) and the converts; scale and zero point per group, per row or for everything. Flat
- * order never changes on the way, so only the last shape and the number of elements that
- * share a scale matter. q are integers, small floats, or gather(codebook, indices of 4 bits). There
- * may be a second scale, q * scale * scale2 or q * (scale * scale2): of small floats one for each
- * expert is the weight's factor; any other is multiplied into a copy of the scales. Plain float
- * constants that a matmul (transposed) or a gather reads become weights without scale;
- * matmul(x, transpose(w)) reads w the other way round, and a plain constant that is not transposed
- * is: a copy of it, in the graph's memory.
+ * with or without zero point, reshapes (grouped [.., K/G, G] to [.., K]) and converts; scale and
+ * zero point for each group, each row, or all elements. These ops keep the order of elements, so
+ * only the last shape and the number of elements that share a scale matter. q are integers, small
+ * floats, or gather(codebook, indices of 4 bits). A second scale, q * scale * scale2 or q * (scale
+ * * scale2), with one number for each expert becomes the factor of small floats; any other is
+ * multiplied into a copy of the scales. A plain float constant that a matmul (transposed) or a
+ * gather reads becomes a weight without scale. matmul(x, transpose(w)) reads w transposed; a plain
+ * constant that is not transposed is transposed in a copy in the graph's memory.
  *
- * Only operands of matmul and gather, and whatever is large, become weights; small
- * vectors stay for fold_constants. Not done: scales that divide instead of multiply, and
- * zero points in other groups than the scales; validate refuses them when they are large.
+ * Only operands of matmul and gather, and large constants, become weights; small vectors are left
+ * to fold_constants. Not done: division by scales, and zero points with other groups than the
+ * scales; validate refuses these if they are large.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
 enum {
     MOST_SCALES = 2,
-    CHAIN_LENGTH = 16,             /* longer than any exporter's; bounds the recursion */
-    WIDEN_BYTES = 16 * 1024 * 1024 /* of f32 that one constant may become              */
+    CHAIN_LENGTH = 16,             /* most ops of a chain; exporters' are shorter      */
+    WIDEN_BYTES = 16 * 1024 * 1024 /* most bytes of f32 that one constant may become   */
 };
 
 struct scale {
     const struct xm_node *node; /* constant                */
-    uint64_t group;             /* elements that share one */
+    uint64_t group;             /* consecutive elements that share a scale */
 };
 
 struct chain {
     const struct xm_node *data, *zero_point, *codebook; /* constants; NULL: absent */
     struct scale scale[MOST_SCALES];
     uint32_t n_scales;
-    enum xm_element read_as;   /* what the data are converted to first */
-    uint64_t zero_point_group; /* elements that share one   */
-    int left;                  /* nodes that may still come */
+    enum xm_element read_as;   /* type to which the data are converted first */
+    uint64_t zero_point_group; /* consecutive elements that share a zero point */
+    int left;                  /* ops that the chain may still have */
 };
 
 static bool
@@ -48,7 +47,7 @@ keeps_flat_order(enum xm_op op)
            op == XM_OP_UNSQUEEZE;
 }
 
-/* The constant below converts and reshapes; NULL: something else. */
+/* The constant from which v comes by converts and reshapes only; NULL: v has another origin. */
 static const struct xm_node *
 constant_below(const struct xm_value *v)
 {
@@ -62,8 +61,8 @@ constant_below(const struct xm_value *v)
     return NULL;
 }
 
-/* How many consecutive elements of `full` share an element of `part`: part is full with
- * some last dimensions 1. */
+/* Sets *group to the number of consecutive elements of `full` that share an element of `part`.
+ * False: `part` is not `full` with some of the last dimensions 1. */
 static bool
 shared_elements(const struct xm_shape *full, const struct xm_shape *part, uint64_t *group)
 {
@@ -85,7 +84,7 @@ shared_elements(const struct xm_shape *full, const struct xm_shape *part, uint64
 
 static bool read_chain(const struct xm_value *v, struct chain *c);
 
-/* A constant that `full` is multiplied with. */
+/* Adds a constant by which `full` is multiplied to the scales of the chain. */
 static bool
 add_scale(const struct xm_shape *full, const struct xm_value *v, struct chain *c)
 {
@@ -98,7 +97,7 @@ add_scale(const struct xm_shape *full, const struct xm_value *v, struct chain *c
     return true;
 }
 
-/* The same, or a product of two. */
+/* As add_scale, for a constant or a product of two constants. */
 static bool
 add_scales(const struct xm_shape *full, const struct xm_value *v, struct chain *c)
 {
@@ -110,7 +109,7 @@ add_scales(const struct xm_shape *full, const struct xm_value *v, struct chain *
            add_scale(full, xm_in(v->node, 1), c);
 }
 
-/* Operand i of a multiply is the scale, the other one the chain. */
+/* Reads a multiply: operand i is the scale, the other one the rest of the chain. */
 static bool
 read_scale(const struct xm_value *v, uint32_t i, struct chain *c)
 {
@@ -126,7 +125,7 @@ read_scale(const struct xm_value *v, uint32_t i, struct chain *c)
     return true;
 }
 
-/* gather(table of at most 16 numbers, indices of 4 bits) */
+/* Reads gather(table of at most 16 numbers, indices of 4 bits). */
 static bool
 read_codebook(const struct xm_node *n, struct chain *c)
 {
@@ -140,7 +139,7 @@ read_codebook(const struct xm_node *n, struct chain *c)
         numbers > XM_CODEBOOK_NUMBERS)
         return false;
     const enum xm_element e = c->data->out[0].type.element;
-    /* -1 is the last number of a table: the bits of 15 */
+    /* i4: -1 is index 15, the last of 16 */
     return e == XM_U4 || (e == XM_I4 && numbers == XM_CODEBOOK_NUMBERS);
 }
 
@@ -191,7 +190,7 @@ bytes_of(const struct xm_node *n)
     return (struct xm_bytes){n->attr.data.bytes, n->attr.data.n_bytes};
 }
 
-/* Numbers of the graph's own: f32. */
+/* Allocates n numbers of f32 in the arena, as *out. */
 static float *
 new_numbers(struct xm_graph *g, uint64_t n, struct xm_bytes *out)
 {
@@ -212,8 +211,8 @@ scale_of_element(const struct scale *s, uint64_t element)
     return xm_load_float(v->type.element, s->node->attr.data.bytes, element / s->group);
 }
 
-/* Scales that kernels do not read, that span several rows, or that are products of two, are written
- * out in f32: one a group, which is at most a row. */
+/* Writes the scales as f32, one for each group (at most a row): because kernels cannot read their
+ * type, they span several rows, or there are two. g NULL: copies nothing. */
 static bool
 copy_scales(struct xm_graph *g, const struct chain *c, uint64_t n, struct xm_weight *w)
 {
@@ -230,7 +229,7 @@ copy_scales(struct xm_graph *g, const struct chain *c, uint64_t n, struct xm_wei
     return copy != NULL;
 }
 
-/* What is the same for each stored expert. */
+/* Makes the weight's factors from a scale that is constant within each expert. */
 static bool
 set_factor(struct xm_graph *g, const struct scale *s, struct xm_weight *w)
 {
@@ -269,7 +268,8 @@ set_zero_point(const struct chain *c, uint64_t n, struct xm_weight *w)
            (c->zero_point_group == w->group && w->group <= w->cols);
 }
 
-/* g NULL: only whether it can be; nothing is copied. */
+/* Sets scales, factor and zero points of the weight. g NULL: only tests whether that is possible,
+ * and copies nothing. */
 static bool
 set_quantisation(struct xm_graph *g, struct chain *c, uint64_t n, struct xm_weight *w)
 {
@@ -298,8 +298,8 @@ set_quantisation(struct xm_graph *g, struct chain *c, uint64_t n, struct xm_weig
            copy_scales(g, c, n, w);
 }
 
-/* nf4 that is read as f16 has rounded numbers. OpenVINO multiplies with those that are not, but it
- * converts tables as a whole, for products with them as well, and matrices without scales. */
+/* Makes nf4 a codebook of numbers rounded to f16. OpenVINO does so for tables, also in products
+ * with them, and for matrices without scales; it multiplies other nf4 unrounded. */
 static bool
 round_numbers(struct xm_graph *g, struct xm_weight *w)
 {
@@ -311,7 +311,8 @@ round_numbers(struct xm_graph *g, struct xm_weight *w)
     return numbers != NULL;
 }
 
-/* Whether v is what one weight says. g NULL: its copies are not made, and w is nothing to use. */
+/* Whether v is the dequantisation of one weight, which becomes *w. g NULL: no copies are made, and
+ * *w must not be used. */
 static bool
 read_weight(struct xm_graph *g, const struct xm_value *v, bool rounds,
             struct xm_weight *w)
@@ -351,7 +352,7 @@ is_weight_operand(const struct xm_use *u, const struct xm_weight *w)
            xm_is_axis(xm_in(n, 2), 2, 0);
 }
 
-/* Whether this use is a further link of the chain, and not its end. */
+/* Whether the user belongs to the dequantisation, too, so that the chain does not end here. */
 static bool
 continues(const struct xm_use *u)
 {
@@ -404,7 +405,7 @@ fold_value(struct xm_graph *g, struct xm_value *v)
     return folded != NULL;
 }
 
-/* convert(c) -> constant, for a large c that is no matrix of a product. */
+/* convert(c) -> constant of f32, for a large c that is not the matrix of a product. */
 static bool
 widen_constant(struct xm_graph *g, struct xm_node *n)
 {
@@ -428,7 +429,7 @@ widen_constant(struct xm_graph *g, struct xm_node *n)
     return true;
 }
 
-/* matmul(x, transpose(w)) -> matmul(x, w) with transpose_b the other way. */
+/* matmul(x, transpose(w)) -> matmul(x, w) with transpose_b inverted. */
 static bool
 turn_matmul(struct xm_node *n)
 {
@@ -445,8 +446,8 @@ turn_matmul(struct xm_node *n)
     return true;
 }
 
-/* matmul(x, c) -> matmul(x, transposed c) with transpose_b: weights are rows of what is multiplied.
- * The other users of c keep it. */
+/* matmul(x, c) -> matmul(x, c transposed) with transpose_b, because weights are stored with one row
+ * for each output. Other users of c keep c. */
 static bool
 turn_constant(struct xm_graph *g, struct xm_node *n)
 {

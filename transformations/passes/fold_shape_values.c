@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Integers that are known symbolically are values of their own.
+ * Replaces integers that are known symbolically by shape_value nodes.
  *
  *     concat(gather(shape_of(x), 0), {1, 256})   ->   shape_value {batch, 1, 256}
  *
- * Shape inference has already done the arithmetic; here its result replaces the ops that
- * spell it, and x is kept alive by them no longer (a large constant that only a shape_of
- * reads goes). Sizes that depend on data ("?n") stay as they are.
+ * Shape inference has done the arithmetic; its result replaces the ops that compute it. They no
+ * longer keep x alive: a large constant that only a shape_of reads is removed. Sizes that depend on
+ * data ("?n") are left.
  */
 #include "transformations/pipeline.h"
 

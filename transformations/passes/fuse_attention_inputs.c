@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention takes the norms and the rotation of its inputs along.
+ * Moves norms and rotation of attention's inputs into the attention node.
  *
  *     attention(rope(q), rope(k), v, ..)          ->  attention(q, k, v, .., cos, sin)
  *     attention(.., rms_norm(x) gamma, ..)        ->  attention(.., x, .., gamma)
  *
- * the latter for q, k and v, below a rotation that was taken. q and k are rotated by the same
- * tables, or, where K and V are another layer's, there is only q. What is taken has no other
- * users; k and v may come from one value, and then share its norm, which only k multiplies by
- * factors. Not done here: norms with different epsilons (those that differ from the first
- * found stay).
+ * The second rule holds for q, k and v, before a rotation that was moved. q and k must be rotated
+ * by the same tables; if K and V belong to another layer, only q is rotated. A norm or rotation
+ * that is moved has no other users. k and v may come from one value: then they share its norm, and
+ * only k multiplies it by factors. Not done: norms with different epsilons; the first that is found
+ * is moved, others stay.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
@@ -17,7 +17,7 @@
 
 enum { ATTENTION, Q, Q_COS, Q_SIN, K, K_COS, K_SIN, X, NORM, ONES, GAMMA };
 
-/* Equal, or two reshapes of one value to the same shape. */
+/* Whether a and b are the same value, or reshapes of one value to the same shape. */
 static bool
 is_same(const struct xm_value *a, const struct xm_value *b)
 {
@@ -38,7 +38,8 @@ rotates_alike(struct xm_match *m)
            is_same(m->slot[Q_SIN], m->slot[K_SIN]);
 }
 
-/* gamma is a constant for each element of the heads, and the epsilon that of other norms. */
+/* Whether gamma is a constant with a number for each element of a head, and epsilon that of the
+ * attention's other norms. */
 static bool
 is_norm_of_heads(struct xm_match *m)
 {
@@ -57,7 +58,7 @@ is_norm_of_heads(struct xm_match *m)
     return true;
 }
 
-/* One without factors may serve k and v. */
+/* A norm without factors may have two users, k and v. */
 static bool
 is_norm(struct xm_match *m)
 {
@@ -66,7 +67,8 @@ is_norm(struct xm_match *m)
     return m->slot[NORM]->n_uses <= most && is_norm_of_heads(m);
 }
 
-/* gamma rms_norm(x, ones): what remains of two norms of one x, when k and v come from it. */
+/* gamma rms_norm(x, ones): the form of k's norm if k and v come from one x, whose norm they
+ * share. */
 static bool
 is_factor_of_norm(struct xm_match *m)
 {

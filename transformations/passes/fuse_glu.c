@@ -4,8 +4,8 @@
  *
  *     activation(gate) up   ->   glu(gate, up)
  *
- * for swish (beta 1) and gelu, both of the same shape. Not done here: swish with another
- * beta, and the clamped form (fuse_vectorized_moe_3gemm knows it).
+ * for swish (beta 1) and gelu, gate and up having the same shape. Not done: swish with another
+ * beta, and the clamped form (fuse_vectorized_moe_3gemm has it).
  */
 #include "transformations/pipeline.h"
 #include "transformations/rewrite/patterns.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bias of a product with a stored matrix.
+ * Moves the bias of a product with a stored matrix into the operation.
  *
  *     x W^T + b   ->   linear(x, W, b)        b a constant of N elements on the last axis
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A gated linear unit joins the products that it is made of.
+ * Joins a gated linear unit with the products that it multiplies.
  *
  *     glu(x W0^T (+ b0), x W1^T (+ b1))   ->   linear(x, W0, b0, W1, b1) glu
  *     glu(x W0^T (+ b0), e[..,i,:])       ->   linear(x, e, W0, b0) glu slice=i
  *     glu(x W0^T (+ b0), e)               ->   linear(x, e, W0, b0) glu
  *
- * The last form also takes products that the machine cannot join. Not done here: a unit whose
+ * The last form is also used for two products that the device cannot join. Not done: a unit whose
  * gate is no product.
  */
 #include "transformations/passes/pass_util.h"
@@ -23,7 +23,7 @@ same_type(struct xm_match *m)
     return gate->element == up->element && xm_shape_eq(&gate->shape, &up->shape);
 }
 
-/* Which slice the factor is, of the last axis but one; -1: none that is known. */
+/* The slice of the factor, along its last axis but one, that the unit reads; -1: not known. */
 static int64_t
 slice_of(const struct xm_match *m)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of one value with several stored matrices become one operation with as many results:
- * the value is prepared once, and one launch serves all.
+ * Makes products of one value with several stored matrices one operation with several results: the
+ * value is prepared once, and there is one launch.
  *
  *     x W0^T (+ b0),  x W1^T (+ b1),  x W2^T (+ b2)   ->   linear(x, W0, b0, W1, b1, W2, b2)
  *
- * At most three; a fourth begins another group. Which formats of weights go together is
- * the machine's business (xm_caps). Not done here: products that something is added to.
+ * At most three; a fourth begins another group. The device decides which formats of weights it can
+ * run together (xm_caps). Not done: products with an addend.
  */
 #include "transformations/pipeline.h"
 #include "transformations/rewrite/linear_node.h"
@@ -23,7 +23,7 @@ operand_count(uint32_t segments)
     return XM_LINEAR_W + segments * XM_LINEAR_SEGMENT;
 }
 
-/* Adds n to the group where it can be run together with those that are in it. */
+/* Adds n to the group if the device can run it together with the group's members. */
 static void
 try_to_add(struct xm_graph *g, const struct xm_caps *caps, struct group *group,
            struct xm_node *n)
@@ -39,7 +39,7 @@ try_to_add(struct xm_graph *g, const struct xm_caps *caps, struct group *group,
         group->member[group->n++] = n;
 }
 
-/* n and the products behind it that read the same value. */
+/* Finds the group of n: n and later products that read the same value. */
 static struct group
 find_group(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *n)
 {
@@ -86,7 +86,7 @@ xm_pass_fuse_linear_siblings(struct xm_graph *g, const struct xm_caps *caps)
     }
     if (any) {
         xm_graph_remove_dead(g);
-        xm_graph_sort(g, &g->err); /* weights may stand behind their first reader */
+        xm_graph_sort(g, &g->err); /* weights may follow their first reader       */
     }
     return any;
 }

@@ -7,16 +7,17 @@
  *     moe_compressed(x, weights, ids, ..)
  *         ->   moe_3gemm_fused_compressed(x, weights, ids, ..)
  *
- * Only where it can be run; else router and experts stay as they are. Logits, or weights and ids,
- * may be computed by anything: how routing is spelled decides about launches, never about the
- * kernels of the experts. Attributes of the experts say what they do.
+ * Done only if the device can run the fused op; else router and experts stay separate. Logits, or
+ * weights and ids, may be computed by any ops: how routing is written affects the number of
+ * launches, but not the kernels of the experts. Attributes that describe the experts are kept.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/pipeline.h"
 
 enum { MOE, WEIGHTS, IDS, LOGITS, BIAS, SCALE };
 
-/* Weights and ids are all that is read of one router, which the fused op can be itself. */
+/* Whether weights and ids are results of one router and have no other readers, so that the fused op
+ * can replace the router. */
 static bool
 is_one_router(struct xm_match *m)
 {

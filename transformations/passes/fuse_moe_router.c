@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The choice of experts -> one op with two results, weights and ids.
+ * Makes the choice of experts one op, router, with two results: weights and ids.
  *
  *     topk(softmax(l))                                  ->  router(l)           softmax
  *     softmax(topk(l).weights)                          ->  router(l) softmax_topk
@@ -11,10 +11,10 @@
  *     r.weights * gather(scale, r.ids)                  ->  router(.., scale)
  *     r.weights * number                                ->  router(..) scaled
  *
- * for those top-k whose ids a moe reads. Lines 3 and 4 hold for each row of routings.def whose
- * weights are not divided; s are its scores. Every step is a rule on the router made so far. A
- * division may be spelled by a power of -1 or a reciprocal. Not done: choice within groups of
- * experts, which reaches the experts as weights and ids.
+ * for each top-k whose ids a moe reads. Lines 3 and 4 hold for each row of routings.def with an
+ * undivided weight; s are its scores. Each step is a rule on the router that earlier rules made. A
+ * division may be written with a power of -1 or a reciprocal. Not done: choice within groups of
+ * experts; the experts then take weights and ids.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -82,7 +82,7 @@ is_softmax_choice(struct xm_match *m)
                             refuse(m, "the softmax is not over the experts"));
 }
 
-/* The softmax over the chosen must be the only reader of their logits. */
+/* The softmax over the chosen logits must be their only reader. */
 static bool
 is_softmax_of_choice(struct xm_match *m)
 {
@@ -111,7 +111,7 @@ router_of(const struct xm_match *m)
     return &m->slot[ROUTER]->node->attr.router;
 }
 
-/* Nobody else reads the weights as they are now: n_uses is what the rule accounts for. */
+/* Whether the router's weights have exactly n_uses uses, those that the rule replaces. */
 static bool
 owns_weights(struct xm_match *m, uint32_t n_uses)
 {
@@ -161,12 +161,13 @@ takes_any_index(const struct xm_node *n)
     return is_moe(n) || n->op == XM_OP_GATHER;
 }
 
-/* The ids are i32 now; who may not care reads them so, others through a convert. */
+/* Makes readers of the old ids read those of the router, which are i32: directly if they take any
+ * integer type, else through a convert. */
 static void
 move_ids(struct xm_builder *b, struct xm_match *m, struct xm_value *weights)
 {
     struct xm_value *old = &m->slot[m->slot[TOPK] ? TOPK : ROUTER]->node->out[1];
-    while (weights->node->op != XM_OP_MOE_ROUTER) /* it may have got another type */
+    while (weights->node->op != XM_OP_MOE_ROUTER) /* a convert may have been added */
         weights = xm_in(weights->node, 0);
     struct xm_value *ids = &weights->node->out[1], *other = NULL;
     for (struct xm_use *u = old->uses, *next; u; u = next) {
@@ -216,7 +217,7 @@ set_scale(const struct xm_match *m, union xm_attr *attr)
 #define WEIGHTS     ANY(ROUTER, 0, MOE_ROUTER)
 #define WEIGHT_SUM  PN(SUM, REDUCE_SUM, VAR(ROUTER), INTS(AXES))
 #define CHOICE(id)  P(MOE_ROUTER, VAR(LOGITS), FLAT(BIAS), ABSENT), .attr = set_##id, .then = move_ids
-/* The spellings of a form of routing, by its divisor. */
+/* Rules for one form of routing (a row of routings.def), by its divisor. */
 #define ONLY_SCORES(...) PN(SCORES, __VA_ARGS__)
 #define SCORES_TOO(...)  PS(SCORES, __VA_ARGS__)
 #define RULES_OVER_ALL(id, text, scores)                                                  \
@@ -234,7 +235,7 @@ set_scale(const struct xm_match *m, union xm_attr *attr)
       CHOICE(id), .condition = is_choice_of_scores },                                     \
     { "top-k of " text, PO(TOPK, 0, TOPK, ONLY_SCORES scores, INTS(K)), CHOICE(id),         \
       .condition = is_choice },
-/* The spellings of a division by the sum. */
+/* Rules for a division by the sum of the weights. */
 #define NORMALISED     WEIGHTS, .attr = set_normalisation, .condition = is_normalisation, .then = move_ids
 #define NORMALISE(name, sum)                                                              \
     { name, P(DIVIDE, WEIGHTS, sum), NORMALISED },                                        \

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A shared expert, which every token takes, joins its moe_compressed.
+ * Joins a shared expert, which every token uses, with its moe_compressed.
  *
  *     moe(x, ..) + glu(x Sg', x Su') Sd'                   ->  moe(x, .., Sg, Su, Sd)
  *     moe(x, ..) + glu(x Sg', x Su') Sd' sigmoid(x Sgg')   ->  moe(x, .., Sg, Su, Sd, Sgg)
  *
- * in either order; reshapes between moe, shared expert and sum are passed through. Both
- * must read the same tokens, use the same activation, and have somebody to run them
- * together.
+ * in either order; reshapes between moe, shared expert and sum are allowed. Both must read the same
+ * tokens and use the same activation, and the device must be able to run them together.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"

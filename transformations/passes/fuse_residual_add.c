@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a branch is added to joins the operation that ends the branch.
+ * Joins a residual addition with the operation whose result is added.
  *
  *     r + x W^T (+ b)                         ->   linear(x, r, W, b)
  *     r + moe_3gemm_fused_compressed(x, ..)   ->   moe_3gemm_fused_compressed(x, .., r)
  *
- * in either order; reshapes between product and sum are passed through. Both have the sum's
- * shape: nothing is broadcast. The sum is then made in f32 and rounded once.
+ * in either order; reshapes between product and sum are allowed. Both operands must have the shape
+ * of the sum, without broadcasting. The sum is then computed in f32 and rounded once.
  */
 #include "transformations/pipeline.h"
 #include "transformations/rewrite/patterns.h"

@@ -6,8 +6,8 @@
  *     gamma rms_norm(x, ones)             ->   rms_norm(x, gamma)
  *     gamma convert(rms_norm(x, ones))    ->   convert(rms_norm(x, gamma))
  *
- * A norm without gamma that several read keeps its ones: it is computed once. gamma is
- * a constant with one element for each of the last axis.
+ * If several nodes read a norm without gamma, it keeps gamma = ones, so that it is computed once.
+ * gamma is a constant with one element for each of the last axis.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rotary embedding as one operation, on token-major tensors.
+ * Makes rotary embedding one operation on token-major tensors.
  *
  *     x cos + rotate_half(x) sin                              ->  rope(x, cos, sin)
  *     concat(x1 cos - x2 sin, x2 cos + x1 sin)                ->  rope(x, cos|cos, sin|sin)
@@ -9,9 +9,9 @@
  *     rotate_half(x) = concat(-x2, x1);  x1 = x[:D/2], x2 = x[D/2:] on the last axis
  *
  * x is [B,H,T,D] with tables [B|1,1,T,R], or [B,T,H,D] with tables [B|1,T,1,R]; R is D, in the
- * second spelling D/2. rope works on [B,T,H,D] with tables [B|1,T,D]: transposes around it meet
- * those of the projections and of attention, and cancel (remove_no_ops). Not done: interleaved
- * pairs, the last columns rotated instead of the first.
+ * second form D/2. rope works on [B,T,H,D] with tables [B|1,T,D]: the transposes that are added
+ * around it cancel with those of the projections and of attention (remove_no_ops). Not done:
+ * interleaved pairs, rotation of the last columns instead of the first.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
@@ -44,7 +44,8 @@ is_int(const struct xm_match *m, int slot, int64_t n)
     return xm_ints_equal(m->slot[slot], &n, 1);
 }
 
-/* The axis of x's tokens: 1, or 2 behind the heads; 0: the table is not one for x. */
+/* The axis of x that is its tokens, by the shape of a table: 1, or 2 if heads come first; 0: the
+ * table does not fit x. */
 static uint32_t
 token_axis(const struct xm_shape *table, const struct xm_shape *x, int64_t rotated)
 {
@@ -58,7 +59,7 @@ token_axis(const struct xm_shape *table, const struct xm_shape *x, int64_t rotat
     return 0;
 }
 
-/* Whether both tables are for x, whose last dimension is even. */
+/* Whether both tables fit x, whose last dimension is even. */
 static bool
 are_tables(struct xm_match *m, const struct xm_shape *x, int64_t rotated)
 {
@@ -95,7 +96,7 @@ is_rotation(struct xm_match *m)
     return m->why == NULL && are_tables(m, x, d);
 }
 
-/* The halves come from one split in two. */
+/* Whether x1 and x2 are the halves of x, made by one split. */
 static bool
 is_split_rotation(struct xm_match *m)
 {
@@ -118,7 +119,7 @@ swaps_heads(const struct xm_value *order)
     return xm_ints_equal(order, swap, 4);
 }
 
-/* The first columns are rotated and the others follow as they are. */
+/* Whether the first columns of x are rotated, and the others follow unchanged. */
 static bool
 is_part(struct xm_match *m)
 {
@@ -140,7 +141,7 @@ is_part(struct xm_match *m)
            refuse(m, "the transposes do more than swap heads and tokens");
 }
 
-/* A table without its axis of one. */
+/* The table without its axis of size 1. */
 static struct xm_value *
 drop_axis(struct xm_builder *b, struct xm_value *table, uint32_t tokens)
 {
@@ -149,7 +150,7 @@ drop_axis(struct xm_builder *b, struct xm_value *table, uint32_t tokens)
     return xm_reshape(b, table, d, 3);
 }
 
-/* The table twice on its last axis: made once for all layers. */
+/* The table twice along its last axis; made once for all layers. */
 static struct xm_value *
 twice(struct xm_builder *b, struct xm_value *table)
 {

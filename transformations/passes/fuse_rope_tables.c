@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of rotary embedding as one operation.
+ * Makes the tables of rotary embedding one operation.
  *
  *     angle[b,t,i] = positions[b,t] frequencies[i]
  *     s cos(angle), s sin(angle), perhaps twice side by side
  *                                      ->  cos, sin = rope_tables(positions, frequencies)
  *
  * The angles are transpose(frequencies[1,R,1] positions[B,1,T]), or the product of positions
- * [B,T,1] and frequencies [..,R]. They may be doubled before or behind the cosine, the number
- * s may stand behind it, and reshapes that keep the last axis anywhere. Positions are
- * integers. Not done here: tables with frequencies that depend on the length.
+ * [B,T,1] and frequencies [..,R]. They may be doubled before or after the cosine; a factor s may
+ * follow it; reshapes that keep the last axis may be anywhere. Positions are integers. Not done:
+ * tables with frequencies that depend on the length.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
-/* What a value becomes on its way to those who read it. */
+/* The value at the end of a sequence of scalings, doublings and reshapes, and what they do. */
 struct way {
     struct xm_value *end;
     float scale;
     bool twice;
 };
 
-/* concat(x, x) on the last axis. */
+/* Whether n is concat(x, x) along the last axis. */
 static bool
 is_doubled(const struct xm_node *n)
 {
@@ -41,7 +41,7 @@ only_user(const struct xm_value *v)
     return v->uses ? v->uses->user : NULL;
 }
 
-/* The number that n multiplies v by, and nothing else. */
+/* Whether n only multiplies v by a number, *number. */
 static bool
 is_scaled(const struct xm_node *n, const struct xm_value *v, float *number)
 {
@@ -52,7 +52,8 @@ is_scaled(const struct xm_node *n, const struct xm_value *v, float *number)
            xm_shape_eq(&v->type.shape, &n->out[0].type.shape);
 }
 
-/* From a cosine or sine on, as far as it only is scaled, doubled and reshaped. */
+/* Follows the value from a cosine or sine on, as long as it is only scaled, doubled and
+ * reshaped. */
 static struct way
 follow(struct xm_node *n, bool is_double)
 {
@@ -73,7 +74,7 @@ follow(struct xm_node *n, bool is_double)
     return way;
 }
 
-/* The integers below conversions to float and reshapes; NULL: they are none. */
+/* The integers from which v comes by conversions to float and reshapes; NULL: none. */
 static struct xm_value *
 positions_of(struct xm_value *v)
 {
@@ -84,7 +85,7 @@ positions_of(struct xm_value *v)
     return e == XM_I64 || e == XM_I32 ? v : NULL;
 }
 
-/* Whether axis `axis` from behind is 1. */
+/* Whether the axis-th dimension from the end is 1. */
 static bool
 is_one(const struct xm_value *v, uint32_t axis)
 {
@@ -101,7 +102,7 @@ are_frequencies(const struct xm_value *v, int64_t n)
            elements == (uint64_t)n;
 }
 
-/* angle [B,T,R] as positions times frequencies. */
+/* Finds positions and frequencies whose product is angle [B,T,R]. */
 static bool
 find_factors(const struct xm_value *angle, struct xm_value **positions,
              struct xm_value **frequencies)
@@ -129,7 +130,7 @@ find_factors(const struct xm_value *angle, struct xm_value **positions,
     return *positions != NULL;
 }
 
-/* The sine of what n is the cosine of. */
+/* The sine of the value of which n is the cosine; NULL: none. */
 static struct xm_node *
 sine_beside(const struct xm_node *n)
 {
@@ -196,8 +197,8 @@ xm_pass_fuse_rope_tables(struct xm_graph *g, const struct xm_caps *caps)
             return any;
     }
     xm_graph_remove_dead(
-        g); /* what was replaced, or made for tables that nobody can run */
+        g); /* replaced nodes, and tables that no implementation can run */
     if (any)
-        xm_graph_sort(g, &g->err); /* readers of the sine may stand before the cosine */
+        xm_graph_sort(g, &g->err); /* readers of the sine may precede the cosine      */
     return any;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row-wise steps between the products become one operation.
+ * Makes row-wise steps between matrix products one operation.
  *
  *     s = r + rms_norm(a) g,  m = rms_norm(s) h,  e = rms_norm(s) k
  *  -> s, m, e = row_chain(r, a, g, h, k)
  *
- * A step is a norm, a rounding, or a sum or product of two values of one shape, or of one and a
- * constant row or number. Steps that read each other, perhaps through reshapes that keep the
- * rows, grow into convex sets (rewrite/convex.h) as far as they can be run.
+ * A step is a norm, a rounding, or a sum or product of two values of one shape, or of a value and a
+ * constant row or number. Steps that read each other, perhaps through reshapes that keep the rows,
+ * are joined to convex sets (rewrite/convex.h) as long as the device can run them.
  *
- * So the end of a layer and the norm that begins the next are one group, and the residual
- * sum that is read again behind the experts is a result of one and an operand of another.
- * Not done here: groups of one step or without a norm, which have kernels of their own.
+ * So the end of a layer and the norm at the beginning of the next are one group, and the residual
+ * sum that is read again after the experts is a result of one group and an operand of another. Not
+ * done: groups of one step or without a norm, which have kernels of their own.
  */
 #include <math.h>
 #include <stdint.h>
@@ -21,19 +21,19 @@
 #include "transformations/pipeline.h"
 #include "transformations/rewrite/convex.h"
 
-/* A group as an operation. */
+/* The row chain that a group of steps becomes. */
 struct plan {
     struct xm_node *const *step; /* in the graph's order */
     struct xm_row_chain chain;
     struct xm_value *x[XM_CHAIN_XS], *c[XM_CHAIN_CS], *y[XM_CHAIN_YS];
     struct xm_value *in[XM_CHAIN_XS + XM_CHAIN_CS]; /* x, then c */
     union xm_attr attr;
-    struct xm_strbuf text; /* of the steps */
+    struct xm_strbuf text; /* text of the steps */
 };
 
 /* ---- steps ------------------------------------------------------------------------- */
 
-/* A constant that is the same for all rows of n. */
+/* Whether v is a constant that is the same for all rows of n elements. */
 static bool
 is_row_constant(const struct xm_value *v, int64_t n)
 {
@@ -52,7 +52,7 @@ is_norm_step(const struct xm_node *n, int64_t width)
            is_row_constant(xm_in(n, 1), width);
 }
 
-/* A value of the result's shape, and another or a constant. */
+/* Whether one operand has the shape of the result, and the other one, too, or is a constant. */
 static bool
 is_pair_step(const struct xm_node *n, int64_t width)
 {
@@ -88,7 +88,7 @@ static const struct step_kind {
     /* clang-format on */
 };
 
-/* NULL: no op of that kind makes rows. */
+/* The kind of step that n is; NULL: none. */
 static const struct step_kind *
 kind_of(const struct xm_node *n)
 {
@@ -114,7 +114,8 @@ classify(const struct xm_node *n)
 
 /* ---- a group as an operation ------------------------------------------------------- */
 
-/* The index of v in a list of at most `most`, where it is put if need be. */
+/* Finds v in a list of at most `most` values, or adds it; *index: its index. False: the list is
+ * full. */
 static bool
 list_value(struct xm_value **list, uint32_t *n, uint32_t most, struct xm_value *v,
            uint32_t *index)
@@ -129,7 +130,8 @@ list_value(struct xm_value **list, uint32_t *n, uint32_t most, struct xm_value *
     return true;
 }
 
-/* Operand i of a step. Factors of a norm that are all 1 are left out; a rounding has no second. */
+/* Sets operand i of a step. A norm whose factors are all 1 has no second operand, nor has a
+ * rounding. */
 static bool
 plan_operand(const struct xm_convex *groups, struct plan *p, const struct xm_node *n,
              uint32_t i, struct xm_chain_operand *out)
@@ -160,7 +162,8 @@ plan_step(const struct xm_convex *groups, struct plan *p, const struct xm_node *
 {
     struct xm_row_chain *chain = &p->chain;
     struct xm_chain_step step = {.op = kind_of(n)->step};
-    uint32_t first = xm_value_is_const(xm_in(n, 0)) ? 1 : 0; /* constants come second */
+    /* a constant must be the second operand */
+    uint32_t first = xm_value_is_const(xm_in(n, 0)) ? 1 : 0;
     if (!plan_operand(groups, p, n, first, &step.a) ||
         !plan_operand(groups, p, n, 1 - first, &step.b))
         return false;
@@ -170,7 +173,7 @@ plan_step(const struct xm_convex *groups, struct plan *p, const struct xm_node *
     return true;
 }
 
-/* What others read besides the group's own steps are its results. */
+/* Marks as results the steps that nodes outside of the group read. */
 static bool
 plan_results(const struct xm_convex *groups, struct plan *p)
 {
@@ -192,7 +195,8 @@ plan_results(const struct xm_convex *groups, struct plan *p)
     return true;
 }
 
-/* False: a chain has no room for it, or memory ends. The text is freed by the caller. */
+/* Makes the chain of a group. False: it exceeds the limits of a chain, or memory is exhausted. The
+ * caller frees the text. */
 static bool
 make_plan(const struct xm_convex *groups, struct xm_node *const *step, uint32_t n,
           struct plan *p)
@@ -211,7 +215,7 @@ make_plan(const struct xm_convex *groups, struct xm_node *const *step, uint32_t 
     return xm_strbuf_ok(&p->text);
 }
 
-/* Whether it can be run, as far as it has grown. */
+/* Whether the device can run these steps as one chain; called while a set grows. */
 static bool
 fits(void *ctx, const struct xm_convex *groups, struct xm_node *const *step, uint32_t n)
 {
@@ -226,7 +230,7 @@ fits(void *ctx, const struct xm_convex *groups, struct xm_node *const *step, uin
 
 /* ---- the operation ----------------------------------------------------------------- */
 
-/* Whether something is normed, and somebody reads the outcome. */
+/* Whether the group has a norm, and another node reads its result. */
 static bool
 is_useful(const struct plan *p)
 {
@@ -236,8 +240,9 @@ is_useful(const struct plan *p)
     return norms && p->chain.n_y > 0;
 }
 
-/* All rows get the shape that the first step's result has. `now` learns by a step's id what its
- * result becomes; nobody reads that before all groups are emitted. */
+/* Builds the chain of a group. All rows get the shape of the first step's result. now[id] becomes
+ * the value that replaces the result of step `id`; readers are changed after all groups are
+ * built. */
 static bool
 emit(struct xm_graph *g, const struct xm_caps *caps, struct plan *p,
      struct xm_value **now)
@@ -262,7 +267,7 @@ emit(struct xm_graph *g, const struct xm_caps *caps, struct plan *p,
     return n;
 }
 
-/* A group is emitted where its first step stands. */
+/* Builds the groups, each when its first step is reached. */
 static bool
 emit_groups(struct xm_graph *g, const struct xm_caps *caps,
             const struct xm_convex *groups, uint32_t n_ids, struct xm_value **now)
@@ -309,7 +314,7 @@ xm_pass_fuse_row_chain(struct xm_graph *g, const struct xm_caps *caps)
     xm_free(now);
     if (any) {
         xm_graph_remove_dead(g);
-        xm_graph_sort(g, &g->err); /* a group stands where its last step stood */
+        xm_graph_sort(g, &g->err); /* a chain is at the place of its last step */
     }
     return any;
 }

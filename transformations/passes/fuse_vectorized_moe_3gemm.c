@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tiled expert block -> moe.
+ * Replaces the tiled expert block (moe_block.h) by moe.
  *
  *     sum_e routed[e] (glu(X Wg[e]', X Wu[e]') Wd[e]')
  *     sum_e routed[e] (glu(g, u) Wd[e]' + bd[e])
  *     sum_e routed[e] ((swish_beta(min(g, limit)) (clamp(u, -limit, limit) + 1)) Wd[e]' + bd[e])
- *         where g, u are X Wg[e]' + bg[e] and X Wu[e]' + bu[e]; in the last form also every second
- *         column, or the halves, of X Wgu[e]' + bgu[e]; in each form what Wd multiplies may have a
- *         constant factor (hoist_factors), which broadcasts to [E,1,I]
  *   ->
  *     moe(X, weights, ids, ...)
  *
- * with either tail (moe_block.h): every expert computes every token, and routed is zero
- * but for the chosen ones; moe computes those only. Weights and ids come straight from
- * the scatter. Not done here: swish with a beta in the first form; lower_unfused_moe takes
- * that.
+ * where g = X Wg[e]' + bg[e] and u = X Wu[e]' + bu[e]. In the last form g and u may also be the
+ * even and odd columns, or the halves, of one product X Wgu[e]' + bgu[e]. In each form the operand
+ * of Wd may be multiplied by a constant (hoist_factors) that broadcasts to [E,1,I].
+ *
+ * In the block every expert computes every token, and `routed` is zero except for the chosen
+ * experts; moe computes only those. Both forms of the end of the block match. Weights and ids are
+ * those of the scatter. Not done: swish with a beta in the first form, which lower_unfused_moe
+ * takes.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -53,11 +54,12 @@ _Static_assert((int)FACTOR < (int)XM_MAX_SLOTS, "more slots than a match has");
 #define BIASED_DOWN_OF(h) P(ADD, DOWN_OF(h), VAR(BIAS_DOWN))
 #define FACTORED(h)       P(MULTIPLY, h, WEIGHT(FACTOR))
 
-/* What gate and up of one product are parts of. */
+/* The product of which gate and up are parts. */
 static const struct xm_pat *const both_products = BIASED_G;
 /* clang-format on */
 
-/* What both forms ask: tail, tokens, and the sizes of the weights among each other. */
+/* The conditions that both forms share: the end of the block, the tokens, and the sizes of the
+ * weights. */
 static bool
 block_holds(struct xm_match *m, int64_t rows_per_inter)
 {
@@ -79,7 +81,7 @@ block_holds(struct xm_match *m, int64_t rows_per_inter)
     return true;
 }
 
-/* [E,1,n] */
+/* Whether v is a constant bias [E,1,n] for weight w. */
 static bool
 is_bias(const struct xm_value *v, const struct xm_value *w)
 {
@@ -89,7 +91,7 @@ is_bias(const struct xm_value *v, const struct xm_value *w)
            xm_dim_eq(s->dim[2], w->type.shape.dim[1]);
 }
 
-/* One number a column, or a column and expert. */
+/* Whether v is a constant factor: one number for each column, or for each column and expert. */
 static bool
 is_factor(const struct xm_value *v, const struct xm_value *w_down)
 {
@@ -106,7 +108,7 @@ is_factor(const struct xm_value *v, const struct xm_value *w_down)
     return true;
 }
 
-/* Factor, biases and limits, where the rule has them. */
+/* Checks factor, biases and limits, if the rule has them. */
 static bool
 extras_hold(struct xm_match *m)
 {
@@ -175,7 +177,7 @@ describe(const struct xm_match *m, union xm_attr *attr)
     xm_value_is_scalar_const(m->slot[LIMIT], &a->limit);
 }
 
-/* The factor as [E,1,I]. */
+/* The factor as a constant [E,1,I]. */
 static struct xm_value *
 factor_rows(struct xm_builder *b, struct xm_match *m)
 {
@@ -201,7 +203,7 @@ factor_rows(struct xm_builder *b, struct xm_match *m)
          AT(XM_MOE_BIAS_GATE, VAR(BIAS_GATE)), AT(XM_MOE_BIAS_UP, VAR(BIAS_UP)),          \
          AT(XM_MOE_BIAS_DOWN, VAR(BIAS_DOWN)), AT(XM_MOE_FACTOR, MAKE(factor_rows))),     \
     .attr = describe
-/* A form without and with a factor. */
+/* Two rules: a form without a factor and with one. */
 #define ROWS(name, down_of, h, holds)                                                     \
     { name, SUM_OF(down_of(h)), EXPERTS, .condition = holds },                            \
     { name " with a factor", SUM_OF(down_of(FACTORED(h))), EXPERTS, .condition = holds }

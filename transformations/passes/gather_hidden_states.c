@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  *     result(f(matmul(x, W)))   ->  result(x[:, sampled_tokens_indices, :])
- *     result(x)                 ->  the same, where the result is called last_hidden_state or
- *                                   token_embeddings, as exports of embedding models call it
+ *     result(x)                 ->  the same, if the result is called last_hidden_state or
+ *                                   token_embeddings, as in exports of embedding models
  *
- * x is [B,T,H], W depends on constants only and f is elementwise with constants. x comes behind the
- * final norm: it is what the model's family calls its last hidden state. All other results are
- * removed; the steps that write states stay.
+ * x is [B,T,H], W depends on constants only and f is elementwise with constants. x is the result of
+ * the final norm: model families call it the last hidden state. All other results are removed;
+ * nodes that write states stay.
  */
 #include "transformations/passes/gather_hidden_states.h"
 
@@ -15,7 +15,7 @@
 
 static const char *const hidden_names[] = {"last_hidden_state", "token_embeddings"};
 
-/* The result that the file calls hidden states of tokens; NULL: there is none. */
+/* The result whose name says that it is hidden states of tokens; NULL: there is none. */
 static struct xm_node *
 find_named(const struct xm_graph *g)
 {
@@ -27,8 +27,8 @@ find_named(const struct xm_graph *g)
     return NULL;
 }
 
-/* Whether v depends on constants only: a weight, or the operations that expand one. These are few:
- * no more than *most nodes are looked at, which bounds the time of any graph. */
+/* Whether v depends on constants only: it is a weight, or computed by the ops that expand one.
+ * These are few: at most *most nodes are visited, which bounds the time for any graph. */
 static bool
 is_of_constants(const struct xm_value *v, uint32_t *most)
 {
@@ -43,7 +43,8 @@ is_of_constants(const struct xm_value *v, uint32_t *most)
     return true;
 }
 
-/* The hidden states that the first head of a result multiplies; NULL: there are none. */
+/* The hidden states that are multiplied by the language head of the first result that has one;
+ * NULL: there are none. */
 static struct xm_value *
 find_factor(const struct xm_graph *g)
 {
@@ -99,7 +100,8 @@ xm_graph_gives_hidden_states(const struct xm_graph *g)
     return find_named(g) != NULL;
 }
 
-/* The rows of tables that v indexes, through operations that keep its numbers. */
+/* The number of rows of the smallest table that v indexes, directly or after ops that keep its
+ * numbers. */
 static uint64_t
 smallest_table(const struct xm_value *v, int depth)
 {

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Factors of columns move behind the products that they are part of.
+ * Moves constant factors of columns behind the products that they are part of.
  *
  *     (a c) b   ->   (a b) c
  *     (a c) d   ->   a (c d)
  *     a / c     ->   a (1 / c)
  *     (y r) c   ->   (y c) r
  *
- * a, b: values of one shape. c, d: constants with a number a column, or a number a column and
- * expert, [E,1,N]. r: a number a row, [E,..,1]. Weight compression (AWQ) multiplies a piece of a
- * gated unit by such a constant; then the unit is act(gate) up again, and the factor its own.
+ * a, b: values of one shape. c, d: constants with a number for each column, or for each column and
+ * expert, [E,1,N]. r: one number for each row, [E,..,1]. Weight compression (AWQ) multiplies a part
+ * of a gated unit by such a constant; after this pass the unit is act(gate) up again, followed by
+ * the factor.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 #include "transformations/rewrite/patterns.h"
 
 enum { A, B, C, D, PRODUCT };
-enum { MOST_ELEMENTS = 4 * 1024 * 1024 }; /* of a constant that is made of two */
+/* most elements of a constant that is a product of two */
+enum { MOST_ELEMENTS = 4 * 1024 * 1024 };
 
-/* Whether v is a float constant that has several numbers, but one for all rows. */
+/* Whether v is a float constant with several numbers that is the same for all rows. */
 static bool
 is_factor(const struct xm_value *v)
 {
@@ -37,7 +39,7 @@ is_const(const struct xm_value *v)
     return v->node->op == XM_OP_CONST || v->node->op == XM_OP_WEIGHT;
 }
 
-/* Whether the products of all pairs have the shape of a. */
+/* Whether all products of the rule have the shape of a. */
 static bool
 keeps_shape(struct xm_match *m)
 {
@@ -54,13 +56,13 @@ is_of_product(struct xm_match *m)
            xm_shape_eq(&a->type.shape, &b->type.shape);
 }
 
-/* Of c d, which are factors. */
+/* The number of elements of c d. */
 static uint64_t
 elements_of_both(const struct xm_value *c, const struct xm_value *d)
 {
     const struct xm_shape *s[] = {&c->type.shape, &d->type.shape};
     uint64_t n = 1;
-    for (uint32_t i = 1; i <= 3; i++) { /* from the last dimension on */
+    for (uint32_t i = 1; i <= 3; i++) { /* counted from the last dimension */
         int64_t most = 1;
         for (uint32_t k = 0; k < 2; k++)
             if (i <= s[k]->rank && s[k]->dim[s[k]->rank - i].n > most)
@@ -87,7 +89,7 @@ is_divisor(struct xm_match *m)
            xm_shape_eq(&m->slot[A]->type.shape, &m->root->out[0].type.shape);
 }
 
-/* r is what a block of experts makes of its routing: a reshaped value, unlike a norm's factor. */
+/* Whether r is the routing of an expert block, a reshaped value, and not the factor of a norm. */
 static bool
 is_behind_weights(struct xm_match *m)
 {

@@ -2,10 +2,10 @@
  *
  *     result(concat(parameter p, x))   ->   assign(s, concat(read_value(s), x))
  *
- * where p is [batch,..,past,..] and the concat is along past: a cache that the caller feeds, as
- * exports without states have it. It begins empty. A reordering by an input [batch] between p and
- * concat stays. All such caches of a graph or none: what is left of them would have another
- * length. Not done: caches that the graph crops.
+ * where p is [batch,..,past,..] and the concat is along past: a KV cache that the caller passes in
+ * and out, as in exports without states. The state is empty at first. A gather by an input [batch]
+ * between p and concat, which reorders rows, is kept. All such caches of a graph are converted or
+ * none, because their lengths would differ. Not done: caches that the graph crops.
  */
 #include "transformations/passes/keep_past.h"
 
@@ -19,7 +19,7 @@ struct cache {
     struct xm_value *whole; /* concat(past, x) */
 };
 
-/* The axis along which a value [batch,..] has the past; UINT32_MAX: it has none. */
+/* The axis of a value [batch,..] whose size is the symbol `past`; UINT32_MAX: none. */
 static uint32_t
 past_axis(const struct xm_shape *s)
 {
@@ -31,7 +31,7 @@ past_axis(const struct xm_shape *s)
     return UINT32_MAX;
 }
 
-/* The cache that a result gives back; false: it is another result. */
+/* Finds the cache that a result returns; false: it is another result. */
 static bool
 find_cache(struct xm_node *result, struct cache *c)
 {
@@ -63,7 +63,8 @@ count_inputs(struct xm_graph *g)
     return n;
 }
 
-/* What tools that make such models stateful call the state: both tensors' names. */
+/* The state's name, as tools that make models stateful choose it: the names of both tensors,
+ * joined. */
 static const char *
 name_of(struct xm_graph *g, const struct cache *c)
 {

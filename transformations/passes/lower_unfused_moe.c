@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What no fusion took: experts as gather_matmul, which computes the chosen ones only.
+ * Expert blocks that no pass has fused: replaces products by gather_matmul, which computes the
+ * chosen experts only.
  *
  *     sum_e routed[e] f(tile(X))   ->   sum_k weights[:,k] f'(X)
  *
- * where f' is f with every matmul by all experts' weights [E,N,K] turned into a
- * gather_matmul by the ids' weights. Whatever else f is made of works elementwise or along rows,
- * and is rebuilt on [K,T,..] instead of [E,T,..]. Of operands that are not computed from the tiled
- * tokens, [E,1,N] and [E,T,N], the chosen experts' rows are gathered. A moe or moe_compressed
- * that is left is written out the same way. What is no such block stays as it is, with a note: then
- * every expert computes every token.
+ * where f' is f with every matmul by all experts' weights [E,N,K] replaced by a gather_matmul of
+ * the ids' weights. The other ops of f work elementwise or along rows, and are rebuilt on [K,T,..]
+ * instead of [E,T,..]. Of operands that do not depend on the tiled tokens, [E,1,N] and [E,T,N], the
+ * rows of the chosen experts are gathered. A moe or moe_compressed node that is left is replaced in
+ * the same way. A block that does not have this form stays, with a note to the user: there every
+ * expert computes every token.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -28,14 +29,14 @@ gather_matmul(struct xm_builder *b, struct xm_value *a, struct xm_value *w,
                        (struct xm_value *[]){a, w, ids, bias}, 4);
 }
 
-/* gather_matmul's ids are i32, whatever chose them. */
+/* Converts ids to i32, which gather_matmul requires. */
 static struct xm_value *
 as_i32(struct xm_builder *b, struct xm_value *ids)
 {
     return ids->type.element == XM_I32 ? ids : xm_convert(b, ids, XM_I32);
 }
 
-/* [T,H] -> [1,T,H]; [T,K] -> [K,T,1] with `turn`. */
+/* [T,H] -> [1,T,H]; with `turn` [T,K] -> [K,T,1]. */
 static struct xm_value *
 to_slots(struct xm_builder *b, struct xm_value *v, bool turn)
 {
@@ -48,7 +49,7 @@ to_slots(struct xm_builder *b, struct xm_value *v, bool turn)
     return xm_reshape(b, v, (struct xm_dim[]){one, d[0], d[1]}, 3);
 }
 
-/* sum_k weights[:,k] slots[k] : [T,H] */
+/* sum_k weights[:,k] slots[k], which is [T,H]. */
 static struct xm_value *
 combine(struct xm_builder *b, struct xm_value *slots, struct xm_value *weights)
 {
@@ -68,7 +69,7 @@ is_tiled(const struct xm_value *v)
     return v->node->op == XM_OP_RESHAPE && xm_in(v->node, 0)->node->op == XM_OP_TILE;
 }
 
-/* The matmul of v, which is one, or one with a bias [E,1,N] added; else NULL. */
+/* The matmul that computes v, perhaps with a bias [E,1,N] added (*bias); NULL: v is neither. */
 static struct xm_value *
 matmul_of(struct xm_value *v, int64_t experts, struct xm_value **bias)
 {
@@ -87,7 +88,7 @@ matmul_of(struct xm_value *v, int64_t experts, struct xm_value **bias)
     return NULL;
 }
 
-/* Whether the last axis of rank 3 is all that the operation works along. */
+/* Whether the op works along the last axis of its rank-3 operands only. */
 static bool
 is_along_rows(const struct xm_node *n)
 {
@@ -107,7 +108,7 @@ is_along_rows(const struct xm_node *n)
     case XM_OP_REDUCE_MIN:
     case XM_OP_REDUCE_PROD:
         return n->attr.reduce.keep_dims && xm_is_axis(xm_in(n, 1), rank, 2);
-    case XM_OP_MATMUL: /* by a matrix that all experts share */
+    case XM_OP_MATMUL: /* by one matrix for all experts      */
         return !n->attr.matmul.transpose_a && xm_in(n, 1)->type.shape.rank == 2;
     case XM_OP_RMS_NORM:
         return true;
@@ -116,8 +117,8 @@ is_along_rows(const struct xm_node *n)
     }
 }
 
-/* Whether an op computes v for each expert alone, so that it does so for the chosen ones. What has
- * one row of all experts' is not computed from theirs. */
+/* Whether the op that computes v works on each expert separately, so that it can be computed for
+ * the chosen experts only. v must have a row for each expert. */
 static bool
 is_apart(const struct xm_match *m, const struct xm_value *v)
 {
@@ -126,11 +127,11 @@ is_apart(const struct xm_match *m, const struct xm_value *v)
            v->node->n_in <= MAX_IN && is_along_rows(v->node);
 }
 
-/* What v is to the experts, where it is none of their results. */
+/* How an operand that is not computed by the experts relates to them. */
 enum operand {
     FOR_ALL,     /* the same for every expert: rank below 3, or [1,..]                */
-    ROW_EACH,    /* [E,1,N]: a row an expert                                          */
-    MATRIX_EACH, /* [E,T,N]: of each expert and token                                 */
+    ROW_EACH,    /* [E,1,N]: one row for each expert                                  */
+    MATRIX_EACH, /* [E,T,N]: one row for each expert and token                        */
     UNKNOWN
 };
 
@@ -148,7 +149,8 @@ operand_of(const struct xm_match *m, const struct xm_value *v)
                                                                      : UNKNOWN;
 }
 
-/* `left` bounds the visits: the graph may come from anywhere. */
+/* Whether v can be rebuilt. `left` limits the number of visits, because the graph may come from
+ * anyone. */
 static bool
 may_rebuild(struct xm_match *m, struct xm_value *v, int depth, int *left)
 {
@@ -186,12 +188,12 @@ struct rebuild {
     struct {
         const struct xm_value *from;
         struct xm_value *to;
-    } done[MAX_VISITS]; /* what two ops read is rebuilt once */
+    } done[MAX_VISITS]; /* a value that two ops read is rebuilt once */
 };
 
 static struct xm_value *rebuild(struct rebuild *r, struct xm_value *v);
 
-/* rows [E,1,N] or [E,N] -> [K,T,N], those of the chosen experts. */
+/* rows [E,1,N] or [E,N] -> [K,T,N]: gathers the rows of the chosen experts. */
 static struct xm_value *
 rows_of_ids(struct xm_builder *b, struct xm_value *rows, struct xm_value *ids)
 {
@@ -203,7 +205,7 @@ rows_of_ids(struct xm_builder *b, struct xm_value *rows, struct xm_value *ids)
     return xm_op_build(b, XM_OP_GATHER, NULL, in, 3);
 }
 
-/* v [E,T,N] -> [K,T,N], the rows of the chosen experts. */
+/* v [E,T,N] -> [K,T,N]: gathers, for each token, the rows of the chosen experts. */
 static struct xm_value *
 matrices_of_ids(struct xm_builder *b, struct xm_value *v, struct xm_value *ids)
 {
@@ -287,7 +289,7 @@ activate(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gat
                   xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta)), up);
 }
 
-/* What a routed expert does with gate and up before they meet. */
+/* Applies the limits and up_add of an expert to gate and up; returns the new up. */
 static struct xm_value *
 clamp(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value **gate,
       struct xm_value *up)

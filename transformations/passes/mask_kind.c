@@ -7,24 +7,25 @@
 #include "transformations/graph/symbols.h"
 
 enum {
-    MAX_CONE = 512,           /* nodes a mask may be computed from    */
-    MAX_CONSTANTS = 32,       /* different numbers among them         */
-    MAX_ELEMENTS = 64,        /* of one constant                      */
-    LARGEST_WINDOW = 1 << 18, /* tokens: what a probe can afford      */
+    MAX_CONE = 512,           /* most nodes that a mask is computed from */
+    MAX_CONSTANTS = 32,       /* most different numbers among them    */
+    MAX_ELEMENTS = 64,        /* most elements of a constant          */
+    LARGEST_WINDOW = 1 << 18, /* in tokens; longer probes take too long */
 };
 
-/* What a mask is computed from. */
+/* The nodes that a mask is computed from (its cone). */
 struct cone {
     const struct xm_node *nodes[MAX_CONE];
     uint32_t n;
-    int64_t constants[MAX_CONSTANTS]; /* magnitudes of 2 at least: possible windows */
+    int64_t constants[MAX_CONSTANTS]; /* numbers >= 2 in it: possible windows       */
     uint32_t n_constants;
     struct xm_value *key_mask;
     bool too_large, other_inputs;
 };
 
-/* A number that the mask may compare a distance with. What is too large for any context (ends of
- * slices, the lowest float) cannot be a window; what lies between cannot be probed. */
+/* Notes a number that the mask may compare a distance with. Numbers too large for any context (ends
+ * of slices, the lowest float) cannot be windows. Numbers between LARGEST_WINDOW and those cannot
+ * be probed. */
 static void
 note_number(struct cone *c, double v)
 {
@@ -108,7 +109,8 @@ is_padding(const struct probe *p, int64_t b, int64_t k)
     return p->padded && b > 0 && (k == 0 || k == 2);
 }
 
-/* The key mask of a probe. Binds batch, and past + tokens through it. */
+/* Makes the key mask of a probe, which also binds the symbols batch and, as its length, past +
+ * tokens. */
 static enum xm_status
 key_mask_tensor(const struct cone *c, const struct probe *p, struct xm_tensor **out,
                 struct xm_error *err)
@@ -145,7 +147,7 @@ run_probe(const struct xm_graph *g, struct xm_value *mask, const struct cone *c,
     return s;
 }
 
-/* 1: seen, 0: hidden, -1: neither (not a mask). */
+/* Element i of a mask. 1: the position is seen, 0: hidden, -1: neither, so this is no mask. */
 static int
 seen(const struct xm_tensor *t, uint64_t i)
 {
@@ -196,8 +198,8 @@ list_probes(const struct cone *c, struct probe *probes)
     return n;
 }
 
-/* Candidates: causal or not, without a window or with one of a constant's size, or one
- * more. */
+/* Tries all kinds: causal or not; without a window, or with a window of the size of a constant or
+ * one more. */
 static bool
 find_kind(struct cone *c, struct xm_tensor *const *results, const struct probe *probes,
           uint32_t n, struct xm_mask_kind *kind)
@@ -240,7 +242,7 @@ xm_mask_classify(const struct xm_graph *g, struct xm_value *mask,
         if (s == XM_OK)
             find_kind(c, results, probes, n, out);
     }
-    /* what no probe can compute (an input is of other sizes) is no known kind */
+    /* a mask that cannot be computed (an input has other sizes) is of unknown kind */
     s = s == XM_NO_MEMORY ? xm_fail(err, s, "%s", cause.text) : XM_OK;
     for (uint32_t i = 0; i < MAX_PROBES; i++)
         xm_tensor_destroy(results[i]);

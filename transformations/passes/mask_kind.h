@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kind of an attention mask that the graph computes.
+ * Finds the kind of an attention mask that the graph computes.
  *
- * Exporters spell masks in dozens of ways, and change the spelling with every version. A
- * mask depends on nothing but sizes and the key mask (that is checked), so it is
- * recognised by what it computes: the host reference evaluates it for small batches with
- * padding, for one and for several tokens, and around every constant that occurs in it (a
- * window shows only beyond its size). It is one of the known kinds when every probe
- * agrees in every element; else the mask stays an explicit operand, which every kernel
- * accepts.
+ * Exporters write masks in dozens of ways, which change with every version. But a mask depends only
+ * on sizes and on the key mask (this is checked), so it is recognised by its values: the host
+ * reference evaluates it for small batches with padding, for one and for several tokens, and for
+ * sizes around every constant that occurs in it (a window shows only for longer sequences). The
+ * mask has a known kind if all elements of all these probes agree with it; else the mask stays an
+ * explicit operand, which every kernel accepts.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_MASK_KIND_H
 #define XM_TRANSFORMATIONS_PASSES_MASK_KIND_H
@@ -26,8 +25,8 @@ struct xm_mask_kind {
     struct xm_value *key_mask; /* the parameter [batch, past + tokens]; NULL: none */
 };
 
-/* `mask` is [B|1,1,T,S], float (0 or very negative) or boolean. Fails only without memory: a mask
- * that the probes cannot compute is of unknown kind. */
+/* Finds the kind of `mask` [B|1,1,T,S], float (0 or very negative) or boolean. Fails only without
+ * memory: a mask that the probes cannot compute has an unknown kind. */
 enum xm_status xm_mask_classify(const struct xm_graph *g, struct xm_value *mask,
                                 struct xm_mask_kind *out, struct xm_error *err);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conditions of the tiled expert block, each with its sentence.
- */
+ * Conditions of the tiled expert block. Each failure has a sentence. */
 #include "transformations/passes/moe_block.h"
 
 #include "transformations/passes/pass_util.h"

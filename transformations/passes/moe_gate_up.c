@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gate and up of all experts from one product [E,T,2I] by a weight that holds both: its even
- * and odd columns, or its halves, as slices or a split have them.
+ * Gate and up that are parts of one product [E,T,2I] by a weight that holds both: its even and odd
+ * columns, or its halves, taken by slices or by a split.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
 
 enum { LAST_AXIS = 2, RANK = 3 };
 
-/* Every `step`-th column of `of` from `first` on. */
+/* Columns first, first + step, … of a value. */
 struct part {
     struct xm_value *of;
     int64_t first, step;
@@ -53,7 +53,7 @@ are_at(const struct part *gate, const struct part *up, int64_t gate_first,
            up->step == step;
 }
 
-/* Nobody else reads the product: two slices do, or one split. */
+/* Whether only gate and up read the product: by two slices or one split. */
 static bool
 is_product_theirs(const struct xm_value *gate, const struct xm_value *up,
                   const struct xm_value *both)
@@ -89,7 +89,7 @@ xm_moe_is_gate_and_up(struct xm_match *m, const struct xm_value *gate,
 
 /* ---- making them -------------------------------------------------------------------- */
 
-/* `inter` columns of the product: every `step`-th from `first` on. */
+/* Takes `inter` columns of the product: first, first + step, … */
 static struct xm_value *
 slice(struct xm_builder *b, struct xm_value *both, int64_t first, int64_t step,
       int64_t inter)
@@ -121,7 +121,8 @@ xm_moe_up_of(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value 
         [XM_GATE_UP_STACKED] = XM_UP_GATE_STACKED,
         [XM_UP_GATE_STACKED] = XM_GATE_UP_STACKED,
     };
-    struct xm_moe_attr other = *a; /* up is where gate would be the other way round */
+    /* the place of up is that of gate in the exchanged form */
+    struct xm_moe_attr other = *a;
     other.gate_up = exchanged[a->gate_up];
     return xm_moe_gate_of(b, &other, both);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why blocks of experts stay unfused: one sentence each, kept with the graph for the user.
+ * Notes for the user: why expert blocks were not fused, one sentence for each.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/pipeline.h"
 
-enum { MAX_DEPTH = 24 }; /* of operations between tiled tokens and sum */
+enum { MAX_DEPTH = 24 }; /* most operations between tiled tokens and the sum */
 
-/* A tile whose copies are multiplied by weights of several experts. */
+/* Whether the copies of a tile are multiplied by weights of several experts. */
 static bool
 feeds_experts(const struct xm_node *tile)
 {
@@ -22,7 +22,8 @@ feeds_experts(const struct xm_node *tile)
     return false;
 }
 
-/* The sum that ends the block of such a tile; follows first users. NULL: none was found. */
+/* Finds the sum that ends the expert block which a tile begins, by following first users. NULL:
+ * none. */
 static struct xm_node *
 sum_behind(struct xm_node *n)
 {
@@ -34,8 +35,8 @@ sum_behind(struct xm_node *n)
     return NULL;
 }
 
-/* The node that ends the choice of experts, as far as it is none of ours: what makes the
- * weights, or the top-k behind the ids. */
+/* The last node of the choice of experts that FuseMoERouter has not replaced: the one that computes
+ * the weights, or the top-k of the ids. */
 static struct xm_node *
 end_of_choice(const struct xm_node *moe)
 {
@@ -51,7 +52,7 @@ add_note(struct xm_graph *g, const char *text)
 {
     struct xm_note *note = xm_arena_alloc(&g->arena, sizeof(*note));
     if (!note || !text)
-        return; /* who is that short of memory hears of it soon */
+        return; /* other allocations will fail and report it    */
     *note = (struct xm_note){text, g->notes};
     g->notes = note;
 }
@@ -65,7 +66,7 @@ note(struct xm_graph *g, struct xm_node *n, const char *pass, const struct xm_ru
                                 *why ? why : "left out by XM_SKIP"));
 }
 
-/* The experts run fused all the same; their routing takes launches of its own. */
+/* Notes why the routing of fused experts is not fused: it takes launches of its own. */
 static void
 note_routing(struct xm_graph *g, const struct xm_caps *caps, const struct xm_node *moe)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One spelling for what has several, so that later patterns need one.
+ * Rewrites operations that can be written in several ways to one form, so that patterns of later
+ * passes need only that form.
  *
  *     squeeze, unsqueeze, reshape with 0 or -1   ->   reshape(x, the result's dimensions)
  *     reshape(reshape(x))                        ->   reshape(x)
@@ -22,7 +23,7 @@
 
 enum { X, V };
 
-/* A scalar of v's element type. */
+/* A scalar constant of v's element type. */
 static struct xm_value *
 scalar_like(struct xm_builder *b, const struct xm_value *v, float number)
 {
@@ -49,7 +50,7 @@ is_float(struct xm_match *m)
     return xm_element_is_float(m->root->out[0].type.element);
 }
 
-/* The scalar operand may have a higher rank than the other one. */
+/* Whether the result has the shape of V: the scalar operand may have a higher rank. */
 static bool
 keeps_rank(struct xm_match *m)
 {
@@ -149,7 +150,7 @@ plain_convert(struct xm_builder *b, const struct xm_node *n)
     return xm_in(n, 0)->type.element == to ? xm_in(n, 0) : xm_convert(b, xm_in(n, 0), to);
 }
 
-/* Whether operand i of n takes indices of any integer type. */
+/* Whether operand i of n may be indices of any integer type. */
 static bool
 takes_any_index(const struct xm_node *n, uint32_t i)
 {
@@ -157,7 +158,8 @@ takes_any_index(const struct xm_node *n, uint32_t i)
                       n->op == XM_OP_SCATTER_ELEMENTS_UPDATE);
 }
 
-/* An index that is widened or cut to i32 counts elements of a tensor: its value stays. */
+/* Removes a convert between i32 and i64 before indices: they count elements of a tensor, so their
+ * values do not change. */
 static bool
 skip_index_convert(struct xm_graph *g, struct xm_node *n)
 {
@@ -182,7 +184,8 @@ make_positive(int64_t *axis, const struct xm_value *x)
     return true;
 }
 
-/* The value of n in its one spelling; NULL: it has that, or graph->err. */
+/* The value of n rewritten to its normal form; NULL: it has that form, or a failure is in
+ * graph->err. */
 static struct xm_value *
 respelled(struct xm_builder *b, struct xm_node *n)
 {

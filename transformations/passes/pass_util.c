@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several passes ask about values.
- */
+ * Predicates and helpers on values that several passes share. */
 #include "transformations/passes/pass_util.h"
 
 #include "transformations/graph/evaluate.h"
@@ -99,7 +98,7 @@ xm_use_index(const struct xm_use *u)
 
 static const int64_t head_swap[4] = {0, 2, 1, 3};
 
-/* [A,1,B,C] and [A,B,1,C] hold the same bytes: a reshape swaps one head as well. */
+/* Whether a reshape exchanges dimensions 1 and 2: [A,1,B,C] and [A,B,1,C] have the same bytes. */
 static bool
 swaps_one_head(const struct xm_node *n)
 {

@@ -2,8 +2,8 @@
  *
  * f(x) -> x, for ops that change nothing.
  *
- * A reshape, broadcast, tile or slice (forwards) to provably the same shape, a transpose
- * in the same order, a convert to the element type that is there, a concat of one.
+ * A reshape, broadcast, tile or forward slice whose result provably has the operand's shape; a
+ * transpose that keeps the order; a convert to the same element type; a concat of one value.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
@@ -40,7 +40,7 @@ always(const struct xm_node *n)
     return true;
 }
 
-/* Each is a no-op when the type stays the same and the condition holds. */
+/* An op is a no-op if the type does not change and the condition holds. */
 static const struct {
     enum xm_op op;
     bool (*condition)(const struct xm_node *n);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sum belongs to the residual stream when another of its summands is computed, through a
- * product, from the one that goes on:
+ * A sum r + f is in the residual stream if f is computed from r through a matrix product:
  *
- *     h' = h + W norm(h)       h, h' and what h was before reshapes and scales are of the stream
- *     y  = x W0 + x W1         is no such sum
+ *     h' = h + W norm(h)       h and h' are in the stream, and the values from which h comes by
+ *                              reshapes and scalings
+ *     y  = x W0 + x W1         is not: neither summand is computed from the other
  *
- * What goes on in a result, and where, is asked of algebra.h. Searches go back no further than to
- * r; together they look at a bounded number of operands, and sums that come behind that are none.
+ * algebra.h tells which operands a result "carries": r is such an operand of the sum, as is the
+ * operand of a reshape or scaling. A search from f goes back no further than to r. All searches
+ * together visit a bounded number of operands; sums after that are not recognised.
  */
 #include "transformations/passes/residual_stream.h"
 
@@ -15,23 +16,23 @@
 
 enum {
     MOST_WORK = 1 << 24,
-    FORMS = 8 /* of r, before reshapes and scales, that count as r */
+    FORMS = 8 /* values before reshapes and scalings of r that count as r */
 };
 
-/* What is known of a node; and `r` of a value. */
+/* Data of a node; `r` is of a value. */
 struct about {
     const struct xm_node *node;
-    uint32_t place;   /* in the graph's order                                          */
-    uint32_t r;       /* of a sum: the operand that goes on, plus 1                    */
-    uint32_t goal;    /* the last search that looked for it                            */
-    uint32_t seen[2]; /* the last search that came here, before and behind a product   */
+    uint32_t place;   /* position in the graph's order                                 */
+    uint32_t r;       /* for a sum: number of the operand r, plus 1; 0: not a sum      */
+    uint32_t goal;    /* last search that had this node as a goal                      */
+    uint32_t seen[2]; /* last search that visited it: before a product, after one      */
 };
 
 struct search {
     const struct xm_graph *g;
     bool *stream;
-    struct about *of; /* by id, or number of a value                    */
-    uint32_t *stack;  /* steps: 2 * id + whether a product was passed */
+    struct about *of; /* by the id of a node, or the number of a value  */
+    uint32_t *stack;  /* nodes to visit: 2 * id + whether a product was passed */
     uint32_t number, depth;
     uint64_t work;
 };
@@ -42,7 +43,7 @@ number_of(const struct xm_value *v)
     return v->node->id + v->index;
 }
 
-/* Whether a sum of floats goes on from operand i in a result. */
+/* Whether a result carries the sum in operand i, a computed float value. */
 static bool
 carries(const struct xm_linearity *result, const struct xm_node *n, uint32_t i)
 {
@@ -53,7 +54,8 @@ carries(const struct xm_linearity *result, const struct xm_node *n, uint32_t i)
 
 /* ---- r + f(r) ---------------------------------------------------------------------------- */
 
-/* The nodes that r comes from by reshapes and scales; the place of the first. */
+/* Marks r's node and the nodes from which r comes by reshapes and scalings as goals of the search;
+ * returns the position of the earliest. */
 static uint32_t
 set_goals(struct search *s, const struct xm_value *r)
 {
@@ -93,7 +95,7 @@ is_product(const struct xm_node *n)
     return xm_op_info(n->op)->flags & XM_OPF_PRODUCT;
 }
 
-/* Whether operands of n beside operand i are computed from that through a product. */
+/* Whether another operand of n than i is computed from operand i through a product. */
 static bool
 others_come_from(struct search *s, const struct xm_node *n, uint32_t i)
 {
@@ -111,7 +113,8 @@ others_come_from(struct search *s, const struct xm_node *n, uint32_t i)
     return false;
 }
 
-/* Result 0 .. of n is a sum where an operand goes on and something is added to it. */
+/* If result `result` of n is a sum r + f whose f comes from r through a product, adds it to the
+ * stream. */
 static void
 find_sum(struct search *s, const struct xm_node *n, uint32_t result)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the residual stream: r, and r + f(r) wherever f contains a matrix product.
+ * Finds the residual stream of a model: values r, and r + f(r) where f contains a matrix
+ * product.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_RESIDUAL_STREAM_H
 #define XM_TRANSFORMATIONS_PASSES_RESIDUAL_STREAM_H

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounding to bf16 where training in bf16 rounds, and inference in f32 does not (r, with
- * XM_NUMERICS=bf16 only):
+ * Rounds to bf16 where training in bf16 rounds and inference in f32 does not (r; only with
+ * XM_NUMERICS=bf16):
  *
  *     table[ids] c                        ->  r(table[ids] r(c))
  *     norm(x) s c -> router               ->  r(r(r(norm(x)) s) c) -> router
  *     (norm(W x c) g + table[ids] d) e    ->  r(r(r(norm(r(W x c)) g) + r(table[ids] r(d))) e)
  *
- * The factor of a table is a tensor of the checkpoint, and rounded; other numbers are not: they
- * are multiplied in f32, and the product is rounded. A norm is computed in f32 and rounded once.
+ * The factor of a table is a tensor of the checkpoint and is rounded. Other factors are numbers and
+ * are not rounded: the product is computed in f32 and rounded. A norm is computed in f32 and
+ * rounded once.
  *
- * Files may have the router's two factors in one: s c with c = n^-1/2, of which s is found again,
- * as a row of bf16. Where the norm is for others as well, they keep what it was.
+ * A file may have the router's two factors as one: s c with c = n^-1/2. Then s is recovered as a
+ * row of bf16. If the norm has other readers, they keep its unrounded value.
  *
  * Not done here: products with matrices, the residual stream, attention, which training rounds
  * as well.
@@ -31,7 +32,7 @@ round_bf16(float x)
     return xm_bf16_to_float(xm_float_to_bf16(x));
 }
 
-/* Every reader of v reads it rounded. */
+/* Inserts a rounding after v, for all readers of v. */
 static void
 round_value(struct xm_graph *g, struct xm_value *v)
 {
@@ -45,7 +46,8 @@ round_value(struct xm_graph *g, struct xm_value *v)
     xm_node_set_in(rounded->node, 0, v);
 }
 
-/* What v is below reshapes that nobody else reads; v has one reader. NULL: it has several. */
+/* The value before the reshapes that end in v, if each value on the way has one reader. NULL: some
+ * value has several. */
 static struct xm_value *
 read_once(struct xm_value *v)
 {
@@ -54,7 +56,8 @@ read_once(struct xm_value *v)
     return v->n_uses == 1 ? v : NULL;
 }
 
-/* The operand of a product with a number, which is the other; NULL: n is none. */
+/* If n multiplies a value by a number: the value; *factor: the operand that is the number. NULL: it
+ * does not. */
 static struct xm_value *
 scaled(const struct xm_node *n, uint32_t *factor)
 {
@@ -76,7 +79,7 @@ is_rounded(const struct xm_value *v)
 
 /* ---- rows of a table --------------------------------------------------------------- */
 
-/* Whether v are integers that come into the model as they are. */
+/* Whether v are integers of an input, perhaps after conversions and reshapes. */
 static bool
 is_input(const struct xm_value *v)
 {
@@ -85,7 +88,7 @@ is_input(const struct xm_value *v)
     return v->node->op == XM_OP_PARAMETER && xm_element_is_int(v->type.element);
 }
 
-/* table[ids] c, not rounded yet. */
+/* Whether n is table[ids] c and not rounded yet. */
 static bool
 is_scaled_lookup(const struct xm_node *n)
 {
@@ -117,7 +120,8 @@ round_lookup(struct xm_graph *g, struct xm_node *n)
 
 /* The parts of (norm(W x c) g + table[ids] d) e. */
 struct per_layer {
-    struct xm_node *context, *norm, *lookup, *sum, *mean; /* mean: the last product */
+    /* mean: the multiplication by e */
+    struct xm_node *context, *norm, *lookup, *sum, *mean;
 };
 
 static bool
@@ -164,14 +168,14 @@ round_per_layer(struct xm_graph *g, const struct per_layer *p)
 
 /* ---- a router's input -------------------------------------------------------------- */
 
-/* norm(x) f f .. -> product, the last factor first. */
+/* norm(x) f f .. -> product; factor[0] is the last factor. */
 struct routing {
     struct xm_node *product, *norm;
     const struct xm_value *factor[MOST_FACTORS];
     uint32_t n_factors;
 };
 
-/* A row, or a number, that v is multiplied with; NULL: v is no such product. */
+/* The value that v multiplies by a row or a number, *factor; NULL: v is no such product. */
 static struct xm_value *
 multiplied(const struct xm_value *v, const struct xm_value **factor)
 {
@@ -185,7 +189,7 @@ multiplied(const struct xm_value *v, const struct xm_value **factor)
     return NULL;
 }
 
-/* Whether n reads a product whose input is a norm with factors that nobody else reads. */
+/* Whether n is a router whose product reads a norm with factors that have no other readers. */
 static bool
 is_routing(const struct xm_node *n, struct routing *r)
 {
@@ -211,7 +215,7 @@ is_routing(const struct xm_node *n, struct routing *r)
            (!has_gamma || (v->n_uses == 1 && xm_is_row(gamma, xm_last_dim(v))));
 }
 
-/* f[n] is the graph's. */
+/* A constant row of f[n], which is in the graph's arena. */
 static struct xm_value *
 row(struct xm_builder *b, const float *f, int64_t n)
 {
@@ -230,8 +234,9 @@ new_row(struct xm_builder *b, int64_t n)
     return f;
 }
 
-/* s, where a row that is not of bf16 is s n^-1/2 with an s that is; *is_one says so. What files
- * may have stored as f16 is off by half a unit of that. NULL: out of memory. */
+/* Returns s = c n^1/2 rounded to bf16, for the constant row c = v. *is_one: c is not a row of bf16
+ * but equals s n^-1/2, up to the rounding error of f16, in which files may store it; so c is the
+ * two factors in one. NULL: out of memory. */
 static float *
 find_scale(struct xm_builder *b, const struct xm_value *v, int64_t n, bool *is_one)
 {
@@ -270,7 +275,7 @@ apply_factor(struct xm_builder *b, struct xm_value *x, const struct xm_value *fa
     return rounded_product(b, x, xm_const_float(b, XM_F32, 1.0f / sqrtf((float)n)));
 }
 
-/* The norm without factors. */
+/* The norm without its factors. */
 static struct xm_value *
 bare_norm(struct xm_builder *b, const struct xm_caps *caps, struct xm_node *norm)
 {
@@ -303,7 +308,8 @@ round_routing(struct xm_graph *g, const struct xm_caps *caps, struct routing *r)
 
 /* ---- the pass ---------------------------------------------------------------------- */
 
-/* How many places n ends. What is per layer has a scaled look-up in it, so comes first. */
+/* Rounds the pattern that ends at n, if any; returns the number of places that were rounded.
+ * Per-layer embeddings, which contain a scaled look-up, have been rounded before. */
 static uint32_t
 round_place(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *n)
 {

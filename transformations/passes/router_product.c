@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product that chooses experts: up from what reads the choice.
- */
+ * Finds the product whose result chooses experts, by following operands back from the node that
+ * reads the choice. */
 #include "transformations/passes/router_product.h"
 
-enum { FAR = 32 }; /* operations between a product and who chooses by it, at most */
+enum { FAR = 32 }; /* most operations between the product and the reader of the choice */
 
 bool
 xm_reads_weight(const struct xm_node *n)
@@ -18,7 +18,7 @@ xm_is_norm(const struct xm_node *n)
     return n->op == XM_OP_RMS_NORM || n->op == XM_OP_ROW_CHAIN;
 }
 
-/* The first operand that is computed from others; NULL: none. */
+/* The first operand that is not a source; NULL: none. */
 static const struct xm_value *
 computed_operand(const struct xm_node *n)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention with its states becomes attention on a paged cache.
+ * Replaces sdpa with its states by attention on a paged cache.
  *
  *     K = concat(gather(read_value(k), beam_idx), k_new)    assign(k, K)      V likewise
  *     sdpa(q, repeat_heads(K), repeat_heads(V), mask, scale)
  *  ->
  *     attention(q, k_new, v_new, beam_idx, key mask | mask, sinks) key_state=k value_state=v
  *
- * q is [B,Hq,T,D], k_new [B,Hkv,T,D]; attention works on [B,T,H,D]. repeat_heads is the
- * unsqueeze, broadcast, reshape chain of grouped heads (or nothing). A layer whose K is
- * the state of a layer before it (shared KV) gets no K and V of its own. A mask that is
- * causal, with or without a window and padding, becomes attributes (mask_kind.h).
+ * q is [B,Hq,T,D], k_new [B,Hkv,T,D]; attention works on [B,T,H,D]. repeat_heads is the chain
+ * unsqueeze, broadcast, reshape of grouped heads (or nothing). A layer whose K is the state of an
+ * earlier layer (shared KV) gets no K and V of its own. A mask that is causal, with or without a
+ * window and padding, becomes attributes (mask_kind.h).
  *
- * Not done: states that are cropped by the graph, boolean masks of unknown kind, sdpa with
- * causal=true: that one's query i sees keys 0 ... i from the cache's begin, whatever is past.
+ * Not done: states that the graph crops; boolean masks of unknown kind; sdpa with causal=true, in
+ * which query i sees keys 0 … i of the whole cache, whatever past is.
  */
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@
 
 /* ---- the pieces -------------------------------------------------------------------- */
 
-/* [B,Hkv,S,D] behind [B,Hkv*G,S,D], or v itself. */
+/* The value [B,Hkv,S,D] whose heads are repeated to [B,Hkv*G,S,D]; v itself if they are not. */
 static struct xm_value *
 without_repeated_heads(struct xm_value *v)
 {
@@ -46,13 +46,13 @@ without_repeated_heads(struct xm_value *v)
     return is_repeat ? x : v;
 }
 
-/* A cached tensor: what was there, what is added, under which name. */
+/* A cached tensor: the old part, the new part, and the name of its state. */
 struct cached {
     struct xm_value *whole;    /* concat(past, added), [B,Hkv,past+T,D]    */
     struct xm_value *added;    /* [B,Hkv,T,D]    */
-    struct xm_value *beam_idx; /* or NULL */
+    struct xm_value *beam_idx; /* NULL: rows are not reordered */
     const char *variable;
-    struct xm_node *assign; /* NULL once another layer has taken it */
+    struct xm_node *assign; /* NULL: another layer has already taken it */
 };
 
 static struct xm_node *
@@ -154,7 +154,7 @@ set_keys(struct xm_graph *g, struct xm_builder *b, const struct xm_node *sdpa,
     a->value_state = value->variable;
     if (key->beam_idx)
         in[XM_ATTENTION_BEAM_IDX] = key->beam_idx;
-    /* the first layer that reads a state writes it; the others share it */
+    /* the first layer that reads a state also writes it; later layers share it */
     bool own = true;
     for (struct xm_node *n = g->first; n && n != sdpa; n = n->next) {
         if (n->op == XM_OP_ATTENTION &&
@@ -168,7 +168,8 @@ set_keys(struct xm_graph *g, struct xm_builder *b, const struct xm_node *sdpa,
     return true;
 }
 
-/* Head-major users that go straight back to token-major take the result as it is. */
+/* Replaces the result: users that transpose it back to token-major take attention's result
+ * directly. */
 static void
 replace_result(struct xm_graph *g, struct xm_builder *b, struct xm_node *sdpa,
                struct xm_value *attention)
@@ -210,7 +211,7 @@ convert(struct xm_graph *g, const struct xm_caps *caps, struct mask_cache *masks
     return g->err.status == XM_OK;
 }
 
-/* The cache replaces the states that attention holds now. */
+/* Removes assigns to the states that attention now keeps in its cache. */
 static void
 remove_assigns(struct xm_graph *g)
 {
@@ -240,6 +241,7 @@ xm_pass_sdpa_to_paged_attention(struct xm_graph *g, const struct xm_caps *caps)
     }
     if (progress)
         remove_assigns(g);
-    xm_graph_remove_dead(g); /* states, or inputs of attention that nobody can run */
+    /* states, and inputs of attention that no implementation can run */
+    xm_graph_remove_dead(g);
     return progress;
 }

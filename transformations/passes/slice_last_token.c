@@ -3,9 +3,8 @@
  *     result(f(matmul(x, W)))  ->  result(f(matmul(x[:, -1:, :], W)))
  *     result(f(matmul(x, W)))  ->  result(f(matmul(x[:, sampled_tokens_indices, :], W)))
  *
- * x is [B,T,H] and f elementwise with constants (soft-capping, say). The head of a
- * language model has the largest matrix of all and generation reads few rows of its
- * result.
+ * x is [B,T,H] and f is elementwise with constants (for example soft-capping). The head of a
+ * language model has the largest matrix, and text generation reads few rows of its result.
  */
 #include "transformations/passes/slice_last_token.h"
 
@@ -78,7 +77,7 @@ sampled_tokens(struct xm_graph *g, struct xm_node *head)
     return xm_sampled_rows(g, xm_in(head, 0), head);
 }
 
-/* Its rows have not been chosen yet. */
+/* Whether x has a row for each token: its rows have not been selected yet. */
 static bool
 has_all_tokens(const struct xm_value *x)
 {

@@ -11,19 +11,19 @@
 extern "C" {
 #endif
 
-/* Not part of the pipeline, because it changes results from [B,T,V] to [B,1,V]: callers that want
- * the last row alone run it. Failures in graph->err. */
+/* Changes results from [B,T,V] to [B,1,V], the last token's. Returns whether the graph changed;
+ * failures in graph->err. Not part of the pipeline: callers that want only the last row run it. */
 bool xm_pass_slice_last_token(struct xm_graph *g);
-/* The same for the tokens listed by a new input [samples] i64: results become [B,samples,V].
- * Without progress there is no new input. */
+/* As xm_pass_slice_last_token, for the tokens that a new input XM_SAMPLED_TOKENS, [samples] i64,
+ * lists: results become [B,samples,V]. If the graph does not change, there is no new input. */
 #define XM_SAMPLED_TOKENS "sampled_tokens_indices"
 bool xm_pass_gather_sampled_tokens(struct xm_graph *g);
 
-/* The product [B,T,V] that v is computed from by elementwise steps with constants, each with one
- * user; NULL: there is none. */
+/* Returns the product [B,T,V] from which v is computed by elementwise ops with constants, each with
+ * one user; NULL: there is none. */
 struct xm_node *xm_language_head(struct xm_value *v);
-/* Builds x[:, sampled_tokens_indices, :] before `place`; the input is made where the graph lacks
- * it. NULL: failed, the cause is in graph->err. */
+/* Builds x[:, sampled_tokens_indices, :] before `place`; adds the input if the graph lacks it.
+ * NULL: a failure in graph->err. */
 struct xm_value *xm_sampled_rows(struct xm_graph *g, struct xm_value *x,
                                  struct xm_node *place);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Growing convex sets on an order that holds for all of them.
+ * Grows convex sets in a topological order of the sets.
  *
- * The graph with each set as one node has no cycle, so it has an order; it is kept as an array
- * of places. To join A and B, of which B reads A, only what stands between them matters: swept
- * backwards from B, it tells the ancestors of B. When one of them reads A, B would wait for
- * itself. Else they can all stand before A:
+ * If each set counts as one node, the graph has no cycle, so it has a topological order, which is
+ * kept as an array of places. To join A and B, where B reads A, only the places between them
+ * matter: a sweep backwards from B marks the ancestors of B. If a marked one reads A, then B would
+ * depend on itself by way of A, and the join is refused. Else all ancestors can be moved before
+ * A:
  *
  *     A  p  q  r  s  B      p, r ancestors of B      ->      p  r  AB  q  s  -
  */
@@ -13,21 +14,22 @@
 
 enum { NOBODY = UINT32_MAX };
 
-/* A node, by its id, which counts values; a set goes by the id of one of its members. */
+/* Data of a node, by its id; also of a set, whose number is the id of one of its members. */
 struct entry {
-    struct xm_node *node;    /* NULL: it is passed, or the id is a further result's    */
-    struct xm_node *next;    /* the set's next member, in a circle; NULL: is no member */
-    struct xm_value *source; /* of a passed node: what it is made of                   */
-    uint32_t reads;          /* of the value                                           */
-    uint32_t rank;           /* in the graph's order                                   */
-    uint32_t set;            /* that the node is, or is in                             */
-    uint32_t place, size;    /* of a set                                               */
+    /* NULL: the node is passed, or the id is that of another result */
+    struct xm_node *node;
+    struct xm_node *next;    /* next member of the set, circular; NULL: not a member   */
+    struct xm_value *source; /* for a passed node: the value that it is made of        */
+    uint32_t reads;          /* reads of the value                                     */
+    uint32_t rank;           /* position in the graph's order                          */
+    uint32_t set;            /* the set that the node is or is in                      */
+    uint32_t place, size;    /* for a set: its place, number of members                */
 };
 
 struct place {
-    uint32_t set;     /* who stands there, or NOBODY                   */
-    uint32_t next;    /* who will, while sets are joined               */
-    bool is_ancestor; /* the same                                      */
+    uint32_t set;     /* set at this place, or NOBODY                  */
+    uint32_t next;    /* set that it will have; used while sets are joined */
+    bool is_ancestor; /* as `next`: it is an ancestor of B             */
 };
 
 struct xm_convex {
@@ -53,7 +55,7 @@ xm_convex_reads(const struct xm_convex *c, const struct xm_value *v)
     return c->of[v->node->id + v->index].reads;
 }
 
-/* It has a single result, and depends on nothing but its first operand. */
+/* Whether n may be passed: it has one result and depends on its first operand only. */
 static bool
 can_be_passed(const struct xm_node *n)
 {
@@ -63,7 +65,7 @@ can_be_passed(const struct xm_node *n)
     return can;
 }
 
-/* What is passed has no place: nothing reads it. */
+/* Enters a node. A passed node gets no place, because no set reads it. */
 static void
 enter(struct xm_convex *c, struct xm_node *n)
 {
@@ -88,7 +90,7 @@ enter(struct xm_convex *c, struct xm_node *n)
 
 /* ---- members --------------------------------------------------------------------------- */
 
-/* Adds the members of a set to a list that is kept in the graph's order. */
+/* Adds the members of a set to a list in the graph's order; returns its new length. */
 static uint32_t
 add_members(const struct xm_convex *c, uint32_t set, struct xm_node **list, uint32_t n)
 {
@@ -112,8 +114,8 @@ xm_convex_members(const struct xm_convex *c, const struct xm_node *n,
 
 /* ---- joining --------------------------------------------------------------------------- */
 
-/* Marks the places that what stands at `place` reads from, behind that of `a`. False: it reads
- * `a` itself without being `b`, or there is more to look at than is left. */
+/* Marks the places after that of `a` which the set at `place` reads. False: that set reads `a` and
+ * is not `b`, or too many operands have been examined. */
 static bool
 mark_operands(struct xm_convex *c, uint32_t place, uint32_t a, uint32_t b, uint32_t *left)
 {
@@ -133,7 +135,7 @@ mark_operands(struct xm_convex *c, uint32_t place, uint32_t a, uint32_t b, uint3
     return true;
 }
 
-/* Whether nothing that `b` waits for reads `a`; if so, is_ancestor says what it waits for. */
+/* Whether no ancestor of `b` reads `a`; marks the ancestors of b. */
 static bool
 is_convex(struct xm_convex *c, uint32_t a, uint32_t b)
 {
@@ -148,7 +150,7 @@ is_convex(struct xm_convex *c, uint32_t a, uint32_t b)
     return holds;
 }
 
-/* The ancestors of b, then a and b as one, then the rest. */
+/* Reorders the places between a and b: ancestors of b, then a and b as one, then the others. */
 static void
 reorder(struct xm_convex *c, uint32_t a, uint32_t b)
 {
@@ -178,12 +180,12 @@ unite(struct xm_convex *c, uint32_t a, uint32_t b)
         c->of[m->id].set = a;
         m = c->of[m->id].next;
     } while (m != c->of[b].node);
-    c->of[a].next = c->of[b].next; /* two circles become one */
+    c->of[a].next = c->of[b].next; /* joins the two circular lists */
     c->of[b].next = behind_a;
     c->of[a].size += c->of[b].size;
 }
 
-/* b reads a. */
+/* Joins sets a and b, where b reads a, if the rules allow it. */
 static void
 try_to_join(struct xm_convex *c, uint32_t a, uint32_t b)
 {

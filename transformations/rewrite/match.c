@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matching a pattern against the nodes above a value.
+ * Matches a pattern with the nodes that compute a value.
  *
- * Commuting nodes of a pattern are numbered as they are met; an attempt fixes the order
- * of each by a bit, and all orders are tried. That is complete (a choice made early can
- * be revised because of something found late), and patterns have few such nodes.
+ * Commuting nodes of a pattern are numbered in the order in which they are visited. An attempt
+ * fixes the order of operands of each by a bit, and all combinations are tried. So an early choice
+ * can be revised because of a later failure; patterns have few such nodes.
  */
 #include "transformations/rewrite/match.h"
 
@@ -49,14 +49,14 @@ xm_pat_operand(const struct xm_pat *pat, uint32_t i, uint32_t *at)
     return is_named ? one->in[0] : one;
 }
 
-/* Operand i of a node; NULL: it has none. */
+/* Operand i of a node; NULL: absent. */
 static struct xm_value *
 operand(const struct xm_node *n, uint32_t i)
 {
     return i < n->n_in && !xm_is_none(xm_in(n, i)) ? xm_in(n, i) : NULL;
 }
 
-/* Operand i of v's node. */
+/* Matches operand i of v's node. */
 static bool
 match_operand(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v,
               uint32_t i)
@@ -74,7 +74,8 @@ match_operand(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v
     return miss(s, v, what);
 }
 
-/* Whether the pattern may be met at this value at all; then the slot has it. */
+/* Whether v has no other users, unless the pattern allows them, and agrees with the slot; then
+ * stores v in the slot. */
 static bool
 enter(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v, bool is_root)
 {
@@ -86,7 +87,7 @@ enter(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v, bool i
     return true;
 }
 
-/* The operands that stand in the pattern: as they are, or with 0 and 1 exchanged. */
+/* Matches the operands that the pattern lists, in order or with 0 and 1 exchanged. */
 static bool
 match_listed(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v)
 {
@@ -104,7 +105,7 @@ match_listed(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v)
     return true;
 }
 
-/* Those that do not. */
+/* Matches the operands that the pattern does not list. */
 static bool
 match_rest(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v)
 {
@@ -192,7 +193,7 @@ match(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v, bool i
         if (!xm_content_known(&v->content))
             return miss(s, v, "is not a known integer value");
         break;
-    default: /* the kinds that only replacements have */
+    default: /* kinds that occur only in replacements */
         return false;
     }
     return bind(s, pat->slot, v);
@@ -205,20 +206,20 @@ xm_matcher_run(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *
     struct xm_value *before[XM_MAX_SLOTS];
     const char *why = NULL;
     memcpy(before, s->m->slot, sizeof(before));
-    uint32_t most = 0; /* commuting nodes that any attempt has reached */
+    uint32_t most = 0; /* most commuting nodes that an attempt has visited */
     for (s->orders = 0; s->orders < (1u << XM_PAT_COMMUTING); s->orders++) {
         s->commuting = s->matched = 0;
         s->m->why = NULL;
         if (match(s, pat, v, true)) {
             if (!condition || condition(s->m))
                 return true;
-            s->best = UINT32_MAX; /* nothing gets further */
+            s->best = UINT32_MAX; /* matched completely: no failure gets further */
             why = why ? why : s->m->why;
         }
         memcpy(s->m->slot, before, sizeof(before));
         most = s->commuting > most ? s->commuting : most;
         if (s->orders + 1 >= (1u << most))
-            break; /* every order of what this pattern reaches has been tried */
+            break; /* all combinations for the visited nodes have been tried  */
     }
     s->m->why = why;
     return false;

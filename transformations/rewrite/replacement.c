@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a rule puts in place of what it found: new nodes before the root, all or none.
+ * Builds the nodes that replace a match, before its root: all or none.
  *
- * They are built first and asked about then: what would run is the node as it stands.
+ * The nodes are built first, and then caps->can_run is asked: it sees the nodes as they would
+ * run.
  */
 #include "transformations/rewrite/linear_node.h"
 #include "transformations/rewrite/match.h"
 
-enum { MOST_IN = 20 }; /* operands of what rules make */
+enum { MOST_IN = 20 }; /* most operands of a node that a rule makes */
 _Static_assert((int)XM_MOE_N_IN <= MOST_IN && (int)XM_ATTENTION_N_IN <= MOST_IN &&
                    (int)XM_CHAIN_XS + (int)XM_CHAIN_CS <= MOST_IN,
                "MOST_IN is too small");
@@ -50,7 +51,7 @@ xm_fused_build(struct xm_builder *b, const struct xm_caps *caps, enum xm_op op,
 
 /* ---- patterns ------------------------------------------------------------------------ */
 
-/* What a replacement is built from. */
+/* The state while a replacement is built. */
 struct maker {
     struct xm_builder b;
     struct xm_match *m;
@@ -66,8 +67,8 @@ slot_value(struct maker *e, const struct xm_pat *pat)
     return v ? v : xm_none(e->m->graph);
 }
 
-/* The operands that a changed node begins with, those of the node that it is made of; how many
- * they are. */
+/* Copies the operands of node `from` to in[], as those of a node of type `op`; returns their
+ * number. */
 static uint32_t
 carry(struct xm_graph *g, const struct xm_node *from, enum xm_op op, struct xm_value **in)
 {
@@ -83,7 +84,7 @@ carry(struct xm_graph *g, const struct xm_node *from, enum xm_op op, struct xm_v
 static struct xm_value *
 emit_op(struct maker *e, const struct xm_pat *pat)
 {
-    const struct xm_node *from = /* what is changed; NULL: the node is a new one */
+    const struct xm_node *from = /* node to change; NULL: a new node             */
         pat->rest == XM_REST_FREE ? e->m->slot[pat->slot]->node : NULL;
     bool has_attr = pat == e->rule->replace && e->rule->attr;
     struct xm_value *in[MOST_IN], *none = xm_none(e->m->graph);
@@ -117,7 +118,7 @@ emit(struct maker *e, const struct xm_pat *pat)
         return emit_op(e, pat);
     case XM_PAT_ABSENT:
         return xm_none(e->m->graph);
-    case XM_PAT_SCALAR: /* of the element type that the rule is about */
+    case XM_PAT_SCALAR: /* of the element type of the root            */
         return xm_const_float(&e->b, e->m->root->out[0].type.element, (float)pat->number);
     case XM_PAT_LIKE:
         v = emit(e, pat->in[0]);
@@ -132,7 +133,8 @@ emit(struct maker *e, const struct xm_pat *pat)
     }
 }
 
-/* y with the type of what it replaces. A size that only the data says is not asked for. */
+/* Converts and reshapes y to the type of the value that it replaces. Sizes that depend on data are
+ * not compared. */
 static struct xm_value *
 as_type(struct xm_builder *b, struct xm_value *y, const struct xm_type *type)
 {
@@ -147,8 +149,7 @@ as_type(struct xm_builder *b, struct xm_value *y, const struct xm_type *type)
 
 /* ---- all or nothing ------------------------------------------------------------------ */
 
-/* The first node before the root that was built since the graph had `next_id`; the root when
- * there is none. */
+/* The first node that was built since the graph had `next_id`; the root if there is none. */
 static struct xm_node *
 first_new(const struct xm_match *m, uint32_t next_id)
 {
@@ -162,7 +163,8 @@ void
 xm_replacement_undo(struct xm_match *m, uint32_t next_id)
 {
     struct xm_node *n = m->root->before, *before;
-    for (; n && n->id >= next_id; n = before) { /* readers before what they read */
+    /* remove readers before the nodes that they read */
+    for (; n && n->id >= next_id; n = before) {
         before = n->before;
         xm_node_remove(m->graph, n);
     }

@@ -6,10 +6,10 @@
 
 #include "transformations/rewrite/match.h"
 
-/* A rule set that still changes things then undoes itself: our mistake. */
+/* Most rounds: rules that still change the graph then undo each other, which is a bug. */
 enum { MAX_ROUNDS = 64 };
 
-/* Of the new nodes, the one that does what the old ones did: the last may only give it the old
+/* The new node that does the work of the replaced ones: nodes after it only convert to the old
  * shape and type. */
 static struct xm_node *
 worker(const struct xm_value *v, uint32_t next_id)
@@ -77,7 +77,7 @@ xm_rewrite(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rule 
     return any;
 }
 
-/* Why the rule leaves the root alone; NULL: it does not. */
+/* Returns why the rule does not replace the root; NULL: it would. */
 static const char *
 refusal(struct xm_matcher *s, const struct xm_rule *rule)
 {
@@ -94,7 +94,7 @@ refusal(struct xm_matcher *s, const struct xm_rule *rule)
         xm_replacement_undo(m, next_id);
         return NULL;
     }
-    m->graph->err = err; /* this was but a trial */
+    m->graph->err = err; /* this was only a trial */
     return why ? why : m->why ? m->why : "the replacement cannot be built";
 }
 
@@ -111,7 +111,7 @@ xm_rewrite_near_miss(const struct xm_rule *rules, struct xm_graph *g,
         struct xm_matcher s = {.m = &m, .want_reason = true};
         const char *reason = refusal(&s, rule);
         if (!reason)
-            return ""; /* it applies */
+            return ""; /* the rule applies */
         if (!*text || s.best > best) {
             const char *t =
                 xm_arena_printf(&g->arena, "rule '%s': %s", rule->name, reason);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Splitting a graph by layer: each rank runs a stretch of the graph's nodes, and passes on what
+ * Splits a graph by layer: each rank runs a stretch of the graph's nodes and sends the values that
  * later ranks read.
  *
  *     rank 0: embeddings, layers 0 … 15 ──► send
@@ -8,11 +8,11 @@
  *     rank 2:                                          receive ──► layers 32 … 47, vocabulary
  *     all:    results ◄────────────────────────────────────────────────── send
  *
- * Nothing says which nodes are a layer. Where few bytes of a token are alive, a cut is cheap: that
- * is between layers, where only the residual stream is. Among the nodes near to where a rank's
- * share of the weights' bytes ends, the cheapest place is taken. Nodes that read neither weights
- * nor states (masks, the tables of rope) are run by every rank that needs them. States stay on one
- * rank with all that reads and writes them.
+ * The graph does not say which nodes are a layer. A cut is cheap where few bytes for each token
+ * must be sent, which is between layers, where only the residual stream is passed on. So a rank
+ * ends at the cheapest place near to where its share of the weights' bytes ends. Nodes that read
+ * neither weights nor states (masks, tables of rope) are run by every rank that needs them. A state
+ * is on the rank of all nodes that read and write it.
  */
 #include <math.h>
 #include <string.h>
@@ -21,21 +21,22 @@
 #include "transformations/graph/builder.h"
 #include "transformations/split/split_plan.h"
 
-/* Constants above this are not multiplied or looked up by several ranks. */
+/* Nodes that read larger constants are run by one rank only. */
 #define MOST_COPIED_BYTES 65536
-/* A rank's share may miss what was asked for by this part of the smallest share. */
+/* A rank's share may differ from the wanted share by this fraction of the smallest share. */
 #define TOLERANCE 0.25
 
-/* The nodes that one rank runs, in the graph's order. A place k is before node k. */
+/* The nodes that are run by one rank only, in the graph's order. A place k is the boundary before
+ * node k. */
 struct cutting {
     struct xm_split *s;
     const struct xm_node **nodes;
-    uint32_t *index;  /* by id: place of a node; UINT32_MAX: every rank runs it */
-    uint64_t *before; /* [n + 1]: bytes of weights of the nodes before a place   */
-    int64_t
-        *alive; /* [n + 1]: bytes of a token that nodes before it make and others read */
-    uint32_t *is_inside; /* [n + 1]: above 0: a state is on both sides */
-    uint32_t n;          /* nodes */
+    uint32_t *index;  /* by id: position of a node; UINT32_MAX: every rank runs it */
+    uint64_t *before; /* [n + 1]: bytes of weights of the nodes before the place */
+    /* [n + 1]: bytes for a token that are made before the place and read after it */
+    int64_t *alive;
+    uint32_t *is_inside; /* [n + 1]: > 0: some state is used on both sides */
+    uint32_t n;          /* number of nodes */
 };
 
 /* ---- what a node is ------------------------------------------------------------------------- */
@@ -58,7 +59,7 @@ is_large(const struct xm_node *source)
            (source->op == XM_OP_CONST && source->attr.data.n_bytes > MOST_COPIED_BYTES);
 }
 
-/* Whether every rank runs n, or a copy of it. Its operands are decided. */
+/* Whether every rank runs a copy of n. This has been decided for n's operands. */
 static bool
 is_everywhere(const struct cutting *c, const struct xm_node *n)
 {
@@ -81,7 +82,7 @@ is_variable(const struct xm_node *n)
     return n->op == XM_OP_READ_VALUE || n->op == XM_OP_ASSIGN;
 }
 
-/* The first node that has a state of n's; n itself: it is the first. */
+/* The first node that uses a state of n; n itself if it is the first. */
 static const struct xm_node *
 first_of_state(const struct cutting *c, const struct xm_node *n)
 {
@@ -99,7 +100,7 @@ first_of_state(const struct cutting *c, const struct xm_node *n)
 
 /* ---- finding places ------------------------------------------------------------------------- */
 
-/* The place of v's last reader among the nodes; 0: it has none. */
+/* The position of v's last reader among the nodes; 0: none. */
 static uint32_t
 last_reader(const struct cutting *c, const struct xm_value *v)
 {
@@ -111,7 +112,8 @@ last_reader(const struct cutting *c, const struct xm_value *v)
     return last;
 }
 
-/* A result in between would be waited for before the layers behind it. */
+/* Lists the nodes. A result before the last node is refused, because ranks would wait for it before
+ * their layers. */
 static enum xm_status
 list_nodes(struct cutting *c, struct xm_error *err)
 {
@@ -163,7 +165,8 @@ is_better(const struct cutting *c, double wanted, double tolerance, uint32_t k,
     return miss[0] != miss[1] ? miss[0] < miss[1] : c->alive[k] < c->alive[than];
 }
 
-/* The place where rank `rank` begins, behind `from`; 0: there is none. Each rank has a weight. */
+/* Finds the place where rank `rank` begins, after `from`; 0: none. Each rank gets at least one node
+ * with weights. */
 static uint32_t
 find_place(const struct cutting *c, uint32_t from, uint32_t rank, double wanted,
            double tolerance)
@@ -281,10 +284,10 @@ xm_split_plan_layers(struct xm_split *s, struct xm_error *err)
 struct part {
     const struct xm_split *s;
     struct xm_collective *to;
-    struct xm_graph *g;    /* the rank's: a copy with the same ids */
-    struct xm_node **copy; /* by id */
-    struct xm_value *
-        *arrived; /* by value: what another rank has made; NULL: not read here */
+    struct xm_graph *g;    /* graph of the rank, a copy with the same ids */
+    struct xm_node **copy; /* copies by the id of the original */
+    /* by number of a value: the value that was received from another rank; NULL: none */
+    struct xm_value **arrived;
     struct xm_error *err;
 };
 
@@ -303,7 +306,7 @@ send(struct part *p, struct xm_builder *b, const struct xm_value *v, uint32_t ra
     return xm_op_build(b, XM_OP_SEND, &attr, &x, 1) ? XM_OK : failure(p);
 }
 
-/* NULL: p->g->err. */
+/* Adds a node that receives v from its rank; NULL: a failure in p->g->err. */
 static struct xm_value *
 receive(struct part *p, struct xm_builder *b, const struct xm_value *v)
 {
@@ -321,8 +324,8 @@ receive(struct part *p, struct xm_builder *b, const struct xm_value *v)
     return y;
 }
 
-/* Before the rank's first node all that it reads of earlier ranks, in the order of the graph, in
- * which they send it. */
+/* Adds, before the rank's first node, receive nodes for all values of earlier ranks that it reads,
+ * in the order in which those ranks send them. */
 static enum xm_status
 receive_all(struct part *p, struct xm_node *first)
 {
@@ -341,7 +344,7 @@ receive_all(struct part *p, struct xm_node *first)
     return XM_OK;
 }
 
-/* Behind the rank's last node all that later ranks read. */
+/* Adds, after the rank's last node, send nodes for all values that later ranks read. */
 static enum xm_status
 send_all(struct part *p, struct xm_node *last)
 {
@@ -358,7 +361,7 @@ send_all(struct part *p, struct xm_node *last)
     return XM_OK;
 }
 
-/* Every rank has all results. */
+/* Makes a result available on every rank: the rank that has it sends it to the others. */
 static enum xm_status
 share_result(struct part *p, const struct xm_node *result)
 {
@@ -379,7 +382,7 @@ share_result(struct part *p, const struct xm_node *result)
     return XM_OK;
 }
 
-/* The nodes of this rank read what has arrived. */
+/* If n runs on this rank: makes its copy read values of earlier ranks from the RECEIVE nodes. */
 static void
 rewire(struct part *p, const struct xm_node *n)
 {

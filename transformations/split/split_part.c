@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The graph of a rank: a copy in which sources are cut, and in which values are exchanged, cut or
- * made summands where a node takes them in another layout than they are made in.
+ * Makes the graph of a rank: a copy in which constants and weights are cut, and in which values are
+ * exchanged, cut or made summands where a node takes them in another layout than that in which they
+ * are computed.
  */
 #include <string.h>
 
@@ -11,10 +12,11 @@
 
 struct part {
     const struct xm_split *split;
-    struct xm_collective *to; /* the others */
-    struct xm_graph *g;       /* the rank's */
-    struct xm_builder b;      /* before the node that is at work */
-    struct xm_value **whole;  /* by value: what every rank has; NULL: not made yet */
+    struct xm_collective *to; /* collective with the other ranks */
+    struct xm_graph *g;       /* graph of the rank */
+    struct xm_builder b;      /* inserts before the node that is being processed */
+    /* by number of a value: the whole value, after an exchange; NULL: not made yet */
+    struct xm_value **whole;
     struct xm_error *err;
 };
 
@@ -30,8 +32,8 @@ range_of(const struct part *p, uint32_t class_, struct xm_dim d, int64_t *first,
 
 /* ---- sources ----------------------------------------------------------------------------- */
 
-/* A view of the elements first … first + n - 1 along a dimension of a weight of `rank` dimensions.
- * NULL, or a static sentence. */
+/* Narrows a weight of `rank` dimensions to elements [first, first + n) along dimension dim. Returns
+ * NULL, or a static sentence on failure. */
 static const char *
 cut(struct xm_weight *w, uint32_t rank, uint32_t dim, uint64_t first, uint64_t n)
 {
@@ -53,7 +55,7 @@ cut_weight(struct part *p, const struct xm_value *v, uint32_t dim, int64_t first
     return NULL;
 }
 
-/* Of whole bytes; split_plan.c asks for no others. */
+/* Cuts a constant along a dimension. Its elements are whole bytes; split_plan.c cuts no others. */
 static struct xm_value *
 cut_const(struct part *p, const struct xm_value *v, uint32_t dim, int64_t first,
           int64_t n)
@@ -92,7 +94,7 @@ exchanged(struct part *p, const struct xm_split_value *have, const struct xm_val
     return xm_op_build(&p->b, XM_OP_ALL_GATHER, &attr, &mine, 1);
 }
 
-/* The whole value, which is made before its first reader. */
+/* The whole value of v; the exchange is inserted before the first reader. */
 static struct xm_value *
 whole(struct part *p, const struct xm_value *v, struct xm_value *mine)
 {
@@ -123,7 +125,8 @@ sliced(struct part *p, struct xm_value *x, uint32_t dim, int64_t first, int64_t 
     return y;
 }
 
-/* Summands of a value that every rank has: rank 0 has it, the others nothing. */
+/* Makes a value that every rank has a summand: rank 0 keeps it, the others get zero or an absent
+ * operand. */
 static struct xm_value *
 summand(struct part *p, const struct xm_node *n, uint32_t i, struct xm_value *x)
 {
@@ -138,7 +141,7 @@ summand(struct part *p, const struct xm_node *n, uint32_t i, struct xm_value *x)
     return y;
 }
 
-/* A target shape with the size of the part. */
+/* A target shape (of a reshape) with the size of this rank's part in dimension dim. */
 static struct xm_value *
 resized(struct part *p, const struct xm_value *v, uint32_t dim, uint32_t class_)
 {
@@ -160,7 +163,7 @@ resized(struct part *p, const struct xm_value *v, uint32_t dim, uint32_t class_)
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
-/* Operand i in the wanted layout; `mine` is what the copied node has now. */
+/* Operand i in the wanted layout; `mine` is what the copied node reads now. */
 static struct xm_value *
 operand(struct part *p, const struct xm_node *n, uint32_t i, const struct xm_layout *want,
         struct xm_value *mine)
@@ -192,7 +195,7 @@ operand(struct part *p, const struct xm_node *n, uint32_t i, const struct xm_lay
                                       : all;
 }
 
-/* Attributes that repeat sizes, or say which part it is. */
+/* Sets attributes of an expert node that repeat a split size, or say which experts the rank has. */
 static void
 set_sizes(const struct part *p, const struct xm_node *from, const struct xm_layout *in,
           struct xm_node *n)

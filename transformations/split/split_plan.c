@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which assignment of layouts each node of a split graph takes.
+ * Chooses the assignment of layouts for each node of a split graph.
  *
- * Nodes decide in the graph's order, each for what costs least at once. What that is blind to, that
- * a value will be needed whole later, is mended afterwards: each class that was exchanged is tried
- * whole, and stays so if everything together then takes less time.
- */
+ * Nodes are decided in the graph's order, each by its own least cost. That ignores that a value may
+ * be needed whole later. Therefore each class that was exchanged is afterwards tried without a
+ * split, and stays so if the whole plan then takes less time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,8 @@
 #include "transformations/graph/evaluate.h"
 #include "transformations/split/split_plan.h"
 
-/* Launching something small that only moves bytes on a rank. Where the wish says that messages cost
- * nothing they still cost more. */
+/* LOCAL_S: seconds of a small launch that only moves bytes on a rank. MESSAGE_S: least seconds of a
+ * message, so that messages cost more even if the wish says that they cost nothing. */
 #define LOCAL_S   1e-8
 #define MESSAGE_S 1e-7
 
@@ -40,7 +39,8 @@ gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The boundary before rank `rank` of `units` pieces, of which every rank gets one at least. */
+/* The first piece of rank `rank` when `units` pieces are divided by shares; every rank gets at
+ * least one. */
 static uint64_t
 boundary(const struct xm_split *s, uint64_t units, uint32_t rank)
 {
@@ -66,11 +66,11 @@ xm_split_range(const struct xm_split *s, uint32_t c, uint64_t size, uint32_t ran
 
 /* ---- what a choice costs ------------------------------------------------------------------ */
 
-/* A choice of a node: what it would take and make. */
+/* One assignment that a node could take, and its cost. */
 struct choice {
     double seconds;
-    uint64_t units;      /* of its class, joined with the operands' */
-    bool splits;         /* anything at all */
+    uint64_t units;      /* units of its class, joined with those of the operands */
+    bool splits;         /* whether it splits any dimension */
     uint32_t joined[64]; /* classes of its operands */
     uint32_t n_joined;
 };
@@ -82,7 +82,8 @@ is_product_operand(const struct xm_node *n, uint32_t i)
     return is_product && !xm_has_operand(xm_node_linearity(n, 0).carried, i);
 }
 
-/* What every rank does with whole values: states and results are told to nobody in parts. */
+/* Whether every rank must do the node with whole values: results, parameters, and states other than
+ * attention's. */
 static bool
 is_always_whole(const struct xm_node *n)
 {
@@ -91,7 +92,7 @@ is_always_whole(const struct xm_node *n)
            ((flags & XM_OPF_STATE) && n->op != XM_OP_ATTENTION);
 }
 
-/* Narrower numbers are made of sums, not of summands. */
+/* Whether n converts to fewer bits. That must be done on the sum, not on summands. */
 static bool
 narrows(const struct xm_node *n)
 {
@@ -99,7 +100,7 @@ narrows(const struct xm_node *n)
                                          xm_element_bits(xm_in(n, 0)->type.element);
 }
 
-/* Whether reader n gives summands where operand i is summands. */
+/* Whether n, reading operand i as summands, can give summands. */
 static bool
 carries(const struct xm_node *n, uint32_t i, struct xm_layout *in, struct xm_layout *out)
 {
@@ -107,7 +108,8 @@ carries(const struct xm_node *n, uint32_t i, struct xm_layout *in, struct xm_lay
         return false;
     for (uint32_t k = 1; xm_node_layouts(n, k, in, out); k++) {
         bool is_so = in[i].kind == XM_PARTIAL;
-        for (uint32_t j = 0; j < n->n_in && is_so; j++) /* x * x reads it twice */
+        /* a node may read the value twice, as in x * x */
+        for (uint32_t j = 0; j < n->n_in && is_so; j++)
             is_so = xm_in(n, j) != xm_in(n, i) || in[j].kind == XM_PARTIAL;
         if (is_so)
             return true;
@@ -115,7 +117,7 @@ carries(const struct xm_node *n, uint32_t i, struct xm_layout *in, struct xm_lay
     return false;
 }
 
-/* The first reader of v that needs the sum; NULL: all carry summands on. */
+/* The first reader of v that needs the sum; NULL: all readers can take summands. */
 static const struct xm_node *
 who_needs_the_sum(const struct xm_split *s, const struct xm_value *v,
                   struct xm_layout *in, struct xm_layout *out)
@@ -146,7 +148,7 @@ exchange_seconds(const struct xm_split *s, const struct xm_value *v)
            (double)xm_split_token_bytes(v) / s->wish.link_rate;
 }
 
-/* Bytes that a token reads of a weight. */
+/* Bytes of a weight, operand i, that are read for one token. */
 static double
 read_bytes(const struct xm_node *n, uint32_t i)
 {
@@ -160,9 +162,9 @@ read_bytes(const struct xm_node *n, uint32_t i)
                : all;
 }
 
-/* The part of operand i's bytes that the rank with the most of them reads. Which experts a token
- * chooses is left to chance: one standard deviation above the mean of the largest share. Who wishes
- * experts to be cut so may want room for them, not time. */
+/* The fraction of operand i's bytes that the rank with the most of them reads. Which experts a
+ * token chooses is treated as random: mean plus one standard deviation for the largest share. If
+ * the wish is to cut by expert, it may be for memory, not for time, so the plain share is used. */
 static double
 largest_part(const struct xm_split *s, const struct xm_node *n, uint32_t i,
              const struct xm_layout *want)
@@ -176,8 +178,8 @@ largest_part(const struct xm_split *s, const struct xm_node *n, uint32_t i,
     return most < 1.0 ? most : 1.0;
 }
 
-/* Joins what is cut along dimension `dim` in multiples of `grain` to the choice's class; false: it
- * cannot be cut. */
+/* Adds to the choice that dimension `dim` of v is cut in multiples of `grain`; false: it cannot be
+ * cut. */
 static bool
 join_extent(struct choice *c, const struct xm_value *v, uint32_t dim, int64_t grain)
 {
@@ -206,7 +208,8 @@ join_class(const struct xm_split *s, struct choice *c, uint32_t of)
     return true;
 }
 
-/* A value of the run in the layout that is wanted. */
+/* Adds the cost of having operand i, a value of the run, in the wanted layout; false: that is
+ * impossible. */
 static bool
 take_value(const struct xm_split *s, const struct xm_node *n, uint32_t i,
            const struct xm_layout *want, struct choice *c)
@@ -257,7 +260,8 @@ take_operand(const struct xm_split *s, const struct xm_node *n, uint32_t i,
     return !splits || (can_cut && join_extent(c, v, want->dim, want->grain));
 }
 
-/* An attention that reads a state which another writes has its heads where the state's are. */
+/* Whether an attention that reads another's state splits its heads exactly as the node that writes
+ * the state. */
 static bool
 meets_state(const struct xm_split *s, const struct xm_node *n, struct choice *c)
 {
@@ -270,7 +274,7 @@ meets_state(const struct xm_split *s, const struct xm_node *n, struct choice *c)
     return (of != XM_NO_CLASS) == c->splits && (!c->splits || join_class(s, c, of));
 }
 
-/* Whether experts may be cut as the layouts of n's operands say. */
+/* Whether the layouts cut experts in the way that the wish asks for. */
 static bool
 is_wished(const struct xm_split *s, const struct xm_node *n, const struct xm_layout *in)
 {
@@ -279,7 +283,7 @@ is_wished(const struct xm_split *s, const struct xm_node *n, const struct xm_lay
            xm_split_cuts_experts(n, XM_MOE_W_DOWN, down);
 }
 
-/* Whether the choice is possible; what it costs. */
+/* Computes the cost of a choice; false: it is not possible. */
 static bool
 weigh(const struct xm_split *s, const struct xm_node *n, const struct xm_layout *in,
       const struct xm_layout *out, struct choice *c)
@@ -345,7 +349,7 @@ exchange(struct xm_split *s, const struct xm_value *v, const struct xm_node *bec
     return XM_OK;
 }
 
-/* Whether an operand in this layout has to be exchanged first. */
+/* Whether an operand must be exchanged to have this layout. */
 static bool
 needs_exchange(const struct xm_split_value *have, const struct xm_layout *want)
 {
@@ -388,7 +392,8 @@ decide(struct xm_split *s, const struct xm_node *n, uint32_t k, const struct cho
     return XM_OK;
 }
 
-/* The first of those that cost least; 0, all mirrored, is always possible. */
+/* Chooses for node n the first assignment of least cost. Assignment 0, all mirrored, is always
+ * possible. */
 static enum xm_status
 choose(struct xm_split *s, const struct xm_node *n, struct xm_layout *in,
        struct xm_layout *out, struct xm_error *err)
@@ -424,7 +429,7 @@ xm_split_new_layouts(const struct xm_graph *g, struct xm_layout **in,
     return *in;
 }
 
-/* Decides anew for the whole graph. */
+/* Decides for the whole graph from the start. */
 static enum xm_status
 plan_once(struct xm_split *s, struct xm_layout *in, struct xm_layout *out,
           struct xm_error *err)
@@ -447,7 +452,7 @@ set_whole(struct xm_split *s, const uint32_t *members, size_t n, bool is_whole)
         s->nodes[members[i]].is_whole = is_whole;
 }
 
-/* Nodes with weights in the class of node `of`. */
+/* Lists the nodes of the class of node `of`; returns their number. */
 static size_t
 find_members(const struct xm_split *s, const struct xm_node *of, uint32_t *members)
 {
@@ -533,7 +538,8 @@ compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What each class with weights saves a token, in ascending order: list[n_classes]. */
+/* Lists the time that each class with weights saves for a token, ascending; returns the number of
+ * classes. list[n_classes]. */
 static size_t
 find_savings(const struct xm_split *s, double *list)
 {
@@ -569,7 +575,7 @@ static void
 make_links_free(struct xm_split *s)
 {
     s->wish.read_rate =
-        1.0; /* times are bytes: the fixed costs above are none beside them */
+        1.0; /* times are bytes: the fixed costs are negligible             */
     s->wish.link_rate = INFINITY;
     s->wish.link_latency_s = 0.0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside transformations/split: the decisions that split_plan.c makes and split_part.c carries out.
+ * Internal to transformations/split: the decisions that split_plan.c makes and split_part.c carries
+ * out.
  */
 #ifndef XM_TRANSFORMATIONS_SPLIT_SPLIT_PLAN_H
 #define XM_TRANSFORMATIONS_SPLIT_SPLIT_PLAN_H
@@ -10,52 +11,58 @@
 
 enum { XM_NO_CLASS = UINT32_MAX, XM_EVERY_RANK = UINT32_MAX };
 
-/* The layout that a value is made in; of values that are split, along which dimension, and with
- * which class they are cut. */
+/* The layout in which a value is computed; for split values, along which dimension and with which
+ * class it is cut. */
 struct xm_split_value {
     enum xm_layout_kind kind;
     uint32_t dim, class_;
-    bool is_made_whole; /* an exchange gives it to every rank, too */
+    bool is_made_whole; /* an exchange also gives the whole value to every rank */
 };
 
-/* What is cut at the same fractions: a tree of classes that were joined, whose root counts. */
+/* A class: dimensions that are cut at the same fractions. Classes that were joined form a tree; the
+ * members of the root apply to all. */
 struct xm_split_class {
-    uint32_t parent; /* itself: the root */
-    uint64_t units;  /* equal pieces that can be cut */
+    uint32_t parent; /* number of a class; its own: this is the root */
+    uint64_t units;  /* number of equal pieces between which it can be cut */
 };
 
 struct xm_split_node {
-    uint32_t assignment; /* of xm_node_layouts */
-    uint32_t class_;     /* of what it splits; XM_NO_CLASS: nothing */
-    bool is_whole;       /* decided before: every rank does all of it */
+    uint32_t assignment; /* number k for xm_node_layouts */
+    uint32_t class_;     /* class of the dimension that it splits; XM_NO_CLASS: none */
+    bool is_whole;       /* decided in advance: every rank does the whole node */
 };
 
 struct xm_split {
     const struct xm_graph *g;
     struct xm_split_wish wish;
-    double *shares;                /* owned; they add up to 1 */
-    double largest;                /* share */
-    struct xm_split_value *values; /* by the id of the node + the number of the result */
-    struct xm_split_node *nodes;   /* by id */
+    double *shares; /* owned; they add up to 1 */
+    double largest; /* the largest share */
+    /* by the id of the node plus the number of the result */
+    struct xm_split_value *values;
+    struct xm_split_node *nodes; /* by the id of the node */
     struct xm_split_class *classes;
     size_t n_classes, classes_capacity;
     struct xm_exchange *exchanges;
     size_t n_exchanges, exchanges_capacity;
-    /* By layer: by the id of a node the rank that runs it, or XM_EVERY_RANK; NULL: not by layer. */
+    /* Split by layer: for each node, by its id, the rank that runs it, or XM_EVERY_RANK; NULL: not
+     * split by layer. */
     uint32_t *stage;
-    double seconds; /* that reading weights and exchanges take */
+    double seconds; /* estimated time to read weights and to exchange values */
 };
 
 /* The root of a class. */
 uint32_t xm_split_root(const struct xm_split *s, uint32_t c);
-/* Rank `rank`'s part of `size` elements that are split with class c. */
+/* Computes the part [first, first + n) of rank `rank` of `size` elements that are split with class
+ * c. */
 void xm_split_range(const struct xm_split *s, uint32_t c, uint64_t size, uint32_t rank,
                     uint64_t *first, uint64_t *n);
-/* Operands and results of the node in its assignment: in[n_in], out[n_out]. */
+/* Gets the layouts of operands, in[n_in], and results, out[n_out], of a node in its chosen
+ * assignment. */
 void xm_split_layouts(const struct xm_split *s, const struct xm_node *n,
                       struct xm_layout *in, struct xm_layout *out);
 
-/* split_layers.c: decides `stage` and the exchanges; the graph of a rank; bytes of its weights. */
+/* split_layers.c: decides `stage` and the exchanges; makes the graph of a rank; counts the bytes of
+ * its weights. */
 enum xm_status xm_split_plan_layers(struct xm_split *s, struct xm_error *err);
 enum xm_status xm_split_layers_part(const struct xm_split *s, struct xm_collective *c,
                                     struct xm_mapping *owner, struct xm_graph **out,
@@ -64,16 +71,16 @@ uint64_t xm_split_layers_bytes(const struct xm_split *s, uint32_t rank);
 /* Adds an exchange to the list. */
 enum xm_status xm_split_note(struct xm_split *s, const struct xm_exchange *e,
                              struct xm_error *err);
-/* Where the wish asks for it: adds to a part of the graph, or a copy of it, the results of
- * exchanged values. copy_of: what stands for one there; NULL: it has none. */
+/* If the wish has shows_exchanges: adds the exchanged values to a copy or part of the graph as
+ * results. copy_of(v) returns the value there that stands for v; NULL: there is none. */
 enum xm_status xm_split_show(const struct xm_split *s, struct xm_graph *part,
                              struct xm_value *(*copy_of)(const struct xm_value *v,
                                                          void *ctx),
                              void *ctx, struct xm_error *err);
-/* Bytes of a value that a token has, as f32. */
+/* Bytes of a value for one token, as f32. */
 uint64_t xm_split_token_bytes(const struct xm_value *v);
 
-/* Room for the layouts of any node of g: *in and *out, each a half of what is returned and the
+/* Allocates layouts for any node of g: *in and *out are the halves of the returned array, which the
  * caller frees; NULL: no memory. */
 struct xm_layout *xm_split_new_layouts(const struct xm_graph *g, struct xm_layout **in,
                                        struct xm_layout **out);
@@ -85,7 +92,7 @@ xm_split_has_experts(const struct xm_node *n)
            n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
 }
 
-/* Whether a layout of operand i cuts between experts. */
+/* Whether layout l of operand i splits between experts. */
 static inline bool
 xm_split_cuts_experts(const struct xm_node *n, uint32_t i, const struct xm_layout *l)
 {
@@ -99,7 +106,8 @@ xm_split_value(const struct xm_split *s, const struct xm_value *v)
     return &s->values[v->node->id + v->index];
 }
 
-/* Whether v's bytes are known before a run: every rank can take its part of them. */
+/* Whether the elements of v are known before a run, so that every rank can take its part of
+ * them. */
 static inline bool
 xm_split_is_source(const struct xm_value *v)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the ranks of a split graph exchange, as text.
+ * Prints the exchanges of a split graph.
  */
 #include "runtime/util/strbuf.h"
 #include "transformations/split/split_plan.h"
@@ -37,7 +37,7 @@ xm_split_print(const struct xm_split *s, struct xm_strbuf *out)
     }
 }
 
-/* Of one kind and size, between the same operations. */
+/* Whether two exchanges have the same kind and size and are between the same operations. */
 static bool
 are_alike(const struct xm_exchange *a, const struct xm_exchange *b)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanged values as results: of a rank's part and of the whole graph alike, to be compared.
+ * Returns exchanged values as results, in a rank's part and in the whole graph alike, so that they
+ * can be compared.
  */
 #include "runtime/util/memory.h"
 #include "transformations/graph/builder.h"
 #include "transformations/split/split_plan.h"
 
-/* By layer a value may be passed on to several ranks. Those that become results are results
- * already. */
+/* Whether exchange i is shown: a value that is sent to several ranks is shown once, and a value
+ * that becomes a result is a result already. */
 static bool
 is_shown(const struct xm_split *s, size_t i)
 {
@@ -17,7 +18,7 @@ is_shown(const struct xm_split *s, size_t i)
     return is_first;
 }
 
-/* The result has names of its own, because the value may have others in a part. */
+/* Adds the result. It has a name of its own, because the value may have other names in a part. */
 static enum xm_status
 add_result(struct xm_graph *g, size_t i, const struct xm_exchange *e, struct xm_value *x,
            struct xm_error *err)
@@ -49,7 +50,7 @@ xm_split_show(const struct xm_split *s, struct xm_graph *part,
     return XM_OK;
 }
 
-/* Copies have the same ids. */
+/* The value of the copied graph that stands for v: copies keep ids. */
 static struct xm_value *
 copied(const struct xm_value *v, void *ctx)
 {
